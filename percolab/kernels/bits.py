@@ -1,0 +1,64 @@
+"""Bit counts of 32-bit words on both targets: Numba has none on the CPU.
+
+``llvm.ctpop`` and ``llvm.cttz`` compile to one or two instructions on x86-64, AArch64 and PTX.  The
+Python bodies serve the CUDA simulator, which interprets kernels.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
+
+
+def popcount(word):
+    """Return the number of ones in a uint32 word."""
+    return int(word).bit_count()
+
+
+def trailing_zeros(word):
+    """Return the position of the lowest one in a uint32 word; 32 for the word 0."""
+    word = int(word)
+    return (word & -word).bit_length() - 1 if word else 32
+
+
+def highest_one(word):
+    """Return the position of the highest one in a uint32 word; -1 for the word 0."""
+    return int(word).bit_length() - 1
+
+
+@intrinsic
+def _ctpop(typingctx, word):
+    def codegen(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.uint32(types.uint32), codegen
+
+
+@intrinsic
+def _cttz(typingctx, word):
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint32(types.uint32), codegen
+
+
+@intrinsic
+def _ctlz(typingctx, word):
+    def codegen(context, builder, signature, args):
+        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint32(types.uint32), codegen
+
+
+@overload(popcount, target="generic")
+def _popcount(word):
+    return lambda word: types.int32(_ctpop(types.uint32(word)))
+
+
+@overload(trailing_zeros, target="generic")
+def _trailing_zeros(word):
+    return lambda word: types.int32(_cttz(types.uint32(word)))
+
+
+@overload(highest_one, target="generic")
+def _highest_one(word):
+    return lambda word: types.int32(31) - types.int32(_ctlz(types.uint32(word)))

@@ -1,0 +1,63 @@
+"""Find and union on a forest of labels in which every label points to a smaller or equal index.
+
+A root labels itself.  Larger roots are hung under smaller ones, so the root of a finished tree is
+the smallest index in it, whatever the order of the unions.  ``find`` and ``union`` work on a slice
+of a longer array that starts at ``base``, as a batch of samples is stored.  Sites and labels are
+uint32 and bases uint64: unsigned indices spare Numba's code for negative ones.
+"""
+
+from numba import njit
+
+from percolab.kernels.atomics import atomic_min
+
+
+@njit
+def find(labels, base, i):
+    """Return the root of i: follow labels until one points to itself."""
+    label = labels[base + i]
+    while label != i:
+        i = label
+        label = labels[base + i]
+    return i
+
+
+@njit
+def union(labels, base, i, j):
+    """Join the trees of i and j (Komura 2016, Algorithm 1, label reduction).
+
+    The larger root is lowered to the smaller one by an atomic minimum.  If the old value is the
+    root expected, the trees are joined and one atomic was enough; otherwise another thread was
+    first, and what it had written is joined with the smaller root in turn.
+    """
+    i = find(labels, base, i)
+    j = find(labels, base, j)
+    while i != j:
+        if i < j:
+            i, j = j, i
+        old = atomic_min(labels, base + i, j)
+        if old == i:
+            return
+        i = old
+
+
+@njit
+def find_halving(parents, i):
+    """Return the root of i, letting every second node on the way skip its parent (serial use)."""
+    parent = parents[i]
+    while parent != i:
+        grandparent = parents[parent]
+        parents[i] = grandparent
+        i = grandparent
+        parent = parents[i]
+    return i
+
+
+@njit
+def union_halving(parents, i, j):
+    """Join the trees of i and j, the larger root under the smaller (serial use)."""
+    i = find_halving(parents, i)
+    j = find_halving(parents, j)
+    if i < j:
+        parents[j] = i
+    else:
+        parents[i] = j

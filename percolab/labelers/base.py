@@ -1,0 +1,42 @@
+"""What every CPU labeler has in common: one topology, the open bonds of one sample, its row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from percolab.kernels.clusters import row_of_labels
+from percolab.kernels.open_bonds import fill_open_bonds
+from percolab.topology import Topology
+
+
+class CpuLabeler:
+    """Labels and measures the samples of one topology, one at a time, on one thread.
+
+    A subclass defines ``label``; ``measure`` may be overridden where labels are not needed.
+    ``opened`` holds the open bonds, uint32 (num_classes * num_words,), class by class.
+    """
+
+    scratch_bytes_per_site = 12
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.opened = np.zeros(topology.exists.size, np.uint32)
+        self.exists = topology.exists.ravel()
+        self.seam = () if topology.seam is None else topology.seam.ravel()
+        self.ends = topology.deltas if topology.neighbours is None else topology.neighbours
+        self.end_flags = topology.end_flags()
+
+    def open_bonds(self, generator: int, seed: int, sample: int, threshold: int) -> None:
+        """Fill ``opened`` with the bonds of one sample that are open at a threshold."""
+        key = (np.uint64(seed), np.uint64(sample), np.uint64(threshold))
+        fill_open_bonds(generator, *key, self.exists, self.opened)
+
+    def label(self) -> np.ndarray:
+        """Return the labels of the open bonds, int32 (num_points,)."""
+        raise NotImplementedError
+
+    def measure(self, row: np.ndarray) -> None:
+        """Write the row of the open bonds (int64, ROW_WIDTH)."""
+        points = self.topology.num_points
+        sizes, reach = np.empty(points, np.int32), np.empty(points, np.uint32)
+        row_of_labels(self.label(), self.topology.occupied, *self.end_flags, sizes, reach, row)

@@ -1,0 +1,116 @@
+"""What every CUDA labeler has in common: a batch of items in device memory, measured as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from percolab.device import load_cuda
+from percolab.kernels.clusters import ROW_WIDTH
+from percolab.kernels.cuda_sampling import (
+    CHUNK,
+    PARTIALS,
+    THREADS,
+    clear_kernel,
+    count_sizes_kernel,
+    finish_rows_kernel,
+    mark_layer_kernel,
+    open_bonds_kernel,
+    partial_rows_kernel,
+)
+from percolab.topology import Topology
+
+cuda = load_cuda()
+
+_MAX_GRID_Y = 65535
+
+
+class CudaLabeler:
+    """Labels and measures up to ``capacity`` items of one topology per launch.
+
+    An item is one sample at one p.  A subclass defines ``label_items``.  Device memory: the bond
+    words, and 4 bytes of label and 4 of size a site.
+    """
+
+    def __init__(self, topology: Topology, *, capacity: int) -> None:
+        self.topology, self.capacity = topology, min(capacity, _MAX_GRID_Y)
+        points = topology.num_points
+        # The highest bits of a size mark the axes whose first layer the cluster touches.
+        self._size_bits = 32 - topology.num_axes
+        if points >= 1 << self._size_bits:
+            raise ValueError(f"{points} sites do not fit beside {topology.num_axes} axis bits")
+        self.opened = cuda.device_array(self.capacity * topology.exists.size, np.uint32)
+        self.labels = cuda.device_array(self.capacity * points, np.uint32)
+        self._sizes = None
+        self._exists = cuda.to_device(topology.exists.ravel())
+        self._occupied = cuda.to_device(topology.occupied)
+        self._layers = [
+            (axis, tuple(cuda.to_device(layer) for layer in pair))
+            for axis, pair in enumerate(topology.end_layers)
+            if pair[0].size and pair[1].size
+        ]
+        self._spanning = cuda.device_array(self.capacity, np.uint32)
+        self._partials = cuda.device_array((self.capacity, PARTIALS, 4), np.int64)
+        self._rows = cuda.device_array((self.capacity, ROW_WIDTH), np.int64)
+
+    @staticmethod
+    def bytes_per_item(topology: Topology) -> int:
+        """Return the device memory an item takes."""
+        return 4 * topology.exists.size + 8 * topology.num_points + 32 * PARTIALS + 60
+
+    @staticmethod
+    def grid(threads: int, items: int, per_block: int = THREADS) -> tuple[int, int]:
+        """Return the grid with one row of blocks an item."""
+        return -(-threads // per_block), items
+
+    def open_bonds(
+        self, generator: int, seed: int, samples: Sequence[int], thresholds: Sequence[int]
+    ) -> int:
+        """Generate the open bonds of items (sample, threshold); return their number."""
+        items = len(samples)
+        open_bonds_kernel[self.grid(self._exists.size, items), THREADS](
+            generator,
+            np.uint64(seed),
+            cuda.to_device(np.asarray(samples, np.uint64)),
+            cuda.to_device(np.asarray(thresholds, np.uint64)),
+            self._exists,
+            self.opened,
+        )
+        return items
+
+    def load_bonds(self, opened: np.ndarray) -> int:
+        """Copy given open bonds, uint32 (items, num_classes * num_words), into the batch."""
+        flat = np.ascontiguousarray(opened, np.uint32).ravel()
+        self.opened[: flat.size].copy_to_device(flat)
+        return len(opened)
+
+    def label_items(self, items: int) -> None:
+        """Label the open bonds of the first ``items`` items of the batch."""
+        raise NotImplementedError
+
+    def measure_items(self, items: int) -> np.ndarray:
+        """Return the rows (items, ROW_WIDTH) int64 of the labeled items."""
+        points = self.topology.num_points
+        if self._sizes is None:
+            self._sizes = cuda.device_array(self.capacity * points, np.uint32)
+        sizes, count = self._sizes, np.uint64(points)
+        clear_kernel[self.grid(points, items), THREADS](sizes, count, self._spanning)
+        count_sizes_kernel[self.grid(points, items, CHUNK), THREADS](
+            self.labels, count, self._occupied, sizes
+        )
+        for axis, layers in self._layers:
+            for closing, sites in enumerate(layers):
+                mark_layer_kernel[self.grid(sites.size, items), THREADS](
+                    self.labels, count, sites, 31 - axis, closing, sizes, self._spanning
+                )
+        mask = np.uint32((1 << self._size_bits) - 1)
+        partial_rows_kernel[(PARTIALS, items), THREADS](sizes, points, mask, self._partials)
+        finish_rows_kernel[items, PARTIALS](self._partials, self._spanning, self._rows)
+        return self._rows[:items].copy_to_host()
+
+    def labels_of(self, items: int) -> np.ndarray:
+        """Return the labels of the first items, int32 (items, num_points)."""
+        points = self.topology.num_points
+        flat = self.labels[: items * points].copy_to_host()
+        return flat.view(np.int32).reshape(items, points)

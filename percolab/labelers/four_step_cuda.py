@@ -1,0 +1,84 @@
+"""The four steps as CUDA kernels, one thread a site, and a batch of samples that goes through them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import uint32, uint64
+
+from percolab.device import load_cuda
+from percolab.labelers.cuda_base import THREADS, CudaLabeler
+from percolab.labelers.four_step import analysis, initialization, label_reduction, seam_reduction
+from percolab.topology import Topology
+
+cuda = load_cuda()
+
+
+@cuda.jit(cache=True)
+def initialization_kernel(labels, num_points, opened, seam, num_words, ends):
+    """Step (i) for every site of every item."""
+    i, item = uint32(cuda.grid(1)), uint64(cuda.blockIdx.y)
+    if i < num_points:
+        start, base = uint64(item * num_points), uint64(item * uint64(len(ends) * num_words))
+        initialization(labels, start, opened, seam, base, num_words, ends, i)
+
+
+@cuda.jit(cache=True)
+def analysis_kernel(labels, num_points):
+    """Steps (ii) and (iv) for every site of every item."""
+    i, item = uint32(cuda.grid(1)), uint64(cuda.blockIdx.y)
+    if i < num_points:
+        analysis(labels, uint64(item * num_points), i)
+
+
+@cuda.jit(cache=True)
+def label_reduction_kernel(labels, num_points, opened, seam, num_words, ends):
+    """Step (iii) for the residual list of every site of every item."""
+    i, item = uint32(cuda.grid(1)), uint64(cuda.blockIdx.y)
+    if i < num_points:
+        start, base = uint64(item * num_points), uint64(item * uint64(len(ends) * num_words))
+        label_reduction(labels, start, opened, seam, base, num_words, ends, i)
+
+
+@cuda.jit(cache=True)
+def seam_reduction_kernel(
+    labels, num_points, opened, words_per_item, num_words, seam_bonds, seam_ends
+):
+    """Step (iii) for the bonds across periodic seams of every item."""
+    n, item = uint32(cuda.grid(1)), uint64(cuda.blockIdx.y)
+    if n < seam_bonds.size:
+        start, base = uint64(item * num_points), uint64(item * words_per_item)
+        seam_reduction(labels, start, opened, base, num_words, seam_bonds, seam_ends, n)
+
+
+class FourStepCuda(CudaLabeler):
+    """A batch of samples labeled by the four steps, on the computed or the explicit list."""
+
+    def __init__(self, topology: Topology, *, capacity: int) -> None:
+        super().__init__(topology, capacity=capacity)
+        if topology.neighbours is None:
+            self._ends = tuple(np.int32(delta) for delta in topology.deltas)
+        else:
+            self._ends = cuda.to_device(topology.neighbours)
+        self._seam = () if topology.seam is None else cuda.to_device(topology.seam.ravel())
+        self._seam_bonds = cuda.to_device(topology.seam_bonds)
+        self._seam_ends = cuda.to_device(topology.seam_ends)
+
+    def label_items(self, items: int) -> None:
+        """Label the open bonds of the first ``items`` items of the batch."""
+        points, words = np.uint64(self.topology.num_points), self.topology.num_words
+        grid = self.grid(self.topology.num_points, items)
+        bonds = (self.opened, self._seam, words, self._ends)
+        initialization_kernel[grid, THREADS](self.labels, points, *bonds)
+        analysis_kernel[grid, THREADS](self.labels, points)
+        label_reduction_kernel[grid, THREADS](self.labels, points, *bonds)
+        if self._seam_bonds.size:
+            seam_reduction_kernel[self.grid(self._seam_bonds.size, items), THREADS](
+                self.labels,
+                points,
+                self.opened,
+                np.uint64(self.topology.exists.size),
+                words,
+                self._seam_bonds,
+                self._seam_ends,
+            )
+        analysis_kernel[grid, THREADS](self.labels, points)

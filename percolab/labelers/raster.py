@@ -1,0 +1,167 @@
+"""The CPU's labeler: one scan over packed words, with runs as the nodes of a union-find.
+
+A *run* is a maximal row of sites joined by open chain bonds (i to i - 1).  Runs are numbered in the
+order of their first sites, so the smallest run of a cluster holds its smallest site.  A site's run
+is found by counting the run starts at or below its bit, so nothing is stored per site.  Without
+chain bonds, as on a graph, every site is a run and this is plain union-find.
+
+Follows the two-scan algorithms in use since Hoshen and Kopelman (1976); the union-find is that of
+Tarjan with path halving, larger root under smaller.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int32, int64, njit, uint32
+
+from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.bonds import has_bit, inner_word, other_end
+from percolab.kernels.clusters import SPANNING, row_of_sizes, spanning_bits
+from percolab.kernels.union_find import union_halving
+from percolab.labelers.base import CpuLabeler
+from percolab.topology import Topology
+
+
+@njit(nogil=True, cache=True)
+def number_runs(opened, seam, chain, num_points, starts, first):
+    """Write the run starts of every word and the number of runs before it; return their count."""
+    runs = int64(0)
+    for word in range(starts.size):
+        joined = uint32(0)
+        if chain >= 0:
+            joined = inner_word(opened, seam, 0, chain * starts.size + word)
+        start = uint32(~joined)
+        if 32 * word + 32 > num_points:
+            start &= uint32((uint32(1) << uint32(num_points & 31)) - uint32(1))
+        starts[word] = start
+        first[word] = runs
+        runs += int64(popcount(start))
+    return runs
+
+
+@njit
+def run_of(site, starts, first):
+    """Return the run that holds a site."""
+    word = site >> 5
+    upto = uint32(uint32(0xFFFFFFFF) >> uint32(31 - (site & 31)))
+    return int32(first[word] + popcount(uint32(starts[word] & upto)) - 1)
+
+
+@njit(nogil=True, cache=True)
+def join_runs(opened, seam, seam_bonds, seam_ends, ends, chain, starts, first, parents):
+    """Join the runs at the two ends of every open bond that is not a chain bond."""
+    for k in range(len(ends)):
+        if k == chain:
+            continue
+        for word in range(starts.size):
+            left = inner_word(opened, seam, 0, k * starts.size + word)
+            last_run, last_other = int32(-1), int32(-1)
+            while left != uint32(0):
+                site = 32 * word + trailing_zeros(left)
+                left = uint32(left & uint32(left - uint32(1)))
+                run = run_of(site, starts, first)
+                other = run_of(int64(other_end(ends, k, uint32(site))), starts, first)
+                # Neighbouring bonds often join the same two runs; one of them is enough.
+                if run != last_run or other != last_other:
+                    union_halving(parents, run, other)
+                    last_run, last_other = run, other
+    for n in range(seam_bonds.size):
+        bond = seam_bonds[n]
+        if has_bit(opened[bond >> 5], bond & 31):
+            site = bond % (32 * starts.size)
+            union_halving(
+                parents, run_of(site, starts, first), run_of(seam_ends[n], starts, first)
+            )
+
+
+@njit(nogil=True, cache=True)
+def size_clusters(parents, runs, starts, occupied, sizes):
+    """Point every run at its root and add up the occupied sites of every cluster in ``sizes``."""
+    sizes[:runs] = 0
+    run = -1
+    for word in range(starts.size):
+        left, here = starts[word], occupied[word]
+        if left == uint32(0):
+            sizes[parents[run]] += popcount(here)
+            continue
+        below = uint32(uint32(left & uint32(~left + uint32(1))) - uint32(1))
+        if below != uint32(0):
+            sizes[parents[run]] += popcount(uint32(here & below))
+        while left != uint32(0):
+            rest = uint32(left & uint32(left - uint32(1)))
+            following = uint32(rest & uint32(~rest + uint32(1)))
+            mask = uint32(uint32(following - uint32(1)) & ~uint32((left ^ rest) - uint32(1)))
+            run += 1
+            root = parents[parents[run]]
+            parents[run] = root
+            sizes[root] += popcount(uint32(here & mask))
+            left = rest
+
+
+@njit(nogil=True, cache=True)
+def spanning_of_runs(end_sites, end_flags, starts, first, parents, reach):
+    """Return the spanning bits, given flattened ``parents``; ``reach`` is cleared scratch."""
+    bits = int64(0)
+    for n in range(end_sites.size):
+        root = parents[run_of(int64(end_sites[n]), starts, first)]
+        reach[root] |= end_flags[n]
+        bits |= spanning_bits(reach[root])
+    return bits
+
+
+@njit(nogil=True, cache=True)
+def write_labels(starts, parents, origins, labels):
+    """Write the smallest site of every site's cluster; ``origins`` is scratch, one int32 a run."""
+    run = -1
+    for site in range(labels.size):
+        if (starts[site >> 5] >> uint32(site & 31)) & uint32(1) != uint32(0):
+            run += 1
+            origins[run] = site
+        labels[site] = origins[parents[run]]
+
+
+class Raster(CpuLabeler):
+    """Labels and measures samples on runs; 12 bytes a site of scratch beside the bond words."""
+
+    scratch_bytes_per_site = 12
+
+    def __init__(self, topology: Topology) -> None:
+        super().__init__(topology)
+        words, points = topology.num_words, topology.num_points
+        self._starts, self._first = np.empty(words, np.uint32), np.empty(words, np.int32)
+        self._parents, self._sizes = np.empty(points, np.int32), np.empty(points, np.int32)
+        self._reach = np.empty(points, np.uint32)
+
+    def _join(self) -> int:
+        top, starts, first = self.topology, self._starts, self._first
+        runs = number_runs(self.opened, self.seam, top.chain, top.num_points, starts, first)
+        self._parents[:runs] = np.arange(runs, dtype=np.int32)
+        join_runs(
+            self.opened,
+            self.seam,
+            top.seam_bonds,
+            top.seam_ends,
+            self.ends,
+            top.chain,
+            starts,
+            first,
+            self._parents,
+        )
+        size_clusters(self._parents, runs, starts, top.occupied, self._sizes)
+        return runs
+
+    def measure(self, row: np.ndarray) -> None:
+        """Write the row of the open bonds (int64, ROW_WIDTH)."""
+        runs = self._join()
+        row_of_sizes(self._sizes, runs, row)
+        self._reach[:runs] = 0
+        row[SPANNING] = spanning_of_runs(
+            *self.end_flags, self._starts, self._first, self._parents, self._reach
+        )
+
+    def label(self) -> np.ndarray:
+        """Return the labels of the open bonds, int32 (num_points,)."""
+        self._join()
+        labels = np.empty(self.topology.num_points, np.int32)
+        write_labels(self._starts, self._parents, self._sizes, labels)
+        return labels

@@ -1,0 +1,370 @@
+"""Lattice: a periodic arrangement of sites and bonds, as data read from a TOML file.
+
+A lattice is a small *cell*, a block of grid points with bonds between them, repeated in every
+direction.  A file gives the block itself, or a textbook unit cell (basis sites, bonds with cell
+offsets) whose sites are laid side by side along the first axis.  docs/lattice-format.md describes
+the format; what is here knows no lattice by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from itertools import product
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from percolab.toml_input import InputError, Table, nearest, read_toml
+from percolab.topology import MAX_POINTS, Topology, num_words_of, pack_bits
+
+Point = tuple[int, ...]
+BOUNDARIES = ("open", "periodic")
+
+
+@dataclass(frozen=True)
+class BondClass:
+    """The bonds with one offset: from their owners, at the cell points ``at``, to ``offset``."""
+
+    offset: Point
+    at: frozenset[Point]
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A published percolation threshold, to compare with and never to compute with."""
+
+    model: str
+    value: float
+    error: float
+    expression: str
+    reference: str
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """A lattice: cell, bonds, what its size L counts, and what has been published about it.
+
+    cell:      grid points of the block along each axis; ``vacant`` lists those without a site
+    bonds:     classes in canonical order, nearest owner-to-neighbour offset first
+    per_size:  grid points along each axis for one unit of L
+    vectors:   real-space step of one grid point along each axis; ``shifts`` moves cell points
+    """
+
+    name: str
+    title: str
+    cell: Point
+    vacant: frozenset[Point]
+    bonds: tuple[BondClass, ...]
+    per_size: Point
+    vectors: tuple[tuple[float, ...], ...] = ()
+    shifts: tuple[tuple[Point, tuple[float, ...]], ...] = ()
+    thresholds: tuple[Threshold, ...] = ()
+
+    @property
+    def dimension(self) -> int:
+        """Number of axes."""
+        return len(self.cell)
+
+    @property
+    def coordination_number(self) -> float:
+        """Mean number of bonds at a site of the infinite lattice."""
+        sites = prod(self.cell) - len(self.vacant)
+        return 2 * sum(len(bond.at) for bond in self.bonds) / sites
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of what decides a sample: cell, vacancies, bonds and what L counts."""
+        content = {
+            "cell": self.cell,
+            "vacant": sorted(self.vacant),
+            "bonds": [(bond.offset, sorted(bond.at)) for bond in self.bonds],
+            "per_size": self.per_size,
+        }
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+    def threshold(self, model: str = "bond") -> Threshold | None:
+        """Return the published threshold of a model, or None."""
+        return next((item for item in self.thresholds if item.model == model), None)
+
+    def shape(self, size: int) -> Point:
+        """Return the grid points along each axis of a lattice of linear size L."""
+        return tuple(size * unit for unit in self.per_size)
+
+    def check_size(self, size: int, boundary: tuple[str, ...]) -> None:
+        """Raise InputError if no lattice of linear size L with this boundary exists."""
+        if size < 1:
+            raise InputError(f"L = {size}, but it must be an integer of at least 1")
+        shape = self.shape(size)
+        if prod(shape) > MAX_POINTS:
+            raise InputError(
+                f"L = {size}: {prod(shape)} sites, but at most {MAX_POINTS} can be labeled"
+            )
+        for axis, (points, block, kind) in enumerate(
+            zip(shape, self.cell, boundary, strict=True)
+        ):
+            if kind == "periodic" and points % block:
+                raise InputError(
+                    f"L = {size}: a periodic axis {axis} of {self.name} needs a multiple of "
+                    f"{block // self.per_size[axis]}"
+                )
+
+    def topology(self, shape: Point, boundary: tuple[str, ...] | None = None) -> Topology:
+        """Return the topology of a block of ``shape`` grid points, first axis fastest.
+
+        ``boundary`` is "open" (default) or "periodic" per axis.
+        """
+        boundary = boundary or ("open",) * self.dimension
+        grid = _Grid(self, shape, boundary)
+        masks = [grid.bond_masks(bond) for bond in self.bonds]
+        exists = np.stack([pack_bits(mask.ravel()) for mask, _ in masks])
+        occupied = ~grid.tiled(self.vacant)
+        seams = [grid.seam_list(bond, seam) for bond, (_, seam) in zip(self.bonds, masks)]
+        stride = 32 * num_words_of(prod(shape))
+        bonds = [k * stride + owner for k, (owner, _) in enumerate(seams)]
+        periodic = "periodic" in boundary
+        chain_offset = (-1,) + (0,) * (self.dimension - 1)
+        offsets = [bond.offset for bond in self.bonds]
+        return Topology(
+            num_points=prod(shape),
+            exists=exists,
+            occupied=pack_bits(occupied.ravel()),
+            deltas=np.array([grid.delta(offset) for offset in offsets], np.int64),
+            neighbours=None,
+            seam=np.stack([pack_bits(seam.ravel()) for _, seam in masks]) if periodic else None,
+            seam_bonds=np.concatenate(bonds),
+            seam_ends=np.concatenate([other for _, other in seams]).astype(np.int32),
+            end_layers=tuple(grid.end_layers(axis, occupied) for axis in range(self.dimension)),
+            chain=offsets.index(chain_offset) if chain_offset in offsets else -1,
+        )
+
+    def positions(self, shape: Point) -> np.ndarray:
+        """Return real-space coordinates (num_points, dimension) float64; ValueError if unknown."""
+        if not self.vectors:
+            raise ValueError(f"lattice {self.name} has no [drawing] vectors")
+        axes = np.unravel_index(np.arange(prod(shape)), shape[::-1])[::-1]
+        places = np.stack(axes, axis=1) @ np.array(self.vectors)
+        for point, shift in self.shifts:
+            here = np.all(np.stack(axes, axis=1) % self.cell == point, axis=1)
+            places[here] += shift
+        return places
+
+
+class _Grid:
+    """Masks over the grid points of one shape, as arrays with the last axis first."""
+
+    def __init__(self, lattice: Lattice, shape: Point, boundary: tuple[str, ...]) -> None:
+        self.lattice, self.shape, self.boundary = lattice, shape, boundary
+        self.strides = tuple(prod(shape[:axis]) for axis in range(len(shape)))
+
+    def delta(self, offset: Point) -> int:
+        return sum(step * stride for step, stride in zip(offset, self.strides))
+
+    def tiled(self, points: frozenset[Point]) -> np.ndarray:
+        """Return which grid points are copies of the given cell points."""
+        cell = np.zeros(self.lattice.cell[::-1], bool)
+        for point in points:
+            cell[point[::-1]] = True
+        copies = [-(-n // c) for n, c in zip(self.shape[::-1], self.lattice.cell[::-1])]
+        return np.tile(cell, copies)[tuple(slice(n) for n in self.shape[::-1])]
+
+    def bond_masks(self, bond: BondClass) -> tuple[np.ndarray, np.ndarray]:
+        """Return the owners of existing bonds, and those whose bond crosses a periodic seam."""
+        exists = self.tiled(bond.at)
+        seam = np.zeros_like(exists)
+        for axis, step in enumerate(bond.offset):
+            end = np.arange(self.shape[axis]) + step
+            inside = ((end >= 0) & (end < self.shape[axis])).reshape((-1,) + (1,) * axis)
+            if self.boundary[axis] == "periodic":
+                seam |= ~inside
+            else:
+                exists &= inside
+        return exists, seam & exists
+
+    def seam_list(self, bond: BondClass, seam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return owner and other end of every seam bond of a class."""
+        owner = np.flatnonzero(seam)
+        other = np.zeros_like(owner)
+        for n, stride, step in zip(self.shape, self.strides, bond.offset, strict=True):
+            other += (owner // stride % n + step) % n * stride
+        return owner, other
+
+    def end_layers(self, axis: int, occupied: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sites of the first and last layer along an axis; none if it is periodic.
+
+        A layer is one unit of L thick: one grid point, or one folded unit cell.
+        """
+        if self.boundary[axis] == "periodic":
+            return np.empty(0, np.int32), np.empty(0, np.int32)
+        index = np.arange(prod(self.shape), dtype=np.int64).reshape(self.shape[::-1])
+        depth = min(self.lattice.per_size[axis], self.shape[axis])
+        along = len(self.shape) - 1 - axis
+        layers = []
+        for where in (slice(0, depth), slice(self.shape[axis] - depth, None)):
+            cut = tuple(where if n == along else slice(None) for n in range(len(self.shape)))
+            layers.append(index[cut][occupied[cut]].astype(np.int32).ravel())
+        return layers[0], layers[1]
+
+
+def lattice_names() -> list[str]:
+    """Return the names of the lattices that come with percolab."""
+    folder = resources.files("percolab") / "lattices"
+    return sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".toml"))
+
+
+def load_lattice(name: str) -> Lattice:
+    """Return a lattice by its name, or from a file if ``name`` is a path ending in .toml.
+
+    InputError: unknown name (with the nearest known one), or a file that describes no lattice.
+
+    >>> load_lattice("honeycomb").coordination_number
+    3.0
+    """
+    if name.endswith(".toml"):
+        return parse_lattice(read_toml(Path(name)), where=name)
+    known = lattice_names()
+    if name not in known:
+        raise InputError(
+            f"unknown lattice {name!r}; {nearest(name, known)} (or give a .toml file)"
+        )
+    file = Path(str(resources.files("percolab") / "lattices" / f"{name}.toml"))
+    return parse_lattice(read_toml(file), where=f"{name}.toml")
+
+
+_KEYS = {"name", "title", "dimension", "coordination_number", "cell", "bonds", "unit_cell"}
+_KEYS |= {"drawing", "thresholds"}
+
+
+def parse_lattice(data: dict, *, where: str) -> Lattice:
+    """Return the lattice a parsed TOML file describes; InputError names the bad key or bond."""
+    table = Table(data, _KEYS, where)
+    dimension = table.integer("dimension", low=1, high=8)
+    if ("cell" in data or "bonds" in data) == ("unit_cell" in data):
+        raise InputError(f"{where}: give either cell and bonds, or unit_cell")
+    if "unit_cell" in data:
+        cell, vacant, per_size, bonds = _folded_unit_cell(table, dimension)
+    else:
+        cell, vacant, bonds = _block(table, dimension)
+        per_size = (1,) * dimension
+    vectors, shifts = _drawing(table, dimension)
+    lattice = Lattice(
+        name=table.text("name"),
+        title=table.text("title", table.text("name")),
+        cell=cell,
+        vacant=vacant,
+        bonds=_canonical(bonds, cell, vacant),
+        per_size=per_size,
+        vectors=vectors,
+        shifts=shifts,
+        thresholds=tuple(_thresholds(table)),
+    )
+    if "coordination_number" in data:
+        stated = table.number("coordination_number")
+        if abs(stated - lattice.coordination_number) > 1e-9:
+            raise table.error("coordination_number", f"{lattice.coordination_number:g}, as bonded")
+    return lattice
+
+
+_Bond = tuple[str, Point, Point]  # where it stands in the file, owner's cell point, offset
+
+
+def _block(table: Table, dimension: int) -> tuple[Point, frozenset[Point], list[_Bond]]:
+    inner = Table(table.data.get("cell", {}), {"shape", "vacant"}, f"{table.where}: cell")
+    cell = inner.integers("shape", dimension)
+    if min(cell) < 1 or prod(cell) > 4096:
+        raise inner.error("shape", "positive, with at most 4096 points")
+    points = set(product(*(range(n) for n in cell)))
+    vacant = frozenset(_point(inner, "vacant", item, points) for item in inner.sequence("vacant"))
+    bonds: list[_Bond] = []
+    for bond in table.tables("bonds", {"offset", "at"}):
+        offset = bond.integers("offset", dimension)
+        places = (
+            [_point(bond, "at", item, points) for item in bond.sequence("at")]
+            if "at" in bond.data
+            else sorted(points - vacant)
+        )
+        bonds += [(bond.where, place, offset) for place in places]
+    return cell, vacant, bonds
+
+
+def _point(table: Table, key: str, item: object, points: set[Point]) -> Point:
+    point = tuple(item) if isinstance(item, list) else ()
+    if point not in points:
+        raise InputError(f"{table.where}: {key} names {item!r}, which is no point of the cell")
+    return point
+
+
+def _folded_unit_cell(
+    table: Table, dimension: int
+) -> tuple[Point, frozenset[Point], Point, list[_Bond]]:
+    """Lay the basis sites of a unit cell side by side along axis 0; L then counts unit cells."""
+    inner = Table(table.data["unit_cell"], {"sites", "bonds"}, f"{table.where}: unit_cell")
+    count = inner.integer("sites", low=1, high=4096)
+    cell = (count,) + (1,) * (dimension - 1)
+    bonds: list[_Bond] = []
+    for bond in inner.tables("bonds", {"from", "to", "cell"}):
+        start = bond.integer("from", low=0, high=count - 1)
+        end = bond.integer("to", low=0, high=count - 1)
+        step = bond.integers("cell", dimension)
+        offset = (step[0] * count + end - start, *step[1:])
+        bonds.append((bond.where, (start,) + (0,) * (dimension - 1), offset))
+    return cell, frozenset(), cell, bonds
+
+
+def _canonical(
+    bonds: list[_Bond], cell: Point, vacant: frozenset[Point]
+) -> tuple[BondClass, ...]:
+    """Give every bond to its larger end, and gather the bonds with equal offsets."""
+    classes: dict[Point, set[Point]] = {}
+    for where, point, offset in bonds:
+        end = tuple((x + step) % n for x, step, n in zip(point, offset, cell))
+        if point in vacant or end in vacant:
+            bad = point if point in vacant else end
+            raise InputError(f"{where}: bond to a site that does not exist, at {list(bad)}")
+        if not any(offset):
+            raise InputError(f"{where}: offset {list(offset)} joins a site to itself")
+        if offset[::-1] > (0,) * len(cell):
+            point, offset = end, tuple(-step for step in offset)
+        if point in classes.setdefault(offset, set()):
+            raise InputError(f"{where}: this bond is given twice")
+        classes[offset].add(point)
+    if not classes:
+        raise InputError("a lattice needs at least one bond")
+    order = sorted(classes, key=lambda offset: offset[::-1], reverse=True)
+    return tuple(BondClass(offset, frozenset(classes[offset])) for offset in order)
+
+
+def _drawing(table: Table, dimension: int) -> tuple[tuple, tuple]:
+    if "drawing" not in table.data:
+        return (), ()
+    inner = Table(table.data["drawing"], {"vectors", "shifts"}, f"{table.where}: drawing")
+    rows = inner.sequence("vectors")
+    vectors = tuple(
+        Table({"vector": row}, {"vector"}, f"{inner.where}: vectors").numbers("vector", dimension)
+        for row in rows
+    )
+    if len(vectors) != dimension:
+        raise inner.error("vectors", f"{dimension} vectors")
+    shifts = tuple(
+        (item.integers("at", dimension), item.numbers("shift", dimension))
+        for item in inner.tables("shifts", {"at", "shift"})
+    )
+    return vectors, shifts
+
+
+def _thresholds(table: Table) -> list[Threshold]:
+    known = {"model", "value", "error", "expression", "reference"}
+    return [
+        Threshold(
+            model=item.text("model"),
+            value=item.number("value"),
+            error=item.number("error", 0.0),
+            expression=item.text("expression", ""),
+            reference=item.text("reference"),
+        )
+        for item in table.tables("thresholds", known)
+    ]

@@ -1,0 +1,100 @@
+"""Reading TOML that a user wrote: every error is one line naming file, key, value and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+
+class InputError(ValueError):
+    """Input that cannot be used; its text is the one line a user should read."""
+
+
+def nearest(word: str, known: Collection[str]) -> str:
+    """Return a hint naming the known word nearest to ``word``, or listing them all."""
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the table in a TOML file; InputError if it cannot be read or parsed."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not a text file in UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: is not valid TOML: {error}") from error
+
+
+class Table:
+    """One table of a TOML file: typed access to its keys, and errors that say where."""
+
+    def __init__(self, data: Mapping[str, Any], known: Collection[str], where: str) -> None:
+        if not isinstance(data, Mapping):
+            raise InputError(f"{where}: must be a table, got {data!r}")
+        for key in data:
+            if key not in known:
+                raise InputError(f"{where}: unknown key {key!r}; {nearest(key, known)}")
+        self.data, self.where = data, where
+
+    def error(self, key: str, allowed: str) -> InputError:
+        """Return the error for a key whose value is not allowed."""
+        if key not in self.data:
+            return InputError(f"{self.where}: key {key!r} is missing; it must be {allowed}")
+        return InputError(f"{self.where}: {key} = {self.data[key]!r}, but it must be {allowed}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a string; without a default the key must be there."""
+        value = self.data.get(key, default)
+        if not isinstance(value, str):
+            raise self.error(key, "a string")
+        return value
+
+    def integer(self, key: str, *, low: int, high: int, default: int | None = None) -> int:
+        """Return an integer in [low, high]."""
+        value = self.data.get(key, default)
+        if type(value) is not int or not low <= value <= high:
+            raise self.error(key, f"an integer from {low} to {high}")
+        return value
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """Return a float (an integer is taken as one)."""
+        value = self.data.get(key, default)
+        if type(value) not in (int, float) or value != value:
+            raise self.error(key, "a number")
+        return float(value)
+
+    def integers(self, key: str, count: int) -> tuple[int, ...]:
+        """Return exactly ``count`` integers."""
+        value = self.data.get(key)
+        good = isinstance(value, list) and len(value) == count
+        if not good or not all(type(item) is int and abs(item) < 2**31 for item in value):
+            raise self.error(key, f"a list of {count} integers")
+        return tuple(value)
+
+    def numbers(self, key: str, count: int) -> tuple[float, ...]:
+        """Return exactly ``count`` numbers."""
+        value = self.data.get(key)
+        good = isinstance(value, list) and len(value) == count
+        if not good or not all(type(item) in (int, float) for item in value):
+            raise self.error(key, f"a list of {count} numbers")
+        return tuple(float(item) for item in value)
+
+    def sequence(self, key: str) -> list[Any]:
+        """Return a list, empty if the key is absent."""
+        value = self.data.get(key, [])
+        if not isinstance(value, list):
+            raise self.error(key, "a list")
+        return value
+
+    def tables(self, key: str, known: Collection[str]) -> list[Table]:
+        """Return an array of tables, each checked against its known keys."""
+        where = f"{self.where}: {key}"
+        return [
+            Table(item, known, f"{where}[{n}]") for n, item in enumerate(self.sequence(key))
+        ]
