@@ -25,6 +25,18 @@ def _other_end(ends, k, i):
     return lambda ends, k, i: uint32(i + ends[k])
 
 
+def is_chain(ends, k):
+    """Return whether bonds of class k lead to the site before, as a chain of sites along a row."""
+    return not hasattr(ends[k], "__len__") and ends[k] == -1
+
+
+@overload(is_chain, target="generic")
+def _is_chain(ends, k):
+    if isinstance(ends, types.Array) and ends.ndim == 2:
+        return lambda ends, k: False
+    return lambda ends, k: ends[k] == -1
+
+
 def inner_word(opened, seam, base, index):
     """Return word ``index`` of a sample's open bonds, without those that cross a seam.
 

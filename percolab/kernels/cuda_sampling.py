@@ -7,7 +7,7 @@ has its words at ``n * words_per_item`` and its labels and sizes at ``n * num_po
 from numba import config, int64, types, uint32, uint64
 
 from percolab.device import load_cuda
-from percolab.kernels.atomics import atomic_add, atomic_min, atomic_or
+from percolab.kernels.bonds import has_bit
 from percolab.kernels.clusters import CLUSTERS, LARGEST, SECOND_LARGEST, SPANNING, SUM_SQUARES
 from percolab.kernels.open_bonds import open_word
 
@@ -15,79 +15,96 @@ cuda = load_cuda()
 
 # The simulator runs every thread as a Python thread: small blocks there, which also meet more edges.
 THREADS = 8 if config.ENABLE_CUDASIM else 256
+#: Words or sites one thread works on: with one each, starting the blocks took longer than the work.
+PER_THREAD = 4
 #: Sites whose labels one block counts together, and sites one thread scans at most.
-CHUNK = 4 * THREADS
+CHUNK = 16 * THREADS
 _SCAN = 32
+#: Labels a block adds up in shared memory, a power of two.
+_SLOTS = 4 * THREADS
+_FREE = 0xFFFFFFFF
 #: Blocks an item's sizes are reduced by in the first of two steps.
 PARTIALS = 2 if config.ENABLE_CUDASIM else 128
 
 
+@cuda.jit(device=True)
+def element(step):
+    """Return the number of this thread's ``step``-th word or site, as uint32."""
+    return uint32((cuda.blockIdx.x * PER_THREAD + step) * THREADS + cuda.threadIdx.x)
+
+
 @cuda.jit(cache=True)
 def open_bonds_kernel(generator, seed, samples, thresholds, exists, opened):
-    """Write the open bonds of every item: one thread a word."""
-    word = uint32(cuda.grid(1))
+    """Write the open bonds of every item."""
     item = uint32(cuda.blockIdx.y)
-    if word < exists.size:
-        index = uint64(uint64(item) * uint64(exists.size) + uint64(word))
-        opened[index] = open_word(
-            generator, seed, samples[item], word, thresholds[item], exists[word]
-        )
+    base = uint64(uint64(item) * uint64(exists.size))
+    sample, threshold = samples[item], thresholds[item]
+    for step in range(PER_THREAD):
+        word = element(step)
+        if word < exists.size:
+            opened[base + uint64(word)] = open_word(
+                generator, seed, sample, word, threshold, exists[word]
+            )
 
 
 @cuda.jit(cache=True)
 def clear_kernel(sizes, num_points, spanning):
     """Set all sizes and spanning bits of the batch to zero."""
-    i = uint32(cuda.grid(1))
     item = uint32(cuda.blockIdx.y)
-    if i < num_points:
-        sizes[uint64(item) * uint64(num_points) + uint64(i)] = uint32(0)
-    if i == 0:
+    base = uint64(uint64(item) * uint64(num_points))
+    for step in range(PER_THREAD):
+        i = element(step)
+        if i < num_points:
+            sizes[base + uint64(i)] = uint32(0)
+    if element(0) == uint32(0):
         spanning[item] = uint32(0)
+
+
+@cuda.jit(device=True)
+def _add_size(keys, counts, sizes, base, label, count):
+    """Add to a label's size: in shared memory if the label has, or gets, its slot there."""
+    slot = uint32(uint32(label * uint32(0x9E3779B1)) >> uint32(16)) & uint32(_SLOTS - 1)
+    key = cuda.atomic.cas(keys, slot, uint32(_FREE), label)
+    if key == uint32(_FREE) or key == label:
+        cuda.atomic.add(counts, slot, count)
+    else:
+        cuda.atomic.add(sizes, base + uint64(label), count)
 
 
 @cuda.jit(cache=True)
 def count_sizes_kernel(labels, num_points, occupied, sizes):
     """Add every site to the size of its root.
 
-    A block first gathers its chunk of labels; one thread then counts a row of equal labels and adds
-    it with one atomic.  The chunk's smallest label is most often that of the largest cluster, on
-    whose counter all blocks would queue: it is added up in shared memory first.
+    One thread counts a row of equal labels.  A block adds up its labels in shared memory before it
+    goes to global memory, where all blocks queue for the counters of the large clusters.
     """
     chunk = cuda.shared.array(CHUNK, types.uint32)
-    least = cuda.shared.array(2, types.uint32)
+    keys = cuda.shared.array(_SLOTS, types.uint32)
+    counts = cuda.shared.array(_SLOTS, types.uint32)
     thread = uint32(cuda.threadIdx.x)
     base = uint64(uint64(cuda.blockIdx.y) * uint64(num_points))
     first = uint32(cuda.blockIdx.x * CHUNK)
-    if thread == 0:
-        least[0] = uint32(0xFFFFFFFF)
-        least[1] = uint32(0)
-    cuda.syncthreads()
-    smallest = uint32(0xFFFFFFFF)
-    for step in range(CHUNK // THREADS):
-        place = uint32(thread + step * THREADS)
+    for slot in range(thread, _SLOTS, THREADS):
+        keys[slot] = uint32(_FREE)
+        counts[slot] = uint32(0)
+    for place in range(thread, CHUNK, THREADS):
         if first + place < num_points:
-            label = labels[base + uint64(first + place)]
-            chunk[place] = label
-            smallest = min(smallest, label)
-    atomic_min(least, 0, smallest)
+            chunk[place] = labels[base + uint64(first + place)]
     cuda.syncthreads()
     for step in range(CHUNK // THREADS):
         place = uint32(thread + step * THREADS)
         site = uint32(first + place)
-        if site < num_points and (occupied[site >> uint32(5)] >> (site & uint32(31))) & uint32(1):
+        if site < num_points and has_bit(occupied[site >> uint32(5)], site & uint32(31)):
             label = chunk[place]
             if place % _SCAN == 0 or chunk[place - uint32(1)] != label:
                 end = uint32(place + uint32(1))
                 while end % _SCAN != 0 and first + end < num_points and chunk[end] == label:
                     end = uint32(end + uint32(1))
-                count = uint32(end - place)
-                if label == least[0]:
-                    atomic_add(least, 1, count)
-                else:
-                    atomic_add(sizes, base + uint64(label), count)
+                _add_size(keys, counts, sizes, base, label, uint32(end - place))
     cuda.syncthreads()
-    if thread == 0 and least[1] != uint32(0):
-        atomic_add(sizes, base + uint64(least[0]), least[1])
+    for slot in range(thread, _SLOTS, THREADS):
+        if counts[slot] != uint32(0):
+            cuda.atomic.add(sizes, base + uint64(keys[slot]), counts[slot])
 
 
 @cuda.jit(cache=True)
@@ -105,9 +122,9 @@ def mark_layer_kernel(labels, num_points, sites, bit, closing, sizes, spanning):
         mark = uint32(uint32(1) << uint32(bit))
         if closing:
             if sizes[root] & mark:
-                atomic_or(spanning, item, uint32(uint32(1) << uint32(31 - bit)))
+                cuda.atomic.or_(spanning, item, uint32(uint32(1) << uint32(31 - bit)))
         elif not sizes[root] & mark:
-            atomic_or(sizes, root, mark)
+            cuda.atomic.or_(sizes, root, mark)
 
 
 @cuda.jit(device=True)

@@ -29,6 +29,9 @@ def union(labels, base, i, j):
     root expected, the trees are joined and one atomic was enough; otherwise another thread was
     first, and what it had written is joined with the smaller root in turn.
     """
+    i, j = labels[base + i], labels[base + j]
+    if i == j:
+        return
     i = find(labels, base, i)
     j = find(labels, base, j)
     while i != j:

@@ -11,6 +11,7 @@ from percolab.kernels.clusters import ROW_WIDTH
 from percolab.kernels.cuda_sampling import (
     CHUNK,
     PARTIALS,
+    PER_THREAD,
     THREADS,
     clear_kernel,
     count_sizes_kernel,
@@ -60,9 +61,9 @@ class CudaLabeler:
         return 4 * topology.exists.size + 8 * topology.num_points + 32 * PARTIALS + 60
 
     @staticmethod
-    def grid(threads: int, items: int, per_block: int = THREADS) -> tuple[int, int]:
+    def grid(elements: int, items: int, per_block: int = PER_THREAD * THREADS) -> tuple[int, int]:
         """Return the grid with one row of blocks an item."""
-        return -(-threads // per_block), items
+        return -(-elements // per_block), items
 
     def open_bonds(
         self, generator: int, seed: int, samples: Sequence[int], thresholds: Sequence[int]
@@ -101,7 +102,7 @@ class CudaLabeler:
         )
         for axis, layers in self._layers:
             for closing, sites in enumerate(layers):
-                mark_layer_kernel[self.grid(sites.size, items), THREADS](
+                mark_layer_kernel[self.grid(sites.size, items, THREADS), THREADS](
                     self.labels, count, sites, 31 - axis, closing, sizes, self._spanning
                 )
         mask = np.uint32((1 << self._size_bits) - 1)

@@ -13,9 +13,10 @@ which only periodic boundaries have, belong to the residual list too.
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, njit, uint32, uint64
+from numba import int32, int64, njit, uint32, uint64
 
-from percolab.kernels.bonds import has_bit, inner_word, other_end
+from percolab.kernels.bits import highest_one
+from percolab.kernels.bonds import has_bit, inner_word, is_chain, other_end
 from percolab.kernels.union_find import find, union
 from percolab.labelers.base import CpuLabeler
 
@@ -40,8 +41,18 @@ def lowest_neighbour(opened, seam, base, num_words, ends, i):
 
 @njit
 def initialization(labels, start, opened, seam, base, num_words, ends, i):
-    """Step (i): a site's label is its lowest open neighbour, or itself."""
-    labels[start + i] = lowest_neighbour(opened, seam, base, num_words, ends, i)[0]
+    """Step (i): a site's label is its lowest open neighbour, or itself.
+
+    Where that is the site before, on a chain, the label moves on to the start of the row of chain
+    bonds that the bond word holds: the same trees, with shorter paths for the analysis.
+    """
+    label, k = lowest_neighbour(opened, seam, base, num_words, ends, i)
+    if k >= 0 and is_chain(ends, k):
+        bit = i & uint32(31)
+        word = bond_word(opened, seam, base, num_words, k, i)
+        closed = uint32(~word & (uint32(0xFFFFFFFF) >> (uint32(31) - bit)))
+        label = uint32(int64(i) - int64(bit) + int64(highest_one(closed)))
+    labels[start + i] = label
 
 
 @njit

@@ -6,7 +6,8 @@ import numpy as np
 from numba import uint32, uint64
 
 from percolab.device import load_cuda
-from percolab.labelers.cuda_base import THREADS, CudaLabeler
+from percolab.kernels.cuda_sampling import PER_THREAD, THREADS, element
+from percolab.labelers.cuda_base import CudaLabeler
 from percolab.labelers.four_step import analysis, initialization, label_reduction, seam_reduction
 from percolab.topology import Topology
 
@@ -16,27 +17,33 @@ cuda = load_cuda()
 @cuda.jit(cache=True)
 def initialization_kernel(labels, num_points, opened, seam, num_words, ends):
     """Step (i) for every site of every item."""
-    i, item = uint32(cuda.grid(1)), uint64(cuda.blockIdx.y)
-    if i < num_points:
-        start, base = uint64(item * num_points), uint64(item * uint64(len(ends) * num_words))
-        initialization(labels, start, opened, seam, base, num_words, ends, i)
+    item = uint64(cuda.blockIdx.y)
+    start, base = uint64(item * num_points), uint64(item * uint64(len(ends) * num_words))
+    for step in range(PER_THREAD):
+        i = element(step)
+        if i < num_points:
+            initialization(labels, start, opened, seam, base, num_words, ends, i)
 
 
 @cuda.jit(cache=True)
 def analysis_kernel(labels, num_points):
     """Steps (ii) and (iv) for every site of every item."""
-    i, item = uint32(cuda.grid(1)), uint64(cuda.blockIdx.y)
-    if i < num_points:
-        analysis(labels, uint64(item * num_points), i)
+    start = uint64(uint64(cuda.blockIdx.y) * num_points)
+    for step in range(PER_THREAD):
+        i = element(step)
+        if i < num_points:
+            analysis(labels, start, i)
 
 
 @cuda.jit(cache=True)
 def label_reduction_kernel(labels, num_points, opened, seam, num_words, ends):
     """Step (iii) for the residual list of every site of every item."""
-    i, item = uint32(cuda.grid(1)), uint64(cuda.blockIdx.y)
-    if i < num_points:
-        start, base = uint64(item * num_points), uint64(item * uint64(len(ends) * num_words))
-        label_reduction(labels, start, opened, seam, base, num_words, ends, i)
+    item = uint64(cuda.blockIdx.y)
+    start, base = uint64(item * num_points), uint64(item * uint64(len(ends) * num_words))
+    for step in range(PER_THREAD):
+        i = element(step)
+        if i < num_points:
+            label_reduction(labels, start, opened, seam, base, num_words, ends, i)
 
 
 @cuda.jit(cache=True)
@@ -72,7 +79,7 @@ class FourStepCuda(CudaLabeler):
         analysis_kernel[grid, THREADS](self.labels, points)
         label_reduction_kernel[grid, THREADS](self.labels, points, *bonds)
         if self._seam_bonds.size:
-            seam_reduction_kernel[self.grid(self._seam_bonds.size, items), THREADS](
+            seam_reduction_kernel[self.grid(self._seam_bonds.size, items, THREADS), THREADS](
                 self.labels,
                 points,
                 self.opened,
