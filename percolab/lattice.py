@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
 from itertools import product
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from percolab.toml_input import InputError, Table, nearest, read_toml
+from percolab.toml_input import InputError, Table, nearest, parse_toml, read_text
 from percolab.topology import MAX_POINTS, Topology, num_words_of, pack_bits
 
 Point = tuple[int, ...]
@@ -52,6 +52,7 @@ class Lattice:
     cell:      grid points of the block along each axis; ``vacant`` lists those without a site
     bonds:     classes in canonical order, nearest owner-to-neighbour offset first
     per_size:  grid points along each axis for one unit of L
+    source:    the TOML text it was read from
     vectors:   real-space step of one grid point along each axis; ``shifts`` moves cell points
     """
 
@@ -64,6 +65,7 @@ class Lattice:
     vectors: tuple[tuple[float, ...], ...] = ()
     shifts: tuple[tuple[Point, tuple[float, ...]], ...] = ()
     thresholds: tuple[Threshold, ...] = ()
+    source: str = ""
 
     @property
     def dimension(self) -> int:
@@ -225,22 +227,26 @@ def load_lattice(name: str) -> Lattice:
     3.0
     """
     if name.endswith(".toml"):
-        return parse_lattice(read_toml(Path(name)), where=name)
+        return lattice_from_text(read_text(Path(name)), where=name)
     known = lattice_names()
     if name not in known:
         raise InputError(
             f"unknown lattice {name!r}; {nearest(name, known)} (or give a .toml file)"
         )
     file = Path(str(resources.files("percolab") / "lattices" / f"{name}.toml"))
-    return parse_lattice(read_toml(file), where=f"{name}.toml")
+    return lattice_from_text(read_text(file), where=f"{name}.toml")
+
+
+def lattice_from_text(text: str, *, where: str) -> Lattice:
+    """Return the lattice that TOML text describes; InputError names the bad key or bond."""
+    return replace(_parse(parse_toml(text, where=where), where=where), source=text)
 
 
 _KEYS = {"name", "title", "dimension", "coordination_number", "cell", "bonds", "unit_cell"}
 _KEYS |= {"drawing", "thresholds"}
 
 
-def parse_lattice(data: dict, *, where: str) -> Lattice:
-    """Return the lattice a parsed TOML file describes; InputError names the bad key or bond."""
+def _parse(data: dict, *, where: str) -> Lattice:
     table = Table(data, _KEYS, where)
     dimension = table.integer("dimension", low=1, high=8)
     if ("cell" in data or "bonds" in data) == ("unit_cell" in data):

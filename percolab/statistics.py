@@ -1,9 +1,35 @@
-"""Error bars of counted fractions."""
+"""Additive blocks of samples, and the error bars of counted fractions."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Sums over a fixed, numbered range of samples of one task; m values of p, C observables.
+
+    number:   samples number * block_size ... (number + 1) * block_size - 1
+    sums:     int64 (m, C), exact
+    products: float64 (m, C (C + 1) / 2), sums of products of every two observables, first with
+              first, first with second, ...; each product and each partial sum is rounded
+    """
+
+    number: int
+    sums: NDArray[np.int64]
+    products: NDArray[np.float64]
+
+
+def block_of(number: int, values: NDArray[np.int64]) -> Block:
+    """Return the block of observables ``values``, int64 (samples, m, C)."""
+    first, second = np.triu_indices(values.shape[-1])
+    exact = values.astype(np.float64)
+    # Summing along the first axis adds sample after sample, in the same order everywhere.
+    products = (exact[..., first] * exact[..., second]).sum(axis=0)
+    return Block(number, values.sum(axis=0), products)
 
 
 def wilson_interval(
@@ -31,7 +57,7 @@ def wilson_interval(
     centre = (fraction + z * z / (2.0 * safe_n)) / denominator
     spread = fraction * (1.0 - fraction) / safe_n + (z / (2.0 * safe_n)) ** 2
     half_width = z * np.sqrt(spread) / denominator
-    # Rounding may leave 1e-18 where the bound is exactly 0 or 1.
-    low = np.where((n > 0) & (k > 0), np.clip(centre - half_width, 0.0, 1.0), 0.0)
-    high = np.where((n > 0) & (k < n), np.clip(centre + half_width, 0.0, 1.0), 1.0)
+    # At k = 0 and k = n the bound is 0 or 1, which rounding may miss; so it is for n = 0.
+    low = np.where(k > 0, np.clip(centre - half_width, 0.0, 1.0), 0.0)
+    high = np.where(k < n, np.clip(centre + half_width, 0.0, 1.0), 1.0)
     return low, high

@@ -19,16 +19,22 @@ def nearest(word: str, known: Collection[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Return the table in a TOML file; InputError if it cannot be read or parsed."""
+def read_text(path: Path) -> str:
+    """Return the text of a file; InputError if it cannot be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not a text file in UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: is not valid TOML: {error}") from error
+
+
+def parse_toml(text: str, *, where: str) -> dict[str, Any]:
+    """Return the table that TOML text holds; InputError if it is not valid TOML."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"{where}: is not valid TOML: {error}") from error
 
 
 class Table:

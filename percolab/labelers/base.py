@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from percolab.kernels.clusters import row_of_labels
+from percolab.kernels.clusters import ROW_WIDTH, row_of_labels
 from percolab.kernels.open_bonds import fill_open_bonds
 from percolab.topology import Topology
 
@@ -12,7 +12,7 @@ from percolab.topology import Topology
 class CpuLabeler:
     """Labels and measures the samples of one topology, one at a time, on one thread.
 
-    A subclass defines ``label``; ``measure`` may be overridden where labels are not needed.
+    A subclass defines ``label`` and may override ``measure`` and ``rows``, which need no labels.
     ``opened`` holds the open bonds, uint32 (num_classes * num_words,), class by class.
     """
 
@@ -40,3 +40,13 @@ class CpuLabeler:
         points = self.topology.num_points
         sizes, reach = np.empty(points, np.int32), np.empty(points, np.uint32)
         row_of_labels(self.label(), self.topology.occupied, *self.end_flags, sizes, reach, row)
+
+    def rows(
+        self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
+    ) -> np.ndarray:
+        """Return the rows of items (sample, threshold), uint64 (n,) each, as int64 (n, ROW_WIDTH)."""
+        rows = np.zeros((len(samples), ROW_WIDTH), np.int64)
+        for row, sample, threshold in zip(rows, samples, thresholds, strict=True):
+            self.open_bonds(generator, seed, sample, threshold)
+            self.measure(row)
+        return rows

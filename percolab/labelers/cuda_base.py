@@ -80,6 +80,18 @@ class CudaLabeler:
         )
         return items
 
+    def rows(
+        self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
+    ) -> np.ndarray:
+        """Return the rows of items (sample, threshold), uint64 (n,) each, as int64 (n, ROW_WIDTH)."""
+        batches = []
+        for first in range(0, len(samples), self.capacity):
+            batch = slice(first, first + self.capacity)
+            items = self.open_bonds(generator, seed, samples[batch], thresholds[batch])
+            self.label_items(items)
+            batches.append(self.measure_items(items))
+        return np.concatenate(batches)
+
     def load_bonds(self, opened: np.ndarray) -> int:
         """Copy given open bonds, uint32 (items, num_classes * num_words), into the batch."""
         flat = np.ascontiguousarray(opened, np.uint32).ravel()

@@ -16,7 +16,8 @@ from numba import int32, int64, njit, uint32
 
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.bonds import has_bit, inner_word, other_end
-from percolab.kernels.clusters import SPANNING, row_of_sizes, spanning_bits
+from percolab.kernels.clusters import ROW_WIDTH, SPANNING, row_of_sizes, spanning_bits
+from percolab.kernels.open_bonds import fill_open_bonds
 from percolab.kernels.union_find import union_halving
 from percolab.labelers.base import CpuLabeler
 from percolab.topology import Topology
@@ -120,48 +121,81 @@ def write_labels(starts, parents, origins, labels):
         labels[site] = origins[parents[run]]
 
 
-class Raster(CpuLabeler):
-    """Labels and measures samples on runs; 12 bytes a site of scratch beside the bond words."""
+@njit(nogil=True, cache=True)
+def _find_clusters(opened, bonds, occupied, num_points, scratch):
+    """Join all open bonds of a sample and size its clusters; return the number of runs."""
+    seam, seam_bonds, seam_ends, ends, chain = bonds
+    starts, first, parents, sizes, _ = scratch
+    runs = number_runs(opened, seam, chain, num_points, starts, first)
+    for run in range(runs):
+        parents[run] = run
+    join_runs(opened, seam, seam_bonds, seam_ends, ends, chain, starts, first, parents)
+    size_clusters(parents, runs, starts, occupied, sizes)
+    return runs
 
-    scratch_bytes_per_site = 12
+
+@njit(nogil=True, cache=True)
+def _measure(opened, bonds, occupied, num_points, end_flags, scratch, row):
+    """Write the row of a sample's open bonds."""
+    runs = _find_clusters(opened, bonds, occupied, num_points, scratch)
+    starts, first, parents, sizes, reach = scratch
+    row_of_sizes(sizes, runs, row)
+    reach[:runs] = 0
+    row[SPANNING] = spanning_of_runs(end_flags[0], end_flags[1], starts, first, parents, reach)
+
+
+@njit(nogil=True, cache=True)
+def _rows(
+    generator, seed, samples, thresholds, exists, opened, bonds, occupied, points, ends, scratch, rows
+):
+    for n in range(samples.size):
+        fill_open_bonds(generator, seed, samples[n], thresholds[n], exists, opened)
+        _measure(opened, bonds, occupied, points, ends, scratch, rows[n])
+
+
+class Raster(CpuLabeler):
+    """Labels and measures samples on runs; 12.25 bytes a site of scratch beside the bond words."""
+
+    scratch_bytes_per_site = 13
 
     def __init__(self, topology: Topology) -> None:
         super().__init__(topology)
         words, points = topology.num_words, topology.num_points
-        self._starts, self._first = np.empty(words, np.uint32), np.empty(words, np.int32)
-        self._parents, self._sizes = np.empty(points, np.int32), np.empty(points, np.int32)
-        self._reach = np.empty(points, np.uint32)
-
-    def _join(self) -> int:
-        top, starts, first = self.topology, self._starts, self._first
-        runs = number_runs(self.opened, self.seam, top.chain, top.num_points, starts, first)
-        self._parents[:runs] = np.arange(runs, dtype=np.int32)
-        join_runs(
-            self.opened,
+        self._bonds = (
             self.seam,
-            top.seam_bonds,
-            top.seam_ends,
+            topology.seam_bonds,
+            topology.seam_ends,
             self.ends,
-            top.chain,
-            starts,
-            first,
-            self._parents,
+            topology.chain,
         )
-        size_clusters(self._parents, runs, starts, top.occupied, self._sizes)
-        return runs
+        self._scratch = (
+            np.empty(words, np.uint32),
+            np.empty(words, np.int32),
+            np.empty(points, np.int32),
+            np.empty(points, np.int32),
+            np.empty(points, np.uint32),
+        )
+
+    def _sites(self) -> tuple[np.ndarray, int]:
+        return self.topology.occupied, self.topology.num_points
 
     def measure(self, row: np.ndarray) -> None:
         """Write the row of the open bonds (int64, ROW_WIDTH)."""
-        runs = self._join()
-        row_of_sizes(self._sizes, runs, row)
-        self._reach[:runs] = 0
-        row[SPANNING] = spanning_of_runs(
-            *self.end_flags, self._starts, self._first, self._parents, self._reach
-        )
+        _measure(self.opened, self._bonds, *self._sites(), self.end_flags, self._scratch, row)
+
+    def rows(
+        self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
+    ) -> np.ndarray:
+        """Return the rows of items (sample, threshold), uint64 (n,) each, as int64 (n, ROW_WIDTH)."""
+        rows = np.zeros((len(samples), ROW_WIDTH), np.int64)
+        items = (np.uint64(seed), samples, thresholds, self.exists, self.opened, self._bonds)
+        _rows(generator, *items, *self._sites(), self.end_flags, self._scratch, rows)
+        return rows
 
     def label(self) -> np.ndarray:
         """Return the labels of the open bonds, int32 (num_points,)."""
-        self._join()
+        starts, _, parents, origins, _ = self._scratch
+        _find_clusters(self.opened, self._bonds, *self._sites(), self._scratch)
         labels = np.empty(self.topology.num_points, np.int32)
-        write_labels(self._starts, self._parents, self._sizes, labels)
+        write_labels(starts, parents, origins, labels)
         return labels

@@ -1,0 +1,42 @@
+"""From stored spanning counts to the percolation threshold, in the order a reader needs it.
+
+curve      the input: how many samples of a task span at each p
+likelihood the exact multinomial likelihood of coupled samples, its maximum, its chi^2
+scaling    the finite-size-scaling function and the model that fits it
+size_fit   one size alone, as a polynomial
+crossings  where neighbouring sizes cross, and the drift of the crossings
+selection  which points are used, and what a reader must be told
+bootstrap  error bars of all of it
+result     what a fit holds
+threshold  `fit_threshold`, which ties these together
+table      a fit as text
+synthetic  curves from a known answer, to judge the estimator
+"""
+
+from percolab.analysis.crossings import Crossing, Drift
+from percolab.analysis.curve import AnalysisError, SpanningCurve
+from percolab.analysis.likelihood import ChiSquare
+from percolab.analysis.result import SizeAnalysis, ThresholdFit
+from percolab.analysis.scaling import ScalingFunction
+from percolab.analysis.size_fit import SizeFit, fit_size
+from percolab.analysis.synthetic import synthetic_curve, synthetic_study
+from percolab.analysis.table import fit_table, format_with_error
+from percolab.analysis.threshold import fit_threshold
+
+__all__ = [
+    "AnalysisError",
+    "ChiSquare",
+    "Crossing",
+    "Drift",
+    "ScalingFunction",
+    "SizeAnalysis",
+    "SizeFit",
+    "SpanningCurve",
+    "ThresholdFit",
+    "fit_size",
+    "fit_table",
+    "fit_threshold",
+    "format_with_error",
+    "synthetic_curve",
+    "synthetic_study",
+]

@@ -1,0 +1,137 @@
+"""The input of the analysis: how many samples of one task span at each p."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.analysis.record import plain
+from percolab.statistics import wilson_interval
+
+
+class AnalysisError(ValueError):
+    """The data cannot answer the question; the message is one line that says what is missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class SpanningCurve:
+    """Spanning counts of one task: one linear size, one p grid, one seed.
+
+    Every sample is used at all p (a bond is open when u < p), so its spanning indicator never
+    falls as p rises, and the counts of a block never fall along the grid.
+
+    L: linear size, at least 1.
+    p: float64 (m,), strictly ascending in [0, 1].
+    samples: int64 (n_blocks,), number of samples in each block, at least 1.
+    spanning: int64 (n_blocks, m), samples of the block that span at each p.
+    label: name of the task for messages.
+
+    Raises ValueError when a field breaks one of these rules.
+    """
+
+    L: int
+    p: NDArray[np.float64]
+    samples: NDArray[np.int64]
+    spanning: NDArray[np.int64]
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "L", int(self.L))
+        object.__setattr__(self, "p", _frozen(self.p, np.float64))
+        object.__setattr__(self, "samples", _frozen(self.samples, np.int64))
+        object.__setattr__(self, "spanning", _frozen(self.spanning, np.int64))
+        problem = self._problem()
+        if problem:
+            name = f" {self.label!r}" if self.label else ""
+            raise ValueError(f"spanning curve{name}, L = {self.L}: {problem}")
+
+    def _problem(self) -> str:
+        p, samples, spanning = self.p, self.samples, self.spanning
+        if self.L < 1:
+            return "L must be at least 1"
+        if p.ndim != 1 or p.size == 0 or not np.all((p >= 0) & (p <= 1)):
+            return "p must be a non-empty list of numbers in [0, 1]"
+        if np.any(np.diff(p) <= 0):
+            return "p must be strictly ascending"
+        if samples.ndim != 1 or samples.size == 0 or np.any(samples < 1):
+            return "samples must hold one positive count a block"
+        if spanning.shape != (samples.size, p.size):
+            return f"spanning has shape {spanning.shape}, expected {(samples.size, p.size)}"
+        if np.any(spanning < 0) or np.any(spanning > samples[:, None]):
+            return "spanning counts must lie between 0 and the block's samples"
+        if np.any(np.diff(spanning, axis=1) < 0):
+            return "spanning counts fall as p rises, so these are not coupled samples"
+        return ""
+
+    @property
+    def total_samples(self) -> int:
+        """Number of samples over all blocks."""
+        return int(self.samples.sum())
+
+    @property
+    def probability(self) -> NDArray[np.float64]:
+        """Spanning probability R_L(p), float64 (m,)."""
+        return self.spanning.sum(axis=0) / self.total_samples
+
+    def interval(self, *, z: float = 1.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Wilson interval (low, high) of the spanning probability at each p, float64 (m,) each.
+
+        Neighbouring p share their samples, so these bars are strongly correlated along p.
+        """
+        return wilson_interval(self.spanning.sum(axis=0), self.total_samples, z=z)
+
+    @property
+    def threshold_counts(self) -> NDArray[np.int64]:
+        """Samples by the interval that holds their spanning threshold T, int64 (n_blocks, m + 1).
+
+        The cells are T <= p_1, p_1 < T <= p_2, ..., p_m < T.
+        """
+        edges = (np.zeros_like(self.samples), *self.spanning.T, self.samples)
+        return np.diff(np.stack(edges, axis=1), axis=1)
+
+    def within(self, low: float, high: float) -> SpanningCurve | None:
+        """Return the curve at the p where low <= R_L(p) <= high, or None where there is none.
+
+        Leaving a p out merges two intervals of T, so what remains is still exactly multinomial.
+        """
+        probability = self.probability
+        keep = (probability >= low) & (probability <= high)
+        if not keep.any():
+            return None
+        return SpanningCurve(self.L, self.p[keep], self.samples, self.spanning[:, keep], self.label)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the curve summed over blocks, with its 68 % Wilson interval."""
+        low, high = self.interval()
+        return plain(
+            {
+                "L": self.L,
+                "label": self.label,
+                "samples": self.total_samples,
+                "blocks": self.samples.size,
+                "p": self.p,
+                "spanning": self.spanning.sum(axis=0),
+                "probability": self.probability,
+                "low": low,
+                "high": high,
+            }
+        )
+
+
+def linear_sizes(curves: Sequence[SpanningCurve]) -> tuple[int, ...]:
+    """Return the distinct linear sizes of `curves`, ascending."""
+    return tuple(sorted({curve.L for curve in curves}))
+
+
+def curves_of_size(curves: Sequence[SpanningCurve], size: int) -> list[SpanningCurve]:
+    """Return the curves of one linear size, in order."""
+    return [curve for curve in curves if size == curve.L]
+
+
+def _frozen(values: object, dtype: type) -> NDArray:
+    array: NDArray = np.array(values, dtype=dtype)
+    array.setflags(write=False)
+    return array

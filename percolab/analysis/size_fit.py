@@ -1,0 +1,114 @@
+"""The spanning probability of one linear size as a smooth curve, with no assumption on scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.polynomial import Polynomial
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
+
+from percolab.analysis.curve import AnalysisError, SpanningCurve
+from percolab.analysis.likelihood import ChiSquare, ThresholdCells, chi_square, maximise
+from percolab.analysis.record import plain
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SizeFit:
+    """probit R_L(p) = sum c_k ((p - p_mid) / scale)^k for one size L.
+
+    p_low, p_high: range of the fitted points. points: their number. samples: total over tasks.
+    """
+
+    L: int
+    p_mid: float
+    scale: float
+    coefficients: tuple[float, ...]
+    p_low: float
+    p_high: float
+    points: int
+    samples: int
+    chi_square: ChiSquare
+
+    @cached_property
+    def probit(self) -> Polynomial:
+        """The fitted polynomial as a function of p."""
+        half = self.scale
+        domain = [self.p_mid - half, self.p_mid + half]
+        return Polynomial(self.coefficients, domain=domain, window=[-1.0, 1.0])
+
+    def probability(self, p: ArrayLike) -> Floats:
+        """Spanning probability at `p`, float64 of the same shape."""
+        return ndtr(self.probit(np.asarray(p, float)))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        return plain(self)
+
+
+@dataclass(frozen=True)
+class PolynomialModel:
+    """probit R as a polynomial; `design` is float64 (points, degree + 1)."""
+
+    design: Floats
+
+    def __call__(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return the probit (points,) and its derivatives (points, degree + 1)."""
+        return self.design @ theta, self.design
+
+
+def fit_size(curves: Sequence[SpanningCurve], *, degree: int = 3) -> SizeFit:
+    """Fit all `curves` of one size by their exact likelihood.
+
+    Fewer than degree + 1 distinct p lower the degree. Raises AnalysisError when there are fewer
+    than two p, or R does not rise between them; ValueError when the sizes differ.
+    """
+    if len({curve.L for curve in curves}) != 1:
+        raise ValueError("fit_size needs curves of exactly one linear size")
+    cells = ThresholdCells.from_curves(curves)
+    return fit_cells(cells, cells.counts, degree=degree, start=None)
+
+
+def fit_cells(
+    cells: ThresholdCells, counts: Floats, *, degree: int, start: SizeFit | None
+) -> SizeFit:
+    """Fit `counts` (a replica of `cells.counts`), beginning at `start` when it is given.
+
+    The chi^2 belongs to `cells.counts`, so a fit with a `start` carries the start's.
+    """
+    low, high = float(cells.p.min()), float(cells.p.max())
+    middle, scale = 0.5 * (low + high), 0.5 * (high - low)
+    distinct = np.unique(cells.p).size
+    if distinct < 2:
+        raise AnalysisError(f"L = {cells.curves[0].L} has fewer than two p to fit")
+    degree = min(degree, distinct - 1) if start is None else len(start.coefficients) - 1
+    model = PolynomialModel(np.vander((cells.p - middle) / scale, degree + 1, increasing=True))
+    first = _straight_line(cells, model) if start is None else np.array(start.coefficients)
+    estimate = maximise(model, cells, counts, first)
+    return SizeFit(
+        L=cells.curves[0].L,
+        p_mid=middle,
+        scale=scale,
+        coefficients=tuple(float(c) for c in estimate.theta),
+        p_low=low,
+        p_high=high,
+        points=cells.p.size,
+        samples=sum(curve.total_samples for curve in cells.curves),
+        chi_square=chi_square(model, cells, estimate) if start is None else start.chi_square,
+    )
+
+
+def _straight_line(cells: ThresholdCells, model: PolynomialModel) -> Floats:
+    trials = np.concatenate([np.full(c.p.size, c.total_samples) for c in cells.curves])
+    probability = np.concatenate([curve.probability for curve in cells.curves])
+    probit = ndtri(np.clip(probability, 0.5 / trials, 1.0 - 0.5 / trials))
+    line, *_ = np.linalg.lstsq(model.design[:, :2], probit, rcond=None)
+    if not line[1] > 0:
+        size = cells.curves[0].L
+        raise AnalysisError(f"the spanning probability of L = {size} does not rise with p")
+    return np.concatenate([line, np.zeros(model.design.shape[1] - 2)])

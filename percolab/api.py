@@ -1,0 +1,187 @@
+"""The Python interface: what the command line does, for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis import ThresholdFit
+from percolab.config import make_request
+from percolab.kernels.clusters import renumber
+from percolab.kernels.open_bonds import GENERATORS, threshold_of
+from percolab.labelers import labeler_class
+from percolab.lattice import Lattice, load_lattice
+from percolab.plots import save_figure
+from percolab.report import spanning_figure
+from percolab.sampler import Device
+from percolab.storage import Results, ResultsWriter, read_results
+from percolab.study import check_boundary, check_choice
+from percolab.sweep import Watcher, fit_results, run_study
+from percolab.topology import Topology
+
+
+def sweep(
+    lattice: str | Lattice = "honeycomb",
+    *,
+    L: Sequence[int] | None = None,
+    p: Sequence[float] | None = None,
+    samples: int | Sequence[int] | None = None,
+    target_error: float | None = None,
+    boundary: str | Sequence[str] = "open",
+    seed: int = 1,
+    rng: str = "xorwow",
+    block_size: int = 0,
+    device: str = "auto",
+    labeler: str | None = None,
+    workers: int | None = None,
+    out: str | Path | None = None,
+    watcher: Watcher | None = None,
+) -> Results:
+    """Sample a lattice at several L and p and return the results.
+
+    lattice: a name, a path to a .toml file, or a :class:`Lattice`.  p: None lets a pilot place the
+    values of each size.  samples: a size, or one number for each.  target_error: stop when the
+    error of p_c is this small.  out: a results file to write and to continue; None keeps the
+    results in memory alone.
+
+    Raises InputError (one line) for anything that cannot be used.
+
+    >>> results = sweep("square", L=[8, 16], p=[0.4, 0.5, 0.6], samples=200, device="cpu")
+    >>> [item.num_samples for item in results.tasks.values()]
+    [200, 200]
+    """
+    request = make_request(
+        lattice,
+        L=L,
+        p=p,
+        samples=samples,
+        target_error=target_error,
+        boundary=boundary,
+        seed=seed,
+        rng=rng,
+        block_size=block_size,
+        out=out or "results.h5",
+    )
+    options: dict[str, Any] = {
+        "device": Device.parse(device),
+        "labeler": labeler,
+        "workers": workers,
+        "watcher": watcher,
+    }
+    if out is None:
+        return run_study(request.study, request.rule, **options)
+    with ResultsWriter(request.out) as writer:
+        return run_study(request.study, request.rule, writer=writer, **options)
+
+
+def open_results(path: str | Path) -> Results:
+    """Return the results stored in an HDF5 file; InputError if it cannot be read or is foreign.
+
+    >>> open_results("nowhere.h5")
+    Traceback (most recent call last):
+    ...
+    percolab.toml_input.InputError: nowhere.h5: no such file
+    """
+    return read_results(path)
+
+
+def fit(results: Results, observable: str | None = None, **options: Any) -> ThresholdFit:
+    """Estimate the threshold (options: :func:`percolab.analysis.fit_threshold`).
+
+    >>> results = sweep("square", L=[8, 16, 32], samples=300, device="cpu")
+    >>> estimate = fit(results)
+    >>> abs(estimate.threshold - 0.5) < 5 * estimate.threshold_error
+    True
+    """
+    return fit_results(results, observable, **options)
+
+
+def plot(results: Results, path: str | Path, observable: str | None = None) -> dict[str, Any]:
+    """Draw the spanning curves into a .png, .pdf or .svg file; return every number drawn."""
+    figure, numbers = spanning_figure(
+        results, observable=observable, fitted=lambda: fit_results(results, observable)
+    )
+    save_figure(figure, Path(path))
+    return numbers
+
+
+def label(
+    lattice: str | Lattice | Topology,
+    L: int | None = None,
+    p: float = 0.5,
+    *,
+    sample: int = 0,
+    seed: int = 1,
+    rng: str = "xorwow",
+    boundary: Sequence[str] | None = None,
+    opened: np.ndarray | None = None,
+    labeler: str | None = None,
+    device: str = "cpu",
+    serial: bool = False,
+) -> np.ndarray:
+    """Return the cluster labels of one configuration, int32, one a grid point.
+
+    A label is the smallest site index of the cluster; with ``serial`` the clusters are renumbered
+    0 ... n - 1 in the same order.  On a lattice the array has the lattice's shape, last axis
+    first; on a :class:`Topology` it is flat.
+
+    opened: the configuration, packed uint32 bond words (num_classes, num_words), in place of the
+    random one that (seed, sample, p) name.  Bonds that do not exist must be 0.
+
+    Raises InputError for an unknown name or size, and for bond words of another shape.
+
+    >>> label("square", 4, p=1.0).tolist()[3]
+    [0, 0, 0, 0]
+    >>> label("square", 2, p=0.0, serial=True).tolist()
+    [[0, 1], [2, 3]]
+    """
+    from percolab.toml_input import InputError
+
+    shape: tuple[int, ...] = (-1,)
+    if isinstance(lattice, Topology):
+        topology = lattice
+    else:
+        lattice = load_lattice(lattice) if isinstance(lattice, str) else lattice
+        if L is None:
+            raise InputError("label: give the size L of the lattice")
+        kinds = tuple(boundary) if boundary is not None else ("open",) * lattice.dimension
+        check_boundary(lattice, kinds)
+        lattice.check_size(L, kinds)
+        shape = lattice.shape(L)[::-1]
+        topology = lattice.topology(lattice.shape(L), kinds)
+    if opened is not None and np.shape(opened) != topology.exists.shape:
+        raise InputError(f"opened has shape {np.shape(opened)}, not {topology.exists.shape}")
+    check_choice("rng", rng, GENERATORS)
+    if not 0.0 <= p <= 1.0:
+        raise InputError(f"p = {p}, but it must be a number from 0 to 1")
+    labels = _labels(topology, opened, (GENERATORS[rng], seed, sample, threshold_of(p)), labeler, device)
+    return (renumber(labels)[0] if serial else labels).reshape(shape)
+
+
+def _labels(
+    topology: Topology,
+    opened: np.ndarray | None,
+    key: tuple[int, int, int, int],
+    labeler: str | None,
+    device: str,
+) -> np.ndarray:
+    target = Device.parse(device)
+    chosen = labeler_class(labeler, target.kind)
+    generator, seed, sample, threshold = key
+    if target.kind == "cuda":
+        batch = chosen(topology, capacity=1)
+        if opened is None:
+            items = batch.open_bonds(generator, seed, [sample], [threshold])
+        else:
+            items = batch.load_bonds(np.asarray(opened, np.uint32)[None])
+        batch.label_items(items)
+        return batch.labels_of(items)[0]
+    single = chosen(topology)
+    if opened is None:
+        single.open_bonds(generator, seed, sample, threshold)
+    else:
+        single.opened[:] = np.asarray(opened, np.uint32).ravel()
+    return single.label()

@@ -1,0 +1,88 @@
+"""The command line: one file a command, each loaded when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from percolab.toml_input import InputError, nearest
+
+COMMANDS = {
+    "sweep": "Sample a lattice and estimate its threshold.",
+    "plot": "Draw spanning curves, crossings and the threshold.",
+    "fit": "Estimate the threshold from stored results.",
+    "status": "Show what a results file holds.",
+    "merge": "Put several results files into one.",
+    "export": "Write stored results as CSV.",
+    "lattices": "List the lattices that come with percolab, or describe one.",
+    "bench": "Time bonds, labels and rows on this machine.",
+    "info": "Show versions and devices.",
+}
+
+
+class Commands(click.Group):
+    """Loads a command when it is called, so that ``percolab --help`` imports none of them.
+
+    What a user did wrong becomes one line on stderr and exit code 2.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order a study uses them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        return importlib.import_module(f"percolab.cli.{cmd_name}").command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]):
+        """Name the nearest command where an unknown one was given."""
+        if args and args[0] not in COMMANDS:
+            raise InputError(f"unknown command {args[0]!r}; {nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(self, *args, **kwargs):
+        """Run, and turn errors a user can mend into one line and exit code 2."""
+        kwargs["standalone_mode"] = False
+        try:
+            status = super().main(*args, **kwargs)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            sys.exit(2)
+        except click.ClickException as error:
+            _fail(error.format_message())
+        except ValueError as error:
+            if not isinstance(error, InputError) and type(error).__name__ != "AnalysisError":
+                raise
+            _fail(str(error))
+        except MemoryError:
+            _fail("not enough memory")
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("interrupted", err=True)
+            sys.exit(130)
+        except BrokenPipeError:
+            sys.stderr.close()
+            sys.exit(141)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str) -> None:
+    click.echo(f"percolab: error: {' '.join(message.split())}", err=True)
+    sys.exit(2)
+
+
+@click.command(cls=Commands, no_args_is_help=True)
+@click.version_option(package_name="percolab")
+def main() -> None:
+    """Percolation thresholds with honest error bars, on any lattice, on CPU and GPU.
+
+    percolab sweep --lattice honeycomb, then percolab plot results.h5.
+    """

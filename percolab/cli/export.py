@@ -1,0 +1,34 @@
+"""percolab export: stored results as CSV, one line a size and p."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import click
+
+from percolab.cli.options import results_file
+
+
+@click.command()
+@results_file
+@click.option("--out", type=click.Path(), help="CSV file.  [default: stdout]")
+def command(results: str, out: str | None) -> None:
+    """Write the mean of every observable with its standard error, for every size and p."""
+    from percolab.storage import read_results
+    from percolab.tables import mean_table
+    from percolab.toml_input import InputError
+
+    header, rows = mean_table(read_results(results))
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    if out is None:
+        click.echo(buffer.getvalue(), nl=False)
+        return
+    try:
+        Path(out).write_text(buffer.getvalue(), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror}") from error

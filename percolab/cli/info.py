@@ -1,0 +1,47 @@
+"""percolab info: versions and devices, for a bug report or a methods section."""
+
+from __future__ import annotations
+
+import click
+
+from percolab.cli.options import as_json, echo_json
+
+
+@click.command()
+@as_json
+def command(as_json: bool) -> None:
+    """Show the versions in use, the labelers, and the devices percolab can run on."""
+    from percolab.device import cuda_problem
+    from percolab.executors import default_workers
+    from percolab.labelers import LABELERS
+    from percolab.provenance import package_versions, processor_name
+    from percolab.sampler import Device
+
+    record = {
+        "versions": package_versions(),
+        "processor": processor_name(),
+        "cpu_workers": default_workers(Device("cpu")),
+        "cuda": cuda_problem() or _devices(),
+        "labelers": {name: sorted(entry.classes) for name, entry in LABELERS.items()},
+    }
+    if as_json:
+        echo_json(record)
+        return
+    for name, number in record["versions"].items():
+        click.echo(f"{name:<11} {number}")
+    click.echo(f"cpu         {record['processor']}, {record['cpu_workers']} workers")
+    cuda = record["cuda"]
+    for line in [cuda] if isinstance(cuda, str) else cuda:
+        click.echo(f"cuda        {line}")
+    for name, kinds in record["labelers"].items():
+        click.echo(f"labeler     {name}: {LABELERS[name].summary} ({', '.join(kinds)})")
+
+
+def _devices() -> list[str]:
+    from percolab.device import device_name, free_memory, open_device
+
+    found = []
+    for number in range(len(open_device("cuda").gpus)):
+        cuda = open_device(f"cuda:{number}")
+        found.append(f"{number}: {device_name(cuda)}, {free_memory(cuda) / 1e9:.0f} GB free")
+    return found

@@ -1,0 +1,25 @@
+"""percolab merge: several results files into one."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("parts", nargs=-1, required=True, type=click.Path(), metavar="PART.h5...")
+@click.option("--out", required=True, type=click.Path(), help="The file to write; it must not exist.")
+def command(parts: tuple[str, ...], out: str) -> None:
+    """Put results of one lattice together: other sizes, seeds or blocks.
+
+    The same samples twice are refused: independent runs need different seeds.
+    """
+    from percolab.storage import ResultsWriter, merge, read_results
+    from percolab.toml_input import InputError
+
+    with ResultsWriter(out) as writer:
+        if writer.path.exists():
+            raise InputError(f"{out}: exists already; merge writes a new file")
+        merged = merge((part, read_results(part)) for part in parts)
+        writer.save(merged)
+    samples = sum(item.num_samples for item in merged.tasks.values())
+    click.echo(f"{len(parts)} files, {len(merged.tasks)} tasks, {samples} samples in {out}")

@@ -1,0 +1,75 @@
+"""Progress of a sweep on stderr: work done, rate, time left, and the current p_c."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+from tqdm import tqdm
+
+from percolab.analysis import AnalysisError, format_with_error
+from percolab.statistics import Block
+from percolab.storage import Results, TaskResult
+from percolab.sweep import Watcher, fit_results
+from percolab.toml_input import InputError
+
+# The fit is refreshed after this many seconds, or ten times what it took.
+_FIT_EVERY = 3.0
+
+
+class ProgressWatcher(Watcher):
+    """Draws a bar in samples and keeps the current estimate of p_c beside it."""
+
+    def __init__(self, *, silent: bool = False) -> None:
+        self._silent = silent
+        self._bar: tqdm | None = None
+        self._next_fit = 0.0
+
+    def placed(self, size: int, p: tuple[float, ...]) -> None:
+        """Say where the pilot placed the p values."""
+        if not self._silent:
+            click.echo(f"pilot: L = {size}: {len(p)} p values from {p[0]} to {p[-1]}", err=True)
+
+    def started(self, sites: int, done: int) -> None:
+        """Open the bar."""
+        terminal = sys.stderr.isatty()
+        self._bar = tqdm(
+            total=sites,
+            initial=done,
+            unit=" sites",
+            unit_scale=True,
+            file=sys.stderr,
+            disable=self._silent,
+            mininterval=0.2 if terminal else 10.0,
+            dynamic_ncols=True,
+            leave=terminal,
+        )
+        self._next_fit = time.monotonic() + _FIT_EVERY
+
+    def advanced(self, results: Results, item: TaskResult, blocks: list[Block]) -> None:
+        """Move the bar, and refresh p_c now and then."""
+        if self._bar is None or self._silent:
+            return
+        task = item.task
+        self._bar.update(len(blocks) * task.block_size * len(task.p) * task.num_points)
+        start = time.monotonic()
+        if start < self._next_fit:
+            return
+        self._bar.set_postfix_str(_current_threshold(results))
+        end = time.monotonic()
+        self._next_fit = end + max(_FIT_EVERY, 10 * (end - start))
+
+    def finished(self) -> None:
+        """Close the bar."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _current_threshold(results: Results) -> str:
+    samples = sum(item.num_samples for item in results.tasks.values())
+    try:
+        fit = fit_results(results, bootstrap=0)
+    except (AnalysisError, InputError):
+        return f"{samples} samples"
+    return f"{samples} samples, p_c {format_with_error(fit.threshold, fit.threshold_error)}"

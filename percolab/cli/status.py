@@ -1,0 +1,46 @@
+"""percolab status: what a results file holds."""
+
+from __future__ import annotations
+
+import click
+
+from percolab.cli.options import as_json, echo_json, results_file
+
+
+@click.command()
+@results_file
+@as_json
+def command(results: str, as_json: bool) -> None:
+    """Show the study, the samples of every size, and the runs that made them."""
+    from percolab.storage import read_results
+
+    stored = read_results(results)
+    tasks = [
+        {
+            "task": item.task.id,
+            "L": item.task.size,
+            "sites": item.task.num_points,
+            "p": list(item.task.p),
+            "seed": item.task.seed,
+            "block_size": item.task.block_size,
+            "blocks": len(item.blocks),
+            "samples": item.num_samples,
+        }
+        for item in sorted(stored.tasks.values(), key=lambda item: item.task.size)
+    ]
+    if as_json:
+        echo_json({"study": stored.study.description(), "tasks": tasks, "runs": stored.runs})
+        return
+    study = stored.study
+    click.echo(f"{study.lattice.title}, {study.model} percolation, boundary {', '.join(study.boundary)}")
+    click.echo(f"seed {study.seed}, {study.rng}, p {'placed by a pilot' if study.p is None else 'given'}")
+    click.echo(f"{'L':>7} {'samples':>9} {'blocks':>7}  {'p':<24} task")
+    for task in tasks:
+        grid = f"{len(task['p'])}: {task['p'][0]:g} ... {task['p'][-1]:g}"
+        click.echo(f"{task['L']:>7} {task['samples']:>9} {task['blocks']:>7}  {grid:<24} {task['task']}")
+    for run in stored.runs:
+        blocks = sum(run["blocks"].values())
+        click.echo(
+            f"run {run['started']}: {blocks} blocks in {run['seconds']:.1f} s, {run['labeler']} on "
+            f"{run['device']} ({run['device_name']}), percolab {run['versions'].get('percolab', '?')}"
+        )

@@ -1,0 +1,96 @@
+"""percolab sweep: sample a study, store it, and print its threshold."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from percolab.cli.progress import ProgressWatcher
+from percolab.config import make_request, parse_probabilities, parse_sizes, read_request
+from percolab.sampler import Device
+from percolab.scheduler import Interrupted
+from percolab.storage import ResultsWriter
+from percolab.sweep import run_study
+
+
+@click.command()
+@click.argument("study", required=False, type=click.Path(), metavar="[STUDY.toml]")
+@click.option("--lattice", help="Name (percolab lattices) or .toml file.  [default: honeycomb]")
+@click.option("-L", "--size", "sizes", help="Linear sizes, as in 64,128,256.  [default: 32,64,128,256]")
+@click.option("-p", "probabilities", help="p values: 0.5,0.6 or from:to:count.  [default: found by a pilot]")
+@click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  [default: open]")
+@click.option("--samples", type=click.IntRange(min=1), help="Samples a size.  [default: 8000]")
+@click.option("--target-error", type=float, help="Stop when the error of p_c is this small.")
+@click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed.  [default: 1]")
+@click.option("--rng", help="xorwow or philox.  [default: xorwow]")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
+@click.option("--labeler", help="raster, four_step or reference.  [default: the device's fastest]")
+@click.option("--workers", type=click.IntRange(min=1), help="CPU threads.  [default: all cores]")
+@click.option("--out", type=click.Path(), help="Results file.  [default: results.h5]")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+def command(study: str | None, device: str, labeler: str | None, workers: int | None, quiet: bool, **given: Any) -> None:
+    """Sample spanning clusters at several p and L, and estimate the threshold p_c.
+
+    Sizes and p are chosen by a pilot unless given, by options or in a STUDY.toml.  Calling the same
+    sweep again continues it: it adds what is missing, or nothing.
+    """  # fmt: skip
+    overrides = _settings(given)
+    request = read_request(Path(study), overrides) if study else make_request(**overrides)
+    with ResultsWriter(request.out) as writer:
+        watcher = ProgressWatcher(silent=quiet)
+        try:
+            results = run_study(
+                request.study,
+                request.rule,
+                writer=writer,
+                device=Device.parse(device),
+                labeler=labeler,
+                workers=workers,
+                watcher=watcher,
+            )
+        except Interrupted:
+            click.echo(
+                f"interrupted; finished blocks are in {request.out}. "
+                "Run the same command again to go on.",
+                err=True,
+            )
+            sys.exit(130)
+    _print_threshold(results, request.out)
+
+
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    settings = {
+        key: given[key]
+        for key in ("lattice", "boundary", "samples", "target_error", "seed", "rng", "out")
+        if given[key] is not None
+    }
+    if given["sizes"] is not None:
+        settings["L"] = parse_sizes(given["sizes"])
+    if given["probabilities"] is not None:
+        settings["p"] = parse_probabilities(given["probabilities"])
+    return settings
+
+
+def _print_threshold(results: Any, out: Path) -> None:
+    from percolab.analysis import AnalysisError, format_with_error
+    from percolab.sweep import default_observable, fit_results
+    from percolab.toml_input import InputError
+
+    sizes = ", ".join(str(size) for size in sorted(results.study.sizes))
+    click.echo(f"{results.study.lattice.title}: L = {sizes}; results in {out}")
+    try:
+        fit = fit_results(results)
+    except (AnalysisError, InputError) as error:
+        click.echo(f"no threshold: {error}")
+        return
+    quality = fit.chi_square
+    click.echo(
+        f"p_c = {format_with_error(fit.threshold, fit.threshold_error)}"
+        f"  (sigma {fit.threshold_error:.1e}, chi2/dof {quality.value:.1f}/{quality.dof}, "
+        f"from {default_observable(results)})"
+    )
+    for note in fit.notes:
+        click.echo(f"note: {note}")

@@ -1,0 +1,189 @@
+"""Study files: TOML to a study, its stop rule and where it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from percolab.lattice import Lattice, load_lattice
+from percolab.study import MAX_SEED, Study
+from percolab.sweep import StopRule
+from percolab.toml_input import InputError, Table, parse_toml, read_text
+
+DEFAULT_LATTICE = "honeycomb"
+DEFAULT_SIZES = (32, 64, 128, 256)
+DEFAULT_SAMPLES = 8000
+
+_MAX_POINTS = 10_000
+_KEYS = {"lattice", "L", "p", "boundary", "samples", "target_error", "seed", "rng", "block_size"}
+_KEYS |= {"out"}
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """A study with its stop rule and the file it goes to."""
+
+    study: Study
+    rule: StopRule
+    out: Path
+
+
+def parse_probabilities(text: str) -> tuple[float, ...]:
+    """Read p values: "0.5", "0.4,0.5,0.6" or "from:to:count" (both ends included).
+
+    InputError: not numbers, an empty or descending range, or one outside [0, 1].
+
+    >>> parse_probabilities("0.5:0.6:3")
+    (0.5, 0.55, 0.6)
+    """
+    if ":" not in text:
+        values = [_number(part, text) for part in text.split(",") if part.strip()]
+        if not values:
+            raise InputError(f"p = {text!r}: the list is empty")
+        return tuple(float(value) for value in values)
+    parts = text.split(":")
+    if len(parts) != 3 or not parts[2].strip().isdecimal():
+        raise InputError(f"p = {text!r}, but a range is from:to:count, as in 0.50:0.55:21")
+    low, high, count = _number(parts[0], text), _number(parts[1], text), int(parts[2])
+    if not 2 <= count <= _MAX_POINTS or high <= low:
+        raise InputError(
+            f"p = {text!r} is empty: from must be below to, and count from 2 to {_MAX_POINTS}"
+        )
+    # In decimal arithmetic 0.5:0.6:3 holds 0.55, not 0.55000000000000004.
+    return tuple(float(low + (high - low) * n / (count - 1)) for n in range(count))
+
+
+def _number(text: str, whole: str) -> Decimal:
+    try:
+        value = Decimal(text.strip())
+    except InvalidOperation as error:
+        raise InputError(f"p = {whole!r}: {text.strip()!r} is not a number") from error
+    if not value.is_finite() or not 0 <= value <= 1:
+        raise InputError(f"p = {text.strip()}, but it must be a number from 0 to 1")
+    return value
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Read linear sizes, "64" or "64,128,256"; InputError unless all are positive integers."""
+    sizes = []
+    for part in text.split(","):
+        if not part.strip().isdecimal() or int(part) < 1:
+            raise InputError(f"L = {part.strip() or text!r}, but it must be an integer of at least 1")
+        sizes.append(int(part))
+    return tuple(sizes)
+
+
+def make_request(
+    lattice: str | Lattice | None = None,
+    *,
+    L: Sequence[int] | None = None,
+    p: Sequence[float] | None = None,
+    boundary: str | Sequence[str] | None = None,
+    samples: int | Sequence[int] | None = None,
+    target_error: float | None = None,
+    seed: int = 1,
+    rng: str = "xorwow",
+    block_size: int = 0,
+    out: str | Path = "results.h5",
+) -> SweepRequest:
+    """Return the request for these settings, defaults filled in; InputError if they are wrong."""
+    if not isinstance(lattice, Lattice):
+        lattice = load_lattice(lattice or DEFAULT_LATTICE)
+    sizes = tuple(L) if L is not None else DEFAULT_SIZES
+    kinds = boundary if boundary is not None else "open"
+    if isinstance(kinds, str):
+        kinds = tuple(kind.strip() for kind in kinds.split(","))
+    if len(kinds) == 1:
+        kinds = tuple(kinds) * lattice.dimension
+    study = Study(
+        lattice=lattice,
+        sizes=sizes,
+        boundary=tuple(kinds),
+        p=None if p is None else tuple(float(value) for value in p),
+        seed=seed,
+        rng=rng,
+        block_size=block_size,
+    )
+    if samples is None and target_error is None:
+        samples = DEFAULT_SAMPLES
+    return SweepRequest(study, StopRule(_per_size(samples, sizes), target_error), Path(out))
+
+
+def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:
+    if samples is None:
+        return None
+    counts = [samples] * len(sizes) if isinstance(samples, int) else list(samples)
+    if len(counts) != len(sizes):
+        raise InputError(f"samples: {len(counts)} numbers given for {len(sizes)} sizes L")
+    return dict(zip(sizes, counts))
+
+
+def read_request(path: Path, overrides: dict[str, Any]) -> SweepRequest:
+    """Return the request in a study file, with options of the command line put over its keys.
+
+    InputError names the file and the key at fault.
+    """
+    table = Table(parse_toml(read_text(path), where=str(path)), _KEYS, str(path))
+    settings = {**_settings(table), **overrides}
+    try:
+        return make_request(**settings)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _settings(table: Table) -> dict[str, Any]:
+    data = table.data
+    found: dict[str, Any] = {}
+    for key in ("lattice", "rng", "out"):
+        if key in data:
+            found[key] = table.text(key)
+    if found.get("lattice", "").endswith(".toml"):
+        found["lattice"] = str(Path(table.where).parent / found["lattice"])
+    if "L" in data:
+        found["L"] = _integers(table, "L")
+    if "samples" in data:
+        found["samples"] = _integers(table, "samples", alone=True)
+    if "p" in data:
+        found["p"] = _probabilities(table)
+    if "boundary" in data:
+        found["boundary"] = data["boundary"]
+        if not _is_text_list(data["boundary"]):
+            raise table.error("boundary", '"open", "periodic", or a list with one of them an axis')
+    if "target_error" in data:
+        found["target_error"] = table.number("target_error")
+    if "seed" in data:
+        found["seed"] = table.integer("seed", low=0, high=MAX_SEED)
+    if "block_size" in data:
+        found["block_size"] = table.integer("block_size", low=1, high=10**6)
+    return found
+
+
+def _is_text_list(value: object) -> bool:
+    items = value if isinstance(value, list) else [value]
+    return bool(items) and all(isinstance(item, str) for item in items)
+
+
+def _integers(table: Table, key: str, *, alone: bool = False) -> Any:
+    value = table.data[key]
+    items = value if isinstance(value, list) else [value]
+    if not items or not all(type(item) is int and item >= 1 for item in items):
+        raise table.error(key, "an integer of at least 1, or a list of such")
+    return value if alone else tuple(items)
+
+
+def _probabilities(table: Table) -> tuple[float, ...]:
+    value = table.data["p"]
+    try:
+        if isinstance(value, str):
+            return parse_probabilities(value)
+        items = value if isinstance(value, list) else [value]
+        if not items or not all(type(item) in (int, float) for item in items):
+            raise InputError("")
+        return tuple(float(item) for item in items)
+    except InputError as error:
+        if str(error):
+            raise InputError(f"{table.where}: {error}") from error
+        raise table.error("p", 'a list of numbers from 0 to 1, or "from:to:count"') from error

@@ -1,0 +1,25 @@
+"""Who runs the blocks: the standard concurrent.futures.Executor, one for each kind of device."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Executor, ThreadPoolExecutor
+
+from percolab.sampler import Device
+from percolab.toml_input import InputError
+
+
+def default_workers(device: Device) -> int:
+    """Return the threads to use: all usable cores on the CPU, one to drive a CUDA device."""
+    if device.kind == "cuda":
+        return 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def make_executor(device: Device, workers: int) -> Executor:
+    """Return threads: the CPU kernels release the GIL, and one thread is enough for a GPU."""
+    if workers < 1:
+        raise InputError(f"--workers {workers}: must be at least 1")
+    return ThreadPoolExecutor(workers, thread_name_prefix=f"percolab-{device.kind}")

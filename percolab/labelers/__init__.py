@@ -1,0 +1,59 @@
+"""The registry of labelers: interchangeable, all giving the smallest site of a cluster as its label."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from percolab.toml_input import InputError, nearest
+
+
+@dataclass(frozen=True)
+class LabelerEntry:
+    """A labeler's name, what it is, and where its class for each kind of device is found."""
+
+    name: str
+    summary: str
+    classes: dict[str, str]
+
+
+LABELERS = {
+    entry.name: entry
+    for entry in (
+        LabelerEntry(
+            "reference",
+            "breadth-first search in plain Python, the judge",
+            {"cpu": "reference:Reference"},
+        ),
+        LabelerEntry(
+            "raster",
+            "one scan, union-find with runs as nodes",
+            {"cpu": "raster:Raster"},
+        ),
+        LabelerEntry(
+            "four_step",
+            "Komura 2016: initialization, analysis, label reduction, analysis",
+            {"cpu": "four_step:FourStep", "cuda": "four_step_cuda:FourStepCuda"},
+        ),
+    )
+}
+
+#: What runs when no labeler is named: the fastest of each device.
+DEFAULT_LABELER = {"cpu": "raster", "cuda": "four_step"}
+
+
+def labeler_class(name: str | None, kind: str) -> Any:
+    """Return the class of a labeler on a kind of device, "cpu" or "cuda".
+
+    None names the default.  InputError: unknown, or not available on that kind of device.
+    """
+    name = name or DEFAULT_LABELER[kind]
+    if name not in LABELERS:
+        raise InputError(f"unknown labeler {name!r}; {nearest(name, LABELERS)}")
+    classes = LABELERS[name].classes
+    if kind not in classes:
+        able = ", ".join(entry.name for entry in LABELERS.values() if kind in entry.classes)
+        raise InputError(f"labeler {name!r} does not run on {kind}; there: {able}")
+    module, _, attribute = classes[kind].partition(":")
+    return getattr(importlib.import_module(f"percolab.labelers.{module}"), attribute)

@@ -1,0 +1,92 @@
+"""Pilot: find where a lattice starts to span, from nothing but p in (0, 1), and place the p values.
+
+Every sample has a spanning threshold T along each open axis, the smallest p at which it spans.  A
+few samples' T are found by bisection; their mean and spread say where R_L(p) rises.  The pilot's
+samples come from another seed than the study's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from percolab.kernels.clusters import SPANNING
+from percolab.kernels.open_bonds import threshold_of
+from percolab.sampler import Device, Sampler
+from percolab.study import Study, Task
+from percolab.toml_input import InputError
+
+SAMPLES = 48
+POINTS = 9
+# The p values reach this many standard deviations of T to both sides: R_L from 4 to 96 %.
+_REACH = 1.75
+_BRACKET = 5.0
+_RESOLUTION = 0.2
+_MAX_STEPS = 40
+_SEED_SHIFT = 0x5DEECE66D
+
+
+def place_probabilities(
+    study: Study,
+    *,
+    labeler: str | None = None,
+    device: Device,
+    report: Callable[[int, tuple[float, ...]], None] | None = None,
+) -> dict[int, tuple[float, ...]]:
+    """Return the p values of every size of a study, small sizes first.
+
+    InputError if the lattice does not span even with all bonds open.
+    """
+    grids: dict[int, tuple[float, ...]] = {}
+    window = (0.0, 1.0)
+    for size in sorted(study.sizes):
+        task = study.task(size, (0.5,))
+        pilot = replace(task, seed=(task.seed ^ _SEED_SHIFT) & (2**63 - 1))
+        thresholds = _sample_thresholds(pilot, window, labeler, device)
+        centre, spread = float(thresholds.mean()), float(thresholds.std())
+        window = (max(centre - _BRACKET * spread, 0.0), min(centre + _BRACKET * spread, 1.0))
+        grids[size] = _grid(centre, spread)
+        if report is not None:
+            report(size, grids[size])
+    return grids
+
+
+def _sample_thresholds(
+    task: Task, window: tuple[float, float], labeler: str | None, device: Device
+) -> np.ndarray:
+    """Return T of every (sample, open axis), float64, found by bisection."""
+    sampler = Sampler(task, labeler=labeler, device=device)
+    axes = [axis for axis, kind in enumerate(task.boundary) if kind == "open"]
+    samples = np.repeat(np.arange(SAMPLES, dtype=np.uint64), len(axes))
+    bits = np.tile([1 << axis for axis in axes], SAMPLES)
+
+    def spans(p: np.ndarray) -> np.ndarray:
+        rows = sampler.rows(samples, np.array([threshold_of(x) for x in p], np.uint64))
+        return rows[:, SPANNING] & bits != 0
+
+    low, high = np.full(samples.size, window[0]), np.full(samples.size, window[1])
+    if window != (0.0, 1.0):
+        low[spans(low)] = 0.0
+        high[~spans(high)] = 1.0
+    elif not spans(high).all():
+        raise InputError(f"{task.lattice.name} does not span at p = 1: give the p values (-p)")
+    for _ in range(_MAX_STEPS):
+        middle = (low + high) / 2
+        below = spans(middle)
+        high = np.where(below, middle, high)
+        low = np.where(below, low, middle)
+        if np.max(high - low) < _RESOLUTION * np.std((low + high) / 2):
+            break
+    return (low + high) / 2
+
+
+def _grid(centre: float, spread: float) -> tuple[float, ...]:
+    """Return POINTS equally spaced p around the centre, rounded to a tenth of their spacing."""
+    spacing = 2 * _REACH * max(spread, 1e-9) / (POINTS - 1)
+    digits = max(math.ceil(-math.log10(spacing)) + 1, 2)
+    steps = np.arange(POINTS) - POINTS // 2
+    values = {round(float(centre + step * spacing), digits) for step in steps}
+    return tuple(sorted(p for p in values if 0.0 < p < 1.0))

@@ -1,0 +1,174 @@
+"""Sampler: a task made ready for a device; give it block numbers and it returns their sums."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import psutil
+
+from percolab.kernels.open_bonds import GENERATORS, threshold_of
+from percolab.labelers import labeler_class
+from percolab.observables import observables_of
+from percolab.statistics import Block, block_of
+from percolab.study import Task
+from percolab.toml_input import InputError
+from percolab.topology import Topology, num_words_of
+
+#: Sites in one CUDA launch: enough to fill any GPU, 2.3 GB of labels and sizes.
+_SITES_PER_LAUNCH = 2**28
+# A CPU call measures about this many sites before it looks whether it should stop.
+_SITES_PER_CALL = 2**22
+
+
+class Stopped(Exception):
+    """Sampling was asked to stop before the blocks were finished."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where samples are made: kind "cpu" or "cuda", and the number of a CUDA device."""
+
+    kind: str
+    number: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Device:
+        """Read "auto", "cpu", "cuda" or "cuda:n"; InputError otherwise, or if it is not there."""
+        if text == "cpu":
+            return cls("cpu")
+        kind, _, number = text.partition(":")
+        if text != "auto" and (kind != "cuda" or (":" in text and not number.isdecimal())):
+            raise InputError(f"--device {text}: must be auto, cpu, cuda or cuda:n")
+        from percolab.device import cuda_problem, open_device
+
+        if text == "auto":
+            return cls("cpu" if cuda_problem() else "cuda")
+        open_device(text)
+        return cls("cuda", int(number or 0))
+
+    def __str__(self) -> str:
+        return f"cuda:{self.number}" if self.kind == "cuda" else "cpu"
+
+
+def required_memory(task: Task, labeler: str | None, device: Device, workers: int) -> int:
+    """Return the bytes of host memory that measuring a task takes at its peak."""
+    points, classes = task.num_points, len(task.lattice.bonds)
+    words = 4 * classes * num_words_of(points)
+    building = 2 * classes * points + 16 * points
+    topology = 3 * words
+    if device.kind == "cuda":
+        return building + topology
+    scratch = labeler_class(labeler, "cpu").scratch_bytes_per_site * points
+    return max(building, workers * (scratch + words)) + topology
+
+
+def check_memory(task: Task, labeler: str | None, device: Device, workers: int) -> None:
+    """Raise InputError if a task needs more memory than there is, before allocating any."""
+    needed = required_memory(task, labeler, device, workers)
+    available = psutil.virtual_memory().available
+    if needed > available:
+        raise InputError(
+            f"L = {task.size} needs {needed / 1e9:.1f} GB of memory; {available / 1e9:.1f} GB are free"
+        )
+    if device.kind == "cuda":
+        from percolab.device import free_memory, open_device
+
+        per_item = _cuda_bytes_per_item(task)
+        free = free_memory(open_device(str(device)))
+        if per_item > 0.9 * free:
+            raise InputError(
+                f"L = {task.size} needs {per_item / 1e9:.1f} GB on {device}; {free / 1e9:.1f} GB are free"
+            )
+
+
+def _cuda_bytes_per_item(task: Task) -> int:
+    words = len(task.lattice.bonds) * num_words_of(task.num_points)
+    return 4 * words + 8 * task.num_points + 8192
+
+
+class Sampler:
+    """Measures blocks of one task on one device; safe to call from several threads on the CPU.
+
+    ``share`` is the part of a CUDA device's free memory this sampler may take.
+    """
+
+    def __init__(
+        self, task: Task, *, labeler: str | None = None, device: Device, share: float = 0.9
+    ) -> None:
+        self.task, self.device = task, device
+        self._labeler = labeler_class(labeler, device.kind)
+        self._share = share
+        self._topology: Topology | None = None
+        self._building = threading.Lock()
+        self._local = threading.local()
+        self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
+        self._observables = observables_of(task.boundary)
+
+    @property
+    def topology(self) -> Topology:
+        """The sites and bonds of the task, built at first use."""
+        with self._building:
+            if self._topology is None:
+                self._topology = self.task.lattice.topology(self.task.shape, self.task.boundary)
+            return self._topology
+
+    @property
+    def labeler(self) -> Any:
+        """This thread's labeler."""
+        if not hasattr(self._local, "labeler"):
+            self._local.labeler = self._new_labeler()
+        return self._local.labeler
+
+    def _new_labeler(self) -> Any:
+        if self.device.kind == "cpu":
+            return self._labeler(self.topology)
+        from percolab.device import free_memory, open_device
+
+        cuda = open_device(str(self.device))
+        per_item = self._labeler.bytes_per_item(self.topology)
+        fitting = int(self._share * free_memory(cuda)) // per_item
+        wanted = max(_SITES_PER_LAUNCH // self.topology.num_points, 1)
+        return self._labeler(self.topology, capacity=max(min(fitting, wanted), 1))
+
+    @property
+    def blocks_per_call(self) -> int:
+        """Blocks that one call should be given to keep the device at work."""
+        if self.device.kind == "cpu":
+            return 1
+        items = self.task.block_size * len(self.task.p)
+        return max(_SITES_PER_LAUNCH // (self.task.num_points * items), 1)
+
+    def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        """Return the rows of items (sample, threshold), uint64 (n,) each, int64 (n, ROW_WIDTH)."""
+        generator = GENERATORS[self.task.rng]
+        return self.labeler.rows(generator, self.task.stream_seed, samples, thresholds)
+
+    def sample(self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None) -> list[Block]:
+        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
+        size, grid = self.task.block_size, self._thresholds
+        samples = np.concatenate(
+            [np.arange(number * size, (number + 1) * size, dtype=np.uint64) for number in numbers]
+        )
+        rows = [
+            self.rows(np.repeat(part, grid.size), np.tile(grid, part.size))
+            for part in self._parts(samples, stopped)
+        ]
+        values = np.concatenate(rows).reshape(len(numbers), size, grid.size, -1)
+        columns = np.stack([item.of_rows(values) for item in self._observables], axis=-1)
+        return [block_of(number, block) for number, block in zip(numbers, columns, strict=True)]
+
+    def _parts(
+        self, samples: np.ndarray, stopped: Callable[[], bool] | None
+    ) -> Iterator[np.ndarray]:
+        """Cut samples into the pieces after each of which a wish to stop is heard."""
+        step = len(samples)
+        if self.device.kind == "cpu":
+            step = max(_SITES_PER_CALL // (self.task.num_points * len(self.task.p)), 1)
+        for first in range(0, len(samples), step):
+            if stopped is not None and stopped():
+                raise Stopped
+            yield samples[first : first + step]

@@ -1,0 +1,308 @@
+"""Results in HDF5: one writer, every save a complete new file put in place of the old one.
+
+The layout is documented in docs/hdf5-format.md.  A file is built in memory, written beside its
+target, flushed to the disk and renamed over it, so that at any moment there is a whole file, old
+or new.  A lock file keeps a second writer out.  Datasets depend on the study alone; who made them
+when is kept in attributes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from filelock import FileLock, Timeout
+
+from percolab.lattice import Lattice, lattice_from_text
+from percolab.observables import observables_of
+from percolab.statistics import Block
+from percolab.study import Study, Task
+from percolab.toml_input import InputError
+
+FORMAT = "percolab results"
+SCHEMA_VERSION = 1
+
+
+@dataclass(eq=False)
+class TaskResult:
+    """A task and its blocks by number."""
+
+    task: Task
+    blocks: dict[int, Block] = field(default_factory=dict)
+
+    @property
+    def num_samples(self) -> int:
+        """Samples measured so far."""
+        return len(self.blocks) * self.task.block_size
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Block numbers in ascending order, int64."""
+        return np.array(sorted(self.blocks), np.int64)
+
+    def column(self, name: str) -> np.ndarray:
+        """Return one observable's block sums, int64 (n_blocks, m); InputError if not measured."""
+        names = [item.name for item in observables_of(self.task.boundary)]
+        if name not in names:
+            raise InputError(f"observable {name!r} is not in this file; there: {', '.join(names)}")
+        index = names.index(name)
+        ordered = [self.blocks[number].sums[:, index] for number in sorted(self.blocks)]
+        return np.array(ordered, np.int64).reshape(len(ordered), len(self.task.p))
+
+
+@dataclass(eq=False)
+class Results:
+    """Everything a results file holds: the study, its tasks' blocks, and the runs that made them."""
+
+    study: Study
+    tasks: dict[str, TaskResult] = field(default_factory=dict)
+    runs: list[dict[str, Any]] = field(default_factory=list)
+
+    def add_task(self, task: Task) -> TaskResult:
+        """Return the result of a task, an empty one if it is new."""
+        return self.tasks.setdefault(task.id, TaskResult(task))
+
+    def of_size(self, size: int) -> list[TaskResult]:
+        """Return the results of one linear size."""
+        return [item for item in self.tasks.values() if item.task.size == size]
+
+
+class ResultsWriter:
+    """The only writer of a results file, as a context manager.
+
+    InputError: the path is a directory, is not writable, is being written by another process, or
+    holds something else than percolab results.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        _check_target(self.path)
+        self._lock = FileLock(self.path.with_name(f".{self.path.name}.lock"))
+
+    def __enter__(self) -> ResultsWriter:
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout as error:
+            raise InputError(
+                f"{self.path}: another process is writing this file; wait for it to end"
+            ) from error
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be written: {error.strerror}") from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def load(self) -> Results | None:
+        """Return what the file holds, or None if there is no file yet."""
+        return read_results(self.path) if self.path.exists() else None
+
+    def save(self, results: Results) -> None:
+        """Put a complete new file in place; InputError, and the old file stays, if that fails."""
+        image = encode(results)
+        temporary = None
+        try:
+            handle, temporary = tempfile.mkstemp(
+                prefix=f".{self.path.name}.", suffix=".tmp", dir=self.path.parent
+            )
+            with os.fdopen(handle, "wb") as file:
+                file.write(image)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, self.path)
+        except OSError as error:
+            if temporary is not None:
+                Path(temporary).unlink(missing_ok=True)
+            raise InputError(f"{self.path}: cannot be written: {error.strerror}") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _check_target(path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory; give the name of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the directory {path.parent} does not exist")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path}: the directory {path.parent} is not writable")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise InputError(f"{path}: is not writable")
+
+
+def encode(results: Results) -> bytes:
+    """Return the HDF5 file of results; equal results give equal datasets."""
+    buffer = io.BytesIO()
+    # Attributes above 64 KB, as many runs make, need the format of HDF5 1.8.
+    with h5py.File(buffer, "w", libver=("v108", "v108")) as file:
+        file.attrs["format"] = FORMAT
+        file.attrs["schema_version"] = SCHEMA_VERSION
+        file.attrs["study"] = json.dumps(results.study.description())
+        file.attrs["lattice"] = results.study.lattice.source
+        file.attrs["runs"] = [json.dumps(run) for run in results.runs]
+        for item in results.tasks.values():
+            _encode_task(file.create_group(f"tasks/{item.task.id}"), item)
+    return buffer.getvalue()
+
+
+def _encode_task(group: h5py.Group, item: TaskResult) -> None:
+    task, observables = item.task, observables_of(item.task.boundary)
+    group.attrs["L"] = task.size
+    group.attrs["shape"] = task.shape
+    group.attrs["boundary"] = list(task.boundary)
+    group.attrs["model"] = task.model
+    group.attrs["rng"] = task.rng
+    group.attrs["seed"] = np.uint64(task.seed)
+    group.attrs["stream_seed"] = np.uint64(task.stream_seed)
+    group.attrs["block_size"] = task.block_size
+    for key in ("name", "symbol", "meaning", "unit"):
+        group.attrs[f"observable_{key}s"] = [getattr(each, key) for each in observables]
+    width, points = len(observables), len(task.p)
+    blocks = [item.blocks[number] for number in sorted(item.blocks)]
+    sums = np.array([block.sums for block in blocks], np.int64).reshape(-1, points, width)
+    pairs = width * (width + 1) // 2
+    products = np.array([block.products for block in blocks]).reshape(-1, points, pairs)
+    _dataset(group, "p", np.array(task.p), "probability that a bond is open", "1")
+    _dataset(group, "block", item.numbers, "number of the block", "1")
+    _dataset(group, "sums", sums, "sum over the block's samples [block, p, observable]", "mixed")
+    _dataset(
+        group,
+        "products",
+        products,
+        "sum of products of two observables [block, p, pair]; pairs in upper-triangular row order",
+        "mixed",
+    )
+
+
+def _dataset(group: h5py.Group, name: str, data: np.ndarray, meaning: str, unit: str) -> None:
+    packing = {"compression": "gzip", "shuffle": True} if data.ndim > 1 and data.size else {}
+    dataset = group.create_dataset(name, data=data, **packing)
+    dataset.attrs["meaning"] = meaning
+    dataset.attrs["unit"] = unit
+
+
+def read_results(path: str | Path) -> Results:
+    """Return the results in a file; InputError if it cannot be read or is not such a file."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory, not a results file")
+    try:
+        with h5py.File(path, "r") as file:
+            return _decode(file, path)
+    except InputError:
+        raise
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file") from error
+    except PermissionError as error:
+        raise InputError(f"{path}: cannot be read: permission denied") from error
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{path}: is not a readable HDF5 file (truncated, or another format)") from error
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        raise InputError(f"{path}: is damaged or not a percolab file: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _decode(file: h5py.File, path: Path) -> Results:
+    if file.attrs.get("format") != FORMAT:
+        raise InputError(f"{path}: is an HDF5 file, but not one of percolab's")
+    version = file.attrs["schema_version"]
+    if version != SCHEMA_VERSION:
+        raise InputError(
+            f"{path}: has schema version {version}; this percolab reads version {SCHEMA_VERSION}"
+        )
+    lattice = lattice_from_text(file.attrs["lattice"], where=f"{path}: lattice")
+    results = Results(_decode_study(json.loads(file.attrs["study"]), lattice))
+    results.runs = [json.loads(run) for run in file.attrs["runs"]]
+    for key, group in file["tasks"].items() if "tasks" in file else ():
+        item = _decode_task(group, lattice)
+        if item.task.id != key:
+            raise InputError(f"{path}: task {key} does not match its own description")
+        results.tasks[key] = item
+    return results
+
+
+def _decode_study(record: dict[str, Any], lattice: Lattice) -> Study:
+    p = None if record["p"] == "pilot" else tuple(record["p"])
+    keys = ("seed", "rng", "model", "block_size")
+    return Study(
+        lattice=lattice,
+        sizes=tuple(record["L"]),
+        boundary=tuple(record["boundary"]),
+        p=p,
+        **{key: record[key] for key in keys},
+    )
+
+
+def _decode_task(group: h5py.Group, lattice: Lattice) -> TaskResult:
+    task = Task(
+        lattice=lattice,
+        size=int(group.attrs["L"]),
+        boundary=tuple(group.attrs["boundary"]),
+        p=tuple(group["p"][...].tolist()),
+        seed=int(group.attrs["seed"]),
+        rng=group.attrs["rng"],
+        model=group.attrs["model"],
+        block_size=int(group.attrs["block_size"]),
+    )
+    numbers, sums, products = (group[name][...] for name in ("block", "sums", "products"))
+    if not len(numbers) == len(sums) == len(products):
+        raise ValueError("datasets of unequal length")
+    blocks = {
+        int(number): Block(int(number), sums[n], products[n]) for n, number in enumerate(numbers)
+    }
+    return TaskResult(task, blocks)
+
+
+def merge(parts: Iterable[tuple[str, Results]]) -> Results:
+    """Return the union of results of one lattice; InputError if any samples come in twice."""
+    merged: Results | None = None
+    owners: dict[int, list[tuple[str, TaskResult]]] = {}
+    for name, part in parts:
+        if merged is None:
+            merged = Results(part.study)
+        elif part.study.lattice.digest != merged.study.lattice.digest:
+            raise InputError(
+                f"{name}: holds lattice {part.study.lattice.name}, "
+                f"not {merged.study.lattice.name} like the others"
+            )
+        for item in part.tasks.values():
+            earlier = owners.setdefault(item.task.stream_seed, [])
+            for other_name, other in earlier:
+                _refuse_overlap(name, item, other_name, other)
+            earlier.append((name, item))
+            merged.add_task(item.task).blocks.update(item.blocks)
+        merged.runs += part.runs
+    if merged is None:
+        raise InputError("merge: give at least one file")
+    return merged
+
+
+def _refuse_overlap(name: str, item: TaskResult, other_name: str, other: TaskResult) -> None:
+    def first_and_end(result: TaskResult) -> np.ndarray:
+        starts = result.numbers * result.task.block_size
+        return np.stack([starts, starts + result.task.block_size], axis=1)
+
+    for start, end in first_and_end(item).tolist():
+        theirs = first_and_end(other)
+        clash = theirs[(theirs[:, 0] < end) & (theirs[:, 1] > start)]
+        if clash.size:
+            raise InputError(
+                f"{name} and {other_name} both hold samples {max(start, clash[0, 0])} to "
+                f"{min(end, clash[0, 1]) - 1} of L = {item.task.size}, seed {item.task.seed}; "
+                f"independent runs need different seeds"
+            )

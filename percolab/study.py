@@ -1,0 +1,188 @@
+"""Task and study: what exactly is asked, and ids that hash exactly what changes the answer.
+
+Labeler, device, number of workers and stop rules are not part of a task: they change when and how
+its numbers are found, never the numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from percolab.kernels.open_bonds import GENERATORS
+from percolab.lattice import BOUNDARIES, Lattice
+from percolab.toml_input import InputError, nearest
+
+#: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.
+SAMPLE_VERSION = 1
+MODELS = ("bond",)
+MAX_SEED = 2**63 - 1
+
+_SITES_PER_BLOCK = 2**24
+_MIN_BLOCK, _MAX_BLOCK = 10, 100
+
+
+def default_block_size(num_points: int) -> int:
+    """Return the samples of a block: about 2^24 sites, from 10 to 100 samples.
+
+    Bootstrap needs many blocks and an interrupted run loses at most the block in work; and the
+    sum of squared cluster sizes of a block must fit in an int64.
+    """
+    wanted = min(max(_SITES_PER_BLOCK // num_points, _MIN_BLOCK), _MAX_BLOCK)
+    return max(min(wanted, (2**63 - 1) // num_points**2), 1)
+
+
+def _digest(content: dict[str, Any]) -> bytes:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).digest()
+
+
+@dataclass(frozen=True)
+class Task:
+    """One size of one lattice, at a grid of p.
+
+    p ascends; every sample is measured at all p.  ``boundary`` is "open" or "periodic" per axis.
+    """
+
+    lattice: Lattice
+    size: int
+    boundary: tuple[str, ...]
+    p: tuple[float, ...]
+    seed: int
+    rng: str = "xorwow"
+    model: str = "bond"
+    block_size: int = 0
+
+    def __post_init__(self) -> None:
+        check_boundary(self.lattice, self.boundary)
+        self.lattice.check_size(self.size, self.boundary)
+        check_probabilities(self.p)
+        check_choice("rng", self.rng, GENERATORS)
+        check_choice("model", self.model, MODELS)
+        if not 0 <= self.seed <= MAX_SEED:
+            raise InputError(f"seed = {self.seed}, but it must be an integer from 0 to 2^63 - 1")
+        if self.block_size == 0:
+            object.__setattr__(self, "block_size", default_block_size(self.num_points))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Grid points along each axis."""
+        return self.lattice.shape(self.size)
+
+    @property
+    def num_points(self) -> int:
+        """Grid points, vacant ones included."""
+        return prod(self.shape)
+
+    @cached_property
+    def _samples_content(self) -> dict[str, Any]:
+        return {
+            "version": SAMPLE_VERSION,
+            "lattice": self.lattice.digest,
+            "size": self.size,
+            "boundary": self.boundary,
+            "model": self.model,
+            "seed": self.seed,
+            "rng": self.rng,
+        }
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of everything that changes the stored numbers: 16 hexadecimal digits."""
+        grid = {"p": [p.hex() for p in self.p], "block_size": self.block_size}
+        return _digest(self._samples_content | grid).hex()[:16]
+
+    @cached_property
+    def stream_seed(self) -> int:
+        """Seed of the samples' streams: the same for every p grid, different for every size.
+
+        Two tasks with equal stream seeds draw the same samples, so they are not independent.
+        """
+        return int.from_bytes(_digest(self._samples_content)[:8], "little")
+
+
+def check_choice(key: str, value: str, known: Any) -> None:
+    """Raise InputError unless ``value`` is one of the known ones."""
+    if value not in known:
+        raise InputError(f"unknown {key} {value!r}; {nearest(value, list(known))}")
+
+
+def check_boundary(lattice: Lattice, boundary: tuple[str, ...]) -> None:
+    """Raise InputError unless there is one known boundary for each axis."""
+    for kind in boundary:
+        check_choice("boundary", kind, BOUNDARIES)
+    if len(boundary) != lattice.dimension:
+        raise InputError(
+            f"boundary: {len(boundary)} given, but {lattice.name} has {lattice.dimension} axes"
+        )
+
+
+def check_probabilities(p: tuple[float, ...]) -> None:
+    """Raise InputError unless p is a non-empty ascending list of numbers in [0, 1]."""
+    if not p:
+        raise InputError("p: the list is empty")
+    for value in p:
+        if not (math.isfinite(value) and 0 <= value <= 1):
+            raise InputError(f"p = {value}, but it must be a number from 0 to 1")
+    if any(high <= low for low, high in zip(p, p[1:])):
+        raise InputError("p: the values must ascend and differ")
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a user asked for: one lattice at several sizes, with p given or left to a pilot.
+
+    ``p`` None lets a pilot place the values of each size.  ``block_size`` 0 is the default of each
+    size.  Equal studies continue each other; stop rules are no part of a study.
+    """
+
+    lattice: Lattice
+    sizes: tuple[int, ...]
+    boundary: tuple[str, ...]
+    p: tuple[float, ...] | None = None
+    seed: int = 1
+    rng: str = "xorwow"
+    model: str = "bond"
+    block_size: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.sizes:
+            raise InputError("L: the list is empty")
+        if len(set(self.sizes)) != len(self.sizes):
+            raise InputError("L: a size is given twice")
+        if self.p is None and "open" not in self.boundary:
+            raise InputError("without open axes there is no spanning: give the p values (-p)")
+        for size in self.sizes:
+            self.task(size, self.p or (0.5,))
+
+    def task(self, size: int, p: tuple[float, ...]) -> Task:
+        """Return the task of one size at given p."""
+        return Task(
+            lattice=self.lattice,
+            size=size,
+            boundary=self.boundary,
+            p=p,
+            seed=self.seed,
+            rng=self.rng,
+            model=self.model,
+            block_size=self.block_size,
+        )
+
+    def description(self) -> dict[str, Any]:
+        """Return what identifies the study, as plain JSON values."""
+        return {
+            "lattice": self.lattice.name,
+            "lattice_digest": self.lattice.digest,
+            "L": list(self.sizes),
+            "boundary": list(self.boundary),
+            "p": "pilot" if self.p is None else list(self.p),
+            "seed": self.seed,
+            "rng": self.rng,
+            "model": self.model,
+            "block_size": self.block_size,
+        }

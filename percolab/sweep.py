@@ -1,0 +1,244 @@
+"""A study from request to stored blocks: pilot, rounds of sampling, stop rule, progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from percolab.analysis import AnalysisError, SpanningCurve, ThresholdFit, fit_threshold
+from percolab.executors import default_workers, make_executor
+from percolab.labelers import DEFAULT_LABELER, labeler_class
+from percolab.observables import spanning_names
+from percolab.pilot import place_probabilities
+from percolab.provenance import processor_name, run_record
+from percolab.sampler import Device, Sampler, check_memory
+from percolab.scheduler import missing_jobs, run_jobs
+from percolab.statistics import Block
+from percolab.storage import Results, ResultsWriter, TaskResult
+from percolab.study import Study
+from percolab.toml_input import InputError
+
+#: With a target error, the rule is tried at these multiples of the first number of samples.
+_FIRST_ROUND, _ROUND_FACTOR = 1000, 1.4
+_MAX_ROUNDS = 60
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """When a study is finished: samples a size, or the error of p_c, whichever comes first."""
+
+    samples: Mapping[int, int] | None = None
+    target_error: float | None = None
+
+    def rounds(self, sizes: tuple[int, ...]) -> list[dict[int, int]]:
+        """Return the samples of every size at the end of each round, the same in every run."""
+        if self.target_error is None:
+            return [dict(self.samples or {})]
+        counts = [ceil(_FIRST_ROUND * _ROUND_FACTOR**n) for n in range(_MAX_ROUNDS)]
+        if self.samples is None:
+            return [dict.fromkeys(sizes, count) for count in counts]
+        limit = max(self.samples.values())
+        below = [count for count in counts if count < limit]
+        shares = {size: self.samples[size] / limit for size in sizes}
+        return [{s: ceil(n * shares[s]) for s in sizes} for n in below] + [dict(self.samples)]
+
+
+class Watcher:
+    """Hears of a sweep's progress; this one keeps silent.  The command line has one that draws."""
+
+    def placed(self, size: int, p: tuple[float, ...]) -> None:
+        """Hear the p values that the pilot placed for a size."""
+
+    def started(self, sites: int, done: int) -> None:
+        """Hear how many site labelings a round takes in all, and how many are done already."""
+
+    def advanced(self, results: Results, item: TaskResult, blocks: list[Block]) -> None:
+        """Hear of finished blocks."""
+
+    def finished(self) -> None:
+        """Hear that a round has ended."""
+
+
+def run_study(
+    study: Study,
+    rule: StopRule,
+    *,
+    writer: ResultsWriter | None = None,
+    device: Device,
+    labeler: str | None = None,
+    workers: int | None = None,
+    watcher: Watcher | None = None,
+) -> Results:
+    """Run a study until its stop rule is met, continuing what the writer's file holds.
+
+    InputError: the file holds another study, or a size does not fit in memory.
+    """
+    watcher = watcher or Watcher()
+    labeler_class(labeler, device.kind)
+    workers = default_workers(device) if workers is None else workers
+    _check_rule(study, rule)
+    results = _continued(study, writer)
+    for size in sorted(study.sizes):
+        check_memory(study.task(size, study.p or (0.5,)), labeler, device, workers)
+    _place_tasks(results, labeler, device, watcher)
+    if writer is not None and not writer.path.exists():
+        writer.save(results)
+    for targets in rule.rounds(study.sizes):
+        _run_round(results, targets, writer, device, labeler, workers, watcher)
+        if rule.target_error is not None and _error_of(results) <= rule.target_error:
+            break
+    return results
+
+
+def _check_rule(study: Study, rule: StopRule) -> None:
+    if rule.samples is None and rule.target_error is None:
+        raise InputError("give --samples or --target-error")
+    if rule.samples is not None and min(rule.samples.values()) < 1:
+        raise InputError("samples must be at least 1 for every size")
+    if rule.target_error is not None:
+        if not rule.target_error > 0:
+            raise InputError(f"target error {rule.target_error} must be above 0")
+        if len(study.sizes) < 2:
+            raise InputError("a target error on p_c needs at least two sizes L")
+
+
+def _continued(study: Study, writer: ResultsWriter | None) -> Results:
+    stored = writer.load() if writer is not None else None
+    if stored is None:
+        return Results(study)
+    asked, found = study.description(), stored.study.description()
+    differing = [key for key in asked if asked[key] != found.get(key)]
+    if differing:
+        key = differing[0]
+        raise InputError(
+            f"{writer.path if writer else ''}: holds another study ({key} is {found.get(key)} there, "
+            f"{asked[key]} here); choose another --out"
+        )
+    return stored
+
+
+def _place_tasks(results: Results, labeler: str | None, device: Device, watcher: Watcher) -> None:
+    study = results.study
+    missing = [size for size in study.sizes if not results.of_size(size)]
+    if not missing:
+        return
+    if study.p is not None:
+        grids = dict.fromkeys(study.sizes, study.p)
+    else:
+        grids = place_probabilities(study, labeler=labeler, device=device, report=watcher.placed)
+    for size in missing:
+        results.add_task(study.task(size, grids[size]))
+
+
+def _run_round(
+    results: Results,
+    targets: Mapping[int, int],
+    writer: ResultsWriter | None,
+    device: Device,
+    labeler: str | None,
+    workers: int,
+    watcher: Watcher,
+) -> None:
+    own = [item for item in results.tasks.values() if item.task.seed == results.study.seed]
+    wanted = {
+        item.task.id: ceil(targets[item.task.size] / item.task.block_size)
+        for item in own
+        if item.task.size in targets
+    }
+    share = 0.9 / max(len(wanted), 1)
+    samplers = {
+        item.task.id: Sampler(item.task, labeler=labeler, device=device, share=share)
+        for item in own
+        if item.task.id in wanted
+    }
+    jobs = missing_jobs(results, wanted, samplers)
+    if not jobs:
+        return
+    record = run_record(
+        device=str(device),
+        device_label=_device_label(device),
+        labeler=labeler or DEFAULT_LABELER[device.kind],
+        workers=workers,
+    )
+    results.runs.append(record)
+    begin = time.perf_counter()
+
+    def save() -> None:
+        record["seconds"] = round(time.perf_counter() - begin, 3)
+        if writer is not None:
+            writer.save(results)
+
+    def report(item: TaskResult, blocks: list[Block]) -> None:
+        made = record["blocks"]
+        made[item.task.id] = made.get(item.task.id, 0) + len(blocks)
+        watcher.advanced(results, item, blocks)
+
+    todo = {task_id: sum(len(j.numbers) for j in jobs if j.task_id == task_id) for task_id in wanted}
+    total = sum(_work(results.tasks[key], count) for key, count in wanted.items())
+    left = sum(_work(results.tasks[key], count) for key, count in todo.items())
+    watcher.started(total, total - left)
+    try:
+        with make_executor(device, workers) as executor:
+            run_jobs(
+                jobs,
+                results=results,
+                samplers=samplers,
+                executor=executor,
+                workers=workers,
+                save=save,
+                report=report,
+            )
+    finally:
+        watcher.finished()
+
+
+def _work(item: TaskResult, blocks: int) -> int:
+    task = item.task
+    return blocks * task.block_size * len(task.p) * task.num_points
+
+
+def _device_label(device: Device) -> str:
+    if device.kind == "cpu":
+        return processor_name()
+    from percolab.device import device_name, open_device
+
+    return device_name(open_device(str(device)))
+
+
+def default_observable(results: Results) -> str:
+    """Return the spanning observable that p_c is read off by default: along the last open axis."""
+    axes = [name for name in spanning_names(results.study.boundary) if len(name) == 10]
+    if not axes:
+        raise InputError("this study has no open axis, so nothing spans and no p_c can be read off")
+    return axes[-1]
+
+
+def curves_of(results: Results, observable: str | None = None) -> list[SpanningCurve]:
+    """Return the spanning curves of all tasks that have blocks, ascending in L."""
+    name = observable or default_observable(results)
+    curves = [
+        SpanningCurve(
+            L=item.task.size,
+            p=item.task.p,
+            samples=[item.task.block_size] * len(item.blocks),
+            spanning=item.column(name),
+            label=item.task.id,
+        )
+        for item in results.tasks.values()
+        if item.blocks
+    ]
+    return sorted(curves, key=lambda curve: curve.L)
+
+
+def fit_results(results: Results, observable: str | None = None, **options) -> ThresholdFit:
+    """Fit p_c to stored results (see :func:`percolab.analysis.fit_threshold` for the options)."""
+    return fit_threshold(curves_of(results, observable), **options)
+
+
+def _error_of(results: Results) -> float:
+    try:
+        return fit_results(results).threshold_error
+    except AnalysisError:
+        return float("inf")

@@ -1,0 +1,53 @@
+"""Numbers with errors in the field's short form, and the table of a fit."""
+
+import numpy as np
+import pytest
+
+from percolab.analysis import (
+    ScalingFunction,
+    fit_table,
+    fit_threshold,
+    format_with_error,
+    synthetic_study,
+)
+
+TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3), correction=0.8)
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (0.652706, 0.000131, "0.65271(13)"),
+        (0.652706, 0.0000996, "0.65271(10)"),
+        (-0.5, 0.02, "-0.500(20)"),
+        (12.34, 1.42, "12.3(1.4)"),
+        (12.34, 0.997, "12.3(1.0)"),
+        (1234.4, 12.0, "1234(12)"),
+        (1234.4, 123.0, "1230(120)"),
+        (0.5, 0.0, "0.5"),
+        (0.5, NAN, "0.5"),
+        (NAN, 0.1, "-"),
+    ],
+)
+def test_the_error_is_in_units_of_the_last_digits(value, error, text):
+    assert format_with_error(value, error) == text
+
+
+def test_the_table_shows_the_threshold_each_size_and_each_crossing():
+    curves = synthetic_study(TRUTH, (64, 128, 256, 512), rng=np.random.default_rng(0))
+    fit = fit_threshold(curves, bootstrap=60)
+    lines = fit_table(fit).splitlines()
+    assert format_with_error(fit.threshold, fit.threshold_error) in lines[0]
+    assert any(line.startswith("p_c") and "drift" in line for line in lines)
+    for size in fit.sizes:
+        assert any(line.startswith(f"{size} ") and "25000" in line for line in lines)
+    for crossing in fit.by_size.crossings:
+        assert any(format_with_error(crossing.p, crossing.p_error) in line for line in lines)
+
+
+def test_an_absent_crossing_reads_none():
+    curves = synthetic_study(TRUTH, (64, 128), rng=np.random.default_rng(0))
+    fit = fit_threshold([curve.within(0.0, 0.4) for curve in curves], bootstrap=0)
+    assert "none" in fit_table(fit)
+    assert "note: no crossing" in fit_table(fit)
