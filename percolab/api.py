@@ -157,7 +157,9 @@ def label(
     check_choice("rng", rng, GENERATORS)
     if not 0.0 <= p <= 1.0:
         raise InputError(f"p = {p}, but it must be a number from 0 to 1")
-    labels = _labels(topology, opened, (GENERATORS[rng], seed, sample, threshold_of(p)), labeler, device)
+    labels = _labels(
+        topology, opened, (GENERATORS[rng], seed, sample, threshold_of(p)), labeler, device
+    )
     return (renumber(labels)[0] if serial else labels).reshape(shape)
 
 

@@ -15,7 +15,7 @@ from percolab.toml_input import InputError, Table, parse_toml, read_text
 
 DEFAULT_LATTICE = "honeycomb"
 DEFAULT_SIZES = (32, 64, 128, 256)
-DEFAULT_SAMPLES = 8000
+DEFAULT_SAMPLES = 6000
 
 _MAX_POINTS = 10_000
 _KEYS = {"lattice", "L", "p", "boundary", "samples", "target_error", "seed", "rng", "block_size"}
@@ -71,7 +71,9 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     sizes = []
     for part in text.split(","):
         if not part.strip().isdecimal() or int(part) < 1:
-            raise InputError(f"L = {part.strip() or text!r}, but it must be an integer of at least 1")
+            raise InputError(
+                f"L = {part.strip() or text!r}, but it must be an integer of at least 1"
+            )
         sizes.append(int(part))
     return tuple(sizes)
 

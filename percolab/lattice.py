@@ -36,13 +36,17 @@ class BondClass:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A published percolation threshold, to compare with and never to compute with."""
+    """A published percolation threshold, to compare with and never to compute with.
+
+    ``cite`` is the short form of ``reference``, for a figure.
+    """
 
     model: str
     value: float
     error: float
     expression: str
     reference: str
+    cite: str
 
 
 @dataclass(frozen=True)
@@ -106,9 +110,7 @@ class Lattice:
             raise InputError(
                 f"L = {size}: {prod(shape)} sites, but at most {MAX_POINTS} can be labeled"
             )
-        for axis, (points, block, kind) in enumerate(
-            zip(shape, self.cell, boundary, strict=True)
-        ):
+        for axis, (points, block, kind) in enumerate(zip(shape, self.cell, boundary, strict=True)):
             if kind == "periodic" and points % block:
                 raise InputError(
                     f"L = {size}: a periodic axis {axis} of {self.name} needs a multiple of "
@@ -230,9 +232,7 @@ def load_lattice(name: str) -> Lattice:
         return lattice_from_text(read_text(Path(name)), where=name)
     known = lattice_names()
     if name not in known:
-        raise InputError(
-            f"unknown lattice {name!r}; {nearest(name, known)} (or give a .toml file)"
-        )
+        raise InputError(f"unknown lattice {name!r}; {nearest(name, known)} (or give a .toml file)")
     file = Path(str(resources.files("percolab") / "lattices" / f"{name}.toml"))
     return lattice_from_text(read_text(file), where=f"{name}.toml")
 
@@ -321,9 +321,7 @@ def _folded_unit_cell(
     return cell, frozenset(), cell, bonds
 
 
-def _canonical(
-    bonds: list[_Bond], cell: Point, vacant: frozenset[Point]
-) -> tuple[BondClass, ...]:
+def _canonical(bonds: list[_Bond], cell: Point, vacant: frozenset[Point]) -> tuple[BondClass, ...]:
     """Give every bond to its larger end, and gather the bonds with equal offsets."""
     classes: dict[Point, set[Point]] = {}
     for where, point, offset in bonds:
@@ -363,7 +361,7 @@ def _drawing(table: Table, dimension: int) -> tuple[tuple, tuple]:
 
 
 def _thresholds(table: Table) -> list[Threshold]:
-    known = {"model", "value", "error", "expression", "reference"}
+    known = {"model", "value", "error", "expression", "reference", "cite"}
     return [
         Threshold(
             model=item.text("model"),
@@ -371,6 +369,7 @@ def _thresholds(table: Table) -> list[Threshold]:
             error=item.number("error", 0.0),
             expression=item.text("expression", ""),
             reference=item.text("reference"),
+            cite=item.text("cite", ""),
         )
         for item in table.tables("thresholds", known)
     ]

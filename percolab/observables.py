@@ -42,10 +42,16 @@ def _bits(mask: int, *, all_of: bool) -> Callable[[np.ndarray], np.ndarray]:
 
 
 _SIZES = (
-    Observable("clusters", "n_c", "number of clusters, single sites included", "1", _column(CLUSTERS)),
+    Observable(
+        "clusters", "n_c", "number of clusters, single sites included", "1", _column(CLUSTERS)
+    ),
     Observable("largest", "s_1", "sites of the largest cluster", "site", _column(LARGEST)),
     Observable(
-        "second_largest", "s_2", "sites of the second largest cluster", "site", _column(SECOND_LARGEST)
+        "second_largest",
+        "s_2",
+        "sites of the second largest cluster",
+        "site",
+        _column(SECOND_LARGEST),
     ),
     Observable(
         "sum_squares",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from percolab.analysis import AnalysisError, ThresholdFit
@@ -20,22 +21,28 @@ def spanning_figure(
 ) -> tuple[Any, dict[str, Any]]:
     """Return the figure of the spanning curves with the fit, and every number drawn.
 
-    Without an estimate (one size, too few points) the curves are drawn alone.
+    Without an estimate (one size, too few points) the curves are drawn alone.  ``sizes`` limits
+    the curves drawn, not those fitted.
     """
     study = results.study
     name = observable or default_observable(results)
     known = study.lattice.threshold(study.model)
     exact = None
     if known is not None:
-        exact = (known.value, f"{known.expression or 'published'} [{known.reference}]")
+        exact = (
+            known.value,
+            f"{known.expression or 'published'} [{known.cite or known.reference}]",
+        )
     try:
-        drawn: Any = fitted()
+        fit = fitted()
+        shown = tuple(curve for curve in fit.curves if sizes is None or curve.L in sizes)
+        drawn: Any = replace(fit, curves=shown)
     except AnalysisError:
         drawn = curves_of(results, name)
     figure, numbers = plot_spanning(
         drawn,
         title=f"Bond percolation, {study.lattice.title}",
-        axis_label=name.removeprefix("spanning_"),
+        axis_label=f"spanning probability $R_{{{name.removeprefix('spanning_')}}}(p)$",
         exact=exact,
         num_sites={item.task.size: item.task.num_points for item in results.tasks.values()},
     )

@@ -72,7 +72,8 @@ def check_memory(task: Task, labeler: str | None, device: Device, workers: int) 
     available = psutil.virtual_memory().available
     if needed > available:
         raise InputError(
-            f"L = {task.size} needs {needed / 1e9:.1f} GB of memory; {available / 1e9:.1f} GB are free"
+            f"L = {task.size} needs {needed / 1e9:.1f} GB of memory; "
+            f"{available / 1e9:.1f} GB are free"
         )
     if device.kind == "cuda":
         from percolab.device import free_memory, open_device
@@ -81,7 +82,8 @@ def check_memory(task: Task, labeler: str | None, device: Device, workers: int) 
         free = free_memory(open_device(str(device)))
         if per_item > 0.9 * free:
             raise InputError(
-                f"L = {task.size} needs {per_item / 1e9:.1f} GB on {device}; {free / 1e9:.1f} GB are free"
+                f"L = {task.size} needs {per_item / 1e9:.1f} GB on {device}; "
+                f"{free / 1e9:.1f} GB are free"
             )
 
 
@@ -147,7 +149,9 @@ class Sampler:
         generator = GENERATORS[self.task.rng]
         return self.labeler.rows(generator, self.task.stream_seed, samples, thresholds)
 
-    def sample(self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None) -> list[Block]:
+    def sample(
+        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
+    ) -> list[Block]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         size, grid = self.task.block_size, self._thresholds
         samples = np.concatenate(

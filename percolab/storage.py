@@ -60,7 +60,7 @@ class TaskResult:
 
 @dataclass(eq=False)
 class Results:
-    """Everything a results file holds: the study, its tasks' blocks, and the runs that made them."""
+    """What a results file holds: the study, its tasks' blocks, and the runs that made them."""
 
     study: Study
     tasks: dict[str, TaskResult] = field(default_factory=dict)
@@ -208,9 +208,13 @@ def read_results(path: str | Path) -> Results:
     except PermissionError as error:
         raise InputError(f"{path}: cannot be read: permission denied") from error
     except (OSError, RuntimeError) as error:
-        raise InputError(f"{path}: is not a readable HDF5 file (truncated, or another format)") from error
+        raise InputError(
+            f"{path}: is not a readable HDF5 file (truncated, or another format)"
+        ) from error
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-        raise InputError(f"{path}: is damaged or not a percolab file: {_one_line(error)}") from error
+        raise InputError(
+            f"{path}: is damaged or not a percolab file: {_one_line(error)}"
+        ) from error
 
 
 def _one_line(error: Exception) -> str:

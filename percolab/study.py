@@ -11,6 +11,7 @@ import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -129,7 +130,7 @@ def check_probabilities(p: tuple[float, ...]) -> None:
     for value in p:
         if not (math.isfinite(value) and 0 <= value <= 1):
             raise InputError(f"p = {value}, but it must be a number from 0 to 1")
-    if any(high <= low for low, high in zip(p, p[1:])):
+    if any(high <= low for low, high in pairwise(p)):
         raise InputError("p: the values must ascend and differ")
 
 

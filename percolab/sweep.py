@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
+import numpy as np
+
 from percolab.analysis import AnalysisError, SpanningCurve, ThresholdFit, fit_threshold
 from percolab.executors import default_workers, make_executor
 from percolab.labelers import DEFAULT_LABELER, labeler_class
@@ -113,8 +115,8 @@ def _continued(study: Study, writer: ResultsWriter | None) -> Results:
     if differing:
         key = differing[0]
         raise InputError(
-            f"{writer.path if writer else ''}: holds another study ({key} is {found.get(key)} there, "
-            f"{asked[key]} here); choose another --out"
+            f"{writer.path if writer else ''}: holds another study "
+            f"({key} is {found.get(key)} there, {asked[key]} here); choose another --out"
         )
     return stored
 
@@ -158,7 +160,7 @@ def _run_round(
         return
     record = run_record(
         device=str(device),
-        device_label=_device_label(device),
+        device_label=device_label(device),
         labeler=labeler or DEFAULT_LABELER[device.kind],
         workers=workers,
     )
@@ -175,7 +177,9 @@ def _run_round(
         made[item.task.id] = made.get(item.task.id, 0) + len(blocks)
         watcher.advanced(results, item, blocks)
 
-    todo = {task_id: sum(len(j.numbers) for j in jobs if j.task_id == task_id) for task_id in wanted}
+    todo = {
+        task_id: sum(len(j.numbers) for j in jobs if j.task_id == task_id) for task_id in wanted
+    }
     total = sum(_work(results.tasks[key], count) for key, count in wanted.items())
     left = sum(_work(results.tasks[key], count) for key, count in todo.items())
     watcher.started(total, total - left)
@@ -199,7 +203,8 @@ def _work(item: TaskResult, blocks: int) -> int:
     return blocks * task.block_size * len(task.p) * task.num_points
 
 
-def _device_label(device: Device) -> str:
+def device_label(device: Device) -> str:
+    """Return the model name of the processor or GPU behind a device."""
     if device.kind == "cpu":
         return processor_name()
     from percolab.device import device_name, open_device
@@ -221,8 +226,8 @@ def curves_of(results: Results, observable: str | None = None) -> list[SpanningC
     curves = [
         SpanningCurve(
             L=item.task.size,
-            p=item.task.p,
-            samples=[item.task.block_size] * len(item.blocks),
+            p=np.array(item.task.p),
+            samples=np.full(len(item.blocks), item.task.block_size),
             spanning=item.column(name),
             label=item.task.id,
         )

@@ -33,10 +33,10 @@ def mean_table(results: Results) -> tuple[list[str], list[list[Any]]]:
 
 def _means(blocks: list, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return means and standard errors (m, C) of ``count`` samples in blocks."""
-    total = np.sum([block.sums for block in blocks], axis=0, dtype=np.float64)
+    total = np.array([block.sums for block in blocks]).sum(axis=0, dtype=np.float64)
     width = total.shape[-1]
     first, second = np.triu_indices(width)
-    squares = np.sum([block.products[..., first == second] for block in blocks], axis=0)
+    squares = np.array([block.products[..., first == second] for block in blocks]).sum(axis=0)
     mean = total / count
     variance = np.maximum(squares / count - mean**2, 0.0)
     return mean, np.sqrt(variance / max(count - 1, 1))

@@ -1,4 +1,4 @@
-"""Reading TOML that a user wrote: every error is one line naming file, key, value and what is allowed."""
+"""Reading TOML that a user wrote.  Every error is one line: file, key, value, what is allowed."""
 
 from __future__ import annotations
 
@@ -78,18 +78,18 @@ class Table:
     def integers(self, key: str, count: int) -> tuple[int, ...]:
         """Return exactly ``count`` integers."""
         value = self.data.get(key)
-        good = isinstance(value, list) and len(value) == count
-        if not good or not all(type(item) is int and abs(item) < 2**31 for item in value):
+        items = value if isinstance(value, list) else []
+        if len(items) != count or not all(type(x) is int and abs(x) < 2**31 for x in items):
             raise self.error(key, f"a list of {count} integers")
-        return tuple(value)
+        return tuple(items)
 
     def numbers(self, key: str, count: int) -> tuple[float, ...]:
         """Return exactly ``count`` numbers."""
         value = self.data.get(key)
-        good = isinstance(value, list) and len(value) == count
-        if not good or not all(type(item) in (int, float) for item in value):
+        items = value if isinstance(value, list) else []
+        if len(items) != count or not all(type(x) in (int, float) for x in items):
             raise self.error(key, f"a list of {count} numbers")
-        return tuple(float(item) for item in value)
+        return tuple(float(x) for x in items)
 
     def sequence(self, key: str) -> list[Any]:
         """Return a list, empty if the key is absent."""
@@ -101,6 +101,4 @@ class Table:
     def tables(self, key: str, known: Collection[str]) -> list[Table]:
         """Return an array of tables, each checked against its known keys."""
         where = f"{self.where}: {key}"
-        return [
-            Table(item, known, f"{where}[{n}]") for n, item in enumerate(self.sequence(key))
-        ]
+        return [Table(item, known, f"{where}[{n}]") for n, item in enumerate(self.sequence(key))]

@@ -1,8 +1,9 @@
 """Topology: the sites and bonds that a kernel sees, of a finite lattice or of a graph.
 
-Bond (k, i) belongs to site i, its owner, and is i's k-th bond; its other end is ``i + deltas[k]`` on
-a lattice and ``neighbours[k, i]`` in an explicit list (the NN list of Komura 2016, section 3).  32 consecutive owners of one class form a bond word.  Masks over bond words say what there
-is; which of those bonds are open is a sample's business.
+Bond (k, i) belongs to site i, its owner, and is i's k-th bond.  Its other end is ``i + deltas[k]``
+on a lattice, and ``neighbours[k, i]`` in an explicit list (the NN list of Komura 2016, section 3).
+32 consecutive owners of one class form a bond word.  Masks over bond words say what there is; which
+of those bonds are open is a sample's business.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from percolab.cli.options import as_json, echo_json
@@ -17,7 +19,7 @@ def command(as_json: bool) -> None:
     from percolab.provenance import package_versions, processor_name
     from percolab.sampler import Device
 
-    record = {
+    record: dict[str, Any] = {
         "versions": package_versions(),
         "processor": processor_name(),
         "cpu_workers": default_workers(Device("cpu")),

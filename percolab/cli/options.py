@@ -26,16 +26,16 @@ def fit_options(function):
     return function
 
 
-def fit_of(results: Any, *, omega: float, min_size: int | None, bootstrap: int, observable: str | None):
+def fit_of(
+    results: Any, *, omega: float, min_size: int | None, bootstrap: int, observable: str | None
+):
     """Return the threshold fit with the options of :func:`fit_options`; bad ones are InputError."""
     from percolab.analysis import AnalysisError
     from percolab.sweep import fit_results
     from percolab.toml_input import InputError
 
     try:
-        return fit_results(
-            results, observable, omega=omega, min_size=min_size, bootstrap=bootstrap
-        )
+        return fit_results(results, observable, omega=omega, min_size=min_size, bootstrap=bootstrap)
     except (AnalysisError, InputError):
         raise
     except ValueError as error:

@@ -11,7 +11,9 @@ from percolab.cli.options import as_json, echo_json, fit_of, fit_options, result
 
 @click.command()
 @results_file
-@click.option("--out", type=click.Path(), help="Figure: .png, .pdf or .svg.  [default: RESULTS.png]")
+@click.option(
+    "--out", type=click.Path(), help="Figure: .png, .pdf or .svg.  [default: RESULTS.png]"
+)
 @fit_options
 @as_json
 def command(results: str, out: str | None, as_json: bool, **options) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from percolab.cli.options import as_json, echo_json, results_file
@@ -15,7 +17,7 @@ def command(results: str, as_json: bool) -> None:
     from percolab.storage import read_results
 
     stored = read_results(results)
-    tasks = [
+    tasks: list[dict[str, Any]] = [
         {
             "task": item.task.id,
             "L": item.task.size,
@@ -32,15 +34,22 @@ def command(results: str, as_json: bool) -> None:
         echo_json({"study": stored.study.description(), "tasks": tasks, "runs": stored.runs})
         return
     study = stored.study
-    click.echo(f"{study.lattice.title}, {study.model} percolation, boundary {', '.join(study.boundary)}")
-    click.echo(f"seed {study.seed}, {study.rng}, p {'placed by a pilot' if study.p is None else 'given'}")
+    click.echo(
+        f"{study.lattice.title}, {study.model} percolation, boundary {', '.join(study.boundary)}"
+    )
+    click.echo(
+        f"seed {study.seed}, {study.rng}, p {'placed by a pilot' if study.p is None else 'given'}"
+    )
     click.echo(f"{'L':>7} {'samples':>9} {'blocks':>7}  {'p':<24} task")
     for task in tasks:
         grid = f"{len(task['p'])}: {task['p'][0]:g} ... {task['p'][-1]:g}"
-        click.echo(f"{task['L']:>7} {task['samples']:>9} {task['blocks']:>7}  {grid:<24} {task['task']}")
+        click.echo(
+            f"{task['L']:>7} {task['samples']:>9} {task['blocks']:>7}  {grid:<24} {task['task']}"
+        )
     for run in stored.runs:
         blocks = sum(run["blocks"].values())
         click.echo(
             f"run {run['started']}: {blocks} blocks in {run['seconds']:.1f} s, {run['labeler']} on "
-            f"{run['device']} ({run['device_name']}), percolab {run['versions'].get('percolab', '?')}"
+            f"{run['device']} ({run['device_name']}), "
+            f"percolab {run['versions'].get('percolab', '?')}"
         )

@@ -19,10 +19,14 @@ from percolab.sweep import run_study
 @click.command()
 @click.argument("study", required=False, type=click.Path(), metavar="[STUDY.toml]")
 @click.option("--lattice", help="Name (percolab lattices) or .toml file.  [default: honeycomb]")
-@click.option("-L", "--size", "sizes", help="Linear sizes, as in 64,128,256.  [default: 32,64,128,256]")
-@click.option("-p", "probabilities", help="p values: 0.5,0.6 or from:to:count.  [default: found by a pilot]")
+@click.option(
+    "-L", "--size", "sizes", help="Linear sizes, as in 64,128,256.  [default: 32,64,128,256]"
+)
+@click.option(
+    "-p", "probabilities", help="p values: 0.5,0.6 or from:to:count.  [default: found by a pilot]"
+)
 @click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  [default: open]")
-@click.option("--samples", type=click.IntRange(min=1), help="Samples a size.  [default: 8000]")
+@click.option("--samples", type=click.IntRange(min=1), help="Samples a size.  [default: 6000]")
 @click.option("--target-error", type=float, help="Stop when the error of p_c is this small.")
 @click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed.  [default: 1]")
 @click.option("--rng", help="xorwow or philox.  [default: xorwow]")
@@ -31,7 +35,14 @@ from percolab.sweep import run_study
 @click.option("--workers", type=click.IntRange(min=1), help="CPU threads.  [default: all cores]")
 @click.option("--out", type=click.Path(), help="Results file.  [default: results.h5]")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
-def command(study: str | None, device: str, labeler: str | None, workers: int | None, quiet: bool, **given: Any) -> None:
+def command(
+    study: str | None,
+    device: str,
+    labeler: str | None,
+    workers: int | None,
+    quiet: bool,
+    **given: Any,
+) -> None:
     """Sample spanning clusters at several p and L, and estimate the threshold p_c.
 
     Sizes and p are chosen by a pilot unless given, by options or in a STUDY.toml.  Calling the same

@@ -13,7 +13,7 @@ from percolab.kernels.open_bonds import open_word
 
 cuda = load_cuda()
 
-# The simulator runs every thread as a Python thread: small blocks there, which also meet more edges.
+# The simulator runs a Python thread per thread: small blocks there, which also meet more edges.
 THREADS = 8 if config.ENABLE_CUDASIM else 256
 #: Words or sites one thread works on: with one each, starting the blocks took longer than the work.
 PER_THREAD = 4

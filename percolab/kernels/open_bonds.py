@@ -4,8 +4,8 @@ Bit b of the k-th output of a word's stream is the k-th binary digit, most signi
 uniform number u_b of bond b.  A bond is open when u_b < p, which its first digit different from p's
 decides; a word needs about 6 outputs until no bond is undecided.
 
-p is passed as its *threshold*, ceil(p * 2^63): bit 63 is the integer digit of p (one for p = 1 only,
-and then every u < 1 is below p), bits 62 ... 0 are the digits compared.
+p is passed as its *threshold*, ceil(p * 2^63): bit 63 is the integer digit of p (one for p = 1
+only, and then every u < 1 is below p), bits 62 ... 0 are the digits compared.
 """
 
 import math

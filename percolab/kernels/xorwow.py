@@ -16,7 +16,7 @@ _WEYL = 362437
 
 @njit
 def mix64(z):
-    """Return the SplitMix64 finaliser of a uint64: a bijection in which every bit depends on all."""
+    """Return the SplitMix64 finaliser of a uint64: a bijection, each bit depends on all."""
     z = uint64(z)
     z = uint64((z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9))
     z = uint64((z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB))
@@ -26,9 +26,7 @@ def mix64(z):
 @njit
 def xorwow_state(seed, sample, word):
     """Return the six uint32 state words (v0, v1, v2, v3, v4, d) of one stream."""
-    start = mix64(
-        mix64(uint64(seed) + uint64(_GOLDEN)) + uint64(uint64(sample) * uint64(_GOLDEN))
-    )
+    start = mix64(mix64(uint64(seed) + uint64(_GOLDEN)) + uint64(uint64(sample) * uint64(_GOLDEN)))
     # An increment of its own per sample: two samples never walk the same SplitMix64 sequence.
     step = uint64(mix64(start ^ uint64(_GOLDEN)) | uint64(1))
     z = uint64(start + uint64(uint64(uint64(word) * uint64(3)) * step))

@@ -1,4 +1,4 @@
-"""The registry of labelers: interchangeable, all giving the smallest site of a cluster as its label."""
+"""The registry of labelers.  All label a cluster by its smallest site, so any can judge another."""
 
 from __future__ import annotations
 

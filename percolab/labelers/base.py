@@ -44,7 +44,7 @@ class CpuLabeler:
     def rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
     ) -> np.ndarray:
-        """Return the rows of items (sample, threshold), uint64 (n,) each, as int64 (n, ROW_WIDTH)."""
+        """Return the rows (n, ROW_WIDTH) int64 of n items (sample, threshold), uint64 each."""
         rows = np.zeros((len(samples), ROW_WIDTH), np.int64)
         for row, sample, threshold in zip(rows, samples, thresholds, strict=True):
             self.open_bonds(generator, seed, sample, threshold)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from percolab.device import load_cuda
 from percolab.kernels.clusters import ROW_WIDTH
@@ -66,10 +65,10 @@ class CudaLabeler:
         return -(-elements // per_block), items
 
     def open_bonds(
-        self, generator: int, seed: int, samples: Sequence[int], thresholds: Sequence[int]
+        self, generator: int, seed: int, samples: ArrayLike, thresholds: ArrayLike
     ) -> int:
         """Generate the open bonds of items (sample, threshold); return their number."""
-        items = len(samples)
+        items = np.size(samples)
         open_bonds_kernel[self.grid(self._exists.size, items), THREADS](
             generator,
             np.uint64(seed),
@@ -83,7 +82,7 @@ class CudaLabeler:
     def rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
     ) -> np.ndarray:
-        """Return the rows of items (sample, threshold), uint64 (n,) each, as int64 (n, ROW_WIDTH)."""
+        """Return the rows (n, ROW_WIDTH) int64 of n items (sample, threshold), uint64 each."""
         batches = []
         for first in range(0, len(samples), self.capacity):
             batch = slice(first, first + self.capacity)

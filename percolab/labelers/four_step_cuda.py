@@ -1,4 +1,4 @@
-"""The four steps as CUDA kernels, one thread a site, and a batch of samples that goes through them."""
+"""The four steps as CUDA kernels, and a batch of samples that goes through them."""
 
 from __future__ import annotations
 

@@ -70,9 +70,7 @@ def join_runs(opened, seam, seam_bonds, seam_ends, ends, chain, starts, first, p
         bond = seam_bonds[n]
         if has_bit(opened[bond >> 5], bond & 31):
             site = bond % (32 * starts.size)
-            union_halving(
-                parents, run_of(site, starts, first), run_of(seam_ends[n], starts, first)
-            )
+            union_halving(parents, run_of(site, starts, first), run_of(seam_ends[n], starts, first))
 
 
 @njit(nogil=True, cache=True)
@@ -146,7 +144,18 @@ def _measure(opened, bonds, occupied, num_points, end_flags, scratch, row):
 
 @njit(nogil=True, cache=True)
 def _rows(
-    generator, seed, samples, thresholds, exists, opened, bonds, occupied, points, ends, scratch, rows
+    generator,
+    seed,
+    samples,
+    thresholds,
+    exists,
+    opened,
+    bonds,
+    occupied,
+    points,
+    ends,
+    scratch,
+    rows,
 ):
     for n in range(samples.size):
         fill_open_bonds(generator, seed, samples[n], thresholds[n], exists, opened)
@@ -186,7 +195,7 @@ class Raster(CpuLabeler):
     def rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
     ) -> np.ndarray:
-        """Return the rows of items (sample, threshold), uint64 (n,) each, as int64 (n, ROW_WIDTH)."""
+        """Return the rows (n, ROW_WIDTH) int64 of n items (sample, threshold), uint64 each."""
         rows = np.zeros((len(samples), ROW_WIDTH), np.int64)
         items = (np.uint64(seed), samples, thresholds, self.exists, self.opened, self._bonds)
         _rows(generator, *items, *self._sites(), self.end_flags, self._scratch, rows)

@@ -1,0 +1,65 @@
+# What can be done with percolab.  Needs Python 3.11 or newer and make; everything else is installed
+# into .venv.  `make PYTHON=python3.12 sweep` picks an interpreter.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+DEVELOPED := $(VENV)/.developed
+# CUDA=cuda13 or CUDA=cuda12 installs percolab's GPU extra too, by the driver's CUDA version.
+CUDA ?=
+EXTRA := $(if $(CUDA),[$(CUDA)],)
+
+.PHONY: help sweep test lint test-gpu reproduce-figures bench kernels clean
+
+help:  ## list these commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "percolab needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".$(EXTRA)"
+	touch $@
+
+$(DEVELOPED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+sweep: $(INSTALLED)  ## install percolab, find the honeycomb threshold (results.h5), plot it (results.png)
+	$(BIN)/percolab sweep --lattice honeycomb
+	$(BIN)/percolab plot results.h5
+
+test: $(DEVELOPED)  ## run all tests that need no GPU
+	@$(MAKE) --no-print-directory stale-kernels
+	$(BIN)/python -m pytest -m "not gpu"
+
+lint: $(DEVELOPED)  ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test-gpu: $(DEVELOPED)  ## compare CUDA with the CPU, bit for bit (skipped without a GPU)
+	@$(MAKE) --no-print-directory stale-kernels
+	$(BIN)/python -m pytest -m gpu -rs tests
+
+reproduce-figures: $(INSTALLED)  ## Figs 5, 6 and 7 of Komura (2016) into results/
+	$(BIN)/python scripts/reproduce_figures.py
+
+bench: $(INSTALLED)  ## time bonds, labels and rows on this machine
+	$(BIN)/percolab bench
+
+kernels: $(DEVELOPED)  ## registers, shared memory and spills of every CUDA kernel (no GPU needed)
+	$(BIN)/python scripts/kernel_report.py
+
+# Numba's kernel cache notices a change in a kernel's own file, not in the functions it calls.
+.PHONY: stale-kernels
+stale-kernels:
+	@oldest=$$(find percolab -name '*.nbi' -print | head -n 1); \
+	if [ -n "$$oldest" ] && [ -n "$$(find percolab/kernels percolab/labelers -name '*.py' -newer $$oldest)" ]; then \
+	  find percolab \( -name '*.nbi' -o -name '*.nbc' \) -exec rm -f {} +; fi
+
+clean:  ## remove the environment and all caches
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	find percolab tests scripts -name __pycache__ -type d -exec rm -rf {} +
