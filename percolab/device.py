@@ -7,7 +7,6 @@ it, so modules with CUDA kernels are imported only after :func:`cuda_problem` re
 from __future__ import annotations
 
 import importlib.util
-import warnings
 
 from percolab.toml_input import InputError
 
@@ -34,8 +33,8 @@ def _cuda_error() -> str:
 
 
 def _first_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0] if lines else "unknown error"
+    lines = [line.strip() for line in text.splitlines()]
+    return next((line for line in lines if line and not line.endswith(":")), "unknown error")
 
 
 def open_device(name: str):
@@ -63,10 +62,13 @@ def load_cuda():
     from numba import config, cuda
 
     if not _registered and not config.ENABLE_CUDASIM:
+        from numba.cuda.core import config as cuda_config
+
         from percolab.kernels.atomics import register_cuda
 
         register_cuda()
-        warnings.filterwarnings("ignore", message="Grid size .* will likely result in GPU under")
+        # Small lattices fill no GPU; a user need not be told at every launch.
+        cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     _registered = True
     return cuda
 

@@ -27,12 +27,15 @@ def graph_topology(
     """
     if not 1 <= num_sites <= MAX_POINTS:
         raise ValueError(f"a graph has 1 to {MAX_POINTS} sites, got {num_sites}")
-    pairs = np.array(list(bonds), dtype=np.int64).reshape(-1, 2)
-    ends = [np.unique(np.asarray(sites, dtype=np.int32)) for sites in (source, target)]
+    pairs, *ends = (_integers(sites) for sites in (list(bonds), source, target))
+    if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2):
+        raise ValueError("every bond must name two sites")
+    pairs, ends = pairs.reshape(-1, 2), [np.unique(sites) for sites in ends]
     for what, sites in (("bond", pairs), ("source", ends[0]), ("target", ends[1])):
         wrong = sites[(sites < 0) | (sites >= num_sites)]
         if wrong.size:
             raise ValueError(f"{what} names site {wrong[0]}; sites are 0 to {num_sites - 1}")
+    first_layer, last_layer = (sites.astype(np.int32) for sites in ends)
     owner, other = pairs.max(axis=1), pairs.min(axis=1)
     order = np.argsort(owner, kind="stable")
     owner, other = owner[order], other[order]
@@ -50,6 +53,13 @@ def graph_topology(
         seam=None,
         seam_bonds=np.empty(0, np.int64),
         seam_ends=np.empty(0, np.int32),
-        end_layers=((ends[0], ends[1]),) if ends[0].size and ends[1].size else (),
+        end_layers=((first_layer, last_layer),) if first_layer.size and last_layer.size else (),
         chain=-1,
     )
+
+
+def _integers(sites: Sequence) -> np.ndarray:
+    found = np.asarray(sites)
+    if found.size and found.dtype.kind not in "iu":
+        raise ValueError(f"sites must be integers, got {found.ravel()[0]!r}")
+    return found.astype(np.int64)

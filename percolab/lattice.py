@@ -256,13 +256,13 @@ def _parse(data: dict, *, where: str) -> Lattice:
     else:
         cell, vacant, bonds = _block(table, dimension)
         per_size = (1,) * dimension
-    vectors, shifts = _drawing(table, dimension)
+    vectors, shifts = _drawing(table, cell)
     lattice = Lattice(
         name=table.text("name"),
         title=table.text("title", table.text("name")),
         cell=cell,
         vacant=vacant,
-        bonds=_canonical(bonds, cell, vacant),
+        bonds=_canonical(bonds, cell, vacant, where=where),
         per_size=per_size,
         vectors=vectors,
         shifts=shifts,
@@ -299,7 +299,8 @@ def _block(table: Table, dimension: int) -> tuple[Point, frozenset[Point], list[
 
 def _point(table: Table, key: str, item: object, points: set[Point]) -> Point:
     point = tuple(item) if isinstance(item, list) else ()
-    if point not in points:
+    # By type, too: TOML's 1.0 and true equal 1 in Python.
+    if not all(type(x) is int for x in point) or point not in points:
         raise InputError(f"{table.where}: {key} names {item!r}, which is no point of the cell")
     return point
 
@@ -321,30 +322,33 @@ def _folded_unit_cell(
     return cell, frozenset(), cell, bonds
 
 
-def _canonical(bonds: list[_Bond], cell: Point, vacant: frozenset[Point]) -> tuple[BondClass, ...]:
+def _canonical(
+    bonds: list[_Bond], cell: Point, vacant: frozenset[Point], *, where: str
+) -> tuple[BondClass, ...]:
     """Give every bond to its larger end, and gather the bonds with equal offsets."""
     classes: dict[Point, set[Point]] = {}
-    for where, point, offset in bonds:
+    for place, point, offset in bonds:
         end = tuple((x + step) % n for x, step, n in zip(point, offset, cell))
         if point in vacant or end in vacant:
             bad = point if point in vacant else end
-            raise InputError(f"{where}: bond to a site that does not exist, at {list(bad)}")
+            raise InputError(f"{place}: bond to a site that does not exist, at {list(bad)}")
         if not any(offset):
-            raise InputError(f"{where}: offset {list(offset)} joins a site to itself")
+            raise InputError(f"{place}: offset {list(offset)} joins a site to itself")
         if offset[::-1] > (0,) * len(cell):
             point, offset = end, tuple(-step for step in offset)
         if point in classes.setdefault(offset, set()):
-            raise InputError(f"{where}: this bond is given twice")
+            raise InputError(f"{place}: this bond is given twice")
         classes[offset].add(point)
     if not classes:
-        raise InputError("a lattice needs at least one bond")
+        raise InputError(f"{where}: a lattice needs at least one bond")
     order = sorted(classes, key=lambda offset: offset[::-1], reverse=True)
     return tuple(BondClass(offset, frozenset(classes[offset])) for offset in order)
 
 
-def _drawing(table: Table, dimension: int) -> tuple[tuple, tuple]:
+def _drawing(table: Table, cell: Point) -> tuple[tuple, tuple]:
     if "drawing" not in table.data:
         return (), ()
+    dimension, points = len(cell), set(product(*(range(n) for n in cell)))
     inner = Table(table.data["drawing"], {"vectors", "shifts"}, f"{table.where}: drawing")
     rows = inner.sequence("vectors")
     vectors = tuple(
@@ -354,7 +358,7 @@ def _drawing(table: Table, dimension: int) -> tuple[tuple, tuple]:
     if len(vectors) != dimension:
         raise inner.error("vectors", f"{dimension} vectors")
     shifts = tuple(
-        (item.integers("at", dimension), item.numbers("shift", dimension))
+        (_point(item, "at", item.data.get("at"), points), item.numbers("shift", dimension))
         for item in inner.tables("shifts", {"at", "shift"})
     )
     return vectors, shifts

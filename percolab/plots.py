@@ -252,8 +252,11 @@ def _draw_estimate(axes: Axes, fit: ThresholdFit) -> None:
 
 
 def _draw_close_up(main: Axes, fit: ThresholdFit) -> None:
-    """Inset with the sizes' own fits where they cross."""
-    found = [crossing for crossing in fit.by_size.crossings if crossing.found]
+    """Inset with the own fits of the sizes drawn, where they cross."""
+    sizes = sorted({curve.L for curve in fit.curves})
+    own_fits = [own for own in fit.by_size.fits if own.L in sizes]
+    crossings = fit.by_size.crossings
+    found = [c for c in crossings if c.found and c.L1 in sizes and c.L2 in sizes]
     if not found:
         return
     p = np.array([crossing.p for crossing in found])
@@ -264,10 +267,9 @@ def _draw_close_up(main: Axes, fit: ThresholdFit) -> None:
     if place is None:
         return
     inset = main.inset_axes(place)
-    steepest = max(float(own.probit.deriv()(p.mean())) for own in fit.by_size.fits)
+    steepest = max(float(own.probit.deriv()(p.mean())) for own in own_fits)
     p_range = _padded(p, p_error, least=0.02 / steepest)
-    sizes = sorted({curve.L for curve in fit.curves})
-    for own in fit.by_size.fits:
+    for own in own_fits:
         look = _look(sizes.index(own.L), 0)
         grid = np.linspace(*p_range, 100)
         grid = grid[(grid >= own.p_low) & (grid <= own.p_high)]

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
 
 from percolab.sampler import Sampler, Stopped
@@ -80,8 +81,10 @@ def run_jobs(
                 saver.tick()
         finally:
             stop.set()
-            _drain(pending, collect)
-            save()
+            try:
+                _drain(pending, collect)
+            finally:
+                save()
     except KeyboardInterrupt:
         raise Interrupted from None
 
@@ -102,15 +105,14 @@ def _submit(
 
 
 def _drain(pending: dict[Future, Job], collect: Callable[[set[Future]], None]) -> None:
-    """Keep the blocks that still came to their end after a stop."""
+    """Keep the blocks that still came to their end after a stop or an error."""
     for future in list(pending):
         future.cancel()
     for future in list(pending):
-        try:
+        # What stopped the run is on its way already; a second error must not keep it from saving.
+        with suppress(Stopped, Exception):
             if not future.cancelled():
                 collect({future})
-        except Stopped:
-            continue
 
 
 class _Saver:

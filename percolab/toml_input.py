@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -33,8 +34,13 @@ def parse_toml(text: str, *, where: str) -> dict[str, Any]:
     """Return the table that TOML text holds; InputError if it is not valid TOML."""
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: an integer of 4301 digits
         raise InputError(f"{where}: is not valid TOML: {error}") from error
+
+
+def _is_number(value: Any) -> bool:
+    # Compared, not converted: an integer of a TOML file may be too large for a float.
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 class Table:
@@ -69,9 +75,9 @@ class Table:
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
-        """Return a float (an integer is taken as one)."""
+        """Return a finite float (an integer is taken as one)."""
         value = self.data.get(key, default)
-        if type(value) not in (int, float) or value != value:
+        if not _is_number(value):
             raise self.error(key, "a number")
         return float(value)
 
@@ -84,10 +90,10 @@ class Table:
         return tuple(items)
 
     def numbers(self, key: str, count: int) -> tuple[float, ...]:
-        """Return exactly ``count`` numbers."""
+        """Return exactly ``count`` finite numbers."""
         value = self.data.get(key)
         items = value if isinstance(value, list) else []
-        if len(items) != count or not all(type(x) in (int, float) for x in items):
+        if len(items) != count or not all(_is_number(x) for x in items):
             raise self.error(key, f"a list of {count} numbers")
         return tuple(float(x) for x in items)
 

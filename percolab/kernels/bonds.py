@@ -48,11 +48,11 @@ def inner_word(opened, seam, base, index):
 @overload(inner_word, target="generic")
 def _inner_word(opened, seam, base, index):
     if isinstance(seam, types.BaseTuple):
-        return lambda opened, seam, base, index: uint32(opened[base + index])
-    return lambda opened, seam, base, index: uint32(opened[base + index] & ~seam[index])
+        return lambda opened, seam, base, index: uint32(opened[uint32(base + index)])
+    return lambda opened, seam, base, index: uint32(opened[uint32(base + index)] & ~seam[index])
 
 
 @njit
 def has_bit(word, bit):
     """Return whether a bit of a uint32 word is one."""
-    return (uint32(word) >> uint32(bit)) & uint32(1) != uint32(0)
+    return uint32(uint32(uint32(word) >> uint32(bit)) & uint32(1)) != uint32(0)

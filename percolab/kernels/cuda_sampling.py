@@ -1,13 +1,15 @@
 """CUDA kernels around a labeler: open bonds before it, the integer row after it.
 
 A batch holds several *items*, each one sample at one p; the second grid axis counts items.  Item n
-has its words at ``n * words_per_item`` and its labels and sizes at ``n * num_points``.
+has its words at ``n * words_per_item`` and its labels and sizes at ``n * num_points``; all indices
+fit 32 bits.
 """
 
-from numba import config, int64, types, uint32, uint64
+from numba import config, int64, types, uint32
 
 from percolab.device import load_cuda
-from percolab.kernels.bonds import has_bit
+from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.bonds import inner_word
 from percolab.kernels.clusters import CLUSTERS, LARGEST, SECOND_LARGEST, SPANNING, SUM_SQUARES
 from percolab.kernels.open_bonds import open_word
 
@@ -17,11 +19,12 @@ cuda = load_cuda()
 THREADS = 8 if config.ENABLE_CUDASIM else 256
 #: Words or sites one thread works on: with one each, starting the blocks took longer than the work.
 PER_THREAD = 4
-#: Sites whose labels one block counts together, and sites one thread scans at most.
-CHUNK = 16 * THREADS
-_SCAN = 32
-#: Labels a block adds up in shared memory, a power of two.
-_SLOTS = 4 * THREADS
+#: Words whose sites one block counts together.
+COUNTED_WORDS = THREADS // 2
+# Labels a block adds up in shared memory, a power of two, and places a label may take there.  A
+# large cluster without a place costs one atomic on a busy counter for each of its rows.
+_SLOTS = 8 * THREADS
+_PROBES = 8
 _FREE = 0xFFFFFFFF
 #: Blocks an item's sizes are reduced by in the first of two steps.
 PARTIALS = 2 if config.ENABLE_CUDASIM else 128
@@ -37,12 +40,12 @@ def element(step):
 def open_bonds_kernel(generator, seed, samples, thresholds, exists, opened):
     """Write the open bonds of every item."""
     item = uint32(cuda.blockIdx.y)
-    base = uint64(uint64(item) * uint64(exists.size))
+    base = uint32(item * uint32(exists.size))
     sample, threshold = samples[item], thresholds[item]
     for step in range(PER_THREAD):
         word = element(step)
         if word < exists.size:
-            opened[base + uint64(word)] = open_word(
+            opened[uint32(base + word)] = open_word(
                 generator, seed, sample, word, threshold, exists[word]
             )
 
@@ -51,60 +54,66 @@ def open_bonds_kernel(generator, seed, samples, thresholds, exists, opened):
 def clear_kernel(sizes, num_points, spanning):
     """Set all sizes and spanning bits of the batch to zero."""
     item = uint32(cuda.blockIdx.y)
-    base = uint64(uint64(item) * uint64(num_points))
+    base = uint32(item * num_points)
     for step in range(PER_THREAD):
         i = element(step)
         if i < num_points:
-            sizes[base + uint64(i)] = uint32(0)
+            sizes[uint32(base + uint32(i))] = uint32(0)
     if element(0) == uint32(0):
         spanning[item] = uint32(0)
 
 
 @cuda.jit(device=True)
 def _add_size(keys, counts, sizes, base, label, count):
-    """Add to a label's size: in shared memory if the label has, or gets, its slot there."""
-    slot = uint32(uint32(label * uint32(0x9E3779B1)) >> uint32(16)) & uint32(_SLOTS - 1)
-    key = cuda.atomic.cas(keys, slot, uint32(_FREE), label)
-    if key == uint32(_FREE) or key == label:
-        cuda.atomic.add(counts, slot, count)
-    else:
-        cuda.atomic.add(sizes, base + uint64(label), count)
+    """Add to a label's size: in shared memory if the label has, or gets, a slot there."""
+    slot = uint32(uint32(label * uint32(0x9E3779B1)) >> uint32(16))
+    for _ in range(_PROBES):
+        slot = uint32(slot & uint32(_SLOTS - 1))
+        key = cuda.atomic.cas(keys, slot, uint32(_FREE), label)
+        if key == uint32(_FREE) or key == label:
+            cuda.atomic.add(counts, slot, count)
+            return
+        slot = uint32(slot + uint32(1))
+    cuda.atomic.add(sizes, uint32(base + label), count)
 
 
 @cuda.jit(cache=True)
-def count_sizes_kernel(labels, num_points, occupied, sizes):
-    """Add every site to the size of its root.
+def count_sizes_kernel(
+    labels, num_points, opened, seam, words_per_item, chain, num_words, occupied, sizes
+):
+    """Add every site to the size of its root: one thread a word, row by row of chain bonds.
 
-    One thread counts a row of equal labels.  A block adds up its labels in shared memory before it
-    goes to global memory, where all blocks queue for the counters of the large clusters.
+    ``chain`` is the class of the chain bonds, or negative.  A block adds up its labels in shared
+    memory before it goes to global memory, where all blocks queue for the large clusters' counters.
     """
-    chunk = cuda.shared.array(CHUNK, types.uint32)
     keys = cuda.shared.array(_SLOTS, types.uint32)
     counts = cuda.shared.array(_SLOTS, types.uint32)
-    thread = uint32(cuda.threadIdx.x)
-    base = uint64(uint64(cuda.blockIdx.y) * uint64(num_points))
-    first = uint32(cuda.blockIdx.x * CHUNK)
-    for slot in range(thread, _SLOTS, THREADS):
+    item = uint32(cuda.blockIdx.y)
+    base = uint32(item * num_points)
+    for slot in range(cuda.threadIdx.x, _SLOTS, COUNTED_WORDS):
         keys[slot] = uint32(_FREE)
         counts[slot] = uint32(0)
-    for place in range(thread, CHUNK, THREADS):
-        if first + place < num_points:
-            chunk[place] = labels[base + uint64(first + place)]
     cuda.syncthreads()
-    for step in range(CHUNK // THREADS):
-        place = uint32(thread + step * THREADS)
-        site = uint32(first + place)
-        if site < num_points and has_bit(occupied[site >> uint32(5)], site & uint32(31)):
-            label = chunk[place]
-            if place % _SCAN == 0 or chunk[place - uint32(1)] != label:
-                end = uint32(place + uint32(1))
-                while end % _SCAN != 0 and first + end < num_points and chunk[end] == label:
-                    end = uint32(end + uint32(1))
-                _add_size(keys, counts, sizes, base, label, uint32(end - place))
+    word = uint32(cuda.blockIdx.x * COUNTED_WORDS + cuda.threadIdx.x)
+    if word < num_words:
+        starts = uint32(0xFFFFFFFF)
+        if chain >= 0:
+            index = uint32(uint32(chain) * num_words + word)
+            joined = inner_word(opened, seam, uint32(item * words_per_item), index)
+            starts = uint32(~joined | uint32(1))
+        first = uint32(base + uint32(word << uint32(5)))
+        left = uint32(starts & occupied[word])
+        while left != uint32(0):
+            place = uint32(trailing_zeros(left))
+            left = uint32(left & uint32(left - uint32(1)))
+            # Shifting by place + 1 in one step would be undefined for place 31.
+            after = uint32(uint32(uint32(starts >> place) >> uint32(1)) << uint32(1))
+            row = min(uint32(trailing_zeros(after)), uint32(uint32(32) - place))
+            _add_size(keys, counts, sizes, base, labels[uint32(first + place)], row)
     cuda.syncthreads()
-    for slot in range(thread, _SLOTS, THREADS):
+    for slot in range(cuda.threadIdx.x, _SLOTS, COUNTED_WORDS):
         if counts[slot] != uint32(0):
-            cuda.atomic.add(sizes, base + uint64(keys[slot]), counts[slot])
+            cuda.atomic.add(sizes, uint32(base + keys[slot]), counts[slot])
 
 
 @cuda.jit(cache=True)
@@ -117,8 +126,8 @@ def mark_layer_kernel(labels, num_points, sites, bit, closing, sizes, spanning):
     n = cuda.grid(1)
     item = uint32(cuda.blockIdx.y)
     if n < sites.size:
-        base = uint64(uint64(item) * uint64(num_points))
-        root = base + uint64(labels[base + uint64(sites[n])])
+        base = uint32(item * num_points)
+        root = uint32(base + labels[uint32(base + uint32(sites[n]))])
         mark = uint32(uint32(1) << uint32(bit))
         if closing:
             if sizes[root] & mark:
@@ -157,10 +166,10 @@ def partial_rows_kernel(sizes, num_points, size_mask, partials):
     largest = cuda.shared.array(THREADS, types.int64)
     second = cuda.shared.array(THREADS, types.int64)
     thread, block = cuda.threadIdx.x, cuda.blockIdx.x
-    base = uint64(uint64(cuda.blockIdx.y) * uint64(num_points))
+    base = uint32(uint32(cuda.blockIdx.y) * uint32(num_points))
     count, total, top, low = int64(0), int64(0), int64(0), int64(0)
     for i in range(block * THREADS + thread, num_points, PARTIALS * THREADS):
-        size = int64(sizes[base + uint64(i)] & size_mask)
+        size = int64(sizes[uint32(base + uint32(i))] & size_mask)
         if size > 0:
             count += int64(1)
             total += size * size

@@ -2,11 +2,12 @@
 
 A root labels itself.  Larger roots are hung under smaller ones, so the root of a finished tree is
 the smallest index in it, whatever the order of the unions.  ``find`` and ``union`` work on a slice
-of a longer array that starts at ``base``, as a batch of samples is stored.  Sites and labels are
-uint32 and bases uint64: unsigned indices spare Numba's code for negative ones.
+of a longer array that starts at ``base``, as a batch of samples is stored.  Sites, labels and bases
+are uint32: unsigned indices spare Numba's code for negative ones, and 32 bits half the arithmetic
+of an index.
 """
 
-from numba import njit
+from numba import njit, uint32
 
 from percolab.kernels.atomics import atomic_min
 
@@ -14,10 +15,10 @@ from percolab.kernels.atomics import atomic_min
 @njit
 def find(labels, base, i):
     """Return the root of i: follow labels until one points to itself."""
-    label = labels[base + i]
+    label = labels[uint32(base + i)]
     while label != i:
         i = label
-        label = labels[base + i]
+        label = labels[uint32(base + i)]
     return i
 
 
@@ -29,7 +30,7 @@ def union(labels, base, i, j):
     root expected, the trees are joined and one atomic was enough; otherwise another thread was
     first, and what it had written is joined with the smaller root in turn.
     """
-    i, j = labels[base + i], labels[base + j]
+    i, j = labels[uint32(base + i)], labels[uint32(base + j)]
     if i == j:
         return
     i = find(labels, base, i)
@@ -37,7 +38,7 @@ def union(labels, base, i, j):
     while i != j:
         if i < j:
             i, j = j, i
-        old = atomic_min(labels, base + i, j)
+        old = atomic_min(labels, uint32(base + i), j)
         if old == i:
             return
         i = old

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from percolab.device import load_cuda
 from percolab.kernels.clusters import ROW_WIDTH
 from percolab.kernels.cuda_sampling import (
-    CHUNK,
+    COUNTED_WORDS,
     PARTIALS,
     PER_THREAD,
     THREADS,
@@ -34,8 +34,10 @@ class CudaLabeler:
     """
 
     def __init__(self, topology: Topology, *, capacity: int) -> None:
-        self.topology, self.capacity = topology, min(capacity, _MAX_GRID_Y)
         points = topology.num_points
+        # The kernels index the whole batch with 32 bits.
+        fitting = (2**32 - 1) // max(points, topology.exists.size)
+        self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
         # The highest bits of a size mark the axes whose first layer the cluster touches.
         self._size_bits = 32 - topology.num_axes
         if points >= 1 << self._size_bits:
@@ -43,6 +45,7 @@ class CudaLabeler:
         self.opened = cuda.device_array(self.capacity * topology.exists.size, np.uint32)
         self.labels = cuda.device_array(self.capacity * points, np.uint32)
         self._sizes = None
+        self.seam = () if topology.seam is None else cuda.to_device(topology.seam.ravel())
         self._exists = cuda.to_device(topology.exists.ravel())
         self._occupied = cuda.to_device(topology.occupied)
         self._layers = [
@@ -106,10 +109,19 @@ class CudaLabeler:
         points = self.topology.num_points
         if self._sizes is None:
             self._sizes = cuda.device_array(self.capacity * points, np.uint32)
-        sizes, count = self._sizes, np.uint64(points)
+        sizes, count = self._sizes, np.uint32(points)
         clear_kernel[self.grid(points, items), THREADS](sizes, count, self._spanning)
-        count_sizes_kernel[self.grid(points, items, CHUNK), THREADS](
-            self.labels, count, self._occupied, sizes
+        words = self.topology.num_words
+        count_sizes_kernel[self.grid(words, items, COUNTED_WORDS), COUNTED_WORDS](
+            self.labels,
+            count,
+            self.opened,
+            self.seam,
+            np.uint32(self.topology.exists.size),
+            self.topology.chain,
+            np.uint32(words),
+            self._occupied,
+            sizes,
         )
         for axis, layers in self._layers:
             for closing, sites in enumerate(layers):

@@ -15,50 +15,50 @@ from __future__ import annotations
 import numpy as np
 from numba import int32, int64, njit, uint32, uint64
 
-from percolab.kernels.bits import highest_one
+from percolab.kernels.bits import highest_one, trailing_zeros
 from percolab.kernels.bonds import has_bit, inner_word, is_chain, other_end
 from percolab.kernels.union_find import find, union
 from percolab.labelers.base import CpuLabeler
 
 
 @njit
-def bond_word(opened, seam, base, num_words, k, i):
-    """Return the word that holds bond (k, i) of the sample whose words start at ``base``."""
-    return inner_word(opened, seam, base, uint64(uint64(k * num_words) + uint64(i >> uint32(5))))
+def bond_word(opened, seam, base, num_words, k, word):
+    """Return word number ``word`` of class k of the sample whose words start at ``base``."""
+    return inner_word(opened, seam, base, uint32(uint32(k) * num_words + word))
 
 
 @njit
 def lowest_neighbour(opened, seam, base, num_words, ends, i):
-    """Return (label, class): the lowest open neighbour below site i and its bond, or (i, -1)."""
-    label, lowest = uint32(i), int32(-1)
+    """Return (label, class): what site i starts with, and the bond it owes it to.
+
+    That is the lowest open neighbour below i and its bond, or (i, -1).  Where it is the site
+    before, on a chain, the label moves on to the start of the row of chain bonds that the bond word
+    holds: the same trees, with shorter paths for the analysis.
+    """
+    label, lowest, bound = uint32(i), int32(-1), uint32(i)
+    bit = uint32(i & uint32(31))
     for k in range(len(ends)):
-        if has_bit(bond_word(opened, seam, base, num_words, k, i), i & uint32(31)):
+        word = bond_word(opened, seam, base, num_words, k, uint32(i >> uint32(5)))
+        if has_bit(word, bit):
             j = other_end(ends, k, i)
-            if j < label:
-                label, lowest = j, int32(k)
+            if j < bound:
+                label, lowest, bound = j, int32(k), j
+                if is_chain(ends, k):
+                    closed = uint32(~word & uint32(uint32(0xFFFFFFFF) >> uint32(uint32(31) - bit)))
+                    label = uint32(int64(i) - int64(bit) + int64(highest_one(closed)))
     return label, lowest
 
 
 @njit
 def initialization(labels, start, opened, seam, base, num_words, ends, i):
-    """Step (i): a site's label is its lowest open neighbour, or itself.
-
-    Where that is the site before, on a chain, the label moves on to the start of the row of chain
-    bonds that the bond word holds: the same trees, with shorter paths for the analysis.
-    """
-    label, k = lowest_neighbour(opened, seam, base, num_words, ends, i)
-    if k >= 0 and is_chain(ends, k):
-        bit = i & uint32(31)
-        word = bond_word(opened, seam, base, num_words, k, i)
-        closed = uint32(~word & (uint32(0xFFFFFFFF) >> (uint32(31) - bit)))
-        label = uint32(int64(i) - int64(bit) + int64(highest_one(closed)))
-    labels[start + i] = label
+    """Step (i): a site's label is its lowest open neighbour, or itself."""
+    labels[uint32(start + i)] = lowest_neighbour(opened, seam, base, num_words, ends, i)[0]
 
 
 @njit
 def analysis(labels, start, i):
     """Steps (ii) and (iv): a site's label becomes the root of its tree."""
-    labels[start + i] = find(labels, start, i)
+    labels[uint32(start + i)] = find(labels, start, i)
 
 
 @njit
@@ -66,8 +66,27 @@ def label_reduction(labels, start, opened, seam, base, num_words, ends, i):
     """Step (iii): join site i with every site of its residual list."""
     lowest = lowest_neighbour(opened, seam, base, num_words, ends, i)[1]
     for k in range(len(ends)):
-        word = bond_word(opened, seam, base, num_words, k, i)
+        word = bond_word(opened, seam, base, num_words, k, uint32(i >> uint32(5)))
         if k != lowest and has_bit(word, i & uint32(31)):
+            union(labels, start, i, other_end(ends, k, i))
+
+
+@njit
+def word_reduction(labels, start, opened, seam, base, num_words, ends, word):
+    """Step (iii) for the 32 sites of a word of a lattice: residual lists by logic on words.
+
+    On a lattice, bond k of a site is in its residual list if the site has another open bond that
+    leads lower.
+    """
+    for k in range(len(ends)):
+        lower = uint32(0)
+        for m in range(len(ends)):
+            if m != k and (ends[m] < ends[k] or (ends[m] == ends[k] and m < k)):
+                lower = uint32(lower | bond_word(opened, seam, base, num_words, m, word))
+        left = uint32(lower & bond_word(opened, seam, base, num_words, k, word))
+        while left != uint32(0):
+            i = uint32(uint32(word << uint32(5)) + uint32(trailing_zeros(left)))
+            left = uint32(left & uint32(left - uint32(1)))
             union(labels, start, i, other_end(ends, k, i))
 
 
@@ -75,14 +94,14 @@ def label_reduction(labels, start, opened, seam, base, num_words, ends, i):
 def seam_reduction(labels, start, opened, base, num_words, seam_bonds, seam_ends, n):
     """Step (iii) for the n-th bond across a periodic seam."""
     bond = uint64(seam_bonds[n])
-    if has_bit(opened[base + (bond >> uint64(5))], bond & uint64(31)):
-        i = uint32(bond % uint64(32 * num_words))
+    if has_bit(opened[uint32(base + (bond >> uint64(5)))], bond & uint64(31)):
+        i = uint32(bond % uint64(uint64(32) * uint64(num_words)))
         union(labels, start, i, uint32(seam_ends[n]))
 
 
 @njit(nogil=True, cache=True)
 def _label(labels, opened, seam, num_words, ends, seam_bonds, seam_ends):
-    here = uint64(0)
+    here = uint32(0)
     for i in range(labels.size):
         initialization(labels, here, opened, seam, here, num_words, ends, uint32(i))
     for i in range(labels.size):
@@ -106,7 +125,7 @@ class FourStep(CpuLabeler):
             labels,
             self.opened,
             self.seam,
-            top.num_words,
+            np.uint32(top.num_words),
             self.ends,
             top.seam_bonds,
             top.seam_ends,

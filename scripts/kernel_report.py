@@ -1,0 +1,206 @@
+"""Compile every CUDA kernel for sm_90 and print registers, shared memory, stack and spills.
+
+    python scripts/kernel_report.py
+
+No GPU is needed: the labelers run on host arrays, every kernel launch is recorded instead of made,
+and what was launched is compiled with the types it was launched with, so that no signature is
+written down twice.  ptxas reports what a kernel takes; a spill or a stack frame is memory traffic
+that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from numba import cuda, typeof, types
+from numba.cuda import dispatcher
+
+from percolab.graph import graph_topology
+from percolab.kernels import cuda_sampling
+from percolab.kernels.open_bonds import GENERATORS
+from percolab.labelers import LABELERS, cuda_base, labeler_class
+from percolab.lattice import load_lattice
+from percolab.topology import Topology
+
+COMPUTE_CAPABILITY = (9, 0)
+ARCHITECTURE = "sm_90a"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel, the types it was launched with, and the kind of topology that led to it."""
+
+    name: str
+    function: Any
+    signature: tuple[types.Type, ...]
+    topology: str
+
+
+@dataclass(frozen=True)
+class KernelUsage:
+    """What ptxas says one kernel takes: registers a thread, bytes of the rest."""
+
+    name: str
+    topology: str
+    registers: int
+    shared: int
+    stack: int
+    spills: int
+
+
+def topologies() -> dict[str, Topology]:
+    """Return the kinds of topology that kernels are specialised for."""
+    square = load_lattice("square")
+    return {
+        "open": square.topology((8, 8)),
+        "periodic": square.topology((8, 8), ("periodic", "periodic")),
+        "graph": graph_topology(8, [(0, 1), (1, 2), (0, 2)], source=[0], target=[7]),
+    }
+
+
+def kernels_of(module: Any) -> dict[str, Any]:
+    """Return the kernels, device functions left out, that a module names."""
+    return {
+        name: item
+        for name, item in vars(module).items()
+        if isinstance(item, dispatcher.CUDADispatcher) and not item.targetoptions["device"]
+    }
+
+
+class HostArray(np.ndarray):
+    """Host memory with the copying methods of a device array."""
+
+    def copy_to_host(self) -> np.ndarray:
+        """Return the array."""
+        return np.array(self)
+
+    def copy_to_device(self, data: np.ndarray) -> None:
+        """Take the data."""
+        self[...] = data
+
+
+def _host_array(shape: Any, dtype: Any) -> HostArray:
+    return np.zeros(shape, dtype).view(HostArray)
+
+
+def _type_of(argument: Any) -> types.Type:
+    return typeof(argument.view(np.ndarray) if isinstance(argument, np.ndarray) else argument)
+
+
+class _Recorder:
+    """Stands for a kernel: ``kernel[grid, threads](*arguments)`` is written down, not run."""
+
+    def __init__(self, kernel: Any, topology: str, launches: list[Launch]) -> None:
+        self.kernel, self.topology, self.launches = kernel, topology, launches
+
+    def __getitem__(self, configuration: Any) -> _Recorder:
+        return self
+
+    def __call__(self, *arguments: Any) -> None:
+        function = self.kernel.py_func
+        signature = tuple(map(_type_of, arguments))
+        self.launches.append(Launch(function.__name__, function, signature, self.topology))
+
+
+def launches_of(labeler: str, kind: str, topology: Topology) -> list[Launch]:
+    """Return the launches that label and measure one item of a topology."""
+    launches: list[Launch] = []
+    module = __import__(labeler_class(labeler, "cuda").__module__, fromlist=["*"])
+    with ExitStack() as stack:
+        for place in (cuda_base, module):
+            for name, kernel in kernels_of(place).items():
+                recorder = _Recorder(kernel, kind, launches)
+                stack.enter_context(mock.patch.object(place, name, recorder))
+        stack.enter_context(mock.patch.object(cuda, "device_array", _host_array))
+        to_device = mock.patch.object(cuda, "to_device", lambda data: data.view(HostArray))
+        stack.enter_context(to_device)
+        instance = labeler_class(labeler, "cuda")(topology, capacity=1)
+        items = np.zeros(1, np.uint64)
+        instance.rows(GENERATORS["xorwow"], 0, items, items)
+    return launches
+
+
+def all_launches() -> list[Launch]:
+    """Return one launch of every kernel for every signature that any labeler launches it with."""
+    found: dict[tuple[str, tuple[types.Type, ...]], Launch] = {}
+    for entry in LABELERS.values():
+        for kind, topology in topologies().items() if "cuda" in entry.classes else ():
+            for launch in launches_of(entry.name, kind, topology):
+                found.setdefault((launch.name, launch.signature), launch)
+    return list(found.values())
+
+
+def all_kernels() -> set[str]:
+    """Return the names of all kernels that any labeler can launch."""
+    modules = [cuda_sampling]
+    for entry in LABELERS.values():
+        if "cuda" in entry.classes:
+            name = labeler_class(entry.name, "cuda").__module__
+            modules.append(__import__(name, fromlist=["*"]))
+    return {name for module in modules for name in kernels_of(module)}
+
+
+@contextmanager
+def no_gpu_needed() -> Iterator[None]:
+    """Let numba-cuda compile for one compute capability without asking a device for its own."""
+    device = SimpleNamespace(compute_capability=COMPUTE_CAPABILITY)
+    with mock.patch.object(dispatcher, "get_current_device", return_value=device):
+        yield
+
+
+def usage_of(launch: Launch) -> KernelUsage:
+    """Compile and link what was launched, and return what ptxas says it takes."""
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+
+    with no_gpu_needed():
+        code, _ = cuda.compile(
+            launch.function,
+            types.void(*launch.signature),
+            device=False,
+            abi="numba",
+            output="ltoir",
+            cc=COMPUTE_CAPABILITY,
+        )
+    options = LinkerOptions(arch=ARCHITECTURE, link_time_optimization=True, ptxas_options=["-v"])
+    linker = Linker(ObjectCode.from_ltoir(code), options=options)
+    linker.link("cubin")
+    return _parsed(launch, linker.get_info_log())
+
+
+def _parsed(launch: Launch, log: str) -> KernelUsage:
+    def total(pattern: str) -> int:
+        return sum(int(number) for number in re.findall(pattern, log))
+
+    if "registers" not in log:
+        raise RuntimeError(f"ptxas reports nothing about {launch.name}: {log!r}")
+    return KernelUsage(
+        name=launch.name,
+        topology=launch.topology,
+        registers=total(r"Used (\d+) registers"),
+        shared=total(r"(\d+) bytes smem"),
+        stack=total(r"(\d+) bytes stack frame"),
+        spills=total(r"(\d+) bytes spill stores") + total(r"(\d+) bytes spill loads"),
+    )
+
+
+def table_of(usages: list[KernelUsage]) -> str:
+    """Return a table, one row a kernel and signature."""
+    columns = ("kernel", "topology", "registers", "shared B", "stack B", "spills B")
+    width = max(len(usage.name) for usage in usages)
+    rows = [columns] + [
+        (u.name, u.topology, u.registers, u.shared, u.stack, u.spills) for u in usages
+    ]
+    line = f"{{:<{width}}}  {{:<8}}  {{:>9}}  {{:>8}}  {{:>7}}  {{:>8}}"
+    return "\n".join(line.format(*row) for row in rows)
+
+
+if __name__ == "__main__":
+    print(f"{ARCHITECTURE}, by ptxas")
+    print(table_of([usage_of(launch) for launch in all_launches()]))
