@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from percolab.lattice import Lattice, load_lattice
 from percolab.study import MAX_SEED, Study
@@ -93,8 +96,8 @@ def make_request(
 ) -> SweepRequest:
     """Return the request for these settings, defaults filled in; InputError if they are wrong."""
     if not isinstance(lattice, Lattice):
-        lattice = load_lattice(lattice or DEFAULT_LATTICE)
-    sizes = tuple(L) if L is not None else DEFAULT_SIZES
+        lattice = load_lattice(str(lattice or DEFAULT_LATTICE))
+    sizes = DEFAULT_SIZES if L is None else _whole("L", L)
     kinds = boundary if boundary is not None else "open"
     if isinstance(kinds, str):
         kinds = tuple(kind.strip() for kind in kinds.split(","))
@@ -104,20 +107,40 @@ def make_request(
         lattice=lattice,
         sizes=sizes,
         boundary=tuple(kinds),
-        p=None if p is None else tuple(float(value) for value in p),
-        seed=seed,
+        p=None if p is None else _floats(p),
+        seed=_whole("seed", seed)[0],
         rng=rng,
-        block_size=block_size,
+        block_size=_whole("block_size", block_size)[0],
     )
     if samples is None and target_error is None:
         samples = DEFAULT_SAMPLES
     return SweepRequest(study, StopRule(_per_size(samples, sizes), target_error), Path(out))
 
 
+def _whole(key: str, value: Any) -> tuple[int, ...]:
+    """Return an integer or a sequence of them as a tuple of ints, NumPy's included."""
+    try:
+        return tuple(operator.index(item) for item in (value if np.ndim(value) else [value]))
+    except TypeError as error:
+        raise InputError(f"{key} = {value!r}, but only integers are allowed") from error
+
+
+def _floats(value: Any) -> tuple[float, ...]:
+    """Return a number, a sequence of them, or a range as text as a tuple of floats."""
+    if isinstance(value, str):
+        return parse_probabilities(value)
+    try:
+        return tuple(float(item) for item in (value if np.ndim(value) else [value]))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"p = {value!r}, but only numbers from 0 to 1 are allowed") from error
+
+
 def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:
     if samples is None:
         return None
-    counts = [samples] * len(sizes) if isinstance(samples, int) else list(samples)
+    counts = _whole("samples", samples)
+    if np.ndim(samples) == 0:
+        counts *= len(sizes)
     if len(counts) != len(sizes):
         raise InputError(f"samples: {len(counts)} numbers given for {len(sizes)} sizes L")
     return dict(zip(sizes, counts))
@@ -133,7 +156,8 @@ def read_request(path: Path, overrides: dict[str, Any]) -> SweepRequest:
     try:
         return make_request(**settings)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        given = f" with {', '.join(overrides)} given" if overrides else ""
+        raise InputError(f"{path}{given}: {error}") from error
 
 
 def _settings(table: Table) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 
-from percolab.sampler import Sampler, Stopped
+from percolab.sampler import Sampler
 from percolab.statistics import Block
 from percolab.storage import Results, TaskResult
 
@@ -110,7 +110,7 @@ def _drain(pending: dict[Future, Job], collect: Callable[[set[Future]], None]) -
         future.cancel()
     for future in list(pending):
         # What stopped the run is on its way already; a second error must not keep it from saving.
-        with suppress(Stopped, Exception):
+        with suppress(Exception):
             if not future.cancelled():
                 collect({future})
 

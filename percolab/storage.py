@@ -8,11 +8,12 @@ when is kept in attributes.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
-import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,9 @@ class ResultsWriter:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         _check_target(self.path)
-        self._lock = FileLock(self.path.with_name(f".{self.path.name}.lock"))
+        # A link stays a link, and a file has one lock whatever name it is reached by.
+        self._target = Path(os.path.realpath(path))
+        self._lock = FileLock(self._target.with_name(f".{self._target.name}.lock"))
 
     def __enter__(self) -> ResultsWriter:
         try:
@@ -99,6 +102,9 @@ class ResultsWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if not self._target.exists():
+            # Nothing was stored, so nothing is left.
+            Path(self._lock.lock_file).unlink(missing_ok=True)
         self._lock.release()
 
     def load(self) -> Results | None:
@@ -107,37 +113,40 @@ class ResultsWriter:
 
     def save(self, results: Results) -> None:
         """Put a complete new file in place; InputError, and the old file stays, if that fails."""
-        image = encode(results)
-        temporary = None
-        try:
-            handle, temporary = tempfile.mkstemp(
-                prefix=f".{self.path.name}.", suffix=".tmp", dir=self.path.parent
-            )
-            with os.fdopen(handle, "wb") as file:
-                file.write(image)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, self.path)
-        except OSError as error:
-            if temporary is not None:
-                Path(temporary).unlink(missing_ok=True)
-            raise InputError(f"{self.path}: cannot be written: {error.strerror}") from error
+        replace_file(self._target, encode(results), name=self.path)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def replace_file(path: Path, content: bytes, *, name: Path | None = None) -> None:
+    """Put a complete file in place of an old one; InputError, and the old one stays, if that fails.
+
+    ``name`` is what the error calls the file.  Only one process at a time may replace a file.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        # One that was killed may have left its own; and a link put there must not be followed.
+        temporary.unlink(missing_ok=True)
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"{name or path}: cannot be written: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _check_target(path: Path) -> None:
+    folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
         raise InputError(f"{path}: is a directory; give the name of a file")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the directory {path.parent} does not exist")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path}: the directory {path.parent} is not writable")
+    if not folder.is_dir():
+        raise InputError(f"{path}: the directory {folder} does not exist")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{path}: the directory {folder} is not writable")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: is not a regular file")
     if path.exists() and not os.access(path, os.W_OK):
         raise InputError(f"{path}: is not writable")
 
@@ -174,6 +183,7 @@ def _encode_task(group: h5py.Group, item: TaskResult) -> None:
     sums = np.array([block.sums for block in blocks], np.int64).reshape(-1, points, width)
     pairs = width * (width + 1) // 2
     products = np.array([block.products for block in blocks]).reshape(-1, points, pairs)
+    group.attrs["checksum"] = _checksum(item.numbers, sums, products)
     _dataset(group, "p", np.array(task.p), "probability that a bond is open", "1")
     _dataset(group, "block", item.numbers, "number of the block", "1")
     _dataset(group, "sums", sums, "sum over the block's samples [block, p, observable]", "mixed")
@@ -184,6 +194,14 @@ def _encode_task(group: h5py.Group, item: TaskResult) -> None:
         "sum of products of two observables [block, p, pair]; pairs in upper-triangular row order",
         "mixed",
     )
+
+
+def _checksum(*arrays: np.ndarray) -> str:
+    """Return the SHA-256 of the arrays' little-endian bytes, one array after the other."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+    return digest.hexdigest()
 
 
 def _dataset(group: h5py.Group, name: str, data: np.ndarray, meaning: str, unit: str) -> None:
@@ -199,7 +217,8 @@ def read_results(path: str | Path) -> Results:
     if path.is_dir():
         raise InputError(f"{path}: is a directory, not a results file")
     try:
-        with h5py.File(path, "r") as file:
+        # A stored file never changes, it is replaced; and HDF5's own locks fail on some networks.
+        with h5py.File(path, "r", locking=False) as file:
             return _decode(file, path)
     except InputError:
         raise
@@ -211,7 +230,7 @@ def read_results(path: str | Path) -> Results:
         raise InputError(
             f"{path}: is not a readable HDF5 file (truncated, or another format)"
         ) from error
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise InputError(
             f"{path}: is damaged or not a percolab file: {_one_line(error)}"
         ) from error
@@ -264,8 +283,14 @@ def _decode_task(group: h5py.Group, lattice: Lattice) -> TaskResult:
         block_size=int(group.attrs["block_size"]),
     )
     numbers, sums, products = (group[name][...] for name in ("block", "sums", "products"))
-    if not len(numbers) == len(sums) == len(products):
-        raise ValueError("datasets of unequal length")
+    width = len(observables_of(task.boundary))
+    lead = (numbers.size, len(task.p))
+    if sums.shape != (*lead, width) or products.shape != (*lead, width * (width + 1) // 2):
+        raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
+    if group.attrs.get("checksum", checksum := _checksum(numbers, sums, products)) != checksum:
+        raise ValueError(f"task {task.id}: its datasets do not match their checksum")
+    if np.any(np.diff(numbers, prepend=-1) < 1):
+        raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
     blocks = {
         int(number): Block(int(number), sums[n], products[n]) for n, number in enumerate(numbers)
     }

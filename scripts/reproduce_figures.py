@@ -11,6 +11,7 @@ summary.json with the thresholds, the machine and the versions.
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -95,7 +96,7 @@ def main(device: str, out: Path | None) -> None:
     folder = out or ROOT / "results" / f"figures-{target.kind}"
     folder.mkdir(parents=True, exist_ok=True)
     summary: dict = {
-        "command": "make reproduce-figures",
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "device": str(target),
         "device_name": device_label(target),
         "processor": processor_name(),

@@ -16,7 +16,9 @@ from percolab.cli.options import results_file
 @click.option("--out", type=click.Path(), help="CSV file.  [default: stdout]")
 def command(results: str, out: str | None) -> None:
     """Write the mean of every observable with its standard error, for every size and p."""
-    from percolab.storage import read_results
+    from h5py import is_hdf5
+
+    from percolab.storage import read_results, replace_file
     from percolab.tables import mean_table
     from percolab.toml_input import InputError
 
@@ -28,7 +30,8 @@ def command(results: str, out: str | None) -> None:
     if out is None:
         click.echo(buffer.getvalue(), nl=False)
         return
-    try:
-        Path(out).write_text(buffer.getvalue(), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror}") from error
+    if Path(out).is_dir():
+        raise InputError(f"{out}: is a directory; give the name of a file")
+    if is_hdf5(out):
+        raise InputError(f"{out}: is an HDF5 file, which a CSV file must not replace")
+    replace_file(Path(out), buffer.getvalue().encode())

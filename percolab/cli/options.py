@@ -14,10 +14,10 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to st
 def fit_options(function):
     """Add the options of the threshold fit."""
     for option in (
-        click.option("--omega", type=float, default=1.0, show_default=True,
-                     help="Exponent of the leading correction to scaling."),
-        click.option("--min-size", type=int, help="Smallest L to use."),
-        click.option("--bootstrap", type=int, default=200, show_default=True,
+        click.option("--omega", type=click.FloatRange(0, 10, min_open=True), default=1.0,
+                     show_default=True, help="Exponent of the leading correction to scaling."),
+        click.option("--min-size", type=click.IntRange(min=1), help="Smallest L to use."),
+        click.option("--bootstrap", type=click.IntRange(min=0), default=200, show_default=True,
                      help="Bootstrap replicas over blocks; 0 takes the curvature error."),
         click.option("--observable", help="spanning_x, spanning_y, spanning_any, spanning_all ... "
                      "[default: along the last open axis]"),
@@ -31,11 +31,15 @@ def fit_of(
 ):
     """Return the threshold fit with the options of :func:`fit_options`; bad ones are InputError."""
     from percolab.analysis import AnalysisError
-    from percolab.sweep import fit_results
-    from percolab.toml_input import InputError
+    from percolab.observables import spanning_names
+    from percolab.sweep import default_observable, fit_results
+    from percolab.toml_input import InputError, nearest
 
+    name, known = observable or default_observable(results), spanning_names(results.study.boundary)
+    if name not in known:
+        raise InputError(f"--observable {name}: no spanning observable; {nearest(name, known)}")
     try:
-        return fit_results(results, observable, omega=omega, min_size=min_size, bootstrap=bootstrap)
+        return fit_results(results, name, omega=omega, min_size=min_size, bootstrap=bootstrap)
     except (AnalysisError, InputError):
         raise
     except ValueError as error:

@@ -24,13 +24,19 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
     from percolab.plots import save_figure
     from percolab.report import spanning_figure
     from percolab.storage import read_results
+    from percolab.toml_input import InputError
 
     stored = read_results(results)
     figure, numbers = spanning_figure(
         stored, observable=options["observable"], fitted=lambda: fit_of(stored, **options)
     )
     target = Path(out) if out else Path(results).with_suffix(".png")
-    save_figure(figure, target)
+    try:
+        save_figure(figure, target)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
     click.echo(f"figure in {target}", err=as_json)
     if as_json:
         echo_json(numbers)

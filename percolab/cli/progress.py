@@ -43,7 +43,6 @@ class ProgressWatcher(Watcher):
             disable=self._silent,
             mininterval=0.2 if terminal else 10.0,
             dynamic_ncols=True,
-            leave=terminal,
         )
         self._next_fit = time.monotonic() + _FIT_EVERY
 

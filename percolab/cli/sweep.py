@@ -14,6 +14,7 @@ from percolab.sampler import Device
 from percolab.scheduler import Interrupted
 from percolab.storage import ResultsWriter
 from percolab.sweep import run_study
+from percolab.toml_input import InputError
 
 
 @click.command()
@@ -49,6 +50,8 @@ def command(
     sweep again continues it: it adds what is missing, or nothing.
     """  # fmt: skip
     overrides = _settings(given)
+    if study is not None and Path(study).suffix != ".toml":
+        raise InputError(f"{study}: a study file ends in .toml; a lattice goes with --lattice")
     request = read_request(Path(study), overrides) if study else make_request(**overrides)
     with ResultsWriter(request.out) as writer:
         watcher = ProgressWatcher(silent=quiet)
@@ -88,7 +91,6 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 def _print_threshold(results: Any, out: Path) -> None:
     from percolab.analysis import AnalysisError, format_with_error
     from percolab.sweep import default_observable, fit_results
-    from percolab.toml_input import InputError
 
     sizes = ", ".join(str(size) for size in sorted(results.study.sizes))
     click.echo(f"{results.study.lattice.title}: L = {sizes}; results in {out}")

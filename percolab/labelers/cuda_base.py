@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
 
 from percolab.device import load_cuda
 from percolab.kernels.clusters import ROW_WIDTH
@@ -24,6 +25,12 @@ from percolab.topology import Topology
 cuda = load_cuda()
 
 _MAX_GRID_Y = 65535
+
+
+def _on_device(values: Any) -> Any:
+    if hasattr(values, "__cuda_array_interface__"):
+        return values
+    return cuda.to_device(np.asarray(values, np.uint64))
 
 
 class CudaLabeler:
@@ -67,16 +74,17 @@ class CudaLabeler:
         """Return the grid with one row of blocks an item."""
         return -(-elements // per_block), items
 
-    def open_bonds(
-        self, generator: int, seed: int, samples: ArrayLike, thresholds: ArrayLike
-    ) -> int:
-        """Generate the open bonds of items (sample, threshold); return their number."""
-        items = np.size(samples)
+    def open_bonds(self, generator: int, seed: int, samples: Any, thresholds: Any) -> int:
+        """Generate the open bonds of items (sample, threshold); return their number.
+
+        Both are uint64 arrays of equal length, on the host or on the device.
+        """
+        items = len(samples)
         open_bonds_kernel[self.grid(self._exists.size, items), THREADS](
             generator,
             np.uint64(seed),
-            cuda.to_device(np.asarray(samples, np.uint64)),
-            cuda.to_device(np.asarray(thresholds, np.uint64)),
+            _on_device(samples),
+            _on_device(thresholds),
             self._exists,
             self.opened,
         )
