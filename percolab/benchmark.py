@@ -165,5 +165,5 @@ def _cpu_timings(chosen: Any, topology: Any, threshold: int, device: Device, rep
         return time.perf_counter() - begin
 
     times = [_repeat(work, clock, repeats) for work in (bonds, labels, rows)]
-    taken = single.opened.nbytes + single.scratch_bytes_per_site * topology.num_points
+    taken = single.opened.nbytes + single.scratch_bytes(topology.num_points, topology.num_classes)
     return times, batch, taken

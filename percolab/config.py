@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from percolab.lattice import Lattice, load_lattice
-from percolab.study import MAX_SEED, Study
+from percolab.study import MAX_SEED, Study, check_boundary
 from percolab.sweep import StopRule
 from percolab.toml_input import InputError, Table, parse_toml, read_text
 
 DEFAULT_LATTICE = "honeycomb"
 DEFAULT_SIZES = (32, 64, 128, 256)
-DEFAULT_SAMPLES = 6000
+DEFAULT_SAMPLES = 20_000
 
 _MAX_POINTS = 10_000
 _KEYS = {"lattice", "L", "p", "boundary", "samples", "target_error", "seed", "rng", "block_size"}
@@ -103,6 +103,7 @@ def make_request(
         kinds = tuple(kind.strip() for kind in kinds.split(","))
     if len(kinds) == 1:
         kinds = tuple(kinds) * lattice.dimension
+    check_boundary(lattice, tuple(kinds))
     study = Study(
         lattice=lattice,
         sizes=sizes,

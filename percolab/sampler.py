@@ -62,7 +62,7 @@ def required_memory(task: Task, labeler: str | None, device: Device, workers: in
     topology = 3 * words
     if device.kind == "cuda":
         return building + topology
-    scratch = labeler_class(labeler, "cpu").scratch_bytes_per_site * points
+    scratch = labeler_class(labeler, "cpu").scratch_bytes(points, classes)
     return max(building, workers * (scratch + words)) + topology
 
 

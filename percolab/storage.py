@@ -152,7 +152,7 @@ def _check_target(path: Path) -> None:
 
 
 def encode(results: Results) -> bytes:
-    """Return the HDF5 file of results; equal results give equal datasets."""
+    """Return the HDF5 file of results; equal results give equal bytes."""
     buffer = io.BytesIO()
     # Attributes above 64 KB, as many runs make, need the format of HDF5 1.8.
     with h5py.File(buffer, "w", libver=("v108", "v108")) as file:
@@ -161,8 +161,8 @@ def encode(results: Results) -> bytes:
         file.attrs["study"] = json.dumps(results.study.description())
         file.attrs["lattice"] = results.study.lattice.source
         file.attrs["runs"] = [json.dumps(run) for run in results.runs]
-        for item in results.tasks.values():
-            _encode_task(file.create_group(f"tasks/{item.task.id}"), item)
+        for key in sorted(results.tasks):
+            _encode_task(file.create_group(f"tasks/{key}"), results.tasks[key])
     return buffer.getvalue()
 
 

@@ -16,8 +16,6 @@ class CpuLabeler:
     ``opened`` holds the open bonds, uint32 (num_classes * num_words,), class by class.
     """
 
-    scratch_bytes_per_site = 12
-
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.opened = np.zeros(topology.exists.size, np.uint32)
@@ -25,6 +23,11 @@ class CpuLabeler:
         self.seam = () if topology.seam is None else topology.seam.ravel()
         self.ends = topology.deltas if topology.neighbours is None else topology.neighbours
         self.end_flags = topology.end_flags()
+
+    @staticmethod
+    def scratch_bytes(num_points: int, num_classes: int) -> int:
+        """Return the bytes a labeler holds beside the bond words of its sample."""
+        return 12 * num_points
 
     def open_bonds(self, generator: int, seed: int, sample: int, threshold: int) -> None:
         """Fill ``opened`` with the bonds of one sample that are open at a threshold."""

@@ -78,9 +78,9 @@ class FourStepCuda(CudaLabeler):
     def __init__(self, topology: Topology, *, capacity: int) -> None:
         super().__init__(topology, capacity=capacity)
         if topology.neighbours is None:
-            self._ends = tuple(np.int32(delta) for delta in topology.deltas)
+            self.ends = tuple(np.int32(delta) for delta in topology.deltas)
         else:
-            self._ends = cuda.to_device(topology.neighbours)
+            self.ends = cuda.to_device(topology.neighbours)
         self._seam_bonds = cuda.to_device(topology.seam_bonds)
         self._seam_ends = cuda.to_device(topology.seam_ends)
 
@@ -88,7 +88,7 @@ class FourStepCuda(CudaLabeler):
         """Label the open bonds of the first ``items`` items of the batch."""
         points, words = np.uint32(self.topology.num_points), np.uint32(self.topology.num_words)
         grid = self.grid(self.topology.num_points, items)
-        bonds = (self.opened, self.seam, words, self._ends)
+        bonds = (self.opened, self.seam, words, self.ends)
         initialization_kernel[grid, THREADS](self.labels, points, *bonds)
         analysis_kernel[grid, THREADS](self.labels, points)
         if self.topology.neighbours is None:

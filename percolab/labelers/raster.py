@@ -15,12 +15,29 @@ import numpy as np
 from numba import int32, int64, njit, uint32
 
 from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.bond_grid import open_bonds_of_grid
 from percolab.kernels.bonds import has_bit, inner_word, other_end
-from percolab.kernels.clusters import ROW_WIDTH, SPANNING, row_of_sizes, spanning_bits
+from percolab.kernels.clusters import (
+    LARGEST,
+    ROW_WIDTH,
+    SECOND_LARGEST,
+    SPANNING,
+    row_of_sizes,
+    spanning_bits,
+)
 from percolab.kernels.open_bonds import fill_open_bonds
 from percolab.kernels.union_find import union_halving
 from percolab.labelers.base import CpuLabeler
+from percolab.labelers.raster_grid import (
+    end_of_bond,
+    merge_clusters,
+    second_largest,
+    sort_by_step,
+)
 from percolab.topology import Topology
+
+#: Thresholds of one sample that are measured in one go; a step's number is a uint8.
+MAX_STEPS = 255
 
 
 @njit(nogil=True, cache=True)
@@ -143,6 +160,45 @@ def _measure(opened, bonds, occupied, num_points, end_flags, scratch, row):
 
 
 @njit(nogil=True, cache=True)
+def _grid_rows(opened, listed, bonds, occupied, num_points, end_flags, scratch, rows):
+    """Write the rows of a sample at every p of a grid; ``listed`` are the bonds that open later."""
+    _, seam_bonds, seam_ends, ends, _ = bonds
+    starts, first, parents, sizes, reach = scratch
+    numbers, order, step_ends = listed
+    _measure(opened, bonds, occupied, num_points, end_flags, scratch, rows[0])
+    runs = number_of_runs(starts, first)
+    for step in range(1, len(rows)):
+        row = rows[step]
+        row[:] = rows[step - 1]
+        lost = False
+        for n in range(step_ends[step - 1], step_ends[step]):
+            number = int64(numbers[order[n]])
+            i, j = end_of_bond(number, 32 * starts.size, ends, seam_bonds, seam_ends)
+            a, b = run_of(i, starts, first), run_of(j, starts, first)
+            lost |= merge_clusters(parents, sizes, reach, row, a, b)
+        if lost:
+            row[SECOND_LARGEST] = second_largest(sizes, runs, row[LARGEST])
+
+
+@njit
+def number_of_runs(starts, first):
+    """Return the number of runs that :func:`number_runs` found."""
+    last = starts.size - 1
+    return int64(first[last]) + int64(popcount(starts[last]))
+
+
+@njit
+def _grid_length(samples, thresholds, n):
+    """Return how many items from n on are one sample at ascending thresholds."""
+    end = n + 1
+    while end < samples.size and samples[end] == samples[n]:
+        if thresholds[end] <= thresholds[end - 1] or end - n == MAX_STEPS:
+            break
+        end += 1
+    return end - n
+
+
+@njit(nogil=True, cache=True)
 def _rows(
     generator,
     seed,
@@ -151,21 +207,41 @@ def _rows(
     exists,
     opened,
     bonds,
-    occupied,
-    points,
-    ends,
+    sites,
+    end_flags,
     scratch,
+    lists,
     rows,
 ):
-    for n in range(samples.size):
-        fill_open_bonds(generator, seed, samples[n], thresholds[n], exists, opened)
-        _measure(opened, bonds, occupied, points, ends, scratch, rows[n])
+    """Write the rows of all items; neighbouring items of one sample share its labeling."""
+    occupied, num_points = sites
+    numbers, steps, order, step_ends, planes = lists
+    n = 0
+    while n < samples.size:
+        length = _grid_length(samples, thresholds, n)
+        count = int64(-1)
+        if length > 1:
+            grid = thresholds[n : n + length]
+            count = open_bonds_of_grid(
+                generator, seed, samples[n], grid, exists, opened, numbers, steps, planes
+            )
+        if count >= 0:
+            sort_by_step(steps, count, length, order, step_ends)
+            listed = (numbers, order, step_ends)
+            here = rows[n : n + length]
+            _grid_rows(opened, listed, bonds, occupied, num_points, end_flags, scratch, here)
+            n += length
+        else:
+            fill_open_bonds(generator, seed, samples[n], thresholds[n], exists, opened)
+            _measure(opened, bonds, occupied, num_points, end_flags, scratch, rows[n])
+            n += 1
 
 
 class Raster(CpuLabeler):
-    """Labels and measures samples on runs; 12.25 bytes a site of scratch beside the bond words."""
+    """Labels and measures samples on runs; a sample's grid of p costs little more than one p.
 
-    scratch_bytes_per_site = 13
+    A grid is shared while at most a third of the bonds open in it; a wider one is measured p by p.
+    """
 
     def __init__(self, topology: Topology) -> None:
         super().__init__(topology)
@@ -184,6 +260,19 @@ class Raster(CpuLabeler):
             np.empty(points, np.int32),
             np.empty(points, np.uint32),
         )
+        listed = topology.num_classes * points // 3
+        self._lists = (
+            np.empty(listed, np.uint32),
+            np.empty(listed, np.uint8),
+            np.empty(listed, np.uint32),
+            np.empty(MAX_STEPS + 2, np.int64),
+            np.empty(63, np.uint32),
+        )
+
+    @staticmethod
+    def scratch_bytes(num_points: int, num_classes: int) -> int:
+        """Return the bytes a labeler holds beside the bond words of its sample."""
+        return 13 * num_points + 3 * num_classes * num_points
 
     def _sites(self) -> tuple[np.ndarray, int]:
         return self.topology.occupied, self.topology.num_points
@@ -197,8 +286,9 @@ class Raster(CpuLabeler):
     ) -> np.ndarray:
         """Return the rows (n, ROW_WIDTH) int64 of n items (sample, threshold), uint64 each."""
         rows = np.zeros((len(samples), ROW_WIDTH), np.int64)
-        items = (np.uint64(seed), samples, thresholds, self.exists, self.opened, self._bonds)
-        _rows(generator, *items, *self._sites(), self.end_flags, self._scratch, rows)
+        items = (generator, np.uint64(seed), samples, thresholds)
+        words = (self.exists, self.opened, self._bonds)
+        _rows(*items, *words, self._sites(), self.end_flags, self._scratch, self._lists, rows)
         return rows
 
     def label(self) -> np.ndarray:

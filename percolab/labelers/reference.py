@@ -16,7 +16,10 @@ from percolab.topology import unpack_bits
 class Reference(CpuLabeler):
     """Labels by breadth-first search from every unvisited site in ascending order."""
 
-    scratch_bytes_per_site = 400
+    @staticmethod
+    def scratch_bytes(num_points: int, num_classes: int) -> int:
+        """Return the bytes that lists of Python integers take, about."""
+        return (200 + 100 * num_classes) * num_points
 
     def label(self) -> np.ndarray:
         """Return the labels of the open bonds, int32 (num_points,)."""

@@ -1,0 +1,96 @@
+"""Rows of one sample at a whole grid of p: label at the lowest p, then add what opens.
+
+Near p_c a few percent of the bonds open between neighbouring p of a sweep, so that a grid costs
+little more than one labeling.  The row is kept up to date at every union: clusters, sum of squares,
+the two largest, the spanning bits.  The second largest alone must be looked for again, when it was
+joined to the largest.
+"""
+
+import numpy as np
+from numba import int64, njit, uint32
+
+from percolab.kernels.bonds import other_end
+from percolab.kernels.clusters import (
+    CLUSTERS,
+    LARGEST,
+    SECOND_LARGEST,
+    SPANNING,
+    SUM_SQUARES,
+    spanning_bits,
+)
+from percolab.kernels.union_find import find_halving
+
+
+@njit(nogil=True, cache=True)
+def sort_by_step(steps, count, num_steps, order, ends):
+    """Write the list's positions ordered by step, and where each step ends (counting sort)."""
+    ends[: num_steps + 1] = 0
+    for n in range(count):
+        ends[steps[n] + 1] += 1
+    for step in range(num_steps):
+        ends[step + 1] += ends[step]
+    for n in range(count):
+        step = steps[n]
+        order[ends[step]] = n
+        ends[step] += 1
+
+
+@njit
+def merge_clusters(parents, sizes, reach, row, a, b):
+    """Join the clusters of runs a and b and update the row; return whether its second is lost."""
+    a, b = find_halving(parents, a), find_halving(parents, b)
+    if a == b:
+        return False
+    if b < a:
+        a, b = b, a
+    parents[b] = a
+    large, small = max(int64(sizes[a]), int64(sizes[b])), min(int64(sizes[a]), int64(sizes[b]))
+    joined = large + small
+    sizes[a], sizes[b] = joined, 0
+    reach[a] |= reach[b]
+    row[SPANNING] |= spanning_bits(reach[a])
+    row[CLUSTERS] -= 1
+    row[SUM_SQUARES] += 2 * large * small
+    largest, second = row[LARGEST], row[SECOND_LARGEST]
+    if joined > largest:
+        row[LARGEST] = joined
+        if large == largest:
+            return small == second
+        row[SECOND_LARGEST] = largest
+    elif joined > second:
+        row[SECOND_LARGEST] = joined
+    return False
+
+
+@njit
+def second_largest(sizes, runs, largest):
+    """Return the second largest of the sizes, one ``largest`` left out; 0 if there is none."""
+    second, seen = int64(0), False
+    for run in range(runs):
+        size = int64(sizes[run])
+        if size > second:
+            if size == largest and not seen:
+                seen = True
+            else:
+                second = size
+    return second
+
+
+@njit(nogil=True, cache=True)
+def seam_end_of(bond, seam_bonds, seam_ends):
+    """Return the other end of a seam bond, or -1 for any other bond."""
+    n = np.searchsorted(seam_bonds, bond)
+    if n < seam_bonds.size and seam_bonds[n] == bond:
+        return int64(seam_ends[n])
+    return int64(-1)
+
+
+@njit
+def end_of_bond(bond, stride, ends, seam_bonds, seam_ends):
+    """Return (owner, other end) of bond number k * stride + i, as int64."""
+    k, i = bond // stride, bond % stride
+    if seam_bonds.size:
+        end = seam_end_of(bond, seam_bonds, seam_ends)
+        if end >= 0:
+            return i, end
+    return i, int64(other_end(ends, k, uint32(i)))
