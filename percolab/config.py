@@ -18,7 +18,7 @@ from percolab.toml_input import InputError, Table, parse_toml, read_text
 
 DEFAULT_LATTICE = "honeycomb"
 DEFAULT_SIZES = (32, 64, 128, 256)
-DEFAULT_SAMPLES = 20_000
+DEFAULT_SAMPLES = 10_000
 
 _MAX_POINTS = 10_000
 _KEYS = {"lattice", "L", "p", "boundary", "samples", "target_error", "seed", "rng", "block_size"}

@@ -27,7 +27,7 @@ from percolab.toml_input import InputError
     "-p", "probabilities", help="p values: 0.5,0.6 or from:to:count.  [default: found by a pilot]"
 )
 @click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  [default: open]")
-@click.option("--samples", type=click.IntRange(min=1), help="Samples a size.  [default: 20000]")
+@click.option("--samples", type=click.IntRange(min=1), help="Samples a size.  [default: 10000]")
 @click.option("--target-error", type=float, help="Stop when the error of p_c is this small.")
 @click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed.  [default: 1]")
 @click.option("--rng", help="xorwow or philox.  [default: xorwow]")
