@@ -110,19 +110,29 @@ class Lattice:
             raise InputError(
                 f"L = {size}: {prod(shape)} sites, but at most {MAX_POINTS} can be labeled"
             )
-        for axis, (points, block, kind) in enumerate(zip(shape, self.cell, boundary, strict=True)):
-            if kind == "periodic" and points % block:
-                raise InputError(
-                    f"L = {size}: a periodic axis {axis} of {self.name} needs a multiple of "
-                    f"{block // self.per_size[axis]}"
-                )
+        for axis in self._cut_axes(shape, boundary):
+            raise InputError(
+                f"L = {size}: a periodic axis {axis} of {self.name} needs a multiple of "
+                f"{self.cell[axis] // self.per_size[axis]}"
+            )
+
+    def _cut_axes(self, shape: Point, boundary: tuple[str, ...]) -> list[int]:
+        """Return the periodic axes whose grid points are no whole number of cells."""
+        axes = enumerate(zip(shape, self.cell, boundary, strict=True))
+        return [axis for axis, (n, cell, kind) in axes if kind == "periodic" and n % cell]
 
     def topology(self, shape: Point, boundary: tuple[str, ...] | None = None) -> Topology:
         """Return the topology of a block of ``shape`` grid points, first axis fastest.
 
-        ``boundary`` is "open" (default) or "periodic" per axis.
+        ``boundary`` is "open" (default) or "periodic" per axis.  InputError where a periodic axis
+        cuts a cell.
         """
         boundary = boundary or ("open",) * self.dimension
+        for axis in self._cut_axes(shape, boundary):
+            raise InputError(
+                f"{self.name}: {shape[axis]} grid points along periodic axis {axis} cut a cell "
+                f"of {self.cell[axis]}"
+            )
         grid = _Grid(self, shape, boundary)
         masks = [grid.bond_masks(bond) for bond in self.bonds]
         exists = np.stack([pack_bits(mask.ravel()) for mask, _ in masks])

@@ -141,8 +141,7 @@ class Sampler:
         """Blocks that one call should be given to keep the device at work."""
         if self.device.kind == "cpu":
             return 1
-        items = self.task.block_size * len(self.task.p)
-        return max(_SITES_PER_LAUNCH // (self.task.num_points * items), 1)
+        return max(_SITES_PER_LAUNCH // (self.task.num_points * self.task.block_size), 1)
 
     def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """Return the rows of items (sample, threshold), uint64 (n,) each, int64 (n, ROW_WIDTH)."""

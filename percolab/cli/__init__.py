@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
-from contextlib import suppress
 
 import click
 
@@ -70,19 +68,9 @@ class Commands(click.Group):
         except (click.Abort, KeyboardInterrupt):
             click.echo("interrupted", err=True)
             sys.exit(130)
-        except BrokenPipeError:
-            _abandon_stdout()
-            sys.exit(141)
         except OSError as error:
-            _abandon_stdout()
             _fail(f"{error.filename or 'output'}: {error.strerror or error}")
         sys.exit(status if isinstance(status, int) else 0)
-
-
-def _abandon_stdout() -> None:
-    """Send what is left in stdout's buffer nowhere, so that leaving does not fail on it again."""
-    with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str) -> None:
@@ -93,7 +81,7 @@ def _fail(message: str) -> None:
 @click.command(
     cls=Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.version_option(package_name="percolab")
+@click.version_option(package_name="percolab", prog_name="percolab")
 def main() -> None:
     """Percolation thresholds with honest error bars, on any lattice, on CPU and GPU.
 

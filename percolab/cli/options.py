@@ -35,7 +35,8 @@ def fit_of(
     from percolab.sweep import default_observable, fit_results
     from percolab.toml_input import InputError, nearest
 
-    name, known = observable or default_observable(results), spanning_names(results.study.boundary)
+    default, known = default_observable(results), spanning_names(results.study.boundary)
+    name = observable or default
     if name not in known:
         raise InputError(f"--observable {name}: no spanning observable; {nearest(name, known)}")
     try:

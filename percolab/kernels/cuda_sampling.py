@@ -12,6 +12,7 @@ from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.bonds import inner_word
 from percolab.kernels.clusters import CLUSTERS, LARGEST, SECOND_LARGEST, SPANNING, SUM_SQUARES
 from percolab.kernels.open_bonds import open_word
+from percolab.kernels.union_find import find
 
 cuda = load_cuda()
 
@@ -127,7 +128,7 @@ def mark_layer_kernel(labels, num_points, sites, bit, closing, sizes, spanning):
     item = uint32(cuda.blockIdx.y)
     if n < sites.size:
         base = uint32(item * num_points)
-        root = uint32(base + labels[uint32(base + uint32(sites[n]))])
+        root = uint32(base + find(labels, base, uint32(sites[n])))
         mark = uint32(uint32(1) << uint32(bit))
         if closing:
             if sizes[root] & mark:

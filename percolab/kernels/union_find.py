@@ -7,9 +7,10 @@ are uint32: unsigned indices spare Numba's code for negative ones, and 32 bits h
 of an index.
 """
 
-from numba import njit, uint32
+from numba import njit, uint32, uint64
 
 from percolab.kernels.atomics import atomic_min
+from percolab.kernels.bonds import has_bit
 
 
 @njit
@@ -42,6 +43,15 @@ def union(labels, base, i, j):
         if old == i:
             return
         i = old
+
+
+@njit
+def union_across_seam(labels, start, opened, base, num_words, seam_bonds, seam_ends, n):
+    """Join the ends of the n-th bond across a periodic seam, if it is open."""
+    bond = uint64(seam_bonds[n])
+    if has_bit(opened[uint32(base + (bond >> uint64(5)))], bond & uint64(31)):
+        i = uint32(bond % uint64(uint64(32) * uint64(num_words)))
+        union(labels, start, i, uint32(seam_ends[n]))
 
 
 @njit

@@ -8,6 +8,7 @@ import numpy as np
 
 from percolab.device import load_cuda
 from percolab.kernels.clusters import ROW_WIDTH
+from percolab.kernels.cuda_growth import absorb_kernel, grow_kernel, seam_kernel
 from percolab.kernels.cuda_sampling import (
     COUNTED_WORDS,
     PARTIALS,
@@ -25,6 +26,17 @@ from percolab.topology import Topology
 cuda = load_cuda()
 
 _MAX_GRID_Y = 65535
+
+
+def _shared_grid(samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Return the grid that all samples share, or one threshold where there is none."""
+    length = int(np.argmax(np.append(samples, samples[:1] + 1) != samples[0]))
+    grid = thresholds[:length]
+    if len(samples) % length == 0 and np.all(grid[1:] > grid[:-1]):
+        by_sample = samples.reshape(-1, length)
+        if np.all(by_sample == by_sample[:, :1]) and np.all(thresholds.reshape(-1, length) == grid):
+            return grid
+    return thresholds[:1]
 
 
 def _on_device(values: Any) -> Any:
@@ -46,14 +58,21 @@ class CudaLabeler:
         fitting = (2**32 - 1) // max(points, topology.exists.size)
         self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
         # The highest bits of a size mark the axes whose first layer the cluster touches.
-        self._size_bits = 32 - topology.num_axes
-        if points >= 1 << self._size_bits:
+        size_bits = 32 - topology.num_axes
+        self._size_mask = np.uint32((1 << size_bits) - 1)
+        if points > self._size_mask:
             raise ValueError(f"{points} sites do not fit beside {topology.num_axes} axis bits")
         self.opened = cuda.device_array(self.capacity * topology.exists.size, np.uint32)
         self.labels = cuda.device_array(self.capacity * points, np.uint32)
         self._sizes = None
         self.seam = () if topology.seam is None else cuda.to_device(topology.seam.ravel())
         self._exists = cuda.to_device(topology.exists.ravel())
+        self._seam_bonds = cuda.to_device(topology.seam_bonds)
+        self._seam_ends = cuda.to_device(topology.seam_ends)
+        if topology.neighbours is None:
+            self.ends: Any = tuple(np.int32(delta) for delta in topology.deltas)
+        else:
+            self.ends = cuda.to_device(topology.neighbours)
         self._occupied = cuda.to_device(topology.occupied)
         self._layers = [
             (axis, tuple(cuda.to_device(layer) for layer in pair))
@@ -93,20 +112,73 @@ class CudaLabeler:
     def rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
     ) -> np.ndarray:
-        """Return the rows (n, ROW_WIDTH) int64 of n items (sample, threshold), uint64 each."""
+        """Return the rows (n, ROW_WIDTH) int64 of n items (sample, threshold), uint64 each.
+
+        Where the items are samples that all share one ascending grid of thresholds, sample after
+        sample, every sample is labeled once and grown from threshold to threshold.
+        """
+        grid = _shared_grid(samples, thresholds)
+        starts = np.ascontiguousarray(samples[:: grid.size])
         batches = []
-        for first in range(0, len(samples), self.capacity):
+        for first in range(0, len(starts), self.capacity):
             batch = slice(first, first + self.capacity)
-            items = self.open_bonds(generator, seed, samples[batch], thresholds[batch])
-            self.label_items(items)
-            batches.append(self.measure_items(items))
+            if grid.size > 1:
+                batches.append(self._grid_rows(generator, seed, starts[batch], grid))
+            else:
+                items = self.open_bonds(generator, seed, samples[batch], thresholds[batch])
+                self.label_items(items)
+                batches.append(self.measure_items(items))
         return np.concatenate(batches)
+
+    def _grid_rows(
+        self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
+    ) -> np.ndarray:
+        """Return the rows of samples at every threshold of a grid, sample after sample."""
+        items, keys = len(samples), cuda.to_device(samples)
+        points, words = np.uint32(self.topology.num_points), np.uint32(self.topology.num_words)
+        self.open_bonds(generator, seed, keys, np.full(items, grid[0], np.uint64))
+        self.label_items(items)
+        rows = np.empty((items, grid.size, ROW_WIDTH), np.int64)
+        rows[:, 0] = self.measure_items(items)
+        for step in range(1, grid.size):
+            grow_kernel[self.grid(int(words), items, THREADS), THREADS](
+                generator,
+                np.uint64(seed),
+                keys,
+                np.uint64(grid[step]),
+                self._exists,
+                self.opened,
+                self.labels,
+                points,
+                self.seam,
+                words,
+                self.ends,
+            )
+            self.join_seam(items)
+            absorb_kernel[self.grid(int(points), items), THREADS](
+                self.labels, points, self._size_mask, self._sizes
+            )
+            rows[:, step] = self._rows_of_sizes(items)
+        return rows.reshape(-1, ROW_WIDTH)
 
     def load_bonds(self, opened: np.ndarray) -> int:
         """Copy given open bonds, uint32 (items, num_classes * num_words), into the batch."""
         flat = np.ascontiguousarray(opened, np.uint32).ravel()
         self.opened[: flat.size].copy_to_device(flat)
         return len(opened)
+
+    def join_seam(self, items: int) -> None:
+        """Join the ends of the open bonds across periodic seams."""
+        if self._seam_bonds.size:
+            seam_kernel[self.grid(self._seam_bonds.size, items, THREADS), THREADS](
+                self.labels,
+                np.uint32(self.topology.num_points),
+                self.opened,
+                np.uint32(self.topology.exists.size),
+                np.uint32(self.topology.num_words),
+                self._seam_bonds,
+                self._seam_ends,
+            )
 
     def label_items(self, items: int) -> None:
         """Label the open bonds of the first ``items`` items of the batch."""
@@ -131,13 +203,20 @@ class CudaLabeler:
             self._occupied,
             sizes,
         )
+        return self._rows_of_sizes(items)
+
+    def _rows_of_sizes(self, items: int) -> np.ndarray:
+        """Return the rows of the first items, whose sizes stand at their roots."""
+        points = self.topology.num_points
+        sizes, count = self._sizes, np.uint32(points)
         for axis, layers in self._layers:
             for closing, sites in enumerate(layers):
                 mark_layer_kernel[self.grid(sites.size, items, THREADS), THREADS](
                     self.labels, count, sites, 31 - axis, closing, sizes, self._spanning
                 )
-        mask = np.uint32((1 << self._size_bits) - 1)
-        partial_rows_kernel[(PARTIALS, items), THREADS](sizes, points, mask, self._partials)
+        partial_rows_kernel[(PARTIALS, items), THREADS](
+            sizes, points, self._size_mask, self._partials
+        )
         finish_rows_kernel[items, PARTIALS](self._partials, self._spanning, self._rows)
         return self._rows[:items].copy_to_host()
 

@@ -13,11 +13,11 @@ which only periodic boundaries have, belong to the residual list too.
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, int64, njit, uint32, uint64
+from numba import int32, int64, njit, uint32
 
 from percolab.kernels.bits import highest_one, trailing_zeros
 from percolab.kernels.bonds import has_bit, inner_word, is_chain, other_end
-from percolab.kernels.union_find import find, union
+from percolab.kernels.union_find import find, union, union_across_seam
 from percolab.labelers.base import CpuLabeler
 
 
@@ -90,15 +90,6 @@ def word_reduction(labels, start, opened, seam, base, num_words, ends, word):
             union(labels, start, i, other_end(ends, k, i))
 
 
-@njit
-def seam_reduction(labels, start, opened, base, num_words, seam_bonds, seam_ends, n):
-    """Step (iii) for the n-th bond across a periodic seam."""
-    bond = uint64(seam_bonds[n])
-    if has_bit(opened[uint32(base + (bond >> uint64(5)))], bond & uint64(31)):
-        i = uint32(bond % uint64(uint64(32) * uint64(num_words)))
-        union(labels, start, i, uint32(seam_ends[n]))
-
-
 @njit(nogil=True, cache=True)
 def _label(labels, opened, seam, num_words, ends, seam_bonds, seam_ends):
     here = uint32(0)
@@ -109,7 +100,7 @@ def _label(labels, opened, seam, num_words, ends, seam_bonds, seam_ends):
     for i in range(labels.size):
         label_reduction(labels, here, opened, seam, here, num_words, ends, uint32(i))
     for n in range(seam_bonds.size):
-        seam_reduction(labels, here, opened, here, num_words, seam_bonds, seam_ends, n)
+        union_across_seam(labels, here, opened, here, num_words, seam_bonds, seam_ends, n)
     for i in range(labels.size):
         analysis(labels, here, uint32(i))
 

@@ -12,10 +12,8 @@ from percolab.labelers.four_step import (
     analysis,
     initialization,
     label_reduction,
-    seam_reduction,
     word_reduction,
 )
-from percolab.topology import Topology
 
 cuda = load_cuda()
 
@@ -61,28 +59,8 @@ def word_reduction_kernel(labels, num_points, opened, seam, num_words, ends):
         word_reduction(labels, start, opened, seam, base, num_words, ends, word)
 
 
-@cuda.jit(cache=True)
-def seam_reduction_kernel(
-    labels, num_points, opened, words_per_item, num_words, seam_bonds, seam_ends
-):
-    """Step (iii) for the bonds across periodic seams of every item."""
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < seam_bonds.size:
-        start, base = uint32(item * num_points), uint32(item * words_per_item)
-        seam_reduction(labels, start, opened, base, num_words, seam_bonds, seam_ends, n)
-
-
 class FourStepCuda(CudaLabeler):
     """A batch of samples labeled by the four steps, on the computed or the explicit list."""
-
-    def __init__(self, topology: Topology, *, capacity: int) -> None:
-        super().__init__(topology, capacity=capacity)
-        if topology.neighbours is None:
-            self.ends = tuple(np.int32(delta) for delta in topology.deltas)
-        else:
-            self.ends = cuda.to_device(topology.neighbours)
-        self._seam_bonds = cuda.to_device(topology.seam_bonds)
-        self._seam_ends = cuda.to_device(topology.seam_ends)
 
     def label_items(self, items: int) -> None:
         """Label the open bonds of the first ``items`` items of the batch."""
@@ -96,14 +74,5 @@ class FourStepCuda(CudaLabeler):
             word_reduction_kernel[words_grid, THREADS](self.labels, points, *bonds)
         else:
             label_reduction_kernel[grid, THREADS](self.labels, points, *bonds)
-        if self._seam_bonds.size:
-            seam_reduction_kernel[self.grid(self._seam_bonds.size, items, THREADS), THREADS](
-                self.labels,
-                points,
-                self.opened,
-                np.uint32(self.topology.exists.size),
-                words,
-                self._seam_bonds,
-                self._seam_ends,
-            )
+        self.join_seam(items)
         analysis_kernel[grid, THREADS](self.labels, points)

@@ -1,0 +1,133 @@
+"""What the tests of stored results and of the command line share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import h5py
+import numpy as np
+from click.testing import CliRunner, Result
+
+from percolab.api import sweep
+from percolab.cli import main
+from percolab.storage import Results, ResultsWriter, read_results
+
+SMALL = {
+    "L": (4, 8, 16),
+    "p": (0.3, 0.4, 0.5, 0.6, 0.7),
+    "samples": 60,
+    "block_size": 10,
+    "seed": 5,
+}
+
+
+@cache
+def small_results() -> Results:
+    """Square lattice, three sizes, 6 blocks each; for reading only."""
+    return sweep("square", device="cpu", workers=1, **SMALL)
+
+
+def stored(path: Path, results: Results | None = None) -> Path:
+    """Write results to a file and return its path."""
+    with ResultsWriter(path) as writer:
+        writer.save(results or small_results())
+    return path
+
+
+def run(*arguments: object) -> Result:
+    """Run the command line in this process."""
+    return CliRunner().invoke(main, [str(item) for item in arguments])
+
+
+def answer(*arguments: object) -> str:
+    """Return what a command that must succeed writes to stdout."""
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refusal(*arguments: object) -> str:
+    """Return the one line with which a command refuses its input, having written nothing else."""
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("percolab: error: ")
+    return lines[0].removeprefix("percolab: error: ")
+
+
+def datasets(path: Path) -> dict[str, np.ndarray]:
+    """Return every dataset of a file by its full name."""
+    found: dict[str, np.ndarray] = {}
+    with h5py.File(path, "r") as file:
+        file.visititems(
+            lambda name, item: (
+                found.update({name: item[...]}) if isinstance(item, h5py.Dataset) else None
+            )
+        )
+    return found
+
+
+def assert_equal_datasets(one: Path, other: Path) -> None:
+    """Fail unless two files hold the same datasets, name by name and bit by bit."""
+    first, second = datasets(one), datasets(other)
+    assert first.keys() == second.keys()
+    assert first
+    for name, data in first.items():
+        assert data.dtype == second[name].dtype, name
+        np.testing.assert_array_equal(data, second[name], err_msg=name)
+
+
+# Saves after every job, so that a short run has many moments at which it can be killed.
+_PROGRAM = """
+import os, sys
+import percolab.scheduler as scheduler
+scheduler._SAVE_EVERY = scheduler._SAVE_SHARE = 0.0
+{before}
+from percolab.cli import main
+main()
+"""
+
+
+def start(*arguments: object, before: str = "") -> subprocess.Popen[str]:
+    """Start the command line as a process of its own, with Python code to run first."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM.format(before=before), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+
+
+def wait_for_blocks(path: Path, process: subprocess.Popen[str], count: int = 1) -> None:
+    """Wait until a running sweep has stored this many blocks."""
+    for _ in range(3000):
+        if path.exists() and blocks_in(path) >= count:
+            return
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+    raise AssertionError(f"{path} did not get {count} blocks")
+
+
+def blocks_in(path: Path) -> int:
+    """Return the number of blocks in a results file."""
+    return sum(len(item.blocks) for item in read_results(path).tasks.values())
+
+
+@contextmanager
+def running(*arguments: object):
+    """Run the command line in a process of its own, which is killed if it has not ended."""
+    process = start(*arguments)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,252 @@
+"""What the tests share: the lattices and labelers every property is tried on, and the judges.
+
+A new lattice or labeler is tested by adding one entry here.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from percolab.kernels.clusters import ROW_WIDTH
+from percolab.kernels.open_bonds import threshold_of
+from percolab.labelers import LABELERS, labeler_class
+from percolab.lattice import Lattice, lattice_from_text, lattice_names, load_lattice
+from percolab.topology import Topology, unpack_bits
+
+DATA = Path(__file__).parent / "data"
+
+#: Lattices as a user would write them, by name.
+TEXTS = {
+    "kagome": """
+name = "kagome"
+dimension = 2
+coordination_number = 4
+
+[cell]
+shape = [2, 2]
+vacant = [[1, 1]]
+
+[[bonds]]
+offset = [1, 0]
+at = [[0, 0], [1, 0]]
+
+[[bonds]]
+offset = [0, 1]
+at = [[0, 0], [0, 1]]
+
+[[bonds]]
+offset = [1, -1]
+at = [[1, 0], [0, 1]]
+
+[drawing]
+vectors = [[1.0, 0.0], [0.5, 0.8660254037844386]]
+""",
+    "cubic": """
+name = "cubic"
+dimension = 3
+coordination_number = 6
+
+[cell]
+shape = [1, 1, 1]
+
+[[bonds]]
+offset = [1, 0, 0]
+
+[[bonds]]
+offset = [0, 1, 0]
+
+[[bonds]]
+offset = [0, 0, 1]
+
+[drawing]
+vectors = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+""",
+    "honeycomb_unit_cell": """
+name = "honeycomb_unit_cell"
+dimension = 2
+coordination_number = 3
+
+[unit_cell]
+sites = 2
+bonds = [
+    { from = 0, to = 1, cell = [0, 0] },
+    { from = 0, to = 1, cell = [-1, 0] },
+    { from = 0, to = 1, cell = [0, -1] },
+]
+
+[drawing]
+vectors = [[0.8660254037844386, 0.0], [0.8660254037844386, 1.5]]
+shifts = [{ at = [1, 0], shift = [0.0, 0.5] }]
+""",
+    "hypercubic_4d": """
+name = "hypercubic_4d"
+dimension = 4
+coordination_number = 8
+
+[cell]
+shape = [1, 1, 1, 1]
+
+[[bonds]]
+offset = [1, 0, 0, 0]
+
+[[bonds]]
+offset = [0, 1, 0, 0]
+
+[[bonds]]
+offset = [0, 0, 1, 0]
+
+[[bonds]]
+offset = [0, 0, 0, 1]
+
+[drawing]
+vectors = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+""",
+}
+
+BUILT_IN = tuple(lattice_names())
+LATTICES = tuple(dict.fromkeys((*BUILT_IN, *TEXTS)))
+CPU_LABELERS = tuple(name for name, entry in LABELERS.items() if "cpu" in entry.classes)
+CUDA_LABELERS = tuple(name for name, entry in LABELERS.items() if "cuda" in entry.classes)
+
+#: Shapes by dimension: ones, twos, below and across the edges of 32-bit words.
+SHAPES = {
+    2: ((1, 1), (1, 2), (2, 1), (1, 37), (37, 1), (2, 2), (7, 5), (32, 3), (34, 6), (31, 33)),
+    3: ((1, 1, 1), (2, 2, 2), (1, 5, 7), (7, 4, 5), (34, 2, 3)),
+    4: ((1, 1, 1, 1), (2, 2, 2, 2), (3, 4, 2, 5)),
+}
+
+#: About the thresholds of the lattices in ``TEXTS``; the others publish their own.
+MIDDLE_P = {
+    "honeycomb_unit_cell": 0.6527,
+    "kagome": 0.5244,
+    "cubic": 0.2488,
+    "hypercubic_4d": 0.1601,
+}
+
+
+@cache
+def lattice(name: str) -> Lattice:
+    """Return a lattice that comes with percolab, or one of ``TEXTS``."""
+    return lattice_from_text(TEXTS[name], where=name) if name in TEXTS else load_lattice(name)
+
+
+def probabilities(name: str) -> tuple[float, ...]:
+    """Return p values: nothing, little, about the threshold, much, everything."""
+    published = lattice(name).threshold("bond")
+    middle = published.value if published else MIDDLE_P[name]
+    return (0.0, 0.3 * middle, middle, (1 + middle) / 2, 1.0)
+
+
+def parity_topologies(name: str):
+    """Yield (case, topology) over all shapes, boundaries, and kinds of neighbour list."""
+    item = lattice(name)
+    for shape in SHAPES[item.dimension]:
+        for boundary in product(("open", "periodic"), repeat=item.dimension):
+            kinds = zip(shape, item.cell, boundary)
+            if all(kind == "open" or points % block == 0 for points, block, kind in kinds):
+                topology = item.topology(shape, boundary)
+                yield (shape, boundary, "computed"), topology
+                yield (shape, boundary, "explicit"), topology.explicit()
+
+
+def cpu_labeler(name: str, topology: Topology):
+    """Return a CPU labeler of a topology."""
+    return labeler_class(name, "cpu")(topology)
+
+
+def items_of(ps: tuple[float, ...], samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Return the items (sample, threshold) of some samples at every p, uint64 each."""
+    thresholds = np.array([threshold_of(p) for p in ps], np.uint64)
+    numbers = np.arange(samples, dtype=np.uint64)
+    return np.repeat(numbers, thresholds.size), np.tile(thresholds, samples)
+
+
+def labels_and_row(labeler) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels and the row that a CPU labeler finds for its open bonds."""
+    row = np.full(ROW_WIDTH, -1, np.int64)
+    labeler.measure(row)
+    return labeler.label(), row
+
+
+def row_by_counting(topology: Topology, labels: np.ndarray) -> list[int]:
+    """Return the row of labels by NumPy alone, sharing no code with the kernels."""
+    occupied = unpack_bits(topology.occupied, topology.num_points)
+    sizes = np.sort(np.unique(labels[occupied], return_counts=True)[1])[::-1].tolist()
+    spanning = sum(
+        1 << axis
+        for axis, (first, last) in enumerate(topology.end_layers)
+        if set(labels[first].tolist()) & set(labels[last].tolist())
+    )
+    largest, second = (sizes + [0, 0])[:2]
+    return [len(sizes), largest, second, sum(size * size for size in sizes), spanning]
+
+
+def assert_cuda_equals_cpu(
+    name: str,
+    topology: Topology,
+    *,
+    judge: str,
+    generator: int,
+    items: tuple[np.ndarray, np.ndarray],
+    capacity: int,
+    case: object,
+    seed: int = 5,
+) -> None:
+    """Assert that a CUDA labeler gives the words, labels and rows of a CPU labeler, bit for bit."""
+    device, host = (
+        labeler_class(name, "cuda")(topology, capacity=capacity),
+        cpu_labeler(judge, topology),
+    )
+    message, expected = f"{name} {case}", host.rows(generator, seed, *items)
+    grown = device.rows(generator, seed, *items)
+    np.testing.assert_array_equal(grown, expected, err_msg=f"{message}, grown from p to p")
+    for first in range(0, len(items[0]), capacity):
+        samples, thresholds = (values[first : first + capacity] for values in items)
+        count = device.open_bonds(generator, seed, samples, thresholds)
+        device.label_items(count)
+        words = device.opened.copy_to_host()[: count * host.opened.size].reshape(count, -1)
+        labels, rows = device.labels_of(count), device.measure_items(count)
+        np.testing.assert_array_equal(rows, expected[first : first + count], err_msg=message)
+        for n in range(count):
+            host.open_bonds(generator, seed, samples[n], thresholds[n])
+            np.testing.assert_array_equal(words[n], host.opened, err_msg=message)
+            np.testing.assert_array_equal(labels[n], host.label(), err_msg=message)
+
+
+def exact(name: str) -> dict:
+    """Return the exact enumeration of a tiny graph (README in tests/data/exact)."""
+    return json.loads((DATA / "exact" / f"{name}.json").read_text())
+
+
+#: Exactly enumerated lattices: which lattice, which shape, which boundary along every axis.
+EXACT_LATTICES = {
+    "square_open_2x2": ("square", (2, 2), "open"),
+    "square_open_3x2": ("square", (3, 2), "open"),
+    "square_open_3x3": ("square", (3, 3), "open"),
+    "square_torus_2x2": ("square", (2, 2), "periodic"),
+    "square_torus_3x3": ("square", (3, 3), "periodic"),
+    "triangular_open_2x2": ("triangular", (2, 2), "open"),
+    "triangular_torus_2x2": ("triangular", (2, 2), "periodic"),
+    "honeycomb_brick_open_4x3": ("honeycomb", (4, 3), "open"),
+    "honeycomb_torus_2x2": ("honeycomb_unit_cell", (4, 2), "periodic"),
+    "hypercubic_open_2x2x3": ("cubic", (2, 2, 3), "open"),
+    "hypercubic_torus_2x2x2": ("cubic", (2, 2, 2), "periodic"),
+}
+EXACT_GRAPHS = ("cayley_z3_k1", "cayley_z3_k2", "complete_K4", "petersen")
+
+
+def exact_topology(name: str) -> Topology:
+    """Return the topology of an exactly enumerated lattice."""
+    lattice_name, shape, boundary = EXACT_LATTICES[name]
+    return lattice(lattice_name).topology(shape, (boundary,) * len(shape))
+
+
+def assert_z(value: float, expected: float, sigma: float) -> None:
+    """Assert that a value lies within four standard deviations of what is expected."""
+    z = (value - expected) / sigma
+    assert abs(z) <= 4, f"z = {z:.1f}: {value} instead of {expected} +- {sigma}"

@@ -1,0 +1,60 @@
+"""Runs the CUDA labelers in CUDA's simulator and compares them with the judge; a test starts it.
+
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulated_cuda.py honeycomb
+
+The simulator has to be chosen before numba is imported, hence a program of its own.  Its blocks
+are tiny, so that a few dozen sites meet the edges of blocks and words.
+"""
+
+import sys
+import warnings
+
+from helpers import CUDA_LABELERS, assert_cuda_equals_cpu, items_of, lattice, probabilities
+
+from percolab.graph import graph_topology
+from percolab.kernels.open_bonds import GENERATORS
+
+#: One shape an open, a periodic and a mixed boundary each.
+SHAPES = {
+    2: ((47, 3), (10, 6), (2, 4)),
+    3: ((3, 4, 5), (2, 2, 2), (2, 3, 7)),
+    4: ((2, 1, 3, 5), (2, 2, 2, 1)),
+}
+
+
+def topologies(name):
+    """Yield (case, topology): few and small shapes, computed and explicit."""
+    if name == "graph":
+        bonds = [(i, (7 * i + 3) % 50) for i in range(50)] + [(4, 4), (1, 2), (2, 1)]
+        yield "graph", graph_topology(50, bonds, source=[0, 1], target=[49])
+        return
+    item = lattice(name)
+    mixed = ("periodic", *("open",) * (item.dimension - 1))
+    boundaries = (("open",) * item.dimension, ("periodic",) * item.dimension, mixed)
+    for shape, boundary in zip(SHAPES[item.dimension], boundaries):
+        topology = item.topology(shape, boundary)
+        yield (shape, boundary, "computed"), topology
+        yield (shape, boundary, "explicit"), topology.explicit()
+
+
+def main(name):
+    # NumPy warns where CUDA wraps around.
+    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+    ps = (0.35, 0.6) if name == "graph" else probabilities(name)[2:4]
+    generators = list(GENERATORS.values())
+    for number, (case, topology) in enumerate(topologies(name)):
+        for labeler in CUDA_LABELERS:
+            assert_cuda_equals_cpu(
+                labeler,
+                topology,
+                judge="reference",
+                generator=generators[number % len(generators)],
+                items=items_of(ps),
+                capacity=2,
+                case=case,
+            )
+        print(case)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,184 @@
+"""A notebook can do what the command line does."""
+
+import json
+
+import numpy as np
+import pytest
+from cli_support import answer, assert_equal_datasets, small_results, stored
+
+import percolab
+from percolab.api import fit, label, open_results, plot, sweep
+from percolab.graph import graph_topology
+from percolab.lattice import load_lattice
+from percolab.toml_input import InputError
+
+OPTIONS = {"L": [4, 8], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
+
+
+def test_every_public_name_is_there():
+    for name in percolab.__all__:
+        assert getattr(percolab, name).__doc__
+    assert dir(percolab) == sorted(percolab.__all__)
+
+
+def test_public_functions_stay_functions_after_first_use():
+    for _ in range(2):
+        for name in ("sweep", "fit", "plot", "label", "open_results"):
+            assert callable(getattr(percolab, name)), name
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'sweeep'"):
+        percolab.sweeep  # noqa: B018
+
+
+def test_a_sweep_into_a_file_is_the_sweep_in_memory(tmp_path):
+    path = tmp_path / "results.h5"
+    written = sweep("square", out=path, **OPTIONS)
+    memory = sweep("square", **OPTIONS)
+    assert_equal_datasets(path, stored(tmp_path / "memory.h5", memory))
+    assert open_results(path).tasks.keys() == written.tasks.keys()
+
+
+def test_a_sweep_in_memory_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sweep("square", **OPTIONS)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sweep_into_a_file_continues_it(tmp_path):
+    path = tmp_path / "results.h5"
+    sweep("square", out=path, **OPTIONS)
+    again = sweep("square", out=path, **{**OPTIONS, "samples": 50})
+    assert [item.num_samples for item in again.tasks.values()] == [50, 50]
+    assert len(again.runs) == 2
+
+
+def test_a_lattice_object_is_as_good_as_its_name():
+    one, other = sweep("square", **OPTIONS), sweep(load_lattice("square"), **OPTIONS)
+    assert one.tasks.keys() == other.tasks.keys()
+
+
+def test_every_size_may_have_its_own_number_of_samples():
+    results = sweep("square", **{**OPTIONS, "samples": [20, 40]})
+    assert {item.task.size: item.num_samples for item in results.tasks.values()} == {4: 20, 8: 40}
+
+
+def test_a_watcher_hears_of_every_block():
+    heard = []
+
+    class Listener:
+        def placed(self, size, p):
+            heard.append(("placed", size))
+
+        def started(self, sites, done):
+            heard.append(("started", done))
+
+        def advanced(self, results, item, blocks):
+            heard.extend(("block", item.task.size, block.number) for block in blocks)
+
+        def finished(self):
+            heard.append(("finished",))
+
+    sweep("square", watcher=Listener(), **{**OPTIONS, "p": None})
+    assert heard[:3] == [("placed", 4), ("placed", 8), ("started", 0)]
+    assert sorted(heard[3:-1]) == [("block", size, n) for size in (4, 8) for n in range(3)]
+    assert heard[-1] == ("finished",)
+
+
+def test_fit_is_the_fit_of_the_command_line(tmp_path):
+    path = stored(tmp_path / "results.h5")
+    assert fit(small_results()).to_dict() == json.loads(answer("fit", path, "--json"))
+    other = fit(small_results(), "spanning_x", bootstrap=0)
+    assert other.threshold != fit(small_results()).threshold
+
+
+def test_plot_is_the_plot_of_the_command_line(tmp_path):
+    path = stored(tmp_path / "results.h5")
+    numbers = plot(small_results(), tmp_path / "api.png")
+    told = answer("plot", path, "--json", "--out", tmp_path / "cli.png")
+    assert json.loads(json.dumps(numbers)) == json.loads(told)
+    assert (tmp_path / "api.png").read_bytes() == (tmp_path / "cli.png").read_bytes()
+
+
+@pytest.mark.parametrize("labeler", ["reference", "raster", "four_step"])
+def test_labels_are_the_smallest_site_of_each_cluster(labeler):
+    labels = label("triangular", 9, p=0.3, labeler=labeler)
+    assert labels.shape == (9, 9)
+    assert labels.dtype == np.int32
+    flat = labels.ravel()
+    assert (flat <= np.arange(81)).all()
+    assert (flat[flat] == flat).all()
+    np.testing.assert_array_equal(labels, label("triangular", 9, p=0.3, labeler="reference"))
+
+
+def test_labels_follow_sample_seed_and_generator():
+    base = label("square", 16, p=0.5)
+    np.testing.assert_array_equal(base, label("square", 16, p=0.5))
+    for change in ({"sample": 1}, {"seed": 2}, {"rng": "philox"}, {"p": 0.51}):
+        assert (label("square", 16, **{"p": 0.5, **change}) != base).any(), change
+
+
+def test_serial_labels_number_the_same_clusters_in_the_same_order():
+    plain, serial = (label("square", 12, p=0.4, serial=flag).ravel() for flag in (False, True))
+    roots = np.unique(plain)
+    np.testing.assert_array_equal(roots[serial], plain)
+
+
+def test_all_open_bonds_of_a_periodic_lattice_are_one_cluster():
+    assert not label("honeycomb", 8, p=1.0, boundary=["periodic", "periodic"]).any()
+
+
+def test_given_bonds_take_the_place_of_random_ones():
+    topology = load_lattice("square").topology((4, 4))
+    closed = np.zeros_like(topology.exists)
+    assert label("square", 4, opened=closed).ravel().tolist() == list(range(16))
+    assert not label("square", 4, opened=topology.exists).any()
+    along_x = closed.copy()
+    along_x[0] = topology.exists[0]
+    assert label("square", 4, opened=along_x).tolist() == [[4 * y] * 4 for y in range(4)]
+
+
+def test_a_graph_is_labeled_as_a_flat_array():
+    topology = graph_topology(5, [(0, 1), (3, 4)])
+    assert label(topology, p=1.0).tolist() == [0, 0, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"L": None}, "give the size L"),
+        ({"L": 0}, "L = 0, but"),
+        ({"p": 1.5}, "p = 1.5, but"),
+        ({"p": float("nan")}, "p = nan, but"),
+        ({"rng": "xorwov"}, "did you mean 'xorwow'"),
+        ({"labeler": "rastre"}, "did you mean 'raster'"),
+        ({"device": "nonsense"}, "must be auto, cpu, cuda or cuda:n"),
+        ({"boundary": ["open"]}, "1 given, but square has 2 axes"),
+        ({"opened": np.zeros((2, 7), np.uint32)}, r"opened has shape (2, 7), not (2, 1)"),
+    ],
+    ids=str,
+)
+def test_labels_of_nothing_are_refused(options, told):
+    with pytest.raises(InputError) as error:
+        label("square", **{"L": 4, **options})
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"workers": 0}, "--workers 0: must be at least 1"),
+        ({"samples": 0}, "samples must be at least 1"),
+        ({"samples": 0.5}, "samples = 0.5, but only integers"),
+        ({"target_error": 0.0}, "target error 0.0 must be above 0"),
+        ({"out": "nowhere/results.h5"}, "nowhere does not exist"),
+    ],
+    ids=str,
+)
+def test_a_sweep_that_cannot_be_made_is_refused(tmp_path, monkeypatch, options, told):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as error:
+        sweep("square", **{**OPTIONS, **options})
+    assert told in str(error.value)
+    assert list(tmp_path.iterdir()) == []

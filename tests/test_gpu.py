@@ -1,0 +1,150 @@
+"""CUDA against the CPU, bit for bit, on a real GPU."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from helpers import (
+    BUILT_IN,
+    CUDA_LABELERS,
+    LATTICES,
+    assert_cuda_equals_cpu,
+    items_of,
+    lattice,
+    parity_topologies,
+    probabilities,
+)
+
+from percolab.graph import graph_topology
+from percolab.kernels.open_bonds import GENERATORS, XORWOW, threshold_of
+from percolab.labelers import labeler_class
+from percolab.sampler import Device
+from percolab.study import Study
+from percolab.sweep import StopRule, run_study
+
+pytestmark = pytest.mark.gpu
+
+every_labeler = pytest.mark.parametrize("labeler", CUDA_LABELERS)
+every_generator = pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
+
+
+@every_labeler
+@every_generator
+@pytest.mark.parametrize("name", LATTICES)
+def test_small_lattices_equal_the_cpu(name, generator, labeler):
+    items = items_of(probabilities(name), samples=2)
+    for number, (case, topology) in enumerate(parity_topologies(name)):
+        assert_cuda_equals_cpu(
+            labeler,
+            topology,
+            judge="raster",
+            generator=generator,
+            items=items,
+            capacity=(1, 7, 64)[number % 3],  # ten items: one at a time, 7 + 3, all at once
+            case=case,
+        )
+
+
+@every_labeler
+@pytest.mark.parametrize("boundary", list(product(("open", "periodic"), repeat=2)), ids="-".join)
+@pytest.mark.parametrize("name", [name for name in LATTICES if lattice(name).dimension == 2])
+def test_many_blocks_of_threads_equal_the_cpu(name, boundary, labeler):
+    topology = lattice(name).topology((1022, 514), boundary)
+    for kind in (topology, topology.explicit()):
+        assert_cuda_equals_cpu(
+            labeler,
+            kind,
+            judge="raster",
+            generator=XORWOW,
+            items=items_of(probabilities(name)),
+            capacity=5,
+            case=boundary,
+        )
+
+
+@every_labeler
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_sixteen_million_sites_equal_the_cpu(name, labeler):
+    dimension = lattice(name).dimension
+    shape = (2 ** (24 // dimension),) * dimension
+    boundary = ("open",) + ("periodic",) * (dimension - 1)
+    assert_cuda_equals_cpu(
+        labeler,
+        lattice(name).topology(shape, boundary),
+        judge="raster",
+        generator=XORWOW,
+        items=items_of(probabilities(name)[2:3], samples=2),
+        capacity=2,
+        case=shape,
+    )
+
+
+@every_labeler
+@pytest.mark.parametrize("seed", range(6))
+def test_random_graphs_equal_the_cpu(seed, labeler):
+    rng = np.random.default_rng(seed)
+    sites = int(rng.integers(1, 5000))
+    bonds = rng.integers(0, sites, (2 * sites, 2)).tolist()
+    assert_cuda_equals_cpu(
+        labeler,
+        graph_topology(sites, bonds, source=[0], target=[sites - 1]),
+        judge="raster",
+        generator=XORWOW,
+        items=items_of((0.0, 0.2, 0.5, 1.0), samples=3),
+        capacity=5,
+        case=seed,
+    )
+
+
+@every_labeler
+@every_generator
+@pytest.mark.parametrize("capacity", [1, 4, 9, 100])
+def test_rows_are_the_same_in_batches_of_any_size(capacity, generator, labeler):
+    topology = lattice("triangular").topology((30, 50))
+    device = labeler_class(labeler, "cuda")(topology, capacity=capacity)
+    host = labeler_class("raster", "cpu")(topology)
+    items = items_of(probabilities("triangular"), samples=5)
+    expected = host.rows(generator, 2, *items)
+    np.testing.assert_array_equal(device.rows(generator, 2, *items), expected)
+
+
+@every_labeler
+def test_given_open_bonds_are_labeled_as_they_are(labeler):
+    topology = lattice("square").topology((40, 30), ("periodic", "open"))
+    host = labeler_class("raster", "cpu")(topology)
+    device = labeler_class(labeler, "cuda")(topology, capacity=3)
+    given = []
+    for sample in range(3):
+        host.open_bonds(XORWOW, 1, sample, threshold_of(0.5))
+        given.append(host.opened.copy())
+    device.label_items(device.load_bonds(np.array(given)))
+    for opened, labels in zip(given, device.labels_of(3)):
+        host.opened[:] = opened
+        np.testing.assert_array_equal(labels, host.label())
+
+
+@every_labeler
+@every_generator
+def test_same_sample_is_labeled_the_same_every_time(generator, labeler):
+    topology = lattice("honeycomb").topology((512, 512))
+    device = labeler_class(labeler, "cuda")(topology, capacity=16)
+    items = np.zeros(16, np.uint64), np.full(16, threshold_of(0.6527), np.uint64)
+    rows = [device.rows(generator, 9, *items) for _ in range(10)]
+    assert (np.array(rows) == rows[0][0]).all()
+
+
+@pytest.mark.parametrize("name", ["honeycomb", "kagome", "cubic", "honeycomb_unit_cell"])
+def test_sweep_gives_the_blocks_of_the_cpu(name):
+    item = lattice(name)
+    study = Study(lattice=item, sizes=(6, 20), boundary=("open",) * item.dimension, seed=3)
+    rule = StopRule(dict.fromkeys(study.sizes, 300))
+    first, second = (run_study(study, rule, device=Device(kind)) for kind in ("cpu", "cuda"))
+    assert first.tasks.keys() == second.tasks.keys()
+    assert {item.task.size for item in first.tasks.values()} == set(study.sizes)
+    for task_id, on_cpu in first.tasks.items():
+        on_cuda = second.tasks[task_id]
+        assert on_cpu.num_samples >= 300
+        assert on_cpu.numbers.tolist() == on_cuda.numbers.tolist()
+        for number, block in on_cpu.blocks.items():
+            np.testing.assert_array_equal(block.sums, on_cuda.blocks[number].sums)
+            np.testing.assert_array_equal(block.products, on_cuda.blocks[number].products)

@@ -1,0 +1,105 @@
+"""The pilot finds where a lattice begins to span, from p in (0, 1) alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from percolab.lattice import lattice_from_text, lattice_names, load_lattice
+from percolab.observables import observables_of
+from percolab.pilot import _sample_thresholds, place_probabilities
+from percolab.sampler import Device, Sampler
+from percolab.study import Study, Task
+from percolab.toml_input import InputError
+
+CPU = Device("cpu")
+ROWS = """
+name = "rows"
+dimension = 2
+cell = { shape = [1, 1] }
+bonds = [{ offset = [1, 0] }]
+"""
+
+
+def study_of(lattice, *sizes, boundary=("open", "open"), **options):
+    return Study(lattice=lattice, sizes=sizes, boundary=boundary, **options)
+
+
+def spanning_probability(study, size, p, name, samples=400):
+    """Return R_L at every p from samples that the pilot has not seen."""
+    task = replace(study.task(size, p), block_size=samples)
+    names = [item.name for item in observables_of(task.boundary)]
+    return Sampler(task, device=CPU).sample([0])[0].sums[:, names.index(name)] / samples
+
+
+@pytest.mark.parametrize("lattice", lattice_names())
+def test_the_p_values_hold_the_whole_transition(lattice):
+    study = study_of(load_lattice(lattice), 8, 32)
+    for size, grid in place_probabilities(study, device=CPU).items():
+        assert len(grid) >= 5
+        assert list(grid) == sorted(grid)
+        low, *inside, high = spanning_probability(study, size, grid, "spanning_y")
+        assert low < 0.1, size
+        assert high > 0.9, size
+        assert sum(0.1 < value < 0.9 for value in inside) >= 3, inside
+
+
+def test_the_window_narrows_as_the_lattice_grows():
+    grids = place_probabilities(study_of(load_lattice("square"), 8, 32, 64), device=CPU)
+    widths = [grid[-1] - grid[0] for _, grid in sorted(grids.items())]
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_the_pilot_gives_the_same_p_values_every_time():
+    study = study_of(load_lattice("honeycomb"), 6, 12)
+    first = place_probabilities(study, device=CPU)
+    assert place_probabilities(study, labeler="reference", device=CPU) == first
+    assert place_probabilities(replace(study, sizes=(12, 6)), device=CPU) == first
+
+
+def test_another_seed_is_another_pilot():
+    study = study_of(load_lattice("honeycomb"), 12)
+    assert place_probabilities(study, device=CPU) != place_probabilities(
+        replace(study, seed=2), device=CPU
+    )
+
+
+def test_the_pilot_never_asks_for_the_published_threshold():
+    square = load_lattice("square")
+    blind = replace(square, thresholds=())
+    assert place_probabilities(study_of(blind, 16), device=CPU) == place_probabilities(
+        study_of(square, 16), device=CPU
+    )
+
+
+def test_one_open_axis_is_enough():
+    study = study_of(load_lattice("square"), 16, boundary=("open", "periodic"))
+    grid = place_probabilities(study, device=CPU)[16]
+    low, high = spanning_probability(study, 16, (grid[0], grid[-1]), "spanning_x")
+    assert low < 0.1
+    assert high > 0.9
+
+
+def test_p_values_stay_inside_0_and_1_on_a_chain_that_spans_at_1_alone():
+    chain = lattice_from_text(
+        'name = "chain"\ndimension = 1\ncell = { shape = [1] }\nbonds = [{ offset = [1] }]',
+        where="chain",
+    )
+    study = study_of(chain, 64, boundary=("open",))
+    grid = place_probabilities(study, device=CPU)[64]
+    assert grid
+    assert all(0 < p < 1 for p in grid)
+    assert isinstance(study.task(64, grid), Task)
+
+
+def test_a_lattice_that_cannot_span_is_reported():
+    study = study_of(lattice_from_text(ROWS, where="rows.toml"), 8)
+    with pytest.raises(InputError, match="rows does not span at p = 1: give the p values"):
+        place_probabilities(study, device=CPU)
+
+
+@pytest.mark.parametrize("window", [(0.7, 0.9), (0.1, 0.3)], ids=["above", "below"])
+def test_a_window_that_misses_the_transition_is_mended(window):
+    task = study_of(load_lattice("square"), 16).task(16, (0.5,))
+    found = _sample_thresholds(task, window, None, CPU)
+    np.testing.assert_allclose(found, _sample_thresholds(task, (0.0, 1.0), None, CPU), atol=0.02)

@@ -1,0 +1,248 @@
+"""However often a sweep is stopped, it ends with the datasets of an undisturbed one."""
+
+import signal
+import time
+
+import pytest
+from cli_support import (
+    answer,
+    assert_equal_datasets,
+    blocks_in,
+    datasets,
+    refusal,
+    run,
+    running,
+    start,
+    stored,
+    wait_for_blocks,
+)
+
+from percolab.api import sweep
+from percolab.sampler import Sampler
+from percolab.scheduler import Interrupted
+from percolab.storage import ResultsWriter, read_results
+
+SIZES = [8, 12]
+STUDY = ("sweep", "--lattice", "square", "-L", "8,12", "-p", "0.4:0.6:5", "--device", "cpu")
+SAMPLES, BLOCKS = 500, 10
+# The slow judge leaves time to interfere, and its sums are those of the others.
+SLOW = ("--labeler", "reference", "--workers", "1")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The file of a run that nothing happened to."""
+    path = tmp_path_factory.mktemp("undisturbed") / "results.h5"
+    answer(*STUDY, "--samples", SAMPLES, "--out", path, "--quiet")
+    assert blocks_in(path) == BLOCKS
+    return path
+
+
+def finish(path):
+    """Run the study to its end; nothing but the file and its lock may be left."""
+    answer(*STUDY, "--samples", SAMPLES, "--out", path, "--quiet")
+    assert {item.name for item in path.parent.iterdir()} == {path.name, f".{path.name}.lock"}
+
+
+def kill_at(function, call, *, after=False):
+    """Return code that kills the process at the n-th call of os.function, or right after it."""
+    return f"""
+import signal
+real, calls = os.{function}, 0
+def stand_in(*arguments):
+    global calls
+    calls += 1
+    if calls == {call} and not {after}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    real(*arguments)
+    if calls == {call}:
+        os.kill(os.getpid(), signal.SIGKILL)
+os.{function} = stand_in
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "readable"),
+    [
+        (kill_at("fsync", 1), False),
+        (kill_at("replace", 1), False),
+        (kill_at("replace", 1, after=True), True),
+        (kill_at("fsync", 3), True),
+        (kill_at("replace", 4), True),
+        (kill_at("replace", 5, after=True), True),
+    ],
+    ids=["first write", "first rename", "first file", "third write", "fourth rename", "fifth file"],
+)
+def test_a_kill_while_saving_leaves_a_whole_file_or_none(tmp_path, undisturbed, moment, readable):
+    path = tmp_path / "results.h5"
+    process = start(*STUDY, "--samples", SAMPLES, "--out", path, before=moment)
+    assert process.wait(60) == -signal.SIGKILL, process.communicate()
+    process.communicate()
+    assert path.exists() == readable
+    if readable:
+        assert blocks_in(path) < BLOCKS
+    finish(path)
+    assert_equal_datasets(path, undisturbed)
+
+
+def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_path, undisturbed):
+    path = tmp_path / "results.h5"
+    done = 0
+    for delay in (0.0, 0.03):
+        with running(*STUDY, *SLOW, "--samples", SAMPLES, "--out", path) as process:
+            wait_for_blocks(path, process, done + 1)
+            time.sleep(delay)
+            process.kill()
+            process.wait(60)
+        assert done < blocks_in(path) < BLOCKS
+        done = blocks_in(path)
+    finish(path)
+    assert_equal_datasets(path, undisturbed)
+
+
+def test_ctrl_c_stores_what_is_finished_and_says_how_to_go_on(tmp_path, undisturbed):
+    path = tmp_path / "results.h5"
+    with running(*STUDY, *SLOW, "--samples", SAMPLES, "--out", path) as process:
+        wait_for_blocks(path, process)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert output == ""
+    assert errors.splitlines()[-1] == (
+        f"interrupted; finished blocks are in {path}. Run the same command again to go on."
+    )
+    assert "Traceback" not in errors
+    assert 1 <= blocks_in(path) < BLOCKS
+    finish(path)
+    assert_equal_datasets(path, undisturbed)
+
+
+def test_ctrl_c_keeps_every_finished_block(tmp_path, monkeypatch):
+    """Blocks that came since the last save are stored too, even if Ctrl-C is pressed twice."""
+    made = []
+    real = Sampler.sample
+
+    def sample(self, numbers, stopped=None):
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        made.append(tuple(numbers))
+        return real(self, numbers)
+
+    monkeypatch.setattr(Sampler, "sample", sample)
+    path = tmp_path / "results.h5"
+    with pytest.raises(Interrupted):
+        sweep("square", L=SIZES, p=[0.5], samples=SAMPLES, workers=1, device="cpu", out=path)
+    assert len(made) == blocks_in(path) == 4
+
+
+def test_an_error_while_sampling_keeps_every_finished_block(tmp_path, monkeypatch):
+    made = []
+    real = Sampler.sample
+
+    def sample(self, numbers, stopped=None):
+        if len(made) >= 4:
+            raise MemoryError
+        made.append(tuple(numbers))
+        return real(self, numbers)
+
+    monkeypatch.setattr(Sampler, "sample", sample)
+    path = tmp_path / "results.h5"
+    result = run(*STUDY, "--samples", SAMPLES, "--workers", 1, "--out", path, "--quiet")
+    assert result.exit_code == 2
+    assert result.stderr == "percolab: error: not enough memory\n"
+    assert len(made) == blocks_in(path) == 4
+
+
+def test_a_second_writer_is_refused_while_the_first_runs(tmp_path):
+    path = tmp_path / "results.h5"
+    with running(*STUDY, *SLOW, "--samples", SAMPLES, "--out", path) as process:
+        wait_for_blocks(path, process)
+        told = refusal(*STUDY, "--samples", SAMPLES, "--out", path)
+        assert told == f"{path}: another process is writing this file; wait for it to end"
+        assert "blocks" in answer("status", path)
+        assert process.poll() is None
+
+
+def test_a_finished_study_is_left_as_it_is(tmp_path, undisturbed):
+    path = stored(tmp_path / "results.h5", read_results(undisturbed))
+    before = path.read_bytes()
+    begin = time.monotonic()
+    first = answer(*STUDY, "--samples", SAMPLES, "--out", path)
+    print(f"a rerun of a finished study took {time.monotonic() - begin:.2f} s")
+    assert path.read_bytes() == before
+    assert len(read_results(path).runs) == 1
+    assert answer(*STUDY, "--samples", 100, "--out", path) == first
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("more", [("--samples", 200), ("--samples", 220)], ids=str)
+def test_more_samples_top_up(tmp_path, more):
+    path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
+    answer(*STUDY, "--samples", 100, "--out", path, "--quiet")
+    answer(*STUDY, *more, "--out", path, "--quiet")
+    answer(*STUDY, *more, "--out", direct, "--quiet")
+    assert_equal_datasets(path, direct)
+    assert [sum(run["blocks"].values()) for run in read_results(path).runs] == [
+        len(SIZES),
+        blocks_in(path) - len(SIZES),
+    ]
+
+
+def test_the_pilot_is_not_asked_again(tmp_path, monkeypatch):
+    path = tmp_path / "results.h5"
+    study = ("sweep", "--lattice", "square", "-L", "4,6", "--device", "cpu", "--out", path)
+    answer(*study, "--samples", 100, "--quiet")
+    monkeypatch.setattr("percolab.pilot._sample_thresholds", None)
+    answer(*study, "--samples", 200, "--quiet")
+    assert all(item.num_samples == 200 for item in read_results(path).tasks.values())
+
+
+def test_a_smaller_target_error_continues_and_ends_as_if_asked_at_once(tmp_path):
+    path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
+    study = ("sweep", "--lattice", "square", "-L", "6,12", "--device", "cpu", "--quiet")
+    answer(*study, "--target-error", "0.05", "--out", path)
+    first = datasets(path)
+    answer(*study, "--target-error", "0.005", "--out", path)
+    assert all(
+        len(data) > len(first[name]) for name, data in datasets(path).items() if "sums" in name
+    )
+    for name, data in first.items():
+        assert (datasets(path)[name][: len(data)] == data).all()
+    answer(*study, "--target-error", "0.005", "--out", direct)
+    assert_equal_datasets(path, direct)
+    before = path.read_bytes()
+    answer(*study, "--target-error", "0.005", "--out", path)
+    assert path.read_bytes() == before
+
+
+def test_samples_limit_a_target_error(tmp_path):
+    path = tmp_path / "results.h5"
+    target = ("--target-error", "1e-9", "--samples", 300)
+    answer(*STUDY, *target, "--out", path, "--quiet")
+    assert all(item.num_samples == 300 for item in read_results(path).tasks.values())
+
+
+def test_a_merged_file_goes_on_where_its_own_seed_stopped(tmp_path, undisturbed):
+    other, both = tmp_path / "other.h5", tmp_path / "both.h5"
+    answer(*STUDY, "--samples", 100, "--seed", 2, "--out", other, "--quiet")
+    answer("merge", undisturbed, other, "--out", both)
+    answer(*STUDY, "--samples", SAMPLES + 100, "--out", both, "--quiet")
+    by_seed = {}
+    for item in read_results(both).tasks.values():
+        by_seed.setdefault(item.task.seed, set()).add(item.num_samples)
+    assert by_seed == {1: {SAMPLES + 100}, 2: {100}}
+
+
+def test_a_save_that_fails_at_the_end_of_a_run_is_reported(tmp_path, undisturbed, monkeypatch):
+    path = stored(tmp_path / "results.h5", read_results(undisturbed))
+    before = path.read_bytes()
+
+    def fail(self, results):
+        from percolab.toml_input import InputError
+
+        raise InputError(f"{self.path}: cannot be written: No space left on device")
+
+    monkeypatch.setattr(ResultsWriter, "save", fail)
+    told = refusal(*STUDY, "--samples", SAMPLES + 100, "--out", path, "--quiet")
+    assert told == f"{path}: cannot be written: No space left on device"
+    assert path.read_bytes() == before

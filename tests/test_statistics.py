@@ -1,0 +1,43 @@
+"""Blocks hold exact sums and products, and they add."""
+
+import numpy as np
+import pytest
+
+from percolab.statistics import block_of
+
+RNG = np.random.default_rng(1)
+#: 12 samples of 3 observables at 2 values of p, large enough to need 64 bits.
+VALUES = RNG.integers(0, 2**40, size=(12, 2, 3))
+
+
+def test_sums_are_those_of_the_samples():
+    block = block_of(4, VALUES)
+    assert block.number == 4
+    assert block.sums.dtype == np.int64
+    for point in range(2):
+        for column in range(3):
+            assert block.sums[point, column] == sum(VALUES[:, point, column].tolist())
+
+
+def test_products_are_those_of_every_two_observables_in_triangular_order():
+    small = VALUES % 1000
+    block = block_of(0, small)
+    pairs = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
+    assert block.products.dtype == np.float64
+    assert block.products.shape == (2, len(pairs))
+    for point in range(2):
+        for index, (first, second) in enumerate(pairs):
+            exact = sum(a[point][first] * a[point][second] for a in small.tolist())
+            assert block.products[point, index] == exact
+
+
+def test_products_do_not_overflow_where_int64_would():
+    block = block_of(0, np.full((3, 1, 1), 2**40))
+    assert block.products[0, 0] == 3 * 2.0**80
+
+
+@pytest.mark.parametrize("cut", [1, 5, 11])
+def test_blocks_add(cut):
+    whole, first, second = (block_of(0, part) for part in (VALUES, VALUES[:cut], VALUES[cut:]))
+    np.testing.assert_array_equal(first.sums + second.sums, whole.sums)
+    np.testing.assert_allclose(first.products + second.products, whole.products, rtol=1e-15)
