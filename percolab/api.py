@@ -16,10 +16,10 @@ from percolab.labelers import labeler_class
 from percolab.lattice import Lattice, load_lattice
 from percolab.plots import save_figure
 from percolab.report import spanning_figure
+from percolab.runner import Watcher, fit_results, run_study
 from percolab.sampler import Device
 from percolab.storage import Results, ResultsWriter, read_results
-from percolab.study import check_boundary, check_choice
-from percolab.sweep import Watcher, fit_results, run_study
+from percolab.study import check_boundary, check_choice, check_probabilities
 from percolab.topology import Topology
 
 
@@ -147,6 +147,8 @@ def label(
         lattice = load_lattice(lattice) if isinstance(lattice, str) else lattice
         if L is None:
             raise InputError("label: give the size L of the lattice")
+        if not isinstance(L, int):
+            raise InputError(f"L = {L!r}, but it must be an integer of at least 1")
         kinds = tuple(boundary) if boundary is not None else ("open",) * lattice.dimension
         check_boundary(lattice, kinds)
         lattice.check_size(L, kinds)
@@ -155,8 +157,10 @@ def label(
     if opened is not None and np.shape(opened) != topology.exists.shape:
         raise InputError(f"opened has shape {np.shape(opened)}, not {topology.exists.shape}")
     check_choice("rng", rng, GENERATORS)
-    if not 0.0 <= p <= 1.0:
-        raise InputError(f"p = {p}, but it must be a number from 0 to 1")
+    check_probabilities((p,))
+    for key, value in (("seed", seed), ("sample", sample)):
+        if not isinstance(value, int) or not 0 <= value < 2**64:
+            raise InputError(f"{key} = {value!r}, but it must be an integer from 0 to 2^64 - 1")
     labels = _labels(
         topology, opened, (GENERATORS[rng], seed, sample, threshold_of(p)), labeler, device
     )

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from percolab.lattice import Lattice, load_lattice
+from percolab.runner import StopRule
 from percolab.study import MAX_SEED, Study, check_boundary
-from percolab.sweep import StopRule
 from percolab.toml_input import InputError, Table, parse_toml, read_text
 
 DEFAULT_LATTICE = "honeycomb"

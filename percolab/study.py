@@ -69,6 +69,12 @@ class Task:
             raise InputError(f"seed = {self.seed}, but it must be an integer from 0 to 2^63 - 1")
         if self.block_size == 0:
             object.__setattr__(self, "block_size", default_block_size(self.num_points))
+        largest = (2**63 - 1) // self.num_points**2
+        if not 1 <= self.block_size <= max(largest, 1):
+            raise InputError(
+                f"block_size = {self.block_size}, but at L = {self.size} it must be from 1 to "
+                f"{largest}: the sum of squared cluster sizes is a 64-bit integer"
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -128,10 +134,11 @@ def check_probabilities(p: tuple[float, ...]) -> None:
     if not p:
         raise InputError("p: the list is empty")
     for value in p:
-        if not (math.isfinite(value) and 0 <= value <= 1):
-            raise InputError(f"p = {value}, but it must be a number from 0 to 1")
+        if not (isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= 1):
+            raise InputError(f"p = {value!r}, but it must be a number from 0 to 1")
     if any(high <= low for low, high in pairwise(p)):
-        raise InputError("p: the values must ascend and differ")
+        shown = ", ".join(f"{value:g}" for value in p[:6]) + (", ..." if len(p) > 6 else "")
+        raise InputError(f"p = {shown}: the values must ascend and differ")
 
 
 @dataclass(frozen=True)
@@ -155,7 +162,7 @@ class Study:
         if not self.sizes:
             raise InputError("L: the list is empty")
         if len(set(self.sizes)) != len(self.sizes):
-            raise InputError("L: a size is given twice")
+            raise InputError(f"L = {', '.join(map(str, self.sizes))}: a size is given twice")
         if self.p is None and "open" not in self.boundary:
             raise InputError("without open axes there is no spanning: give the p values (-p)")
         for size in self.sizes:

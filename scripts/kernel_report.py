@@ -23,7 +23,7 @@ from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
 from percolab.graph import graph_topology
-from percolab.kernels import cuda_sampling
+from percolab.kernels import cuda_growth, cuda_sampling
 from percolab.kernels.open_bonds import GENERATORS
 from percolab.labelers import LABELERS, cuda_base, labeler_class
 from percolab.lattice import load_lattice
@@ -110,7 +110,7 @@ class _Recorder:
 
 
 def launches_of(labeler: str, kind: str, topology: Topology) -> list[Launch]:
-    """Return the launches that label and measure one item of a topology."""
+    """Return the launches that label and measure one sample of a topology at two p."""
     launches: list[Launch] = []
     module = __import__(labeler_class(labeler, "cuda").__module__, fromlist=["*"])
     with ExitStack() as stack:
@@ -122,8 +122,8 @@ def launches_of(labeler: str, kind: str, topology: Topology) -> list[Launch]:
         to_device = mock.patch.object(cuda, "to_device", lambda data: data.view(HostArray))
         stack.enter_context(to_device)
         instance = labeler_class(labeler, "cuda")(topology, capacity=1)
-        items = np.zeros(1, np.uint64)
-        instance.rows(GENERATORS["xorwow"], 0, items, items)
+        sample, grid = np.zeros(2, np.uint64), np.array([1, 2], np.uint64)
+        instance.rows(GENERATORS["xorwow"], 0, sample, grid)
     return launches
 
 
@@ -139,7 +139,7 @@ def all_launches() -> list[Launch]:
 
 def all_kernels() -> set[str]:
     """Return the names of all kernels that any labeler can launch."""
-    modules = [cuda_sampling]
+    modules = [cuda_sampling, cuda_growth]
     for entry in LABELERS.values():
         if "cuda" in entry.classes:
             name = labeler_class(entry.name, "cuda").__module__

@@ -24,9 +24,9 @@ from percolab.lattice import load_lattice
 from percolab.plots import Timing, plot_timing, save_figure
 from percolab.provenance import package_versions, processor_name
 from percolab.report import spanning_figure
+from percolab.runner import device_label, fit_results, run_study
 from percolab.sampler import Device
 from percolab.storage import ResultsWriter
-from percolab.sweep import device_label, fit_results, run_study
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = {"5": "honeycomb", "6": "triangular"}

@@ -19,7 +19,7 @@ FLOORS = [
     ["study", "sampler", "pilot"],
     ["storage", "executors", "scheduler", "provenance"],
     ["analysis", "plots", "tables"],
-    ["sweep", "config", "report", "api", "benchmark", "__init__"],
+    ["runner", "config", "report", "api", "benchmark", "__init__"],
     ["cli", "__main__"],
 ]
 HEAVY = {"numpy", "scipy", "numba", "h5py", "matplotlib"}

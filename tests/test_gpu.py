@@ -18,9 +18,9 @@ from helpers import (
 from percolab.graph import graph_topology
 from percolab.kernels.open_bonds import GENERATORS, XORWOW, threshold_of
 from percolab.labelers import labeler_class
+from percolab.runner import StopRule, run_study
 from percolab.sampler import Device
 from percolab.study import Study
-from percolab.sweep import StopRule, run_study
 
 pytestmark = pytest.mark.gpu
 

@@ -50,8 +50,8 @@ def command(
     from percolab.config import parse_probabilities, parse_sizes
     from percolab.lattice import load_lattice
     from percolab.provenance import package_versions, processor_name
+    from percolab.runner import device_label
     from percolab.sampler import Device
-    from percolab.sweep import device_label
     from percolab.toml_input import InputError
 
     target = Device.parse(device)

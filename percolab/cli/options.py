@@ -32,7 +32,7 @@ def fit_of(
     """Return the threshold fit with the options of :func:`fit_options`; bad ones are InputError."""
     from percolab.analysis import AnalysisError
     from percolab.observables import spanning_names
-    from percolab.sweep import default_observable, fit_results
+    from percolab.runner import default_observable, fit_results
     from percolab.toml_input import InputError, nearest
 
     default, known = default_observable(results), spanning_names(results.study.boundary)

@@ -9,9 +9,9 @@ import click
 from tqdm import tqdm
 
 from percolab.analysis import AnalysisError, format_with_error
+from percolab.runner import Watcher, fit_results
 from percolab.statistics import Block
 from percolab.storage import Results, TaskResult
-from percolab.sweep import Watcher, fit_results
 from percolab.toml_input import InputError
 
 # The fit is refreshed after this many seconds, or ten times what it took.

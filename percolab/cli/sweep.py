@@ -10,10 +10,10 @@ import click
 
 from percolab.cli.progress import ProgressWatcher
 from percolab.config import make_request, parse_probabilities, parse_sizes, read_request
+from percolab.runner import run_study
 from percolab.sampler import Device
 from percolab.scheduler import Interrupted
 from percolab.storage import ResultsWriter
-from percolab.sweep import run_study
 from percolab.toml_input import InputError
 
 
@@ -90,7 +90,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 def _print_threshold(results: Any, out: Path) -> None:
     from percolab.analysis import AnalysisError, format_with_error
-    from percolab.sweep import default_observable, fit_results
+    from percolab.runner import default_observable, fit_results
 
     sizes = ", ".join(str(size) for size in sorted(results.study.sizes))
     click.echo(f"{results.study.lattice.title}: L = {sizes}; results in {out}")

@@ -27,8 +27,8 @@ COUNTED_WORDS = THREADS // 2
 _SLOTS = 8 * THREADS
 _PROBES = 8
 _FREE = 0xFFFFFFFF
-#: Blocks an item's sizes are reduced by in the first of two steps.
-PARTIALS = 2 if config.ENABLE_CUDASIM else 128
+#: Blocks an item's sizes are reduced by in the first of two steps, at most.
+PARTIALS = 4 if config.ENABLE_CUDASIM else 128
 
 
 @cuda.jit(device=True)
@@ -161,7 +161,7 @@ def _reduce_block(clusters, squares, largest, second, thread, width):
 
 @cuda.jit(cache=True)
 def partial_rows_kernel(sizes, num_points, size_mask, partials):
-    """Reduce an item's sizes to ``PARTIALS`` tuples (clusters, squares, largest, second)."""
+    """Reduce an item's sizes to one tuple (clusters, squares, largest, second) a block."""
     clusters = cuda.shared.array(THREADS, types.int64)
     squares = cuda.shared.array(THREADS, types.int64)
     largest = cuda.shared.array(THREADS, types.int64)
@@ -169,7 +169,7 @@ def partial_rows_kernel(sizes, num_points, size_mask, partials):
     thread, block = cuda.threadIdx.x, cuda.blockIdx.x
     base = uint32(uint32(cuda.blockIdx.y) * uint32(num_points))
     count, total, top, low = int64(0), int64(0), int64(0), int64(0)
-    for i in range(block * THREADS + thread, num_points, PARTIALS * THREADS):
+    for i in range(block * THREADS + thread, num_points, cuda.gridDim.x * THREADS):
         size = int64(sizes[uint32(base + uint32(i))] & size_mask)
         if size > 0:
             count += int64(1)
@@ -194,10 +194,11 @@ def finish_rows_kernel(partials, spanning, rows):
     largest = cuda.shared.array(PARTIALS, types.int64)
     second = cuda.shared.array(PARTIALS, types.int64)
     thread, item = cuda.threadIdx.x, cuda.blockIdx.x
-    clusters[thread] = partials[item, thread, 0]
-    squares[thread] = partials[item, thread, 1]
-    largest[thread] = partials[item, thread, 2]
-    second[thread] = partials[item, thread, 3]
+    given = thread < partials.shape[1]
+    clusters[thread] = partials[item, thread, 0] if given else int64(0)
+    squares[thread] = partials[item, thread, 1] if given else int64(0)
+    largest[thread] = partials[item, thread, 2] if given else int64(0)
+    second[thread] = partials[item, thread, 3] if given else int64(0)
     _reduce_block(clusters, squares, largest, second, thread, PARTIALS)
     if thread == 0:
         rows[item, CLUSTERS] = clusters[0]

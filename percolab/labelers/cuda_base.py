@@ -39,6 +39,11 @@ def _shared_grid(samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
     return thresholds[:1]
 
 
+def _num_partials(num_points: int) -> int:
+    """Return how many blocks reduce an item's sizes: 16 sizes a thread, while there are enough."""
+    return min(max(num_points // (16 * THREADS), 1), PARTIALS)
+
+
 def _on_device(values: Any) -> Any:
     if hasattr(values, "__cuda_array_interface__"):
         return values
@@ -80,13 +85,15 @@ class CudaLabeler:
             if pair[0].size and pair[1].size
         ]
         self._spanning = cuda.device_array(self.capacity, np.uint32)
-        self._partials = cuda.device_array((self.capacity, PARTIALS, 4), np.int64)
+        partials = _num_partials(points)
+        self._partials = cuda.device_array((self.capacity, partials, 4), np.int64)
         self._rows = cuda.device_array((self.capacity, ROW_WIDTH), np.int64)
 
     @staticmethod
     def bytes_per_item(topology: Topology) -> int:
         """Return the device memory an item takes."""
-        return 4 * topology.exists.size + 8 * topology.num_points + 32 * PARTIALS + 60
+        partials = 32 * _num_partials(topology.num_points)
+        return 4 * topology.exists.size + 8 * topology.num_points + partials + 60
 
     @staticmethod
     def grid(elements: int, items: int, per_block: int = PER_THREAD * THREADS) -> tuple[int, int]:
@@ -214,7 +221,7 @@ class CudaLabeler:
                 mark_layer_kernel[self.grid(sites.size, items, THREADS), THREADS](
                     self.labels, count, sites, 31 - axis, closing, sizes, self._spanning
                 )
-        partial_rows_kernel[(PARTIALS, items), THREADS](
+        partial_rows_kernel[(self._partials.shape[1], items), THREADS](
             sizes, points, self._size_mask, self._partials
         )
         finish_rows_kernel[items, PARTIALS](self._partials, self._spanning, self._rows)

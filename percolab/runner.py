@@ -100,8 +100,8 @@ def _check_rule(study: Study, rule: StopRule) -> None:
     if rule.samples is not None and min(rule.samples.values()) < 1:
         raise InputError("samples must be at least 1 for every size")
     if rule.target_error is not None:
-        if not rule.target_error > 0:
-            raise InputError(f"target error {rule.target_error} must be above 0")
+        if not 0 < rule.target_error < 1:
+            raise InputError(f"target error {rule.target_error} must be above 0 and below 1")
         if len(study.sizes) < 2:
             raise InputError("a target error on p_c needs at least two sizes L")
 
