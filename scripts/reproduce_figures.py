@@ -17,6 +17,7 @@ from pathlib import Path
 
 import click
 
+from percolab.analysis import ThresholdFit
 from percolab.benchmark import measure, probability_of
 from percolab.cli.progress import ProgressWatcher
 from percolab.config import read_request
@@ -26,7 +27,7 @@ from percolab.provenance import package_versions, processor_name
 from percolab.report import spanning_figure
 from percolab.runner import device_label, fit_results, run_study
 from percolab.sampler import Device
-from percolab.storage import ResultsWriter
+from percolab.storage import Results, ResultsWriter
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = {"5": "honeycomb", "6": "triangular"}
@@ -44,7 +45,7 @@ def spanning(number: str, device: Device, folder: Path) -> dict:
         results = run_study(
             request.study, request.rule, writer=writer, device=device, watcher=ProgressWatcher()
         )
-    fit = fit_results(results)
+    fit = first_good_fit(results)
     figure, numbers = spanning_figure(results, fitted=lambda: fit, sizes=SIZES[device.kind])
     save(figure, numbers, folder / name)
     known = results.study.lattice.threshold()
@@ -56,8 +57,28 @@ def spanning(number: str, device: Device, folder: Path) -> dict:
         "deviation_in_sigma": (fit.threshold - known.value) / fit.threshold_error,
         "chi_square": fit.chi_square.value,
         "dof": fit.chi_square.dof,
+        "p_value": fit.chi_square.p_value,
+        "smallest_size_fitted": min(fit.sizes),
+        "nu": fit.nu,
+        "nu_error": fit.nu_error,
         "seconds": sum(run["seconds"] for run in results.runs),
     }
+
+
+def first_good_fit(results: Results) -> ThresholdFit:
+    """Return the fit with the smallest cut-off L_min that chi^2 does not reject at 5 %.
+
+    Corrections beyond the one fitted show at small L once the errors are small.  The cut-off is
+    chosen by chi^2 alone, and leaves four sizes at least.
+    """
+    sizes = sorted(results.study.sizes)
+    fits = (fit_results(results, min_size=size) for size in sizes[: len(sizes) - 3])
+    fit = next(fits)
+    while fit.chi_square.p_value < 0.05:
+        fit = next(fits, fit)
+        if fit.sizes[0] == sizes[-4]:
+            break
+    return fit
 
 
 def timing(device: Device, folder: Path) -> list[dict]:
@@ -110,7 +131,8 @@ def main(device: str, out: Path | None) -> None:
         click.echo(
             f"{entry['lattice']:<11} p_c = {entry['threshold']:.7f} +- {entry['error']:.1e}, "
             f"{entry['deviation_in_sigma']:+.1f} sigma from {entry['published']:.10f}, "
-            f"chi2/dof {entry['chi_square']:.1f}/{entry['dof']}"
+            f"chi2/dof {entry['chi_square']:.1f}/{entry['dof']} from L >= "
+            f"{entry['smallest_size_fitted']}"
         )
     click.echo(f"figures in {folder}, {summary['seconds']} s on {summary['device_name']}")
 
