@@ -174,7 +174,7 @@ def _labels(
     labeler: str | None,
     device: str,
 ) -> np.ndarray:
-    target = Device.parse(device)
+    target = Device.parse(device).resolve()
     chosen = labeler_class(labeler, target.kind)
     generator, seed, sample, threshold = key
     if target.kind == "cuda":

@@ -78,10 +78,13 @@ def run_study(
     InputError: the file holds another study, or a size does not fit in memory.
     """
     watcher = watcher or Watcher()
-    labeler_class(labeler, device.kind)
-    workers = default_workers(device) if workers is None else workers
     _check_rule(study, rule)
     results = _continued(study, writer)
+    if _is_finished(results, rule):
+        return results
+    device = device.resolve()
+    labeler_class(labeler, device.kind)
+    workers = default_workers(device) if workers is None else workers
     for size in sorted(study.sizes):
         check_memory(study.task(size, study.p or (0.5,)), labeler, device, workers)
     _place_tasks(results, labeler, device, watcher)
@@ -89,9 +92,35 @@ def run_study(
         writer.save(results)
     for targets in rule.rounds(study.sizes):
         _run_round(results, targets, writer, device, labeler, workers, watcher)
-        if rule.target_error is not None and _error_of(results) <= rule.target_error:
+        if _is_precise(results, rule):
             break
     return results
+
+
+def _is_finished(results: Results, rule: StopRule) -> bool:
+    """Return whether a study's stop rule is met by what is there."""
+    if not all(results.of_size(size) for size in results.study.sizes):
+        return False
+    for targets in rule.rounds(results.study.sizes):
+        for task_id, count in _wanted_blocks(results, targets).items():
+            if not all(n in results.tasks[task_id].blocks for n in range(count)):
+                return False
+        if _is_precise(results, rule):
+            break
+    return True
+
+
+def _is_precise(results: Results, rule: StopRule) -> bool:
+    return rule.target_error is not None and _error_of(results) <= rule.target_error
+
+
+def _wanted_blocks(results: Results, targets: Mapping[int, int]) -> dict[str, int]:
+    """Return the blocks each of the study's own tasks should have; merged ones want none."""
+    return {
+        item.task.id: ceil(targets[item.task.size] / item.task.block_size)
+        for item in results.tasks.values()
+        if item.task.seed == results.study.seed and item.task.size in targets
+    }
 
 
 def _check_rule(study: Study, rule: StopRule) -> None:
@@ -143,17 +172,11 @@ def _run_round(
     workers: int,
     watcher: Watcher,
 ) -> None:
-    own = [item for item in results.tasks.values() if item.task.seed == results.study.seed]
-    wanted = {
-        item.task.id: ceil(targets[item.task.size] / item.task.block_size)
-        for item in own
-        if item.task.size in targets
-    }
+    wanted = _wanted_blocks(results, targets)
     share = 0.9 / max(len(wanted), 1)
     samplers = {
-        item.task.id: Sampler(item.task, labeler=labeler, device=device, share=share)
-        for item in own
-        if item.task.id in wanted
+        key: Sampler(results.tasks[key].task, labeler=labeler, device=device, share=share)
+        for key in wanted
     }
     jobs = missing_jobs(results, wanted, samplers)
     if not jobs:

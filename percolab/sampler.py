@@ -30,7 +30,10 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Device:
-    """Where samples are made: kind "cpu" or "cuda", and the number of a CUDA device."""
+    """Where samples are made: kind "cpu" or "cuda", and the number of a CUDA device.
+
+    Kind "auto" leaves the choice to :meth:`resolve`, so that CUDA is looked for when it is needed.
+    """
 
     kind: str
     number: int = 0
@@ -43,12 +46,20 @@ class Device:
         kind, _, number = text.partition(":")
         if text != "auto" and (kind != "cuda" or (":" in text and not number.isdecimal())):
             raise InputError(f"--device {text}: must be auto, cpu, cuda or cuda:n")
-        from percolab.device import cuda_problem, open_device
-
         if text == "auto":
-            return cls("cpu" if cuda_problem() else "cuda")
+            return cls("auto")
+        from percolab.device import open_device
+
         open_device(text)
         return cls("cuda", int(number or 0))
+
+    def resolve(self) -> Device:
+        """Return the device that "auto" stands for here: CUDA where it works, else the CPU."""
+        if self.kind != "auto":
+            return self
+        from percolab.device import cuda_problem
+
+        return Device("cpu" if cuda_problem() else "cuda")
 
     def __str__(self) -> str:
         return f"cuda:{self.number}" if self.kind == "cuda" else "cpu"

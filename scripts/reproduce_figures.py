@@ -72,11 +72,9 @@ def first_good_fit(results: Results) -> ThresholdFit:
     chosen by chi^2 alone, and leaves four sizes at least.
     """
     sizes = sorted(results.study.sizes)
-    fits = (fit_results(results, min_size=size) for size in sizes[: len(sizes) - 3])
-    fit = next(fits)
-    while fit.chi_square.p_value < 0.05:
-        fit = next(fits, fit)
-        if fit.sizes[0] == sizes[-4]:
+    for size in sizes[: max(len(sizes) - 3, 1)]:
+        fit = fit_results(results, min_size=size)
+        if fit.chi_square.p_value >= 0.05:
             break
     return fit
 
@@ -113,7 +111,7 @@ def save(figure, numbers: dict, stem: Path) -> None:
 def main(device: str, out: Path | None) -> None:
     """Make all three figures."""
     begin = time.perf_counter()
-    target = Device.parse(device)
+    target = Device.parse(device).resolve()
     folder = out or ROOT / "results" / f"figures-{target.kind}"
     folder.mkdir(parents=True, exist_ok=True)
     summary: dict = {

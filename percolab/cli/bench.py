@@ -54,7 +54,7 @@ def command(
     from percolab.sampler import Device
     from percolab.toml_input import InputError
 
-    target = Device.parse(device)
+    target = Device.parse(device).resolve()
     records = []
     if not as_json:
         click.echo("ms a sample; B/site: device memory a sample takes, and what its arrays need")

@@ -1,0 +1,65 @@
+"""Time the rows of a sample at a grid of p against those at one p, on any device.
+
+A sample is labeled once and grown from p to p.  The window shrinks with L as a sweep's does.
+Prints milliseconds a sample (host clock around whole calls, median over repeats).
+"""
+
+from __future__ import annotations
+
+import time
+
+import click
+import numpy as np
+
+from percolab.kernels.open_bonds import XORWOW, threshold_of
+from percolab.lattice import load_lattice
+from percolab.runner import device_label
+from percolab.sampler import Device, Sampler
+from percolab.study import Task
+
+# Half the window of p at L = 4096, and how it shrinks: the scaling region of two dimensions.
+HALF_WINDOW, LARGEST, EXPONENT = 0.0013, 4096, 0.75
+
+
+def milliseconds(labeler, grid: np.ndarray, samples: int, repeats: int) -> float:
+    """Return the median time of a sample's rows at every p of a grid."""
+    numbers = np.repeat(np.arange(samples, dtype=np.uint64), grid.size)
+    thresholds = np.tile(np.array([threshold_of(p) for p in grid], np.uint64), samples)
+    times = []
+    for _ in range(repeats + 1):
+        begin = time.perf_counter()
+        labeler.rows(XORWOW, 1, numbers, thresholds)
+        times.append(time.perf_counter() - begin)
+    return 1e3 * float(np.median(times[1:])) / samples
+
+
+@click.command(help=__doc__)
+@click.option("--device", default="auto", show_default=True)
+@click.option("--sites", default=2**28, show_default=True, help="Sites of all samples of a call.")
+@click.option("--repeats", default=5, show_default=True)
+def main(device: str, sites: int, repeats: int) -> None:
+    """Time and print."""
+    target = Device.parse(device).resolve()
+    click.echo(f"{device_label(target)}: ms a sample, ratio to one p, ps a site and p")
+    for name in ("honeycomb", "square", "triangular"):
+        lattice = load_lattice(name)
+        known = lattice.threshold()
+        assert known is not None
+        for size in (64, 256, 1024, 4096):
+            task = Task(lattice, size, ("open",) * lattice.dimension, (0.5,), seed=1)
+            labeler = Sampler(task, device=target).labeler
+            half = HALF_WINDOW * (LARGEST / size) ** EXPONENT
+            one = 0.0
+            for points in (1, 9, 21):
+                grid = known.value + half * np.linspace(-1, 1, points) * (points > 1)
+                took = milliseconds(labeler, grid, max(sites // size**2, 1), repeats)
+                one = one or took
+                click.echo(
+                    f"{name:<11}{size:>5} {points:>3} p {took:>9.4f} {took / one:>6.2f} "
+                    f"{1e9 * took / size**2 / points:>8.1f}"
+                )
+            del labeler
+
+
+if __name__ == "__main__":
+    main()
