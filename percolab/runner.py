@@ -15,7 +15,7 @@ from percolab.labelers import DEFAULT_LABELER, labeler_class
 from percolab.observables import spanning_names
 from percolab.pilot import place_probabilities
 from percolab.provenance import processor_name, run_record
-from percolab.sampler import Device, Sampler, check_memory
+from percolab.sampler import Device, Sampler, check_memory, required_memory
 from percolab.scheduler import missing_jobs, run_jobs
 from percolab.statistics import Block
 from percolab.storage import Results, ResultsWriter, TaskResult
@@ -85,8 +85,11 @@ def run_study(
     device = device.resolve()
     labeler_class(labeler, device.kind)
     workers = default_workers(device) if workers is None else workers
+    held, share = 0, _share_of(len(study.sizes))
     for size in sorted(study.sizes):
-        check_memory(study.task(size, study.p or (0.5,)), labeler, device, workers)
+        task = study.task(size, study.p or (0.5,))
+        check_memory(task, labeler, device, workers, held=held, share=share)
+        held += required_memory(task, labeler, device, workers)
     _place_tasks(results, labeler, device, watcher)
     if writer is not None and not writer.path.exists():
         writer.save(results)
@@ -95,6 +98,11 @@ def run_study(
         if _is_precise(results, rule):
             break
     return results
+
+
+def _share_of(tasks: int) -> float:
+    """Return the part of a CUDA device's free memory that each of several tasks may take."""
+    return 0.9 / max(tasks, 1)
 
 
 def _is_finished(results: Results, rule: StopRule) -> bool:
@@ -173,7 +181,7 @@ def _run_round(
     watcher: Watcher,
 ) -> None:
     wanted = _wanted_blocks(results, targets)
-    share = 0.9 / max(len(wanted), 1)
+    share = _share_of(len(wanted))
     samplers = {
         key: Sampler(results.tasks[key].task, labeler=labeler, device=device, share=share)
         for key in wanted

@@ -77,25 +77,47 @@ def required_memory(task: Task, labeler: str | None, device: Device, workers: in
     return max(building, workers * (scratch + words)) + topology
 
 
-def check_memory(task: Task, labeler: str | None, device: Device, workers: int) -> None:
-    """Raise InputError if a task needs more memory than there is, before allocating any."""
+def check_memory(
+    task: Task,
+    labeler: str | None,
+    device: Device,
+    workers: int,
+    *,
+    held: int = 0,
+    share: float = 0.9,
+) -> None:
+    """Raise InputError if a task needs more memory than there is, before allocating any.
+
+    held: host memory that other tasks of the study take.  share: as for :class:`Sampler`.
+    """
     needed = required_memory(task, labeler, device, workers)
     available = psutil.virtual_memory().available
-    if needed > available:
+    if held + needed > available:
+        beside = f" beside {held / 1e9:.1f} GB for the other sizes" if held > 1e8 else ""
         raise InputError(
-            f"L = {task.size} needs {needed / 1e9:.1f} GB of memory; "
+            f"L = {task.size} needs {needed / 1e9:.1f} GB of memory{beside}; "
             f"{available / 1e9:.1f} GB are free"
         )
     if device.kind == "cuda":
-        from percolab.device import free_memory, open_device
+        _check_cuda_memory(task, device, share)
 
-        per_item = _cuda_bytes_per_item(task)
-        free = free_memory(open_device(str(device)))
-        if per_item > 0.9 * free:
-            raise InputError(
-                f"L = {task.size} needs {per_item / 1e9:.1f} GB on {device}; "
-                f"{free / 1e9:.1f} GB are free"
-            )
+
+def _check_cuda_memory(task: Task, device: Device, share: float) -> None:
+    from percolab.device import free_memory, open_device
+
+    axes = len(task.boundary)
+    if task.num_points >= 1 << (32 - axes):
+        raise InputError(
+            f"L = {task.size}: {task.num_points} sites do not fit beside the marks of {axes} axes "
+            f"in 32 bits on {device}; use --device cpu"
+        )
+    per_item = _cuda_bytes_per_item(task)
+    free = share * free_memory(open_device(str(device)))
+    if per_item > free:
+        raise InputError(
+            f"L = {task.size} needs {per_item / 1e9:.1f} GB on {device}; "
+            f"{free / 1e9:.1f} GB are its share of what is free"
+        )
 
 
 def _cuda_bytes_per_item(task: Task) -> int:
