@@ -100,9 +100,10 @@ def _print_threshold(results: Any, out: Path) -> None:
         click.echo(f"no threshold: {error}")
         return
     quality = fit.chi_square
+    tested = f"chi2/dof {quality.value:.1f}/{quality.dof}" if quality.dof else "no chi2: 0 dof"
     click.echo(
         f"p_c = {format_with_error(fit.threshold, fit.threshold_error)}"
-        f"  (sigma {fit.threshold_error:.1e}, chi2/dof {quality.value:.1f}/{quality.dof}, "
+        f"  (sigma {fit.threshold_error:.1e}, {tested}, "
         f"from {default_observable(results)})"
     )
     for note in fit.notes:
