@@ -28,9 +28,11 @@ def report():
 
 
 @pytest.fixture(scope="module")
-def usages(report):
+def usages(report, request):
     found = [report.usage_of(launch) for launch in report.all_launches()]
-    print("\n" + report.table_of(found))
+    # Registers and spills belong into the log of every run, also of one that passes.
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print("\n" + report.table_of(found))
     return found
 
 
