@@ -19,7 +19,7 @@ from percolab.report import spanning_figure
 from percolab.runner import Watcher, fit_results, run_study
 from percolab.sampler import Device
 from percolab.storage import Results, ResultsWriter, read_results
-from percolab.study import check_boundary, check_choice, check_probabilities
+from percolab.study import Task, check_boundary, check_choice, check_probabilities
 from percolab.topology import Topology
 
 
@@ -128,6 +128,9 @@ def label(
     0 ... n - 1 in the same order.  On a lattice the array has the lattice's shape, last axis
     first; on a :class:`Topology` it is flat.
 
+    On a lattice (seed, sample) names the sample that a sweep with this seed measures; on a topology
+    the seed is that of the random streams themselves.
+
     opened: the configuration, packed uint32 bond words (num_classes, num_words), in place of the
     random one that (seed, sample, p) name.  Bonds that do not exist must be 0.
 
@@ -141,6 +144,7 @@ def label(
     from percolab.toml_input import InputError
 
     shape: tuple[int, ...] = (-1,)
+    stream = seed
     if isinstance(lattice, Topology):
         topology = lattice
     else:
@@ -154,6 +158,9 @@ def label(
         lattice.check_size(L, kinds)
         shape = lattice.shape(L)[::-1]
         topology = lattice.topology(lattice.shape(L), kinds)
+        if opened is None:
+            # The very sample that a sweep with this seed measures.
+            stream = Task(lattice, L, kinds, (p,), seed=seed, rng=rng).stream_seed
     if opened is not None and np.shape(opened) != topology.exists.shape:
         raise InputError(f"opened has shape {np.shape(opened)}, not {topology.exists.shape}")
     check_choice("rng", rng, GENERATORS)
@@ -162,7 +169,7 @@ def label(
         if not isinstance(value, int) or not 0 <= value < 2**64:
             raise InputError(f"{key} = {value!r}, but it must be an integer from 0 to 2^64 - 1")
     labels = _labels(
-        topology, opened, (GENERATORS[rng], seed, sample, threshold_of(p)), labeler, device
+        topology, opened, (GENERATORS[rng], stream, sample, threshold_of(p)), labeler, device
     )
     return (renumber(labels)[0] if serial else labels).reshape(shape)
 

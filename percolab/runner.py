@@ -11,7 +11,7 @@ import numpy as np
 
 from percolab.analysis import AnalysisError, SpanningCurve, ThresholdFit, fit_threshold
 from percolab.executors import default_workers, make_executor
-from percolab.labelers import DEFAULT_LABELER, labeler_class
+from percolab.labelers import DEFAULT_LABELER, LABELERS, labeler_class
 from percolab.observables import spanning_names
 from percolab.pilot import place_probabilities
 from percolab.provenance import processor_name, run_record
@@ -19,7 +19,7 @@ from percolab.sampler import Device, Sampler, check_memory, required_memory
 from percolab.scheduler import missing_jobs, run_jobs
 from percolab.statistics import Block
 from percolab.storage import Results, ResultsWriter, TaskResult
-from percolab.study import Study
+from percolab.study import Study, check_choice
 from percolab.toml_input import InputError
 
 #: With a target error, the rule is tried at these multiples of the first number of samples.
@@ -79,6 +79,8 @@ def run_study(
     """
     watcher = watcher or Watcher()
     _check_rule(study, rule)
+    if labeler is not None:
+        check_choice("labeler", labeler, LABELERS)
     results = _continued(study, writer)
     if _is_finished(results, rule):
         return results
@@ -95,7 +97,7 @@ def run_study(
         writer.save(results)
     for targets in rule.rounds(study.sizes):
         _run_round(results, targets, writer, device, labeler, workers, watcher)
-        if _is_precise(results, rule):
+        if _is_precise(results, rule, targets):
             break
     return results
 
@@ -113,13 +115,26 @@ def _is_finished(results: Results, rule: StopRule) -> bool:
         for task_id, count in _wanted_blocks(results, targets).items():
             if not all(n in results.tasks[task_id].blocks for n in range(count)):
                 return False
-        if _is_precise(results, rule):
+        if _is_precise(results, rule, targets):
             break
     return True
 
 
-def _is_precise(results: Results, rule: StopRule) -> bool:
-    return rule.target_error is not None and _error_of(results) <= rule.target_error
+def _is_precise(results: Results, rule: StopRule, targets: Mapping[int, int]) -> bool:
+    """Return whether the blocks of a round, and none beyond, reach the target error.
+
+    An interrupted run may hold some blocks of the next round; judging them would end it elsewhere
+    than an undisturbed one.
+    """
+    if rule.target_error is None:
+        return False
+    wanted = _wanted_blocks(results, targets)
+    judged = Results(results.study)
+    for key, item in results.tasks.items():
+        end = wanted.get(key)
+        blocks = {n: block for n, block in item.blocks.items() if end is None or n < end}
+        judged.tasks[key] = TaskResult(item.task, blocks)
+    return _error_of(judged) <= rule.target_error
 
 
 def _wanted_blocks(results: Results, targets: Mapping[int, int]) -> dict[str, int]:

@@ -304,6 +304,14 @@ def merge(parts: Iterable[tuple[str, Results]]) -> Results:
     for name, part in parts:
         if merged is None:
             merged = Results(part.study)
+        elif (part.study.boundary, part.study.model) != (
+            merged.study.boundary,
+            merged.study.model,
+        ):
+            raise InputError(
+                f"{name}: has boundary {', '.join(part.study.boundary)}, "
+                f"not {', '.join(merged.study.boundary)} like the others"
+            )
         elif part.study.lattice.digest != merged.study.lattice.digest:
             raise InputError(
                 f"{name}: holds lattice {part.study.lattice.name}, "

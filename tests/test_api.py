@@ -182,3 +182,16 @@ def test_a_sweep_that_cannot_be_made_is_refused(tmp_path, monkeypatch, options, 
         sweep("square", **{**OPTIONS, **options})
     assert told in str(error.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_label_is_of_the_sample_that_a_sweep_measures():
+    results = percolab.sweep(
+        "honeycomb", L=[16], p=[0.6], samples=3, block_size=3, seed=4, device="cpu"
+    )
+    (item,) = results.tasks.values()
+    sizes = [
+        percolab.label("honeycomb", 16, p=0.6, sample=sample, seed=4, serial=True).ravel()
+        for sample in range(3)
+    ]
+    largest = sum(int(np.bincount(labels).max()) for labels in sizes)
+    assert largest == int(item.column("largest").sum())

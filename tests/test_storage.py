@@ -441,19 +441,24 @@ def test_blocks_of_one_task_unite(tmp_path):
     assert merged.runs == 2 * whole.runs
 
 
-def test_other_seeds_sizes_grids_and_boundaries_stand_beside_each_other():
+def test_other_seeds_sizes_and_grids_stand_beside_each_other():
     parts = [
         part(),
         part(seed=6),
         part(L=[8]),
         part(L=[7], p=[0.5]),
-        part(boundary=["periodic", "open"], p=[0.5]),
     ]
     merged = merge([(str(n), one) for n, one in enumerate(parts)])
     assert len(merged.tasks) == sum(len(one.tasks) for one in parts)
     for one in parts:
         for key, item in one.tasks.items():
             assert merged.tasks[key].blocks.keys() == item.blocks.keys()
+
+
+def test_other_boundaries_are_refused():
+    parts = [("a", part()), ("b", part(boundary=["periodic", "open"], p=[0.5]))]
+    with pytest.raises(InputError, match="b: has boundary periodic, open, not open, open"):
+        merge(parts)
 
 
 def test_merging_changes_no_part():

@@ -260,7 +260,9 @@ class Raster(CpuLabeler):
             np.empty(points, np.int32),
             np.empty(points, np.uint32),
         )
-        listed = topology.num_classes * points // 3
+        # A bond's number is a uint32; larger lattices are measured p by p.
+        countable = 32 * topology.exists.size <= 2**32
+        listed = topology.num_classes * points // 3 if countable else 0
         self._lists = (
             np.empty(listed, np.uint32),
             np.empty(listed, np.uint8),
