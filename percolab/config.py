@@ -73,10 +73,10 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     """Read linear sizes, "64" or "64,128,256"; InputError unless all are positive integers."""
     sizes = []
     for part in text.split(","):
-        if not part.strip().isdecimal() or int(part) < 1:
-            raise InputError(
-                f"L = {part.strip() or text!r}, but it must be an integer of at least 1"
-            )
+        digits = part.strip()
+        if not digits.isdecimal() or len(digits) > 18 or int(digits) < 1:
+            shown = repr(digits or text)[:40]
+            raise InputError(f"L = {shown}, but it must be an integer of at least 1")
         sizes.append(int(part))
     return tuple(sizes)
 

@@ -251,6 +251,8 @@ def _decode(file: h5py.File, path: Path) -> Results:
     lattice = lattice_from_text(file.attrs["lattice"], where=f"{path}: lattice")
     results = Results(_decode_study(json.loads(file.attrs["study"]), lattice))
     results.runs = [json.loads(run) for run in file.attrs["runs"]]
+    if not all(isinstance(run, dict) and isinstance(run["blocks"], dict) for run in results.runs):
+        raise ValueError("a run's record is no table of blocks")
     for key, group in file["tasks"].items() if "tasks" in file else ():
         item = _decode_task(group, lattice)
         if item.task.id != key:
@@ -282,7 +284,11 @@ def _decode_task(group: h5py.Group, lattice: Lattice) -> TaskResult:
         model=group.attrs["model"],
         block_size=int(group.attrs["block_size"]),
     )
-    numbers, sums, products = (group[name][...] for name in ("block", "sums", "products"))
+    stored = [group[name] for name in ("block", "sums", "products")]
+    # Deflate packs 1032 to 1 at best: a file that claims more would fill the memory with nothing.
+    if sum(dataset.nbytes for dataset in stored) > 1032 * group.file.id.get_filesize():
+        raise ValueError(f"task {task.id}: claims more data than its file can hold")
+    numbers, sums, products = (dataset[...] for dataset in stored)
     width = len(observables_of(task.boundary))
     lead = (numbers.size, len(task.p))
     if sums.shape != (*lead, width) or products.shape != (*lead, width * (width + 1) // 2):

@@ -509,3 +509,25 @@ def test_another_lattice_is_refused():
 def test_merging_nothing_is_refused():
     with pytest.raises(InputError, match="at least one file"):
         merge([])
+
+
+def test_datasets_larger_than_their_file_can_hold_are_refused_unread(tmp_path):
+    path = tmp_path / "claims.h5"
+    path.write_bytes(encode(part()))
+    with h5py.File(path, "r+") as file:
+        (group, *_) = file["tasks"].values()
+        shape = (10**9, *group["sums"].shape[1:])
+        del group["sums"]
+        group.create_dataset("sums", shape, "i8", chunks=(1, *shape[1:]), compression="gzip")
+    with pytest.raises(InputError, match="claims more data than its file can hold"):
+        read_results(path)
+
+
+@pytest.mark.parametrize("record", ["1", '{"blocks": 3}'])
+def test_a_malformed_run_record_is_refused(tmp_path, record):
+    path = tmp_path / "runs.h5"
+    path.write_bytes(encode(part()))
+    with h5py.File(path, "r+") as file:
+        file.attrs["runs"] = [record]
+    with pytest.raises(InputError, match="a run's record is no table"):
+        read_results(path)
