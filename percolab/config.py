@@ -74,9 +74,10 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     sizes = []
     for part in text.split(","):
         digits = part.strip()
-        if not digits.isdecimal() or len(digits) > 18 or int(digits) < 1:
-            shown = repr(digits or text)[:40]
-            raise InputError(f"L = {shown}, but it must be an integer of at least 1")
+        if not digits.isdecimal() or not digits.strip("0"):
+            raise InputError(f"L = {digits or text!r}, but it must be an integer of at least 1")
+        if len(digits) > 18:
+            raise InputError(f"L = {digits[:18]}...: no lattice of that size can be labeled")
         sizes.append(int(part))
     return tuple(sizes)
 

@@ -87,19 +87,29 @@ def assert_equal_datasets(one: Path, other: Path) -> None:
 
 # Saves after every job, so that a short run has many moments at which it can be killed.
 _PROGRAM = """
-import os, sys
+import os, sys, time
 import percolab.scheduler as scheduler
+from percolab.sampler import Sampler
 scheduler._SAVE_EVERY = scheduler._SAVE_SHARE = 0.0
+sample = Sampler.sample
+def paced(*arguments):
+    time.sleep({pause})
+    return sample(*arguments)
+Sampler.sample = paced
 {before}
 from percolab.cli import main
 main()
 """
 
 
-def start(*arguments: object, before: str = "") -> subprocess.Popen[str]:
-    """Start the command line as a process of its own, with Python code to run first."""
+def start(*arguments: object, before: str = "", pause: float = 0.0) -> subprocess.Popen[str]:
+    """Start the command line as a process of its own, with Python code to run first.
+
+    pause: seconds to wait before every job, which leaves time to interfere.
+    """
+    program = _PROGRAM.format(before=before, pause=pause)
     return subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM.format(before=before), *map(str, arguments)],
+        [sys.executable, "-c", program, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -124,8 +134,8 @@ def blocks_in(path: Path) -> int:
 
 @contextmanager
 def running(*arguments: object):
-    """Run the command line in a process of its own, which is killed if it has not ended."""
-    process = start(*arguments)
+    """Run the command line, unhurried, in a process that is killed if it has not ended."""
+    process = start(*arguments, pause=0.25)
     try:
         yield process
     finally:

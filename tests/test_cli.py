@@ -294,7 +294,7 @@ BAD_SWEEPS = [
     (("-L", "8,,9"), "L = '8,,9', but it must be an integer of at least 1"),
     (("-L", "8,8"), "L = 8, 8: a size is given twice"),
     (("-L", "50000"), "L = 50000: 2500000000 sites, but at most 2147483584 can be labeled"),
-    (("-L", "9" * 30), "sites, but at most 2147483584 can be labeled"),
+    (("-L", "9" * 30), "L = 999999999999999999...: no lattice of that size can be labeled"),
     (("-p", "1.2"), "p = 1.2, but it must be a number from 0 to 1"),
     (("-p", "-0.1"), "p = -0.1, but it must be a number from 0 to 1"),
     (("-p", "nan"), "p = nan, but it must be a number from 0 to 1"),

@@ -25,8 +25,7 @@ from percolab.storage import ResultsWriter, read_results
 SIZES = [8, 12]
 STUDY = ("sweep", "--lattice", "square", "-L", "8,12", "-p", "0.4:0.6:5", "--device", "cpu")
 SAMPLES, BLOCKS = 500, 10
-# The slow judge leaves time to interfere, and its sums are those of the others.
-SLOW = ("--labeler", "reference", "--workers", "1")
+ALONE = ("--workers", "1")
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +90,7 @@ def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_
     path = tmp_path / "results.h5"
     done = 0
     for delay in (0.0, 0.03):
-        with running(*STUDY, *SLOW, "--samples", SAMPLES, "--out", path) as process:
+        with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
             wait_for_blocks(path, process, done + 1)
             time.sleep(delay)
             process.kill()
@@ -104,7 +103,7 @@ def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_
 
 def test_ctrl_c_stores_what_is_finished_and_says_how_to_go_on(tmp_path, undisturbed):
     path = tmp_path / "results.h5"
-    with running(*STUDY, *SLOW, "--samples", SAMPLES, "--out", path) as process:
+    with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
         wait_for_blocks(path, process)
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)
@@ -157,7 +156,7 @@ def test_an_error_while_sampling_keeps_every_finished_block(tmp_path, monkeypatc
 
 def test_a_second_writer_is_refused_while_the_first_runs(tmp_path):
     path = tmp_path / "results.h5"
-    with running(*STUDY, *SLOW, "--samples", SAMPLES, "--out", path) as process:
+    with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
         wait_for_blocks(path, process)
         told = refusal(*STUDY, "--samples", SAMPLES, "--out", path)
         assert told == f"{path}: another process is writing this file; wait for it to end"

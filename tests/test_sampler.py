@@ -81,7 +81,7 @@ def test_sums_are_those_of_the_labels():
     expected = np.zeros((len(TASK.p), 4), np.int64)
     for row, p in zip(expected, TASK.p, strict=True):
         for sample in range(TASK.block_size):
-            labels = label("honeycomb", TASK.size, p, sample=sample, seed=TASK.stream_seed)
+            labels = label("honeycomb", TASK.size, p, sample=sample, seed=TASK.seed)
             sizes = np.sort(np.unique(labels, return_counts=True)[1])[::-1]
             row[CLUSTERS] += sizes.size
             row[LARGEST] += sizes[0]
