@@ -154,6 +154,8 @@ class Lattice:
             seam_ends=np.concatenate([other for _, other in seams]).astype(np.int32),
             end_layers=tuple(grid.end_layers(axis, occupied) for axis in range(self.dimension)),
             chain=offsets.index(chain_offset) if chain_offset in offsets else -1,
+            shape=tuple(shape),
+            offsets=tuple(offsets),
         )
 
     def positions(self, shape: Point) -> np.ndarray:

@@ -31,7 +31,7 @@ FORMATS: Mapping[str, Mapping[str, str | None]] = {
     ".svg": {"Date": None, "Creator": None},
 }
 
-_STYLE: Any = {
+STYLE: Any = {
     "font.size": 9,
     "axes.labelsize": 10,
     "axes.titlesize": 10,
@@ -94,7 +94,7 @@ def plot_spanning(
 
     fit = data if isinstance(data, ThresholdFit) else None
     curves = fit.curves if fit else tuple(data)  # type: ignore[arg-type]
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 4.3) if fit else (4.8, 4.3), layout="constrained")
         panels: Any = figure.subplots(1, 2 if fit else 1, width_ratios=[1.9, 1] if fit else None)
         main, side = panels if fit else (panels, None)
@@ -132,7 +132,7 @@ def plot_timing(records: Sequence[Timing], *, title: str) -> tuple[Figure, dict[
     groups = sorted({(record.lattice, record.labeler) for record in records})
     ratios = sorted({record.ratio for record in records})
     series = []
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(5.2, 4.6), layout="constrained")
         axes = figure.subplots()
         for group, ratio in [(group, ratio) for group in groups for ratio in ratios]:

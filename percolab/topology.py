@@ -32,6 +32,9 @@ class Topology:
     seam_ends:    int32 (num_seam,), the other end
     end_layers:   per axis a pair of int32 site arrays; two empty arrays where the axis is periodic
     chain:        the class whose bonds join i to i - 1, or -1
+    shape:        grid points along each axis, first axis fastest; () where there is no grid
+    offsets:      grid points from owner to other end along each axis, one tuple a class; ()
+                  where there is no grid
     """
 
     num_points: int
@@ -44,6 +47,8 @@ class Topology:
     seam_ends: np.ndarray
     end_layers: tuple[tuple[np.ndarray, np.ndarray], ...]
     chain: int
+    shape: tuple[int, ...] = ()
+    offsets: tuple[tuple[int, ...], ...] = ()
 
     @property
     def num_classes(self) -> int:
@@ -109,6 +114,8 @@ class Topology:
             seam_bonds=np.empty(0, np.int64),
             seam_ends=np.empty(0, np.int32),
             chain=-1,
+            shape=(),
+            offsets=(),
         )
 
 

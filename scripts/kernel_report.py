@@ -23,7 +23,7 @@ from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
 from percolab.graph import graph_topology
-from percolab.kernels import cuda_growth, cuda_sampling
+from percolab.kernels import cuda_border, cuda_growth, cuda_sampling
 from percolab.kernels.open_bonds import GENERATORS
 from percolab.labelers import LABELERS, cuda_base, labeler_class
 from percolab.lattice import load_lattice
@@ -91,6 +91,8 @@ def _host_array(shape: Any, dtype: Any) -> HostArray:
 
 
 def _type_of(argument: Any) -> types.Type:
+    if isinstance(argument, tuple):
+        return types.BaseTuple.from_types([_type_of(item) for item in argument])
     return typeof(argument.view(np.ndarray) if isinstance(argument, np.ndarray) else argument)
 
 

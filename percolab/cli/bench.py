@@ -1,100 +1,169 @@
-"""percolab bench: time the kernels on this machine."""
+"""percolab bench: time the stages of a sample on this machine."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from percolab.cli.options import as_json, echo_json
-
-_COLUMNS = (
-    "lattice",
-    "L",
-    "p",
-    "labeler",
-    "batch",
-    "bonds",
-    "+labels",
-    "+row",
-    "ns/site",
-    "B/site",
+_HEADER = (
+    f"{'lattice':<11}{'L':>6} {'p':>8} {'program':<11}{'stage':<8}{'samples':>8}{'ns/site':>11}"
+    f"{'ps/site':>11}{'B/site':>9}{'of copy':>9}{'to scipy':>9}{'to one p':>9}"
 )
+#: Sizes without -L.
+_SIZES = {"cpu": "64,256,1024", "cuda": "64,256,1024,4096"}
+_QUICK_SIZES = {"cpu": "64,256", "cuda": "256,2048"}
 
 
 @click.command()
 @click.option(
     "--lattice", "lattices", multiple=True, help="Repeat for several.  [default: honeycomb]"
 )
-@click.option("-L", "--size", "sizes", default="512,1024,2048,4096", show_default=True)
 @click.option(
-    "--ratio", "ratios", default="0.5,1,1.5", show_default=True, help="p in units of p_c."
+    "-L", "--size", "sizes", help=f"Linear sizes.  [default: {_SIZES['cpu']}; on CUDA also 4096]"
 )
+@click.option("--ratio", "ratios", help="p in units of p_c.  [default: 0.5,1,1.5]")
 @click.option("-p", "probabilities", help="p values in place of --ratio.")
 @click.option(
     "--labeler", "labelers", multiple=True, help="Repeat for several.  [default: fastest]"
 )
+@click.option(
+    "--stage",
+    "stages",
+    multiple=True,
+    type=click.Choice(("bonds", "labels", "measure", "sweep")),
+    help="Repeat for several; sweep times measure too.  [default: all]",
+)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
-@click.option("--repeats", type=click.IntRange(min=1), default=11, show_default=True)
-@click.option("--out", type=click.Path(), help="Also write the records as JSON here.")
-@as_json
-def command(
-    lattices, sizes, ratios, probabilities, labelers, device, repeats, out, as_json
-) -> None:
-    """Time bonds, labels and rows: milliseconds a sample, and nanoseconds a site with the row.
+@click.option("--runs", type=click.IntRange(min=1), default=11, show_default=True)
+@click.option("--peers/--no-peers", default=True, show_default=True, help="Time scipy and cupyx.")
+@click.option("--quick", is_flag=True, help="Two sizes, p_c alone, unless given.")
+@click.option("--json", "json_file", type=click.Path(), help="Write all records here; - is stdout.")
+@click.option("--plot", "plot_file", type=click.Path(), help="Figure: .png, .pdf or .svg.")
+def command(json_file: str | None, plot_file: str | None, **given: Any) -> None:
+    """Time the stages of a sample: bonds, labels, measure (a row), sweep (rows at 21 p).
 
-    CUDA: batches, device events.  CPU: one thread.  Medians over repeats.
+    Every stage starts from nothing.  CUDA: batches, device events; CPU: one thread.  Medians over
+    runs.  B/site is what the stage has to move at least, "of copy" how its speed compares with a
+    plain copy on this machine, "to scipy" how many times longer connected_components takes.
     """
-    from percolab.benchmark import measure, probability_of
-    from percolab.config import parse_probabilities, parse_sizes
-    from percolab.lattice import load_lattice
-    from percolab.provenance import package_versions, processor_name
-    from percolab.runner import device_label
     from percolab.sampler import Device
+
+    for name, path in (("--json", json_file), ("--plot", plot_file)):
+        _check_target(name, path)
+    device = Device.parse(given.pop("device")).resolve()
+    document, records = _measured(device, quiet=json_file == "-", **given)
+    if json_file is not None:
+        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+        if json_file == "-":
+            click.echo(text, nl=False)
+        else:
+            Path(json_file).write_text(text, encoding="utf-8")
+    if plot_file is not None:
+        from percolab.benchmark.figure import plot_time_per_site
+        from percolab.plots import save_figure
+
+        figure = plot_time_per_site(records, title=document["machine"]["device_name"])
+        save_figure(figure, plot_file)
+
+
+def _check_target(option: str, file: str | None) -> None:
+    """Refuse, before anything is timed, a file that could not be written."""
+    from percolab.plots import FORMATS
     from percolab.toml_input import InputError
 
-    target = Device.parse(device).resolve()
-    records = []
-    if not as_json:
-        click.echo("ms a sample; B/site: device memory a sample takes, and what its arrays need")
-        click.echo("{:<11}{:>6} {:>8} {:<10}{:>6} {:>9}{:>9}{:>9} {:>8} {:>12}".format(*_COLUMNS))
-    for name in lattices or ("honeycomb",):
-        lattice = load_lattice(name)
-        if probabilities is not None:
-            places: list[tuple[float, float | None]]
-            places = [(p, None) for p in parse_probabilities(probabilities)]
-        else:
-            places = [(probability_of(lattice, r), r) for r in _ratios(ratios)]
-        for labeler in labelers or (None,):
-            for size in parse_sizes(sizes):
-                for p, ratio in places:
-                    record = measure(
-                        lattice,
-                        size,
-                        p=p,
-                        ratio=ratio,
-                        labeler=labeler,
-                        device=target,
-                        repeats=repeats,
-                    )
-                    records.append(record)
-                    if not as_json:
-                        click.echo(_line(record))
-    document = {
-        "device": str(target),
-        "device_name": device_label(target),
-        "processor": processor_name(),
+    if file is None or (option, file) == ("--json", "-"):
+        return
+    path = Path(file)
+    if option == "--plot" and path.suffix.lower() not in FORMATS:
+        raise InputError(f"{option} {file}: must end in {', '.join(FORMATS)}")
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(f"{option} {file}: is a folder, or in one that does not exist")
+
+
+def _measured(
+    device: Any,
+    *,
+    lattices: tuple[str, ...],
+    sizes: str | None,
+    ratios: str | None,
+    probabilities: str | None,
+    labelers: tuple[str, ...],
+    stages: tuple[str, ...],
+    runs: int,
+    peers: bool,
+    quick: bool,
+    quiet: bool,
+) -> tuple[dict[str, Any], list]:
+    """Time everything, printing as it comes, and return the document and its records."""
+    from percolab.benchmark import STAGES, places_of, time_lattice, timer_of
+    from percolab.benchmark.timer import copy_bandwidth
+    from percolab.config import parse_probabilities, parse_sizes
+    from percolab.labelers import labeler_class
+    from percolab.lattice import load_lattice
+
+    asked = [stage for stage in STAGES if stage in (stages or STAGES)]
+    wanted = [
+        stage for stage in STAGES if stage in asked or ("sweep" in asked and stage == "measure")
+    ]
+    chosen = [load_lattice(name) for name in lattices or ("honeycomb",)]
+    multiples = _ratios(ratios or ("1" if quick else "0.5,1,1.5"))
+    values = None if probabilities is None else parse_probabilities(probabilities)
+    places = [places_of(lattice, multiples, values) for lattice in chosen]
+    numbers = parse_sizes(sizes or (_QUICK_SIZES if quick else _SIZES)[device.kind])
+    for labeler in labelers:
+        labeler_class(labeler, device.kind)
+    timer = timer_of(device)
+    bandwidth = copy_bandwidth(timer, runs)
+    document = _document(timer, bandwidth)
+    records: list = []
+
+    def report(record: Any) -> None:
+        records.append(record)
+        if not quiet:
+            click.echo(_line(record, records, bandwidth))
+
+    if not quiet:
+        click.echo(_preamble(document["machine"], bandwidth))
+    for lattice, at in zip(chosen, places, strict=True):
+        for size in numbers:
+            time_lattice(
+                timer,
+                lattice,
+                size,
+                at,
+                labelers=labelers or (None,),
+                stages=wanted,
+                runs=runs,
+                peers=peers,
+                report=report,
+            )
+    _fill(document, records, bandwidth)
+    return document, records
+
+
+def _document(timer: Any, bandwidth: float) -> dict[str, Any]:
+    """Return what a file of records says before any of them."""
+    from percolab.provenance import package_versions
+
+    return {
+        "command": ["percolab", *sys.argv[1:]],
+        "machine": timer.machine(),
         "versions": package_versions(),
-        "records": [record.to_dict() for record in records],
+        "copy_bandwidth_bytes_per_second": bandwidth,
     }
-    if as_json:
-        echo_json(document)
-    if out is not None:
-        try:
-            Path(out).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{out}: cannot be written: {error.strerror}") from error
+
+
+def _fill(document: dict[str, Any], records: list, bandwidth: float) -> None:
+    """Add all records to the document, each stage with what it is beside others."""
+    from percolab.benchmark import StageTime, compared
+
+    own = [record for record in records if isinstance(record, StageTime)]
+    document["records"] = [r.to_dict() | compared(r, records, bandwidth) for r in own]
+    document["peers"] = [r.to_dict() for r in records if not isinstance(r, StageTime)]
 
 
 def _ratios(text: str) -> list[float]:
@@ -109,11 +178,32 @@ def _ratios(text: str) -> list[float]:
     return ratios
 
 
-def _line(record) -> str:
-    sites = record.num_sites
+def _preamble(machine: dict[str, Any], bandwidth: float) -> str:
+    driver = f", driver {machine['driver']}" if machine.get("driver") else ""
     return (
-        f"{record.lattice:<11}{record.L:>6} {record.p:>8.5f} {record.labeler:<10}{record.batch:>6} "
-        f"{record.bonds:>9.4f}{record.bonds_and_labels:>9.4f}{record.bonds_and_row:>9.4f} "
-        f"{1e6 * record.bonds_and_row / sites:>8.4f} "
-        f"{record.bytes_taken / sites:>6.2f}/{record.bytes_needed / sites:.2f}"
+        f"{machine['device_name']}{driver}; a copy moves {bandwidth / 1e9:.4g} GB/s\n"
+        "time per site of a sample (sweep: all its p together), median; B/site: least bytes moved\n"
+        f"{_HEADER}"
     )
+
+
+def _line(record: Any, records: list, bandwidth: float) -> str:
+    from percolab.benchmark import StageTime, compared
+
+    time = record.nanoseconds_per_site
+    start = f"{record.lattice:<11}{record.L:>6} {record.p:>8.5f} "
+    picoseconds = 1e3 * time
+    times = f"{time:>11.4g}{picoseconds:>11.{0 if picoseconds >= 1e3 else 3}f}"
+    if not isinstance(record, StageTime):
+        return f"{start}{record.peer:<11}{record.part:<8}{1:>8}{times}"
+    beside = compared(record, records, bandwidth)
+    share, scipy, one_p = beside.values()
+    return (
+        f"{start}{record.labeler:<11}{record.stage:<8}{record.samples_per_run:>8}{times}"
+        f"{record.bytes_moved_per_sample / record.num_sites:>9.3g}"
+        f"{_number(share, '.2%'):>9}{_number(scipy, '.3g'):>9}{_number(one_p, '.2f'):>9}"
+    ).rstrip()
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)

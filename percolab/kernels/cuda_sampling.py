@@ -24,7 +24,7 @@ PER_THREAD = 4
 COUNTED_WORDS = THREADS // 2
 # Labels a block adds up in shared memory, a power of two, and places a label may take there.  A
 # large cluster without a place costs one atomic on a busy counter for each of its rows.
-_SLOTS = 8 * THREADS
+SLOTS = 8 * THREADS
 _PROBES = 8
 _FREE = 0xFFFFFFFF
 #: Blocks an item's sizes are reduced by in the first of two steps, at most.
@@ -65,11 +65,27 @@ def clear_kernel(sizes, num_points, spanning):
 
 
 @cuda.jit(device=True)
-def _add_size(keys, counts, sizes, base, label, count):
+def clear_slots(keys, counts, threads):
+    """Empty a block's table of sizes."""
+    for slot in range(cuda.threadIdx.x, SLOTS, threads):
+        keys[slot] = uint32(_FREE)
+        counts[slot] = uint32(0)
+
+
+@cuda.jit(device=True)
+def flush_slots(keys, counts, sizes, base, threads):
+    """Add a block's table of sizes to the sizes in global memory."""
+    for slot in range(cuda.threadIdx.x, SLOTS, threads):
+        if counts[slot] != uint32(0):
+            cuda.atomic.add(sizes, uint32(base + keys[slot]), counts[slot])
+
+
+@cuda.jit(device=True)
+def add_size(keys, counts, sizes, base, label, count):
     """Add to a label's size: in shared memory if the label has, or gets, a slot there."""
     slot = uint32(uint32(label * uint32(0x9E3779B1)) >> uint32(16))
     for _ in range(_PROBES):
-        slot = uint32(slot & uint32(_SLOTS - 1))
+        slot = uint32(slot & uint32(SLOTS - 1))
         key = cuda.atomic.cas(keys, slot, uint32(_FREE), label)
         if key == uint32(_FREE) or key == label:
             cuda.atomic.add(counts, slot, count)
@@ -87,13 +103,11 @@ def count_sizes_kernel(
     ``chain`` is the class of the chain bonds, or negative.  A block adds up its labels in shared
     memory before it goes to global memory, where all blocks queue for the large clusters' counters.
     """
-    keys = cuda.shared.array(_SLOTS, types.uint32)
-    counts = cuda.shared.array(_SLOTS, types.uint32)
+    keys = cuda.shared.array(SLOTS, types.uint32)
+    counts = cuda.shared.array(SLOTS, types.uint32)
     item = uint32(cuda.blockIdx.y)
     base = uint32(item * num_points)
-    for slot in range(cuda.threadIdx.x, _SLOTS, COUNTED_WORDS):
-        keys[slot] = uint32(_FREE)
-        counts[slot] = uint32(0)
+    clear_slots(keys, counts, COUNTED_WORDS)
     cuda.syncthreads()
     word = uint32(cuda.blockIdx.x * COUNTED_WORDS + cuda.threadIdx.x)
     if word < num_words:
@@ -110,11 +124,9 @@ def count_sizes_kernel(
             # Shifting by place + 1 in one step would be undefined for place 31.
             after = uint32(uint32(uint32(starts >> place) >> uint32(1)) << uint32(1))
             row = min(uint32(trailing_zeros(after)), uint32(uint32(32) - place))
-            _add_size(keys, counts, sizes, base, labels[uint32(first + place)], row)
+            add_size(keys, counts, sizes, base, labels[uint32(first + place)], row)
     cuda.syncthreads()
-    for slot in range(cuda.threadIdx.x, _SLOTS, COUNTED_WORDS):
-        if counts[slot] != uint32(0):
-            cuda.atomic.add(sizes, uint32(base + keys[slot]), counts[slot])
+    flush_slots(keys, counts, sizes, base, COUNTED_WORDS)
 
 
 @cuda.jit(cache=True)
@@ -148,7 +160,7 @@ def _merge(clusters, squares, largest, second, thread, other):
 
 
 @cuda.jit(device=True)
-def _reduce_block(clusters, squares, largest, second, thread, width):
+def reduce_block(clusters, squares, largest, second, thread, width):
     """Merge the four columns of all threads into those of thread 0."""
     cuda.syncthreads()
     width //= 2
@@ -157,6 +169,15 @@ def _reduce_block(clusters, squares, largest, second, thread, width):
             _merge(clusters, squares, largest, second, thread, thread + width)
         cuda.syncthreads()
         width //= 2
+
+
+@cuda.jit(device=True)
+def write_partial(clusters, squares, largest, second, partials, item, block):
+    """Write what a block has reduced, the first of each column."""
+    partials[item, block, 0] = clusters[0]
+    partials[item, block, 1] = squares[0]
+    partials[item, block, 2] = largest[0]
+    partials[item, block, 3] = second[0]
 
 
 @cuda.jit(cache=True)
@@ -178,12 +199,9 @@ def partial_rows_kernel(sizes, num_points, size_mask, partials):
             top = max(top, size)
     clusters[thread], squares[thread] = count, total
     largest[thread], second[thread] = top, low
-    _reduce_block(clusters, squares, largest, second, thread, THREADS)
+    reduce_block(clusters, squares, largest, second, thread, THREADS)
     if thread == 0:
-        partials[cuda.blockIdx.y, block, 0] = clusters[0]
-        partials[cuda.blockIdx.y, block, 1] = squares[0]
-        partials[cuda.blockIdx.y, block, 2] = largest[0]
-        partials[cuda.blockIdx.y, block, 3] = second[0]
+        write_partial(clusters, squares, largest, second, partials, cuda.blockIdx.y, block)
 
 
 @cuda.jit(cache=True)
@@ -199,7 +217,7 @@ def finish_rows_kernel(partials, spanning, rows):
     squares[thread] = partials[item, thread, 1] if given else int64(0)
     largest[thread] = partials[item, thread, 2] if given else int64(0)
     second[thread] = partials[item, thread, 3] if given else int64(0)
-    _reduce_block(clusters, squares, largest, second, thread, PARTIALS)
+    reduce_block(clusters, squares, largest, second, thread, PARTIALS)
     if thread == 0:
         rows[item, CLUSTERS] = clusters[0]
         rows[item, LARGEST] = largest[0]

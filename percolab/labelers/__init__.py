@@ -36,6 +36,11 @@ LABELERS = {
             "Komura 2016: initialization, analysis, label reduction, analysis",
             {"cpu": "four_step:FourStep", "cuda": "four_step_cuda:FourStepCuda"},
         ),
+        LabelerEntry(
+            "tiled",
+            "tiles in shared memory, then the graph of what crosses their borders",
+            {"cuda": "tiled_cuda:TiledCuda"},
+        ),
     )
 }
 

@@ -57,6 +57,9 @@ class CudaLabeler:
     words, and 4 bytes of label and 4 of size a site.
     """
 
+    #: Whether ``measure_items`` takes the labels of ``label_items``, or the open bonds alone.
+    measure_needs_labels = True
+
     def __init__(self, topology: Topology, *, capacity: int) -> None:
         points = topology.num_points
         # The kernels index the whole batch with 32 bits.

@@ -1,0 +1,210 @@
+"""One lattice and size: every stage of every labeler timed at several p, beside its peers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from percolab.benchmark.peers import PeerTime, scipy_times, site_image_time
+from percolab.benchmark.stages import GRID_POINTS, STAGES, bytes_moved, prepare
+from percolab.benchmark.timer import CpuTimer, CudaTimer, timer_of, times_of
+from percolab.labelers import DEFAULT_LABELER
+from percolab.lattice import Lattice
+from percolab.sampler import Device
+from percolab.toml_input import InputError
+from percolab.topology import Topology
+
+_SCIPY = ("scipy", "labels")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A p to be timed at, and p / p_c where it was given as such."""
+
+    p: float
+    ratio: float | None = None
+
+
+@dataclass(frozen=True)
+class StageTime:
+    """The time of one stage, per sample: median, least and most over ``runs`` runs.
+
+    num_sites: sites of the lattice.  ratio: p / p_c, None where p was given.
+    samples_per_run: samples timed together.  probabilities: values of p of a sample, 1 but for
+    a sweep.  memory_bytes_per_sample: what the device allocated (CUDA), or the labeler holds (CPU).
+    """
+
+    lattice: str
+    L: int
+    num_sites: int
+    p: float
+    ratio: float | None
+    labeler: str
+    device: str
+    stage: str
+    samples_per_run: int
+    probabilities: int
+    runs: int
+    seconds_per_sample: float
+    seconds_per_sample_min: float
+    seconds_per_sample_max: float
+    bytes_moved_per_sample: int
+    memory_bytes_per_sample: int
+
+    @property
+    def nanoseconds_per_site(self) -> float:
+        """Time of a sample over its sites; of a sweep, for all of its p together."""
+        return 1e9 * self.seconds_per_sample / self.num_sites
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self) | {"nanoseconds_per_site": self.nanoseconds_per_site}
+
+
+def compared(
+    record: StageTime, records: Sequence[StageTime | PeerTime], copy_bandwidth: float
+) -> dict[str, float | None]:
+    """Return what a stage's time is beside a copy, scipy and one p.
+
+    copy_bandwidth_share: its least bytes a second over those of a copy, in bytes a second.
+    scipy_over_this: scipy's labels, their matrix already built, over labels or a row.
+    over_one_p: a sweep over the row at one p.  None where there is nothing to compare with.
+    """
+    scipy, one_p = None, None
+    for other in records:
+        if (other.lattice, other.L, other.p) != (record.lattice, record.L, record.p):
+            continue
+        if isinstance(other, PeerTime):
+            if record.stage in ("labels", "measure") and (other.peer, other.part) == _SCIPY:
+                scipy = other.seconds_per_sample / record.seconds_per_sample
+        elif (other.labeler, other.stage) == (record.labeler, "measure"):
+            one_p = record.seconds_per_sample / other.seconds_per_sample
+    moved = record.bytes_moved_per_sample / record.seconds_per_sample
+    return {
+        "copy_bandwidth_share": moved / copy_bandwidth,
+        "scipy_over_this": scipy,
+        "over_one_p": one_p if record.stage == "sweep" else None,
+    }
+
+
+def probability_of(lattice: Lattice, ratio: float) -> float:
+    """Return ratio * p_c of the published bond threshold; InputError if none is known."""
+    known = lattice.threshold("bond")
+    if known is None:
+        raise InputError(f"{lattice.name} has no published threshold: give p (-p)")
+    return min(ratio * known.value, 1.0)
+
+
+def places_of(
+    lattice: Lattice, ratios: Sequence[float], probabilities: Sequence[float] | None
+) -> list[Place]:
+    """Return the places at the given p or, without any, at multiples of the published p_c."""
+    if probabilities is not None:
+        return [Place(p) for p in probabilities]
+    return [Place(probability_of(lattice, ratio), ratio) for ratio in ratios]
+
+
+def time_lattice(
+    timer: CpuTimer | CudaTimer,
+    lattice: Lattice,
+    size: int,
+    places: Sequence[Place],
+    *,
+    labelers: Sequence[str | None] = (None,),
+    stages: Sequence[str] = STAGES,
+    runs: int = 11,
+    peers: bool = True,
+    report: Callable[[StageTime | PeerTime], None] = lambda record: None,
+) -> list[StageTime | PeerTime]:
+    """Time the labelers, and the peers on the same samples, on a lattice of linear size L.
+
+    Boundaries are open.  ``report`` hears of every record as soon as it is there.
+    InputError: no such size, labeler, or too large for its kernels.
+    """
+    boundary = ("open",) * lattice.dimension
+    lattice.check_size(size, boundary)
+    topology = lattice.topology(lattice.shape(size), boundary)
+    records: list[StageTime | PeerTime] = []
+
+    def keep(record: StageTime | PeerTime) -> None:
+        records.append(record)
+        report(record)
+
+    if peers:
+        for place in places:
+            for peer in scipy_times(lattice.name, size, topology, place.p, place.ratio):
+                keep(peer)
+        image = site_image_time(timer, size, runs) if lattice.dimension == 2 else None
+        if image is not None:
+            keep(image)
+    for labeler in labelers:
+        for record in _stage_times(timer, lattice, size, topology, places, labeler, stages, runs):
+            keep(record)
+    return records
+
+
+def time_stages(
+    lattice: Lattice,
+    size: int,
+    places: Sequence[Place],
+    *,
+    device: Device,
+    labeler: str | None = None,
+    stages: Sequence[str] = STAGES,
+    runs: int = 11,
+) -> list[StageTime]:
+    """Return the times of one labeler's stages alone (see :func:`time_lattice`)."""
+    records = time_lattice(
+        timer_of(device),
+        lattice,
+        size,
+        places,
+        labelers=(labeler,),
+        stages=stages,
+        runs=runs,
+        peers=False,
+    )
+    return [record for record in records if isinstance(record, StageTime)]
+
+
+def _stage_times(
+    timer: CpuTimer | CudaTimer,
+    lattice: Lattice,
+    size: int,
+    topology: Topology,
+    places: Sequence[Place],
+    labeler: str | None,
+    stages: Sequence[str],
+    runs: int,
+) -> Iterator[StageTime]:
+    try:
+        ready = prepare(timer, topology, labeler)
+    except ValueError as error:
+        raise InputError(f"{lattice.name}, L = {size}: {error}") from error
+    for place in places:
+        works = ready.works(place.p)
+        for stage in stages:
+            times = times_of(timer, works[stage], runs) / ready.samples
+            yield StageTime(
+                lattice=lattice.name,
+                L=size,
+                num_sites=topology.num_sites,
+                p=place.p,
+                ratio=place.ratio,
+                labeler=labeler or DEFAULT_LABELER[timer.device.kind],
+                device=str(timer.device),
+                stage=stage,
+                samples_per_run=ready.samples,
+                probabilities=GRID_POINTS if stage == "sweep" else 1,
+                runs=runs,
+                seconds_per_sample=float(np.median(times)),
+                seconds_per_sample_min=float(times.min()),
+                seconds_per_sample_max=float(times.max()),
+                bytes_moved_per_sample=bytes_moved(
+                    stage, topology, needs_labels=ready.needs_labels
+                ),
+                memory_bytes_per_sample=ready.memory,
+            )

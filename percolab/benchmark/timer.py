@@ -1,0 +1,158 @@
+"""Two timers: device events on CUDA, the performance counter on the CPU.
+
+Both measure the machine's copy bandwidth the same way as everything else, by timing a copy.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from percolab.provenance import processor_name
+from percolab.sampler import Device
+
+Work = Callable[[], object]
+
+#: Work that is thrown away before a measurement, so that clocks are up and kernels compiled.
+WARM_UP_SECONDS = 0.1
+#: Bytes of each of the two arrays of a copy: far more than any cache holds.
+COPY_BYTES = {"cpu": 2**28, "cuda": 2**30}
+# One copy takes half a millisecond on a fast GPU: several, so that the launches do not count.
+_COPIES = 8
+
+
+class Timer(Protocol):
+    """What the stages of a device are timed by."""
+
+    device: Device
+
+    def seconds(self, work: Work) -> float:
+        """Return how long the device was busy with ``work``, in seconds."""
+
+    def copier(self) -> tuple[Work, int]:
+        """Return work that copies one array to another, and the bytes it reads and writes."""
+
+    def machine(self) -> dict[str, Any]:
+        """Return what the machine is, as plain JSON values."""
+
+
+class CpuTimer:
+    """Times work on the calling thread by the performance counter."""
+
+    device = Device("cpu")
+
+    def seconds(self, work: Work) -> float:
+        """Return how long ``work`` took, in seconds."""
+        begin = time.perf_counter()
+        work()
+        return time.perf_counter() - begin
+
+    def copier(self) -> tuple[Work, int]:
+        """Return a copy by NumPy, on one thread, and the bytes it reads and writes."""
+        source, target = (np.full(COPY_BYTES["cpu"] // 4, n, np.uint32) for n in range(2))
+        return lambda: np.copyto(target, source), 2 * source.nbytes
+
+    def machine(self) -> dict[str, Any]:
+        """Return the processor and the system."""
+        return {
+            "device": "cpu",
+            "device_name": processor_name(),
+            "processor": processor_name(),
+            "logical_cores": os.cpu_count(),
+            "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        }
+
+
+class CudaTimer:
+    """Times work by two events in the default stream, the second waited for.
+
+    ``cuda`` is the numba.cuda module with the device selected.
+    """
+
+    def __init__(self, device: Device) -> None:
+        from percolab.device import open_device
+
+        self.device = device
+        self.cuda: Any = open_device(str(device))
+
+    def seconds(self, work: Work) -> float:
+        """Return the time between an event before and one after ``work``, in seconds."""
+        begin, end = self.cuda.event(), self.cuda.event()
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        return self.cuda.event_elapsed_time(begin, end) / 1e3
+
+    def copier(self) -> tuple[Work, int]:
+        """Return copies within the device's memory, and the bytes they read and write."""
+        elements = min(COPY_BYTES["cuda"], self.free_memory() // 4) // 4
+        source, target = (self.cuda.device_array(elements, np.uint32) for _ in range(2))
+
+        def work() -> None:
+            for _ in range(_COPIES):
+                target.copy_to_device(source)
+
+        return work, 2 * _COPIES * 4 * elements
+
+    def free_memory(self) -> int:
+        """Return the free bytes of the device, once arrays that nobody holds are given back."""
+        from percolab.device import free_memory
+
+        gc.collect()
+        # Numba keeps freed arrays until a batch of them has gathered.
+        manager = getattr(self.cuda.current_context(), "memory_manager", None)
+        if manager is not None:
+            manager.deallocations.clear()
+        return free_memory(self.cuda)
+
+    def machine(self) -> dict[str, Any]:
+        """Return the GPU, its driver and CUDA's version, and the host."""
+        from percolab.device import device_name
+
+        return CpuTimer().machine() | {
+            "device": str(self.device),
+            "device_name": device_name(self.cuda),
+            "driver": driver_version(),
+            "cuda": "{}.{}".format(*self.cuda.runtime.get_version()),
+        }
+
+
+def driver_version(path: Path = Path("/proc/driver/nvidia/version")) -> str | None:
+    """Return the version of NVIDIA's kernel driver, or None where the system does not tell it."""
+    try:
+        found = re.search(r"\b\d{3,}\.\d+(\.\d+)?\b", path.read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    return found and found.group()
+
+
+def timer_of(device: Device) -> CpuTimer | CudaTimer:
+    """Return the timer of a resolved device; InputError if there is no such CUDA device."""
+    return CudaTimer(device) if device.kind == "cuda" else CpuTimer()
+
+
+def times_of(timer: Timer, work: Work, runs: int) -> np.ndarray:
+    """Return the seconds of ``runs`` runs, float64 (runs,), after the device has warmed up."""
+    begin = time.perf_counter()
+    timer.seconds(work)
+    while time.perf_counter() - begin < WARM_UP_SECONDS:
+        timer.seconds(work)
+    return np.array([timer.seconds(work) for _ in range(runs)])
+
+
+def copy_bandwidth(timer: Timer, runs: int) -> float:
+    """Return the bytes a second that a copy reads and writes together, median over ``runs``.
+
+    CUDA: from device memory to device memory.  CPU: NumPy's copy on one thread.
+    """
+    work, moved = timer.copier()
+    return moved / float(np.median(times_of(timer, work, runs)))
