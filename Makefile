@@ -27,12 +27,11 @@ $(DEVELOPED): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@
 
-sweep: $(INSTALLED)  ## install percolab, find the honeycomb threshold (results.h5), plot it (results.png)
+sweep: $(INSTALLED) stale-kernels  ## install percolab, find the honeycomb threshold (results.h5), plot it (results.png)
 	$(BIN)/percolab sweep --lattice honeycomb
 	$(BIN)/percolab plot results.h5
 
-test: $(DEVELOPED)  ## run all tests that need no GPU
-	@$(MAKE) --no-print-directory stale-kernels
+test: $(DEVELOPED) stale-kernels  ## run all tests that need no GPU
 	$(BIN)/python -m pytest -m "not gpu"
 
 lint: $(DEVELOPED)  ## check style and types
@@ -40,25 +39,24 @@ lint: $(DEVELOPED)  ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test-gpu: $(DEVELOPED)  ## compare CUDA with the CPU, bit for bit (skipped without a GPU)
-	@$(MAKE) --no-print-directory stale-kernels
+test-gpu: $(DEVELOPED) stale-kernels  ## compare CUDA with the CPU, bit for bit (skipped without a GPU)
 	$(BIN)/python -m pytest -m gpu -rs tests
 
-reproduce-figures: $(INSTALLED)  ## Figs 5, 6 and 7 of Komura (2016) into results/
+reproduce-figures: $(INSTALLED) stale-kernels  ## Figs 5, 6 and 7 of Komura (2016) into results/
 	$(BIN)/python scripts/reproduce_figures.py
 
-bench: $(INSTALLED)  ## time bonds, labels and rows on this machine
+bench: $(INSTALLED) stale-kernels  ## time bonds, labels and rows on this machine
 	$(BIN)/percolab bench
 
 kernels: $(DEVELOPED)  ## registers, shared memory and spills of every CUDA kernel (no GPU needed)
 	$(BIN)/python scripts/kernel_report.py
 
-# Numba's kernel cache notices a change in a kernel's own file, not in the functions it calls.
+# Numba's kernel cache notices a change in a kernel's own file, not in the functions it calls: no
+# cached kernel may be older than the newest source.
 .PHONY: stale-kernels
 stale-kernels:
-	@oldest=$$(find percolab -name '*.nbi' -print | head -n 1); \
-	if [ -n "$$oldest" ] && [ -n "$$(find percolab/kernels percolab/labelers -name '*.py' -newer $$oldest)" ]; then \
-	  find percolab \( -name '*.nbi' -o -name '*.nbc' \) -exec rm -f {} +; fi
+	@newest=$$(find percolab -name '*.py' -exec ls -t {} + | head -n 1); \
+	find percolab \( -name '*.nbi' -o -name '*.nbc' \) ! -newer "$$newest" -exec rm -f {} +
 
 clean:  ## remove the environment and all caches
 	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache

@@ -91,6 +91,8 @@ def open_results(path: str | Path) -> Results:
 def fit(results: Results, observable: str | None = None, **options: Any) -> ThresholdFit:
     """Estimate the threshold (options: :func:`percolab.analysis.fit_threshold`).
 
+    ``min_size`` "auto" is the smallest size from which on chi^2 does not reject the fit.
+
     >>> results = sweep("square", L=[8, 16, 32], samples=300, device="cpu")
     >>> estimate = fit(results)
     >>> abs(estimate.threshold - 0.5) < 5 * estimate.threshold_error

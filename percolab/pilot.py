@@ -1,8 +1,10 @@
 """Pilot: find where a lattice starts to span, from nothing but p in (0, 1), and place the p values.
 
 Every sample has a spanning threshold T along each open axis, the smallest p at which it spans.  A
-few samples' T are found by bisection; their mean and spread say where R_L(p) rises.  The pilot's
-samples come from another seed than the study's.
+few samples' T are found by bisection; their mean and spread say where R_L(p) rises along each axis.
+An anisotropic lattice, like the honeycomb's brick wall, spans along one axis at smaller p than
+along another, and the p values serve all of them.  The pilot's samples come from another seed than
+the study's.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from percolab.toml_input import InputError
 
 SAMPLES = 48
 POINTS = 9
-# The p values reach this many standard deviations of T to both sides: R_L from 4 to 96 %.
+# An axis' p values reach this many standard deviations of T to both sides: R_L from 4 to 96 %.
 _REACH = 1.75
 _BRACKET = 5.0
 _RESOLUTION = 0.2
@@ -48,7 +50,7 @@ def place_probabilities(
         thresholds = _sample_thresholds(pilot, window, labeler, device)
         centre, spread = float(thresholds.mean()), float(thresholds.std())
         window = (max(centre - _BRACKET * spread, 0.0), min(centre + _BRACKET * spread, 1.0))
-        grids[size] = _grid(centre, spread)
+        grids[size] = _grid(thresholds.mean(axis=0), thresholds.std(axis=0))
         if report is not None:
             report(size, grids[size])
     return grids
@@ -57,7 +59,7 @@ def place_probabilities(
 def _sample_thresholds(
     task: Task, window: tuple[float, float], labeler: str | None, device: Device
 ) -> np.ndarray:
-    """Return T of every (sample, open axis), float64, found by bisection."""
+    """Return T of every sample and open axis, float64 (SAMPLES, open axes), found by bisection."""
     sampler = Sampler(task, labeler=labeler, device=device)
     axes = [axis for axis, kind in enumerate(task.boundary) if kind == "open"]
     samples = np.repeat(np.arange(SAMPLES, dtype=np.uint64), len(axes))
@@ -80,13 +82,21 @@ def _sample_thresholds(
         low = np.where(below, low, middle)
         if np.max(high - low) < _RESOLUTION * np.std((low + high) / 2):
             break
-    return (low + high) / 2
+    return ((low + high) / 2).reshape(SAMPLES, len(axes))
 
 
-def _grid(centre: float, spread: float) -> tuple[float, ...]:
-    """Return POINTS equally spaced p around the centre, rounded to a tenth of their spacing."""
-    spacing = 2 * _REACH * max(spread, 1e-9) / (POINTS - 1)
-    digits = max(math.ceil(-math.log10(spacing)) + 1, 2)
-    steps = np.arange(POINTS) - POINTS // 2
-    values = {round(float(centre + step * spacing), digits) for step in steps}
-    return tuple(sorted(p for p in values if 0.0 < p < 1.0))
+def _grid(centres: np.ndarray, spreads: np.ndarray) -> tuple[float, ...]:
+    """Return POINTS p over the transitions of all axes, rounded to a tenth of their spacing.
+
+    Everywhere they are as dense as the axis with the sharpest transition there asks for, and where
+    no axis spans or ceases to span there are none.  Axes that agree get equal spacing.
+    """
+    spreads = np.maximum(spreads, 1e-9)
+    low, high = centres - _REACH * spreads, centres + _REACH * spreads
+    edges = np.unique(np.concatenate([low, high]))
+    covers = (low <= edges[:-1, None]) & (edges[1:, None] <= high)
+    asked = np.cumsum(np.diff(edges) * np.max(covers / spreads, axis=1))
+    values = np.interp(np.linspace(0.0, asked[-1], POINTS), np.append(0.0, asked), edges)
+    digits = max(math.ceil(-math.log10(np.diff(values).min())) + 1, 2)
+    rounded = {round(float(value), digits) for value in values}
+    return tuple(sorted(p for p in rounded if 0.0 < p < 1.0))

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from percolab.math_text import typeset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,21 +58,6 @@ Exact = tuple[float, str]
 Box = tuple[float, float, float, float]
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Time per sample of one labeler on one lattice: `num_sites` sites, p = ratio * p_c.
-
-    milliseconds: mean time per sample; error: its one-sigma error in ms, 0 when not known.
-    """
-
-    lattice: str
-    labeler: str
-    ratio: float
-    num_sites: int
-    milliseconds: float
-    error: float = 0.0
-
-
 def plot_spanning(
     data: ThresholdFit | Sequence[SpanningCurve],
     *,
@@ -83,7 +69,8 @@ def plot_spanning(
     """Draw R_L(p) with its threshold, the crossings close up, and the drift of the crossings.
 
     data: a fit; or bare curves when no threshold can be had, drawn without an estimate.
-    axis_label: what spans, for the vertical axis. exact: published threshold and short citation.
+    axis_label: what spans, for the vertical axis. exact: published threshold and what is said of
+    it, as in "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
     num_sites: sites N of each L, to label curves by N as well.
     Returns the figure and a JSON-serialisable dict of all numbers drawn.
     """
@@ -106,7 +93,8 @@ def plot_spanning(
             _draw_close_up(main, fit)
             _draw_drift(side, fit, exact)
         if exact:
-            main.axvline(exact[0], label=f"{exact[0]:.8g}, {exact[1]}", zorder=1, **_EXACT)
+            label = f"{exact[0]:.8g}, {typeset(exact[1])}"
+            main.axvline(exact[0], label=label, zorder=1, **_EXACT)
         _add_legends(figure, main)
     numbers = {
         "title": title,
@@ -116,38 +104,6 @@ def plot_spanning(
         "fit": fit.to_dict() if fit else None,
     }
     return figure, numbers
-
-
-def plot_timing(records: Sequence[Timing], *, title: str) -> tuple[Figure, dict[str, Any]]:
-    """Draw the time per sample against N, doubly logarithmic, with a guide proportional to N.
-
-    A series is one (lattice, labeler, p / p_c): colour tells lattice and labeler, the marker p.
-    Returns the figure and the numbers drawn. Raises ValueError without records.
-    """
-    if not records:
-        raise ValueError("plot_timing needs at least one record")
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    groups = sorted({(record.lattice, record.labeler) for record in records})
-    ratios = sorted({record.ratio for record in records})
-    series = []
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(5.2, 4.6), layout="constrained")
-        axes = figure.subplots()
-        for group, ratio in [(group, ratio) for group in groups for ratio in ratios]:
-            own = [r for r in records if (r.lattice, r.labeler, r.ratio) == (*group, ratio)]
-            if own:
-                look = _look(groups.index(group), ratios.index(ratio))
-                series.append(_draw_series(axes, own, look))
-        axes.set(xscale="log", yscale="log", title=title)
-        axes.set(xlabel=r"number of sites $N$", ylabel="time per sample (ms)")
-        guide = _draw_guide(axes, records)
-        entries = sorted(_legend_entries(axes), key=lambda entry: entry[1].startswith(r"$\propto"))
-        figure.legend(
-            *zip(*entries, strict=True), loc="outside lower center", ncols=2, frameon=False
-        )
-    return figure, {"title": title, "series": series, "guide": guide}
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:
@@ -173,7 +129,8 @@ def save_figure(figure: Figure, path: str | Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _look(colour: int, marker: int) -> dict[str, Any]:
+def look_of(colour: int, marker: int) -> dict[str, Any]:
+    """Return the colour and the marker with these numbers, as matplotlib's keywords."""
     return {"color": COLOURS[colour % len(COLOURS)], "marker": MARKERS[marker % len(MARKERS)]}
 
 
@@ -188,7 +145,7 @@ def _draw_curves(
     sizes = sorted({curve.L for curve in curves})
     for index, size in enumerate(sizes):
         own = [curve for curve in curves if size == curve.L]
-        look = _look(index, index)
+        look = look_of(index, index)
         for number, curve in enumerate(own):
             low, high = curve.interval()
             bars = np.abs(np.stack([low, high]) - curve.probability)
@@ -270,7 +227,7 @@ def _draw_close_up(main: Axes, fit: ThresholdFit) -> None:
     steepest = max(float(own.probit.deriv()(p.mean())) for own in own_fits)
     p_range = _padded(p, p_error, least=0.02 / steepest)
     for own in own_fits:
-        look = _look(sizes.index(own.L), 0)
+        look = look_of(sizes.index(own.L), 0)
         grid = np.linspace(*p_range, 100)
         grid = grid[(grid >= own.p_low) & (grid <= own.p_high)]
         inset.plot(grid, own.probability(grid), color=look["color"], linewidth=0.9)
@@ -350,7 +307,7 @@ def _few_ticks(axes: Axes, *, number: int) -> None:
 
 def _add_legends(figure: Figure, main: Axes) -> None:
     """Sizes in the free upper left corner, everything else below the panels."""
-    entries = [pair for axes in figure.axes for pair in _legend_entries(axes)]
+    entries = [pair for axes in figure.axes for pair in legend_entries(axes)]
     sizes = [(handle, label) for handle, label in entries if label.startswith(("$L", "$N"))]
     rest = [entry for entry in entries if entry not in sizes]
     main.legend(
@@ -361,34 +318,6 @@ def _add_legends(figure: Figure, main: Axes) -> None:
         figure.legend(*zip(*rest, strict=True), loc="outside lower center", ncols=2, frameon=False)
 
 
-def _legend_entries(axes: Axes) -> list[tuple[Any, str]]:
+def legend_entries(axes: Axes) -> list[tuple[Any, str]]:
+    """Return what axes would list in a legend, (handle, label) each."""
     return list(zip(*axes.get_legend_handles_labels(), strict=True))
-
-
-def _draw_series(axes: Axes, records: Sequence[Timing], look: dict[str, Any]) -> dict[str, Any]:
-    ordered = sorted(records, key=lambda record: record.num_sites)
-    sites = [record.num_sites for record in ordered]
-    times = [record.milliseconds for record in ordered]
-    errors = [record.error for record in ordered]
-    first = ordered[0]
-    times_p_c = "" if first.ratio == 1 else f"{first.ratio:g} "
-    label = rf"{first.lattice}, {first.labeler}, $p = {times_p_c}p_c$"
-    axes.errorbar(sites, times, errors, **look, linewidth=0.7, capsize=1.5, label=label)
-    return {
-        "lattice": first.lattice,
-        "labeler": first.labeler,
-        "ratio": first.ratio,
-        "num_sites": sites,
-        "milliseconds": times,
-        "error": errors,
-    }
-
-
-def _draw_guide(axes: Axes, records: Sequence[Timing]) -> dict[str, Any]:
-    """A line proportional to N below all points."""
-    sites = np.array([record.num_sites for record in records], float)
-    times = np.array([record.milliseconds for record in records])
-    rate = 0.5 * float((times / sites).min())
-    ends = np.array([sites.min(), sites.max()])
-    axes.plot(ends, rate * ends, color="0.4", linewidth=0.7, label=r"$\propto N$")
-    return {"num_sites": ends.tolist(), "milliseconds": (rate * ends).tolist()}

@@ -6,10 +6,19 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
+from typing import Literal
 
 import numpy as np
 
-from percolab.analysis import AnalysisError, SpanningCurve, ThresholdFit, fit_threshold
+from percolab.analysis import (
+    AnalysisError,
+    Cutoff,
+    SpanningCurve,
+    ThresholdFit,
+    choose_cutoff,
+    fit_threshold,
+    scan_cutoffs,
+)
 from percolab.executors import default_workers, make_executor
 from percolab.labelers import DEFAULT_LABELER, LABELERS, labeler_class
 from percolab.observables import spanning_names
@@ -151,6 +160,8 @@ def _check_rule(study: Study, rule: StopRule) -> None:
         raise InputError("give --samples or --target-error")
     if rule.samples is not None and min(rule.samples.values()) < 1:
         raise InputError("samples must be at least 1 for every size")
+    if rule.samples is not None and max(rule.samples.values()) >= 2**63:
+        raise InputError("samples must be below 2^63 for every size: samples are numbered so far")
     if rule.target_error is not None:
         if not 0 < rule.target_error < 1:
             raise InputError(f"target error {rule.target_error} must be above 0 and below 1")
@@ -201,8 +212,11 @@ def _run_round(
         key: Sampler(results.tasks[key].task, labeler=labeler, device=device, share=share)
         for key in wanted
     }
-    jobs = missing_jobs(results, wanted, samplers)
-    if not jobs:
+    todo = {
+        key: count - sum(number < count for number in results.tasks[key].blocks)
+        for key, count in wanted.items()
+    }
+    if not any(todo.values()):
         return
     record = run_record(
         device=str(device),
@@ -223,16 +237,13 @@ def _run_round(
         made[item.task.id] = made.get(item.task.id, 0) + len(blocks)
         watcher.advanced(results, item, blocks)
 
-    todo = {
-        task_id: sum(len(j.numbers) for j in jobs if j.task_id == task_id) for task_id in wanted
-    }
     total = sum(_work(results.tasks[key], count) for key, count in wanted.items())
     left = sum(_work(results.tasks[key], count) for key, count in todo.items())
     watcher.started(total, total - left)
     try:
         with make_executor(device, workers) as executor:
             run_jobs(
-                jobs,
+                missing_jobs(results, wanted, samplers),
                 results=results,
                 samplers=samplers,
                 executor=executor,
@@ -283,13 +294,33 @@ def curves_of(results: Results, observable: str | None = None) -> list[SpanningC
     return sorted(curves, key=lambda curve: curve.L)
 
 
-def fit_results(results: Results, observable: str | None = None, **options) -> ThresholdFit:
-    """Fit p_c to stored results (see :func:`percolab.analysis.fit_threshold` for the options)."""
-    return fit_threshold(curves_of(results, observable), **options)
+def fit_results(
+    results: Results,
+    observable: str | None = None,
+    *,
+    min_size: int | Literal["auto"] | None = None,
+    **options,
+) -> ThresholdFit:
+    """Fit p_c to stored results (see :func:`percolab.analysis.fit_threshold` for the options).
+
+    ``min_size`` "auto" leaves out small sizes until chi^2 does not reject the fit.
+    """
+    if min_size == "auto":
+        min_size = choose_cutoff(cutoffs_of(results, observable, **options)).min_size
+    return fit_threshold(curves_of(results, observable), min_size=min_size, **options)
+
+
+def cutoffs_of(results: Results, observable: str | None = None, **options) -> tuple[Cutoff, ...]:
+    """Return the fits of stored results against the smallest size used."""
+    return scan_cutoffs(curves_of(results, observable), **options)
 
 
 def _error_of(results: Results) -> float:
+    """Return the error of p_c that a target error is compared with: that of the curvature.
+
+    The bootstrap's own scatter would stop some studies early, at a lucky round.
+    """
     try:
-        return fit_results(results).threshold_error
+        return fit_results(results, bootstrap=0).fisher_error
     except AnalysisError:
         return float("inf")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 
+from percolab.interrupts import exit_code_of
 from percolab.sampler import Sampler
 from percolab.statistics import Block
 from percolab.storage import Results, TaskResult
@@ -28,24 +31,41 @@ class Job:
 
 def missing_jobs(
     results: Results, wanted: Mapping[str, int], samplers: Mapping[str, Sampler]
-) -> list[Job]:
-    """Return the jobs that bring each task to ``wanted`` blocks, all tasks advancing evenly."""
-    placed: list[tuple[float, str, Job]] = []
-    for task_id, count in wanted.items():
-        missing = [n for n in range(count) if n not in results.tasks[task_id].blocks]
-        step = samplers[task_id].blocks_per_call
-        for first in range(0, len(missing), step):
-            numbers = tuple(missing[first : first + step])
-            placed.append((numbers[-1] / count, task_id, Job(task_id, numbers)))
-    return [job for _, _, job in sorted(placed, key=lambda item: item[:2])]
+) -> Iterator[Job]:
+    """Yield the jobs that bring each task to ``wanted`` blocks, all tasks advancing evenly.
+
+    They are made as they are asked for, so that any number can be wanted.
+    """
+    by_task = [
+        _jobs_of(results.tasks[task_id], task_id, count, samplers[task_id].blocks_per_call)
+        for task_id, count in wanted.items()
+    ]
+    for _, _, job in heapq.merge(*by_task, key=lambda placed: placed[:2]):
+        yield job
+
+
+def _jobs_of(
+    item: TaskResult, task_id: str, count: int, step: int
+) -> Iterator[tuple[float, str, Job]]:
+    """Yield (how far it brings the task, its id, job) for a task's missing blocks in order."""
+    missing = (number for number in range(count) if number not in item.blocks)
+    while numbers := tuple(islice(missing, step)):
+        yield numbers[-1] / count, task_id, Job(task_id, numbers)
 
 
 class Interrupted(Exception):
-    """Ctrl-C was pressed; what was finished is in the results."""
+    """Ctrl-C was pressed, or SIGTERM received; what was finished is in the results.
+
+    stored: whether it was saved as well.  exit_code: the shell's for what happened.
+    """
+
+    def __init__(self, *, stored: bool, exit_code: int) -> None:
+        super().__init__(f"interrupted, finished blocks {'' if stored else 'not '}saved")
+        self.stored, self.exit_code = stored, exit_code
 
 
 def run_jobs(
-    jobs: list[Job],
+    jobs: Iterable[Job],
     *,
     results: Results,
     samplers: Mapping[str, Sampler],
@@ -56,8 +76,10 @@ def run_jobs(
 ) -> None:
     """Run all jobs, putting their blocks into ``results``; save now and then and at the end.
 
-    Interrupted on KeyboardInterrupt, after the finished blocks were saved.
+    Interrupted on KeyboardInterrupt, after the finished blocks were saved.  One that comes during
+    this last save has it made again; the next one leaves it.
     """
+    stored = False
     stop = threading.Event()
     pending: dict[Future, Job] = {}
     waiting = iter(jobs)
@@ -70,6 +92,16 @@ def run_jobs(
             blocks = future.result()
             item.blocks.update({block.number: block for block in blocks})
             report(item, blocks)
+
+    def save_at_last() -> None:
+        nonlocal stored
+        try:
+            save()
+        except KeyboardInterrupt:
+            save()
+            stored = True
+            raise
+        stored = True
 
     try:
         try:
@@ -84,9 +116,9 @@ def run_jobs(
             try:
                 _drain(pending, collect)
             finally:
-                save()
-    except KeyboardInterrupt:
-        raise Interrupted from None
+                save_at_last()
+    except KeyboardInterrupt as error:
+        raise Interrupted(stored=stored, exit_code=exit_code_of(error)) from None
 
 
 def _submit(

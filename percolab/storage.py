@@ -22,6 +22,7 @@ import h5py
 import numpy as np
 from filelock import FileLock, Timeout
 
+from percolab.hdf5_guard import check_datasets, check_links
 from percolab.lattice import Lattice, lattice_from_text
 from percolab.observables import observables_of
 from percolab.statistics import Block
@@ -253,7 +254,11 @@ def _decode(file: h5py.File, path: Path) -> Results:
     results.runs = [json.loads(run) for run in file.attrs["runs"]]
     if not all(isinstance(run, dict) and isinstance(run["blocks"], dict) for run in results.runs):
         raise ValueError("a run's record is no table of blocks")
-    for key, group in file["tasks"].items() if "tasks" in file else ():
+    check_links(file)
+    tasks = file.get("tasks", {})
+    if tasks:
+        check_links(tasks)
+    for key, group in tasks.items():
         item = _decode_task(group, lattice)
         if item.task.id != key:
             raise InputError(f"{path}: task {key} does not match its own description")
@@ -274,6 +279,7 @@ def _decode_study(record: dict[str, Any], lattice: Lattice) -> Study:
 
 
 def _decode_task(group: h5py.Group, lattice: Lattice) -> TaskResult:
+    check_datasets(group)
     task = Task(
         lattice=lattice,
         size=int(group.attrs["L"]),
@@ -284,11 +290,7 @@ def _decode_task(group: h5py.Group, lattice: Lattice) -> TaskResult:
         model=group.attrs["model"],
         block_size=int(group.attrs["block_size"]),
     )
-    stored = [group[name] for name in ("block", "sums", "products")]
-    # Deflate packs 1032 to 1 at best: a file that claims more would fill the memory with nothing.
-    if sum(dataset.nbytes for dataset in stored) > 1032 * group.file.id.get_filesize():
-        raise ValueError(f"task {task.id}: claims more data than its file can hold")
-    numbers, sums, products = (dataset[...] for dataset in stored)
+    numbers, sums, products = (group[name][...] for name in ("block", "sums", "products"))
     width = len(observables_of(task.boundary))
     lead = (numbers.size, len(task.p))
     if sums.shape != (*lead, width) or products.shape != (*lead, width * (width + 1) // 2):

@@ -163,6 +163,8 @@ class Study:
             raise InputError("L: the list is empty")
         if len(set(self.sizes)) != len(self.sizes):
             raise InputError(f"L = {', '.join(map(str, self.sizes))}: a size is given twice")
+        # Studies of the same sizes are equal, in whatever order these were given.
+        object.__setattr__(self, "sizes", tuple(sorted(self.sizes)))
         if self.p is None and "open" not in self.boundary:
             raise InputError("without open axes there is no spanning: give the p values (-p)")
         for size in self.sizes:

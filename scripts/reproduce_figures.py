@@ -17,17 +17,17 @@ from pathlib import Path
 
 import click
 
-from percolab.analysis import ThresholdFit
-from percolab.benchmark import measure, probability_of
+from percolab.benchmark import StageTime, places_of, time_stages
 from percolab.cli.progress import ProgressWatcher
 from percolab.config import read_request
 from percolab.lattice import load_lattice
-from percolab.plots import Timing, plot_timing, save_figure
+from percolab.plots import save_figure
+from percolab.plots_timing import Timing, plot_timing
 from percolab.provenance import package_versions, processor_name
 from percolab.report import spanning_figure
 from percolab.runner import device_label, fit_results, run_study
 from percolab.sampler import Device
-from percolab.storage import Results, ResultsWriter
+from percolab.storage import ResultsWriter
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = {"5": "honeycomb", "6": "triangular"}
@@ -45,7 +45,8 @@ def spanning(number: str, device: Device, folder: Path) -> dict:
         results = run_study(
             request.study, request.rule, writer=writer, device=device, watcher=ProgressWatcher()
         )
-    fit = first_good_fit(results)
+    # Corrections beyond the one that is fitted show at small L at these errors.
+    fit = fit_results(results, min_size="auto")
     figure, numbers = spanning_figure(results, fitted=lambda: fit, sizes=SIZES[device.kind])
     save(figure, numbers, folder / name)
     known = results.study.lattice.threshold()
@@ -65,33 +66,19 @@ def spanning(number: str, device: Device, folder: Path) -> dict:
     }
 
 
-def first_good_fit(results: Results) -> ThresholdFit:
-    """Return the fit with the smallest cut-off L_min that chi^2 does not reject at 5 %.
-
-    Corrections beyond the one fitted show at small L once the errors are small.  The cut-off is
-    chosen by chi^2 alone, and leaves four sizes at least.
-    """
-    sizes = sorted(results.study.sizes)
-    for size in sizes[: max(len(sizes) - 3, 1)]:
-        fit = fit_results(results, min_size=size)
-        if fit.chi_square.p_value >= 0.05:
-            break
-    return fit
-
-
 def timing(device: Device, folder: Path) -> list[dict]:
     """Time the four-step labeler as in Fig 7 and draw it."""
-    records = []
+    records: list[StageTime] = []
     for name in FIGURES.values():
         lattice = load_lattice(name)
+        places = places_of(lattice, RATIOS, None)
         for size in SIZES[device.kind]:
-            for ratio in RATIOS:
-                p = probability_of(lattice, ratio)
-                records.append(
-                    measure(lattice, size, p=p, ratio=ratio, labeler="four_step", device=device)
-                )
+            records += time_stages(
+                lattice, size, places, device=device, labeler="four_step", stages=("labels",)
+            )
     drawn = [
-        Timing(r.lattice, r.labeler, r.ratio, r.num_sites, r.bonds_and_labels) for r in records
+        Timing(r.lattice, r.labeler, r.ratio, r.num_sites, 1e3 * r.seconds_per_sample)
+        for r in records
     ]
     figure, numbers = plot_timing(drawn, title=f"bonds and labels, {device_label(device)}")
     save(figure, numbers, folder / "komura2016-fig7")

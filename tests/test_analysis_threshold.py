@@ -9,8 +9,10 @@ from percolab.analysis import (
     AnalysisError,
     ScalingFunction,
     SpanningCurve,
+    bootstrap,
     fit_threshold,
     synthetic_study,
+    threshold,
 )
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
@@ -193,6 +195,48 @@ def test_min_size_leaves_small_sizes_out():
 def test_an_option_out_of_range_is_named(option):
     with pytest.raises(ValueError, match=next(iter(option))):
         fit_threshold(study(), **option)
+
+
+def test_failed_and_crossless_replicas_are_counted_in_the_notes(monkeypatch):
+    real = bootstrap.maximise
+    calls = iter(range(1000))
+
+    def maximise(*arguments):
+        if next(calls) % 10 == 3:
+            raise AnalysisError("this replica fails")
+        return real(*arguments)
+
+    assert not any("replicas" in note for note in fit_threshold(study(), bootstrap=40).notes)
+    monkeypatch.setattr(bootstrap, "maximise", maximise)
+    fit = fit_threshold(study(), bootstrap=40)
+    assert fit.failed_replicas == 4
+    assert "4 of 40 bootstrap replicas could not be fitted: the errors leave them out" in fit.notes
+
+
+def test_crossings_that_some_replicas_lack_are_counted_in_the_notes():
+    few = [curve.within(0.3, 0.7) for curve in study(samples=2, blocks=100)]
+    fit = fit_threshold(few, bootstrap=60)
+    lacking = {
+        (crossing.L1, crossing.L2)
+        for crossing, own in zip(fit.by_size.crossings, _replicas_of(few).T)
+        if crossing.found and np.isnan(own).any()
+    }
+    assert lacking
+    note = next(note for note in fit.notes if note.startswith("crossings absent"))
+    for pair in lacking:
+        assert f"{pair} in " in note
+
+
+def _replicas_of(curves):
+    """Return p* (60, crossings) of the replicas that `fit_threshold` makes."""
+    kept = []
+    real = threshold.run_bootstrap
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            threshold, "run_bootstrap", lambda *a, **k: kept.append(real(*a, **k)) or kept[-1]
+        )
+        fit_threshold(curves, bootstrap=60)
+    return kept[0].crossings[:, :, 0]
 
 
 def test_the_record_is_json_and_complete():

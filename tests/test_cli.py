@@ -193,6 +193,20 @@ def test_the_fit_options_are_heard(file):
     )
 
 
+def test_an_automatic_smallest_size_is_shown_as_a_table_and_taken(tmp_path):
+    results = sweep("square", L=[4, 6, 8, 12, 16], samples=300, device="cpu")
+    path = stored(tmp_path / "five.h5", results)
+    record = json.loads(answer("fit", path, "--json", "--bootstrap", 20, "--min-size", "auto"))
+    assert [row["min_size"] for row in record["cutoffs"]] == [4, 6]
+    accepted = [row["min_size"] for row in record["cutoffs"] if row["accepted"]]
+    assert min(record["sizes"]) == min(accepted, default=6)
+    text = answer("fit", path, "--bootstrap", 20, "--min-size", "auto")
+    table, rest = text.split("\n\n", 1)
+    assert [line.split()[0] for line in table.splitlines()] == ["L_min", "4", "6"]
+    assert rest == answer("fit", path, "--bootstrap", 20, "--min-size", min(record["sizes"]))
+    answer("plot", path, "--bootstrap", 20, "--min-size", "auto")
+
+
 @pytest.mark.parametrize("suffix", SIGNATURES)
 def test_plot_writes_the_figure_that_its_name_asks_for(file, suffix):
     figure = Path("figure").with_suffix(suffix)
@@ -247,7 +261,11 @@ def test_merge_puts_seeds_and_sizes_into_one_file_that_every_command_reads(file)
     stored(Path("more.h5"), sweep("square", device="cpu", **more))
     told = answer("merge", file, "more.h5", "--out", "both.h5")
     assert told == "2 files, 5 tasks, 220 samples in both.h5\n"
-    assert len(json.loads(answer("status", "both.h5", "--json"))["tasks"]) == 5
+    tasks = json.loads(answer("status", "both.h5", "--json"))["tasks"]
+    assert [(t["L"], t["seed"]) for t in tasks] == [(4, 5), (4, 6), (8, 5), (16, 5), (32, 6)]
+    lines = answer("status", "both.h5").splitlines()[2:8]
+    column = lines[0].split().index("seed")
+    assert [line.split()[column] for line in lines[1:]] == ["5", "6", "5", "5", "6"]
     assert len(answer("export", "both.h5").splitlines()) == 1 + 5 * len(SMALL["p"])
     assert {c["L"] for c in json.loads(answer("fit", "both.h5", "--json"))["curves"]} == {
         4,
@@ -311,6 +329,7 @@ BAD_SWEEPS = [
     (("--samples", "1.5"), "'--samples': '1.5' is not a valid integer"),
     (("--seed", "-1"), "'--seed': -1 is not in the range 0<=x<=9223372036854775807"),
     (("--seed", str(2**63)), "'--seed': 9223372036854775808 is not in the range"),
+    (("--samples", str(2**63)), "samples must be below 2^63 for every size"),
     (("--target-error", "nan"), "target error nan must be above 0"),
     (("--target-error", "-1"), "target error -1.0 must be above 0"),
     (("--target-error", "0"), "target error 0.0 must be above 0"),
@@ -350,7 +369,7 @@ def test_a_labeler_that_does_not_run_on_the_device_is_refused(monkeypatch):
     monkeypatch.setattr("percolab.device.cuda_problem", lambda: None)
     monkeypatch.setattr("percolab.device.open_device", lambda name: None)
     told = refusal(*TINY, "--device", "cuda", "--labeler", "raster")
-    assert told == "labeler 'raster' does not run on cuda; there: four_step"
+    assert told.startswith("labeler 'raster' does not run on cuda; there: four_step, label_equ")
     assert left_in() == []
 
 
@@ -529,6 +548,7 @@ def test_a_sweep_refuses_the_file_of_another_study(options, told):
         (("--omega", "500"), "'--omega': 500.0 is not in the range"),
         (("--omega", "inf"), "'--omega': inf is not in the range"),
         (("--omega", "nan"), "omega must be positive, got nan"),
+        (("--omega", "nan", "--min-size", "auto"), "omega must be positive, got nan"),
         (("--omega", "x"), "'--omega': 'x' is not a valid float"),
         (("--min-size", "0"), "'--min-size': 0 is not in the range x>=1"),
         (("--bootstrap", "-1"), "'--bootstrap': -1 is not in the range x>=0"),

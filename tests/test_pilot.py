@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from percolab.lattice import lattice_from_text, lattice_names, load_lattice
 from percolab.observables import observables_of
-from percolab.pilot import _sample_thresholds, place_probabilities
+from percolab.pilot import POINTS, _grid, _sample_thresholds, place_probabilities
 from percolab.sampler import Device, Sampler
 from percolab.study import Study, Task
 from percolab.toml_input import InputError
@@ -38,10 +39,46 @@ def test_the_p_values_hold_the_whole_transition(lattice):
     for size, grid in place_probabilities(study, device=CPU).items():
         assert len(grid) >= 5
         assert list(grid) == sorted(grid)
-        low, *inside, high = spanning_probability(study, size, grid, "spanning_y")
-        assert low < 0.1, size
-        assert high > 0.9, size
-        assert sum(0.1 < value < 0.9 for value in inside) >= 3, inside
+        for axis in ("spanning_x", "spanning_y"):
+            low, *inside, high = spanning_probability(study, size, grid, axis)
+            assert low < 0.1, (size, axis)
+            assert high > 0.9, (size, axis)
+            assert sum(0.1 < value < 0.9 for value in inside) >= 3, inside
+            assert sum(0.02 < value < 0.98 for value in (low, *inside, high)) >= 6, inside
+
+
+def information(grid, centre, spread):
+    """Return what counts at the p of a grid tell of a normal transition's place, of all there is.
+
+    The second number is the same for place and width together.
+    """
+    z = (np.array(grid) - centre) / spread
+    density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+    cells = np.diff(np.concatenate([[0], ndtr(z), [1]]))
+    slopes = np.diff([[0, *density, 0], [0, *(z * density), 0]])
+    fisher = (slopes / np.maximum(cells, 1e-12)) @ slopes.T
+    return fisher[0, 0], np.sqrt(np.linalg.det(fisher) / 2)
+
+
+@pytest.mark.parametrize("distance", [0.0, 0.5, 1.45, 3.0, 6.0, 10.0, 100.0])
+@pytest.mark.parametrize("sharper", [1.0, 2.0])
+def test_the_p_values_tell_about_as_much_of_every_axis(distance, sharper):
+    """However far the transitions of two axes are apart, in standard deviations of the first."""
+    scale = 0.002
+    centres = 0.4 + scale * np.array([0.0, distance])
+    spreads = scale * np.array([1.0, 1.0 / sharper])
+    grid = _grid(centres, spreads)
+    assert len(grid) == POINTS
+    told = np.array([information(grid, *axis) for axis in zip(centres, spreads)])
+    assert np.all(told > [0.89, 0.74])
+    assert np.ptp(told[:, 0]) < 0.04
+    np.testing.assert_allclose(_grid(centres[::-1], spreads[::-1]), grid)
+
+
+def test_axes_that_agree_get_equal_spacing():
+    grid = _grid(np.array([0.5, 0.5]), np.array([0.02, 0.02]))
+    assert grid == tuple(_grid(np.array([0.5]), np.array([0.02])))
+    np.testing.assert_allclose(np.diff(grid), 3.5 * 0.02 / 8, atol=0.001)
 
 
 def test_the_window_narrows_as_the_lattice_grows():

@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from percolab.analysis import ScalingFunction, fit_threshold, format_with_error, synthetic_study
-from percolab.plots import Timing, plot_spanning, plot_timing, save_figure
+from percolab.plots import plot_spanning, save_figure
+from percolab.plots_timing import Timing, plot_timing
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
 EXACT = (0.6527036, "Sykes & Essam (1964)")
@@ -115,6 +117,31 @@ def test_the_guide_is_proportional_to_n_and_below_the_data():
     sites, times = (np.array(numbers["guide"][key]) for key in ("num_sites", "milliseconds"))
     assert times[1] / times[0] == pytest.approx(sites[1] / sites[0])
     assert all(record.milliseconds > times[0] / sites[0] * record.num_sites for record in RECORDS)
+
+
+def bars_of(figure):
+    """Return how many series of the first panel have error bars, in the legend too."""
+    return sum(container.has_yerr for container in figure.axes[0].containers)
+
+
+def test_timings_without_errors_are_drawn_and_listed_without_bars():
+    bare = [replace(record, error=0.0) for record in RECORDS]
+    assert bars_of(plot_timing(RECORDS, title="time")[0]) == 6
+    figure, numbers = plot_timing(bare, title="time")
+    assert bars_of(figure) == 0
+    assert numbers["series"][0]["error"] == [0.0, 0.0]
+    half = [replace(r, error=0.0) if r.num_sites == 2**18 else r for r in RECORDS]
+    figure = plot_timing(half, title="time")[0]
+    for container in figure.axes[0].containers:
+        (segments,) = (lines.get_segments() for lines in container.lines[2])
+        assert [len(segment) for segment in segments].count(2) == 1
+
+
+def test_a_known_threshold_is_written_in_mathematics_and_stored_as_it_is():
+    exact = (0.6527036, "1 - 2 sin(pi/18) [Sykes and Essam 1964]")
+    figure, numbers = plot_spanning(study(64, 128), exact=exact, **TEXT)
+    assert legend_texts(figure)[0] == (r"0.6527036, $1 - 2\,\sin(\pi/18)$ [Sykes and Essam 1964]")
+    assert numbers["exact"]["citation"] == exact[1]
 
 
 def test_no_timings_are_refused():

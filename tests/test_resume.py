@@ -2,6 +2,7 @@
 
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 from cli_support import (
@@ -17,7 +18,9 @@ from cli_support import (
     wait_for_blocks,
 )
 
+from percolab.analysis import fit_threshold
 from percolab.api import sweep
+from percolab.runner import fit_results
 from percolab.sampler import Sampler
 from percolab.scheduler import Interrupted
 from percolab.storage import ResultsWriter, read_results
@@ -101,13 +104,16 @@ def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_
     assert_equal_datasets(path, undisturbed)
 
 
-def test_ctrl_c_stores_what_is_finished_and_says_how_to_go_on(tmp_path, undisturbed):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_store_what_is_finished_and_say_how_to_go_on(
+    tmp_path, undisturbed, number
+):
     path = tmp_path / "results.h5"
     with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
         wait_for_blocks(path, process)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         output, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert output == ""
     assert errors.splitlines()[-1] == (
         f"interrupted; finished blocks are in {path}. Run the same command again to go on."
@@ -116,6 +122,49 @@ def test_ctrl_c_stores_what_is_finished_and_says_how_to_go_on(tmp_path, undistur
     assert 1 <= blocks_in(path) < BLOCKS
     finish(path)
     assert_equal_datasets(path, undisturbed)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_ctrl_c_in_the_last_save_claims_no_block_that_is_not_stored(
+    tmp_path, undisturbed, monkeypatch, times
+):
+    """Pressed once, the save is made again; pressed again, it is left, and the user is told."""
+    path = stored(tmp_path / "results.h5", read_results(undisturbed))
+    pressed, real = [], ResultsWriter.save
+
+    def save(self, results):
+        if len(pressed) < times:
+            pressed.append(1)
+            raise KeyboardInterrupt
+        real(self, results)
+
+    monkeypatch.setattr(ResultsWriter, "save", save)
+    result = run(*STUDY, *ALONE, "--samples", SAMPLES + 100, "--out", path, "--quiet")
+    assert result.exit_code == 130
+    told = result.stderr.splitlines()[-1]
+    if times == 1:
+        assert blocks_in(path) == BLOCKS + len(SIZES)
+        assert told.startswith(f"interrupted; finished blocks are in {path}. ")
+    else:
+        assert blocks_in(path) == BLOCKS
+        assert told.startswith(f"interrupted; {path} lacks the blocks since its last save. ")
+
+
+def test_sigterm_anywhere_else_ends_with_its_own_exit_code(tmp_path):
+    wait = (
+        "import percolab.runner, signal\npercolab.runner.run_study = lambda *a, **k: signal.pause()"
+    )
+    process = start(*STUDY, "--out", tmp_path / "results.h5", before=wait)
+    for _ in range(3000):
+        if (tmp_path / ".results.h5.lock").exists():
+            break
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert (output, errors.strip()) == ("", "interrupted")
+    assert not list(tmp_path.iterdir())
 
 
 def test_ctrl_c_keeps_every_finished_block(tmp_path, monkeypatch):
@@ -134,6 +183,22 @@ def test_ctrl_c_keeps_every_finished_block(tmp_path, monkeypatch):
     with pytest.raises(Interrupted):
         sweep("square", L=SIZES, p=[0.5], samples=SAMPLES, workers=1, device="cpu", out=path)
     assert len(made) == blocks_in(path) == 4
+
+
+def test_a_study_without_an_end_can_be_begun_and_left(tmp_path, monkeypatch):
+    made, real = [], Sampler.sample
+
+    def sample(self, numbers, stopped=None):
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        made.append(tuple(numbers))
+        return real(self, numbers)
+
+    monkeypatch.setattr(Sampler, "sample", sample)
+    path = tmp_path / "results.h5"
+    told = run(*STUDY, *ALONE, "--samples", 10**15, "--out", path).stderr
+    assert "interrupted; finished blocks are in" in told
+    assert blocks_in(path) == 4
 
 
 def test_an_error_while_sampling_keeps_every_finished_block(tmp_path, monkeypatch):
@@ -189,6 +254,14 @@ def test_more_samples_top_up(tmp_path, more):
     ]
 
 
+def test_the_order_of_the_sizes_makes_no_other_study(tmp_path, undisturbed):
+    path = stored(tmp_path / "results.h5", read_results(undisturbed))
+    before = path.read_bytes()
+    turned = ["12,8" if item == "8,12" else item for item in STUDY]
+    answer(*turned, "--samples", SAMPLES, "--out", path)
+    assert path.read_bytes() == before
+
+
 def test_the_pilot_is_not_asked_again(tmp_path, monkeypatch):
     path = tmp_path / "results.h5"
     study = ("sweep", "--lattice", "square", "-L", "4,6", "--device", "cpu", "--out", path)
@@ -214,6 +287,54 @@ def test_a_smaller_target_error_continues_and_ends_as_if_asked_at_once(tmp_path)
     before = path.read_bytes()
     answer(*study, "--target-error", "0.005", "--out", path)
     assert path.read_bytes() == before
+
+
+def test_a_target_error_is_judged_on_whole_rounds_however_often_it_was_interrupted(
+    tmp_path, monkeypatch
+):
+    """Blocks of a round that was cut short would reach the target; the whole round before not."""
+    grid = {"L": [6, 12], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu", "workers": 1}
+    errors = [
+        fit_results(sweep("square", **grid, samples=samples), bootstrap=0).fisher_error
+        for samples in (1000, 1300)
+    ]
+    target = sum(errors) / 2
+    assert errors[0] > target > errors[1]
+    path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
+    sweep("square", **grid, target_error=target, out=direct)
+    made, real = [], Sampler.sample
+
+    def sample(self, numbers, stopped=None):
+        if len(made) == 26:
+            raise KeyboardInterrupt
+        made.append(numbers)
+        return real(self, numbers)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sampler, "sample", sample)
+        with pytest.raises(Interrupted):
+            sweep("square", **grid, target_error=target, out=path)
+    held = read_results(path)
+    assert 2000 < sum(item.num_samples for item in held.tasks.values()) == 2600
+    sweep("square", **grid, target_error=target, out=path)
+    assert_equal_datasets(path, direct)
+    assert blocks_in(direct) == 28
+    # One entry a round: docs/hdf5-format.md says so.
+    assert [len(read_results(file).runs) for file in (direct, path)] == [2, 3]
+
+
+def test_a_target_error_does_not_look_at_the_bootstrap(tmp_path, monkeypatch):
+    """The bootstrap's own scatter would end a study at a lucky round."""
+
+    def fit(*arguments, **options):
+        estimate = fit_threshold(*arguments, **options)
+        return replace(estimate, threshold_error=1e-9) if options.get("bootstrap") else estimate
+
+    monkeypatch.setattr("percolab.runner.fit_threshold", fit)
+    rule = {"L": [6, 12], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu"}
+    results = sweep("square", **rule, target_error=0.003)
+    assert fit_results(results, bootstrap=0).fisher_error <= 0.003
+    assert sum(item.num_samples for item in results.tasks.values()) > 2000
 
 
 def test_samples_limit_a_target_error(tmp_path):

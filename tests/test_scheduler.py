@@ -1,11 +1,13 @@
 """Whatever stops a run, the blocks that are finished by then are kept and saved."""
 
+import tracemalloc
 from concurrent.futures import Executor, Future
 
 import numpy as np
 import pytest
 from cli_support import small_results
 
+from percolab.interrupts import Terminated
 from percolab.scheduler import Interrupted, missing_jobs, run_jobs
 from percolab.statistics import Block
 from percolab.storage import Results
@@ -86,6 +88,14 @@ def test_pressing_ctrl_c_twice_still_saves():
     blocks, saved, raised = run(Sampler(KeyboardInterrupt(), fails=(0, 1, 2)))
     assert isinstance(raised, Interrupted)
     assert saved == [set(blocks)]
+    assert (raised.stored, raised.exit_code) == (True, 130)
+
+
+def test_sigterm_is_ctrl_c_with_an_exit_code_of_its_own():
+    blocks, saved, raised = run(Sampler(Terminated(), fails=(3,)))
+    assert isinstance(raised, Interrupted)
+    assert saved == [set(blocks)]
+    assert (raised.stored, raised.exit_code) == (True, 143)
 
 
 @pytest.mark.parametrize("step", [1, 3, 100])
@@ -94,9 +104,21 @@ def test_only_missing_blocks_are_given_out_each_once(step):
     results.tasks[key].blocks = dict.fromkeys((0, 4, 5))
     sampler = Sampler()
     sampler.blocks_per_call = step
-    jobs = missing_jobs(results, {key: 8}, {key: sampler})
+    jobs = list(missing_jobs(results, {key: 8}, {key: sampler}))
     assert [number for job in jobs for number in job.numbers] == [1, 2, 3, 6, 7]
     assert max(len(job.numbers) for job in jobs) <= step
+
+
+def test_jobs_are_made_as_they_are_asked_for():
+    results, key = fresh()
+    results.tasks[key].blocks = dict.fromkeys((0, 2))
+    tracemalloc.start()
+    jobs = missing_jobs(results, {key: 10**7}, {key: Sampler()})
+    first = [next(jobs).numbers for _ in range(3)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert first == [(1,), (3,), (4,)]
+    assert peak < 10**5
 
 
 def test_all_sizes_advance_evenly():

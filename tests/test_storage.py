@@ -11,7 +11,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from cli_support import assert_equal_datasets, datasets, small_results, stored
+from cli_support import assert_equal_datasets, datasets, refusal, small_results, stored
 
 from percolab import storage
 from percolab.api import sweep
@@ -278,6 +278,75 @@ def test_a_file_that_was_tampered_with_is_refused(file, change):
     refused(changed(file, change))
 
 
+def replaced(opened, name, link):
+    """Put a link in the place of a member of the first task; what was there is kept elsewhere."""
+    group = first_task(opened)
+    opened.move(f"{group.name}/{name}", "kept")
+    group[name] = link
+
+
+def outsourced(opened, **elsewhere):
+    """Put a dataset with its data in another file in the place of the sums."""
+    group = first_task(opened)
+    like = group["sums"][...]
+    del group["sums"]
+    if elsewhere:
+        group.create_dataset("sums", like.shape, like.dtype, **elsewhere)
+    else:
+        layout = h5py.VirtualLayout(like.shape, like.dtype)
+        layout[...] = h5py.VirtualSource("other.h5", "sums", like.shape)
+        group.create_virtual_dataset("sums", layout)
+
+
+LEADING_AWAY = {
+    "external task": (
+        lambda o: o["tasks"].__setitem__("f" * 16, h5py.ExternalLink("other.h5", "/")),
+        "tasks/ffffffffffffffff is an external link",
+    ),
+    "soft task": (
+        lambda o: o["tasks"].__setitem__("f" * 16, h5py.SoftLink("/")),
+        "tasks/ffffffffffffffff is a soft link",
+    ),
+    "dangling task": (
+        lambda o: o["tasks"].__setitem__("f" * 16, h5py.SoftLink("/nowhere")),
+        "tasks/ffffffffffffffff is a soft link",
+    ),
+    "external tasks": (
+        lambda o: (
+            o.move("tasks", "kept"),
+            o.__setitem__("tasks", h5py.ExternalLink("other.h5", "/tasks")),
+        ),
+        "/tasks is an external link",
+    ),
+    "soft tasks": (
+        lambda o: (o.move("tasks", "kept"), o.__setitem__("tasks", h5py.SoftLink("/kept"))),
+        "/tasks is a soft link",
+    ),
+    "external sums": (
+        lambda o: replaced(o, "sums", h5py.ExternalLink("other.h5", "/sums")),
+        "/sums is an external link",
+    ),
+    "soft p": (lambda o: replaced(o, "p", h5py.SoftLink("/kept")), "/p is a soft link"),
+    "data elsewhere": (
+        lambda o: outsourced(o, external=[("other.bin", 0, h5py.h5f.UNLIMITED)]),
+        "/sums takes its data from another file",
+    ),
+    "virtual data": (outsourced, "/sums takes its data from another file"),
+}
+
+
+@pytest.mark.parametrize(("change", "told"), LEADING_AWAY.values(), ids=LEADING_AWAY)
+def test_what_leads_out_of_a_file_is_refused_and_not_followed(file, change, told, monkeypatch):
+    stored(file.with_name("other.h5"))
+    monkeypatch.chdir(file.parent)
+    assert told in refused(changed(file, change))
+
+
+def test_a_link_is_refused_by_the_command_line_in_one_line(file):
+    changed(file, LEADING_AWAY["external tasks"][0])
+    assert "is an external link" in refusal("status", file)
+
+
 def test_datasets_of_unequal_shape_are_refused_without_a_checksum(file):
     def shorten(opened):
         group = first_task(opened)
@@ -519,6 +588,17 @@ def test_datasets_larger_than_their_file_can_hold_are_refused_unread(tmp_path):
         shape = (10**9, *group["sums"].shape[1:])
         del group["sums"]
         group.create_dataset("sums", shape, "i8", chunks=(1, *shape[1:]), compression="gzip")
+    with pytest.raises(InputError, match="claims more data than its file can hold"):
+        read_results(path)
+
+
+def test_a_grid_larger_than_its_file_can_hold_is_refused_unread(tmp_path):
+    path = tmp_path / "claims.h5"
+    path.write_bytes(encode(part()))
+    with h5py.File(path, "r+") as file:
+        (group, *_) = file["tasks"].values()
+        del group["p"]
+        group.create_dataset("p", 10**12, "f8", chunks=(10**6,), compression="gzip")
     with pytest.raises(InputError, match="claims more data than its file can hold"):
         read_results(path)
 

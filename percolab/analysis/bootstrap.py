@@ -45,6 +45,30 @@ class Replicas:
         columns = zip(*(function.coefficients for function in self.functions), strict=True)
         return tuple(half_width(np.array(column)) for column in columns)
 
+    def notes(self, crossings: Sequence[Crossing]) -> list[str]:
+        """Return one line for each kind of replica that an error bar leaves out.
+
+        `crossings` are those of the data, in the order of the columns here.
+        """
+        total, notes = self.crossings.shape[0], []
+        if self.failed:
+            notes.append(
+                f"{self.failed} of {total} bootstrap replicas could not be fitted: "
+                "the errors leave them out"
+            )
+        absent = np.isnan(self.crossings[:, :, 0]).sum(axis=0) - self.failed
+        missing = [
+            f"({crossing.L1}, {crossing.L2}) in {count} of {total}"
+            for crossing, count in zip(crossings, absent.tolist(), strict=True)
+            if crossing.found and count
+        ]
+        if missing:
+            notes.append(
+                "crossings absent in bootstrap replicas, which their errors leave out: "
+                f"L = {', '.join(missing)}"
+            )
+        return notes
+
 
 def run_bootstrap(
     cells: ThresholdCells,

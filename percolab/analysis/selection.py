@@ -13,7 +13,8 @@ from percolab.analysis.likelihood import MIN_BLOCKS, ChiSquare
 #: The cubic probit describes R_L(p) in this range; points outside merge into the end intervals.
 WINDOW = (0.02, 0.98)
 
-_POOR_FIT = 0.001
+#: A fit whose chi^2 is less probable than this is called poor, and its cut-off L_min is refused.
+POOR_FIT = 0.05
 
 
 def select(
@@ -81,14 +82,20 @@ def describe(
         notes.append(f"too few p for the degree asked for: fitted with degree {lowered_to}")
     if any(curve.samples.size < MIN_BLOCKS for curve in used):
         notes.append(f"some tasks have fewer than {MIN_BLOCKS} blocks: resampled by sample instead")
-    if quality.p_value < _POOR_FIT:
+    if is_poor(quality):
         notes.append(
-            f"the fit is poor (p-value {quality.p_value:.1e}): leave out small sizes (min_size)"
+            f"the fit is poor (p-value {quality.p_value:.1e}, below {POOR_FIT:g}): "
+            "leave out small sizes (--min-size auto tries them in turn)"
         )
     missing = [f"({c.L1}, {c.L2})" for c in crossings if not c.found]
     if missing:
         notes.append(f"no crossing inside the common p range for L = {', '.join(missing)}")
     return notes
+
+
+def is_poor(quality: ChiSquare) -> bool:
+    """Return whether chi^2 rejects a fit; one without degrees of freedom cannot be rejected."""
+    return quality.p_value < POOR_FIT
 
 
 def _rises(curves: Sequence[SpanningCurve]) -> bool:

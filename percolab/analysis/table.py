@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from percolab.analysis.cutoff import Cutoff, choose_cutoff
 from percolab.analysis.likelihood import ChiSquare
 from percolab.analysis.result import ThresholdFit
 
@@ -42,6 +43,24 @@ def fit_table(fit: ThresholdFit) -> str:
     if fit.notes:
         parts.append("\n".join(f"note: {note}" for note in fit.notes))
     return "\n\n".join(parts)
+
+
+def cutoff_table(cutoffs: Sequence[Cutoff]) -> str:
+    """Render the fits against L_min, with curvature errors; the chosen one is marked."""
+    chosen = choose_cutoff(cutoffs)
+    rows: list[tuple[str, ...]] = [("L_min", "p_c", "chi2/dof", "p-value", "")]
+    for cutoff in cutoffs:
+        fit, quality = cutoff.fit, cutoff.fit.chi_square
+        rows.append(
+            (
+                str(cutoff.min_size),
+                format_with_error(fit.threshold, fit.fisher_error),
+                f"{quality.value:.1f}/{quality.dof}",
+                _p_value(quality),
+                "chosen" if cutoff is chosen else "",
+            )
+        )
+    return _aligned(rows)
 
 
 def _headline_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:

@@ -69,6 +69,7 @@ def fit_threshold(
         with_correction=with_correction,
         lowered_to=own_degree if own_degree < degree else None,
     )
+    notes += replicas.notes(sizes.crossings)
     return _assemble(model, estimate, quality, sizes, replicas, tuple(curves), used, tuple(notes))
 
 

@@ -1,32 +1,39 @@
 """Timing of a sample's stages on one device, beside the machine's own copy bandwidth and peers.
 
-stages.py   what is timed, and the bytes that each stage has to move
 timer.py    device events or the CPU's clock, and the bandwidth of a copy
-records.py  one lattice and size timed at several p with several labelers
+stages.py   what is timed, and the bytes that each stage has to move
 peers.py    the same work by scipy and cupyx
+records.py  one lattice and size timed at several p with several labelers
+plan.py     a whole benchmark and its document
 figure.py   time per site against N
 """
 
+from percolab.benchmark.figure import plot_time_per_site
+from percolab.benchmark.peers import PeerTime
+from percolab.benchmark.plan import Plan, document_of
 from percolab.benchmark.records import (
     Place,
     StageTime,
     compared,
     places_of,
     probability_of,
-    time_lattice,
     time_stages,
 )
 from percolab.benchmark.stages import STAGES
-from percolab.benchmark.timer import timer_of
+from percolab.benchmark.timer import copy_bandwidth, timer_of
 
 __all__ = [
     "STAGES",
+    "PeerTime",
     "Place",
+    "Plan",
     "StageTime",
     "compared",
+    "copy_bandwidth",
+    "document_of",
     "places_of",
+    "plot_time_per_site",
     "probability_of",
-    "time_lattice",
     "time_stages",
     "timer_of",
 ]

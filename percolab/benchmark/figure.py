@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Colour and marker tell the stage, the line's dashes the labeler.
 _DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.5)), (0, (6, 2, 1.2, 2)))
 _PEERS: Any = {"color": "0.45", "markerfacecolor": "white", "linewidth": 0.8, "linestyle": ":"}
-_PEER_MARKERS = {("scipy", "build"): "h", ("scipy", "labels"): "*", ("cupyx", "labels"): "p"}
+_PEER_MARKERS = {("scipy", "build"): "v", ("scipy", "labels"): "P", ("cupyx", "labels"): "X"}
 #: Units of the vertical axis in ns, the finest first.
 _UNITS = (("ps", 1e-3), ("ns", 1.0), ("µs", 1e3))
 
@@ -36,9 +36,11 @@ def plot_time_per_site(records: Sequence[StageTime | PeerTime], *, title: str) -
 
     lattices = list(dict.fromkeys(record.lattice for record in own))
     columns = max(len(_places(own, lattice)) for lattice in lattices)
+    programs = {_key(record)[0] for record in records}
     unit, scale = _unit(own)
     with matplotlib.rc_context(STYLE):
-        size = (max(4.6, 2.0 + 2.3 * columns), 1.4 + 2.6 * len(lattices))
+        width = max(4.6, 2.0 + 2.3 * columns, 1.75 * len(programs))
+        size = (width, 1.4 + 2.6 * len(lattices))
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(len(lattices), columns, sharex=True, sharey=True, squeeze=False)
         for row, lattice in zip(grid, lattices, strict=True):
@@ -47,9 +49,12 @@ def plot_time_per_site(records: Sequence[StageTime | PeerTime], *, title: str) -
                 _draw_panel(axes, records, lattice, place, scale)
             for axes in row[len(places) :]:
                 axes.set_visible(False)
+        _label_decades(grid[0, 0])
         figure.suptitle(title, fontsize=10)
-        figure.supxlabel(r"number of sites $N$", fontsize=10)
-        figure.supylabel(f"time per site ({unit})", fontsize=10)
+        for axes in grid[-1]:
+            axes.set_xlabel(r"number of sites $N$")
+        for axes in grid[:, 0]:
+            axes.set_ylabel(f"time per site ({unit})")
         _add_legend(figure)
     return figure
 
@@ -97,6 +102,17 @@ def _draw_panel(
     axes.grid(axis="y", color="0.9", linewidth=0.6)
 
 
+def _label_decades(axes: Axes) -> None:
+    """Write the ticks of the (shared) vertical axis as plain numbers, few of them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axes.get_ylim()
+    within = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
+    axes.yaxis.set_major_locator(LogLocator(10, subs=within))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
 def _key(record: StageTime | PeerTime) -> tuple[str, str]:
     if isinstance(record, PeerTime):
         return record.peer, record.part
@@ -108,16 +124,26 @@ def _label(record: StageTime | PeerTime) -> str:
     if program == "cupyx":
         return "cupyx, labels of a site image"
     if part == "sweep" and isinstance(record, StageTime):
-        return f"{program}, sweep of {record.probabilities} p"
+        return f"{program}, sweep of {record.probabilities} $p$"
     return f"{program}, {part}"
 
 
 def _add_legend(figure: Figure) -> None:
+    """Write a legend below the panels, with a column for every program."""
+    from matplotlib.lines import Line2D
+
     entries: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
+    columns: dict[str, list[tuple[Any, str]]] = {}
+    for label, handle in entries.items():
+        columns.setdefault(label.partition(",")[0], []).append((handle, label))
+    depth = max(map(len, columns.values()))
+    blank = (Line2D([], [], linestyle="none"), "")
+    cells = [cell for own in columns.values() for cell in own + [blank] * (depth - len(own))]
+    handles, labels = map(list, zip(*cells, strict=True))
     figure.legend(
-        list(entries.values()), list(entries), loc="outside lower center", frameon=False,
-        ncols=max(2, min(4, int(figure.get_figwidth() / 2.2))), handlelength=3.2,
+        handles, labels, loc="outside lower center", frameon=False, ncols=len(columns),
+        handlelength=3.2,
     )  # fmt: skip

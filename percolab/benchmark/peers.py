@@ -126,7 +126,8 @@ def site_image_time(timer: CpuTimer | CudaTimer, size: int, runs: int) -> PeerTi
     from cupyx.scipy import ndimage
 
     cupy.cuda.Device(timer.device.number).use()
-    image = cupy.random.RandomState(SEED).random_sample((size, size)) < _SITE_THRESHOLD
+    uniform = np.random.default_rng(SEED).random((size, size), np.float32)
+    image = cupy.asarray(uniform < _SITE_THRESHOLD)
     labels = cupy.empty(image.shape, cupy.int32)
     times = times_of(timer, lambda: ndimage.label(image, output=labels), runs)
     place = ("site image", size, size * size, _SITE_THRESHOLD, 1.0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from percolab.benchmark.peers import PeerTime, scipy_times, site_image_time
+from percolab.benchmark.peers import PeerTime, scipy_times
 from percolab.benchmark.stages import GRID_POINTS, STAGES, bytes_moved, prepare
 from percolab.benchmark.timer import CpuTimer, CudaTimer, timer_of, times_of
 from percolab.labelers import DEFAULT_LABELER
@@ -100,11 +100,11 @@ def probability_of(lattice: Lattice, ratio: float) -> float:
 
 def places_of(
     lattice: Lattice, ratios: Sequence[float], probabilities: Sequence[float] | None
-) -> list[Place]:
+) -> tuple[Place, ...]:
     """Return the places at the given p or, without any, at multiples of the published p_c."""
     if probabilities is not None:
-        return [Place(p) for p in probabilities]
-    return [Place(probability_of(lattice, ratio), ratio) for ratio in ratios]
+        return tuple(Place(p) for p in probabilities)
+    return tuple(Place(probability_of(lattice, ratio), ratio) for ratio in ratios)
 
 
 def time_lattice(
@@ -117,33 +117,19 @@ def time_lattice(
     stages: Sequence[str] = STAGES,
     runs: int = 11,
     peers: bool = True,
-    report: Callable[[StageTime | PeerTime], None] = lambda record: None,
-) -> list[StageTime | PeerTime]:
-    """Time the labelers, and the peers on the same samples, on a lattice of linear size L.
+) -> Iterator[StageTime | PeerTime]:
+    """Time the labelers, and before them scipy on such samples, on a lattice of linear size L.
 
-    Boundaries are open.  ``report`` hears of every record as soon as it is there.
-    InputError: no such size, labeler, or too large for its kernels.
+    Boundaries are open.  Every record is yielded as soon as it is there.
+    InputError: no such size or labeler, or a size too large for its kernels.
     """
     boundary = ("open",) * lattice.dimension
     lattice.check_size(size, boundary)
     topology = lattice.topology(lattice.shape(size), boundary)
-    records: list[StageTime | PeerTime] = []
-
-    def keep(record: StageTime | PeerTime) -> None:
-        records.append(record)
-        report(record)
-
-    if peers:
-        for place in places:
-            for peer in scipy_times(lattice.name, size, topology, place.p, place.ratio):
-                keep(peer)
-        image = site_image_time(timer, size, runs) if lattice.dimension == 2 else None
-        if image is not None:
-            keep(image)
+    for place in places if peers else ():
+        yield from scipy_times(lattice.name, size, topology, place.p, place.ratio)
     for labeler in labelers:
-        for record in _stage_times(timer, lattice, size, topology, places, labeler, stages, runs):
-            keep(record)
-    return records
+        yield from _stage_times(timer, lattice, size, topology, places, labeler, stages, runs)
 
 
 def time_stages(

@@ -90,7 +90,7 @@ class CudaTimer:
         work()
         end.record()
         end.synchronize()
-        return self.cuda.event_elapsed_time(begin, end) / 1e3
+        return begin.elapsed_time(end) / 1e3
 
     def copier(self) -> tuple[Work, int]:
         """Return copies within the device's memory, and the bytes they read and write."""

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from percolab.interrupts import exit_code_of, sigterm_like_ctrl_c
 from percolab.toml_input import InputError, nearest
 
 COMMANDS = {
@@ -53,7 +54,8 @@ class Commands(click.Group):
         """Run, and turn errors a user can mend into one line and exit code 2."""
         kwargs["standalone_mode"] = False
         try:
-            status = super().main(*args, **kwargs)
+            with sigterm_like_ctrl_c():
+                status = super().main(*args, **kwargs)
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message())
             sys.exit(2)
@@ -65,9 +67,9 @@ class Commands(click.Group):
             _fail(str(error))
         except MemoryError:
             _fail("not enough memory")
-        except (click.Abort, KeyboardInterrupt):
+        except (click.Abort, KeyboardInterrupt) as error:
             click.echo("interrupted", err=True)
-            sys.exit(130)
+            sys.exit(exit_code_of(error))
         except OSError as error:
             _fail(f"{error.filename or 'output'}: {error.strerror or error}")
         sys.exit(status if isinstance(status, int) else 0)

@@ -43,31 +43,42 @@ _QUICK_SIZES = {"cpu": "64,256", "cuda": "256,2048"}
 @click.option("--quick", is_flag=True, help="Two sizes, p_c alone, unless given.")
 @click.option("--json", "json_file", type=click.Path(), help="Write all records here; - is stdout.")
 @click.option("--plot", "plot_file", type=click.Path(), help="Figure: .png, .pdf or .svg.")
-def command(json_file: str | None, plot_file: str | None, **given: Any) -> None:
+def command(device: str, json_file: str | None, plot_file: str | None, **given: Any) -> None:
     """Time the stages of a sample: bonds, labels, measure (a row), sweep (rows at 21 p).
 
     Every stage starts from nothing.  CUDA: batches, device events; CPU: one thread.  Medians over
     runs.  B/site is what the stage has to move at least, "of copy" how its speed compares with a
     plain copy on this machine, "to scipy" how many times longer connected_components takes.
     """
+    from percolab.benchmark import copy_bandwidth, document_of, plot_time_per_site, timer_of
+    from percolab.plots import save_figure
     from percolab.sampler import Device
 
     for name, path in (("--json", json_file), ("--plot", plot_file)):
         _check_target(name, path)
-    device = Device.parse(given.pop("device")).resolve()
-    document, records = _measured(device, quiet=json_file == "-", **given)
+    target = Device.parse(device).resolve()
+    plan = _plan(target.kind, **given)
+    timer = timer_of(target)
+    machine, bandwidth = timer.machine(), copy_bandwidth(timer, plan.runs)
+    records: list = []
+    quiet = json_file == "-"
+    if not quiet:
+        click.echo(_preamble(machine, bandwidth))
+    for record in plan.records(timer):
+        records.append(record)
+        if not quiet:
+            click.echo(_line(record, records, bandwidth))
+    document = document_of(
+        records,
+        command=["percolab", *sys.argv[1:]],
+        machine=machine,
+        copy_bandwidth=bandwidth,
+    )
     if json_file is not None:
-        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
-        if json_file == "-":
-            click.echo(text, nl=False)
-        else:
-            Path(json_file).write_text(text, encoding="utf-8")
+        with click.open_file(json_file, "w", encoding="utf-8") as file:
+            file.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
     if plot_file is not None:
-        from percolab.benchmark.figure import plot_time_per_site
-        from percolab.plots import save_figure
-
-        figure = plot_time_per_site(records, title=document["machine"]["device_name"])
-        save_figure(figure, plot_file)
+        save_figure(plot_time_per_site(records, title=machine["device_name"]), plot_file)
 
 
 def _check_target(option: str, file: str | None) -> None:
@@ -84,8 +95,8 @@ def _check_target(option: str, file: str | None) -> None:
         raise InputError(f"{option} {file}: is a folder, or in one that does not exist")
 
 
-def _measured(
-    device: Any,
+def _plan(
+    kind: str,
     *,
     lattices: tuple[str, ...],
     sizes: str | None,
@@ -96,74 +107,28 @@ def _measured(
     runs: int,
     peers: bool,
     quick: bool,
-    quiet: bool,
-) -> tuple[dict[str, Any], list]:
-    """Time everything, printing as it comes, and return the document and its records."""
-    from percolab.benchmark import STAGES, places_of, time_lattice, timer_of
-    from percolab.benchmark.timer import copy_bandwidth
+) -> Any:
+    """Return the plan that the options ask for; InputError if it cannot be followed."""
+    from percolab.benchmark import STAGES, Plan, places_of
     from percolab.config import parse_probabilities, parse_sizes
-    from percolab.labelers import labeler_class
     from percolab.lattice import load_lattice
 
-    asked = [stage for stage in STAGES if stage in (stages or STAGES)]
-    wanted = [
-        stage for stage in STAGES if stage in asked or ("sweep" in asked and stage == "measure")
-    ]
-    chosen = [load_lattice(name) for name in lattices or ("honeycomb",)]
+    asked = set(stages or STAGES)
+    if "sweep" in asked:
+        asked.add("measure")
     multiples = _ratios(ratios or ("1" if quick else "0.5,1,1.5"))
     values = None if probabilities is None else parse_probabilities(probabilities)
-    places = [places_of(lattice, multiples, values) for lattice in chosen]
-    numbers = parse_sizes(sizes or (_QUICK_SIZES if quick else _SIZES)[device.kind])
-    for labeler in labelers:
-        labeler_class(labeler, device.kind)
-    timer = timer_of(device)
-    bandwidth = copy_bandwidth(timer, runs)
-    document = _document(timer, bandwidth)
-    records: list = []
-
-    def report(record: Any) -> None:
-        records.append(record)
-        if not quiet:
-            click.echo(_line(record, records, bandwidth))
-
-    if not quiet:
-        click.echo(_preamble(document["machine"], bandwidth))
-    for lattice, at in zip(chosen, places, strict=True):
-        for size in numbers:
-            time_lattice(
-                timer,
-                lattice,
-                size,
-                at,
-                labelers=labelers or (None,),
-                stages=wanted,
-                runs=runs,
-                peers=peers,
-                report=report,
-            )
-    _fill(document, records, bandwidth)
-    return document, records
-
-
-def _document(timer: Any, bandwidth: float) -> dict[str, Any]:
-    """Return what a file of records says before any of them."""
-    from percolab.provenance import package_versions
-
-    return {
-        "command": ["percolab", *sys.argv[1:]],
-        "machine": timer.machine(),
-        "versions": package_versions(),
-        "copy_bandwidth_bytes_per_second": bandwidth,
-    }
-
-
-def _fill(document: dict[str, Any], records: list, bandwidth: float) -> None:
-    """Add all records to the document, each stage with what it is beside others."""
-    from percolab.benchmark import StageTime, compared
-
-    own = [record for record in records if isinstance(record, StageTime)]
-    document["records"] = [r.to_dict() | compared(r, records, bandwidth) for r in own]
-    document["peers"] = [r.to_dict() for r in records if not isinstance(r, StageTime)]
+    chosen = [load_lattice(name) for name in lattices or ("honeycomb",)]
+    plan = Plan(
+        lattices=tuple((lattice, places_of(lattice, multiples, values)) for lattice in chosen),
+        sizes=parse_sizes(sizes or (_QUICK_SIZES if quick else _SIZES)[kind]),
+        labelers=labelers or (None,),
+        stages=tuple(stage for stage in STAGES if stage in asked),
+        runs=runs,
+        peers=peers,
+    )
+    plan.check(kind)
+    return plan
 
 
 def _ratios(text: str) -> list[float]:

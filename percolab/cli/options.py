@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 import click
 
@@ -11,12 +13,25 @@ results_file = click.argument("results", type=click.Path(), metavar="RESULTS.h5"
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 
 
+class MinSize(click.ParamType):
+    """A smallest size, or "auto"."""
+
+    name = "integer|auto"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return an integer of at least 1, or "auto"."""
+        if value == "auto":
+            return value
+        return click.IntRange(min=1).convert(value, param, ctx)
+
+
 def fit_options(function):
     """Add the options of the threshold fit."""
     for option in (
         click.option("--omega", type=click.FloatRange(0, 10, min_open=True), default=1.0,
                      show_default=True, help="Exponent of the leading correction to scaling."),
-        click.option("--min-size", type=click.IntRange(min=1), help="Smallest L to use."),
+        click.option("--min-size", type=MinSize(),
+                     help="Smallest L to use, or auto: the smallest that chi^2 does not reject."),
         click.option("--bootstrap", type=click.IntRange(min=0), default=200, show_default=True,
                      help="Bootstrap replicas over blocks; 0 takes the curvature error."),
         click.option("--observable", help="spanning_x, spanning_y, spanning_any, spanning_all ... "
@@ -27,24 +42,46 @@ def fit_options(function):
 
 
 def fit_of(
-    results: Any, *, omega: float, min_size: int | None, bootstrap: int, observable: str | None
+    results: Any,
+    *,
+    omega: float,
+    min_size: int | Literal["auto"] | None,
+    bootstrap: int,
+    observable: str | None,
 ):
     """Return the threshold fit with the options of :func:`fit_options`; bad ones are InputError."""
+    from percolab.runner import fit_results
+
+    name = observable_of(results, observable)
+    with one_line_errors():
+        return fit_results(results, name, omega=omega, min_size=min_size, bootstrap=bootstrap)
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn a ValueError about an option of a fit into an InputError."""
     from percolab.analysis import AnalysisError
+    from percolab.toml_input import InputError
+
+    try:
+        yield
+    except (AnalysisError, InputError):
+        raise
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def observable_of(results: Any, observable: str | None) -> str:
+    """Return a spanning observable, the default if None is named; InputError for another one."""
     from percolab.observables import spanning_names
-    from percolab.runner import default_observable, fit_results
+    from percolab.runner import default_observable
     from percolab.toml_input import InputError, nearest
 
     default, known = default_observable(results), spanning_names(results.study.boundary)
     name = observable or default
     if name not in known:
         raise InputError(f"--observable {name}: no spanning observable; {nearest(name, known)}")
-    try:
-        return fit_results(results, name, omega=omega, min_size=min_size, bootstrap=bootstrap)
-    except (AnalysisError, InputError):
-        raise
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    return name
 
 
 def echo_json(record: Any) -> None:

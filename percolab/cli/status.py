@@ -28,7 +28,7 @@ def command(results: str, as_json: bool) -> None:
             "blocks": len(item.blocks),
             "samples": item.num_samples,
         }
-        for item in sorted(stored.tasks.values(), key=lambda item: item.task.size)
+        for item in sorted(stored.tasks.values(), key=lambda item: (item.task.size, item.task.seed))
     ]
     if as_json:
         echo_json({"study": stored.study.description(), "tasks": tasks, "runs": stored.runs})
@@ -40,11 +40,14 @@ def command(results: str, as_json: bool) -> None:
     click.echo(
         f"seed {study.seed}, {study.rng}, p {'placed by a pilot' if study.p is None else 'given'}"
     )
-    click.echo(f"{'L':>7} {'samples':>9} {'blocks':>7}  {'p':<24} task")
+    # A merged file holds several seeds; the study's is that of its first part.
+    width = max([4, *(len(str(task["seed"])) for task in tasks)])
+    click.echo(f"{'L':>7} {'seed':>{width}} {'samples':>9} {'blocks':>7}  {'p':<24} task")
     for task in tasks:
         grid = f"{len(task['p'])}: {task['p'][0]:g} ... {task['p'][-1]:g}"
         click.echo(
-            f"{task['L']:>7} {task['samples']:>9} {task['blocks']:>7}  {grid:<24} {task['task']}"
+            f"{task['L']:>7} {task['seed']:>{width}} {task['samples']:>9} {task['blocks']:>7}  "
+            f"{grid:<24} {task['task']}"
         )
     for run in stored.runs:
         blocks = sum(run["blocks"].values())

@@ -10,6 +10,7 @@ import click
 
 from percolab.cli.progress import ProgressWatcher
 from percolab.config import make_request, parse_probabilities, parse_sizes, read_request
+from percolab.labelers import LABELERS
 from percolab.runner import run_study
 from percolab.sampler import Device
 from percolab.scheduler import Interrupted
@@ -32,7 +33,7 @@ from percolab.toml_input import InputError
 @click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed.  [default: 1]")
 @click.option("--rng", help="xorwow or philox.  [default: xorwow]")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
-@click.option("--labeler", help="raster, four_step or reference.  [default: the device's fastest]")
+@click.option("--labeler", help=f"{', '.join(LABELERS)}.  [default: the device's fastest]")
 @click.option("--workers", type=click.IntRange(min=1), help="CPU threads.  [default: all cores]")
 @click.option("--out", type=click.Path(), help="Results file.  [default: results.h5]")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
@@ -65,13 +66,12 @@ def command(
                 workers=workers,
                 watcher=watcher,
             )
-        except Interrupted:
-            click.echo(
-                f"interrupted; finished blocks are in {request.out}. "
-                "Run the same command again to go on.",
-                err=True,
-            )
-            sys.exit(130)
+        except Interrupted as error:
+            held = f"finished blocks are in {request.out}"
+            if not error.stored:
+                held = f"{request.out} lacks the blocks since its last save"
+            click.echo(f"interrupted; {held}. Run the same command again to go on.", err=True)
+            sys.exit(error.exit_code)
     _print_threshold(results, request.out)
 
 

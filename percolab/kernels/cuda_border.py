@@ -14,7 +14,7 @@ largest) and then the number of its nodes, all uint32.  A node has a parent, a s
 from numba import int64, types, uint32
 
 from percolab.device import load_cuda
-from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.bonds import has_bit
 from percolab.kernels.clusters import spanning_bits
 from percolab.kernels.cuda_sampling import (
@@ -30,8 +30,8 @@ from percolab.kernels.cuda_tile import (
     BORDER,
     FIELD,
     LANES,
+    LISTED,
     PLACE,
-    QUEUE,
     ROOT,
     STRIP_NODES,
     STRIPS,
@@ -39,33 +39,41 @@ from percolab.kernels.cuda_tile import (
     TILE_WORDS,
     field_of,
     join_tile,
-    run_at,
+    length_of,
+    point_to,
+    rank_of,
     table_root,
 )
-from percolab.kernels.runs import bits_at, run_from
+from percolab.kernels.runs import bits_at, low_bits
 from percolab.kernels.union_find import find, union
 
 cuda = load_cuda()
 
-_QUEUED = STRIPS * QUEUE
-_PENDING = STRIPS + 1
+_QUEUED = STRIPS * LISTED
 #: Tiles whose nodes one block of threads goes through.
 TILES_PER_BLOCK = THREADS // LANES
 CLUSTERS, SQUARES, LARGEST, SECOND, NODES = range(5)
 
 
 @cuda.jit(device=True)
-def _place_of_word(shape, tile, tiles, number, word):
-    """Return (first grid point, grid points) of a word of a tile; (0, 0) outside the lattice."""
-    wide, high = uint32(tile[0]), uint32(tile[1])
-    across, down = uint32(tiles[0]), uint32(tiles[1])
-    row = uint32(word // wide)
-    x = uint32(uint32(uint32(uint32(number % across) * wide) + uint32(word % wide)) << uint32(5))
-    y = uint32(uint32(uint32(uint32(number // across) % down) * high) + uint32(row % high))
-    layer = uint32(row // high)
-    z = uint32(uint32(uint32(number // uint32(across * down)) * uint32(tile[2])) + layer)
+def _place_of_word(shape, tile, tiles_down, word):
+    """Return (first grid point, grid points) of a word of a tile; (0, 0) outside the lattice.
+
+    tile: binary logarithms of its words (axis 0) and grid points (axes 1, 2).
+    """
+    wide, high, deep = uint32(tile[0]), uint32(tile[1]), uint32(tile[2])
+    number, down = uint32(cuda.blockIdx.y), uint32(0)
+    if tiles_down != uint32(0):
+        down = uint32(number // tiles_down)
+        number = uint32(number - uint32(down * tiles_down))
+    row = uint32(word >> wide)
+    column = uint32(uint32(uint32(cuda.blockIdx.x) << wide) + uint32(word - uint32(row << wide)))
+    layer = uint32(row >> high)
+    x = uint32(column << uint32(5))
+    y = uint32(uint32(number << high) + uint32(row - uint32(layer << high)))
+    z = uint32(uint32(down << deep) + layer)
     inside = x < uint32(shape[0]) and y < uint32(shape[1]) and z < uint32(shape[2])
-    if not inside or layer >= uint32(tile[2]):
+    if not inside or uint32(layer >> deep) != uint32(0):
         return uint32(0), uint32(0)
     above = uint32(uint32(z * uint32(shape[1])) + y)
     site = uint32(uint32(above * uint32(shape[0])) + x)
@@ -73,64 +81,106 @@ def _place_of_word(shape, tile, tiles, number, word):
 
 
 @cuda.jit(device=True)
-def _word_and_run(starts, entry):
-    """Return the word of a table entry and the mask of its run there."""
-    word = uint32(uint32(entry & uint32(PLACE)) >> uint32(5))
-    return word, run_from(starts[word], uint32(entry & uint32(31)))
+def _block_number():
+    """Return the number of this tile of this item, counted through all items."""
+    tiles = uint32(cuda.gridDim.x * cuda.gridDim.y)
+    number = uint32(uint32(cuda.blockIdx.y * cuda.gridDim.x) + uint32(cuda.blockIdx.x))
+    return uint32(uint32(uint32(cuda.blockIdx.z) * tiles) + number)
 
 
 @cuda.jit(device=True)
-def _point_to(table, n, entry, root):
-    """Point a run that is no root straight to its root."""
-    if root != n:
-        table[n] = uint32(uint32(root << uint32(FIELD)) | uint32(entry & uint32(PLACE)))
+def _masks_of(masks, site, count):
+    """Return the words of occupied and of border sites."""
+    if count == uint32(0):
+        return uint32(0), uint32(0)
+    occupied = bits_at(masks[0], uint32(0), site, count)
+    return occupied, bits_at(masks[1], uint32(0), site, count)
 
 
 @cuda.jit(device=True)
-def _size_runs(table, starts, occupied, border, start, runs, lane):
-    """Add every run to the size of its root; mark the roots that have a border site."""
-    for step in range(lane, runs, LANES):
-        n = uint32(start + step)
+def _size_runs(table, start, runs, lane):
+    """Add every run to the size of its root, and point it there; tell border roots they are."""
+    n, end = uint32(start + lane), uint32(start + runs)
+    while n < end:
         entry = table[n]
-        word, mask = _word_and_run(starts, entry)
-        root = table_root(table, n)
-        size = uint32(popcount(uint32(occupied[word] & mask)))
-        cuda.atomic.add(table, root, uint32(size << uint32(FIELD)))
-        if uint32(border[word] & mask) != uint32(0):
-            cuda.atomic.or_(table, root, uint32(BORDER))
-        _point_to(table, n, entry, root)
+        root = n
+        if entry < uint32(ROOT):
+            root = table_root(table, field_of(entry))
+            point_to(table, n, entry, root)
+            if uint32(entry & uint32(BORDER)) != uint32(0):
+                cuda.atomic.or_(table, root, uint32(BORDER))
+        cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
+        n = uint32(n + uint32(LANES))
 
 
 @cuda.jit(device=True)
-def _new_node(table, root, entry, counter, least, sites, nodes):
-    """Make a border cluster a node, and leave its number within the tile in the table."""
+def _write_node(node, place, size, sites, nodes):
+    """Begin a node: its own root, without end flags."""
     parents, sizes, ends, origins = nodes
-    number = cuda.atomic.add(counter, 0, uint32(1))
-    place = uint32(entry & uint32(PLACE))
-    table[root] = uint32(uint32(uint32(ROOT) | uint32(number << uint32(FIELD))) | place)
-    node = uint32(least + number)
     parents[node] = node
-    sizes[node] = field_of(entry)
+    sizes[node] = size
     ends[node] = uint32(0)
     origins[node] = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
 
 
 @cuda.jit(device=True)
-def _write_nodes(table, starts, border, sites, start, runs, lane, base, least, labels):
-    """Write the node of every border site where the tiles around look for it."""
-    for step in range(lane, runs, LANES):
-        n = uint32(start + step)
+def _sum_roots(table, start, runs, lane, counter, queue, least, sites, nodes):
+    """Return (clusters, squares, largest, second) of finished clusters; number the others.
+
+    These are listed in ``queue``, or begun as nodes where the list is full.
+    """
+    clusters, squares, largest, second = uint32(0), uint32(0), uint32(0), uint32(0)
+    n, end = uint32(start + lane), uint32(start + runs)
+    while n < end:
         entry = table[n]
-        word, mask = _word_and_run(starts, entry)
-        left = uint32(border[word] & mask)
-        if left != uint32(0):
-            if entry < uint32(ROOT):
-                entry = table[field_of(entry)]
-            node = uint32(least + field_of(entry))
+        if entry >= uint32(ROOT):
+            size = field_of(entry)
+            if uint32(entry & uint32(BORDER)) != uint32(0):
+                number = cuda.atomic.add(counter, 0, uint32(1))
+                table[n] = uint32(entry ^ uint32(uint32(size ^ number) << uint32(FIELD)))
+                place = uint32(entry & uint32(PLACE))
+                if number < uint32(_QUEUED):
+                    queue[number] = uint32(uint32(size << uint32(FIELD)) | place)
+                else:
+                    _write_node(uint32(least + number), place, size, sites, nodes)
+            else:
+                clusters = uint32(clusters + uint32(1))
+                squares = uint32(squares + uint32(size * size))
+                second = max(second, min(largest, size))
+                largest = max(largest, size)
+        n = uint32(n + uint32(LANES))
+    return clusters, squares, largest, second
+
+
+@cuda.jit(device=True)
+def _node_of(table, entry):
+    """Return the number in its tile of the node that a border run belongs to."""
+    if entry < uint32(ROOT):
+        entry = table[field_of(entry)]
+    return field_of(entry)
+
+
+@cuda.jit(device=True)
+def _write_nodes(table, border, sites, start, runs, lane, base, least, labels):
+    """Write the node of every border site where the tiles around look for it."""
+    n, end = uint32(start + lane), uint32(start + runs)
+    while n < end:
+        entry = table[n]
+        if uint32(entry & uint32(BORDER)) != uint32(0):
+            word = uint32(uint32(entry & uint32(PLACE)) >> uint32(5))
+            left = uint32(border[word] & _run_mask(entry))
+            node = uint32(least + _node_of(table, entry))
             site = uint32(base + sites[word])
             while left != uint32(0):
                 labels[uint32(site + uint32(trailing_zeros(left)))] = node
                 left = uint32(left & uint32(left - uint32(1)))
+        n = uint32(n + uint32(LANES))
+
+
+@cuda.jit(device=True)
+def _run_mask(entry):
+    """Return the bits of a run in its word."""
+    return uint32(low_bits(length_of(entry)) << uint32(entry & uint32(31)))
 
 
 @cuda.jit(cache=True)
@@ -139,59 +189,49 @@ def tile_kernel(
 ):
     """Find the clusters of every tile of every item, and make those at its border nodes.
 
-    One block of TILE_WORDS threads a tile; the second grid axis counts items.  bonds: (opened,
-    inner, chain).  sizes_of: (words of a class, words of an item, sites).  lattice: (classes,
-    shifts, rows, reach) and geometry: (shape, tile, tiles) of :class:`Tiling`.  masks: (occupied,
-    border).  nodes: (parents, sizes, ends, origins).
+    One block of TILE_WORDS threads a tile; grid axis 0 counts tiles along axis 0 of the lattice,
+    axis 1 the others, axis 2 items.  bonds: (opened, inner, chain).  sizes_of: (words of a class,
+    words of an item, sites).  lattice: (classes, shifts, rows) of :class:`Tiling`.  geometry:
+    (shape, binary logarithms of the tile, tiles along axis 1 or 0 where axis 2 has one tile).
+    masks: (occupied, border).  nodes: (parents, sizes, ends, origins).
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
-    occupied = cuda.shared.array(TILE_WORDS, types.uint32)
-    border = cuda.shared.array(TILE_WORDS, types.uint32)
+    borders = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
     queue = cuda.shared.array(_QUEUED, types.uint32)
-    pending = cuda.shared.array(_PENDING, types.uint32)
     counter = cuda.shared.array(1, types.uint32)
     links = cuda.shared.array(0, types.uint32)
     num_words, words_per_item, points = sizes_of
-    word, number, item = cuda.threadIdx.x, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y)
-    site, count = _place_of_word(geometry[0], geometry[1], geometry[2], number, uint32(word))
-    sites[word] = site
-    occupied[word] = uint32(0)
-    border[word] = uint32(0)
-    if count > uint32(0):
-        occupied[word] = bits_at(masks[0], uint32(0), site, count)
-        border[word] = bits_at(masks[1], uint32(0), site, count)
+    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
+    site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
+    occupied, border = _masks_of(masks, site, count)
+    sites[word], borders[word] = site, border
     if word == 0:
         counter[0] = uint32(0)
-        if number == uint32(0):
-            spanning[item] = uint32(0)
+        spanning[item] = uint32(0)
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
     runs = join_tile(
-        table, starts, first, links, queue, pending, ours, num_words, lattice, site, count
+        table, starts, first, links, queue, ours, num_words, lattice, site, count, occupied, border
     )
-    start, lane = (word // LANES) * STRIP_NODES, word % LANES
-    _size_runs(table, starts, occupied, border, start, runs, lane)
+    start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
+    _size_runs(table, start, runs, lane)
     cuda.syncthreads()
-    block = uint32(uint32(item * uint32(cuda.gridDim.x)) + number)
+    block = _block_number()
     least = uint32(block * room)
-    clusters, squares, largest, second = uint32(0), uint32(0), uint32(0), uint32(0)
-    for step in range(lane, runs, LANES):
-        n = uint32(start + step)
-        entry = table[n]
-        if entry >= uint32(ROOT):
-            size = field_of(entry)
-            if uint32(entry & uint32(BORDER)) != uint32(0):
-                _new_node(table, n, entry, counter, least, sites, nodes)
-            elif size != uint32(0):
-                clusters = uint32(clusters + uint32(1))
-                squares = uint32(squares + uint32(size * size))
-                second = max(second, min(largest, size))
-                largest = max(largest, size)
+    clusters, squares, largest, second = _sum_roots(
+        table, start, runs, lane, counter, queue, least, sites, nodes
+    )
     cuda.syncthreads()
     base = uint32(item * points)
-    _write_nodes(table, starts, border, sites, start, runs, lane, base, least, labels)
+    _write_nodes(table, borders, sites, start, runs, lane, base, least, labels)
+    number, end = uint32(word), min(counter[0], uint32(_QUEUED))
+    while number < end:
+        listed = queue[number]
+        place = uint32(listed & uint32(PLACE))
+        _write_node(uint32(least + number), place, field_of(listed), sites, nodes)
+        number = uint32(number + uint32(TILE_WORDS))
     cuda.syncthreads()
     # The table has done its work; its memory serves the last sums.
     counts, totals = table[:TILE_WORDS], table[TILE_WORDS : 2 * TILE_WORDS]
@@ -303,27 +343,26 @@ def partial_nodes_kernel(nodes, interior, room, tiles, partials, spanning):
 
 
 @cuda.jit(device=True)
-def _look_up_nodes(table, starts, border, sites, known, start, runs, lane, base, least, found):
+def _look_up_nodes(table, border, sites, known, start, runs, lane, base, least, found):
     """Point runs to their roots, and find the label of every root that is a node."""
     labels, parents, origins = found
-    for step in range(lane, runs, LANES):
-        n = uint32(start + step)
+    n, end = uint32(start + lane), uint32(start + runs)
+    while n < end:
         entry = table[n]
-        word, mask = _word_and_run(starts, entry)
-        root = table_root(table, n)
-        left = uint32(border[word] & mask)
+        root = n
+        if entry < uint32(ROOT):
+            root = table_root(table, field_of(entry))
+            point_to(table, n, entry, root)
+        word = uint32(uint32(entry & uint32(PLACE)) >> uint32(5))
+        left = uint32(border[word] & _run_mask(entry))
         if left != uint32(0):
             site = uint32(sites[word] + uint32(trailing_zeros(left)))
             node = labels[uint32(base + site)]
             number = uint32(node - least)
             known[number] = origins[find(parents, uint32(0), node)]
-            place = uint32(table[root] & uint32(PLACE))
             # All runs of a cluster write the same.
-            table[root] = uint32(
-                uint32(uint32(ROOT) | uint32(BORDER))
-                | uint32(uint32(number << uint32(FIELD)) | place)
-            )
-        _point_to(table, n, entry, root)
+            cuda.atomic.or_(table, root, uint32(uint32(BORDER) | uint32(number << uint32(FIELD))))
+        n = uint32(n + uint32(LANES))
 
 
 @cuda.jit(cache=True)
@@ -335,40 +374,49 @@ def label_tile_kernel(bonds, sizes_of, lattice, geometry, masks, room, labels, n
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
-    counts = cuda.shared.array(TILE_WORDS, types.uint32)
-    border = cuda.shared.array(TILE_WORDS, types.uint32)
+    borders = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
+    filled = cuda.shared.array(TILE_WORDS, types.uint32)
     queue = cuda.shared.array(_QUEUED, types.uint32)
-    pending = cuda.shared.array(_PENDING, types.uint32)
     links = cuda.shared.array(0, types.uint32)
-    known = links[(len(lattice[0]) + 1) * TILE_WORDS :]
+    known = links[2 * len(lattice[0]) * TILE_WORDS :]
     num_words, words_per_item, points = sizes_of
-    word, number, item = cuda.threadIdx.x, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y)
-    site, count = _place_of_word(geometry[0], geometry[1], geometry[2], number, uint32(word))
-    sites[word], counts[word] = site, count
-    border[word] = uint32(0)
-    if count > uint32(0):
-        border[word] = bits_at(masks[1], uint32(0), site, count)
+    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
+    site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
+    occupied, border = _masks_of(masks, site, count)
+    sites[word], borders[word], filled[word] = site, border, occupied
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
     runs = join_tile(
-        table, starts, first, links, queue, pending, ours, num_words, lattice, site, count
+        table, starts, first, links, queue, ours, num_words, lattice, site, count, occupied, border
     )
-    start, lane = (word // LANES) * STRIP_NODES, word % LANES
-    base = uint32(item * points)
-    least = uint32(uint32(uint32(item * uint32(cuda.gridDim.x)) + number) * room)
+    start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
+    base, least = uint32(item * points), uint32(_block_number() * room)
     found = (labels, nodes[0], nodes[3])
-    _look_up_nodes(
-        table, starts, border, sites, known, start, runs, lane, base, least, found
-    )
+    _look_up_nodes(table, borders, sites, known, start, runs, lane, base, least, found)
     cuda.syncthreads()
-    for row in range(word - lane, word - lane + LANES):
-        for bit in range(lane, counts[row], LANES):
-            entry = table[run_at(starts, first, uint32(row), uint32(bit))]
-            if entry < uint32(ROOT):
-                entry = table[field_of(entry)]
-            if uint32(entry & uint32(BORDER)) != uint32(0):
-                label = known[field_of(entry)]
-            else:
-                place = uint32(entry & uint32(PLACE))
-                label = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
-            labels[uint32(uint32(base + sites[row]) + uint32(bit))] = label
+    top = word - word % LANES
+    for row in range(top, top + LANES):
+        for bit in range(word % LANES, 32, LANES):
+            site = uint32(sites[row] + uint32(bit))
+            if has_bit(filled[row], bit):
+                n = uint32(uint32(first[row] + rank_of(starts[row], uint32(bit))) - uint32(1))
+                labels[uint32(base + site)] = _label_of(table, known, sites, table[n])
+
+
+@cuda.jit(device=True)
+def _label_of(table, known, sites, entry):
+    """Return the label of the cluster that a run belongs to."""
+    if entry < uint32(ROOT):
+        entry = table[field_of(entry)]
+    if uint32(entry & uint32(BORDER)) != uint32(0):
+        return known[field_of(entry)]
+    place = uint32(entry & uint32(PLACE))
+    return uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
+
+
+@cuda.jit(cache=True)
+def label_vacant_kernel(labels, points, vacant):
+    """Label the vacant grid points of every item with their own index."""
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < vacant.size:
+        labels[uint32(uint32(item * points) + uint32(vacant[n]))] = vacant[n]

@@ -1,16 +1,17 @@
 """CUDA: the clusters of one tile, found in shared memory with runs of sites as nodes.
 
 A tile is a box of words, numbered row by row, one thread a word.  Its runs are numbered in the
-order of their first sites, strip by strip: a *strip* is the rows of one warp, which hangs them one
-under the other from the top down.  A run's first bond upwards costs no atomic, since nobody else
-knows the run yet; every further bond joins two trees and waits in a short queue until a whole warp
-has one.  Bonds between strips follow after a barrier.
+order of their first sites, strip by strip; a *strip* is the words of one warp.  A run's first bond
+upwards makes its other end the run's parent: that takes no atomic, since only the run's own thread
+can know it, and most of the tree is there before the first union.  What is left, the *extra* bonds,
+joins two trees each and is listed, so that all lanes of a warp have one.
 
 A table holds one uint32 a run, at ``strip * STRIP_NODES + number``:
 
     bits 0-11   the run's first site in the tile, 32 * word + bit
     bits 12-24  the parent; at a root the cluster's size, later its node number
-    bit 25      at a root: the cluster holds a border site
+    bit 25      the run holds a border site; at a root: the cluster does
+    bits 26-30  the sites of the run less one
     bit 31      this run is a root
 """
 
@@ -18,7 +19,7 @@ from numba import config, uint32
 
 from percolab.device import load_cuda
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.runs import bits_at, first_of_segments, low_bits, run_from
+from percolab.kernels.runs import bits_at, fill_segments, first_of_segments, low_bits
 
 cuda = load_cuda()
 
@@ -29,13 +30,14 @@ STRIPS = 2 if SIMULATED else 4
 TILE_WORDS = LANES * STRIPS
 TILE_NODES = 32 * TILE_WORDS
 STRIP_NODES = 32 * LANES
-#: Unions that wait for a full warp, in each strip.
-QUEUE = 3 * LANES
+#: Extra bonds that a strip lists; those beyond are joined one thread a word.
+LISTED = 8 * LANES
 
 PLACE = 0xFFF
 FIELD = 12
 FIELD_MASK = 0x1FFF
 BORDER = 1 << 25
+LENGTH = 26
 ROOT = 1 << 31
 
 if SIMULATED:
@@ -56,6 +58,12 @@ def field_of(entry):
 
 
 @cuda.jit(device=True)
+def length_of(entry):
+    """Return the number of sites of the run of a table entry."""
+    return uint32(uint32(uint32(entry >> uint32(LENGTH)) & uint32(31)) + uint32(1))
+
+
+@cuda.jit(device=True)
 def table_root(table, n):
     """Return the root of a run's tree in the table."""
     entry = table[n]
@@ -63,6 +71,20 @@ def table_root(table, n):
         n = field_of(entry)
         entry = table[n]
     return n
+
+
+@cuda.jit(device=True)
+def point_to(table, n, entry, root):
+    """Make ``root`` the parent of a run that is no root, and had the table entry given."""
+    parent = field_of(entry)
+    if parent != root:
+        table[n] = uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD)))
+
+
+@cuda.jit(device=True)
+def _hung(entry, parent):
+    """Return the entry of a root, without a size yet, once it has a parent."""
+    return uint32(entry ^ uint32(uint32(ROOT) | uint32(parent << uint32(FIELD))))
 
 
 @cuda.jit(device=True)
@@ -74,218 +96,233 @@ def _table_union(table, i, j):
             i, j = j, i
         entry = table[i]
         if entry >= uint32(ROOT):
-            hung = uint32(uint32(j << uint32(FIELD)) | uint32(entry & uint32(PLACE)))
-            if cuda.atomic.cas(table, i, entry, hung) == entry:
+            if cuda.atomic.cas(table, i, entry, _hung(entry, j)) == entry:
                 return
         i = table_root(table, i)
 
 
 @cuda.jit(device=True)
-def run_at(starts, first, word, bit):
-    """Return the number of the run that holds a bit of a word of the tile."""
-    upto = uint32(starts[word] & low_bits(uint32(bit + uint32(1))))
-    return uint32(first[word] + uint32(popcount(upto)) - uint32(1))
+def rank_of(starts, bit):
+    """Return how many runs start at or below a bit of a word."""
+    return uint32(popcount(uint32(starts & low_bits(uint32(bit + uint32(1))))))
 
 
 @cuda.jit(device=True)
-def _load_words(
-    opened, base, inner, num_words, chain, classes, site, count, word, starts, links
-):
-    """Read a word's bonds inside the tile and cut it into runs."""
+def _other_starts(starts, word, shift, row):
+    """Return the run starts around the other ends of a class's bonds, at the bits of the owners."""
+    far = word + row + (shift >> 5)
+    places = uint32(shift & 31)
+    found = uint32(0)
+    if far >= 0:
+        found = uint32(starts[far] >> places)
+    if places != uint32(0) and far + 1 < TILE_WORDS:
+        found = uint32(found | uint32(starts[far + 1] << uint32(uint32(32) - places)))
+    return found
+
+
+@cuda.jit(device=True)
+def _before_first(starts, first, word, shift, row, others):
+    """Return what the rank among ``others`` lacks to be a run's number, plus one.
+
+    The other ends of a word's bonds lie in up to two words of a row, whose runs follow one another.
+    Counting starts from the one that is surely in that row.
+    """
+    far = word + row + (shift >> 5)
+    places = uint32(shift & 31)
+    if places == uint32(0):
+        return first[far]
+    if shift < 0:
+        return uint32(
+            first[far + 1] - uint32(popcount(uint32(others & low_bits(uint32(32) - places))))
+        )
+    return uint32(first[far] + uint32(popcount(uint32(starts[far] & low_bits(places)))))
+
+
+@cuda.jit(device=True)
+def _load_bonds(bonds, num_words, classes, site, count, word, links):
+    """Read a word's bonds inside the tile: others into ``links``, the chain's are returned."""
+    opened, base, inner, chain = bonds
     joined = uint32(0)
-    valid = uint32(0)
-    if count > uint32(0):
-        valid = low_bits(count)
-        if chain >= 0:
-            index = uint32(uint32(chain) * num_words)
-            joined = bits_at(inner, index, site, count)
-            joined = uint32(joined & bits_at(opened, uint32(base + index), site, count))
-    starts[word] = uint32(uint32(uint32(~joined) | uint32(1)) & valid)
-    links[uint32(len(classes) * TILE_WORDS + word)] = uint32(joined & uint32(1))
+    if chain >= 0 and count > uint32(0):
+        index = uint32(uint32(chain) * num_words)
+        joined = bits_at(inner, index, site, count)
+        joined = uint32(joined & bits_at(opened, uint32(base + index), site, count))
     for c in range(len(classes)):
         found = uint32(0)
         if count > uint32(0):
             index = uint32(uint32(classes[c]) * num_words)
             found = bits_at(inner, index, site, count)
             found = uint32(found & bits_at(opened, uint32(base + index), site, count))
-        links[uint32(c * TILE_WORDS + word)] = found
+        links[2 * c * TILE_WORDS + word] = found
+    return joined
 
 
 @cuda.jit(device=True)
-def _number_runs(starts, first, lane, strip, word):
-    """Write the number of every word's first run; return how many runs the strip has."""
-    first[word] = uint32(popcount(starts[word]))
+def _split_bonds(starts, edges, joined, shifts, rows, word, links):
+    """Split a word's bonds into first ones, one a run, and extra ones; return the number of these.
+
+    Of all bonds that join the same two runs one is kept.  ``links`` holds the bonds of class c at
+    2 * c and gets the extra ones at 2 * c + 1, each TILE_WORDS long.
+    """
+    # The first bond of a run that is joined to the word before is that chain bond.
+    covered = fill_segments(uint32(joined & uint32(1)), edges)
+    extras = uint32(0)
+    for c in range(len(shifts)):
+        place = 2 * c * TILE_WORDS + word
+        found = links[place]
+        if found != uint32(0):
+            others = _other_starts(starts, word, shifts[c], rows[c])
+            found = first_of_segments(found, uint32(edges | others))
+            firsts = first_of_segments(uint32(found & ~covered), edges)
+            if c + 1 < len(shifts):
+                covered = uint32(covered | fill_segments(firsts, edges))
+            links[place] = firsts
+            found = uint32(found & ~firsts)
+            extras = uint32(extras + uint32(popcount(found)))
+        links[place + TILE_WORDS] = found
+    return extras
+
+
+@cuda.jit(device=True)
+def _number(counts, count, strip, lane, word):
+    """Return (the sum of ``count`` over the strip's words before this, that over all its words).
+
+    counts: scratch in shared memory, a place for each word.
+    """
+    total = count
+    counts[word] = total
     step = 1
     while step < LANES:
         _sync_strip()
-        before = uint32(0)
         if lane >= step:
-            before = first[word - step]
+            total = uint32(total + counts[word - step])
         _sync_strip()
-        first[word] = uint32(first[word] + before)
+        counts[word] = total
         step *= 2
     _sync_strip()
-    runs = first[strip * LANES + LANES - 1]
+    whole = counts[strip * LANES + LANES - 1]
     _sync_strip()
-    first[word] = uint32(
-        uint32(first[word] - uint32(popcount(starts[word]))) + uint32(strip * STRIP_NODES)
-    )
-    return runs
+    return uint32(total - count), whole
 
 
 @cuda.jit(device=True)
-def _list_runs(starts, first, word, table):
-    """Enter every run of a word in the table, as a root."""
-    left, n = starts[word], first[word]
-    entry = uint32(uint32(ROOT) | uint32(uint32(word) << uint32(5)))
+def _list_runs(table, starts, edges, joined, border, n, word):
+    """Enter the runs of a word in the table, from number n on."""
+    left, first = starts, n
     while left != uint32(0):
-        table[n] = uint32(entry | uint32(trailing_zeros(left)))
+        bit = uint32(trailing_zeros(left))
         left = uint32(left & uint32(left - uint32(1)))
+        later = uint32(uint32(edges >> bit) >> uint32(1))
+        length = min(uint32(trailing_zeros(later)), uint32(uint32(31) - bit))
+        place = uint32(uint32(uint32(word) << uint32(5)) | bit)
+        table[n] = uint32(uint32(uint32(ROOT) | uint32(length << uint32(LENGTH))) | place)
         n = uint32(n + uint32(1))
+    left = first_of_segments(border, edges)
+    while left != uint32(0):
+        bit = uint32(trailing_zeros(left))
+        left = uint32(left & uint32(left - uint32(1)))
+        n = uint32(uint32(first + rank_of(starts, bit)) - uint32(1))
+        table[n] = uint32(table[n] | uint32(BORDER))
+    if uint32(joined & uint32(1)) != uint32(0):
+        table[first] = _hung(table[first], uint32(first - uint32(1)))
 
 
 @cuda.jit(device=True)
-def _prune(starts, links, shifts, rows, word):
-    """Keep one of all bonds of a word that join the same two runs."""
+def _hang_first(table, starts, first, shifts, rows, word, links):
+    """Make the other ends of first bonds their runs' parents."""
     for c in range(len(shifts)):
-        place = uint32(c * TILE_WORDS + word)
-        bonds = links[place]
-        if bonds != uint32(0):
-            far = word + rows[c] + (shifts[c] >> 5)
-            shift = uint32(shifts[c] & 31)
-            edges = uint32(0)
-            if far >= 0:
-                edges = uint32(starts[far] >> shift)
-            if shift != uint32(0) and far + 1 < TILE_WORDS:
-                edges = uint32(edges | uint32(starts[far + 1] << uint32(uint32(32) - shift)))
-            links[place] = first_of_segments(bonds, uint32(starts[word] | edges))
-
-
-@cuda.jit(device=True)
-def _other_run(starts, first, word, bit, shift, row):
-    """Return the run at the other end of the bond of a bit."""
-    place = int(bit) + shift
-    return run_at(starts, first, uint32(int(word) + row + (place >> 5)), uint32(place & 31))
-
-
-@cuda.jit(device=True)
-def _hang_run(table, starts, first, links, shifts, rows, queue, pending, strip, n):
-    """Hang a new run under the other end of its first bond within the strip; queue the others."""
-    entry = table[n]
-    word = uint32(uint32(entry & uint32(PLACE)) >> uint32(5))
-    mask = run_from(starts[word], uint32(entry & uint32(31)))
-    upper = n
-    if uint32(entry & uint32(31)) == uint32(0) and links[len(rows) * TILE_WORDS + word]:
-        upper = uint32(n - uint32(1))
-    for c in range(len(rows)):
-        if int(word) + rows[c] >= strip * LANES:
-            left = uint32(links[uint32(c * TILE_WORDS + word)] & mask)
+        left = links[2 * c * TILE_WORDS + word]
+        if left != uint32(0):
+            others = _other_starts(starts, word, shifts[c], rows[c])
+            before = _before_first(starts, first, word, shifts[c], rows[c], others)
             while left != uint32(0):
                 bit = uint32(trailing_zeros(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                other = _other_run(starts, first, word, bit, shifts[c], rows[c])
-                if upper == n:
-                    upper = other
-                else:
-                    slot = cuda.atomic.add(pending, strip, uint32(1))
-                    if slot < uint32(QUEUE):
-                        queue[uint32(strip * QUEUE + slot)] = uint32(
-                            uint32(n << uint32(FIELD)) | other
-                        )
-    if upper != n:
-        root = table_root(table, upper)
-        place = uint32(entry & uint32(PLACE))
-        table[n] = uint32(uint32(root << uint32(FIELD)) | place)
+                n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
+                parent = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
+                table[n] = _hung(table[n], parent)
 
 
 @cuda.jit(device=True)
-def _join_queued(table, queue, pending, overflow, lane, strip, least):
-    """Join the queued pairs, a warp at a time, while at least ``least`` of them wait."""
-    waiting = pending[strip]
-    if waiting > uint32(QUEUE):
-        # What found no room is joined later, together with the bonds between strips.
-        overflow[0] = uint32(1)
-        waiting = uint32(QUEUE)
-    while waiting >= uint32(least):
-        taken = min(waiting, uint32(LANES))
-        waiting = uint32(waiting - taken)
-        if uint32(lane) < taken:
-            pair = queue[uint32(strip * QUEUE + waiting + lane)]
-            i = uint32(pair >> uint32(FIELD))
-            _table_union(table, i, uint32(pair & uint32(PLACE)))
-    _sync_strip()
-    if lane == 0:
-        pending[strip] = waiting
-    _sync_strip()
+def _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip, slot, joining):
+    """List the two runs of every extra bond of a word from ``slot`` on.
 
-
-@cuda.jit(device=True)
-def _join_strips(table, starts, first, links, shifts, rows, overflow, strip, n):
-    """Join a run with what it is bonded to in the strips above; with ``overflow``, anywhere."""
-    entry = table[n]
-    word = uint32(uint32(entry & uint32(PLACE)) >> uint32(5))
-    mask = run_from(starts[word], uint32(entry & uint32(31)))
-    for c in range(len(rows)):
-        if overflow or int(word) + rows[c] < strip * LANES:
-            left = uint32(links[uint32(c * TILE_WORDS + word)] & mask)
+    With ``joining``, join instead those for which the list has no room.
+    """
+    for c in range(len(shifts)):
+        left = links[(2 * c + 1) * TILE_WORDS + word]
+        if left != uint32(0):
+            others = _other_starts(starts, word, shifts[c], rows[c])
+            before = _before_first(starts, first, word, shifts[c], rows[c], others)
             while left != uint32(0):
                 bit = uint32(trailing_zeros(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                other = _other_run(starts, first, word, bit, shifts[c], rows[c])
-                _table_union(table, n, other)
+                n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
+                other = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
+                if joining:
+                    if slot >= uint32(LISTED):
+                        _table_union(table, n, other)
+                elif slot < uint32(LISTED):
+                    pair = uint32(uint32(n << uint32(FIELD)) | other)
+                    queue[uint32(uint32(strip * LISTED) + slot)] = pair
+                slot = uint32(slot + uint32(1))
+
+
+@cuda.jit(device=True)
+def _shorten_paths(table, start, runs, lane):
+    """Point the runs of a strip to their roots, from the top down, so that no path is long."""
+    n, end = uint32(start + lane), uint32(start + runs)
+    while n < end:
+        entry = table[n]
+        if entry < uint32(ROOT):
+            point_to(table, n, entry, table_root(table, field_of(entry)))
+        n = uint32(n + uint32(LANES))
 
 
 @cuda.jit(device=True)
 def join_tile(
-    table, starts, first, links, queue, pending, bonds, num_words, lattice, site, count
+    table, starts, first, links, queue, bonds, num_words, lattice, site, count, occupied, border
 ):
     """Find the clusters of a tile: afterwards, ``table`` holds the trees of its runs.
 
-    bonds: (opened, its first word, inner, chain).  lattice: (classes, shifts, rows, reach), for the
-    bonds that are no chain bonds which class they are, how many bits and how many words of the tile
-    the other end is away; and how many words of a strip have bonds to strips above.  site, count:
-    the first grid point of this thread's word, and how many it holds.  links: scratch, TILE_WORDS
-    for each class and once more.  Returns the runs of this thread's strip.
+    bonds: (opened, its first word, inner, chain).  lattice: (classes, shifts, rows), for the bonds
+    that are no chain bonds which class they are, and how many bits and how many words of the tile
+    the other end is away.  site, count: the first grid point of this thread's word, and how many it
+    holds; occupied, border: bits of the word.  links: scratch, 2 * TILE_WORDS for each class.
+    Returns the number of runs of this thread's strip.
     """
-    opened, base, inner, chain = bonds
-    classes, shifts, rows, reach = lattice
+    classes, shifts, rows = lattice
     word = cuda.threadIdx.x
     strip, lane = word // LANES, word % LANES
-    overflow = pending[STRIPS:]
-    if lane == 0:
-        pending[strip] = uint32(0)
-    if word == 0:
-        overflow[0] = uint32(0)
-    _load_words(
-        opened, base, inner, num_words, chain, classes, site, count, word, starts, links
+    joined = _load_bonds(bonds, num_words, classes, site, count, word, links)
+    # A run ends where the next begins, or where a vacancy does; the latter is no run.
+    edges = uint32(uint32(~joined) | uint32(1))
+    ours = uint32(edges & occupied)
+    starts[word] = ours
+    cuda.syncthreads()
+    extras = _split_bonds(starts, edges, joined, shifts, rows, word, links)
+    both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
+    before, whole = _number(first, both, strip, lane, word)
+    runs, listed = uint32(whole & uint32(0xFFFF)), uint32(whole >> uint32(16))
+    start, slot = uint32(strip * STRIP_NODES), uint32(before >> uint32(16))
+    n = uint32(start + uint32(before & uint32(0xFFFF)))
+    first[word] = n
+    _list_runs(table, ours, edges, joined, border, n, word)
+    cuda.syncthreads()
+    _hang_first(table, starts, first, shifts, rows, word, links)
+    _visit_extras(
+        table, starts, first, shifts, rows, word, links, queue, strip, slot, False
     )
-    runs = _number_runs(starts, first, lane, strip, word)
-    _list_runs(starts, first, word, table)
     cuda.syncthreads()
-    _prune(starts, links, shifts, rows, word)
-    _sync_strip()
-    start = strip * STRIP_NODES
-    batches = 32 if SIMULATED else (runs + LANES - 1) // LANES
-    for batch in range(batches):
-        n = batch * LANES + lane
-        if n < runs:
-            _hang_run(
-                table, starts, first, links, shifts, rows, queue, pending, strip,
-                uint32(start + n),
-            )
-        _sync_strip()
-        _join_queued(table, queue, pending, overflow, lane, strip, LANES)
-    _join_queued(table, queue, pending, overflow, lane, strip, 1)
-    cuda.syncthreads()
-    last = runs
-    if overflow[0] == uint32(0):
-        edge = strip * LANES + reach
-        last = uint32(first[edge] - uint32(start)) if reach < LANES else runs
-        if strip == 0:
-            last = uint32(0)
-    for n in range(lane, last, LANES):
-        _join_strips(
-            table, starts, first, links, shifts, rows, overflow[0], strip, uint32(start + n)
+    _shorten_paths(table, start, runs, uint32(lane))
+    k, end = uint32(lane), min(listed, uint32(LISTED))
+    while k < end:
+        pair = queue[uint32(uint32(strip * LISTED) + k)]
+        _table_union(table, uint32(pair >> uint32(FIELD)), uint32(pair & uint32(PLACE)))
+        k = uint32(k + uint32(LANES))
+    if listed > uint32(LISTED):
+        _visit_extras(
+            table, starts, first, shifts, rows, word, links, queue, strip, slot, True
         )
     cuda.syncthreads()
     return runs

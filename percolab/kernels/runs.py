@@ -6,8 +6,6 @@ bit 0 always starts one, so that no run leaves its word.
 
 from numba import njit, uint32
 
-from percolab.kernels.bits import trailing_zeros
-
 _ALL = 0xFFFFFFFF
 
 
@@ -31,21 +29,43 @@ def bits_at(words, base, bit, count):
 @njit
 def run_from(starts, bit):
     """Return the mask of the run that starts at ``bit``."""
-    # Shifting by bit + 1 in one step would be undefined for bit 31.
-    later = uint32(uint32(uint32(starts >> bit) >> uint32(1)) << uint32(1))
-    length = min(uint32(trailing_zeros(later)), uint32(uint32(32) - bit))
-    return uint32(low_bits(length) << bit)
+    later = uint32(starts >> bit)
+    later = uint32(later & uint32(later - uint32(1)))
+    following = uint32(later & uint32(uint32(~later) + uint32(1)))
+    return uint32(uint32(following - uint32(1)) << bit)
+
+
+@njit
+def _negative(word, starts):
+    """Return -x for the number x in every segment of a word.
+
+    One addition serves all segments: its carries stop at their highest bits.
+    """
+    top = uint32(uint32(starts >> uint32(1)) | uint32(0x80000000))
+    inverse = uint32(~word)
+    summed = uint32(uint32(inverse & ~top) + uint32(starts & ~top))
+    return uint32(summed ^ uint32(uint32(inverse ^ starts) & top))
 
 
 @njit
 def first_of_segments(word, starts):
     """Return the lowest one of every segment of a word; ``starts`` marks where segments begin.
 
-    x & -x finds the lowest one of x.  Here -x is taken in all segments at once, by an addition
-    whose carries stop at the segments' highest bits.
+    x & -x finds the lowest one of x, here in all segments at once.
     """
-    top = uint32(uint32(starts >> uint32(1)) | uint32(0x80000000))
-    inverse = uint32(~word)
-    summed = uint32(uint32(inverse & ~top) + uint32(starts & ~top))
-    negative = uint32(summed ^ uint32(uint32(inverse ^ starts) & top))
-    return uint32(word & negative)
+    return uint32(word & _negative(word, starts))
+
+
+@njit
+def fill_segments(word, starts):
+    """Return the word with every segment that holds a one filled with ones.
+
+    ``word`` has at most one one in a segment.  Going up, -x fills; going down, the ones are spread
+    by steps that double, as far as no start of a segment is passed.
+    """
+    filled = _negative(word, starts)
+    open_below = uint32(~uint32(starts >> uint32(1)) & uint32(0x7FFFFFFF))
+    for step in (1, 2, 4, 8, 16):
+        filled = uint32(filled | uint32(open_below & uint32(filled >> uint32(step))))
+        open_below = uint32(open_below & uint32(open_below >> uint32(step)))
+    return filled

@@ -37,6 +37,14 @@ LABELERS = {
             {"cpu": "four_step:FourStep", "cuda": "four_step_cuda:FourStepCuda"},
         ),
         LabelerEntry(
+            "label_equivalence",
+            "Hawick 2010, Kalentev 2011: scan and analysis until no label changes",
+            {
+                "cpu": "label_equivalence:LabelEquivalence",
+                "cuda": "label_equivalence_cuda:LabelEquivalenceCuda",
+            },
+        ),
+        LabelerEntry(
             "tiled",
             "tiles in shared memory, then the graph of what crosses their borders",
             {"cuda": "tiled_cuda:TiledCuda"},

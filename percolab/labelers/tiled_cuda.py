@@ -19,6 +19,7 @@ from percolab.kernels.cuda_border import (
     end_flags_kernel,
     gather_kernel,
     label_tile_kernel,
+    label_vacant_kernel,
     merge_kernel,
     origin_kernel,
     partial_nodes_kernel,
@@ -28,9 +29,13 @@ from percolab.kernels.cuda_sampling import PARTIALS, THREADS, finish_rows_kernel
 from percolab.kernels.cuda_tile import LANES, TILE_WORDS
 from percolab.labelers.four_step_cuda import FourStepCuda
 from percolab.labelers.tiling import can_tile, tiling_of
-from percolab.topology import Topology
+from percolab.topology import Topology, unpack_bits
 
 cuda = load_cuda()
+
+
+def _typed(kind: Any, *rows: Any) -> tuple[tuple[Any, ...], ...]:
+    return tuple(tuple(map(kind, row)) for row in rows)
 
 
 class TiledCuda(FourStepCuda):
@@ -60,10 +65,12 @@ class TiledCuda(FourStepCuda):
         self._crossing = tuple(cuda.to_device(column) for column in crossing)
         sites, flags = topology.end_flags()
         self._end_flags = cuda.to_device(sites.astype(np.uint32)), cuda.to_device(flags)
-        ints = tuple(map(np.int32, (*tiling.shape, *tiling.tile, *tiling.tiles)))
-        self._geometry = ints[:3], ints[3:6], ints[6:]
-        steps = (tiling.classes, tiling.shifts, tiling.rows)
-        self._lattice = (*(tuple(map(np.int32, step)) for step in steps), np.int32(tiling.reach))
+        logarithms = [extent.bit_length() - 1 for extent in tiling.tile]
+        down = tiling.tiles[1] if tiling.tiles[2] > 1 else 0
+        self._geometry = (*_typed(np.uint32, tiling.shape, logarithms), np.uint32(down))
+        self._lattice = _typed(np.int32, tiling.classes, tiling.shifts, tiling.rows)
+        vacant = np.flatnonzero(~unpack_bits(topology.occupied, topology.num_points))
+        self._vacant = cuda.to_device(vacant.astype(np.uint32)) if vacant.size else None
         self._bonds = (
             self.opened,
             cuda.to_device(tiling.inner.ravel()),
@@ -76,9 +83,9 @@ class TiledCuda(FourStepCuda):
 
     def _launch_tiles(self, items: int, kernel: Any, shared_words: int, *arguments: Any) -> None:
         tiling = self._tiling
-        # One array of words a class, and one for the chain bonds between words.
-        shared = 4 * ((len(tiling.classes) + 1) * TILE_WORDS + shared_words)
-        grid = (tiling.num_tiles, items)
+        # The first and the extra bonds of every class.
+        shared = 4 * (2 * len(tiling.classes) * TILE_WORDS + shared_words)
+        grid = (tiling.tiles[0], tiling.tiles[1] * tiling.tiles[2], items)
         kernel[grid, TILE_WORDS, 0, shared](
             self._bonds,
             self._counts,
@@ -116,6 +123,10 @@ class TiledCuda(FourStepCuda):
         room = np.uint32(self._tiling.room)
         origin_kernel[blocks, THREADS](self._nodes[0], self._nodes[3], interior, room)
         self._launch_tiles(items, label_tile_kernel, self._tiling.room)
+        if self._vacant is not None:
+            label_vacant_kernel[self.grid(self._vacant.size, items, THREADS), THREADS](
+                self.labels, self._counts[2], self._vacant
+            )
 
     def measure_items(self, items: int) -> np.ndarray:
         """Return the rows (items, ROW_WIDTH) int64 of the items' open bonds; labels are lost."""

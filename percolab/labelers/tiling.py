@@ -22,13 +22,12 @@ class Tiling:
     """A topology cut into boxes of ``tile`` words, and grid points, along the axes.
 
     shape, tile, tiles: grid points of the lattice; words (axis 0) and grid points (axes 1, 2) of a
-                        tile; tiles along every axis
+                        tile, powers of two; tiles along every axis
     inner:     uint32 like ``Topology.exists``: bonds with both ends in one tile
     border:    uint32 (num_words,), one bit a site: ends of bonds between tiles, end layers
     room:      the most border sites that a tile has
     classes, shifts, rows: for every class but the chain's, its number, and how many grid points
                         along axis 0 and how many words of a tile the other end is away
-    reach:     the most words of a tile that a bond goes back
     crossing:  int64 (n, 3): for every bond between tiles its bond word, owner and other end
     """
 
@@ -41,7 +40,6 @@ class Tiling:
     classes: tuple[int, ...]
     shifts: tuple[int, ...]
     rows: tuple[int, ...]
-    reach: int
     crossing: np.ndarray
 
     @property
@@ -82,7 +80,6 @@ def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
         classes=tuple(others),
         shifts=tuple(shifts),
         rows=tuple(rows),
-        reach=max(-(row + (shift >> 5)) for row, shift in zip(rows, shifts)),
         crossing=crossing,
     )
 
@@ -116,7 +113,7 @@ def _tile_of(
 
     widths = [wide for wide in (1, 2, 4) if strip % wide == 0]
     powers = [2**n for n in range(words.bit_length())]
-    heights, depths = ({min(power, n) for power in powers} for n in shape[1:])
+    heights, depths = ([power for power in powers if power < 2 * n] for n in shape[1:])
     fitting = [t for t in product(widths, heights, depths) if prod(t) <= words]
     return min(fitting, key=cost)
 

@@ -1,0 +1,93 @@
+"""The time per sample of labelers as a figure, like Fig 7 of Komura (2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from percolab.plots import STYLE, legend_entries, look_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Time per sample of one labeler on one lattice: `num_sites` sites, p = ratio * p_c.
+
+    milliseconds: mean time per sample; error: its one-sigma error in ms, 0 when not known.
+    """
+
+    lattice: str
+    labeler: str
+    ratio: float
+    num_sites: int
+    milliseconds: float
+    error: float = 0.0
+
+
+def plot_timing(records: Sequence[Timing], *, title: str) -> tuple[Figure, dict[str, Any]]:
+    """Draw the time per sample against N, doubly logarithmic, with a guide proportional to N.
+
+    A series is one (lattice, labeler, p / p_c): colour tells lattice and labeler, the marker p.
+    Returns the figure and the numbers drawn. Raises ValueError without records.
+    """
+    if not records:
+        raise ValueError("plot_timing needs at least one record")
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    groups = sorted({(record.lattice, record.labeler) for record in records})
+    ratios = sorted({record.ratio for record in records})
+    series = []
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(5.2, 4.6), layout="constrained")
+        axes = figure.subplots()
+        for group, ratio in [(group, ratio) for group in groups for ratio in ratios]:
+            own = [r for r in records if (r.lattice, r.labeler, r.ratio) == (*group, ratio)]
+            if own:
+                look = look_of(groups.index(group), ratios.index(ratio))
+                series.append(_draw_series(axes, own, look))
+        axes.set(xscale="log", yscale="log", title=title)
+        axes.set(xlabel=r"number of sites $N$", ylabel="time per sample (ms)")
+        guide = _draw_guide(axes, records)
+        entries = sorted(legend_entries(axes), key=lambda entry: entry[1].startswith(r"$\propto"))
+        figure.legend(
+            *zip(*entries, strict=True), loc="outside lower center", ncols=2, frameon=False
+        )
+    return figure, {"title": title, "series": series, "guide": guide}
+
+
+def _draw_series(axes: Axes, records: Sequence[Timing], look: dict[str, Any]) -> dict[str, Any]:
+    ordered = sorted(records, key=lambda record: record.num_sites)
+    sites = [record.num_sites for record in ordered]
+    times = [record.milliseconds for record in ordered]
+    errors = [record.error for record in ordered]
+    first = ordered[0]
+    times_p_c = "" if first.ratio == 1 else f"{first.ratio:g} "
+    label = rf"{first.lattice}, {first.labeler}, $p = {times_p_c}p_c$"
+    # A bar of no length is drawn as a dash, as if the error were known to be small.
+    bars = np.where(np.array(errors) > 0, errors, np.nan) if any(errors) else None
+    axes.errorbar(sites, times, bars, **look, linewidth=0.7, capsize=1.5, label=label)
+    return {
+        "lattice": first.lattice,
+        "labeler": first.labeler,
+        "ratio": first.ratio,
+        "num_sites": sites,
+        "milliseconds": times,
+        "error": errors,
+    }
+
+
+def _draw_guide(axes: Axes, records: Sequence[Timing]) -> dict[str, Any]:
+    """A line proportional to N below all points."""
+    sites = np.array([record.num_sites for record in records], float)
+    times = np.array([record.milliseconds for record in records])
+    rate = 0.5 * float((times / sites).min())
+    ends = np.array([sites.min(), sites.max()])
+    axes.plot(ends, rate * ends, color="0.4", linewidth=0.7, label=r"$\propto N$")
+    return {"num_sites": ends.tolist(), "milliseconds": (rate * ends).tolist()}

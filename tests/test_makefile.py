@@ -1,0 +1,49 @@
+"""The Makefile runs no kernel from a cache that is older than its source."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+MAKEFILE = Path(__file__).parents[1] / "Makefile"
+#: Targets whose commands run kernels.
+RUN_KERNELS = ["test", "test-gpu", "sweep", "reproduce-figures", "bench"]
+
+CACHES = {".nbi", ".nbc"}
+
+
+@pytest.mark.parametrize("target", RUN_KERNELS)
+def test_targets_that_run_kernels_remove_stale_ones_first(target):
+    rule = re.search(rf"^{target}:([^#\n]*)", MAKEFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert rule
+    assert "stale-kernels" in rule[1].split()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_every_cache_older_than_the_newest_source_is_removed(tmp_path):
+    """Whichever cache is looked at first, and whichever source was changed."""
+    ages = {
+        "percolab/lattice.py": 300,
+        "percolab/kernels/new source.py": 200,
+        "percolab/kernels/__pycache__/before.nbi": 250,
+        "percolab/kernels/__pycache__/before.1.nbc": 400,
+        "percolab/labelers/__pycache__/a.nbi": 350,
+        "percolab/labelers/__pycache__/b.nbi": 100,
+        "percolab/labelers/__pycache__/b.1.nbc": 100,
+        "percolab/labelers/__pycache__/b.cpython-311.pyc": 400,
+    }
+    for name, age in ages.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (1_700_000_000 - age,) * 2)
+    command = ["make", "-s", "-f", str(MAKEFILE), "stale-kernels"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout + done.stderr == ""
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    stale = {name for name, age in ages.items() if age > 200 and Path(name).suffix in CACHES}
+    assert len(stale) == 3
+    assert left == ages.keys() - stale
