@@ -20,6 +20,11 @@ def trailing_zeros(word):
     return (word & -word).bit_length() - 1 if word else 32
 
 
+def lowest_one(word):
+    """Return the position of the lowest one in a uint32 word, which must not be 0."""
+    return trailing_zeros(word)
+
+
 def highest_one(word):
     """Return the position of the highest one in a uint32 word; -1 for the word 0."""
     return int(word).bit_length() - 1
@@ -42,6 +47,15 @@ def _cttz(typingctx, word):
 
 
 @intrinsic
+def _cttz_of_nonzero(typingctx, word):
+    # Spares CUDA, which has no instruction for it, the test for 0.
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint32(types.uint32), codegen
+
+
+@intrinsic
 def _ctlz(typingctx, word):
     def codegen(context, builder, signature, args):
         return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
@@ -57,6 +71,11 @@ def _popcount(word):
 @overload(trailing_zeros, target="generic")
 def _trailing_zeros(word):
     return lambda word: types.int32(_cttz(types.uint32(word)))
+
+
+@overload(lowest_one, target="generic")
+def _lowest_one(word):
+    return lambda word: types.int32(_cttz_of_nonzero(types.uint32(word)))
 
 
 @overload(highest_one, target="generic")

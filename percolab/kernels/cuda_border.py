@@ -14,7 +14,7 @@ largest) and then the number of its nodes, all uint32.  A node has a parent, a s
 from numba import int64, types, uint32
 
 from percolab.device import load_cuda
-from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.bits import lowest_one
 from percolab.kernels.bonds import has_bit
 from percolab.kernels.clusters import spanning_bits
 from percolab.kernels.cuda_sampling import (
@@ -30,26 +30,23 @@ from percolab.kernels.cuda_tile import (
     BORDER,
     FIELD,
     LANES,
-    LISTED,
     PLACE,
+    QUEUE,
     ROOT,
     STRIP_NODES,
-    STRIPS,
     TILE_NODES,
     TILE_WORDS,
     field_of,
     join_tile,
     length_of,
-    point_to,
     rank_of,
     table_root,
 )
-from percolab.kernels.runs import bits_at, low_bits
+from percolab.kernels.runs import bits_at, first_of_segments, low_bits
 from percolab.kernels.union_find import find, union
 
 cuda = load_cuda()
 
-_QUEUED = STRIPS * LISTED
 #: Tiles whose nodes one block of threads goes through.
 TILES_PER_BLOCK = THREADS // LANES
 CLUSTERS, SQUARES, LARGEST, SECOND, NODES = range(5)
@@ -98,95 +95,81 @@ def _masks_of(masks, site, count):
 
 
 @cuda.jit(device=True)
+def _mark_border(table, starts, first, border, word, counter, queue):
+    """Mark the roots of a word's border runs, and list each when it is first met."""
+    left = first_of_segments(border, uint32(starts[word] | uint32(1)))
+    while left != uint32(0):
+        n = uint32(
+            uint32(first[word] + rank_of(starts[word], uint32(lowest_one(left)))) - uint32(1)
+        )
+        left = uint32(left & uint32(left - uint32(1)))
+        root = table_root(table, n)
+        if uint32(cuda.atomic.or_(table, root, uint32(BORDER)) & uint32(BORDER)) == uint32(0):
+            queue[cuda.atomic.add(counter, 0, uint32(1))] = root
+
+
+@cuda.jit(device=True)
 def _size_runs(table, start, runs, lane):
-    """Add every run to the size of its root, and point it there; tell border roots they are."""
+    """Add every run to the size of its root."""
     n, end = uint32(start + lane), uint32(start + runs)
     while n < end:
-        entry = table[n]
-        root = n
-        if entry < uint32(ROOT):
-            root = table_root(table, field_of(entry))
-            point_to(table, n, entry, root)
-            if uint32(entry & uint32(BORDER)) != uint32(0):
-                cuda.atomic.or_(table, root, uint32(BORDER))
-        cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
+        size = length_of(table[n])
+        cuda.atomic.add(table, table_root(table, n), uint32(size << uint32(FIELD)))
         n = uint32(n + uint32(LANES))
 
 
 @cuda.jit(device=True)
-def _write_node(node, place, size, sites, nodes):
-    """Begin a node: its own root, without end flags."""
+def _begin_nodes(table, counter, queue, thread, least, sites, nodes):
+    """Begin a node for every listed root, and leave its number in the table."""
     parents, sizes, ends, origins = nodes
-    parents[node] = node
-    sizes[node] = size
-    ends[node] = uint32(0)
-    origins[node] = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
+    number, end = uint32(thread), counter[0]
+    while number < end:
+        root = uint32(queue[number])
+        entry = table[root]
+        size, place = field_of(entry), uint32(entry & uint32(PLACE))
+        table[root] = uint32(entry ^ uint32(uint32(size ^ number) << uint32(FIELD)))
+        node = uint32(least + number)
+        parents[node] = node
+        sizes[node] = size
+        ends[node] = uint32(0)
+        origins[node] = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
+        number = uint32(number + uint32(TILE_WORDS))
 
 
 @cuda.jit(device=True)
-def _sum_roots(table, start, runs, lane, counter, queue, least, sites, nodes):
-    """Return (clusters, squares, largest, second) of finished clusters; number the others.
-
-    These are listed in ``queue``, or begun as nodes where the list is full.
-    """
+def _sum_finished(table, start, runs, lane):
+    """Return (clusters, squares, largest, second) of the clusters without border sites."""
     clusters, squares, largest, second = uint32(0), uint32(0), uint32(0), uint32(0)
     n, end = uint32(start + lane), uint32(start + runs)
     while n < end:
         entry = table[n]
-        if entry >= uint32(ROOT):
+        if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT):
             size = field_of(entry)
-            if uint32(entry & uint32(BORDER)) != uint32(0):
-                number = cuda.atomic.add(counter, 0, uint32(1))
-                table[n] = uint32(entry ^ uint32(uint32(size ^ number) << uint32(FIELD)))
-                place = uint32(entry & uint32(PLACE))
-                if number < uint32(_QUEUED):
-                    queue[number] = uint32(uint32(size << uint32(FIELD)) | place)
-                else:
-                    _write_node(uint32(least + number), place, size, sites, nodes)
-            else:
-                clusters = uint32(clusters + uint32(1))
-                squares = uint32(squares + uint32(size * size))
-                second = max(second, min(largest, size))
-                largest = max(largest, size)
+            clusters = uint32(clusters + uint32(1))
+            squares = uint32(squares + uint32(size * size))
+            second = max(second, min(largest, size))
+            largest = max(largest, size)
         n = uint32(n + uint32(LANES))
     return clusters, squares, largest, second
 
 
 @cuda.jit(device=True)
-def _node_of(table, entry):
-    """Return the number in its tile of the node that a border run belongs to."""
-    if entry < uint32(ROOT):
-        entry = table[field_of(entry)]
-    return field_of(entry)
-
-
-@cuda.jit(device=True)
-def _write_nodes(table, border, sites, start, runs, lane, base, least, labels):
-    """Write the node of every border site where the tiles around look for it."""
-    n, end = uint32(start + lane), uint32(start + runs)
-    while n < end:
-        entry = table[n]
-        if uint32(entry & uint32(BORDER)) != uint32(0):
-            word = uint32(uint32(entry & uint32(PLACE)) >> uint32(5))
-            left = uint32(border[word] & _run_mask(entry))
-            node = uint32(least + _node_of(table, entry))
-            site = uint32(base + sites[word])
-            while left != uint32(0):
-                labels[uint32(site + uint32(trailing_zeros(left)))] = node
-                left = uint32(left & uint32(left - uint32(1)))
-        n = uint32(n + uint32(LANES))
-
-
-@cuda.jit(device=True)
-def _run_mask(entry):
-    """Return the bits of a run in its word."""
-    return uint32(low_bits(length_of(entry)) << uint32(entry & uint32(31)))
+def _write_nodes(table, starts, first, border, word, site, least, labels):
+    """Write the node of every border site of a word where the tiles around look for it."""
+    left = border
+    while left != uint32(0):
+        bit = uint32(lowest_one(left))
+        n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
+        node = uint32(least + field_of(table[table_root(table, n)]))
+        ours = uint32(left & uint32(low_bits(length_of(table[n])) << uint32(table[n] & uint32(31))))
+        left = uint32(left ^ ours)
+        while ours != uint32(0):
+            labels[uint32(site + uint32(lowest_one(ours)))] = node
+            ours = uint32(ours & uint32(ours - uint32(1)))
 
 
 @cuda.jit(cache=True)
-def tile_kernel(
-    bonds, sizes_of, lattice, geometry, masks, room, labels, nodes, interior, spanning
-):
+def tile_kernel(bonds, sizes_of, lattice, geometry, masks, room, labels, nodes, interior, spanning):
     """Find the clusters of every tile of every item, and make those at its border nodes.
 
     One block of TILE_WORDS threads a tile; grid axis 0 counts tiles along axis 0 of the lattice,
@@ -198,40 +181,33 @@ def tile_kernel(
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
-    borders = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
-    queue = cuda.shared.array(_QUEUED, types.uint32)
+    queue = cuda.shared.array(QUEUE, types.uint16)
     counter = cuda.shared.array(1, types.uint32)
     links = cuda.shared.array(0, types.uint32)
     num_words, words_per_item, points = sizes_of
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
     occupied, border = _masks_of(masks, site, count)
-    sites[word], borders[word] = site, border
+    sites[word] = site
     if word == 0:
         counter[0] = uint32(0)
         spanning[item] = uint32(0)
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
     runs = join_tile(
-        table, starts, first, links, queue, ours, num_words, lattice, site, count, occupied, border
+        table, starts, first, links, queue, ours, num_words, lattice, site, count, occupied
     )
     start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
+    _mark_border(table, starts, first, border, word, counter, queue)
     _size_runs(table, start, runs, lane)
     cuda.syncthreads()
     block = _block_number()
     least = uint32(block * room)
-    clusters, squares, largest, second = _sum_roots(
-        table, start, runs, lane, counter, queue, least, sites, nodes
-    )
+    _begin_nodes(table, counter, queue, word, least, sites, nodes)
+    clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
     cuda.syncthreads()
-    base = uint32(item * points)
-    _write_nodes(table, borders, sites, start, runs, lane, base, least, labels)
-    number, end = uint32(word), min(counter[0], uint32(_QUEUED))
-    while number < end:
-        listed = queue[number]
-        place = uint32(listed & uint32(PLACE))
-        _write_node(uint32(least + number), place, field_of(listed), sites, nodes)
-        number = uint32(number + uint32(TILE_WORDS))
+    site = uint32(uint32(item * points) + site)
+    _write_nodes(table, starts, first, border, word, site, least, labels)
     cuda.syncthreads()
     # The table has done its work; its memory serves the last sums.
     counts, totals = table[:TILE_WORDS], table[TILE_WORDS : 2 * TILE_WORDS]
@@ -343,26 +319,30 @@ def partial_nodes_kernel(nodes, interior, room, tiles, partials, spanning):
 
 
 @cuda.jit(device=True)
-def _look_up_nodes(table, border, sites, known, start, runs, lane, base, least, found):
-    """Point runs to their roots, and find the label of every root that is a node."""
+def _look_up_nodes(table, starts, first, border, word, site, least, known, found):
+    """Find the label of every cluster with a border site in a word, and leave its place in it."""
     labels, parents, origins = found
-    n, end = uint32(start + lane), uint32(start + runs)
-    while n < end:
-        entry = table[n]
-        root = n
-        if entry < uint32(ROOT):
-            root = table_root(table, field_of(entry))
-            point_to(table, n, entry, root)
-        word = uint32(uint32(entry & uint32(PLACE)) >> uint32(5))
-        left = uint32(border[word] & _run_mask(entry))
-        if left != uint32(0):
-            site = uint32(sites[word] + uint32(trailing_zeros(left)))
-            node = labels[uint32(base + site)]
-            number = uint32(node - least)
-            known[number] = origins[find(parents, uint32(0), node)]
-            # All runs of a cluster write the same.
-            cuda.atomic.or_(table, root, uint32(uint32(BORDER) | uint32(number << uint32(FIELD))))
-        n = uint32(n + uint32(LANES))
+    left = first_of_segments(border, uint32(starts[word] | uint32(1)))
+    while left != uint32(0):
+        bit = uint32(lowest_one(left))
+        left = uint32(left & uint32(left - uint32(1)))
+        n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
+        node = labels[uint32(site + bit)]
+        number = uint32(node - least)
+        known[number] = origins[find(parents, uint32(0), node)]
+        # All runs of a cluster write the same.
+        marks = uint32(uint32(BORDER) | uint32(number << uint32(FIELD)))
+        cuda.atomic.or_(table, table_root(table, n), marks)
+
+
+@cuda.jit(device=True)
+def _label_of(table, known, sites, n):
+    """Return the label of the cluster that a run belongs to."""
+    entry = table[table_root(table, n)]
+    if uint32(entry & uint32(BORDER)) != uint32(0):
+        return known[field_of(entry)]
+    place = uint32(entry & uint32(PLACE))
+    return uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
 
 
 @cuda.jit(cache=True)
@@ -374,25 +354,21 @@ def label_tile_kernel(bonds, sizes_of, lattice, geometry, masks, room, labels, n
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
-    borders = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
     filled = cuda.shared.array(TILE_WORDS, types.uint32)
-    queue = cuda.shared.array(_QUEUED, types.uint32)
+    queue = cuda.shared.array(QUEUE, types.uint16)
     links = cuda.shared.array(0, types.uint32)
     known = links[2 * len(lattice[0]) * TILE_WORDS :]
     num_words, words_per_item, points = sizes_of
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
     occupied, border = _masks_of(masks, site, count)
-    sites[word], borders[word], filled[word] = site, border, occupied
+    sites[word], filled[word] = site, occupied
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
-    runs = join_tile(
-        table, starts, first, links, queue, ours, num_words, lattice, site, count, occupied, border
-    )
-    start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
+    join_tile(table, starts, first, links, queue, ours, num_words, lattice, site, count, occupied)
     base, least = uint32(item * points), uint32(_block_number() * room)
-    found = (labels, nodes[0], nodes[3])
-    _look_up_nodes(table, borders, sites, known, start, runs, lane, base, least, found)
+    site, found = uint32(base + site), (labels, nodes[0], nodes[3])
+    _look_up_nodes(table, starts, first, border, word, site, least, known, found)
     cuda.syncthreads()
     top = word - word % LANES
     for row in range(top, top + LANES):
@@ -400,18 +376,7 @@ def label_tile_kernel(bonds, sizes_of, lattice, geometry, masks, room, labels, n
             site = uint32(sites[row] + uint32(bit))
             if has_bit(filled[row], bit):
                 n = uint32(uint32(first[row] + rank_of(starts[row], uint32(bit))) - uint32(1))
-                labels[uint32(base + site)] = _label_of(table, known, sites, table[n])
-
-
-@cuda.jit(device=True)
-def _label_of(table, known, sites, entry):
-    """Return the label of the cluster that a run belongs to."""
-    if entry < uint32(ROOT):
-        entry = table[field_of(entry)]
-    if uint32(entry & uint32(BORDER)) != uint32(0):
-        return known[field_of(entry)]
-    place = uint32(entry & uint32(PLACE))
-    return uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
+                labels[uint32(base + site)] = _label_of(table, known, sites, n)
 
 
 @cuda.jit(cache=True)

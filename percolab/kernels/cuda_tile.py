@@ -10,7 +10,7 @@ A table holds one uint32 a run, at ``strip * STRIP_NODES + number``:
 
     bits 0-11   the run's first site in the tile, 32 * word + bit
     bits 12-24  the parent; at a root the cluster's size, later its node number
-    bit 25      the run holds a border site; at a root: the cluster does
+    bit 25      at a root: the cluster holds a border site
     bits 26-30  the sites of the run less one
     bit 31      this run is a root
 """
@@ -18,7 +18,7 @@ A table holds one uint32 a run, at ``strip * STRIP_NODES + number``:
 from numba import config, uint32
 
 from percolab.device import load_cuda
-from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.runs import bits_at, fill_segments, first_of_segments, low_bits
 
 cuda = load_cuda()
@@ -31,7 +31,9 @@ TILE_WORDS = LANES * STRIPS
 TILE_NODES = 32 * TILE_WORDS
 STRIP_NODES = 32 * LANES
 #: Extra bonds that a strip lists; those beyond are joined one thread a word.
-LISTED = 8 * LANES
+LISTED = (16 if SIMULATED else 8) * LANES
+#: Numbers of runs in the list, uint16: two for every extra bond, later one for every node.
+QUEUE = 2 * STRIPS * LISTED
 
 PLACE = 0xFFF
 FIELD = 12
@@ -44,10 +46,18 @@ if SIMULATED:
 
     def _sync_strip():
         cuda.syncthreads()
+
+    def _rejoin():
+        pass
 else:
 
     @cuda.jit(device=True)
     def _sync_strip():
+        cuda.syncwarp()
+
+    @cuda.jit(device=True)
+    def _rejoin():
+        # Lanes that were done early would otherwise go on alone.
         cuda.syncwarp()
 
 
@@ -206,23 +216,17 @@ def _number(counts, count, strip, lane, word):
 
 
 @cuda.jit(device=True)
-def _list_runs(table, starts, edges, joined, border, n, word):
+def _list_runs(table, starts, edges, joined, n, word):
     """Enter the runs of a word in the table, from number n on."""
     left, first = starts, n
+    ends = uint32(uint32(edges >> uint32(1)) | uint32(0x80000000))
+    entry = uint32(uint32(ROOT) | uint32(uint32(word) << uint32(5)))
     while left != uint32(0):
-        bit = uint32(trailing_zeros(left))
+        bit = uint32(lowest_one(left))
         left = uint32(left & uint32(left - uint32(1)))
-        later = uint32(uint32(edges >> bit) >> uint32(1))
-        length = min(uint32(trailing_zeros(later)), uint32(uint32(31) - bit))
-        place = uint32(uint32(uint32(word) << uint32(5)) | bit)
-        table[n] = uint32(uint32(uint32(ROOT) | uint32(length << uint32(LENGTH))) | place)
+        length = uint32(lowest_one(uint32(ends >> bit)))
+        table[n] = uint32(uint32(entry | bit) | uint32(length << uint32(LENGTH)))
         n = uint32(n + uint32(1))
-    left = first_of_segments(border, edges)
-    while left != uint32(0):
-        bit = uint32(trailing_zeros(left))
-        left = uint32(left & uint32(left - uint32(1)))
-        n = uint32(uint32(first + rank_of(starts, bit)) - uint32(1))
-        table[n] = uint32(table[n] | uint32(BORDER))
     if uint32(joined & uint32(1)) != uint32(0):
         table[first] = _hung(table[first], uint32(first - uint32(1)))
 
@@ -236,7 +240,7 @@ def _hang_first(table, starts, first, shifts, rows, word, links):
             others = _other_starts(starts, word, shifts[c], rows[c])
             before = _before_first(starts, first, word, shifts[c], rows[c], others)
             while left != uint32(0):
-                bit = uint32(trailing_zeros(left))
+                bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
                 n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
                 parent = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
@@ -255,7 +259,7 @@ def _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip,
             others = _other_starts(starts, word, shifts[c], rows[c])
             before = _before_first(starts, first, word, shifts[c], rows[c], others)
             while left != uint32(0):
-                bit = uint32(trailing_zeros(left))
+                bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
                 n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
                 other = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
@@ -263,8 +267,8 @@ def _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip,
                     if slot >= uint32(LISTED):
                         _table_union(table, n, other)
                 elif slot < uint32(LISTED):
-                    pair = uint32(uint32(n << uint32(FIELD)) | other)
-                    queue[uint32(uint32(strip * LISTED) + slot)] = pair
+                    pair = uint32(2 * uint32(uint32(strip * LISTED) + slot))
+                    queue[pair], queue[uint32(pair + uint32(1))] = n, other
                 slot = uint32(slot + uint32(1))
 
 
@@ -280,16 +284,13 @@ def _shorten_paths(table, start, runs, lane):
 
 
 @cuda.jit(device=True)
-def join_tile(
-    table, starts, first, links, queue, bonds, num_words, lattice, site, count, occupied, border
-):
+def join_tile(table, starts, first, links, queue, bonds, num_words, lattice, site, count, occupied):
     """Find the clusters of a tile: afterwards, ``table`` holds the trees of its runs.
 
     bonds: (opened, its first word, inner, chain).  lattice: (classes, shifts, rows), for the bonds
     that are no chain bonds which class they are, and how many bits and how many words of the tile
     the other end is away.  site, count: the first grid point of this thread's word, and how many it
-    holds; occupied, border: bits of the word.  links: scratch, 2 * TILE_WORDS for each class.
-    Returns the number of runs of this thread's strip.
+    holds; occupied: bits of the word.  links: scratch, 2 * TILE_WORDS for each class.  Returns the number of runs of this thread's strip.
     """
     classes, shifts, rows = lattice
     word = cuda.threadIdx.x
@@ -307,22 +308,21 @@ def join_tile(
     start, slot = uint32(strip * STRIP_NODES), uint32(before >> uint32(16))
     n = uint32(start + uint32(before & uint32(0xFFFF)))
     first[word] = n
-    _list_runs(table, ours, edges, joined, border, n, word)
+    _list_runs(table, ours, edges, joined, n, word)
     cuda.syncthreads()
     _hang_first(table, starts, first, shifts, rows, word, links)
-    _visit_extras(
-        table, starts, first, shifts, rows, word, links, queue, strip, slot, False
-    )
+    _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip, slot, False)
     cuda.syncthreads()
     _shorten_paths(table, start, runs, uint32(lane))
-    k, end = uint32(lane), min(listed, uint32(LISTED))
-    while k < end:
-        pair = queue[uint32(uint32(strip * LISTED) + k)]
-        _table_union(table, uint32(pair >> uint32(FIELD)), uint32(pair & uint32(PLACE)))
-        k = uint32(k + uint32(LANES))
+    done, end = uint32(0), min(listed, uint32(LISTED))
+    while done < end:
+        k = uint32(done + uint32(lane))
+        if k < end:
+            pair = uint32(2 * uint32(uint32(strip * LISTED) + k))
+            _table_union(table, uint32(queue[pair]), uint32(queue[uint32(pair + uint32(1))]))
+        _rejoin()
+        done = uint32(done + uint32(LANES))
     if listed > uint32(LISTED):
-        _visit_extras(
-            table, starts, first, shifts, rows, word, links, queue, strip, slot, True
-        )
+        _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip, slot, True)
     cuda.syncthreads()
     return runs

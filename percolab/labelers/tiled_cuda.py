@@ -26,7 +26,7 @@ from percolab.kernels.cuda_border import (
     tile_kernel,
 )
 from percolab.kernels.cuda_sampling import PARTIALS, THREADS, finish_rows_kernel
-from percolab.kernels.cuda_tile import LANES, TILE_WORDS
+from percolab.kernels.cuda_tile import LANES, QUEUE, TILE_WORDS
 from percolab.labelers.four_step_cuda import FourStepCuda
 from percolab.labelers.tiling import can_tile, tiling_of
 from percolab.topology import Topology, unpack_bits
@@ -47,13 +47,16 @@ class TiledCuda(FourStepCuda):
     def __init__(self, topology: Topology, *, capacity: int) -> None:
         super().__init__(topology, capacity=capacity)
         self.falls_back = can_tile(topology)
+        if not self.falls_back:
+            self._tiling = tiling_of(topology, TILE_WORDS, LANES)
+            if self._tiling.room > QUEUE:
+                self.falls_back = "nearly every site is at the border of a tile"
         self.measure_needs_labels = bool(self.falls_back)
         if not self.falls_back:
-            self._cut_into_tiles()
+            self._load_tiling()
 
-    def _cut_into_tiles(self) -> None:
-        topology = self.topology
-        self._tiling = tiling = tiling_of(topology, TILE_WORDS, LANES)
+    def _load_tiling(self) -> None:
+        topology, tiling = self.topology, self._tiling
         blocks = self.capacity * tiling.num_tiles
         # Nodes are numbered with 32 bits.
         if blocks * tiling.room >= 2**32:
