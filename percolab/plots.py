@@ -52,7 +52,14 @@ _BAND: dict[str, Any] = {"color": "0.5", "alpha": 0.35, "linewidth": 0.8}
 _EXACT: dict[str, Any] = {"color": "black", "linestyle": (0, (5, 4)), "linewidth": 0.7}
 
 #: Where the close-up may stand: below the curves on the right, or above them on the left.
-_INSET_PLACES = ((0.655, 0.125, 0.325, 0.36), (0.655, 0.125, 0.325, 0.22), (0.12, 0.4, 0.28, 0.26))
+_INSET_PLACES = (
+    (0.655, 0.125, 0.325, 0.36),
+    (0.655, 0.125, 0.325, 0.22),
+    (0.12, 0.4, 0.28, 0.26),
+    (0.12, 0.27, 0.28, 0.22),
+)
+#: Height of a line in the legend of the sizes, which stands in the upper left corner.
+_LEGEND_LINE = 0.055
 
 Exact = tuple[float, str]
 Box = tuple[float, float, float, float]
@@ -241,7 +248,8 @@ def _draw_close_up(main: Axes, fit: ThresholdFit) -> None:
 
 
 def _free_place(axes: Axes, curves: Sequence[SpanningCurve]) -> Box | None:
-    """Place for an inset (left, bottom, width, height in axes fractions) that hides no curve."""
+    """Place for an inset (left, bottom, width, height in axes fractions) that hides nothing."""
+    legend = 1.0 - _LEGEND_LINE * (1.5 + len({curve.L for curve in curves}))
     low, high = axes.get_xlim()
     bottom, top = axes.get_ylim()
     grid = np.linspace(0.0, 1.0, 400)
@@ -249,7 +257,7 @@ def _free_place(axes: Axes, curves: Sequence[SpanningCurve]) -> Box | None:
         # The tick labels of the inset stand outside its left and lower edge.
         beside = (grid > left - 0.1) & (grid < left + width + 0.02)
         p = low + grid[beside] * (high - low)
-        hidden = False
+        hidden = left < 0.5 and base + height > legend
         for curve in curves:
             inside = p[(p >= curve.p[0]) & (p <= curve.p[-1])]
             y = (np.interp(inside, curve.p, curve.probability) - bottom) / (top - bottom)

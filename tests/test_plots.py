@@ -96,6 +96,16 @@ def test_the_inset_covers_no_data_point():
             assert not box.contains(*point)
 
 
+@pytest.mark.parametrize("count", range(2, 9))
+def test_the_inset_and_the_legend_of_the_sizes_do_not_overlap(count):
+    fit = fit_threshold(study(*(32 * 2**n for n in range(count))), bootstrap=0)
+    figure, _ = plot_spanning(fit, num_sites={size: size**2 for size in fit.sizes}, **TEXT)
+    figure.draw_without_rendering()
+    main = figure.axes[0]
+    legend = main.get_legend().get_window_extent()
+    assert not any(legend.overlaps(inset.get_tightbbox()) for inset in main.child_axes)
+
+
 RECORDS = [
     Timing(lattice, "four_step", ratio, n, 1e-6 * n * (1 + ratio), 0.01)
     for lattice in ("honeycomb", "triangular")

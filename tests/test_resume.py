@@ -328,7 +328,9 @@ def test_a_target_error_does_not_look_at_the_bootstrap(tmp_path, monkeypatch):
 
     def fit(*arguments, **options):
         estimate = fit_threshold(*arguments, **options)
-        return replace(estimate, threshold_error=1e-9) if options.get("bootstrap") else estimate
+        return (
+            replace(estimate, threshold_error=1e-9) if options.get("bootstrap", 200) else estimate
+        )
 
     monkeypatch.setattr("percolab.runner.fit_threshold", fit)
     rule = {"L": [6, 12], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu"}

@@ -34,6 +34,7 @@ from percolab.kernels.cuda_tile import (
     QUEUE,
     ROOT,
     STRIP_NODES,
+    STRIPS,
     TILE_NODES,
     TILE_WORDS,
     field_of,
@@ -86,12 +87,11 @@ def _block_number():
 
 
 @cuda.jit(device=True)
-def _masks_of(masks, site, count):
-    """Return the words of occupied and of border sites."""
+def _mask_of(words, site, count):
+    """Return the bits of a word of a tile."""
     if count == uint32(0):
-        return uint32(0), uint32(0)
-    occupied = bits_at(masks[0], uint32(0), site, count)
-    return occupied, bits_at(masks[1], uint32(0), site, count)
+        return uint32(0)
+    return bits_at(words, uint32(0), site, count)
 
 
 @cuda.jit(device=True)
@@ -172,7 +172,7 @@ def _write_nodes(table, starts, first, border, word, site, least, labels):
 def tile_kernel(bonds, sizes_of, lattice, geometry, masks, room, labels, nodes, interior, spanning):
     """Find the clusters of every tile of every item, and make those at its border nodes.
 
-    One block of TILE_WORDS threads a tile; grid axis 0 counts tiles along axis 0 of the lattice,
+    One block of TILE_THREADS threads a tile; grid axis 0 counts tiles along axis 0 of the lattice,
     axis 1 the others, axis 2 items.  bonds: (opened, inner, chain).  sizes_of: (words of a class,
     words of an item, sites).  lattice: (classes, shifts, rows) of :class:`Tiling`.  geometry:
     (shape, binary logarithms of the tile, tiles along axis 1 or 0 where axis 2 has one tile).
@@ -185,37 +185,45 @@ def tile_kernel(bonds, sizes_of, lattice, geometry, masks, room, labels, nodes, 
     queue = cuda.shared.array(QUEUE, types.uint16)
     counter = cuda.shared.array(1, types.uint32)
     links = cuda.shared.array(0, types.uint32)
+    slots = cuda.shared.array(TILE_WORDS, types.uint32)
+    whole = cuda.shared.array(STRIPS, types.uint32)
     num_words, words_per_item, points = sizes_of
-    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
+    front = cuda.threadIdx.x < TILE_WORDS
+    word, item = cuda.threadIdx.x % TILE_WORDS, uint32(cuda.blockIdx.z)
     site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
-    occupied, border = _masks_of(masks, site, count)
+    mask = _mask_of(masks[0] if front else masks[1], site, count)
     sites[word] = site
-    if word == 0:
+    if cuda.threadIdx.x == 0:
         counter[0] = uint32(0)
         spanning[item] = uint32(0)
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
+    place = (site, count, mask)
     runs = join_tile(
-        table, starts, first, links, queue, ours, num_words, lattice, site, count, occupied
+        table, starts, first, slots, whole, links, queue, ours, num_words, lattice, place
     )
     start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
-    _mark_border(table, starts, first, border, word, counter, queue)
-    _size_runs(table, start, runs, lane)
-    cuda.syncthreads()
     block = _block_number()
     least = uint32(block * room)
-    _begin_nodes(table, counter, queue, word, least, sites, nodes)
-    clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
+    if front:
+        _size_runs(table, start, runs, lane)
+    else:
+        _mark_border(table, starts, first, mask, word, counter, queue)
     cuda.syncthreads()
-    site = uint32(uint32(item * points) + site)
-    _write_nodes(table, starts, first, border, word, site, least, labels)
+    if front:
+        # Nobody needs the bonds any more; their memory serves the last sums.
+        clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
+        links[word], links[TILE_WORDS + word] = clusters, squares
+        links[2 * TILE_WORDS + word], links[3 * TILE_WORDS + word] = largest, second
+    else:
+        _begin_nodes(table, counter, queue, word, least, sites, nodes)
     cuda.syncthreads()
-    # The table has done its work; its memory serves the last sums.
-    counts, totals = table[:TILE_WORDS], table[TILE_WORDS : 2 * TILE_WORDS]
-    tops, lows = table[2 * TILE_WORDS : 3 * TILE_WORDS], table[3 * TILE_WORDS :]
-    counts[word], totals[word] = clusters, squares
-    tops[word], lows[word] = largest, second
-    reduce_block(counts, totals, tops, lows, word, TILE_WORDS)
-    if word == 0:
+    if not front:
+        site = uint32(uint32(item * points) + site)
+        _write_nodes(table, starts, first, mask, word, site, least, labels)
+    counts, totals = links[:TILE_WORDS], links[TILE_WORDS : 2 * TILE_WORDS]
+    tops, lows = links[2 * TILE_WORDS : 3 * TILE_WORDS], links[3 * TILE_WORDS :]
+    reduce_block(counts, totals, tops, lows, cuda.threadIdx.x, TILE_WORDS)
+    if cuda.threadIdx.x == 0:
         interior[block, CLUSTERS], interior[block, SQUARES] = counts[0], totals[0]
         interior[block, LARGEST], interior[block, SECOND] = tops[0], lows[0]
         interior[block, NODES] = counter[0]
@@ -358,20 +366,26 @@ def label_tile_kernel(bonds, sizes_of, lattice, geometry, masks, room, labels, n
     filled = cuda.shared.array(TILE_WORDS, types.uint32)
     queue = cuda.shared.array(QUEUE, types.uint16)
     links = cuda.shared.array(0, types.uint32)
+    slots = cuda.shared.array(TILE_WORDS, types.uint32)
+    whole = cuda.shared.array(STRIPS, types.uint32)
     known = links[2 * len(lattice[0]) * TILE_WORDS :]
     num_words, words_per_item, points = sizes_of
-    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
+    front = cuda.threadIdx.x < TILE_WORDS
+    word, item = cuda.threadIdx.x % TILE_WORDS, uint32(cuda.blockIdx.z)
     site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
-    occupied, border = _masks_of(masks, site, count)
-    sites[word], filled[word] = site, occupied
+    mask = _mask_of(masks[0] if front else masks[1], site, count)
+    if front:
+        sites[word], filled[word] = site, mask
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
-    join_tile(table, starts, first, links, queue, ours, num_words, lattice, site, count, occupied)
+    place = (site, count, mask)
+    join_tile(table, starts, first, slots, whole, links, queue, ours, num_words, lattice, place)
     base, least = uint32(item * points), uint32(_block_number() * room)
     site, found = uint32(base + site), (labels, nodes[0], nodes[3])
-    _look_up_nodes(table, starts, first, border, word, site, least, known, found)
+    if not front:
+        _look_up_nodes(table, starts, first, mask, word, site, least, known, found)
     cuda.syncthreads()
-    top = word - word % LANES
-    for row in range(top, top + LANES):
+    begin = word - word % LANES + (0 if front else LANES // 2)
+    for row in range(begin, begin + LANES // 2):
         for bit in range(word % LANES, 32, LANES):
             site = uint32(sites[row] + uint32(bit))
             if has_bit(filled[row], bit):

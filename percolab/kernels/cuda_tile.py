@@ -1,10 +1,11 @@
 """CUDA: the clusters of one tile, found in shared memory with runs of sites as nodes.
 
-A tile is a box of words, numbered row by row, one thread a word.  Its runs are numbered in the
-order of their first sites, strip by strip; a *strip* is the words of one warp.  A run's first bond
-upwards makes its other end the run's parent: that takes no atomic, since only the run's own thread
-can know it, and most of the tree is there before the first union.  What is left, the *extra* bonds,
-joins two trees each and is listed, so that all lanes of a warp have one.
+A tile is a box of words, numbered row by row, with two threads a word: one of the front half of a
+block, which finds its runs, and one of the back half, which sees to its extra bonds and its border.
+Runs are numbered in the order of their first sites, strip by strip; a *strip* is the words of one
+warp.  A run's first bond upwards makes its other end the run's parent: that takes no atomic, since
+only the run's own thread can know it, and most of the tree is there before the first union.  What
+is left, the *extra* bonds, joins two trees each and is listed, so that all lanes of a warp have one.
 
 A table holds one uint32 a run, at ``strip * STRIP_NODES + number``:
 
@@ -28,6 +29,7 @@ SIMULATED = bool(config.ENABLE_CUDASIM)
 LANES = 4 if SIMULATED else 32
 STRIPS = 2 if SIMULATED else 4
 TILE_WORDS = LANES * STRIPS
+TILE_THREADS = 2 * TILE_WORDS
 TILE_NODES = 32 * TILE_WORDS
 STRIP_NODES = 32 * LANES
 #: Extra bonds that a strip lists; those beyond are joined one thread a word.
@@ -49,6 +51,11 @@ if SIMULATED:
 
     def _rejoin():
         pass
+
+    def _stand_by():
+        # The simulator knows no strips: all threads of a block must wait equally often.
+        for _ in range(2 * LANES.bit_length()):
+            cuda.syncthreads()
 else:
 
     @cuda.jit(device=True)
@@ -59,6 +66,10 @@ else:
     def _rejoin():
         # Lanes that were done early would otherwise go on alone.
         cuda.syncwarp()
+
+    @cuda.jit(device=True)
+    def _stand_by():
+        pass
 
 
 @cuda.jit(device=True)
@@ -84,7 +95,7 @@ def table_root(table, n):
 
 
 @cuda.jit(device=True)
-def point_to(table, n, entry, root):
+def _point_to(table, n, entry, root):
     """Make ``root`` the parent of a run that is no root, and had the table entry given."""
     parent = field_of(entry)
     if parent != root:
@@ -273,56 +284,77 @@ def _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip,
 
 
 @cuda.jit(device=True)
-def _shorten_paths(table, start, runs, lane):
+def _shorten_paths(table, start, runs, begin):
     """Point the runs of a strip to their roots, from the top down, so that no path is long."""
-    n, end = uint32(start + lane), uint32(start + runs)
+    n, end = uint32(start + begin), uint32(start + runs)
     while n < end:
         entry = table[n]
         if entry < uint32(ROOT):
-            point_to(table, n, entry, table_root(table, field_of(entry)))
-        n = uint32(n + uint32(LANES))
+            _point_to(table, n, entry, table_root(table, field_of(entry)))
+        n = uint32(n + uint32(2 * LANES))
 
 
 @cuda.jit(device=True)
-def join_tile(table, starts, first, links, queue, bonds, num_words, lattice, site, count, occupied):
-    """Find the clusters of a tile: afterwards, ``table`` holds the trees of its runs.
-
-    bonds: (opened, its first word, inner, chain).  lattice: (classes, shifts, rows), for the bonds
-    that are no chain bonds which class they are, and how many bits and how many words of the tile
-    the other end is away.  site, count: the first grid point of this thread's word, and how many it
-    holds; occupied: bits of the word.  links: scratch, 2 * TILE_WORDS for each class.  Returns the number of runs of this thread's strip.
-    """
-    classes, shifts, rows = lattice
-    word = cuda.threadIdx.x
-    strip, lane = word // LANES, word % LANES
-    joined = _load_bonds(bonds, num_words, classes, site, count, word, links)
-    # A run ends where the next begins, or where a vacancy does; the latter is no run.
-    edges = uint32(uint32(~joined) | uint32(1))
-    ours = uint32(edges & occupied)
-    starts[word] = ours
-    cuda.syncthreads()
-    extras = _split_bonds(starts, edges, joined, shifts, rows, word, links)
-    both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
-    before, whole = _number(first, both, strip, lane, word)
-    runs, listed = uint32(whole & uint32(0xFFFF)), uint32(whole >> uint32(16))
-    start, slot = uint32(strip * STRIP_NODES), uint32(before >> uint32(16))
-    n = uint32(start + uint32(before & uint32(0xFFFF)))
-    first[word] = n
-    _list_runs(table, ours, edges, joined, n, word)
-    cuda.syncthreads()
-    _hang_first(table, starts, first, shifts, rows, word, links)
-    _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip, slot, False)
-    cuda.syncthreads()
-    _shorten_paths(table, start, runs, uint32(lane))
-    done, end = uint32(0), min(listed, uint32(LISTED))
+def _join_listed(table, queue, strip, listed, begin, lane):
+    """Join the trees of a strip's listed pairs."""
+    done, end = uint32(begin), min(listed, uint32(LISTED))
     while done < end:
-        k = uint32(done + uint32(lane))
+        k = uint32(done + lane)
         if k < end:
             pair = uint32(2 * uint32(uint32(strip * LISTED) + k))
             _table_union(table, uint32(queue[pair]), uint32(queue[uint32(pair + uint32(1))]))
         _rejoin()
-        done = uint32(done + uint32(LANES))
-    if listed > uint32(LISTED):
+        done = uint32(done + uint32(2 * LANES))
+
+
+@cuda.jit(device=True)
+def join_tile(table, starts, first, slots, whole, links, queue, bonds, num_words, lattice, place):
+    """Find the clusters of a tile: afterwards, ``table`` holds the trees of its runs.
+
+    starts, first: a word's run starts and the number of its first run, TILE_WORDS each.  slots,
+    links, queue: scratch, TILE_WORDS, 2 * TILE_WORDS for each class, and QUEUE.  whole: STRIPS.
+    bonds: (opened, its first word, inner, chain).  lattice: (classes, shifts, rows), for the bonds
+    that are no chain bonds which class they are, and how many bits and how many words of the tile
+    the other end is away.  place: the first grid point of this thread's word, how many it holds,
+    and the bits of those that are occupied.  Returns the number of runs of this thread's strip.
+    """
+    classes, shifts, rows = lattice
+    site, count, occupied = place
+    front = cuda.threadIdx.x < TILE_WORDS
+    word = cuda.threadIdx.x % TILE_WORDS
+    strip, lane = word // LANES, word % LANES
+    # A run ends where the next begins, or where a vacancy does; the latter is no run.
+    joined, edges, ours = uint32(0), uint32(1), uint32(0)
+    if front:
+        joined = _load_bonds(bonds, num_words, classes, site, count, word, links)
+        edges = uint32(uint32(~joined) | uint32(1))
+        ours = uint32(edges & occupied)
+        starts[word] = ours
+    cuda.syncthreads()
+    if front:
+        extras = _split_bonds(starts, edges, joined, shifts, rows, word, links)
+        both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
+        before, total = _number(first, both, strip, lane, word)
+        n = uint32(uint32(strip * STRIP_NODES) + uint32(before & uint32(0xFFFF)))
+        first[word], slots[word] = n, uint32(before >> uint32(16))
+        if lane == 0:
+            whole[strip] = total
+        _list_runs(table, ours, edges, joined, n, word)
+    else:
+        _stand_by()
+    cuda.syncthreads()
+    slot = slots[word]
+    if front:
+        _hang_first(table, starts, first, shifts, rows, word, links)
+    else:
+        _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip, slot, False)
+    cuda.syncthreads()
+    runs = uint32(whole[strip] & uint32(0xFFFF))
+    listed = uint32(whole[strip] >> uint32(16))
+    begin = uint32(0 if front else LANES)
+    _shorten_paths(table, uint32(strip * STRIP_NODES), runs, uint32(begin + uint32(lane)))
+    _join_listed(table, queue, strip, listed, begin, uint32(lane))
+    if not front and listed > uint32(LISTED):
         _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip, slot, True)
     cuda.syncthreads()
     return runs

@@ -26,7 +26,7 @@ from percolab.kernels.cuda_border import (
     tile_kernel,
 )
 from percolab.kernels.cuda_sampling import PARTIALS, THREADS, finish_rows_kernel
-from percolab.kernels.cuda_tile import LANES, QUEUE, TILE_WORDS
+from percolab.kernels.cuda_tile import LANES, QUEUE, TILE_THREADS, TILE_WORDS
 from percolab.labelers.four_step_cuda import FourStepCuda
 from percolab.labelers.tiling import can_tile, tiling_of
 from percolab.topology import Topology, unpack_bits
@@ -86,10 +86,10 @@ class TiledCuda(FourStepCuda):
 
     def _launch_tiles(self, items: int, kernel: Any, shared_words: int, *arguments: Any) -> None:
         tiling = self._tiling
-        # The first and the extra bonds of every class.
-        shared = 4 * (2 * len(tiling.classes) * TILE_WORDS + shared_words)
+        # The first and the extra bonds of every class; later four sums of every word.
+        shared = 4 * (max(2 * len(tiling.classes), 4) * TILE_WORDS + shared_words)
         grid = (tiling.tiles[0], tiling.tiles[1] * tiling.tiles[2], items)
-        kernel[grid, TILE_WORDS, 0, shared](
+        kernel[grid, TILE_THREADS, 0, shared](
             self._bonds,
             self._counts,
             self._lattice,
