@@ -249,7 +249,7 @@ def _draw_close_up(main: Axes, fit: ThresholdFit) -> None:
 
 def _free_place(axes: Axes, curves: Sequence[SpanningCurve]) -> Box | None:
     """Place for an inset (left, bottom, width, height in axes fractions) that hides nothing."""
-    legend = 1.0 - _LEGEND_LINE * (1.5 + len({curve.L for curve in curves}))
+    legend = 1.0 - _LEGEND_LINE * (1 + len({curve.L for curve in curves}))
     low, high = axes.get_xlim()
     bottom, top = axes.get_ylim()
     grid = np.linspace(0.0, 1.0, 400)

@@ -31,10 +31,8 @@ from percolab.kernels.cuda_tile import (
     FIELD,
     LANES,
     PLACE,
-    QUEUE,
     ROOT,
     STRIP_NODES,
-    STRIPS,
     TILE_NODES,
     TILE_WORDS,
     field_of,
@@ -87,11 +85,12 @@ def _block_number():
 
 
 @cuda.jit(device=True)
-def _mask_of(words, site, count):
-    """Return the bits of a word of a tile."""
+def _masks_of(masks, site, count):
+    """Return the words of occupied and of border sites."""
     if count == uint32(0):
-        return uint32(0)
-    return bits_at(words, uint32(0), site, count)
+        return uint32(0), uint32(0)
+    occupied = bits_at(masks[0], uint32(0), site, count)
+    return occupied, bits_at(masks[1], uint32(0), site, count)
 
 
 @cuda.jit(device=True)
@@ -110,11 +109,13 @@ def _mark_border(table, starts, first, border, word, counter, queue):
 
 @cuda.jit(device=True)
 def _size_runs(table, start, runs, lane):
-    """Add every run to the size of its root."""
+    """Add the sites of every run that is no root to its root."""
     n, end = uint32(start + lane), uint32(start + runs)
     while n < end:
-        size = length_of(table[n])
-        cuda.atomic.add(table, table_root(table, n), uint32(size << uint32(FIELD)))
+        entry = table[n]
+        if entry < uint32(ROOT):
+            root = table_root(table, uint32(entry >> uint32(FIELD)))
+            cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
         n = uint32(n + uint32(LANES))
 
 
@@ -126,11 +127,11 @@ def _begin_nodes(table, counter, queue, thread, least, sites, nodes):
     while number < end:
         root = uint32(queue[number])
         entry = table[root]
-        size, place = field_of(entry), uint32(entry & uint32(PLACE))
-        table[root] = uint32(entry ^ uint32(uint32(size ^ number) << uint32(FIELD)))
+        others, place = field_of(entry), uint32(entry & uint32(PLACE))
+        table[root] = uint32(entry ^ uint32(uint32(others ^ number) << uint32(FIELD)))
         node = uint32(least + number)
         parents[node] = node
-        sizes[node] = size
+        sizes[node] = uint32(others + length_of(entry))
         ends[node] = uint32(0)
         origins[node] = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
         number = uint32(number + uint32(TILE_WORDS))
@@ -144,7 +145,7 @@ def _sum_finished(table, start, runs, lane):
     while n < end:
         entry = table[n]
         if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT):
-            size = field_of(entry)
+            size = uint32(field_of(entry) + length_of(entry))
             clusters = uint32(clusters + uint32(1))
             squares = uint32(squares + uint32(size * size))
             second = max(second, min(largest, size))
@@ -169,61 +170,55 @@ def _write_nodes(table, starts, first, border, word, site, least, labels):
 
 
 @cuda.jit(cache=True)
-def tile_kernel(bonds, sizes_of, lattice, geometry, masks, room, labels, nodes, interior, spanning):
+def tile_kernel(
+    bonds, sizes_of, lattice, geometry, masks, rooms, labels, nodes, interior, spanning
+):
     """Find the clusters of every tile of every item, and make those at its border nodes.
 
-    One block of TILE_THREADS threads a tile; grid axis 0 counts tiles along axis 0 of the lattice,
+    One block of TILE_WORDS threads a tile; grid axis 0 counts tiles along axis 0 of the lattice,
     axis 1 the others, axis 2 items.  bonds: (opened, inner, chain).  sizes_of: (words of a class,
     words of an item, sites).  lattice: (classes, shifts, rows) of :class:`Tiling`.  geometry:
     (shape, binary logarithms of the tile, tiles along axis 1 or 0 where axis 2 has one tile).
-    masks: (occupied, border).  nodes: (parents, sizes, ends, origins).
+    masks: (occupied, border).  rooms: (nodes of a tile, listed bonds of a strip).  nodes: (parents, sizes, ends, origins).
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
-    queue = cuda.shared.array(QUEUE, types.uint16)
     counter = cuda.shared.array(1, types.uint32)
     links = cuda.shared.array(0, types.uint32)
-    slots = cuda.shared.array(TILE_WORDS, types.uint32)
-    whole = cuda.shared.array(STRIPS, types.uint32)
+    queue = links[2 * len(lattice[0]) * TILE_WORDS :]
     num_words, words_per_item, points = sizes_of
-    front = cuda.threadIdx.x < TILE_WORDS
-    word, item = cuda.threadIdx.x % TILE_WORDS, uint32(cuda.blockIdx.z)
+    room, listed = rooms
+    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
-    mask = _mask_of(masks[0] if front else masks[1], site, count)
+    occupied, border = _masks_of(masks, site, count)
     sites[word] = site
-    if cuda.threadIdx.x == 0:
+    if word == 0:
         counter[0] = uint32(0)
         spanning[item] = uint32(0)
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
-    place = (site, count, mask)
-    runs = join_tile(
-        table, starts, first, slots, whole, links, queue, ours, num_words, lattice, place
-    )
+    place = (site, count, occupied)
+    runs = join_tile(table, starts, first, links, queue, listed, ours, num_words, lattice, place)
     start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
+    _mark_border(table, starts, first, border, word, counter, queue)
+    _size_runs(table, start, runs, lane)
+    cuda.syncthreads()
     block = _block_number()
     least = uint32(block * room)
-    if front:
-        _size_runs(table, start, runs, lane)
-    else:
-        _mark_border(table, starts, first, mask, word, counter, queue)
+    _begin_nodes(table, counter, queue, word, least, sites, nodes)
+    clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
     cuda.syncthreads()
-    if front:
-        # Nobody needs the bonds any more; their memory serves the last sums.
-        clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
-        links[word], links[TILE_WORDS + word] = clusters, squares
-        links[2 * TILE_WORDS + word], links[3 * TILE_WORDS + word] = largest, second
-    else:
-        _begin_nodes(table, counter, queue, word, least, sites, nodes)
+    site = uint32(uint32(item * points) + site)
+    _write_nodes(table, starts, first, border, word, site, least, labels)
     cuda.syncthreads()
-    if not front:
-        site = uint32(uint32(item * points) + site)
-        _write_nodes(table, starts, first, mask, word, site, least, labels)
-    counts, totals = links[:TILE_WORDS], links[TILE_WORDS : 2 * TILE_WORDS]
-    tops, lows = links[2 * TILE_WORDS : 3 * TILE_WORDS], links[3 * TILE_WORDS :]
-    reduce_block(counts, totals, tops, lows, cuda.threadIdx.x, TILE_WORDS)
-    if cuda.threadIdx.x == 0:
+    # The table has done its work; its memory serves the last sums.
+    counts, totals = table[:TILE_WORDS], table[TILE_WORDS : 2 * TILE_WORDS]
+    tops, lows = table[2 * TILE_WORDS : 3 * TILE_WORDS], table[3 * TILE_WORDS :]
+    counts[word], totals[word] = clusters, squares
+    tops[word], lows[word] = largest, second
+    reduce_block(counts, totals, tops, lows, word, TILE_WORDS)
+    if word == 0:
         interior[block, CLUSTERS], interior[block, SQUARES] = counts[0], totals[0]
         interior[block, LARGEST], interior[block, SECOND] = tops[0], lows[0]
         interior[block, NODES] = counter[0]
@@ -243,7 +238,7 @@ def merge_kernel(labels, points, opened, words_per_item, parents, words, owners,
 
 
 @cuda.jit(cache=True)
-def gather_kernel(parents, sizes, interior, room):
+def gather_kernel(parents, sizes, interior, blocks, room):
     """Add the size of every node that was joined to another to the size of its root."""
     keys = cuda.shared.array(SLOTS, types.uint32)
     counts = cuda.shared.array(SLOTS, types.uint32)
@@ -251,7 +246,7 @@ def gather_kernel(parents, sizes, interior, room):
     cuda.syncthreads()
     warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
     block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
-    if block < interior.shape[0]:
+    if block < blocks:
         for n in range(lane, interior[block, NODES], LANES):
             node = uint32(uint32(uint32(block) * room) + uint32(n))
             root = find(parents, uint32(0), node)
@@ -262,11 +257,11 @@ def gather_kernel(parents, sizes, interior, room):
 
 
 @cuda.jit(cache=True)
-def origin_kernel(parents, origins, interior, room):
+def origin_kernel(parents, origins, interior, blocks, room):
     """Lower the origin of every root to the smallest of its nodes'."""
     warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
     block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
-    if block < interior.shape[0]:
+    if block < blocks:
         for n in range(lane, interior[block, NODES], LANES):
             node = uint32(uint32(uint32(block) * room) + uint32(n))
             root = find(parents, uint32(0), node)
@@ -354,7 +349,7 @@ def _label_of(table, known, sites, n):
 
 
 @cuda.jit(cache=True)
-def label_tile_kernel(bonds, sizes_of, lattice, geometry, masks, room, labels, nodes):
+def label_tile_kernel(bonds, sizes_of, lattice, geometry, masks, rooms, labels, nodes):
     """Find the clusters of every tile again and write the label of every site.
 
     Arguments as for :func:`tile_kernel`, after which origins must have been gathered.
@@ -364,33 +359,28 @@ def label_tile_kernel(bonds, sizes_of, lattice, geometry, masks, room, labels, n
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
     filled = cuda.shared.array(TILE_WORDS, types.uint32)
-    queue = cuda.shared.array(QUEUE, types.uint16)
     links = cuda.shared.array(0, types.uint32)
-    slots = cuda.shared.array(TILE_WORDS, types.uint32)
-    whole = cuda.shared.array(STRIPS, types.uint32)
-    known = links[2 * len(lattice[0]) * TILE_WORDS :]
+    queue = links[2 * len(lattice[0]) * TILE_WORDS :]
     num_words, words_per_item, points = sizes_of
-    front = cuda.threadIdx.x < TILE_WORDS
-    word, item = cuda.threadIdx.x % TILE_WORDS, uint32(cuda.blockIdx.z)
+    room, listed = rooms
+    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
-    mask = _mask_of(masks[0] if front else masks[1], site, count)
-    if front:
-        sites[word], filled[word] = site, mask
+    occupied, border = _masks_of(masks, site, count)
+    sites[word], filled[word] = site, occupied
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
-    place = (site, count, mask)
-    join_tile(table, starts, first, slots, whole, links, queue, ours, num_words, lattice, place)
+    place = (site, count, occupied)
+    join_tile(table, starts, first, links, queue, listed, ours, num_words, lattice, place)
     base, least = uint32(item * points), uint32(_block_number() * room)
     site, found = uint32(base + site), (labels, nodes[0], nodes[3])
-    if not front:
-        _look_up_nodes(table, starts, first, mask, word, site, least, known, found)
+    _look_up_nodes(table, starts, first, border, word, site, least, queue, found)
     cuda.syncthreads()
-    begin = word - word % LANES + (0 if front else LANES // 2)
-    for row in range(begin, begin + LANES // 2):
+    top = word - word % LANES
+    for row in range(top, top + LANES):
         for bit in range(word % LANES, 32, LANES):
             site = uint32(sites[row] + uint32(bit))
             if has_bit(filled[row], bit):
                 n = uint32(uint32(first[row] + rank_of(starts[row], uint32(bit))) - uint32(1))
-                labels[uint32(base + site)] = _label_of(table, known, sites, n)
+                labels[uint32(base + site)] = _label_of(table, queue, sites, n)
 
 
 @cuda.jit(cache=True)

@@ -10,7 +10,14 @@ from numba import config, int64, types, uint32
 from percolab.device import load_cuda
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.bonds import inner_word
-from percolab.kernels.clusters import CLUSTERS, LARGEST, SECOND_LARGEST, SPANNING, SUM_SQUARES
+from percolab.kernels.clusters import (
+    CLUSTERS,
+    LARGEST,
+    ROW_WIDTH,
+    SECOND_LARGEST,
+    SPANNING,
+    SUM_SQUARES,
+)
 from percolab.kernels.open_bonds import open_word
 from percolab.kernels.union_find import find
 
@@ -219,8 +226,8 @@ def finish_rows_kernel(partials, spanning, rows):
     second[thread] = partials[item, thread, 3] if given else int64(0)
     reduce_block(clusters, squares, largest, second, thread, PARTIALS)
     if thread == 0:
-        rows[item, CLUSTERS] = clusters[0]
-        rows[item, LARGEST] = largest[0]
-        rows[item, SECOND_LARGEST] = second[0]
-        rows[item, SUM_SQUARES] = squares[0]
-        rows[item, SPANNING] = int64(spanning[item])
+        rows[item * ROW_WIDTH + CLUSTERS] = clusters[0]
+        rows[item * ROW_WIDTH + LARGEST] = largest[0]
+        rows[item * ROW_WIDTH + SECOND_LARGEST] = second[0]
+        rows[item * ROW_WIDTH + SUM_SQUARES] = squares[0]
+        rows[item * ROW_WIDTH + SPANNING] = int64(spanning[item])

@@ -1,18 +1,18 @@
 """CUDA: the clusters of one tile, found in shared memory with runs of sites as nodes.
 
-A tile is a box of words, numbered row by row, with two threads a word: one of the front half of a
-block, which finds its runs, and one of the back half, which sees to its extra bonds and its border.
-Runs are numbered in the order of their first sites, strip by strip; a *strip* is the words of one
-warp.  A run's first bond upwards makes its other end the run's parent: that takes no atomic, since
-only the run's own thread can know it, and most of the tree is there before the first union.  What
-is left, the *extra* bonds, joins two trees each and is listed, so that all lanes of a warp have one.
+A tile is a box of words, numbered row by row, one thread a word.  Its runs are numbered in the
+order of their first sites, strip by strip; a *strip* is the words of one warp.  A run's first bond
+upwards makes its other end the run's parent: that takes no atomic, since only the run's own thread
+can know it, and most of the tree is there before the first union.  What is left, the *extra* bonds,
+joins two trees each and is listed, so that all lanes of a warp have one.
 
 A table holds one uint32 a run, at ``strip * STRIP_NODES + number``:
 
     bits 0-11   the run's first site in the tile, 32 * word + bit
-    bits 12-24  the parent; at a root the cluster's size, later its node number
-    bit 25      at a root: the cluster holds a border site
-    bits 26-30  the sites of the run less one
+    bits 12-16  the sites of the run less one
+    bit 17      at a root: the cluster holds a border site
+    bits 19-30  the parent; at a root, how many sites the cluster's other runs have, later the
+                number of its node
     bit 31      this run is a root
 """
 
@@ -29,19 +29,12 @@ SIMULATED = bool(config.ENABLE_CUDASIM)
 LANES = 4 if SIMULATED else 32
 STRIPS = 2 if SIMULATED else 4
 TILE_WORDS = LANES * STRIPS
-TILE_THREADS = 2 * TILE_WORDS
 TILE_NODES = 32 * TILE_WORDS
 STRIP_NODES = 32 * LANES
-#: Extra bonds that a strip lists; those beyond are joined one thread a word.
-LISTED = (16 if SIMULATED else 8) * LANES
-#: Numbers of runs in the list, uint16: two for every extra bond, later one for every node.
-QUEUE = 2 * STRIPS * LISTED
-
 PLACE = 0xFFF
-FIELD = 12
-FIELD_MASK = 0x1FFF
-BORDER = 1 << 25
-LENGTH = 26
+LENGTH = 12
+BORDER = 1 << 17
+FIELD = 19
 ROOT = 1 << 31
 
 if SIMULATED:
@@ -51,11 +44,6 @@ if SIMULATED:
 
     def _rejoin():
         pass
-
-    def _stand_by():
-        # The simulator knows no strips: all threads of a block must wait equally often.
-        for _ in range(2 * LANES.bit_length()):
-            cuda.syncthreads()
 else:
 
     @cuda.jit(device=True)
@@ -67,15 +55,11 @@ else:
         # Lanes that were done early would otherwise go on alone.
         cuda.syncwarp()
 
-    @cuda.jit(device=True)
-    def _stand_by():
-        pass
-
 
 @cuda.jit(device=True)
 def field_of(entry):
-    """Return the parent, size or node number that a table entry holds."""
-    return uint32(uint32(entry >> uint32(FIELD)) & uint32(FIELD_MASK))
+    """Return the size or the node number that a root's table entry holds."""
+    return uint32(uint32(entry >> uint32(FIELD)) & uint32(0xFFF))
 
 
 @cuda.jit(device=True)
@@ -89,17 +73,9 @@ def table_root(table, n):
     """Return the root of a run's tree in the table."""
     entry = table[n]
     while entry < uint32(ROOT):
-        n = field_of(entry)
+        n = uint32(entry >> uint32(FIELD))
         entry = table[n]
     return n
-
-
-@cuda.jit(device=True)
-def _point_to(table, n, entry, root):
-    """Make ``root`` the parent of a run that is no root, and had the table entry given."""
-    parent = field_of(entry)
-    if parent != root:
-        table[n] = uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD)))
 
 
 @cuda.jit(device=True)
@@ -116,9 +92,9 @@ def _table_union(table, i, j):
         if i < j:
             i, j = j, i
         entry = table[i]
-        if entry >= uint32(ROOT):
-            if cuda.atomic.cas(table, i, entry, _hung(entry, j)) == entry:
-                return
+        hung = _hung(entry, j)
+        if entry >= uint32(ROOT) and cuda.atomic.cas(table, i, entry, hung) == entry:
+            return
         i = table_root(table, i)
 
 
@@ -262,8 +238,9 @@ def _hang_first(table, starts, first, shifts, rows, word, links):
 def _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip, slot, joining):
     """List the two runs of every extra bond of a word from ``slot`` on.
 
-    With ``joining``, join instead those for which the list has no room.
+    strip: where the strip's list begins, and for how many bonds it has room.  With ``joining``, join instead those for which the list has no room.
     """
+    begin, room = strip
     for c in range(len(shifts)):
         left = links[(2 * c + 1) * TILE_WORDS + word]
         if left != uint32(0):
@@ -275,86 +252,76 @@ def _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip,
                 n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
                 other = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
                 if joining:
-                    if slot >= uint32(LISTED):
+                    if slot >= room:
                         _table_union(table, n, other)
-                elif slot < uint32(LISTED):
-                    pair = uint32(2 * uint32(uint32(strip * LISTED) + slot))
-                    queue[pair], queue[uint32(pair + uint32(1))] = n, other
+                elif slot < room:
+                    pair = uint32(uint32(n << uint32(16)) | other)
+                    queue[uint32(begin + slot)] = pair
                 slot = uint32(slot + uint32(1))
 
 
 @cuda.jit(device=True)
-def _shorten_paths(table, start, runs, begin):
+def _shorten_paths(table, start, runs, lane):
     """Point the runs of a strip to their roots, from the top down, so that no path is long."""
-    n, end = uint32(start + begin), uint32(start + runs)
+    n, end = uint32(start + lane), uint32(start + runs)
     while n < end:
         entry = table[n]
         if entry < uint32(ROOT):
-            _point_to(table, n, entry, table_root(table, field_of(entry)))
-        n = uint32(n + uint32(2 * LANES))
+            parent = uint32(entry >> uint32(FIELD))
+            root = table_root(table, parent)
+            table[n] = uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD)))
+        n = uint32(n + uint32(LANES))
 
 
 @cuda.jit(device=True)
-def _join_listed(table, queue, strip, listed, begin, lane):
-    """Join the trees of a strip's listed pairs."""
-    done, end = uint32(begin), min(listed, uint32(LISTED))
-    while done < end:
-        k = uint32(done + lane)
+def _join_listed(table, queue, begin, end, lane):
+    """Join the trees of the listed pairs from ``begin`` to ``end``."""
+    while begin < end:
+        k = uint32(begin + lane)
         if k < end:
-            pair = uint32(2 * uint32(uint32(strip * LISTED) + k))
-            _table_union(table, uint32(queue[pair]), uint32(queue[uint32(pair + uint32(1))]))
+            pair = queue[k]
+            _table_union(table, uint32(pair >> uint32(16)), uint32(pair & uint32(0xFFFF)))
         _rejoin()
-        done = uint32(done + uint32(2 * LANES))
+        begin = uint32(begin + uint32(LANES))
 
 
 @cuda.jit(device=True)
-def join_tile(table, starts, first, slots, whole, links, queue, bonds, num_words, lattice, place):
+def join_tile(table, starts, first, links, queue, room, bonds, num_words, lattice, place):
     """Find the clusters of a tile: afterwards, ``table`` holds the trees of its runs.
 
-    starts, first: a word's run starts and the number of its first run, TILE_WORDS each.  slots,
-    links, queue: scratch, TILE_WORDS, 2 * TILE_WORDS for each class, and QUEUE.  whole: STRIPS.
-    bonds: (opened, its first word, inner, chain).  lattice: (classes, shifts, rows), for the bonds
-    that are no chain bonds which class they are, and how many bits and how many words of the tile
-    the other end is away.  place: the first grid point of this thread's word, how many it holds,
-    and the bits of those that are occupied.  Returns the number of runs of this thread's strip.
+    starts, first: get a word's run starts and the number of its first run, TILE_WORDS each.  links,
+    queue: scratch, 2 * TILE_WORDS for each class and STRIPS * room.  bonds: (opened, its first
+    word, inner, chain).  lattice: (classes, shifts, rows), for the bonds that are no chain bonds
+    which class they are, and how many bits and how many words of the tile the other end is away.
+    place: the first grid point of this thread's word, how many it holds, and the bits of those that
+    are occupied.  Returns the number of runs of this thread's strip.
     """
     classes, shifts, rows = lattice
     site, count, occupied = place
-    front = cuda.threadIdx.x < TILE_WORDS
-    word = cuda.threadIdx.x % TILE_WORDS
+    word = cuda.threadIdx.x
     strip, lane = word // LANES, word % LANES
+    joined = _load_bonds(bonds, num_words, classes, site, count, word, links)
     # A run ends where the next begins, or where a vacancy does; the latter is no run.
-    joined, edges, ours = uint32(0), uint32(1), uint32(0)
-    if front:
-        joined = _load_bonds(bonds, num_words, classes, site, count, word, links)
-        edges = uint32(uint32(~joined) | uint32(1))
-        ours = uint32(edges & occupied)
-        starts[word] = ours
+    edges = uint32(uint32(~joined) | uint32(1))
+    ours = uint32(edges & occupied)
+    starts[word] = ours
     cuda.syncthreads()
-    if front:
-        extras = _split_bonds(starts, edges, joined, shifts, rows, word, links)
-        both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
-        before, total = _number(first, both, strip, lane, word)
-        n = uint32(uint32(strip * STRIP_NODES) + uint32(before & uint32(0xFFFF)))
-        first[word], slots[word] = n, uint32(before >> uint32(16))
-        if lane == 0:
-            whole[strip] = total
-        _list_runs(table, ours, edges, joined, n, word)
-    else:
-        _stand_by()
+    extras = _split_bonds(starts, edges, joined, shifts, rows, word, links)
+    both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
+    before, whole = _number(first, both, strip, lane, word)
+    runs, listed = uint32(whole & uint32(0xFFFF)), uint32(whole >> uint32(16))
+    start, slot = uint32(strip * STRIP_NODES), uint32(before >> uint32(16))
+    n = uint32(start + uint32(before & uint32(0xFFFF)))
+    first[word] = n
+    _list_runs(table, ours, edges, joined, n, word)
     cuda.syncthreads()
-    slot = slots[word]
-    if front:
-        _hang_first(table, starts, first, shifts, rows, word, links)
-    else:
-        _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip, slot, False)
+    _hang_first(table, starts, first, shifts, rows, word, links)
+    list_ = (uint32(strip * room), room)
+    _visit_extras(table, starts, first, shifts, rows, word, links, queue, list_, slot, False)
     cuda.syncthreads()
-    runs = uint32(whole[strip] & uint32(0xFFFF))
-    listed = uint32(whole[strip] >> uint32(16))
-    begin = uint32(0 if front else LANES)
-    _shorten_paths(table, uint32(strip * STRIP_NODES), runs, uint32(begin + uint32(lane)))
-    _join_listed(table, queue, strip, listed, begin, uint32(lane))
-    if not front and listed > uint32(LISTED):
-        _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip, slot, True)
+    _shorten_paths(table, start, runs, uint32(lane))
+    _join_listed(table, queue, list_[0], uint32(list_[0] + min(listed, room)), uint32(lane))
+    if listed > room:
+        _visit_extras(table, starts, first, shifts, rows, word, links, queue, list_, slot, True)
     cuda.syncthreads()
     return runs

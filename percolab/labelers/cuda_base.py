@@ -90,7 +90,7 @@ class CudaLabeler:
         self._spanning = cuda.device_array(self.capacity, np.uint32)
         partials = _num_partials(points)
         self._partials = cuda.device_array((self.capacity, partials, 4), np.int64)
-        self._rows = cuda.device_array((self.capacity, ROW_WIDTH), np.int64)
+        self._rows = cuda.device_array(self.capacity * ROW_WIDTH, np.int64)
 
     @staticmethod
     def bytes_per_item(topology: Topology) -> int:
@@ -227,8 +227,13 @@ class CudaLabeler:
         partial_rows_kernel[(self._partials.shape[1], items), THREADS](
             sizes, points, self._size_mask, self._partials
         )
+        return self._finish_rows(items)
+
+    def _finish_rows(self, items: int) -> np.ndarray:
+        """Return the rows of the first items from their partial sums."""
         finish_rows_kernel[items, PARTIALS](self._partials, self._spanning, self._rows)
-        return self._rows[:items].copy_to_host()
+        # A slice of a flat array: one of rows takes longer to find than to copy.
+        return self._rows[: items * ROW_WIDTH].copy_to_host().reshape(items, ROW_WIDTH)
 
     def labels_of(self, items: int) -> np.ndarray:
         """Return the labels of the first items, int32 (items, num_points)."""

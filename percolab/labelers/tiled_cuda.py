@@ -25,13 +25,18 @@ from percolab.kernels.cuda_border import (
     partial_nodes_kernel,
     tile_kernel,
 )
-from percolab.kernels.cuda_sampling import PARTIALS, THREADS, finish_rows_kernel
-from percolab.kernels.cuda_tile import LANES, QUEUE, TILE_THREADS, TILE_WORDS
+from percolab.kernels.cuda_sampling import PARTIALS, THREADS
+from percolab.kernels.cuda_tile import LANES, STRIPS, TILE_WORDS
 from percolab.labelers.four_step_cuda import FourStepCuda
 from percolab.labelers.tiling import can_tile, tiling_of
 from percolab.topology import Topology, unpack_bits
 
 cuda = load_cuda()
+
+# Nodes of a tile for which there is room in shared memory.
+_MAX_ROOM = 16 * TILE_WORDS
+# Extra bonds that a strip lists for each class; about 70 and 125 are usual near p_c.
+_LISTED = 4 * LANES
 
 
 def _typed(kind: Any, *rows: Any) -> tuple[tuple[Any, ...], ...]:
@@ -49,7 +54,7 @@ class TiledCuda(FourStepCuda):
         self.falls_back = can_tile(topology)
         if not self.falls_back:
             self._tiling = tiling_of(topology, TILE_WORDS, LANES)
-            if self._tiling.room > QUEUE:
+            if self._tiling.room > _MAX_ROOM:
                 self.falls_back = "nearly every site is at the border of a tile"
         self.measure_needs_labels = bool(self.falls_back)
         if not self.falls_back:
@@ -63,6 +68,8 @@ class TiledCuda(FourStepCuda):
             self.capacity = (2**32 - 1) // (tiling.num_tiles * tiling.room)
             blocks = self.capacity * tiling.num_tiles
         self._nodes = tuple(cuda.device_array(blocks * tiling.room, np.uint32) for _ in range(4))
+        partials = min(-(-tiling.num_tiles // TILES_PER_BLOCK), PARTIALS)
+        self._partials = cuda.device_array((self.capacity, partials, 4), np.int64)
         self._interior = cuda.device_array((blocks, 5), np.uint32)
         crossing = np.ascontiguousarray(tiling.crossing.T.astype(np.uint32))
         self._crossing = tuple(cuda.to_device(column) for column in crossing)
@@ -84,27 +91,28 @@ class TiledCuda(FourStepCuda):
             map(np.uint32, (topology.num_words, topology.exists.size, topology.num_points))
         )
 
-    def _launch_tiles(self, items: int, kernel: Any, shared_words: int, *arguments: Any) -> None:
-        tiling = self._tiling
-        # The first and the extra bonds of every class; later four sums of every word.
-        shared = 4 * (max(2 * len(tiling.classes), 4) * TILE_WORDS + shared_words)
+    def _launch_tiles(self, items: int, kernel: Any, *arguments: Any) -> None:
+        tiling, classes = self._tiling, len(self._tiling.classes)
+        listed = _LISTED * classes
+        # Two words for the bonds of every class; then the list, which later has the nodes.
+        shared = 4 * (2 * classes * TILE_WORDS + max(STRIPS * listed, tiling.room))
         grid = (tiling.tiles[0], tiling.tiles[1] * tiling.tiles[2], items)
-        kernel[grid, TILE_THREADS, 0, shared](
+        kernel[grid, TILE_WORDS, 0, shared](
             self._bonds,
             self._counts,
             self._lattice,
             self._geometry,
             self._masks,
-            np.uint32(tiling.room),
+            (np.uint32(tiling.room), np.uint32(listed)),
             self.labels,
             self._nodes,
             *arguments,
         )
 
-    def _join_tiles(self, items: int) -> tuple[int, np.ndarray]:
-        """Find the clusters of all tiles and join them; return blocks of nodes, and the nodes'."""
+    def _join_tiles(self, items: int) -> tuple[int, np.int32]:
+        """Find the clusters of all tiles and join them; return the grid for all tiles, and them."""
         tiling = self._tiling
-        self._launch_tiles(items, tile_kernel, 0, self._interior, self._spanning)
+        self._launch_tiles(items, tile_kernel, self._interior, self._spanning)
         if tiling.crossing.size:
             merge_kernel[self.grid(len(tiling.crossing), items, THREADS), THREADS](
                 self.labels,
@@ -115,17 +123,18 @@ class TiledCuda(FourStepCuda):
                 *self._crossing,
             )
         blocks = items * tiling.num_tiles
-        return -(-blocks // TILES_PER_BLOCK), self._interior[:blocks]
+        return -(-blocks // TILES_PER_BLOCK), np.int32(blocks)
 
     def label_items(self, items: int) -> None:
         """Label the open bonds of the first ``items`` items of the batch."""
         if self.falls_back:
             super().label_items(items)
             return
-        blocks, interior = self._join_tiles(items)
+        grid, blocks = self._join_tiles(items)
         room = np.uint32(self._tiling.room)
-        origin_kernel[blocks, THREADS](self._nodes[0], self._nodes[3], interior, room)
-        self._launch_tiles(items, label_tile_kernel, self._tiling.room)
+        parents, _, _, origins = self._nodes
+        origin_kernel[grid, THREADS](parents, origins, self._interior, blocks, room)
+        self._launch_tiles(items, label_tile_kernel)
         if self._vacant is not None:
             label_vacant_kernel[self.grid(self._vacant.size, items, THREADS), THREADS](
                 self.labels, self._counts[2], self._vacant
@@ -135,22 +144,25 @@ class TiledCuda(FourStepCuda):
         """Return the rows (items, ROW_WIDTH) int64 of the items' open bonds; labels are lost."""
         if self.falls_back:
             return super().measure_items(items)
-        blocks, interior = self._join_tiles(items)
+        grid, blocks = self._join_tiles(items)
         tiling, room = self._tiling, np.uint32(self._tiling.room)
         parents, sizes, ends, _ = self._nodes
         if tiling.crossing.size:
-            gather_kernel[blocks, THREADS](parents, sizes, interior, room)
+            gather_kernel[grid, THREADS](parents, sizes, self._interior, blocks, room)
         sites, flags = self._end_flags
         if sites.size:
             end_flags_kernel[self.grid(sites.size, items, THREADS), THREADS](
                 self.labels, self._counts[2], parents, ends, sites, flags
             )
-        partials = self._partials[:, : min(-(-tiling.num_tiles // TILES_PER_BLOCK), PARTIALS)]
-        partial_nodes_kernel[(partials.shape[1], items), THREADS](
-            self._nodes, interior, room, np.int32(tiling.num_tiles), partials, self._spanning
+        partial_nodes_kernel[(self._partials.shape[1], items), THREADS](
+            self._nodes,
+            self._interior,
+            room,
+            np.int32(tiling.num_tiles),
+            self._partials,
+            self._spanning,
         )
-        finish_rows_kernel[items, PARTIALS](partials, self._spanning, self._rows)
-        return self._rows[:items].copy_to_host()
+        return self._finish_rows(items)
 
     def rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
