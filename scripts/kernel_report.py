@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -23,7 +24,13 @@ from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
 from percolab.graph import graph_topology
-from percolab.kernels import cuda_border, cuda_growth, cuda_sampling
+from percolab.kernels import (
+    cuda_border,
+    cuda_growth,
+    cuda_late,
+    cuda_sampling,
+    cuda_tiles,
+)
 from percolab.kernels.open_bonds import GENERATORS
 from percolab.labelers import LABELERS, cuda_base, labeler_class
 from percolab.lattice import load_lattice
@@ -114,9 +121,8 @@ class _Recorder:
 def launches_of(labeler: str, kind: str, topology: Topology) -> list[Launch]:
     """Return the launches that label and measure one sample of a topology at two p."""
     launches: list[Launch] = []
-    module = __import__(labeler_class(labeler, "cuda").__module__, fromlist=["*"])
     with ExitStack() as stack:
-        for place in (cuda_base, module):
+        for place in (cuda_base, *labeler_modules()):
             for name, kernel in kernels_of(place).items():
                 recorder = _Recorder(kernel, kind, launches)
                 stack.enter_context(mock.patch.object(place, name, recorder))
@@ -126,6 +132,7 @@ def launches_of(labeler: str, kind: str, topology: Topology) -> list[Launch]:
         instance = labeler_class(labeler, "cuda")(topology, capacity=1)
         sample, grid = np.zeros(2, np.uint64), np.array([1, 2], np.uint64)
         instance.rows(GENERATORS["xorwow"], 0, sample, grid)
+        instance.label_items(1)
     return launches
 
 
@@ -139,13 +146,19 @@ def all_launches() -> list[Launch]:
     return list(found.values())
 
 
+def labeler_modules() -> list[Any]:
+    """Return the modules of all CUDA labelers."""
+    names = {
+        labeler_class(entry.name, "cuda").__module__
+        for entry in LABELERS.values()
+        if "cuda" in entry.classes
+    }
+    return [import_module(name) for name in sorted(names)]
+
+
 def all_kernels() -> set[str]:
     """Return the names of all kernels that any labeler can launch."""
-    modules = [cuda_sampling, cuda_growth]
-    for entry in LABELERS.values():
-        if "cuda" in entry.classes:
-            name = labeler_class(entry.name, "cuda").__module__
-            modules.append(__import__(name, fromlist=["*"]))
+    modules = [cuda_sampling, cuda_growth, cuda_border, cuda_late, cuda_tiles, *labeler_modules()]
     return {name for module in modules for name in kernels_of(module)}
 
 

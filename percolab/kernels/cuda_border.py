@@ -14,7 +14,6 @@ largest) and then the number of its nodes, all uint32.  A node has a parent, a s
 from numba import int64, types, uint32
 
 from percolab.device import load_cuda
-from percolab.kernels.bits import lowest_one
 from percolab.kernels.bonds import has_bit
 from percolab.kernels.clusters import spanning_bits
 from percolab.kernels.cuda_sampling import (
@@ -26,22 +25,7 @@ from percolab.kernels.cuda_sampling import (
     reduce_block,
     write_partial,
 )
-from percolab.kernels.cuda_tile import (
-    BORDER,
-    FIELD,
-    LANES,
-    PLACE,
-    ROOT,
-    STRIP_NODES,
-    TILE_NODES,
-    TILE_WORDS,
-    field_of,
-    join_tile,
-    length_of,
-    rank_of,
-    table_root,
-)
-from percolab.kernels.runs import bits_at, first_of_segments, low_bits
+from percolab.kernels.cuda_tile import LANES
 from percolab.kernels.union_find import find, union
 
 cuda = load_cuda()
@@ -49,179 +33,6 @@ cuda = load_cuda()
 #: Tiles whose nodes one block of threads goes through.
 TILES_PER_BLOCK = THREADS // LANES
 CLUSTERS, SQUARES, LARGEST, SECOND, NODES = range(5)
-
-
-@cuda.jit(device=True)
-def _place_of_word(shape, tile, tiles_down, word):
-    """Return (first grid point, grid points) of a word of a tile; (0, 0) outside the lattice.
-
-    tile: binary logarithms of its words (axis 0) and grid points (axes 1, 2).
-    """
-    wide, high, deep = uint32(tile[0]), uint32(tile[1]), uint32(tile[2])
-    number, down = uint32(cuda.blockIdx.y), uint32(0)
-    if tiles_down != uint32(0):
-        down = uint32(number // tiles_down)
-        number = uint32(number - uint32(down * tiles_down))
-    row = uint32(word >> wide)
-    column = uint32(uint32(uint32(cuda.blockIdx.x) << wide) + uint32(word - uint32(row << wide)))
-    layer = uint32(row >> high)
-    x = uint32(column << uint32(5))
-    y = uint32(uint32(number << high) + uint32(row - uint32(layer << high)))
-    z = uint32(uint32(down << deep) + layer)
-    inside = x < uint32(shape[0]) and y < uint32(shape[1]) and z < uint32(shape[2])
-    if not inside or uint32(layer >> deep) != uint32(0):
-        return uint32(0), uint32(0)
-    above = uint32(uint32(z * uint32(shape[1])) + y)
-    site = uint32(uint32(above * uint32(shape[0])) + x)
-    return site, uint32(min(uint32(32), uint32(uint32(shape[0]) - x)))
-
-
-@cuda.jit(device=True)
-def _block_number():
-    """Return the number of this tile of this item, counted through all items."""
-    tiles = uint32(cuda.gridDim.x * cuda.gridDim.y)
-    number = uint32(uint32(cuda.blockIdx.y * cuda.gridDim.x) + uint32(cuda.blockIdx.x))
-    return uint32(uint32(uint32(cuda.blockIdx.z) * tiles) + number)
-
-
-@cuda.jit(device=True)
-def _masks_of(masks, site, count):
-    """Return the words of occupied and of border sites."""
-    if count == uint32(0):
-        return uint32(0), uint32(0)
-    occupied = bits_at(masks[0], uint32(0), site, count)
-    return occupied, bits_at(masks[1], uint32(0), site, count)
-
-
-@cuda.jit(device=True)
-def _mark_border(table, starts, first, border, word, counter, queue):
-    """Mark the roots of a word's border runs, and list each when it is first met."""
-    left = first_of_segments(border, uint32(starts[word] | uint32(1)))
-    while left != uint32(0):
-        n = uint32(
-            uint32(first[word] + rank_of(starts[word], uint32(lowest_one(left)))) - uint32(1)
-        )
-        left = uint32(left & uint32(left - uint32(1)))
-        root = table_root(table, n)
-        if uint32(cuda.atomic.or_(table, root, uint32(BORDER)) & uint32(BORDER)) == uint32(0):
-            queue[cuda.atomic.add(counter, 0, uint32(1))] = root
-
-
-@cuda.jit(device=True)
-def _size_runs(table, start, runs, lane):
-    """Add the sites of every run that is no root to its root."""
-    n, end = uint32(start + lane), uint32(start + runs)
-    while n < end:
-        entry = table[n]
-        if entry < uint32(ROOT):
-            root = table_root(table, uint32(entry >> uint32(FIELD)))
-            cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
-        n = uint32(n + uint32(LANES))
-
-
-@cuda.jit(device=True)
-def _begin_nodes(table, counter, queue, thread, least, sites, nodes):
-    """Begin a node for every listed root, and leave its number in the table."""
-    parents, sizes, ends, origins = nodes
-    number, end = uint32(thread), counter[0]
-    while number < end:
-        root = uint32(queue[number])
-        entry = table[root]
-        others, place = field_of(entry), uint32(entry & uint32(PLACE))
-        table[root] = uint32(entry ^ uint32(uint32(others ^ number) << uint32(FIELD)))
-        node = uint32(least + number)
-        parents[node] = node
-        sizes[node] = uint32(others + length_of(entry))
-        ends[node] = uint32(0)
-        origins[node] = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
-        number = uint32(number + uint32(TILE_WORDS))
-
-
-@cuda.jit(device=True)
-def _sum_finished(table, start, runs, lane):
-    """Return (clusters, squares, largest, second) of the clusters without border sites."""
-    clusters, squares, largest, second = uint32(0), uint32(0), uint32(0), uint32(0)
-    n, end = uint32(start + lane), uint32(start + runs)
-    while n < end:
-        entry = table[n]
-        if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT):
-            size = uint32(field_of(entry) + length_of(entry))
-            clusters = uint32(clusters + uint32(1))
-            squares = uint32(squares + uint32(size * size))
-            second = max(second, min(largest, size))
-            largest = max(largest, size)
-        n = uint32(n + uint32(LANES))
-    return clusters, squares, largest, second
-
-
-@cuda.jit(device=True)
-def _write_nodes(table, starts, first, border, word, site, least, labels):
-    """Write the node of every border site of a word where the tiles around look for it."""
-    left = border
-    while left != uint32(0):
-        bit = uint32(lowest_one(left))
-        n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
-        node = uint32(least + field_of(table[table_root(table, n)]))
-        ours = uint32(left & uint32(low_bits(length_of(table[n])) << uint32(table[n] & uint32(31))))
-        left = uint32(left ^ ours)
-        while ours != uint32(0):
-            labels[uint32(site + uint32(lowest_one(ours)))] = node
-            ours = uint32(ours & uint32(ours - uint32(1)))
-
-
-@cuda.jit(cache=True)
-def tile_kernel(
-    bonds, sizes_of, lattice, geometry, masks, rooms, labels, nodes, interior, spanning
-):
-    """Find the clusters of every tile of every item, and make those at its border nodes.
-
-    One block of TILE_WORDS threads a tile; grid axis 0 counts tiles along axis 0 of the lattice,
-    axis 1 the others, axis 2 items.  bonds: (opened, inner, chain).  sizes_of: (words of a class,
-    words of an item, sites).  lattice: (classes, shifts, rows) of :class:`Tiling`.  geometry:
-    (shape, binary logarithms of the tile, tiles along axis 1 or 0 where axis 2 has one tile).
-    masks: (occupied, border).  rooms: (nodes of a tile, listed bonds of a strip).  nodes: (parents, sizes, ends, origins).
-    """
-    table = cuda.shared.array(TILE_NODES, types.uint32)
-    starts = cuda.shared.array(TILE_WORDS, types.uint32)
-    first = cuda.shared.array(TILE_WORDS, types.uint32)
-    sites = cuda.shared.array(TILE_WORDS, types.uint32)
-    counter = cuda.shared.array(1, types.uint32)
-    links = cuda.shared.array(0, types.uint32)
-    queue = links[2 * len(lattice[0]) * TILE_WORDS :]
-    num_words, words_per_item, points = sizes_of
-    room, listed = rooms
-    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
-    site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
-    occupied, border = _masks_of(masks, site, count)
-    sites[word] = site
-    if word == 0:
-        counter[0] = uint32(0)
-        spanning[item] = uint32(0)
-    ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
-    place = (site, count, occupied)
-    runs = join_tile(table, starts, first, links, queue, listed, ours, num_words, lattice, place)
-    start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
-    _mark_border(table, starts, first, border, word, counter, queue)
-    _size_runs(table, start, runs, lane)
-    cuda.syncthreads()
-    block = _block_number()
-    least = uint32(block * room)
-    _begin_nodes(table, counter, queue, word, least, sites, nodes)
-    clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
-    cuda.syncthreads()
-    site = uint32(uint32(item * points) + site)
-    _write_nodes(table, starts, first, border, word, site, least, labels)
-    cuda.syncthreads()
-    # The table has done its work; its memory serves the last sums.
-    counts, totals = table[:TILE_WORDS], table[TILE_WORDS : 2 * TILE_WORDS]
-    tops, lows = table[2 * TILE_WORDS : 3 * TILE_WORDS], table[3 * TILE_WORDS :]
-    counts[word], totals[word] = clusters, squares
-    tops[word], lows[word] = largest, second
-    reduce_block(counts, totals, tops, lows, word, TILE_WORDS)
-    if word == 0:
-        interior[block, CLUSTERS], interior[block, SQUARES] = counts[0], totals[0]
-        interior[block, LARGEST], interior[block, SECOND] = tops[0], lows[0]
-        interior[block, NODES] = counter[0]
 
 
 @cuda.jit(cache=True)
@@ -238,8 +49,8 @@ def merge_kernel(labels, points, opened, words_per_item, parents, words, owners,
 
 
 @cuda.jit(cache=True)
-def gather_kernel(parents, sizes, interior, blocks, room):
-    """Add the size of every node that was joined to another to the size of its root."""
+def gather_kernel(parents, sizes, ends, interior, blocks, room):
+    """Move the size and the end flags of every node that was joined to another to its root."""
     keys = cuda.shared.array(SLOTS, types.uint32)
     counts = cuda.shared.array(SLOTS, types.uint32)
     clear_slots(keys, counts, THREADS)
@@ -249,9 +60,13 @@ def gather_kernel(parents, sizes, interior, blocks, room):
     if block < blocks:
         for n in range(lane, interior[block, NODES], LANES):
             node = uint32(uint32(uint32(block) * room) + uint32(n))
-            root = find(parents, uint32(0), node)
-            if root != node:
-                add_size(keys, counts, sizes, uint32(0), root, sizes[node])
+            size = sizes[node]
+            if size != uint32(0) and parents[node] != node:
+                root = find(parents, uint32(0), node)
+                add_size(keys, counts, sizes, uint32(0), root, size)
+                sizes[node] = uint32(0)
+                if ends[node] != uint32(0):
+                    cuda.atomic.or_(ends, root, ends[node])
     cuda.syncthreads()
     flush_slots(keys, counts, sizes, uint32(0), THREADS)
 
@@ -319,73 +134,3 @@ def partial_nodes_kernel(nodes, interior, room, tiles, partials, spanning):
     reduce_block(clusters, squares, largest, second, thread, THREADS)
     if thread == 0:
         write_partial(clusters, squares, largest, second, partials, item, cuda.blockIdx.x)
-
-
-@cuda.jit(device=True)
-def _look_up_nodes(table, starts, first, border, word, site, least, known, found):
-    """Find the label of every cluster with a border site in a word, and leave its place in it."""
-    labels, parents, origins = found
-    left = first_of_segments(border, uint32(starts[word] | uint32(1)))
-    while left != uint32(0):
-        bit = uint32(lowest_one(left))
-        left = uint32(left & uint32(left - uint32(1)))
-        n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
-        node = labels[uint32(site + bit)]
-        number = uint32(node - least)
-        known[number] = origins[find(parents, uint32(0), node)]
-        # All runs of a cluster write the same.
-        marks = uint32(uint32(BORDER) | uint32(number << uint32(FIELD)))
-        cuda.atomic.or_(table, table_root(table, n), marks)
-
-
-@cuda.jit(device=True)
-def _label_of(table, known, sites, n):
-    """Return the label of the cluster that a run belongs to."""
-    entry = table[table_root(table, n)]
-    if uint32(entry & uint32(BORDER)) != uint32(0):
-        return known[field_of(entry)]
-    place = uint32(entry & uint32(PLACE))
-    return uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
-
-
-@cuda.jit(cache=True)
-def label_tile_kernel(bonds, sizes_of, lattice, geometry, masks, rooms, labels, nodes):
-    """Find the clusters of every tile again and write the label of every site.
-
-    Arguments as for :func:`tile_kernel`, after which origins must have been gathered.
-    """
-    table = cuda.shared.array(TILE_NODES, types.uint32)
-    starts = cuda.shared.array(TILE_WORDS, types.uint32)
-    first = cuda.shared.array(TILE_WORDS, types.uint32)
-    sites = cuda.shared.array(TILE_WORDS, types.uint32)
-    filled = cuda.shared.array(TILE_WORDS, types.uint32)
-    links = cuda.shared.array(0, types.uint32)
-    queue = links[2 * len(lattice[0]) * TILE_WORDS :]
-    num_words, words_per_item, points = sizes_of
-    room, listed = rooms
-    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
-    site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
-    occupied, border = _masks_of(masks, site, count)
-    sites[word], filled[word] = site, occupied
-    ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
-    place = (site, count, occupied)
-    join_tile(table, starts, first, links, queue, listed, ours, num_words, lattice, place)
-    base, least = uint32(item * points), uint32(_block_number() * room)
-    site, found = uint32(base + site), (labels, nodes[0], nodes[3])
-    _look_up_nodes(table, starts, first, border, word, site, least, queue, found)
-    cuda.syncthreads()
-    top = word - word % LANES
-    for row in range(top, top + LANES):
-        for bit in range(word % LANES, 32, LANES):
-            site = uint32(sites[row] + uint32(bit))
-            if has_bit(filled[row], bit):
-                n = uint32(uint32(first[row] + rank_of(starts[row], uint32(bit))) - uint32(1))
-                labels[uint32(base + site)] = _label_of(table, queue, sites, n)
-
-
-@cuda.jit(cache=True)
-def label_vacant_kernel(labels, points, vacant):
-    """Label the vacant grid points of every item with their own index."""
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < vacant.size:
-        labels[uint32(uint32(item * points) + uint32(vacant[n]))] = vacant[n]

@@ -79,6 +79,15 @@ def table_root(table, n):
 
 
 @cuda.jit(device=True)
+def list_root(table, root, counter, queue, room):
+    """Mark a root as one that becomes a node, and list it when it is first met."""
+    if uint32(cuda.atomic.or_(table, root, uint32(BORDER)) & uint32(BORDER)) == uint32(0):
+        number = cuda.atomic.add(counter, 0, uint32(1))
+        if number < room:
+            queue[number] = root
+
+
+@cuda.jit(device=True)
 def _hung(entry, parent):
     """Return the entry of a root, without a size yet, once it has a parent."""
     return uint32(entry ^ uint32(uint32(ROOT) | uint32(parent << uint32(FIELD))))
@@ -105,7 +114,7 @@ def rank_of(starts, bit):
 
 
 @cuda.jit(device=True)
-def _other_starts(starts, word, shift, row):
+def other_starts(starts, word, shift, row):
     """Return the run starts around the other ends of a class's bonds, at the bits of the owners."""
     far = word + row + (shift >> 5)
     places = uint32(shift & 31)
@@ -118,7 +127,7 @@ def _other_starts(starts, word, shift, row):
 
 
 @cuda.jit(device=True)
-def _before_first(starts, first, word, shift, row, others):
+def before_first(starts, first, word, shift, row, others):
     """Return what the rank among ``others`` lacks to be a run's number, plus one.
 
     The other ends of a word's bonds lie in up to two words of a row, whose runs follow one another.
@@ -168,7 +177,7 @@ def _split_bonds(starts, edges, joined, shifts, rows, word, links):
         place = 2 * c * TILE_WORDS + word
         found = links[place]
         if found != uint32(0):
-            others = _other_starts(starts, word, shifts[c], rows[c])
+            others = other_starts(starts, word, shifts[c], rows[c])
             found = first_of_segments(found, uint32(edges | others))
             firsts = first_of_segments(uint32(found & ~covered), edges)
             if c + 1 < len(shifts):
@@ -224,8 +233,8 @@ def _hang_first(table, starts, first, shifts, rows, word, links):
     for c in range(len(shifts)):
         left = links[2 * c * TILE_WORDS + word]
         if left != uint32(0):
-            others = _other_starts(starts, word, shifts[c], rows[c])
-            before = _before_first(starts, first, word, shifts[c], rows[c], others)
+            others = other_starts(starts, word, shifts[c], rows[c])
+            before = before_first(starts, first, word, shifts[c], rows[c], others)
             while left != uint32(0):
                 bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
@@ -238,14 +247,15 @@ def _hang_first(table, starts, first, shifts, rows, word, links):
 def _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip, slot, joining):
     """List the two runs of every extra bond of a word from ``slot`` on.
 
-    strip: where the strip's list begins, and for how many bonds it has room.  With ``joining``, join instead those for which the list has no room.
+    strip: where the strip's list begins, and for how many bonds it has room.  With ``joining``,
+    join instead those for which it has none.
     """
     begin, room = strip
     for c in range(len(shifts)):
         left = links[(2 * c + 1) * TILE_WORDS + word]
         if left != uint32(0):
-            others = _other_starts(starts, word, shifts[c], rows[c])
-            before = _before_first(starts, first, word, shifts[c], rows[c], others)
+            others = other_starts(starts, word, shifts[c], rows[c])
+            before = before_first(starts, first, word, shifts[c], rows[c], others)
             while left != uint32(0):
                 bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))

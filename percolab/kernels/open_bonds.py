@@ -97,6 +97,28 @@ def open_word(generator, seed, sample, word, threshold, exists):
     return open_word_philox(seed, sample, word, threshold, exists)
 
 
+@njit
+def uniform_of(generator, seed, sample, word, bit):
+    """Return the uniform number of one bond as uint64, its 63 binary digits.
+
+    The bond is open at a threshold that is larger.
+    """
+    number = uint64(0)
+    if generator == XORWOW:
+        v0, v1, v2, v3, v4, d = xorwow_state(seed, sample, word)
+        for _ in range(_LAST_PLANE):
+            digits, v0, v1, v2, v3, v4, d = xorwow_next(v0, v1, v2, v3, v4, d)
+            digit = uint64((uint32(digits) >> uint32(bit)) & uint32(1))
+            number = uint64(uint64(number << uint64(1)) | digit)
+        return number
+    for quad in range(16):
+        for digits in philox_digits(seed, sample, word, quad):
+            digit = uint64((uint32(digits) >> uint32(bit)) & uint32(1))
+            number = uint64(uint64(number << uint64(1)) | digit)
+    # Of the 64 digits the last is not compared.
+    return uint64(number >> uint64(1))
+
+
 @njit(nogil=True, cache=True)
 def fill_open_bonds(generator, seed, sample, threshold, exists, opened):
     """Write one sample's open bonds: ``exists`` and ``opened`` are uint32 arrays of bond words."""

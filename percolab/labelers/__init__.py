@@ -53,7 +53,7 @@ LABELERS = {
 }
 
 #: What runs when no labeler is named: the fastest of each device.
-DEFAULT_LABELER = {"cpu": "raster", "cuda": "four_step"}
+DEFAULT_LABELER = {"cpu": "raster", "cuda": "tiled"}
 
 
 def labeler_class(name: str | None, kind: str) -> Any:

@@ -108,16 +108,20 @@ class CudaLabeler:
 
         Both are uint64 arrays of equal length, on the host or on the device.
         """
-        items = len(samples)
-        open_bonds_kernel[self.grid(self._exists.size, items), THREADS](
+        self._open_words(generator, seed, samples, thresholds, self.opened)
+        return len(samples)
+
+    def _open_words(
+        self, generator: int, seed: int, samples: Any, thresholds: Any, words: Any
+    ) -> None:
+        open_bonds_kernel[self.grid(self._exists.size, len(samples)), THREADS](
             generator,
             np.uint64(seed),
             _on_device(samples),
             _on_device(thresholds),
             self._exists,
-            self.opened,
+            words,
         )
-        return items
 
     def rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
@@ -136,7 +140,8 @@ class CudaLabeler:
                 batches.append(self._grid_rows(generator, seed, starts[batch], grid))
             else:
                 items = self.open_bonds(generator, seed, samples[batch], thresholds[batch])
-                self.label_items(items)
+                if self.measure_needs_labels:
+                    self.label_items(items)
                 batches.append(self.measure_items(items))
         return np.concatenate(batches)
 
@@ -231,7 +236,7 @@ class CudaLabeler:
 
     def _finish_rows(self, items: int) -> np.ndarray:
         """Return the rows of the first items from their partial sums."""
-        finish_rows_kernel[items, PARTIALS](self._partials, self._spanning, self._rows)
+        finish_rows_kernel[items, PARTIALS](self._partials, self._spanning, self._rows, np.int64(0))
         # A slice of a flat array: one of rows takes longer to find than to copy.
         return self._rows[: items * ROW_WIDTH].copy_to_host().reshape(items, ROW_WIDTH)
 

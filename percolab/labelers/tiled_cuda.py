@@ -9,24 +9,25 @@ Tiles in shared memory: Fink and Weigel, Komura and Okabe; runs as nodes: Hoshen
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import Any
 
 import numpy as np
 
 from percolab.device import load_cuda
+from percolab.kernels.clusters import ROW_WIDTH
 from percolab.kernels.cuda_border import (
     TILES_PER_BLOCK,
     end_flags_kernel,
     gather_kernel,
-    label_tile_kernel,
-    label_vacant_kernel,
     merge_kernel,
     origin_kernel,
     partial_nodes_kernel,
-    tile_kernel,
 )
-from percolab.kernels.cuda_sampling import PARTIALS, THREADS
-from percolab.kernels.cuda_tile import LANES, STRIPS, TILE_WORDS
+from percolab.kernels.cuda_late import cross_events_kernel, join_events_kernel, order_events_kernel
+from percolab.kernels.cuda_sampling import PARTIALS, THREADS, finish_rows_kernel
+from percolab.kernels.cuda_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
+from percolab.kernels.cuda_tiles import label_tile_kernel, label_vacant_kernel, tile_kernel
 from percolab.labelers.four_step_cuda import FourStepCuda
 from percolab.labelers.tiling import can_tile, tiling_of
 from percolab.topology import Topology, unpack_bits
@@ -34,9 +35,11 @@ from percolab.topology import Topology, unpack_bits
 cuda = load_cuda()
 
 # Nodes of a tile for which there is room in shared memory.
-_MAX_ROOM = 16 * TILE_WORDS
+_MAX_ROOM = 2048
 # Extra bonds that a strip lists for each class; about 70 and 125 are usual near p_c.
 _LISTED = 4 * LANES
+# Late bonds that a tile may have on average; a wider grid of p is cut into several.
+_LATE = TILE_NODES // 32
 
 
 def _typed(kind: Any, *rows: Any) -> tuple[tuple[Any, ...], ...]:
@@ -60,17 +63,24 @@ class TiledCuda(FourStepCuda):
         if not self.falls_back:
             self._load_tiling()
 
+    @staticmethod
+    def bytes_per_item(topology: Topology) -> int:
+        """Return about the device memory an item takes: two sets of bonds, labels, nodes, events.
+
+        In three dimensions nodes take up to 8 bytes a site, in two a third of that.
+        """
+        return 8 * topology.exists.size + 12 * topology.num_points + 16384
+
     def _load_tiling(self) -> None:
         topology, tiling = self.topology, self._tiling
-        blocks = self.capacity * tiling.num_tiles
-        # Nodes are numbered with 32 bits.
-        if blocks * tiling.room >= 2**32:
-            self.capacity = (2**32 - 1) // (tiling.num_tiles * tiling.room)
-            blocks = self.capacity * tiling.num_tiles
-        self._nodes = tuple(cuda.device_array(blocks * tiling.room, np.uint32) for _ in range(4))
         partials = min(-(-tiling.num_tiles // TILES_PER_BLOCK), PARTIALS)
         self._partials = cuda.device_array((self.capacity, partials, 4), np.int64)
-        self._interior = cuda.device_array((blocks, 5), np.uint32)
+        self._interior = cuda.device_array((self.capacity * tiling.num_tiles, 5), np.uint32)
+        self._overflow = cuda.to_device(np.zeros(1, np.uint32))
+        self._event_counts = cuda.device_array(self.capacity * tiling.num_tiles, np.uint32)
+        self._room, self._event_room = 0, 0
+        self._late_words, self._grid_rows_found = self.opened, self._rows
+        self._make_room(tiling.room, 0, 0)
         crossing = np.ascontiguousarray(tiling.crossing.T.astype(np.uint32))
         self._crossing = tuple(cuda.to_device(column) for column in crossing)
         sites, flags = topology.end_flags()
@@ -91,11 +101,29 @@ class TiledCuda(FourStepCuda):
             map(np.uint32, (topology.num_words, topology.exists.size, topology.num_points))
         )
 
+    def _make_room(self, room: int, event_room: int, steps: int) -> None:
+        """See to it that there is memory for so many nodes and events of a tile, and for rows."""
+        blocks = self.capacity * self._tiling.num_tiles
+        if room > self._room:
+            self._room = room
+            self._nodes = tuple(cuda.device_array(blocks * room, np.uint32) for _ in range(4))
+        if event_room > self._event_room or not self._event_room:
+            self._event_room = max(event_room, 1)
+            self._events = cuda.device_array((blocks, self._event_room, 3), np.uint32)
+        if event_room and self._late_words is self.opened:
+            self._late_words = cuda.device_array(self.opened.size, np.uint32)
+        if steps * self.capacity * ROW_WIDTH > self._grid_rows_found.size:
+            self._grid_rows_found = cuda.device_array(steps * self.capacity * ROW_WIDTH, np.int64)
+
+    def _late(self, *, wanted: bool) -> tuple[Any, ...]:
+        room = np.uint32(self._event_room if wanted else 0)
+        return self._late_words, self._events, self._event_counts, room, self._overflow
+
     def _launch_tiles(self, items: int, kernel: Any, *arguments: Any) -> None:
         tiling, classes = self._tiling, len(self._tiling.classes)
         listed = _LISTED * classes
         # Two words for the bonds of every class; then the list, which later has the nodes.
-        shared = 4 * (2 * classes * TILE_WORDS + max(STRIPS * listed, tiling.room))
+        shared = 4 * (2 * classes * TILE_WORDS + max(STRIPS * listed, self._room))
         grid = (tiling.tiles[0], tiling.tiles[1] * tiling.tiles[2], items)
         kernel[grid, TILE_WORDS, 0, shared](
             self._bonds,
@@ -103,18 +131,19 @@ class TiledCuda(FourStepCuda):
             self._lattice,
             self._geometry,
             self._masks,
-            (np.uint32(tiling.room), np.uint32(listed)),
+            (np.uint32(self._room), np.uint32(listed)),
             self.labels,
             self._nodes,
             *arguments,
         )
 
-    def _join_tiles(self, items: int) -> tuple[int, np.int32]:
-        """Find the clusters of all tiles and join them; return the grid for all tiles, and them."""
-        tiling = self._tiling
-        self._launch_tiles(items, tile_kernel, self._interior, self._spanning)
-        if tiling.crossing.size:
-            merge_kernel[self.grid(len(tiling.crossing), items, THREADS), THREADS](
+    def _join_tiles(self, items: int, *, late: bool = False) -> None:
+        """Find the clusters of all tiles and join what crosses their borders."""
+        self._launch_tiles(
+            items, tile_kernel, self._interior, self._spanning, self._late(wanted=late)
+        )
+        if self._tiling.crossing.size:
+            merge_kernel[self.grid(len(self._tiling.crossing), items, THREADS), THREADS](
                 self.labels,
                 self._counts[2],
                 self.opened,
@@ -122,18 +151,22 @@ class TiledCuda(FourStepCuda):
                 self._nodes[0],
                 *self._crossing,
             )
-        blocks = items * tiling.num_tiles
-        return -(-blocks // TILES_PER_BLOCK), np.int32(blocks)
+
+    def _tiles_of(self, items: int) -> tuple[int, np.int32]:
+        """Return the blocks of threads that go through the nodes of all tiles, and their number."""
+        tiles = items * self._tiling.num_tiles
+        return -(-tiles // TILES_PER_BLOCK), np.int32(tiles)
 
     def label_items(self, items: int) -> None:
         """Label the open bonds of the first ``items`` items of the batch."""
         if self.falls_back:
             super().label_items(items)
             return
-        grid, blocks = self._join_tiles(items)
-        room = np.uint32(self._tiling.room)
+        self._join_tiles(items)
+        blocks, tiles = self._tiles_of(items)
         parents, _, _, origins = self._nodes
-        origin_kernel[grid, THREADS](parents, origins, self._interior, blocks, room)
+        room = np.uint32(self._room)
+        origin_kernel[blocks, THREADS](parents, origins, self._interior, tiles, room)
         self._launch_tiles(items, label_tile_kernel)
         if self._vacant is not None:
             label_vacant_kernel[self.grid(self._vacant.size, items, THREADS), THREADS](
@@ -144,35 +177,124 @@ class TiledCuda(FourStepCuda):
         """Return the rows (items, ROW_WIDTH) int64 of the items' open bonds; labels are lost."""
         if self.falls_back:
             return super().measure_items(items)
-        grid, blocks = self._join_tiles(items)
-        tiling, room = self._tiling, np.uint32(self._tiling.room)
+        self._join_tiles(items)
+        self._gather(items)
+        self._flag_ends(items)
+        self._sum_nodes(items)
+        return self._finish_rows(items)
+
+    def _gather(self, items: int) -> None:
+        """Move sizes and end flags to the roots of nodes."""
+        blocks, tiles = self._tiles_of(items)
         parents, sizes, ends, _ = self._nodes
-        if tiling.crossing.size:
-            gather_kernel[grid, THREADS](parents, sizes, self._interior, blocks, room)
+        room = np.uint32(self._room)
+        gather_kernel[blocks, THREADS](parents, sizes, ends, self._interior, tiles, room)
+
+    def _flag_ends(self, items: int) -> None:
+        """Tell the roots of nodes which end layers they touch."""
         sites, flags = self._end_flags
         if sites.size:
             end_flags_kernel[self.grid(sites.size, items, THREADS), THREADS](
-                self.labels, self._counts[2], parents, ends, sites, flags
+                self.labels, self._counts[2], self._nodes[0], self._nodes[2], sites, flags
             )
+
+    def _sum_nodes(self, items: int) -> None:
+        """Sum what rows need over finished clusters and the roots of nodes."""
         partial_nodes_kernel[(self._partials.shape[1], items), THREADS](
             self._nodes,
             self._interior,
-            room,
-            np.int32(tiling.num_tiles),
+            np.uint32(self._room),
+            np.int32(self._tiling.num_tiles),
             self._partials,
             self._spanning,
         )
-        return self._finish_rows(items)
 
-    def rows(
-        self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
+    def _grid_rows(
+        self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
     ) -> np.ndarray:
-        """Return the rows (n, ROW_WIDTH) int64 of n items (sample, threshold), uint64 each."""
+        """Return the rows of samples at every threshold of a grid, sample after sample."""
         if self.falls_back:
-            return super().rows(generator, seed, samples, thresholds)
-        batches = []
-        for first in range(0, len(samples), self.capacity):
-            batch = slice(first, first + self.capacity)
-            items = self.open_bonds(generator, seed, samples[batch], thresholds[batch])
-            batches.append(self.measure_items(items))
-        return np.concatenate(batches)
+            return super()._grid_rows(generator, seed, samples, grid)
+        rows = np.empty((len(samples), grid.size, ROW_WIDTH), np.int64)
+        begin = 0
+        while begin < grid.size:
+            end = self._end_of_part(grid, begin)
+            part = slice(begin, end)
+            found = (
+                self._late_rows(generator, seed, samples, grid[part]) if end > begin + 1 else None
+            )
+            for step in range(begin, end) if found is None else ():
+                self.open_bonds(generator, seed, samples, np.full(len(samples), grid[step]))
+                rows[:, step] = self.measure_items(len(samples))
+            if found is not None:
+                rows[:, part] = found
+            begin = end
+        return rows.reshape(-1, ROW_WIDTH)
+
+    def _late_bonds(self, low: int, high: int) -> int:
+        """Return the bonds of a tile that open on average between two thresholds."""
+        density = TILE_NODES * self.topology.num_bonds / self.topology.num_points
+        return int(density * (int(high) - int(low)) / 2**63)
+
+    def _end_of_part(self, grid: np.ndarray, begin: int) -> int:
+        """Return where the part of a grid ends that one labeling can serve."""
+        end = begin + 1
+        while end < grid.size and self._late_bonds(grid[begin], grid[end]) <= _LATE:
+            end += 1
+        return end
+
+    def _late_rows(
+        self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
+    ) -> np.ndarray | None:
+        """Return the rows (samples, grid, ROW_WIDTH) from one labeling at the lowest threshold.
+
+        None if a tile had more late bonds than there is room for, which is rare.
+        """
+        items, steps = len(samples), len(grid)
+        late = self._late_bonds(grid[0], grid[-1])
+        event_room = late + 8 * isqrt(late) + 16
+        if self._tiling.room + 2 * event_room > _MAX_ROOM:
+            return None
+        self._make_room(self._tiling.room + 2 * event_room, event_room, steps)
+        self._overflow.copy_to_device(np.zeros(1, np.uint32))
+        keys, thresholds = cuda.to_device(samples), cuda.to_device(grid)
+        self.open_bonds(generator, seed, keys, np.full(items, grid[0]))
+        self._open_words(generator, seed, keys, np.full(items, grid[-1]), self._late_words)
+        self._join_tiles(items, late=True)
+        self._order_events(generator, seed, keys, thresholds, items)
+        self._flag_ends(items)
+        blocks, tiles = self._tiles_of(items)
+        for step in range(steps):
+            if step:
+                join_events_kernel[blocks, THREADS](
+                    self._nodes[0], np.uint32(step), tiles, self._late(wanted=True)
+                )
+            self._gather(items)
+            self._sum_nodes(items)
+            finish_rows_kernel[items, PARTIALS](
+                self._partials, self._spanning, self._grid_rows_found, np.int64(step * items)
+            )
+        rows = self._grid_rows_found[: steps * items * ROW_WIDTH].copy_to_host()
+        if self._overflow.copy_to_host()[0]:
+            return None
+        return rows.reshape(steps, items, ROW_WIDTH).swapaxes(0, 1)
+
+    def _order_events(
+        self, generator: int, seed: int, keys: Any, thresholds: Any, items: int
+    ) -> None:
+        """Add the late bonds between tiles to the events, and find when each of all opens."""
+        tiling, late = self._tiling, self._late(wanted=True)
+        if tiling.crossing.size:
+            cross_events_kernel[self.grid(len(tiling.crossing), items, THREADS), THREADS](
+                self.labels,
+                self._counts[2],
+                self.opened,
+                self._counts[1],
+                np.uint32(self._room),
+                *self._crossing,
+                late,
+            )
+        blocks, tiles = self._tiles_of(items)
+        order_events_kernel[blocks, THREADS](
+            generator, np.uint64(seed), keys, thresholds, np.int32(tiling.num_tiles), tiles, late
+        )
