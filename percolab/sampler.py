@@ -13,7 +13,7 @@ import psutil
 from percolab.kernels.open_bonds import GENERATORS, threshold_of
 from percolab.labelers import labeler_class
 from percolab.observables import observables_of
-from percolab.statistics import Block, block_of
+from percolab.statistics import Block, blocks_of
 from percolab.study import Task
 from percolab.toml_input import InputError
 from percolab.topology import Topology, num_words_of
@@ -195,7 +195,7 @@ class Sampler:
         ]
         values = np.concatenate(rows).reshape(len(numbers), size, grid.size, -1)
         columns = np.stack([item.of_rows(values) for item in self._observables], axis=-1)
-        return [block_of(number, block) for number, block in zip(numbers, columns, strict=True)]
+        return blocks_of(numbers, columns)
 
     def _parts(
         self, samples: np.ndarray, stopped: Callable[[], bool] | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,13 +24,12 @@ class Block:
     products: NDArray[np.float64]
 
 
-def block_of(number: int, values: NDArray[np.int64]) -> Block:
-    """Return the block of observables ``values``, int64 (samples, m, C)."""
-    first, second = np.triu_indices(values.shape[-1])
-    exact = values.astype(np.float64)
-    # Summing along the first axis adds sample after sample, in the same order everywhere.
-    products = (exact[..., first] * exact[..., second]).sum(axis=0)
-    return Block(number, values.sum(axis=0), products)
+def blocks_of(numbers: Sequence[int], values: NDArray[np.int64]) -> list[Block]:
+    """Return the blocks of observables ``values``, int64 (blocks, samples, m, C)."""
+    from percolab.kernels.block_sums import sum_blocks
+
+    sums, products = sum_blocks(np.ascontiguousarray(values))
+    return [Block(*block) for block in zip(numbers, sums, products, strict=True)]
 
 
 def wilson_interval(

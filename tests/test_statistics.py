@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from percolab.statistics import block_of
+from percolab.statistics import blocks_of
 
 RNG = np.random.default_rng(1)
 #: 12 samples of 3 observables at 2 values of p, large enough to need 64 bits.
