@@ -20,7 +20,7 @@ from percolab.analysis import (
     scan_cutoffs,
 )
 from percolab.executors import default_workers, make_executor
-from percolab.labelers import DEFAULT_LABELER, LABELERS, labeler_class
+from percolab.labelers import LABELERS, fitting_labeler, labeler_class
 from percolab.observables import spanning_names
 from percolab.pilot import place_probabilities
 from percolab.provenance import processor_name, run_record
@@ -59,6 +59,9 @@ class StopRule:
 class Watcher:
     """Hears of a sweep's progress; this one keeps silent.  The command line has one that draws."""
 
+    def noted(self, text: str) -> None:
+        """Hear what differs from what was asked for."""
+
     def placed(self, size: int, p: tuple[float, ...]) -> None:
         """Hear the p values that the pilot placed for a size."""
 
@@ -94,7 +97,10 @@ def run_study(
     if _is_finished(results, rule):
         return results
     device = device.resolve()
+    labeler, note = fitting_labeler(labeler, device.kind, study.lattice)
     labeler_class(labeler, device.kind)
+    if note:
+        watcher.noted(note)
     workers = default_workers(device) if workers is None else workers
     held, share = 0, _share_of(len(study.sizes))
     for size in sorted(study.sizes):
@@ -202,7 +208,7 @@ def _run_round(
     targets: Mapping[int, int],
     writer: ResultsWriter | None,
     device: Device,
-    labeler: str | None,
+    labeler: str,
     workers: int,
     watcher: Watcher,
 ) -> None:
@@ -221,7 +227,7 @@ def _run_round(
     record = run_record(
         device=str(device),
         device_label=device_label(device),
-        labeler=labeler or DEFAULT_LABELER[device.kind],
+        labeler=labeler,
         workers=workers,
     )
     results.runs.append(record)

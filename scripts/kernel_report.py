@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -65,8 +65,10 @@ class KernelUsage:
 def topologies() -> dict[str, Topology]:
     """Return the kinds of topology that kernels are specialised for."""
     square = load_lattice("square")
+    bonds = square.topology((8, 8))
     return {
-        "open": square.topology((8, 8)),
+        "open": bonds,
+        "vacant": replace(bonds, occupied=bonds.occupied & ~np.uint32(1)),
         "periodic": square.topology((8, 8), ("periodic", "periodic")),
         "graph": graph_topology(8, [(0, 1), (1, 2), (0, 2)], source=[0], target=[7]),
     }

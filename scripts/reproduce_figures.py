@@ -1,7 +1,8 @@
 """Reproduce Figs 5, 6 and 7 of Komura (arXiv:1603.08357) into one folder.
 
 Figs 5 and 6: spanning probability of the honeycomb and triangular lattices, and their thresholds.
-Fig 7: time per sample against N at 0.5, 1 and 1.5 p_c, four-step labeler, bonds and labels.
+Fig 7: time per sample against N at 0.5, 1 and 1.5 p_c, bonds and labels, of the four-step labeler
+and, on a GPU, of the tiled one.
 
 With a CUDA device at the paper's sizes, N = 2^18 ... 2^24; without one at N = 2^12 ... 2^18.  The
 folder gets for each figure the results (HDF5), PNG, PDF and SVG, every number drawn (JSON), and a
@@ -11,6 +12,7 @@ summary.json with the thresholds, the machine and the versions.
 from __future__ import annotations
 
 import json
+from itertools import product
 import sys
 import time
 from pathlib import Path
@@ -67,14 +69,15 @@ def spanning(number: str, device: Device, folder: Path) -> dict:
 
 
 def timing(device: Device, folder: Path) -> list[dict]:
-    """Time the four-step labeler as in Fig 7 and draw it."""
+    """Time the four-step labeler, and on a GPU the tiled one, as in Fig 7 and draw them."""
     records: list[StageTime] = []
+    labelers = ("four_step", "tiled") if device.kind == "cuda" else ("four_step",)
     for name in FIGURES.values():
         lattice = load_lattice(name)
         places = places_of(lattice, RATIOS, None)
-        for size in SIZES[device.kind]:
+        for size, labeler in product(SIZES[device.kind], labelers):
             records += time_stages(
-                lattice, size, places, device=device, labeler="four_step", stages=("labels",)
+                lattice, size, places, device=device, labeler=labeler, stages=("labels",)
             )
     drawn = [
         Timing(r.lattice, r.labeler, r.ratio, r.num_sites, 1e3 * r.seconds_per_sample)

@@ -3,15 +3,19 @@
 import numpy as np
 
 from percolab.kernels.open_bonds import XORWOW, threshold_of
-from percolab.labelers.four_step_cuda import FourStepCuda
+from percolab.labelers import LABELERS, labeler_class
 from percolab.lattice import load_lattice
 
-GRID = np.array([threshold_of(p) for p in (0.6, 0.65, 0.7)], np.uint64)
+GRID = np.array([threshold_of(p) for p in (0.64, 0.65, 0.66)], np.uint64)
 SAMPLES = np.arange(4, dtype=np.uint64)
 
-for boundary in (("open", "open"), ("periodic", "periodic")):
-    computed = load_lattice("honeycomb").topology((66, 40), boundary)
-    for topology in (computed, computed.explicit()):
-        batch = FourStepCuda(topology, capacity=3)
-        batch.rows(XORWOW, 1, np.repeat(SAMPLES, GRID.size), np.tile(GRID, SAMPLES.size))
+for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classes]:
+    for boundary in (("open", "open"), ("periodic", "periodic")):
+        computed = load_lattice("honeycomb").topology((130, 100), boundary)
+        for topology in (computed, computed.explicit()):
+            batch = labeler_class(name, "cuda")(topology, capacity=3)
+            batch.rows(XORWOW, 1, np.repeat(SAMPLES, GRID.size), np.tile(GRID, SAMPLES.size))
+            batch.label_items(batch.open_bonds(XORWOW, 1, SAMPLES[:3], GRID))
+            batch.labels_of(3)
+    print(name)
 print("done")

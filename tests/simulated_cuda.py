@@ -9,6 +9,7 @@ are tiny, so that a few dozen sites meet the edges of blocks and words.
 import sys
 import warnings
 
+import quick_simulator  # noqa: F401
 from helpers import CUDA_LABELERS, assert_cuda_equals_cpu, items_of, lattice, probabilities
 
 from percolab.graph import graph_topology
@@ -54,6 +55,30 @@ def main(name):
                 case=case,
             )
         print(case)
+    compare_tiles(name)
+
+
+#: Shapes of several tiles, in the simulator's size, not all of them whole.
+TILED_SHAPES = {2: ((66, 10), (34, 4)), 3: ((34, 3, 6),)}
+
+
+def compare_tiles(name):
+    """Compare the tiled labeler over a narrow grid of p, which one labeling serves."""
+    dimension = 0 if name == "graph" else lattice(name).dimension
+    for shape in TILED_SHAPES.get(dimension, ()):
+        for kind in ("open", "periodic"):
+            middle = probabilities(name)[2]
+            topology = lattice(name).topology(shape, (kind,) * dimension)
+            assert_cuda_equals_cpu(
+                "tiled",
+                topology,
+                judge="raster",
+                generator=GENERATORS["xorwow"],
+                items=items_of((middle - 0.01, middle, middle + 0.015)),
+                capacity=3,
+                case=(shape, kind),
+            )
+            print(shape, kind, "tiles")
 
 
 if __name__ == "__main__":

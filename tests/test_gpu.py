@@ -79,6 +79,56 @@ def test_sixteen_million_sites_equal_the_cpu(name, labeler):
     )
 
 
+#: Below, at and above the edges of words, strips and tiles of two and three dimensions.
+TILE_EDGES = {
+    2: ((8, 8), (62, 66), (64, 64), (66, 130), (128, 192), (258, 62), (1022, 514)),
+    3: ((8, 8, 8), (32, 8, 16), (34, 6, 18), (66, 10, 34), (60, 50, 40)),
+}
+
+
+@pytest.mark.parametrize("half_width", [0.002, 0.02, 0.2])
+@pytest.mark.parametrize("name", [name for name in LATTICES if lattice(name).dimension < 4])
+def test_a_grid_of_p_in_tiles_equals_the_cpu(name, half_width):
+    item, middle = lattice(name), probabilities(name)[2]
+    grid = tuple(middle + half_width * step for step in (-1, -0.7, -0.3, 0, 0.1, 0.4, 1))
+    for shape in TILE_EDGES[item.dimension]:
+        for number, boundary in enumerate(product(("open", "periodic"), repeat=item.dimension)):
+            assert_cuda_equals_cpu(
+                "tiled",
+                item.topology(shape, boundary),
+                judge="raster",
+                generator=number % 2,
+                items=items_of(grid, samples=2),
+                capacity=3,
+                case=(shape, boundary),
+            )
+
+
+def test_a_tile_with_too_many_events_is_measured_p_by_p(monkeypatch):
+    monkeypatch.setattr("percolab.labelers.tiled_cuda.isqrt", lambda late: -late // 8 - 1)
+    topology = lattice("square").topology((200, 200))
+    items = items_of((0.48, 0.49, 0.5), samples=4)
+    device, host = (
+        labeler_class("tiled", "cuda")(topology, capacity=4),
+        labeler_class("raster", "cpu")(topology),
+    )
+    assert device._late_rows(XORWOW, 2, np.arange(4, dtype=np.uint64), items[1][:3]) is None
+    np.testing.assert_array_equal(device.rows(XORWOW, 2, *items), host.rows(XORWOW, 2, *items))
+
+
+def test_two_hundred_million_sites_in_tiles_equal_the_cpu():
+    topology = lattice("honeycomb").topology((2**14, 2**14))
+    device, host = (
+        labeler_class("tiled", "cuda")(topology, capacity=1),
+        labeler_class("raster", "cpu")(topology),
+    )
+    items = items_of((0.6527, 0.6528))
+    np.testing.assert_array_equal(device.rows(XORWOW, 5, *items), host.rows(XORWOW, 5, *items))
+    host.open_bonds(XORWOW, 5, 0, items[1][0])
+    device.label_items(device.open_bonds(XORWOW, 5, items[0][:1], items[1][:1]))
+    np.testing.assert_array_equal(device.labels_of(1)[0], host.label())
+
+
 @every_labeler
 @pytest.mark.parametrize("seed", range(6))
 def test_random_graphs_equal_the_cpu(seed, labeler):

@@ -10,6 +10,11 @@ RNG = np.random.default_rng(1)
 VALUES = RNG.integers(0, 2**40, size=(12, 2, 3))
 
 
+def block_of(number, values):
+    """Return the block of observables (samples, m, C)."""
+    return blocks_of([number], values[None])[0]
+
+
 def test_sums_are_those_of_the_samples():
     block = block_of(4, VALUES)
     assert block.number == 4

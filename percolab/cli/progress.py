@@ -26,6 +26,11 @@ class ProgressWatcher(Watcher):
         self._bar: tqdm | None = None
         self._next_fit = 0.0
 
+    def noted(self, text: str) -> None:
+        """Say what differs from what was asked for."""
+        if not self._silent:
+            click.echo(text, err=True)
+
     def placed(self, size: int, p: tuple[float, ...]) -> None:
         """Say where the pilot placed the p values."""
         if not self._silent:

@@ -6,6 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from percolab.lattice import Lattice
 from percolab.toml_input import InputError, nearest
 
 
@@ -52,8 +53,22 @@ LABELERS = {
     )
 }
 
+#: Axes that a tile has.
+TILE_DIMENSION = 3
+
 #: What runs when no labeler is named: the fastest of each device.
 DEFAULT_LABELER = {"cpu": "raster", "cuda": "tiled"}
+
+
+def fitting_labeler(name: str | None, kind: str, lattice: Lattice) -> tuple[str, str]:
+    """Return the labeler to use for a lattice, and why it is not the one named, or ""."""
+    name = name or DEFAULT_LABELER[kind]
+    chain = (-1,) + (0,) * (lattice.dimension - 1)
+    if name == "tiled" and lattice.dimension > TILE_DIMENSION:
+        return "four_step", f"tiled knows {TILE_DIMENSION} axes at most; four_step takes its place"
+    if name == "tiled" and all(bond.offset == chain for bond in lattice.bonds):
+        return "four_step", "tiled needs bonds off a chain; four_step takes its place"
+    return name, ""
 
 
 def labeler_class(name: str | None, kind: str) -> Any:

@@ -78,6 +78,7 @@ class TiledCuda(FourStepCuda):
         self._interior = cuda.device_array((self.capacity * tiling.num_tiles, 5), np.uint32)
         self._overflow = cuda.to_device(np.zeros(1, np.uint32))
         self._event_counts = cuda.device_array(self.capacity * tiling.num_tiles, np.uint32)
+        self._tile_bonds = TILE_NODES * topology.num_bonds / topology.num_points
         self._room, self._event_room = 0, 0
         self._late_words, self._grid_rows_found = self.opened, self._rows
         self._make_room(tiling.room, 0, 0)
@@ -233,8 +234,7 @@ class TiledCuda(FourStepCuda):
 
     def _late_bonds(self, low: int, high: int) -> int:
         """Return the bonds of a tile that open on average between two thresholds."""
-        density = TILE_NODES * self.topology.num_bonds / self.topology.num_points
-        return int(density * (int(high) - int(low)) / 2**63)
+        return int(self._tile_bonds * (int(high) - int(low)) / 2**63)
 
     def _end_of_part(self, grid: np.ndarray, begin: int) -> int:
         """Return where the part of a grid ends that one labeling can serve."""

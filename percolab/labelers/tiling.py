@@ -6,15 +6,14 @@ Everything here is the same for all samples of a topology.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
 
 import numpy as np
 
+from percolab.labelers import TILE_DIMENSION
 from percolab.topology import Topology, pack_bits, unpack_bits
-
-#: Axes that a tile has.
-DIMENSION = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +51,14 @@ def can_tile(topology: Topology) -> str:
     """Return why a topology cannot be cut into tiles, or "" if it can."""
     if not topology.shape:
         return "a graph has no grid to cut into tiles"
-    if len(topology.shape) > DIMENSION:
-        return f"tiles have {DIMENSION} axes, the lattice {len(topology.shape)}"
+    if len(topology.shape) > TILE_DIMENSION:
+        return f"tiles have {TILE_DIMENSION} axes, the lattice {len(topology.shape)}"
     if topology.num_classes - (topology.chain >= 0) < 1:
         return "a chain has bonds along one axis alone"
     return ""
 
 
+@lru_cache(maxsize=8)
 def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
     """Cut a topology into tiles of up to ``words`` words, whose strips have ``strip`` words."""
     shape = _padded(topology.shape, 1)
@@ -85,7 +85,7 @@ def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
 
 
 def _padded(values: tuple[int, ...], filler: int) -> tuple[int, int, int]:
-    x, y, z = (*values, filler, filler)[:DIMENSION]
+    x, y, z = (*values, filler, filler)[:TILE_DIMENSION]
     return x, y, z
 
 
