@@ -12,9 +12,9 @@ summary.json with the thresholds, the machine and the versions.
 from __future__ import annotations
 
 import json
-from itertools import product
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import click

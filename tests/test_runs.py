@@ -1,5 +1,7 @@
 """Words of runs, bit by bit in plain Python."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ CASES = [
 def segments(starts):
     """Return the bit positions of every segment."""
     edges = [bit for bit in range(32) if starts >> bit & 1] + [32]
-    return [range(low, high) for low, high in zip(edges, edges[1:])]
+    return [range(low, high) for low, high in itertools.pairwise(edges)]
 
 
 @pytest.mark.parametrize(("word", "starts"), CASES)
