@@ -1,4 +1,4 @@
-"""Makes CUDA's simulator faster, and its shared memory safe; import before a kernel is launched.
+"""Makes CUDA's simulator faster, and its shared memory safe.
 
 The simulator's threads wait for each other by turns of Python's interpreter lock, which are long
 unless told otherwise.  With short turns two threads can allocate one shared array twice: here the
@@ -11,8 +11,6 @@ import numpy as np
 from numba.cuda.simulator import kernelapi
 from numba.np import numpy_support
 
-sys.setswitchinterval(1e-6)
-
 
 def _array(self, shape, dtype):
     kind = numpy_support.as_dtype(dtype)
@@ -23,4 +21,7 @@ def _array(self, shape, dtype):
     return self._allocations.setdefault(place, np.empty(shape, kind))
 
 
-kernelapi.FakeCUDAShared.array = _array
+def install():
+    """Change the simulator of this process, before a kernel is launched."""
+    sys.setswitchinterval(1e-6)
+    kernelapi.FakeCUDAShared.array = _array

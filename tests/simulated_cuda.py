@@ -9,7 +9,7 @@ are tiny, so that a few dozen sites meet the edges of blocks and words.
 import sys
 import warnings
 
-import quick_simulator  # noqa: F401
+import quick_simulator
 from helpers import CUDA_LABELERS, assert_cuda_equals_cpu, items_of, lattice, probabilities
 
 from percolab.graph import graph_topology
@@ -41,6 +41,7 @@ def topologies(name):
 def main(name):
     # NumPy warns where CUDA wraps around.
     warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+    quick_simulator.install()
     ps = (0.35, 0.6) if name == "graph" else probabilities(name)[2:4]
     generators = list(GENERATORS.values())
     for number, (case, topology) in enumerate(topologies(name)):
