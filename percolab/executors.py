@@ -10,19 +10,16 @@ from percolab.toml_input import InputError
 
 
 def default_workers(device: Device) -> int:
-    """Return the threads to use: all usable cores on the CPU, two to drive a CUDA device.
-
-    While one of the two sums its blocks, the device works for the other.
-    """
+    """Return the threads to use: all usable cores on the CPU, one to drive a CUDA device."""
     if device.kind == "cuda":
-        return 2
+        return 1
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def make_executor(device: Device, workers: int) -> Executor:
-    """Return threads: kernels release the GIL, on the CPU as on a GPU."""
+    """Return threads: the CPU kernels release the GIL, and one thread is enough for a GPU."""
     if workers < 1:
         raise InputError(f"--workers {workers}: must be at least 1")
     return ThreadPoolExecutor(workers, thread_name_prefix=f"percolab-{device.kind}")
