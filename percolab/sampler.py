@@ -99,14 +99,14 @@ def check_memory(
             f"{available / 1e9:.1f} GB are free"
         )
     if device.kind == "cuda":
-        _check_cuda_memory(task, device, share)
+        _check_cuda_memory(task, labeler, device, share)
 
 
-def _check_cuda_memory(task: Task, device: Device, share: float) -> None:
+def _check_cuda_memory(task: Task, labeler: str | None, device: Device, share: float) -> None:
     from percolab.device import free_memory, open_device
 
     axes = len(task.boundary)
-    if task.num_points >= 1 << (32 - axes):
+    if task.num_points > labeler_class(labeler, "cuda").most_points(axes):
         raise InputError(
             f"L = {task.size}: {task.num_points} sites do not fit beside the marks of {axes} axes "
             f"in 32 bits on {device}; use --device cpu"
@@ -122,7 +122,7 @@ def _check_cuda_memory(task: Task, device: Device, share: float) -> None:
 
 def _cuda_bytes_per_item(task: Task) -> int:
     words = len(task.lattice.bonds) * num_words_of(task.num_points)
-    return 4 * words + 8 * task.num_points + 8192
+    return 8 * words + 12 * task.num_points + 16384
 
 
 class Sampler:

@@ -65,11 +65,9 @@ class CudaLabeler:
         # The kernels index the whole batch with 32 bits.
         fitting = (2**32 - 1) // max(points, topology.exists.size)
         self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
-        # The highest bits of a size mark the axes whose first layer the cluster touches.
-        size_bits = 32 - topology.num_axes
-        self._size_mask = np.uint32((1 << size_bits) - 1)
-        if points > self._size_mask:
+        if points > self.most_points(topology.num_axes):
             raise ValueError(f"{points} sites do not fit beside {topology.num_axes} axis bits")
+        self._size_mask = np.uint32(CudaLabeler.most_points(topology.num_axes))
         self.opened = cuda.device_array(self.capacity * topology.exists.size, np.uint32)
         self.labels = cuda.device_array(self.capacity * points, np.uint32)
         self._sizes = None
@@ -91,6 +89,14 @@ class CudaLabeler:
         partials = _num_partials(points)
         self._partials = cuda.device_array((self.capacity, partials, 4), np.int64)
         self._rows = cuda.device_array(self.capacity * ROW_WIDTH, np.int64)
+
+    @staticmethod
+    def most_points(axes: int) -> int:
+        """Return the most grid points of an item.
+
+        The highest bits of a size mark the axes whose first layer the cluster touches.
+        """
+        return (1 << (32 - axes)) - 1
 
     @staticmethod
     def bytes_per_item(topology: Topology) -> int:

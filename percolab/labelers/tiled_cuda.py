@@ -30,7 +30,7 @@ from percolab.kernels.cuda_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
 from percolab.kernels.cuda_tiles import label_tile_kernel, label_vacant_kernel, tile_kernel
 from percolab.labelers.four_step_cuda import FourStepCuda
 from percolab.labelers.tiling import can_tile, tiling_of
-from percolab.topology import Topology, unpack_bits
+from percolab.topology import MAX_POINTS, Topology, unpack_bits
 
 cuda = load_cuda()
 
@@ -55,6 +55,8 @@ class TiledCuda(FourStepCuda):
     def __init__(self, topology: Topology, *, capacity: int) -> None:
         super().__init__(topology, capacity=capacity)
         self.falls_back = can_tile(topology)
+        if self.falls_back and topology.num_points > super().most_points(topology.num_axes):
+            raise ValueError(f"{self.falls_back}, and the four steps have no room for its sites")
         if not self.falls_back:
             self._tiling = tiling_of(topology, TILE_WORDS, LANES)
             if self._tiling.room > _MAX_ROOM:
@@ -62,6 +64,11 @@ class TiledCuda(FourStepCuda):
         self.measure_needs_labels = bool(self.falls_back)
         if not self.falls_back:
             self._load_tiling()
+
+    @staticmethod
+    def most_points(axes: int) -> int:
+        """Return the most grid points of an item: end layers are marked beside the sizes."""
+        return MAX_POINTS
 
     @staticmethod
     def bytes_per_item(topology: Topology) -> int:
@@ -253,7 +260,8 @@ class TiledCuda(FourStepCuda):
         items, steps = len(samples), len(grid)
         late = self._late_bonds(grid[0], grid[-1])
         event_room = late + 8 * isqrt(late) + 16
-        if self._tiling.room + 2 * event_room > _MAX_ROOM:
+        # An event names its bond by 32 bits.
+        if self._tiling.room + 2 * event_room > _MAX_ROOM or self.topology.exists.size > 2**27:
             return None
         self._make_room(self._tiling.room + 2 * event_room, event_room, steps)
         self._overflow.copy_to_device(np.zeros(1, np.uint32))
