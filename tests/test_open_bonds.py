@@ -17,6 +17,7 @@ from percolab.kernels.open_bonds import (
     open_word_philox,
     open_word_xorwow,
     threshold_of,
+    uniform_of,
 )
 from percolab.kernels.philox import philox_digits
 from percolab.kernels.xorwow import xorwow_next, xorwow_state
@@ -196,3 +197,12 @@ def test_words_are_uint32():
     functions = (open_word, open_word_xorwow, open_word_philox)
     found = {s.return_type for function in functions for s in function.nopython_signatures}
     assert found == {types.uint32}
+
+
+@every_generator
+def test_the_uniform_number_of_one_bond_is_the_one_its_word_spells(generator):
+    for word in (0, 7, 2**20):
+        key = np.uint64(SEED), np.uint64(SAMPLE), np.uint32(word)
+        expected = uniforms(generator, SEED, SAMPLE, word)
+        found = [int(uniform_of(generator, *key, np.uint32(bit))) for bit in range(32)]
+        assert found == expected
