@@ -80,7 +80,7 @@ def test_border_sites_are_the_ends_of_crossing_bonds_and_the_end_layers(name):
 
 @pytest.mark.parametrize("name", FLAT)
 def test_a_tile_fits_its_words_and_its_strips_hold_whole_rows(name):
-    for topology, tiling, words, strip in cases(name):
+    for _, tiling, words, strip in cases(name):
         wide, high, deep = tiling.tile
         assert wide * high * deep <= words
         assert strip % wide == 0
@@ -93,7 +93,6 @@ def test_a_tile_fits_its_words_and_its_strips_hold_whole_rows(name):
 @pytest.mark.parametrize("name", FLAT)
 def test_the_other_end_is_found_by_bits_and_words(name):
     for topology, tiling, _, _ in cases(name):
-        wide, high, _ = tiling.tile
         for k, shift, row in zip(tiling.classes, tiling.shifts, tiling.rows, strict=True):
             owner = np.flatnonzero(unpack_bits(tiling.inner[k], topology.num_points))
             place = [place_in_tile(sites, tiling) for sites in (owner, owner + topology.deltas[k])]
