@@ -12,13 +12,13 @@ from numba import types
 from percolab.kernels.open_bonds import (
     GENERATORS,
     XORWOW,
-    fill_open_bonds,
     open_word,
     open_word_philox,
     open_word_xorwow,
     threshold_of,
     uniform_of,
 )
+from percolab.kernels.open_bonds_cpu import fill_open_bonds
 from percolab.kernels.philox import philox_digits
 from percolab.kernels.xorwow import xorwow_next, xorwow_state
 from percolab.topology import unpack_bits
@@ -206,3 +206,17 @@ def test_the_uniform_number_of_one_bond_is_the_one_its_word_spells(generator):
         expected = uniforms(generator, SEED, SAMPLE, word)
         found = [int(uniform_of(generator, *key, np.uint32(bit))) for bit in range(32)]
         assert found == expected
+
+
+@every_generator
+@pytest.mark.parametrize("p", EDGES)
+def test_all_words_at_once_are_those_made_one_by_one(generator, p):
+    exists = np.random.default_rng(3).integers(0, 2**32, 700, dtype=np.uint64).astype(np.uint32)
+    key = np.uint64(SEED), np.uint64(SAMPLE), np.uint64(threshold_of(p))
+    opened = np.zeros_like(exists)
+    fill_open_bonds(generator, *key, exists, opened)
+    expected = [
+        open_word(generator, *key[:2], np.uint32(word), key[2], there)
+        for word, there in enumerate(exists)
+    ]
+    np.testing.assert_array_equal(opened, expected)

@@ -18,14 +18,12 @@ def row_of_sizes(sizes, count, row):
     """Write the size columns of a row from the first ``count`` sizes, 0 where there is no root."""
     clusters, largest, second, squares = int64(0), int64(0), int64(0), int64(0)
     for i in range(count):
+        # Without a branch, which would be mispredicted at every other run.
         size = int64(sizes[i])
-        if size > 0:
-            clusters += int64(1)
-            squares += size * size
-            if size > largest:
-                second, largest = largest, size
-            elif size > second:
-                second = size
+        clusters += int64(size > 0)
+        squares += size * size
+        second = max(second, min(largest, size))
+        largest = max(largest, size)
     row[CLUSTERS] = clusters
     row[LARGEST] = largest
     row[SECOND_LARGEST] = second

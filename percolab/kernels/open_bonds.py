@@ -117,10 +117,3 @@ def uniform_of(generator, seed, sample, word, bit):
             number = uint64(uint64(number << uint64(1)) | digit)
     # Of the 64 digits the last is not compared.
     return uint64(number >> uint64(1))
-
-
-@njit(nogil=True, cache=True)
-def fill_open_bonds(generator, seed, sample, threshold, exists, opened):
-    """Write one sample's open bonds: ``exists`` and ``opened`` are uint32 arrays of bond words."""
-    for word in range(exists.size):
-        opened[word] = open_word(generator, seed, sample, word, threshold, exists[word])

@@ -24,11 +24,23 @@ def mix64(z):
 
 
 @njit
-def xorwow_state(seed, sample, word):
-    """Return the six uint32 state words (v0, v1, v2, v3, v4, d) of one stream."""
+def stream_keys(seed, sample):
+    """Return (start, step), uint64: where the streams of a sample lie."""
     start = mix64(mix64(uint64(seed) + uint64(_GOLDEN)) + uint64(uint64(sample) * uint64(_GOLDEN)))
     # An increment of its own per sample: two samples never walk the same SplitMix64 sequence.
-    step = uint64(mix64(start ^ uint64(_GOLDEN)) | uint64(1))
+    return start, uint64(mix64(start ^ uint64(_GOLDEN)) | uint64(1))
+
+
+@njit
+def xorwow_state(seed, sample, word):
+    """Return the six uint32 state words (v0, v1, v2, v3, v4, d) of one stream."""
+    start, step = stream_keys(seed, sample)
+    return xorwow_state_of(start, step, word)
+
+
+@njit
+def xorwow_state_of(start, step, word):
+    """Return the state of a word's stream, given :func:`stream_keys` of its sample."""
     z = uint64(start + uint64(uint64(uint64(word) * uint64(3)) * step))
     a = mix64(z)
     b = mix64(uint64(z + step))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from percolab.kernels.clusters import ROW_WIDTH, row_of_labels
-from percolab.kernels.open_bonds import fill_open_bonds
+from percolab.kernels.open_bonds_cpu import fill_open_bonds
 from percolab.topology import Topology
 
 

@@ -16,7 +16,7 @@ from numba import int32, int64, njit, uint32
 
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.bond_grid import open_bonds_of_grid
-from percolab.kernels.bonds import has_bit, inner_word, other_end
+from percolab.kernels.bonds import has_bit, inner_word
 from percolab.kernels.clusters import (
     LARGEST,
     ROW_WIDTH,
@@ -25,7 +25,8 @@ from percolab.kernels.clusters import (
     row_of_sizes,
     spanning_bits,
 )
-from percolab.kernels.open_bonds import fill_open_bonds
+from percolab.kernels.open_bonds_cpu import fill_open_bonds
+from percolab.kernels.runs import first_of_segments
 from percolab.kernels.union_find import union_halving
 from percolab.labelers.base import CpuLabeler
 from percolab.labelers.raster_grid import (
@@ -65,6 +66,43 @@ def run_of(site, starts, first):
     return int32(first[word] + popcount(uint32(starts[word] & upto)) - 1)
 
 
+@njit
+def _join_listed_ends(left, ends, word, starts, first, parents):
+    """Join the runs at the ends of a word's bonds, the other ends being looked up."""
+    last_run, last_other = int32(-1), int32(-1)
+    while left != uint32(0):
+        site = 32 * word + trailing_zeros(left)
+        left = uint32(left & uint32(left - uint32(1)))
+        run = run_of(site, starts, first)
+        other = run_of(int64(ends[site]), starts, first)
+        # Neighbouring bonds often join the same two runs; one of them is enough.
+        if run != last_run or other != last_other:
+            union_halving(parents, run, other)
+            last_run, last_other = run, other
+
+
+@njit
+def _join_shifted_ends(left, delta, word, starts, first, parents):
+    """Join the runs at the ends of a word's bonds, the other ends lying ``delta`` away."""
+    begin = 32 * word + delta
+    place, shift = begin >> 5, uint32(begin & 31)
+    others, before = uint32(0), int32(0)
+    if place >= 0:
+        others = uint32(starts[place] >> shift)
+        below = uint32(starts[place] & uint32(uint32(uint32(1) << shift) - uint32(1)))
+        before = int32(first[place] + popcount(below))
+    if shift != uint32(0) and 0 <= place + 1 < starts.size:
+        others = uint32(others | uint32(starts[place + 1] << uint32(uint32(32) - shift)))
+    ours = starts[word]
+    # Of all bonds that join the same two runs, one is enough.
+    left = first_of_segments(left, uint32(uint32(ours | others) | uint32(1)))
+    while left != uint32(0):
+        upto = uint32(left ^ uint32(left - uint32(1)))
+        left = uint32(left & uint32(left - uint32(1)))
+        run = int32(first[word] + popcount(uint32(ours & upto)) - 1)
+        union_halving(parents, run, int32(before + popcount(uint32(others & upto)) - 1))
+
+
 @njit(nogil=True, cache=True)
 def join_runs(opened, seam, seam_bonds, seam_ends, ends, chain, starts, first, parents):
     """Join the runs at the two ends of every open bond that is not a chain bond."""
@@ -73,16 +111,10 @@ def join_runs(opened, seam, seam_bonds, seam_ends, ends, chain, starts, first, p
             continue
         for word in range(starts.size):
             left = inner_word(opened, seam, 0, k * starts.size + word)
-            last_run, last_other = int32(-1), int32(-1)
-            while left != uint32(0):
-                site = 32 * word + trailing_zeros(left)
-                left = uint32(left & uint32(left - uint32(1)))
-                run = run_of(site, starts, first)
-                other = run_of(int64(other_end(ends, k, uint32(site))), starts, first)
-                # Neighbouring bonds often join the same two runs; one of them is enough.
-                if run != last_run or other != last_other:
-                    union_halving(parents, run, other)
-                    last_run, last_other = run, other
+            if ends.ndim == 2:
+                _join_listed_ends(left, ends[k], word, starts, first, parents)
+            elif left != uint32(0):
+                _join_shifted_ends(left, int64(ends[k]), word, starts, first, parents)
     for n in range(seam_bonds.size):
         bond = seam_bonds[n]
         if has_bit(opened[bond >> 5], bond & 31):
