@@ -1,21 +1,21 @@
-"""All p of a grid from one pass over a sample's digit planes.
+"""Which bonds open between the lowest and the highest p of a grid, and at which step.
 
-A bond that is closed at the lowest p of a grid and open at the highest opens at one of its *steps*:
-step j if u lies in [p_{j-1}, p_j).  The first planes of a word decide which bonds those are and
-where they open, but for one bond in 2^24 or fewer, whose digits are compared to the last.
+A bond that is closed at the lowest p and open at the highest opens at one of the grid's *steps*:
+step j if u lies in [p_{j-1}, p_j).  Few words hold such bonds.  Their first planes decide where
+they open, but for one bond in 2^24, whose digits are compared to the last.
 """
 
 from numba import int64, njit, uint8, uint32, uint64
 
-from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.open_bonds import XORWOW, compare_plane
+from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.open_bonds import XORWOW
+from percolab.kernels.open_bonds_cpu import fill_open_bonds
 from percolab.kernels.philox import philox_digits
 from percolab.kernels.xorwow import xorwow_next, xorwow_state
 
 #: Planes that are compared at once; a multiple of Philox's four.
 PLANES = 24
 _LAST_PLANE = 63
-_INTEGER_DIGIT = 63
 
 
 @njit
@@ -35,18 +35,6 @@ def fill_planes(generator, seed, sample, word, planes):
                 planes[k + 2] = x2
             if k + 3 < planes.size:
                 planes[k + 3] = x3
-
-
-@njit
-def compare_planes(planes, count, threshold, exists):
-    """Return (undecided, opened) after comparing ``count`` planes with a threshold's digits."""
-    if threshold >> uint64(_INTEGER_DIGIT) != uint64(0):
-        return uint32(0), uint32(exists)
-    undecided, opened = uint32(exists), uint32(0)
-    for k in range(count):
-        digit = (threshold >> uint64(_LAST_PLANE - 1 - k)) & uint64(1) != uint64(0)
-        undecided, opened = compare_plane(planes[k], digit, undecided, opened)
-    return undecided, opened
 
 
 @njit
@@ -72,32 +60,29 @@ def step_of(digits, count, thresholds):
 
 
 @njit(nogil=True, cache=True)
-def open_bonds_of_grid(generator, seed, sample, thresholds, exists, opened, bonds, steps, planes):
+def open_bonds_of_grid(
+    generator, seed, sample, thresholds, exists, opened, later, bonds, steps, planes
+):
     """Write the bonds open at the lowest threshold, and list those that open at a later step.
 
-    thresholds: uint64, strictly ascending; exists, opened: uint32 words; bonds: uint32 and steps:
-    uint8, the list (bond number 32 * word + bit); planes: uint32 scratch of 63.  Returns the length
-    of the list, or -1 if it does not fit; ``opened`` is complete then all the same.
+    thresholds: uint64, strictly ascending; exists, opened: uint32 words, and later, scratch like
+    them; bonds: uint32 and steps: uint8, the list (bond number 32 * word + bit); planes: uint32
+    scratch of 63.  Returns the length of the list, or -1 if it does not fit; ``opened`` is complete
+    then all the same.
     """
+    fill_open_bonds(generator, seed, sample, thresholds[0], exists, opened)
+    fill_open_bonds(generator, seed, sample, thresholds[thresholds.size - 1], exists, later)
     count = int64(0)
-    low, high = thresholds[0], thresholds[thresholds.size - 1]
     for word in range(exists.size):
-        here = exists[word]
+        left = uint32(later[word] & ~opened[word])
+        if left == uint32(0):
+            continue
+        if count + popcount(left) > bonds.size:
+            return int64(-1)
         fill_planes(generator, seed, sample, word, planes[:PLANES])
-        undecided_low, open_low = compare_planes(planes, PLANES, low, here)
-        undecided_high, open_high = compare_planes(planes, PLANES, high, here)
-        if undecided_low | undecided_high:
-            fill_planes(generator, seed, sample, word, planes)
-            open_low = compare_planes(planes, _LAST_PLANE, low, here)[1]
-            open_high = compare_planes(planes, _LAST_PLANE, high, here)[1]
-        opened[word] = open_low
-        left = uint32(open_high & ~open_low)
         while left != uint32(0):
             bit = trailing_zeros(left)
             left = uint32(left & uint32(left - uint32(1)))
-            if count < 0 or count == bonds.size:
-                count = int64(-1)
-                break
             step, sure = step_of(leading_digits(planes, PLANES, bit), PLANES, thresholds)
             if not sure:
                 fill_planes(generator, seed, sample, word, planes)

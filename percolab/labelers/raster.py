@@ -247,7 +247,7 @@ def _rows(
 ):
     """Write the rows of all items; neighbouring items of one sample share its labeling."""
     occupied, num_points = sites
-    numbers, steps, order, step_ends, planes = lists
+    numbers, steps, order, step_ends, planes, later = lists
     n = 0
     while n < samples.size:
         length = _grid_length(samples, thresholds, n)
@@ -255,7 +255,7 @@ def _rows(
         if length > 1:
             grid = thresholds[n : n + length]
             count = open_bonds_of_grid(
-                generator, seed, samples[n], grid, exists, opened, numbers, steps, planes
+                generator, seed, samples[n], grid, exists, opened, later, numbers, steps, planes
             )
         if count >= 0:
             sort_by_step(steps, count, length, order, step_ends)
@@ -301,12 +301,13 @@ class Raster(CpuLabeler):
             np.empty(listed, np.uint32),
             np.empty(MAX_STEPS + 2, np.int64),
             np.empty(63, np.uint32),
+            np.empty(topology.exists.size, np.uint32),
         )
 
     @staticmethod
     def scratch_bytes(num_points: int, num_classes: int) -> int:
         """Return the bytes a labeler holds beside the bond words of its sample."""
-        return 13 * num_points + 3 * num_classes * num_points
+        return 13 * num_points + 4 * num_classes * num_points
 
     def _sites(self) -> tuple[np.ndarray, int]:
         return self.topology.occupied, self.topology.num_points
