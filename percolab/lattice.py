@@ -19,6 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+from percolab.lattice_checks import unreached
+from percolab.lattice_grid import Grid
 from percolab.toml_input import InputError, Table, nearest, parse_toml, read_text
 from percolab.topology import MAX_POINTS, Topology, num_words_of, pack_bits
 
@@ -133,11 +135,11 @@ class Lattice:
                 f"{self.name}: {shape[axis]} grid points along periodic axis {axis} cut a cell "
                 f"of {self.cell[axis]}"
             )
-        grid = _Grid(self, shape, boundary)
-        masks = [grid.bond_masks(bond) for bond in self.bonds]
+        grid = Grid(self.cell, shape, boundary, depths=self.per_size)
+        masks = [grid.bond_masks(bond.at, bond.offset) for bond in self.bonds]
         exists = np.stack([pack_bits(mask.ravel()) for mask, _ in masks])
         occupied = ~grid.tiled(self.vacant)
-        seams = [grid.seam_list(bond, seam) for bond, (_, seam) in zip(self.bonds, masks)]
+        seams = [grid.seam_list(bond.offset, seam) for bond, (_, seam) in zip(self.bonds, masks)]
         stride = 32 * num_words_of(prod(shape))
         bonds = [k * stride + owner for k, (owner, _) in enumerate(seams)]
         periodic = "periodic" in boundary
@@ -168,62 +170,6 @@ class Lattice:
             here = np.all(np.stack(axes, axis=1) % self.cell == point, axis=1)
             places[here] += shift
         return places
-
-
-class _Grid:
-    """Masks over the grid points of one shape, as arrays with the last axis first."""
-
-    def __init__(self, lattice: Lattice, shape: Point, boundary: tuple[str, ...]) -> None:
-        self.lattice, self.shape, self.boundary = lattice, shape, boundary
-        self.strides = tuple(prod(shape[:axis]) for axis in range(len(shape)))
-
-    def delta(self, offset: Point) -> int:
-        return sum(step * stride for step, stride in zip(offset, self.strides))
-
-    def tiled(self, points: frozenset[Point]) -> np.ndarray:
-        """Return which grid points are copies of the given cell points."""
-        cell = np.zeros(self.lattice.cell[::-1], bool)
-        for point in points:
-            cell[point[::-1]] = True
-        copies = [-(-n // c) for n, c in zip(self.shape[::-1], self.lattice.cell[::-1])]
-        return np.tile(cell, copies)[tuple(slice(n) for n in self.shape[::-1])]
-
-    def bond_masks(self, bond: BondClass) -> tuple[np.ndarray, np.ndarray]:
-        """Return the owners of existing bonds, and those whose bond crosses a periodic seam."""
-        exists = self.tiled(bond.at)
-        seam = np.zeros_like(exists)
-        for axis, step in enumerate(bond.offset):
-            end = np.arange(self.shape[axis]) + step
-            inside = ((end >= 0) & (end < self.shape[axis])).reshape((-1,) + (1,) * axis)
-            if self.boundary[axis] == "periodic":
-                seam |= ~inside
-            else:
-                exists &= inside
-        return exists, seam & exists
-
-    def seam_list(self, bond: BondClass, seam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return owner and other end of every seam bond of a class."""
-        owner = np.flatnonzero(seam)
-        other = np.zeros_like(owner)
-        for n, stride, step in zip(self.shape, self.strides, bond.offset, strict=True):
-            other += (owner // stride % n + step) % n * stride
-        return owner, other
-
-    def end_layers(self, axis: int, occupied: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sites of the first and last layer along an axis; none if it is periodic.
-
-        A layer is one unit of L thick: one grid point, or one folded unit cell.
-        """
-        if self.boundary[axis] == "periodic":
-            return np.empty(0, np.int32), np.empty(0, np.int32)
-        index = np.arange(prod(self.shape), dtype=np.int64).reshape(self.shape[::-1])
-        depth = min(self.lattice.per_size[axis], self.shape[axis])
-        along = len(self.shape) - 1 - axis
-        layers = []
-        for where in (slice(0, depth), slice(self.shape[axis] - depth, None)):
-            cut = tuple(where if n == along else slice(None) for n in range(len(self.shape)))
-            layers.append(index[cut][occupied[cut]].astype(np.int32).ravel())
-        return layers[0], layers[1]
 
 
 def lattice_names() -> list[str]:
@@ -284,10 +230,26 @@ def _parse(data: dict, *, where: str) -> Lattice:
         stated = table.number("coordination_number")
         if abs(stated - lattice.coordination_number) > 1e-9:
             raise table.error("coordination_number", f"{lattice.coordination_number:g}, as bonded")
+    _check_one_piece(lattice, where=where)
     return lattice
 
 
-_Bond = tuple[str, Point, Point]  # where it stands in the file, owner's cell point, offset
+def _check_one_piece(lattice: Lattice, *, where: str) -> None:
+    sites = set(product(*(range(n) for n in lattice.cell))) - lattice.vacant
+    bonds = ((point, bond.offset) for bond in lattice.bonds for point in bond.at)
+    found = unreached(lattice.cell, sites, bonds)
+    if found is None:
+        return
+    if isinstance(found, int):
+        missing = f"from a cell to the next one along axis {found}"
+    elif lattice.per_size[0] > 1:  # a folded unit cell
+        missing = f"from site 0 to any copy of site {found[0]}"
+    else:
+        missing = f"from site {list(min(sites))} to any copy of site {list(found)}"
+    raise InputError(f"{where}: the lattice is in pieces: no path of bonds leads {missing}")
+
+
+_Bond = tuple[str, Point, Point]  # where it stands in the file, cell point it starts at, offset
 
 
 def _block(table: Table, dimension: int) -> tuple[Point, frozenset[Point], list[_Bond]]:
@@ -339,18 +301,19 @@ def _canonical(
 ) -> tuple[BondClass, ...]:
     """Give every bond to its larger end, and gather the bonds with equal offsets."""
     classes: dict[Point, set[Point]] = {}
-    for place, point, offset in bonds:
-        end = tuple((x + step) % n for x, step, n in zip(point, offset, cell))
-        if point in vacant or end in vacant:
-            bad = point if point in vacant else end
+    for place, start, offset in bonds:
+        end = tuple((x + step) % n for x, step, n in zip(start, offset, cell))
+        if start in vacant or end in vacant:
+            bad = start if start in vacant else end
             raise InputError(f"{place}: bond to a site that does not exist, at {list(bad)}")
         if not any(offset):
             raise InputError(f"{place}: offset {list(offset)} joins a site to itself")
+        owner = start
         if offset[::-1] > (0,) * len(cell):
-            point, offset = end, tuple(-step for step in offset)
-        if point in classes.setdefault(offset, set()):
-            raise InputError(f"{place}: this bond is given twice")
-        classes[offset].add(point)
+            owner, offset = end, tuple(-step for step in offset)
+        if owner in classes.setdefault(offset, set()):
+            raise InputError(f"{place}: this bond is given twice, from {list(start)}")
+        classes[offset].add(owner)
     if not classes:
         raise InputError(f"{where}: a lattice needs at least one bond")
     order = sorted(classes, key=lambda offset: offset[::-1], reverse=True)

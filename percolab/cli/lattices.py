@@ -1,33 +1,105 @@
-"""percolab lattices: the lattices that come with percolab, or one described."""
+"""percolab lattices: the lattices that come with percolab, or one described and drawn."""
 
 from __future__ import annotations
+
+import math
 
 import click
 
 from percolab.cli.options import as_json, echo_json
-from percolab.lattice import Lattice, lattice_names, load_lattice
+from percolab.lattice import Lattice, Threshold, lattice_names, load_lattice
+from percolab.toml_input import InputError
+
+_ROW = "{:<18}  {:>3}  {:>3}  {:<14}  {:<14}  {}"
+_MODELS = ("bond", "site")
 
 
 @click.command()
 @click.argument("name", required=False)
+@click.option("--plot", is_flag=False, flag_value="", metavar="[FILE]",
+              help="Draw the lattice NAME: .png, .pdf or .svg.  [default: NAME.png]")  # fmt: skip
 @as_json
-def command(name: str | None, as_json: bool) -> None:
-    """List the lattices with dimension, coordination number and published p_c."""
-    chosen = [load_lattice(name)] if name else [load_lattice(each) for each in lattice_names()]
+def command(name: str | None, plot: str | None, as_json: bool) -> None:
+    """List the lattices with dimension, coordination number z and published thresholds p_c.
+
+    With a NAME (or a .toml file), describe its cell and name the sources in full.
+    """
+    if plot is not None and not name:
+        raise InputError("--plot: name the lattice to draw, as in percolab lattices kagome --plot")
+    chosen = [load_lattice(each) for each in ([name] if name else lattice_names())]
+    if plot is not None:
+        _draw(chosen[0], plot or f"{chosen[0].name}.png", quiet=as_json)
     if as_json:
         echo_json([_record(lattice) for lattice in chosen])
-        return
-    click.echo(f"{'name':<12} {'dim':>3} {'z':>4}  {'p_c (bond)':<16} source")
-    for lattice in chosen:
-        known = lattice.threshold("bond")
-        value = f"{known.value:.12g}" if known else "-"
-        source = f"{known.expression}, {known.reference}" if known else ""
-        z = f"{lattice.coordination_number:g}"
-        click.echo(f"{lattice.name:<12} {lattice.dimension:>3} {z:>4}  {value:<16} {source}")
-    if name:
-        click.echo(f"\ncell {list(chosen[0].cell)}; bonds (owner's cell points -> offset):")
-        for bond in chosen[0].bonds:
-            click.echo(f"  {sorted(map(list, bond.at))} -> {list(bond.offset)}")
+    elif name:
+        _describe(chosen[0])
+    else:
+        _list(chosen)
+
+
+def _draw(lattice: Lattice, target: str, *, quiet: bool) -> None:
+    from percolab.lattice_figure import plot_lattice
+    from percolab.plots import save_figure
+
+    figure = plot_lattice(lattice)
+    try:
+        save_figure(figure, target)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    click.echo(f"figure in {target}", err=quiet)
+
+
+def _list(lattices: list[Lattice]) -> None:
+    """Write a line a lattice, and below the sources in full."""
+    click.echo(_ROW.format("name", "dim", "z", "p_c (bond)", "p_c (site)", "sources"))
+    for lattice in lattices:
+        known = [lattice.threshold(model) for model in _MODELS]
+        values = [_shown(item, decimals=10) if item else "-" for item in known]
+        sources = "; ".join(dict.fromkeys(item.cite or item.reference for item in known if item))
+        z = f"{lattice.coordination_number:.4g}"
+        click.echo(_ROW.format(lattice.name, lattice.dimension, z, *values, sources))
+    found = {item.cite: item.reference for lattice in lattices for item in lattice.thresholds}
+    click.echo("\nsources")
+    for cite, reference in sorted(found.items()):
+        click.echo(f"  {cite}: {reference}")
+
+
+def _describe(lattice: Lattice) -> None:
+    sites = math.prod(lattice.cell) - len(lattice.vacant)
+    unit = math.prod(lattice.per_size) * sites / math.prod(lattice.cell)
+    click.echo(
+        lattice.name if lattice.title == lattice.name else f"{lattice.name}: {lattice.title}"
+    )
+    click.echo(f"dimension            {lattice.dimension}")
+    click.echo(f"coordination number  {lattice.coordination_number:.6g}")
+    click.echo(f"sites                {unit:g} L^{lattice.dimension}")
+    for item in lattice.thresholds:
+        exact = f" = {item.expression}" if item.expression else ""
+        click.echo(f"p_c ({item.model})           {_shown(item)}{exact}")
+        click.echo(f"{'':21}{item.reference}")
+    click.echo(f"cell                 {list(lattice.cell)} grid points, {sites} sites")
+    if lattice.vacant:
+        click.echo(f"vacant points        {_points(lattice.vacant)}")
+    click.echo("bonds                offset from owner to neighbour, and the owners in the cell")
+    for bond in lattice.bonds:
+        owners = "all" if len(bond.at) == sites else _points(bond.at)
+        click.echo(f"{'':21}{list(bond.offset)!s:<{4 * lattice.dimension + 2}} {owners}")
+
+
+def _points(points: frozenset[tuple[int, ...]]) -> str:
+    return " ".join(str(list(point)) for point in sorted(points, key=lambda point: point[::-1]))
+
+
+def _shown(item: Threshold, *, decimals: int = 16) -> str:
+    """Return a value with its error in parentheses, as in 0.24881185(10), where decimals allow."""
+    if item.error >= 10.0**-decimals:
+        written = len(repr(item.value).partition(".")[2])
+        places = max(written, math.ceil(-math.log10(item.error) - 1e-9))
+        if places <= decimals:
+            return f"{item.value:.{places}f}({item.error * 10**places:.0f})"
+    return f"{item.value:.{decimals}f}".rstrip("0").rstrip(".")
 
 
 def _record(lattice: Lattice) -> dict:

@@ -1,0 +1,89 @@
+"""Is the infinite lattice that a cell describes in one piece?
+
+Every bond leads from one site of the cell to another, so many cells further along each axis.  A
+closed walk over the sites of the cell is a walk from a site to one of its copies.  The lattice is
+in one piece if every site of the cell is reached from the first, and if the closed walks generate
+all translations Z^d, not a sublattice of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+Point = tuple[int, ...]
+
+
+def unreached(
+    cell: Point, sites: Collection[Point], bonds: Iterable[tuple[Point, Point]]
+) -> Point | int | None:
+    """Return None if the lattice is in one piece, or what is not reached from its first site.
+
+    cell: grid points along each axis. sites: cell points with a site. bonds: cell point of one end
+    and offset to the other, in grid points.
+    Returns a site, or the first axis along which no path leads to the next copy of the cell.
+
+    >>> unreached((1, 1), [(0, 0)], [((0, 0), (1, 1)), ((0, 0), (1, -1))])
+    0
+    """
+    links = [_link(cell, *bond) for bond in bonds]
+    cell_of = _cells_reached(min(sites), links)
+    for site in sorted(sites):
+        if site not in cell_of:
+            return site
+    loops = {
+        tuple(a + b - c for a, b, c in zip(cell_of[start], along, cell_of[end]))
+        for start, end, along in links
+    }
+    basis = _echelon(loops)
+    for axis in range(len(cell)):
+        if not _is_generated(basis, [int(axis == other) for other in range(len(cell))]):
+            return axis
+    return None
+
+
+_Link = tuple[Point, Point, Point]  # from a site of the cell, to one, so many cells further
+
+
+def _link(cell: Point, point: Point, offset: Point) -> _Link:
+    ends = [divmod(x + step, n) for x, step, n in zip(point, offset, cell, strict=True)]
+    return point, tuple(inside for _, inside in ends), tuple(cells for cells, _ in ends)
+
+
+def _cells_reached(first: Point, links: list[_Link]) -> dict[Point, Point]:
+    """Return the sites reached from the first one, each with the cell in which it is reached."""
+    ways: dict[Point, list[tuple[Point, Point]]] = {}
+    for start, end, along in links:
+        ways.setdefault(start, []).append((end, along))
+        ways.setdefault(end, []).append((start, tuple(-cells for cells in along)))
+    cell_of = {first: (0,) * len(first)}
+    waiting = [first]
+    while waiting:
+        here = waiting.pop()
+        for there, along in ways.get(here, ()):
+            if there not in cell_of:
+                cell_of[there] = tuple(a + b for a, b in zip(cell_of[here], along))
+                waiting.append(there)
+    return cell_of
+
+
+def _echelon(vectors: Iterable[Point]) -> dict[int, list[int]]:
+    """Return rows, by their first non-zero axis, that generate what the vectors generate."""
+    rows: dict[int, list[int]] = {}
+    for vector in vectors:
+        rest = list(vector)
+        for axis in range(len(rest)):
+            if axis not in rows and rest[axis]:
+                rows[axis] = rest
+                break
+            while rest[axis]:  # Euclid's algorithm on the two entries
+                times = rows[axis][axis] // rest[axis]
+                shorter = [a - times * b for a, b in zip(rows[axis], rest)]
+                rows[axis], rest = rest, shorter
+    return rows
+
+
+def _is_generated(rows: dict[int, list[int]], vector: list[int]) -> bool:
+    for axis, row in sorted(rows.items()):
+        times = vector[axis] // row[axis]
+        vector = [a - times * b for a, b in zip(vector, row)]
+    return not any(vector)

@@ -1,0 +1,84 @@
+"""Published thresholds: against closed forms, bounds, each other, and a rough simulation."""
+
+from math import pi, sin, sqrt
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from percolab.lattice import lattice_names, load_lattice
+
+every_lattice = pytest.mark.parametrize("name", lattice_names())
+both_models = pytest.mark.parametrize("model", ["bond", "site"])
+
+CLOSED_FORMS = {
+    "1/2": 0.5,
+    "2 sin(pi/18)": 2 * sin(pi / 18),
+    "1 - 2 sin(pi/18)": 1 - 2 * sin(pi / 18),
+    "sqrt(1 - 2 sin(pi/18))": sqrt(1 - 2 * sin(pi / 18)),
+}
+
+
+@both_models
+@every_lattice
+def test_published_threshold_is_its_expression_or_has_an_error(name, model):
+    found = load_lattice(name).threshold(model)
+    assert found is not None
+    assert found.cite[-4:] in found.reference
+    assert found.cite.split()[0] in found.reference
+    if found.expression:
+        assert found.value == pytest.approx(CLOSED_FORMS[found.expression], abs=1e-15)
+        assert found.error == 0
+    else:
+        assert 0 < found.error < 1e-4
+    assert load_lattice(name).threshold("nothing") is None
+
+
+@every_lattice
+def test_thresholds_keep_the_bounds_that_hold_on_every_lattice(name):
+    # G. Grimmett, Percolation (1999), theorem 1.33.
+    z = load_lattice(name).coordination_number
+    bond, site = (load_lattice(name).threshold(model).value for model in ("bond", "site"))
+    assert 1 / (z - 1) < bond < site < 1 - (1 - bond) ** z
+
+
+def test_thresholds_of_related_lattices_fit_together():
+    def p_c(name, model):
+        return load_lattice(name).threshold(model).value
+
+    # Duals, a line graph, a decorated line graph, and a pair of matching lattices.
+    assert p_c("triangular", "bond") + p_c("honeycomb", "bond") == pytest.approx(1, abs=1e-15)
+    assert p_c("kagome", "site") == p_c("honeycomb", "bond")
+    assert p_c("three-twelve", "site") ** 2 == pytest.approx(p_c("kagome", "site"), abs=1e-15)
+    assert p_c("square", "site") + p_c("square-nnn", "site") == pytest.approx(1, abs=1e-15)
+
+
+#: Lattice sizes at which spanning sets in within 20 % of p_c, by dimension.
+SIZE = {2: 48, 3: 16, 4: 10, 5: 8}
+
+
+def spanning_share(name, model, p, samples=20):
+    """Return in how many of some samples the last axis is spanned, by scipy alone."""
+    item = load_lattice(name)
+    topology = item.topology(item.shape(SIZE[item.dimension]))
+    bonds, (first, last) = topology.bonds()[:, 1:], topology.end_layers[-1]
+    random = np.random.default_rng(len(name))
+    spanned = 0
+    for _ in range(samples):
+        is_open = random.random(topology.num_points) < p
+        kept = is_open[bonds].all(axis=1) if model == "site" else random.random(len(bonds)) < p
+        ends = bonds[kept].T
+        shape = (topology.num_points,) * 2
+        label = connected_components(coo_array((np.ones(len(ends[0])), ends), shape))[1]
+        is_site = is_open if model == "site" else np.ones(topology.num_points, bool)
+        spanned += bool(set(label[first[is_site[first]]]) & set(label[last[is_site[last]]]))
+    return spanned / samples
+
+
+@both_models
+@every_lattice
+def test_spanning_sets_in_at_the_published_threshold(name, model):
+    p_c = load_lattice(name).threshold(model).value
+    assert spanning_share(name, model, 0.8 * p_c) <= 0.2
+    assert spanning_share(name, model, 1.2 * p_c) >= 0.8
