@@ -16,8 +16,9 @@ from percolab.labelers import labeler_class
 from percolab.lattice import Lattice, load_lattice
 from percolab.plots import save_figure
 from percolab.report import spanning_figure
-from percolab.runner import Watcher, fit_results, run_study
+from percolab.runner import Watcher, run_study
 from percolab.sampler import Device
+from percolab.spanning import fit_results
 from percolab.storage import Results, ResultsWriter, read_results
 from percolab.study import Task, check_boundary, check_choice, check_probabilities
 from percolab.topology import Topology
@@ -34,6 +35,7 @@ def sweep(
     seed: int = 1,
     rng: str = "xorwow",
     block_size: int = 0,
+    method: str = "grid",
     device: str = "auto",
     labeler: str | None = None,
     workers: int | None = None,
@@ -43,9 +45,10 @@ def sweep(
     """Sample a lattice at several L and p and return the results.
 
     lattice: a name, a path to a .toml file, or a :class:`Lattice`.  p: None lets a pilot place the
-    values of each size.  samples: a size, or one number for each.  target_error: stop when the
-    error of p_c is this small.  out: a results file to write and to continue; None keeps the
-    results in memory alone.
+    values of each size.  method: "grid" measures at these p; "threshold" finds the p at which each
+    sample begins to span, and p is left out.  samples: a size, or one number for each.
+    target_error: stop when the error of p_c is this small.  out: a results file to write and to
+    continue; None keeps the results in memory alone.
 
     Raises InputError (one line) for anything that cannot be used.
 
@@ -63,6 +66,7 @@ def sweep(
         seed=seed,
         rng=rng,
         block_size=block_size,
+        method=method,
         out=out or "results.h5",
     )
     options: dict[str, Any] = {

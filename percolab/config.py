@@ -22,7 +22,7 @@ DEFAULT_SAMPLES = 10_000
 
 _MAX_POINTS = 10_000
 _KEYS = {"lattice", "L", "p", "boundary", "samples", "target_error", "seed", "rng", "block_size"}
-_KEYS |= {"out"}
+_KEYS |= {"method", "out"}
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ def make_request(
     seed: int = 1,
     rng: str = "xorwow",
     block_size: int = 0,
+    method: str = "grid",
     out: str | Path = "results.h5",
 ) -> SweepRequest:
     """Return the request for these settings, defaults filled in; InputError if they are wrong."""
@@ -113,6 +114,7 @@ def make_request(
         seed=_whole("seed", seed)[0],
         rng=rng,
         block_size=_whole("block_size", block_size)[0],
+        method=method,
     )
     if samples is None and target_error is None:
         samples = DEFAULT_SAMPLES
@@ -165,7 +167,7 @@ def read_request(path: Path, overrides: dict[str, Any]) -> SweepRequest:
 def _settings(table: Table) -> dict[str, Any]:
     data = table.data
     found: dict[str, Any] = {}
-    for key in ("lattice", "rng", "out"):
+    for key in ("lattice", "rng", "method", "out"):
         if key in data:
             found[key] = table.text(key)
     if found.get("lattice", "").endswith(".toml"):

@@ -10,16 +10,19 @@ from percolab.toml_input import InputError
 
 
 def default_workers(device: Device) -> int:
-    """Return the threads to use: all usable cores on the CPU, one to drive a CUDA device."""
+    """Return the threads to use: all usable cores on the CPU, for CUDA one to drive and two to sum.
+
+    A GPU measures small lattices faster than one thread sums up their rows.
+    """
     if device.kind == "cuda":
-        return 1
+        return 3
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def make_executor(device: Device, workers: int) -> Executor:
-    """Return threads: the CPU kernels release the GIL, and one thread is enough for a GPU."""
+    """Return threads: the CPU kernels release the GIL, and threads take turns with a GPU."""
     if workers < 1:
         raise InputError(f"--workers {workers}: must be at least 1")
     return ThreadPoolExecutor(workers, thread_name_prefix=f"percolab-{device.kind}")

@@ -63,9 +63,14 @@ _SIZES = (
 )
 
 
+def open_axes(boundary: Sequence[str]) -> list[int]:
+    """Return the axes that a sample can span along."""
+    return [axis for axis, kind in enumerate(boundary) if kind == "open"]
+
+
 def observables_of(boundary: Sequence[str]) -> tuple[Observable, ...]:
     """Return what is measured on a lattice with this boundary, in the order it is stored."""
-    axes = [axis for axis, kind in enumerate(boundary) if kind == "open"]
+    axes = open_axes(boundary)
     found = list(_SIZES)
     for axis in axes:
         letter = AXIS_NAMES[axis]

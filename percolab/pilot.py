@@ -1,4 +1,4 @@
-"""Pilot: find where a lattice starts to span, from nothing but p in (0, 1), and place the p values.
+"""Pilot: find where a lattice starts to span, from nothing but p in (0, 1), and place p there.
 
 Every sample has a spanning threshold T along each open axis, the smallest p at which it spans.  A
 few samples' T are found by bisection; their mean and spread say where R_L(p) rises along each axis.
@@ -26,6 +26,8 @@ POINTS = 9
 # An axis' p values reach this many standard deviations of T to both sides: R_L from 4 to 96 %.
 _REACH = 1.75
 _BRACKET = 5.0
+# Samples outside are looked for again, which takes twice as long; a wider window takes longer too.
+_WINDOW = 4.0
 _RESOLUTION = 0.2
 _MAX_STEPS = 40
 _SEED_SHIFT = 0x5DEECE66D
@@ -45,15 +47,42 @@ def place_probabilities(
     grids: dict[int, tuple[float, ...]] = {}
     window = (0.0, 1.0)
     for size in sorted(study.sizes):
-        task = study.task(size, (0.5,))
-        pilot = replace(task, seed=(task.seed ^ _SEED_SHIFT) & (2**63 - 1))
-        thresholds = _sample_thresholds(pilot, window, labeler, device)
-        centre, spread = float(thresholds.mean()), float(thresholds.std())
-        window = (max(centre - _BRACKET * spread, 0.0), min(centre + _BRACKET * spread, 1.0))
+        thresholds = _sample_thresholds(_pilot_of(study.task(size)), window, labeler, device)
+        window = _bracket(thresholds)
         grids[size] = _grid(thresholds.mean(axis=0), thresholds.std(axis=0))
         if report is not None:
             report(size, grids[size])
     return grids
+
+
+def place_window(
+    task: Task, window: tuple[float, float] | None, labeler: str | None, device: Device
+) -> tuple[float, float]:
+    """Return two p between which nearly all samples of a task begin to span, along every axis.
+
+    window: where they do at another size, or None.  InputError as :func:`place_probabilities`.
+    """
+    thresholds = _sample_thresholds(_pilot_of(task), window or (0.0, 1.0), labeler, device)
+    return reach_of(thresholds)
+
+
+def reach_of(thresholds: np.ndarray) -> tuple[float, float]:
+    """Return p below and above nearly all thresholds, given as floats (n, axes)."""
+    centres, spreads = thresholds.mean(axis=0), thresholds.std(axis=0)
+    low, high = centres - _WINDOW * spreads, centres + _WINDOW * spreads
+    return max(float(low.min()), 0.0), min(float(high.max()), 1.0)
+
+
+def _pilot_of(task: Task) -> Task:
+    """Return the task with another seed, and one p where it has none."""
+    seed = (task.seed ^ _SEED_SHIFT) & (2**63 - 1)
+    return replace(task, seed=seed, method="grid", p=task.p or (0.5,))
+
+
+def _bracket(thresholds: np.ndarray) -> tuple[float, float]:
+    """Return where the thresholds of a larger size are expected."""
+    centre, spread = float(thresholds.mean()), float(thresholds.std())
+    return max(centre - _BRACKET * spread, 0.0), min(centre + _BRACKET * spread, 1.0)
 
 
 def _sample_thresholds(

@@ -8,7 +8,7 @@ from typing import Any
 
 from percolab.analysis import AnalysisError, ThresholdFit
 from percolab.plots import plot_spanning
-from percolab.runner import curves_of, default_observable
+from percolab.spanning import curves_of, default_observable
 from percolab.storage import Results
 
 

@@ -6,29 +6,22 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Literal
 
 import numpy as np
 
-from percolab.analysis import (
-    AnalysisError,
-    Cutoff,
-    SpanningCurve,
-    ThresholdFit,
-    choose_cutoff,
-    fit_threshold,
-    scan_cutoffs,
-)
+from percolab.analysis import AnalysisError
 from percolab.executors import default_workers, make_executor
+from percolab.kernels.open_bonds import TOP
 from percolab.labelers import LABELERS, fitting_labeler, labeler_class
-from percolab.observables import spanning_names
-from percolab.pilot import place_probabilities
+from percolab.pilot import place_probabilities, place_window, reach_of
 from percolab.provenance import processor_name, run_record
 from percolab.sampler import Device, Sampler, check_memory, required_memory
 from percolab.scheduler import missing_jobs, run_jobs
-from percolab.statistics import Block
-from percolab.storage import Results, ResultsWriter, TaskResult
-from percolab.study import Study, check_choice
+from percolab.spanning import fit_results
+from percolab.statistics import AnyBlock, ThresholdBlock
+from percolab.storage import Results, ResultsWriter
+from percolab.stored_tasks import TaskResult
+from percolab.study import Study, Task, check_choice
 from percolab.toml_input import InputError
 
 #: With a target error, the rule is tried at these multiples of the first number of samples.
@@ -68,7 +61,7 @@ class Watcher:
     def started(self, sites: int, done: int) -> None:
         """Hear how many site labelings a round takes in all, and how many are done already."""
 
-    def advanced(self, results: Results, item: TaskResult, blocks: list[Block]) -> None:
+    def advanced(self, results: Results, item: TaskResult, blocks: list[AnyBlock]) -> None:
         """Hear of finished blocks."""
 
     def finished(self) -> None:
@@ -104,14 +97,15 @@ def run_study(
     workers = default_workers(device) if workers is None else workers
     held, share = 0, _share_of(len(study.sizes))
     for size in sorted(study.sizes):
-        task = study.task(size, study.p or (0.5,))
+        task = study.task(size)
         check_memory(task, labeler, device, workers, held=held, share=share)
         held += required_memory(task, labeler, device, workers)
     _place_tasks(results, labeler, device, watcher)
     if writer is not None and not writer.path.exists():
         writer.save(results)
+    windows = _place_windows(results, labeler, device, watcher)
     for targets in rule.rounds(study.sizes):
-        _run_round(results, targets, writer, device, labeler, workers, watcher)
+        _run_round(results, targets, windows, writer, device, labeler, workers, watcher)
         if _is_precise(results, rule, targets):
             break
     return results
@@ -195,17 +189,60 @@ def _place_tasks(results: Results, labeler: str | None, device: Device, watcher:
     missing = [size for size in study.sizes if not results.of_size(size)]
     if not missing:
         return
-    if study.p is not None:
-        grids = dict.fromkeys(study.sizes, study.p)
+    if study.method == "threshold" or study.p is not None:
+        grids: dict[int, tuple[float, ...]] = dict.fromkeys(study.sizes, study.p or ())
     else:
         grids = place_probabilities(study, labeler=labeler, device=device, report=watcher.placed)
     for size in missing:
         results.add_task(study.task(size, grids[size]))
 
 
+def _place_windows(
+    results: Results, labeler: str | None, device: Device, watcher: Watcher
+) -> dict[int, tuple[float, float]]:
+    """Return where the thresholds of every size are looked for first; empty for a grid of p."""
+    study = results.study
+    windows: dict[int, tuple[float, float]] = {}
+    if study.method == "threshold":
+        for size in study.sizes:
+            found = _stored_thresholds(results.of_size(size))
+            if len(found) > 1:
+                windows[size] = reach_of(found)
+                continue
+            before = windows[max(windows)] if windows else None
+            windows[size] = place_window(study.task(size), before, labeler, device)
+            low, high = windows[size]
+            watcher.noted(f"pilot: L = {size}: samples begin to span from {low:.4g} to {high:.4g}")
+    return windows
+
+
+def _stored_thresholds(items: list[TaskResult]) -> np.ndarray:
+    """Return T of the samples that are there and span at last, float64 (n, open axes)."""
+    parts = [
+        block.thresholds
+        for item in items
+        for block in item.blocks.values()
+        if isinstance(block, ThresholdBlock)
+    ]
+    found = np.concatenate(parts) if parts else np.empty((0, 1), np.uint64)
+    return found[(found <= np.uint64(TOP)).all(axis=1)] / TOP
+
+
+def _sampler_of(
+    task: Task,
+    windows: Mapping[int, tuple[float, float]],
+    labeler: str,
+    device: Device,
+    share: float,
+) -> Sampler:
+    window = windows.get(task.size, (0.0, 1.0))
+    return Sampler(task, labeler=labeler, device=device, share=share, window=window)
+
+
 def _run_round(
     results: Results,
     targets: Mapping[int, int],
+    windows: Mapping[int, tuple[float, float]],
     writer: ResultsWriter | None,
     device: Device,
     labeler: str,
@@ -215,8 +252,7 @@ def _run_round(
     wanted = _wanted_blocks(results, targets)
     share = _share_of(len(wanted))
     samplers = {
-        key: Sampler(results.tasks[key].task, labeler=labeler, device=device, share=share)
-        for key in wanted
+        key: _sampler_of(results.tasks[key].task, windows, labeler, device, share) for key in wanted
     }
     todo = {
         key: count - sum(number < count for number in results.tasks[key].blocks)
@@ -238,13 +274,13 @@ def _run_round(
         if writer is not None:
             writer.save(results)
 
-    def report(item: TaskResult, blocks: list[Block]) -> None:
+    def report(item: TaskResult, blocks: list[AnyBlock]) -> None:
         made = record["blocks"]
         made[item.task.id] = made.get(item.task.id, 0) + len(blocks)
         watcher.advanced(results, item, blocks)
 
-    total = sum(_work(results.tasks[key], count) for key, count in wanted.items())
-    left = sum(_work(results.tasks[key], count) for key, count in todo.items())
+    total = sum(work_of(results.tasks[key], count) for key, count in wanted.items())
+    left = sum(work_of(results.tasks[key], count) for key, count in todo.items())
     watcher.started(total, total - left)
     try:
         with make_executor(device, workers) as executor:
@@ -261,9 +297,10 @@ def _run_round(
         watcher.finished()
 
 
-def _work(item: TaskResult, blocks: int) -> int:
+def work_of(item: TaskResult, blocks: int) -> int:
+    """Return the site labelings that so many blocks of a task take."""
     task = item.task
-    return blocks * task.block_size * len(task.p) * task.num_points
+    return blocks * task.block_size * max(len(task.p), 1) * task.num_points
 
 
 def device_label(device: Device) -> str:
@@ -273,52 +310,6 @@ def device_label(device: Device) -> str:
     from percolab.device import device_name, open_device
 
     return device_name(open_device(str(device)))
-
-
-def default_observable(results: Results) -> str:
-    """Return the spanning observable that p_c is read off by default: along the last open axis."""
-    axes = [name for name in spanning_names(results.study.boundary) if len(name) == 10]
-    if not axes:
-        raise InputError("this study has no open axis, so nothing spans and no p_c can be read off")
-    return axes[-1]
-
-
-def curves_of(results: Results, observable: str | None = None) -> list[SpanningCurve]:
-    """Return the spanning curves of all tasks that have blocks, ascending in L."""
-    name = observable or default_observable(results)
-    curves = [
-        SpanningCurve(
-            L=item.task.size,
-            p=np.array(item.task.p),
-            samples=np.full(len(item.blocks), item.task.block_size),
-            spanning=item.column(name),
-            label=item.task.id,
-        )
-        for item in results.tasks.values()
-        if item.blocks
-    ]
-    return sorted(curves, key=lambda curve: curve.L)
-
-
-def fit_results(
-    results: Results,
-    observable: str | None = None,
-    *,
-    min_size: int | Literal["auto"] | None = None,
-    **options,
-) -> ThresholdFit:
-    """Fit p_c to stored results (see :func:`percolab.analysis.fit_threshold` for the options).
-
-    ``min_size`` "auto" leaves out small sizes until chi^2 does not reject the fit.
-    """
-    if min_size == "auto":
-        min_size = choose_cutoff(cutoffs_of(results, observable, **options)).min_size
-    return fit_threshold(curves_of(results, observable), min_size=min_size, **options)
-
-
-def cutoffs_of(results: Results, observable: str | None = None, **options) -> tuple[Cutoff, ...]:
-    """Return the fits of stored results against the smallest size used."""
-    return scan_cutoffs(curves_of(results, observable), **options)
 
 
 def _error_of(results: Results) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,9 @@ import psutil
 
 from percolab.kernels.open_bonds import GENERATORS, threshold_of
 from percolab.labelers import labeler_class
+from percolab.labelers.spanning_threshold import find_thresholds
 from percolab.observables import observables_of
-from percolab.statistics import Block, blocks_of
+from percolab.statistics import AnyBlock, ThresholdBlock, blocks_of
 from percolab.study import Task
 from percolab.toml_input import InputError
 from percolab.topology import Topology, num_words_of
@@ -74,6 +76,8 @@ def required_memory(task: Task, labeler: str | None, device: Device, workers: in
     if device.kind == "cuda":
         return building + topology
     scratch = labeler_class(labeler, "cpu").scratch_bytes(points, classes)
+    if task.method == "threshold":
+        scratch += 5 * classes * points
     return max(building, workers * (scratch + words)) + topology
 
 
@@ -128,18 +132,31 @@ def _cuda_bytes_per_item(task: Task) -> int:
 class Sampler:
     """Measures blocks of one task on one device; safe to call from several threads on the CPU.
 
-    ``share`` is the part of a CUDA device's free memory this sampler may take.
+    ``share`` is the part of a CUDA device's free memory this sampler may take.  ``window`` holds
+    two p between which the thresholds of a task with that method are looked for first; it changes
+    how long that takes, not what is found.
     """
 
     def __init__(
-        self, task: Task, *, labeler: str | None = None, device: Device, share: float = 0.9
+        self,
+        task: Task,
+        *,
+        labeler: str | None = None,
+        device: Device,
+        share: float = 0.9,
+        window: tuple[float, float] = (0.0, 1.0),
     ) -> None:
         self.task, self.device = task, device
+        low, high = map(threshold_of, window)
+        self._window = low, max(high, low + 1)
         self._labeler = labeler_class(labeler, device.kind)
         self._share = share
         self._topology: Topology | None = None
         self._building = threading.Lock()
         self._local = threading.local()
+        # A GPU is driven by one thread at a time, while others sum up what it has measured.
+        self._driving = threading.Lock() if device.kind == "cuda" else nullcontext()
+        self._shared: Any = None
         self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
         self._observables = observables_of(task.boundary)
 
@@ -153,7 +170,11 @@ class Sampler:
 
     @property
     def labeler(self) -> Any:
-        """This thread's labeler."""
+        """This thread's labeler; on CUDA that of all threads, for the one that may drive."""
+        if self.device.kind == "cuda":
+            if self._shared is None:
+                self._shared = self._new_labeler()
+            return self._shared
         if not hasattr(self._local, "labeler"):
             self._local.labeler = self._new_labeler()
         return self._local.labeler
@@ -181,29 +202,42 @@ class Sampler:
         generator = GENERATORS[self.task.rng]
         return self.labeler.rows(generator, self.task.stream_seed, samples, thresholds)
 
+    def spanning_thresholds(self, samples: np.ndarray) -> np.ndarray:
+        """Return T of samples, uint64 (n,), along every open axis: uint64 (n, open axes)."""
+        generator = GENERATORS[self.task.rng]
+        return find_thresholds(
+            self.labeler, generator, self.task.stream_seed, samples, self._window
+        )
+
     def sample(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
-    ) -> list[Block]:
+    ) -> list[AnyBlock]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         size, grid = self.task.block_size, self._thresholds
         samples = np.concatenate(
             [np.arange(number * size, (number + 1) * size, dtype=np.uint64) for number in numbers]
         )
-        rows = [
-            self.rows(np.repeat(part, grid.size), np.tile(grid, part.size))
-            for part in self._parts(samples, stopped)
-        ]
+        if self.task.method == "threshold":
+            with self._driving:
+                parts = [self.spanning_thresholds(part) for part in self._parts(samples, stopped)]
+            found = np.concatenate(parts).reshape(len(numbers), size, -1)
+            return [ThresholdBlock(*block) for block in zip(numbers, found, strict=True)]
+        with self._driving:
+            rows = [
+                self.rows(np.repeat(part, grid.size), np.tile(grid, part.size))
+                for part in self._parts(samples, stopped)
+            ]
         values = np.concatenate(rows).reshape(len(numbers), size, grid.size, -1)
         columns = np.stack([item.of_rows(values) for item in self._observables], axis=-1)
-        return blocks_of(numbers, columns)
+        return list(blocks_of(numbers, columns))
 
     def _parts(
         self, samples: np.ndarray, stopped: Callable[[], bool] | None
     ) -> Iterator[np.ndarray]:
         """Cut samples into the pieces after each of which a wish to stop is heard."""
-        step = len(samples)
+        step, grid_size = len(samples), len(self.task.p)
         if self.device.kind == "cpu":
-            step = max(_SITES_PER_CALL // (self.task.num_points * len(self.task.p)), 1)
+            step = max(_SITES_PER_CALL // (self.task.num_points * max(grid_size, 1)), 1)
         for first in range(0, len(samples), step):
             if stopped is not None and stopped():
                 raise Stopped

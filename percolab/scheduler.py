@@ -13,8 +13,9 @@ from itertools import islice
 
 from percolab.interrupts import exit_code_of
 from percolab.sampler import Sampler
-from percolab.statistics import Block
-from percolab.storage import Results, TaskResult
+from percolab.statistics import AnyBlock
+from percolab.storage import Results
+from percolab.stored_tasks import TaskResult
 
 # Seconds between saves, and how many times longer than the last save the pause must be.
 _SAVE_EVERY = 5.0
@@ -72,7 +73,7 @@ def run_jobs(
     executor: Executor,
     workers: int,
     save: Callable[[], None],
-    report: Callable[[TaskResult, list[Block]], None],
+    report: Callable[[TaskResult, list[AnyBlock]], None],
 ) -> None:
     """Run all jobs, putting their blocks into ``results``; save now and then and at the end.
 

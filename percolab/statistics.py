@@ -1,4 +1,4 @@
-"""Additive blocks of samples, and the error bars of counted fractions."""
+"""Blocks of samples, and the error bars of counted fractions."""
 
 from __future__ import annotations
 
@@ -22,6 +22,22 @@ class Block:
     number: int
     sums: NDArray[np.int64]
     products: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdBlock:
+    """The spanning thresholds of a fixed, numbered range of samples of one task.
+
+    number:     samples number * block_size ... (number + 1) * block_size - 1
+    thresholds: uint64 (block_size, open axes), T in units of 2^-63: a sample spans along an axis
+                when the bonds with u < T are open, and not when fewer are; 2^64 - 1 is never
+    """
+
+    number: int
+    thresholds: NDArray[np.uint64]
+
+
+AnyBlock = Block | ThresholdBlock
 
 
 def blocks_of(numbers: Sequence[int], values: NDArray[np.int64]) -> list[Block]:

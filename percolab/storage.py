@@ -8,56 +8,26 @@ when is kept in attributes.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import h5py
-import numpy as np
 from filelock import FileLock, Timeout
 
-from percolab.hdf5_guard import check_datasets, check_links
+from percolab.hdf5_guard import check_links
 from percolab.lattice import Lattice, lattice_from_text
-from percolab.observables import observables_of
-from percolab.statistics import Block
+from percolab.stored_tasks import TaskResult, decode_task, encode_task
 from percolab.study import Study, Task
 from percolab.toml_input import InputError
 
 FORMAT = "percolab results"
-SCHEMA_VERSION = 1
-
-
-@dataclass(eq=False)
-class TaskResult:
-    """A task and its blocks by number."""
-
-    task: Task
-    blocks: dict[int, Block] = field(default_factory=dict)
-
-    @property
-    def num_samples(self) -> int:
-        """Samples measured so far."""
-        return len(self.blocks) * self.task.block_size
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """Block numbers in ascending order, int64."""
-        return np.array(sorted(self.blocks), np.int64)
-
-    def column(self, name: str) -> np.ndarray:
-        """Return one observable's block sums, int64 (n_blocks, m); InputError if not measured."""
-        names = [item.name for item in observables_of(self.task.boundary)]
-        if name not in names:
-            raise InputError(f"observable {name!r} is not in this file; there: {', '.join(names)}")
-        index = names.index(name)
-        ordered = [self.blocks[number].sums[:, index] for number in sorted(self.blocks)]
-        return np.array(ordered, np.int64).reshape(len(ordered), len(self.task.p))
+#: What is written, and what can be read: version 1 knew no method but the grid of p.
+SCHEMA_VERSION, _READABLE = 2, (1, 2)
 
 
 @dataclass(eq=False)
@@ -163,53 +133,8 @@ def encode(results: Results) -> bytes:
         file.attrs["lattice"] = results.study.lattice.source
         file.attrs["runs"] = [json.dumps(run) for run in results.runs]
         for key in sorted(results.tasks):
-            _encode_task(file.create_group(f"tasks/{key}"), results.tasks[key])
+            encode_task(file.create_group(f"tasks/{key}"), results.tasks[key])
     return buffer.getvalue()
-
-
-def _encode_task(group: h5py.Group, item: TaskResult) -> None:
-    task, observables = item.task, observables_of(item.task.boundary)
-    group.attrs["L"] = task.size
-    group.attrs["shape"] = task.shape
-    group.attrs["boundary"] = list(task.boundary)
-    group.attrs["model"] = task.model
-    group.attrs["rng"] = task.rng
-    group.attrs["seed"] = np.uint64(task.seed)
-    group.attrs["stream_seed"] = np.uint64(task.stream_seed)
-    group.attrs["block_size"] = task.block_size
-    for key in ("name", "symbol", "meaning", "unit"):
-        group.attrs[f"observable_{key}s"] = [getattr(each, key) for each in observables]
-    width, points = len(observables), len(task.p)
-    blocks = [item.blocks[number] for number in sorted(item.blocks)]
-    sums = np.array([block.sums for block in blocks], np.int64).reshape(-1, points, width)
-    pairs = width * (width + 1) // 2
-    products = np.array([block.products for block in blocks]).reshape(-1, points, pairs)
-    group.attrs["checksum"] = _checksum(item.numbers, sums, products)
-    _dataset(group, "p", np.array(task.p), "probability that a bond is open", "1")
-    _dataset(group, "block", item.numbers, "number of the block", "1")
-    _dataset(group, "sums", sums, "sum over the block's samples [block, p, observable]", "mixed")
-    _dataset(
-        group,
-        "products",
-        products,
-        "sum of products of two observables [block, p, pair]; pairs in upper-triangular row order",
-        "mixed",
-    )
-
-
-def _checksum(*arrays: np.ndarray) -> str:
-    """Return the SHA-256 of the arrays' little-endian bytes, one array after the other."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
-    return digest.hexdigest()
-
-
-def _dataset(group: h5py.Group, name: str, data: np.ndarray, meaning: str, unit: str) -> None:
-    packing = {"compression": "gzip", "shuffle": True} if data.ndim > 1 and data.size else {}
-    dataset = group.create_dataset(name, data=data, **packing)
-    dataset.attrs["meaning"] = meaning
-    dataset.attrs["unit"] = unit
 
 
 def read_results(path: str | Path) -> Results:
@@ -245,9 +170,10 @@ def _decode(file: h5py.File, path: Path) -> Results:
     if file.attrs.get("format") != FORMAT:
         raise InputError(f"{path}: is an HDF5 file, but not one of percolab's")
     version = file.attrs["schema_version"]
-    if version != SCHEMA_VERSION:
+    if version not in _READABLE:
         raise InputError(
-            f"{path}: has schema version {version}; this percolab reads version {SCHEMA_VERSION}"
+            f"{path}: has schema version {version}; this percolab reads versions "
+            f"{' and '.join(map(str, _READABLE))}"
         )
     lattice = lattice_from_text(file.attrs["lattice"], where=f"{path}: lattice")
     results = Results(_decode_study(json.loads(file.attrs["study"]), lattice))
@@ -259,7 +185,7 @@ def _decode(file: h5py.File, path: Path) -> Results:
     if tasks:
         check_links(tasks)
     for key, group in tasks.items():
-        item = _decode_task(group, lattice)
+        item = decode_task(group, lattice)
         if item.task.id != key:
             raise InputError(f"{path}: task {key} does not match its own description")
         results.tasks[key] = item
@@ -267,87 +193,13 @@ def _decode(file: h5py.File, path: Path) -> Results:
 
 
 def _decode_study(record: dict[str, Any], lattice: Lattice) -> Study:
-    p = None if record["p"] == "pilot" else tuple(record["p"])
+    p = None if record["p"] in ("pilot", "all") else tuple(record["p"])
     keys = ("seed", "rng", "model", "block_size")
     return Study(
         lattice=lattice,
         sizes=tuple(record["L"]),
         boundary=tuple(record["boundary"]),
         p=p,
+        method=record.get("method", "grid"),
         **{key: record[key] for key in keys},
     )
-
-
-def _decode_task(group: h5py.Group, lattice: Lattice) -> TaskResult:
-    check_datasets(group)
-    task = Task(
-        lattice=lattice,
-        size=int(group.attrs["L"]),
-        boundary=tuple(group.attrs["boundary"]),
-        p=tuple(group["p"][...].tolist()),
-        seed=int(group.attrs["seed"]),
-        rng=group.attrs["rng"],
-        model=group.attrs["model"],
-        block_size=int(group.attrs["block_size"]),
-    )
-    numbers, sums, products = (group[name][...] for name in ("block", "sums", "products"))
-    width = len(observables_of(task.boundary))
-    lead = (numbers.size, len(task.p))
-    if sums.shape != (*lead, width) or products.shape != (*lead, width * (width + 1) // 2):
-        raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
-    if group.attrs.get("checksum", checksum := _checksum(numbers, sums, products)) != checksum:
-        raise ValueError(f"task {task.id}: its datasets do not match their checksum")
-    if np.any(np.diff(numbers, prepend=-1) < 1):
-        raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
-    blocks = {
-        int(number): Block(int(number), sums[n], products[n]) for n, number in enumerate(numbers)
-    }
-    return TaskResult(task, blocks)
-
-
-def merge(parts: Iterable[tuple[str, Results]]) -> Results:
-    """Return the union of results of one lattice; InputError if any samples come in twice."""
-    merged: Results | None = None
-    owners: dict[int, list[tuple[str, TaskResult]]] = {}
-    for name, part in parts:
-        if merged is None:
-            merged = Results(part.study)
-        elif (part.study.boundary, part.study.model) != (
-            merged.study.boundary,
-            merged.study.model,
-        ):
-            raise InputError(
-                f"{name}: has boundary {', '.join(part.study.boundary)}, "
-                f"not {', '.join(merged.study.boundary)} like the others"
-            )
-        elif part.study.lattice.digest != merged.study.lattice.digest:
-            raise InputError(
-                f"{name}: holds lattice {part.study.lattice.name}, "
-                f"not {merged.study.lattice.name} like the others"
-            )
-        for item in part.tasks.values():
-            earlier = owners.setdefault(item.task.stream_seed, [])
-            for other_name, other in earlier:
-                _refuse_overlap(name, item, other_name, other)
-            earlier.append((name, item))
-            merged.add_task(item.task).blocks.update(item.blocks)
-        merged.runs += part.runs
-    if merged is None:
-        raise InputError("merge: give at least one file")
-    return merged
-
-
-def _refuse_overlap(name: str, item: TaskResult, other_name: str, other: TaskResult) -> None:
-    def first_and_end(result: TaskResult) -> np.ndarray:
-        starts = result.numbers * result.task.block_size
-        return np.stack([starts, starts + result.task.block_size], axis=1)
-
-    for start, end in first_and_end(item).tolist():
-        theirs = first_and_end(other)
-        clash = theirs[(theirs[:, 0] < end) & (theirs[:, 1] > start)]
-        if clash.size:
-            raise InputError(
-                f"{name} and {other_name} both hold samples {max(start, clash[0, 0])} to "
-                f"{min(end, clash[0, 1]) - 1} of L = {item.task.size}, seed {item.task.seed}; "
-                f"independent runs need different seeds"
-            )

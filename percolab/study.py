@@ -22,6 +22,8 @@ from percolab.toml_input import InputError, nearest
 #: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.
 SAMPLE_VERSION = 1
 MODELS = ("bond",)
+#: How a task is sampled: every observable on a grid of p, or every sample's exact threshold.
+METHODS = ("grid", "threshold")
 MAX_SEED = 2**63 - 1
 
 _SITES_PER_BLOCK = 2**24
@@ -48,6 +50,7 @@ class Task:
     """One size of one lattice, at a grid of p.
 
     p ascends; every sample is measured at all p.  ``boundary`` is "open" or "periodic" per axis.
+    With ``method`` "threshold" there is no p: every sample's spanning thresholds are found.
     """
 
     lattice: Lattice
@@ -58,11 +61,16 @@ class Task:
     rng: str = "xorwow"
     model: str = "bond"
     block_size: int = 0
+    method: str = "grid"
 
     def __post_init__(self) -> None:
         check_boundary(self.lattice, self.boundary)
         self.lattice.check_size(self.size, self.boundary)
-        check_probabilities(self.p)
+        check_choice("method", self.method, METHODS)
+        if self.method == "grid":
+            check_probabilities(self.p)
+        else:
+            _check_threshold_method(self.p or None, self.boundary)
         check_choice("rng", self.rng, GENERATORS)
         check_choice("model", self.model, MODELS)
         if not 0 <= self.seed <= MAX_SEED:
@@ -101,8 +109,11 @@ class Task:
     @cached_property
     def id(self) -> str:
         """Hash of everything that changes the stored numbers: 16 hexadecimal digits."""
-        grid = {"p": [p.hex() for p in self.p], "block_size": self.block_size}
-        return _digest(self._samples_content | grid).hex()[:16]
+        asked: dict[str, Any] = {"method": self.method}
+        if self.method == "grid":
+            asked = {"p": [p.hex() for p in self.p]}
+        asked["block_size"] = self.block_size
+        return _digest(self._samples_content | asked).hex()[:16]
 
     @cached_property
     def stream_seed(self) -> int:
@@ -141,11 +152,19 @@ def check_probabilities(p: tuple[float, ...]) -> None:
         raise InputError(f"p = {shown}: the values must ascend and differ")
 
 
+def _check_threshold_method(p: tuple[float, ...] | None, boundary: tuple[str, ...]) -> None:
+    if p is not None:
+        raise InputError("method threshold finds the p at which each sample spans: leave out p")
+    if "open" not in boundary:
+        raise InputError("method threshold needs an open axis: without one nothing spans")
+
+
 @dataclass(frozen=True)
 class Study:
     """What a user asked for: one lattice at several sizes, with p given or left to a pilot.
 
-    ``p`` None lets a pilot place the values of each size.  ``block_size`` 0 is the default of each
+    ``p`` None lets a pilot place the values of each size, or with ``method`` "threshold" where the
+    samples' thresholds are looked for first.  ``block_size`` 0 is the default of each
     size.  Equal studies continue each other; stop rules are no part of a study.
     """
 
@@ -157,6 +176,7 @@ class Study:
     rng: str = "xorwow"
     model: str = "bond"
     block_size: int = 0
+    method: str = "grid"
 
     def __post_init__(self) -> None:
         if not self.sizes:
@@ -165,13 +185,17 @@ class Study:
             raise InputError(f"L = {', '.join(map(str, self.sizes))}: a size is given twice")
         # Studies of the same sizes are equal, in whatever order these were given.
         object.__setattr__(self, "sizes", tuple(sorted(self.sizes)))
-        if self.p is None and "open" not in self.boundary:
+        if self.method == "threshold":
+            _check_threshold_method(self.p, self.boundary)
+        elif self.p is None and "open" not in self.boundary:
             raise InputError("without open axes there is no spanning: give the p values (-p)")
         for size in self.sizes:
-            self.task(size, self.p or (0.5,))
+            self.task(size)
 
-    def task(self, size: int, p: tuple[float, ...]) -> Task:
-        """Return the task of one size at given p."""
+    def task(self, size: int, p: tuple[float, ...] | None = None) -> Task:
+        """Return the task of one size, at given p; by default at the study's, or at one p."""
+        if p is None:
+            p = () if self.method == "threshold" else self.p or (0.5,)
         return Task(
             lattice=self.lattice,
             size=size,
@@ -181,7 +205,14 @@ class Study:
             rng=self.rng,
             model=self.model,
             block_size=self.block_size,
+            method=self.method,
         )
+
+    @property
+    def _shown_p(self) -> str | list[float]:
+        if self.method == "threshold":
+            return "all"
+        return "pilot" if self.p is None else list(self.p)
 
     def description(self) -> dict[str, Any]:
         """Return what identifies the study, as plain JSON values."""
@@ -190,7 +221,8 @@ class Study:
             "lattice_digest": self.lattice.digest,
             "L": list(self.sizes),
             "boundary": list(self.boundary),
-            "p": "pilot" if self.p is None else list(self.p),
+            "method": self.method,
+            "p": self._shown_p,
             "seed": self.seed,
             "rng": self.rng,
             "model": self.model,

@@ -75,6 +75,13 @@ class Topology:
         """Axes along which spanning is asked for."""
         return len(self.end_layers)
 
+    @property
+    def open_axes(self) -> tuple[int, ...]:
+        """Axes with two end layers, along which a sample can span."""
+        return tuple(
+            axis for axis, pair in enumerate(self.end_layers) if pair[0].size and pair[1].size
+        )
+
     def end_flags(self) -> tuple[np.ndarray, np.ndarray]:
         """Return all end-layer sites, int32, and for each its flag, uint32.
 

@@ -29,10 +29,12 @@ from percolab.kernels import (
     cuda_growth,
     cuda_late,
     cuda_sampling,
+    cuda_threshold,
     cuda_tiles,
 )
 from percolab.kernels.open_bonds import GENERATORS
-from percolab.labelers import LABELERS, cuda_base, labeler_class
+from percolab.labelers import LABELERS, labeler_class, tiled_search
+from percolab.labelers.cuda_base import CudaLabeler
 from percolab.lattice import load_lattice
 from percolab.topology import Topology
 
@@ -124,7 +126,7 @@ def launches_of(labeler: str, kind: str, topology: Topology) -> list[Launch]:
     """Return the launches that label and measure one sample of a topology at two p."""
     launches: list[Launch] = []
     with ExitStack() as stack:
-        for place in (cuda_base, *labeler_modules()):
+        for place in labeler_modules():
             for name, kernel in kernels_of(place).items():
                 recorder = _Recorder(kernel, kind, launches)
                 stack.enter_context(mock.patch.object(place, name, recorder))
@@ -135,6 +137,8 @@ def launches_of(labeler: str, kind: str, topology: Topology) -> list[Launch]:
         sample, grid = np.zeros(2, np.uint64), np.array([1, 2], np.uint64)
         instance.rows(GENERATORS["xorwow"], 0, sample, grid)
         instance.label_items(1)
+        if topology.open_axes and instance.scan_windows.__func__ is not CudaLabeler.scan_windows:
+            instance.scan_windows(GENERATORS["xorwow"], 0, sample[:1], grid[:1], grid[1:])
     return launches
 
 
@@ -149,19 +153,21 @@ def all_launches() -> list[Launch]:
 
 
 def labeler_modules() -> list[Any]:
-    """Return the modules of all CUDA labelers."""
-    names = {
-        labeler_class(entry.name, "cuda").__module__
+    """Return the modules of all CUDA labelers and of what they are made of."""
+    classes = [
+        ancestor
         for entry in LABELERS.values()
         if "cuda" in entry.classes
-    }
+        for ancestor in labeler_class(entry.name, "cuda").__mro__[:-1]
+    ]
+    names = {tiled_search.__name__} | {item.__module__ for item in classes}
     return [import_module(name) for name in sorted(names)]
 
 
 def all_kernels() -> set[str]:
     """Return the names of all kernels that any labeler can launch."""
-    modules = [cuda_sampling, cuda_growth, cuda_border, cuda_late, cuda_tiles, *labeler_modules()]
-    return {name for module in modules for name in kernels_of(module)}
+    modules = [cuda_sampling, cuda_growth, cuda_border, cuda_late, cuda_threshold, cuda_tiles]
+    return {name for module in (*modules, *labeler_modules()) for name in kernels_of(module)}
 
 
 @contextmanager

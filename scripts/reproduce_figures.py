@@ -27,8 +27,9 @@ from percolab.plots import save_figure
 from percolab.plots_timing import Timing, plot_timing
 from percolab.provenance import package_versions, processor_name
 from percolab.report import spanning_figure
-from percolab.runner import device_label, fit_results, run_study
+from percolab.runner import device_label, run_study
 from percolab.sampler import Device
+from percolab.spanning import fit_results
 from percolab.storage import ResultsWriter
 
 ROOT = Path(__file__).resolve().parent.parent

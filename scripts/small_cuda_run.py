@@ -4,6 +4,7 @@ import numpy as np
 
 from percolab.kernels.open_bonds import XORWOW, threshold_of
 from percolab.labelers import LABELERS, labeler_class
+from percolab.labelers.spanning_threshold import find_thresholds
 from percolab.lattice import load_lattice
 
 GRID = np.array([threshold_of(p) for p in (0.64, 0.65, 0.66)], np.uint64)
@@ -17,5 +18,7 @@ for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classe
             batch.rows(XORWOW, 1, np.repeat(SAMPLES, GRID.size), np.tile(GRID, SAMPLES.size))
             batch.label_items(batch.open_bonds(XORWOW, 1, SAMPLES[:3], GRID))
             batch.labels_of(3)
+            if "open" in boundary and name == "tiled":
+                find_thresholds(batch, XORWOW, 1, SAMPLES, (int(GRID[0]), int(GRID[-1])))
     print(name)
 print("done")

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from percolab.kernels.clusters import ROW_WIDTH
-from percolab.kernels.open_bonds import threshold_of
+from percolab.kernels.open_bonds import TOP, threshold_of
 from percolab.labelers import LABELERS, labeler_class
+from percolab.labelers.spanning_threshold import find_thresholds
 from percolab.lattice import Lattice, lattice_from_text, lattice_names, load_lattice
 from percolab.topology import Topology, unpack_bits
 
@@ -109,7 +110,9 @@ vectors = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
 }
 
 BUILT_IN = tuple(lattice_names())
-LATTICES = tuple(dict.fromkeys((*BUILT_IN, *TEXTS)))
+#: Those of percolab's own lattices that every labeler is tried on at length.
+PLANE = ("honeycomb", "square", "triangular")
+LATTICES = (*PLANE, *TEXTS)
 CPU_LABELERS = tuple(name for name, entry in LABELERS.items() if "cpu" in entry.classes)
 CUDA_LABELERS = tuple(name for name, entry in LABELERS.items() if "cuda" in entry.classes)
 
@@ -216,6 +219,18 @@ def assert_cuda_equals_cpu(
             host.open_bonds(generator, seed, samples[n], thresholds[n])
             np.testing.assert_array_equal(words[n], host.opened, err_msg=message)
             np.testing.assert_array_equal(labels[n], host.label(), err_msg=message)
+
+
+def assert_thresholds_equal(
+    labeler, judge, *, window: tuple[float, float], samples: int, generator: int, case: object
+) -> None:
+    """Assert that two labelers of a topology find the same T of samples, in a window of p."""
+    limits = threshold_of(window[0]), threshold_of(window[1])
+    numbers = np.arange(samples, dtype=np.uint64)
+    found = find_thresholds(labeler, generator, 5, numbers, limits)
+    # Another window and a labeler that sorts or bisects by itself; T does not hang on either.
+    expected = find_thresholds(judge, generator, 5, numbers, (0, TOP))
+    np.testing.assert_array_equal(found, expected, err_msg=f"{case}, p from {window}")
 
 
 def exact(name: str) -> dict:

@@ -9,11 +9,21 @@ are tiny, so that a few dozen sites meet the edges of blocks and words.
 import sys
 import warnings
 
+import numpy as np
 import quick_simulator
-from helpers import CUDA_LABELERS, assert_cuda_equals_cpu, items_of, lattice, probabilities
+from helpers import (
+    CUDA_LABELERS,
+    assert_cuda_equals_cpu,
+    cpu_labeler,
+    items_of,
+    lattice,
+    probabilities,
+)
 
 from percolab.graph import graph_topology
-from percolab.kernels.open_bonds import GENERATORS
+from percolab.kernels.open_bonds import GENERATORS, NEVER, TOP
+from percolab.labelers import labeler_class
+from percolab.labelers.spanning_threshold import find_thresholds
 
 #: One shape an open, a periodic and a mixed boundary each.
 SHAPES = {
@@ -80,6 +90,25 @@ def compare_tiles(name):
                 case=(shape, kind),
             )
             print(shape, kind, "tiles")
+        compare_thresholds(name, shape)
+
+
+def compare_thresholds(name, shape):
+    """Compare T with what the CPU finds, in narrow windows about the T of one sample each."""
+    boundary = ("open", *("periodic",) * (len(shape) - 2), "open")
+    topology = lattice(name).topology(shape, boundary)
+    device = labeler_class("tiled", "cuda")(topology, capacity=2)
+    generator, numbers = GENERATORS["xorwow"], np.arange(3, dtype=np.uint64)
+    whole = (0, TOP)
+    expected = find_thresholds(cpu_labeler("raster", topology), generator, 5, numbers, whole)
+    for inside in expected[:2, 0].tolist():
+        low, high = inside - TOP // 400, inside + TOP // 1000
+        assert high - low <= device.widest_window
+        windows = (np.full(3, limit, np.uint64) for limit in (low, high))
+        found = device.scan_windows(generator, 5, numbers, *windows)
+        clipped = np.where(expected > high, NEVER, np.maximum(expected, low).astype(np.uint64))
+        np.testing.assert_array_equal(found, clipped, err_msg=f"{shape}, {boundary}: T")
+        print(shape, boundary, "thresholds")
 
 
 if __name__ == "__main__":

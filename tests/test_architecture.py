@@ -12,13 +12,23 @@ PACKAGE = Path(__file__).parents[1] / "percolab"
 
 #: Modules and packages by floor; within a floor imports may go any way but in a circle.
 FLOORS = [
-    ["toml_input", "interrupts", "math_text", "topology", "lattice", "graph"],
+    [
+        "toml_input",
+        "interrupts",
+        "math_text",
+        "topology",
+        "lattice",
+        "lattice_checks",
+        "lattice_grid",
+        "graph",
+        "graph_files",
+    ],
     ["kernels", "device"],
     ["labelers"],
     ["observables", "statistics"],
     ["study", "sampler", "pilot"],
-    ["storage", "hdf5_guard", "executors", "scheduler", "provenance"],
-    ["analysis", "plots", "plots_timing", "tables"],
+    ["storage", "stored_tasks", "merging", "hdf5_guard", "executors", "scheduler", "provenance"],
+    ["analysis", "spanning", "plots", "lattice_figure", "plots_timing", "tables"],
     ["runner", "config", "report", "api", "benchmark", "__init__"],
     ["cli", "__main__"],
 ]

@@ -168,6 +168,7 @@ def test_every_key_of_a_study_file_is_heard(tmp_path):
     seed = 7
     rng = "philox"
     block_size = 5
+    method = "grid"
     out = "mine.h5"
     """
     request = read_request(written(tmp_path / "study.toml", text), {})
@@ -176,6 +177,7 @@ def test_every_key_of_a_study_file_is_heard(tmp_path):
         "lattice_digest": request.study.lattice.digest,
         "L": [8, 16],
         "boundary": ["open", "periodic"],
+        "method": "grid",
         "p": [0.4, 0.5, 0.6],
         "seed": 7,
         "rng": "philox",

@@ -5,10 +5,11 @@ from itertools import product
 import numpy as np
 import pytest
 from helpers import (
-    BUILT_IN,
     CUDA_LABELERS,
     LATTICES,
+    PLANE,
     assert_cuda_equals_cpu,
+    assert_thresholds_equal,
     items_of,
     lattice,
     parity_topologies,
@@ -63,7 +64,7 @@ def test_many_blocks_of_threads_equal_the_cpu(name, boundary, labeler):
 
 
 @every_labeler
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", PLANE)
 def test_sixteen_million_sites_equal_the_cpu(name, labeler):
     dimension = lattice(name).dimension
     shape = (2 ** (24 // dimension),) * dimension
@@ -102,6 +103,37 @@ def test_a_grid_of_p_in_tiles_equals_the_cpu(name, half_width):
                 capacity=3,
                 case=(shape, boundary),
             )
+
+
+@pytest.mark.parametrize("name", [name for name in LATTICES if lattice(name).dimension < 4])
+def test_thresholds_of_samples_equal_the_cpu(name):
+    item, middle = lattice(name), probabilities(name)[2]
+    for shape in TILE_EDGES[item.dimension]:
+        for number, others in enumerate(product(("open", "periodic"), repeat=item.dimension - 1)):
+            topology = item.topology(shape, ("open", *others))
+            device = labeler_class("tiled", "cuda")(topology, capacity=3)
+            for window in ((middle - 0.02, middle + 0.02), (middle + 0.1, middle + 0.11)):
+                assert_thresholds_equal(
+                    device,
+                    labeler_class("raster", "cpu")(topology),
+                    window=window,
+                    samples=5,
+                    generator=number % 2,
+                    case=(shape, others),
+                )
+
+
+@every_labeler
+def test_every_labeler_finds_the_same_thresholds(labeler):
+    topology = lattice("triangular").topology((70, 50), ("periodic", "open"))
+    assert_thresholds_equal(
+        labeler_class(labeler, "cuda")(topology, capacity=4),
+        labeler_class("raster", "cpu")(topology),
+        window=(0.3, 0.4),
+        samples=9,
+        generator=XORWOW,
+        case=labeler,
+    )
 
 
 def test_a_tile_with_too_many_events_is_measured_p_by_p(monkeypatch):

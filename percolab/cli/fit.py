@@ -26,7 +26,7 @@ def command(results: str, as_json: bool, **options) -> None:
     describes the fit.
     """
     from percolab.analysis import choose_cutoff, cutoff_table, fit_table
-    from percolab.runner import cutoffs_of
+    from percolab.spanning import cutoffs_of
     from percolab.storage import read_results
 
     stored = read_results(results)

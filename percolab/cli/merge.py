@@ -15,7 +15,8 @@ def command(parts: tuple[str, ...], out: str) -> None:
 
     The same samples twice are refused: independent runs need different seeds.
     """
-    from percolab.storage import ResultsWriter, merge, read_results
+    from percolab.merging import merge
+    from percolab.storage import ResultsWriter, read_results
     from percolab.toml_input import InputError
 
     with ResultsWriter(out) as writer:

@@ -50,7 +50,7 @@ def fit_of(
     observable: str | None,
 ):
     """Return the threshold fit with the options of :func:`fit_options`; bad ones are InputError."""
-    from percolab.runner import fit_results
+    from percolab.spanning import fit_results
 
     name = observable_of(results, observable)
     with one_line_errors():
@@ -74,7 +74,7 @@ def one_line_errors() -> Iterator[None]:
 def observable_of(results: Any, observable: str | None) -> str:
     """Return a spanning observable, the default if None is named; InputError for another one."""
     from percolab.observables import spanning_names
-    from percolab.runner import default_observable
+    from percolab.spanning import default_observable
     from percolab.toml_input import InputError, nearest
 
     default, known = default_observable(results), spanning_names(results.study.boundary)

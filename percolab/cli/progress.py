@@ -9,9 +9,11 @@ import click
 from tqdm import tqdm
 
 from percolab.analysis import AnalysisError, format_with_error
-from percolab.runner import Watcher, fit_results
-from percolab.statistics import Block
-from percolab.storage import Results, TaskResult
+from percolab.runner import Watcher, work_of
+from percolab.spanning import fit_results
+from percolab.statistics import AnyBlock
+from percolab.storage import Results
+from percolab.stored_tasks import TaskResult
 from percolab.toml_input import InputError
 
 # The fit is refreshed after this many seconds, or ten times what it took.
@@ -51,12 +53,11 @@ class ProgressWatcher(Watcher):
         )
         self._next_fit = time.monotonic() + _FIT_EVERY
 
-    def advanced(self, results: Results, item: TaskResult, blocks: list[Block]) -> None:
+    def advanced(self, results: Results, item: TaskResult, blocks: list[AnyBlock]) -> None:
         """Move the bar, and refresh p_c now and then."""
         if self._bar is None or self._silent:
             return
-        task = item.task
-        self._bar.update(len(blocks) * task.block_size * len(task.p) * task.num_points)
+        self._bar.update(work_of(item, len(blocks)))
         start = time.monotonic()
         if start < self._next_fit:
             return

@@ -22,6 +22,7 @@ def command(results: str, as_json: bool) -> None:
             "task": item.task.id,
             "L": item.task.size,
             "sites": item.task.num_points,
+            "method": item.task.method,
             "p": list(item.task.p),
             "seed": item.task.seed,
             "block_size": item.task.block_size,
@@ -37,14 +38,17 @@ def command(results: str, as_json: bool) -> None:
     click.echo(
         f"{study.lattice.title}, {study.model} percolation, boundary {', '.join(study.boundary)}"
     )
-    click.echo(
-        f"seed {study.seed}, {study.rng}, p {'placed by a pilot' if study.p is None else 'given'}"
-    )
+    placed = "placed by a pilot" if study.p is None else "given"
+    if study.method == "threshold":
+        placed = "of every sample's threshold"
+    click.echo(f"seed {study.seed}, {study.rng}, p {placed}")
     # A merged file holds several seeds; the study's is that of its first part.
     width = max([4, *(len(str(task["seed"])) for task in tasks)])
     click.echo(f"{'L':>7} {'seed':>{width}} {'samples':>9} {'blocks':>7}  {'p':<24} task")
     for task in tasks:
-        grid = f"{len(task['p'])}: {task['p'][0]:g} ... {task['p'][-1]:g}"
+        grid = "thresholds"
+        if task["p"]:
+            grid = f"{len(task['p'])}: {task['p'][0]:g} ... {task['p'][-1]:g}"
         click.echo(
             f"{task['L']:>7} {task['seed']:>{width}} {task['samples']:>9} {task['blocks']:>7}  "
             f"{grid:<24} {task['task']}"

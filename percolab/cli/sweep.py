@@ -27,6 +27,7 @@ from percolab.toml_input import InputError
 @click.option(
     "-p", "probabilities", help="p values: 0.5,0.6 or from:to:count.  [default: found by a pilot]"
 )
+@click.option("--method", help="grid of p, or threshold: T of every sample.  [default: grid]")
 @click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  [default: open]")
 @click.option("--samples", type=click.IntRange(min=1), help="Samples a size.  [default: 10000]")
 @click.option("--target-error", type=float, help="Stop when the error of p_c is this small.")
@@ -49,6 +50,9 @@ def command(
 
     Sizes and p are chosen by a pilot unless given, by options or in a STUDY.toml.  Calling the same
     sweep again continues it: it adds what is missing, or nothing.
+
+    With --method threshold the p at which every sample begins to span is found exactly, and R_L(p)
+    follows at all p; with a grid every observable is measured at its p.
     """  # fmt: skip
     overrides = _settings(given)
     if study is not None and Path(study).suffix != ".toml":
@@ -78,7 +82,16 @@ def command(
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
     settings = {
         key: given[key]
-        for key in ("lattice", "boundary", "samples", "target_error", "seed", "rng", "out")
+        for key in (
+            "lattice",
+            "boundary",
+            "samples",
+            "target_error",
+            "seed",
+            "rng",
+            "method",
+            "out",
+        )
         if given[key] is not None
     }
     if given["sizes"] is not None:
@@ -90,7 +103,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 def _print_threshold(results: Any, out: Path) -> None:
     from percolab.analysis import AnalysisError, format_with_error
-    from percolab.runner import default_observable, fit_results
+    from percolab.spanning import default_observable, fit_results
 
     sizes = ", ".join(str(size) for size in sorted(results.study.sizes))
     click.echo(f"{results.study.lattice.title}: L = {sizes}; results in {out}")

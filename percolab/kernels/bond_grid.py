@@ -1,14 +1,14 @@
-"""Which bonds open between the lowest and the highest p of a grid, and at which step.
+"""Which bonds open between two p, and in which order: by the steps of a grid, or one by one.
 
-A bond that is closed at the lowest p and open at the highest opens at one of the grid's *steps*:
-step j if u lies in [p_{j-1}, p_j).  Few words hold such bonds.  Their first planes decide where
-they open, but for one bond in 2^24, whose digits are compared to the last.
+Few words hold a *late* bond, closed at the lower p and open at the higher.  On a grid of p it opens
+at one of the *steps*, step j if u lies in [p_{j-1}, p_j).  Its first digits decide where; only
+where they do not, one bond in 2^24, all digits are compared.
 """
 
-from numba import int64, njit, uint8, uint32, uint64
+from numba import float64, int64, njit, uint8, uint32, uint64
 
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.open_bonds import XORWOW
+from percolab.kernels.open_bonds import XORWOW, uniform_of
 from percolab.kernels.open_bonds_cpu import fill_open_bonds
 from percolab.kernels.philox import philox_digits
 from percolab.kernels.xorwow import xorwow_next, xorwow_state
@@ -60,18 +60,15 @@ def step_of(digits, count, thresholds):
 
 
 @njit(nogil=True, cache=True)
-def open_bonds_of_grid(
-    generator, seed, sample, thresholds, exists, opened, later, bonds, steps, planes
-):
-    """Write the bonds open at the lowest threshold, and list those that open at a later step.
+def list_late_bonds(generator, seed, sample, low, high, exists, opened, later, bonds):
+    """Write the bonds open at threshold ``low``, and list those that ``high`` opens beside them.
 
-    thresholds: uint64, strictly ascending; exists, opened: uint32 words, and later, scratch like
-    them; bonds: uint32 and steps: uint8, the list (bond number 32 * word + bit); planes: uint32
-    scratch of 63.  Returns the length of the list, or -1 if it does not fit; ``opened`` is complete
-    then all the same.
+    exists, opened: uint32 words, and later, scratch like them; bonds: uint32, the list of bond
+    numbers 32 * word + bit, ascending.  Returns the length of the list, or -1 if it does not fit;
+    ``opened`` is complete then all the same.
     """
-    fill_open_bonds(generator, seed, sample, thresholds[0], exists, opened)
-    fill_open_bonds(generator, seed, sample, thresholds[thresholds.size - 1], exists, later)
+    fill_open_bonds(generator, seed, sample, low, exists, opened)
+    fill_open_bonds(generator, seed, sample, high, exists, later)
     count = int64(0)
     for word in range(exists.size):
         left = uint32(later[word] & ~opened[word])
@@ -79,16 +76,85 @@ def open_bonds_of_grid(
             continue
         if count + popcount(left) > bonds.size:
             return int64(-1)
-        fill_planes(generator, seed, sample, word, planes[:PLANES])
         while left != uint32(0):
-            bit = trailing_zeros(left)
+            bonds[count] = uint32(32 * word + trailing_zeros(left))
             left = uint32(left & uint32(left - uint32(1)))
-            step, sure = step_of(leading_digits(planes, PLANES, bit), PLANES, thresholds)
-            if not sure:
-                fill_planes(generator, seed, sample, word, planes)
-                digits = leading_digits(planes, _LAST_PLANE, bit)
-                step, _ = step_of(digits, _LAST_PLANE, thresholds)
-            bonds[count] = uint32(32 * word + bit)
-            steps[count] = uint8(step)
             count += int64(1)
     return count
+
+
+@njit(nogil=True, cache=True)
+def steps_of_bonds(generator, seed, sample, thresholds, bonds, count, planes, steps):
+    """Write at which step of a grid each of the listed bonds opens, uint8.
+
+    thresholds: uint64, strictly ascending; planes: uint32, scratch of 63.
+    """
+    last = int64(-1)
+    for n in range(count):
+        word, bit = int64(bonds[n] >> uint32(5)), bonds[n] & uint32(31)
+        if word != last:
+            fill_planes(generator, seed, sample, word, planes[:PLANES])
+            last = word
+        step, sure = step_of(leading_digits(planes, PLANES, bit), PLANES, thresholds)
+        if not sure:
+            digits = uniform_of(generator, seed, sample, word, bit)
+            step, _ = step_of(digits, _LAST_PLANE, thresholds)
+        steps[n] = uint8(step)
+
+
+@njit(nogil=True, cache=True)
+def order_by_number(
+    generator, seed, sample, low, high, bonds, count, planes, numbers, order, heads
+):
+    """Write the listed bonds' positions in ascending order of the bonds' uniform numbers.
+
+    low, high: thresholds between which all of them lie; planes: uint32 scratch, as many digits as
+    are compared at first; numbers: uint64 and heads: uint32, scratch of count and count + 1.
+    The numbers are uniform, so equal intervals hold about one each, and sorting takes linear time.
+    """
+    shift = uint64(_LAST_PLANE - planes.size)
+    least = uint64(low >> shift)
+    width = float64(uint64(high >> shift) - least) + 1.0
+    heads[: count + 1] = 0
+    last = int64(-1)
+    for n in range(count):
+        word = int64(bonds[n] >> uint32(5))
+        if word != last:
+            fill_planes(generator, seed, sample, word, planes)
+            last = word
+        numbers[n] = leading_digits(planes, planes.size, bonds[n] & uint32(31))
+        heads[_interval(numbers[n], least, width, count) + 1] += uint32(1)
+    for k in range(count):
+        heads[k + 1] += heads[k]
+    for n in range(count):
+        k = _interval(numbers[n], least, width, count)
+        order[heads[k]] = uint32(n)
+        heads[k] += uint32(1)
+    for k in range(1, count):
+        n, place = order[k], k
+        while place > 0 and _is_below(generator, seed, sample, bonds, numbers, n, order[place - 1]):
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = n
+
+
+@njit
+def _interval(number, least, width, count):
+    """Return in which of ``count`` equal intervals a number lies."""
+    return min(int64(float64(number - least) / width * count), count - 1)
+
+
+@njit
+def _is_below(generator, seed, sample, bonds, numbers, one, other):
+    """Return whether a bond's number is below another's, by all digits if the first ones agree."""
+    if numbers[one] != numbers[other]:
+        return numbers[one] < numbers[other]
+    return number_of(generator, seed, sample, bonds[one]) < number_of(
+        generator, seed, sample, bonds[other]
+    )
+
+
+@njit
+def number_of(generator, seed, sample, bond):
+    """Return the uniform number of bond 32 * word + bit, all its digits as uint64."""
+    return uniform_of(generator, seed, sample, int64(bond >> uint32(5)), bond & uint32(31))

@@ -58,6 +58,8 @@ def row_of_labels(labels, occupied, end_sites, end_flags, sizes, reach, row):
 def spanning_bits(reach):
     """Return bit a set for every axis a both of whose end layers are in ``reach``."""
     bits = int64(0)
+    if uint32(reach & uint32(reach >> uint32(1)) & uint32(0x55555555)) == uint32(0):
+        return bits
     for axis in range(16):
         both = uint32(uint32(3) << uint32(2 * axis))
         if uint32(reach & both) == both:

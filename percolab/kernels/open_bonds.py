@@ -18,6 +18,11 @@ from percolab.kernels.xorwow import xorwow_next, xorwow_state
 XORWOW, PHILOX = 0, 1
 GENERATORS = {"xorwow": XORWOW, "philox": PHILOX}
 
+#: The threshold of p = 1.
+TOP = 2**63
+#: A sample's spanning threshold where it does not span with all its bonds open.
+NEVER = 2**64 - 1
+
 # So many planes run without asking whether any bond is undecided: a warp of 32 words needs 11 on
 # average, and a loop without a test is cheaper than one with.
 _BLIND_PLANES = 10

@@ -6,10 +6,11 @@ import numpy as np
 
 from percolab.kernels.clusters import ROW_WIDTH, row_of_labels
 from percolab.kernels.open_bonds_cpu import fill_open_bonds
+from percolab.labelers.spanning_threshold import Bisection
 from percolab.topology import Topology
 
 
-class CpuLabeler:
+class CpuLabeler(Bisection):
     """Labels and measures the samples of one topology, one at a time, on one thread.
 
     A subclass defines ``label`` and may override ``measure`` and ``rows``, which need no labels.

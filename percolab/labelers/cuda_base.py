@@ -21,6 +21,7 @@ from percolab.kernels.cuda_sampling import (
     open_bonds_kernel,
     partial_rows_kernel,
 )
+from percolab.labelers.spanning_threshold import Bisection
 from percolab.topology import Topology
 
 cuda = load_cuda()
@@ -50,7 +51,7 @@ def _on_device(values: Any) -> Any:
     return cuda.to_device(np.asarray(values, np.uint64))
 
 
-class CudaLabeler:
+class CudaLabeler(Bisection):
     """Labels and measures up to ``capacity`` items of one topology per launch.
 
     An item is one sample at one p.  A subclass defines ``label_items``.  Device memory: the bond

@@ -1,9 +1,4 @@
-"""The CPU's labeler: one scan over packed words, with runs as the nodes of a union-find.
-
-A *run* is a maximal row of sites joined by open chain bonds (i to i - 1).  Runs are numbered in the
-order of their first sites, so the smallest run of a cluster holds its smallest site.  A site's run
-is found by counting the run starts at or below its bit, so nothing is stored per site.  Without
-chain bonds, as on a graph, every site is a run and this is plain union-find.
+"""The CPU's labeler: one scan over packed words, with runs of sites as nodes of a union-find.
 
 Follows the two-scan algorithms in use since Hoshen and Kopelman (1976); the union-find is that of
 Tarjan with path halving, larger root under smaller.
@@ -12,22 +7,18 @@ Tarjan with path halving, larger root under smaller.
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, int64, njit, uint32
+from numba import int64, njit
 
-from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.bond_grid import open_bonds_of_grid
-from percolab.kernels.bonds import has_bit, inner_word
+from percolab.kernels.bond_grid import list_late_bonds, steps_of_bonds
 from percolab.kernels.clusters import (
     LARGEST,
     ROW_WIDTH,
     SECOND_LARGEST,
     SPANNING,
     row_of_sizes,
-    spanning_bits,
 )
+from percolab.kernels.open_bonds import TOP
 from percolab.kernels.open_bonds_cpu import fill_open_bonds
-from percolab.kernels.runs import first_of_segments
-from percolab.kernels.union_find import union_halving
 from percolab.labelers.base import CpuLabeler
 from percolab.labelers.raster_grid import (
     end_of_bond,
@@ -35,156 +26,28 @@ from percolab.labelers.raster_grid import (
     second_largest,
     sort_by_step,
 )
+from percolab.labelers.raster_runs import (
+    find_clusters,
+    number_of_runs,
+    run_of,
+    spanning_of_runs,
+    write_labels,
+)
+from percolab.labelers.raster_threshold import thresholds_of_samples
 from percolab.topology import Topology
 
 #: Thresholds of one sample that are measured in one go; a step's number is a uint8.
 MAX_STEPS = 255
-
-
-@njit(nogil=True, cache=True)
-def number_runs(opened, seam, chain, num_points, starts, first):
-    """Write the run starts of every word and the number of runs before it; return their count."""
-    runs = int64(0)
-    for word in range(starts.size):
-        joined = uint32(0)
-        if chain >= 0:
-            joined = inner_word(opened, seam, 0, chain * starts.size + word)
-        start = uint32(~joined)
-        if 32 * word + 32 > num_points:
-            start &= uint32((uint32(1) << uint32(num_points & 31)) - uint32(1))
-        starts[word] = start
-        first[word] = runs
-        runs += int64(popcount(start))
-    return runs
-
-
-@njit
-def run_of(site, starts, first):
-    """Return the run that holds a site."""
-    word = site >> 5
-    upto = uint32(uint32(0xFFFFFFFF) >> uint32(31 - (site & 31)))
-    return int32(first[word] + popcount(uint32(starts[word] & upto)) - 1)
-
-
-@njit
-def _join_listed_ends(left, ends, word, starts, first, parents):
-    """Join the runs at the ends of a word's bonds, the other ends being looked up."""
-    last_run, last_other = int32(-1), int32(-1)
-    while left != uint32(0):
-        site = 32 * word + trailing_zeros(left)
-        left = uint32(left & uint32(left - uint32(1)))
-        run = run_of(site, starts, first)
-        other = run_of(int64(ends[site]), starts, first)
-        # Neighbouring bonds often join the same two runs; one of them is enough.
-        if run != last_run or other != last_other:
-            union_halving(parents, run, other)
-            last_run, last_other = run, other
-
-
-@njit
-def _join_shifted_ends(left, delta, word, starts, first, parents):
-    """Join the runs at the ends of a word's bonds, the other ends lying ``delta`` away."""
-    begin = 32 * word + delta
-    place, shift = begin >> 5, uint32(begin & 31)
-    others, before = uint32(0), int32(0)
-    if place >= 0:
-        others = uint32(starts[place] >> shift)
-        below = uint32(starts[place] & uint32(uint32(uint32(1) << shift) - uint32(1)))
-        before = int32(first[place] + popcount(below))
-    if shift != uint32(0) and 0 <= place + 1 < starts.size:
-        others = uint32(others | uint32(starts[place + 1] << uint32(uint32(32) - shift)))
-    ours = starts[word]
-    # Of all bonds that join the same two runs, one is enough.
-    left = first_of_segments(left, uint32(uint32(ours | others) | uint32(1)))
-    while left != uint32(0):
-        upto = uint32(left ^ uint32(left - uint32(1)))
-        left = uint32(left & uint32(left - uint32(1)))
-        run = int32(first[word] + popcount(uint32(ours & upto)) - 1)
-        union_halving(parents, run, int32(before + popcount(uint32(others & upto)) - 1))
-
-
-@njit(nogil=True, cache=True)
-def join_runs(opened, seam, seam_bonds, seam_ends, ends, chain, starts, first, parents):
-    """Join the runs at the two ends of every open bond that is not a chain bond."""
-    for k in range(len(ends)):
-        if k == chain:
-            continue
-        for word in range(starts.size):
-            left = inner_word(opened, seam, 0, k * starts.size + word)
-            if ends.ndim == 2:
-                _join_listed_ends(left, ends[k], word, starts, first, parents)
-            elif left != uint32(0):
-                _join_shifted_ends(left, int64(ends[k]), word, starts, first, parents)
-    for n in range(seam_bonds.size):
-        bond = seam_bonds[n]
-        if has_bit(opened[bond >> 5], bond & 31):
-            site = bond % (32 * starts.size)
-            union_halving(parents, run_of(site, starts, first), run_of(seam_ends[n], starts, first))
-
-
-@njit(nogil=True, cache=True)
-def size_clusters(parents, runs, starts, occupied, sizes):
-    """Point every run at its root and add up the occupied sites of every cluster in ``sizes``."""
-    sizes[:runs] = 0
-    run = -1
-    for word in range(starts.size):
-        left, here = starts[word], occupied[word]
-        if left == uint32(0):
-            sizes[parents[run]] += popcount(here)
-            continue
-        below = uint32(uint32(left & uint32(~left + uint32(1))) - uint32(1))
-        if below != uint32(0):
-            sizes[parents[run]] += popcount(uint32(here & below))
-        while left != uint32(0):
-            rest = uint32(left & uint32(left - uint32(1)))
-            following = uint32(rest & uint32(~rest + uint32(1)))
-            mask = uint32(uint32(following - uint32(1)) & ~uint32((left ^ rest) - uint32(1)))
-            run += 1
-            root = parents[parents[run]]
-            parents[run] = root
-            sizes[root] += popcount(uint32(here & mask))
-            left = rest
-
-
-@njit(nogil=True, cache=True)
-def spanning_of_runs(end_sites, end_flags, starts, first, parents, reach):
-    """Return the spanning bits, given flattened ``parents``; ``reach`` is cleared scratch."""
-    bits = int64(0)
-    for n in range(end_sites.size):
-        root = parents[run_of(int64(end_sites[n]), starts, first)]
-        reach[root] |= end_flags[n]
-        bits |= spanning_bits(reach[root])
-    return bits
-
-
-@njit(nogil=True, cache=True)
-def write_labels(starts, parents, origins, labels):
-    """Write the smallest site of every site's cluster; ``origins`` is scratch, one int32 a run."""
-    run = -1
-    for site in range(labels.size):
-        if (starts[site >> 5] >> uint32(site & 31)) & uint32(1) != uint32(0):
-            run += 1
-            origins[run] = site
-        labels[site] = origins[parents[run]]
-
-
-@njit(nogil=True, cache=True)
-def _find_clusters(opened, bonds, occupied, num_points, scratch):
-    """Join all open bonds of a sample and size its clusters; return the number of runs."""
-    seam, seam_bonds, seam_ends, ends, chain = bonds
-    starts, first, parents, sizes, _ = scratch
-    runs = number_runs(opened, seam, chain, num_points, starts, first)
-    for run in range(runs):
-        parents[run] = run
-    join_runs(opened, seam, seam_bonds, seam_ends, ends, chain, starts, first, parents)
-    size_clusters(parents, runs, starts, occupied, sizes)
-    return runs
+#: A late bond's number is a uint32; lattices with more words are measured p by p.
+_MOST_WORDS = 2**27
+# Late bonds that can be put in order: a fourth of all, or so many.
+_LATE_SHARE, _LATE_LEAST = 4, 4096
 
 
 @njit(nogil=True, cache=True)
 def _measure(opened, bonds, occupied, num_points, end_flags, scratch, row):
     """Write the row of a sample's open bonds."""
-    runs = _find_clusters(opened, bonds, occupied, num_points, scratch)
+    runs = find_clusters(opened, bonds, occupied, num_points, scratch)
     starts, first, parents, sizes, reach = scratch
     row_of_sizes(sizes, runs, row)
     reach[:runs] = 0
@@ -210,13 +73,6 @@ def _grid_rows(opened, listed, bonds, occupied, num_points, end_flags, scratch, 
             lost |= merge_clusters(parents, sizes, reach, row, a, b)
         if lost:
             row[SECOND_LARGEST] = second_largest(sizes, runs, row[LARGEST])
-
-
-@njit
-def number_of_runs(starts, first):
-    """Return the number of runs that :func:`number_runs` found."""
-    last = starts.size - 1
-    return int64(first[last]) + int64(popcount(starts[last]))
 
 
 @njit
@@ -254,10 +110,11 @@ def _rows(
         count = int64(-1)
         if length > 1:
             grid = thresholds[n : n + length]
-            count = open_bonds_of_grid(
-                generator, seed, samples[n], grid, exists, opened, later, numbers, steps, planes
+            count = list_late_bonds(
+                generator, seed, samples[n], grid[0], grid[-1], exists, opened, later, numbers
             )
         if count >= 0:
+            steps_of_bonds(generator, seed, samples[n], grid, numbers, count, planes, steps)
             sort_by_step(steps, count, length, order, step_ends)
             listed = (numbers, order, step_ends)
             here = rows[n : n + length]
@@ -267,6 +124,26 @@ def _rows(
             fill_open_bonds(generator, seed, samples[n], thresholds[n], exists, opened)
             _measure(opened, bonds, occupied, num_points, end_flags, scratch, rows[n])
             n += 1
+
+
+def _late_bonds(topology: Topology) -> int:
+    """Return for how many late bonds of a sample there is room: all those of a small lattice."""
+    bonds = topology.num_bonds
+    return max(bonds // _LATE_SHARE, min(bonds, _LATE_LEAST))
+
+
+def _order_lists(topology: Topology) -> tuple[np.ndarray, ...]:
+    """Return memory for late bonds: themselves, their numbers, their order, and to sort them."""
+    listed = _late_bonds(topology) if topology.exists.size <= _MOST_WORDS else 0
+    # With so many digits, few bonds agree in all that are compared.
+    digits = min(4 * (topology.num_bonds.bit_length() // 4 + 2), 60)
+    return (
+        np.empty(listed, np.uint32),
+        np.empty(listed, np.uint64),
+        np.empty(listed, np.uint32),
+        np.empty(listed + 1, np.uint32),
+        np.empty(digits, np.uint32),
+    )
 
 
 class Raster(CpuLabeler):
@@ -292,9 +169,9 @@ class Raster(CpuLabeler):
             np.empty(points, np.int32),
             np.empty(points, np.uint32),
         )
-        # A bond's number is a uint32; larger lattices are measured p by p.
-        countable = 32 * topology.exists.size <= 2**32
+        countable = topology.exists.size <= _MOST_WORDS
         listed = topology.num_classes * points // 3 if countable else 0
+        self._order: tuple[np.ndarray, ...] | None = None
         self._lists = (
             np.empty(listed, np.uint32),
             np.empty(listed, np.uint8),
@@ -326,10 +203,39 @@ class Raster(CpuLabeler):
         _rows(*items, *words, self._sites(), self.end_flags, self._scratch, self._lists, rows)
         return rows
 
+    @property
+    def widest_window(self) -> int:
+        """The widest window in which a sample's late bonds fit into their list."""
+        bonds, listed = self.topology.num_bonds, _late_bonds(self.topology)
+        # Three quarters of the list, for the scatter of their number.
+        return TOP if listed >= bonds else 3 * TOP // 4 * listed // bonds
+
+    def scan_windows(
+        self, generator: int, seed: int, samples: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> np.ndarray:
+        """Return T of samples in a window each, with every sample labeled once."""
+        topology = self.topology
+        if self._order is None:
+            self._order = _order_lists(topology)
+        found = np.empty((len(samples), len(topology.open_axes)), np.uint64)
+        fitted = thresholds_of_samples(
+            generator,
+            np.uint64(seed),
+            (samples, low, high),
+            self.exists,
+            self._bonds,
+            topology.num_points,
+            (*self.end_flags, np.array(topology.open_axes, np.int64)),
+            self._scratch,
+            (self.opened, self._lists[-1], *self._order),
+            found,
+        )
+        return found if fitted else super().scan_windows(generator, seed, samples, low, high)
+
     def label(self) -> np.ndarray:
         """Return the labels of the open bonds, int32 (num_points,)."""
         starts, _, parents, origins, _ = self._scratch
-        _find_clusters(self.opened, self._bonds, *self._sites(), self._scratch)
+        find_clusters(self.opened, self._bonds, *self._sites(), self._scratch)
         labels = np.empty(self.topology.num_points, np.int32)
         write_labels(starts, parents, origins, labels)
         return labels

@@ -1,10 +1,7 @@
-"""The GPU's fast path: union-find tile by tile in shared memory, then on what crosses the borders.
+"""The GPU's fast path: tiles, and one labeling for all that happens between two values of p.
 
-Bonds are packed words; a tile's clusters are found with runs of sites as nodes; those that touch no
-border of the tile are finished there; the others are joined as nodes of a graph that is far
-smaller than the lattice.  A row needs no labels; labels are written once, when they are final.
-
-Tiles in shared memory: Fink and Weigel, Komura and Okabe; runs as nodes: Hoshen and Kopelman.
+The bonds that open in between become events between nodes (:mod:`percolab.kernels.cuda_late`):
+joined step by step they give the rows of a grid of p, and by bisection the spanning thresholds.
 """
 
 from __future__ import annotations
@@ -16,206 +13,29 @@ import numpy as np
 
 from percolab.device import load_cuda
 from percolab.kernels.clusters import ROW_WIDTH
-from percolab.kernels.cuda_border import (
-    TILES_PER_BLOCK,
-    end_flags_kernel,
-    gather_kernel,
-    merge_kernel,
-    origin_kernel,
-    partial_nodes_kernel,
-)
 from percolab.kernels.cuda_late import cross_events_kernel, join_events_kernel, order_events_kernel
 from percolab.kernels.cuda_sampling import PARTIALS, THREADS, finish_rows_kernel
-from percolab.kernels.cuda_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
-from percolab.kernels.cuda_tiles import label_tile_kernel, label_vacant_kernel, tile_kernel
-from percolab.labelers.four_step_cuda import FourStepCuda
-from percolab.labelers.tiling import can_tile, tiling_of
-from percolab.topology import MAX_POINTS, Topology, unpack_bits
+from percolab.kernels.cuda_threshold import spanning_ends_kernel
+from percolab.kernels.cuda_tile import TILE_NODES
+from percolab.kernels.open_bonds import TOP
+from percolab.labelers.tiled_batch import MAX_ROOM, TiledBatch
+from percolab.labelers.tiled_search import BracketSearch
 
 cuda = load_cuda()
 
-# Nodes of a tile for which there is room in shared memory.
-_MAX_ROOM = 2048
-# Extra bonds that a strip lists for each class; about 70 and 125 are usual near p_c.
-_LISTED = 4 * LANES
-# Late bonds that a tile may have on average; a wider grid of p is cut into several.
+# Late bonds that a tile may have on average; a wider window of p is cut into several.
 _LATE = TILE_NODES // 32
 
 
-def _typed(kind: Any, *rows: Any) -> tuple[tuple[Any, ...], ...]:
-    return tuple(tuple(map(kind, row)) for row in rows)
+def _event_room(late: int) -> int:
+    """Return the room for a tile's events, with ``late`` of them on average."""
+    return late + 8 * isqrt(late) + 16
 
 
-class TiledCuda(FourStepCuda):
-    """A batch of samples measured, or labeled, tile by tile.
+class TiledCuda(TiledBatch):
+    """A batch of samples measured or labeled tile by tile, at one p, on a grid, or up to T."""
 
-    ``falls_back`` says why a topology is labeled by the four steps instead; it is "" otherwise.
-    """
-
-    def __init__(self, topology: Topology, *, capacity: int) -> None:
-        super().__init__(topology, capacity=capacity)
-        self.falls_back = can_tile(topology)
-        if self.falls_back and topology.num_points > super().most_points(topology.num_axes):
-            raise ValueError(f"{self.falls_back}, and the four steps have no room for its sites")
-        if not self.falls_back:
-            self._tiling = tiling_of(topology, TILE_WORDS, LANES)
-            if self._tiling.room > _MAX_ROOM:
-                self.falls_back = "nearly every site is at the border of a tile"
-        self.measure_needs_labels = bool(self.falls_back)
-        if not self.falls_back:
-            self._load_tiling()
-
-    @staticmethod
-    def most_points(axes: int) -> int:
-        """Return the most grid points of an item: end layers are marked beside the sizes."""
-        return MAX_POINTS
-
-    @staticmethod
-    def bytes_per_item(topology: Topology) -> int:
-        """Return about the device memory an item takes: two sets of bonds, labels, nodes, events.
-
-        In three dimensions nodes take up to 8 bytes a site, in two a third of that.
-        """
-        return 8 * topology.exists.size + 12 * topology.num_points + 16384
-
-    def _load_tiling(self) -> None:
-        topology, tiling = self.topology, self._tiling
-        partials = min(-(-tiling.num_tiles // TILES_PER_BLOCK), PARTIALS)
-        self._partials = cuda.device_array((self.capacity, partials, 4), np.int64)
-        self._interior = cuda.device_array((self.capacity * tiling.num_tiles, 5), np.uint32)
-        self._overflow = cuda.to_device(np.zeros(1, np.uint32))
-        self._event_counts = cuda.device_array(self.capacity * tiling.num_tiles, np.uint32)
-        self._tile_bonds = TILE_NODES * topology.num_bonds / topology.num_points
-        self._room, self._event_room = 0, 0
-        self._late_words, self._grid_rows_found = self.opened, self._rows
-        self._make_room(tiling.room, 0, 0)
-        crossing = np.ascontiguousarray(tiling.crossing.T.astype(np.uint32))
-        self._crossing = tuple(cuda.to_device(column) for column in crossing)
-        sites, flags = topology.end_flags()
-        self._end_flags = cuda.to_device(sites.astype(np.uint32)), cuda.to_device(flags)
-        logarithms = [extent.bit_length() - 1 for extent in tiling.tile]
-        down = tiling.tiles[1] if tiling.tiles[2] > 1 else 0
-        self._geometry = (*_typed(np.uint32, tiling.shape, logarithms), np.uint32(down))
-        self._lattice = _typed(np.int32, tiling.classes, tiling.shifts, tiling.rows)
-        vacant = np.flatnonzero(~unpack_bits(topology.occupied, topology.num_points))
-        self._vacant = cuda.to_device(vacant.astype(np.uint32)) if vacant.size else None
-        self._bonds = (
-            self.opened,
-            cuda.to_device(tiling.inner.ravel()),
-            np.int32(topology.chain),
-        )
-        self._masks = self._occupied, cuda.to_device(tiling.border)
-        self._counts = tuple(
-            map(np.uint32, (topology.num_words, topology.exists.size, topology.num_points))
-        )
-
-    def _make_room(self, room: int, event_room: int, steps: int) -> None:
-        """See to it that there is memory for so many nodes and events of a tile, and for rows."""
-        blocks = self.capacity * self._tiling.num_tiles
-        if room > self._room:
-            self._room = room
-            self._nodes = tuple(cuda.device_array(blocks * room, np.uint32) for _ in range(4))
-        if event_room > self._event_room or not self._event_room:
-            self._event_room = max(event_room, 1)
-            self._events = cuda.device_array((blocks, self._event_room, 3), np.uint32)
-        if event_room and self._late_words is self.opened:
-            self._late_words = cuda.device_array(self.opened.size, np.uint32)
-        if steps * self.capacity * ROW_WIDTH > self._grid_rows_found.size:
-            self._grid_rows_found = cuda.device_array(steps * self.capacity * ROW_WIDTH, np.int64)
-
-    def _late(self, *, wanted: bool) -> tuple[Any, ...]:
-        room = np.uint32(self._event_room if wanted else 0)
-        return self._late_words, self._events, self._event_counts, room, self._overflow
-
-    def _launch_tiles(self, items: int, kernel: Any, *arguments: Any) -> None:
-        tiling, classes = self._tiling, len(self._tiling.classes)
-        listed = _LISTED * classes
-        # Two words for the bonds of every class; then the list, which later has the nodes.
-        shared = 4 * (2 * classes * TILE_WORDS + max(STRIPS * listed, self._room))
-        grid = (tiling.tiles[0], tiling.tiles[1] * tiling.tiles[2], items)
-        kernel[grid, TILE_WORDS, 0, shared](
-            self._bonds,
-            self._counts,
-            self._lattice,
-            self._geometry,
-            self._masks,
-            (np.uint32(self._room), np.uint32(listed)),
-            self.labels,
-            self._nodes,
-            *arguments,
-        )
-
-    def _join_tiles(self, items: int, *, late: bool = False) -> None:
-        """Find the clusters of all tiles and join what crosses their borders."""
-        self._launch_tiles(
-            items, tile_kernel, self._interior, self._spanning, self._late(wanted=late)
-        )
-        if self._tiling.crossing.size:
-            merge_kernel[self.grid(len(self._tiling.crossing), items, THREADS), THREADS](
-                self.labels,
-                self._counts[2],
-                self.opened,
-                self._counts[1],
-                self._nodes[0],
-                *self._crossing,
-            )
-
-    def _tiles_of(self, items: int) -> tuple[int, np.int32]:
-        """Return the blocks of threads that go through the nodes of all tiles, and their number."""
-        tiles = items * self._tiling.num_tiles
-        return -(-tiles // TILES_PER_BLOCK), np.int32(tiles)
-
-    def label_items(self, items: int) -> None:
-        """Label the open bonds of the first ``items`` items of the batch."""
-        if self.falls_back:
-            super().label_items(items)
-            return
-        self._join_tiles(items)
-        blocks, tiles = self._tiles_of(items)
-        parents, _, _, origins = self._nodes
-        room = np.uint32(self._room)
-        origin_kernel[blocks, THREADS](parents, origins, self._interior, tiles, room)
-        self._launch_tiles(items, label_tile_kernel)
-        if self._vacant is not None:
-            label_vacant_kernel[self.grid(self._vacant.size, items, THREADS), THREADS](
-                self.labels, self._counts[2], self._vacant
-            )
-
-    def measure_items(self, items: int) -> np.ndarray:
-        """Return the rows (items, ROW_WIDTH) int64 of the items' open bonds; labels are lost."""
-        if self.falls_back:
-            return super().measure_items(items)
-        self._join_tiles(items)
-        self._gather(items)
-        self._flag_ends(items)
-        self._sum_nodes(items)
-        return self._finish_rows(items)
-
-    def _gather(self, items: int) -> None:
-        """Move sizes and end flags to the roots of nodes."""
-        blocks, tiles = self._tiles_of(items)
-        parents, sizes, ends, _ = self._nodes
-        room = np.uint32(self._room)
-        gather_kernel[blocks, THREADS](parents, sizes, ends, self._interior, tiles, room)
-
-    def _flag_ends(self, items: int) -> None:
-        """Tell the roots of nodes which end layers they touch."""
-        sites, flags = self._end_flags
-        if sites.size:
-            end_flags_kernel[self.grid(sites.size, items, THREADS), THREADS](
-                self.labels, self._counts[2], self._nodes[0], self._nodes[2], sites, flags
-            )
-
-    def _sum_nodes(self, items: int) -> None:
-        """Sum what rows need over finished clusters and the roots of nodes."""
-        partial_nodes_kernel[(self._partials.shape[1], items), THREADS](
-            self._nodes,
-            self._interior,
-            np.uint32(self._room),
-            np.int32(self._tiling.num_tiles),
-            self._partials,
-            self._spanning,
-        )
+    _search: BracketSearch | None = None
 
     def _grid_rows(
         self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
@@ -259,19 +79,22 @@ class TiledCuda(FourStepCuda):
         """
         items, steps = len(samples), len(grid)
         late = self._late_bonds(grid[0], grid[-1])
-        event_room = late + 8 * isqrt(late) + 16
-        # An event names its bond by 32 bits.
-        if self._tiling.room + 2 * event_room > _MAX_ROOM or self.topology.exists.size > 2**27:
+        if not self._has_room(late):
             return None
-        self._make_room(self._tiling.room + 2 * event_room, event_room, steps)
-        self._overflow.copy_to_device(np.zeros(1, np.uint32))
-        keys, thresholds = cuda.to_device(samples), cuda.to_device(grid)
-        self.open_bonds(generator, seed, keys, np.full(items, grid[0]))
-        self._open_words(generator, seed, keys, np.full(items, grid[-1]), self._late_words)
-        self._join_tiles(items, late=True)
-        self._order_events(generator, seed, keys, thresholds, items)
-        self._flag_ends(items)
+        self._make_late_room(late, steps)
+        ends = (np.full(items, limit, np.uint64) for limit in (grid[0], grid[-1]))
+        keys = self._join_late(generator, seed, samples, *ends)
         blocks, tiles = self._tiles_of(items)
+        order_events_kernel[blocks, THREADS](
+            generator,
+            np.uint64(seed),
+            keys,
+            cuda.to_device(grid),
+            np.int32(self._tiling.num_tiles),
+            tiles,
+            self._late(wanted=True),
+        )
+        self._flag_ends(items)
         for step in range(steps):
             if step:
                 join_events_kernel[blocks, THREADS](
@@ -287,11 +110,29 @@ class TiledCuda(FourStepCuda):
             return None
         return rows.reshape(steps, items, ROW_WIDTH).swapaxes(0, 1)
 
-    def _order_events(
-        self, generator: int, seed: int, keys: Any, thresholds: Any, items: int
-    ) -> None:
-        """Add the late bonds between tiles to the events, and find when each of all opens."""
-        tiling, late = self._tiling, self._late(wanted=True)
+    def _has_room(self, late: int) -> bool:
+        """Return whether so many late bonds a tile fit beside its nodes, and have 32-bit names."""
+        room = self._tiling.room + 2 * _event_room(late)
+        return room <= MAX_ROOM and self.topology.exists.size <= 2**27
+
+    def _make_late_room(self, late: int, steps: int) -> None:
+        events = _event_room(late)
+        self._make_room(self._tiling.room + 2 * events, events, steps)
+
+    def _join_late(
+        self, generator: int, seed: int, samples: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> Any:
+        """Join samples at ``low``, with the late bonds up to ``high`` as events; return the keys.
+
+        samples, low, high: uint64, equally long.
+
+        Afterwards ``_overflow`` tells whether a tile had more late bonds than there is room for.
+        """
+        items, keys, tiling = len(samples), cuda.to_device(samples), self._tiling
+        self._overflow.copy_to_device(np.zeros(1, np.uint32))
+        self.open_bonds(generator, seed, keys, low)
+        self._open_words(generator, seed, keys, high, self._late_words)
+        self._join_tiles(items, late=True)
         if tiling.crossing.size:
             cross_events_kernel[self.grid(len(tiling.crossing), items, THREADS), THREADS](
                 self.labels,
@@ -300,9 +141,53 @@ class TiledCuda(FourStepCuda):
                 self._counts[1],
                 np.uint32(self._room),
                 *self._crossing,
-                late,
+                self._late(wanted=True),
             )
-        blocks, tiles = self._tiles_of(items)
-        order_events_kernel[blocks, THREADS](
-            generator, np.uint64(seed), keys, thresholds, np.int32(tiling.num_tiles), tiles, late
-        )
+        return keys
+
+    @property
+    def widest_window(self) -> int:
+        """The widest window in which there is room for the late bonds of a tile."""
+        if self.falls_back or not self._has_room(0):
+            return TOP
+        late = _LATE
+        while not self._has_room(late):
+            late //= 2
+        return min(TOP, int(max(late, 1) * TOP / self._tile_bonds))
+
+    def scan_windows(
+        self, generator: int, seed: int, samples: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> np.ndarray:
+        """Return T of samples in a window each, with every sample labeled once."""
+        if self.falls_back or not self._has_room(0):
+            return super().scan_windows(generator, seed, samples, low, high)
+        if self._search is None:
+            self._search = BracketSearch(self.capacity, self.topology.open_axes)
+        late = self._late_bonds(0, int((high - low).max()))
+        self._make_late_room(late, 0)
+        batches = []
+        for first in range(0, len(samples), self.capacity):
+            batch = slice(first, first + self.capacity)
+            part, *window = (np.ascontiguousarray(x[batch]) for x in (samples, low, high))
+            keys = self._join_late(generator, seed, part, *window)
+            self._flag_ends(len(part))
+            self._flag_spanning(len(part))
+            parents, _, ends, _ = self._nodes
+            events, tiles = self._late(wanted=True), self._tiling.num_tiles
+            self._search.contract(parents, events, tiles, generator, seed, keys)
+            nodes = self._interior, np.uint32(self._room)
+            found = self._search.search(
+                ends, events, tiles, nodes, self._spanning, window, late * tiles
+            )
+            if self._overflow.copy_to_host()[0]:
+                found = super().scan_windows(generator, seed, part, *window)
+            batches.append(found)
+        return np.concatenate(batches)
+
+    def _flag_spanning(self, items: int) -> None:
+        """Note along which axes items span, once the roots have their end flags."""
+        sites, _ = self._end_flags
+        if sites.size:
+            spanning_ends_kernel[self.grid(sites.size, items, THREADS), THREADS](
+                self.labels, self._counts[2], self._nodes[0], self._nodes[2], sites, self._spanning
+            )

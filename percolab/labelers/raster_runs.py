@@ -1,0 +1,173 @@
+"""The runs of a sample's open bonds as nodes of a union-find: numbered, joined, sized, labeled.
+
+A *run* is a maximal row of sites joined by open chain bonds (i to i - 1).  Runs are numbered in the
+order of their first sites, so the smallest run of a cluster holds its smallest site.  A site's run
+is found by counting the run starts at or below its bit, so nothing is stored per site.  Without
+chain bonds, as on a graph, every site is a run and this is plain union-find.
+
+bonds: (seam words, seam bonds, seam ends, ends, chain).  scratch: (starts uint32 and first int32,
+one a word; parents and sizes int32, reach uint32, one a site).
+"""
+
+from numba import int32, int64, njit, uint32
+
+from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.bonds import has_bit, inner_word
+from percolab.kernels.clusters import spanning_bits
+from percolab.kernels.runs import first_of_segments
+from percolab.kernels.union_find import union_halving
+
+
+@njit(nogil=True, cache=True)
+def number_runs(opened, seam, chain, num_points, starts, first):
+    """Write the run starts of every word and the number of runs before it; return their count."""
+    runs = int64(0)
+    for word in range(starts.size):
+        joined = uint32(0)
+        if chain >= 0:
+            joined = inner_word(opened, seam, 0, chain * starts.size + word)
+        start = uint32(~joined)
+        if 32 * word + 32 > num_points:
+            start &= uint32((uint32(1) << uint32(num_points & 31)) - uint32(1))
+        starts[word] = start
+        first[word] = runs
+        runs += int64(popcount(start))
+    return runs
+
+
+@njit
+def run_of(site, starts, first):
+    """Return the run that holds a site."""
+    word = site >> 5
+    upto = uint32(uint32(0xFFFFFFFF) >> uint32(31 - (site & 31)))
+    return int32(first[word] + popcount(uint32(starts[word] & upto)) - 1)
+
+
+@njit
+def _join_listed_ends(left, ends, word, starts, first, parents):
+    """Join the runs at the ends of a word's bonds, the other ends being looked up."""
+    last_run, last_other = int32(-1), int32(-1)
+    while left != uint32(0):
+        site = 32 * word + trailing_zeros(left)
+        left = uint32(left & uint32(left - uint32(1)))
+        run = run_of(site, starts, first)
+        other = run_of(int64(ends[site]), starts, first)
+        # Neighbouring bonds often join the same two runs; one of them is enough.
+        if run != last_run or other != last_other:
+            union_halving(parents, run, other)
+            last_run, last_other = run, other
+
+
+@njit
+def _join_shifted_ends(left, delta, word, starts, first, parents):
+    """Join the runs at the ends of a word's bonds, the other ends lying ``delta`` away."""
+    begin = 32 * word + delta
+    place, shift = begin >> 5, uint32(begin & 31)
+    others, before = uint32(0), int32(0)
+    if place >= 0:
+        others = uint32(starts[place] >> shift)
+        below = uint32(starts[place] & uint32(uint32(uint32(1) << shift) - uint32(1)))
+        before = int32(first[place] + popcount(below))
+    if shift != uint32(0) and 0 <= place + 1 < starts.size:
+        others = uint32(others | uint32(starts[place + 1] << uint32(uint32(32) - shift)))
+    ours = starts[word]
+    # Of all bonds that join the same two runs, one is enough.
+    left = first_of_segments(left, uint32(uint32(ours | others) | uint32(1)))
+    while left != uint32(0):
+        upto = uint32(left ^ uint32(left - uint32(1)))
+        left = uint32(left & uint32(left - uint32(1)))
+        run = int32(first[word] + popcount(uint32(ours & upto)) - 1)
+        union_halving(parents, run, int32(before + popcount(uint32(others & upto)) - 1))
+
+
+@njit(nogil=True, cache=True)
+def join_runs(opened, seam, seam_bonds, seam_ends, ends, chain, starts, first, parents):
+    """Join the runs at the two ends of every open bond that is not a chain bond."""
+    for k in range(len(ends)):
+        if k == chain:
+            continue
+        for word in range(starts.size):
+            left = inner_word(opened, seam, 0, k * starts.size + word)
+            if ends.ndim == 2:
+                _join_listed_ends(left, ends[k], word, starts, first, parents)
+            elif left != uint32(0):
+                _join_shifted_ends(left, int64(ends[k]), word, starts, first, parents)
+    for n in range(seam_bonds.size):
+        bond = seam_bonds[n]
+        if has_bit(opened[bond >> 5], bond & 31):
+            site = bond % (32 * starts.size)
+            union_halving(parents, run_of(site, starts, first), run_of(seam_ends[n], starts, first))
+
+
+@njit(nogil=True, cache=True)
+def size_clusters(parents, runs, starts, occupied, sizes):
+    """Point every run at its root and add up the occupied sites of every cluster in ``sizes``."""
+    sizes[:runs] = 0
+    run = -1
+    for word in range(starts.size):
+        left, here = starts[word], occupied[word]
+        if left == uint32(0):
+            sizes[parents[run]] += popcount(here)
+            continue
+        below = uint32(uint32(left & uint32(~left + uint32(1))) - uint32(1))
+        if below != uint32(0):
+            sizes[parents[run]] += popcount(uint32(here & below))
+        while left != uint32(0):
+            rest = uint32(left & uint32(left - uint32(1)))
+            following = uint32(rest & uint32(~rest + uint32(1)))
+            mask = uint32(uint32(following - uint32(1)) & ~uint32((left ^ rest) - uint32(1)))
+            run += 1
+            root = parents[parents[run]]
+            parents[run] = root
+            sizes[root] += popcount(uint32(here & mask))
+            left = rest
+
+
+@njit(nogil=True, cache=True)
+def spanning_of_runs(end_sites, end_flags, starts, first, parents, reach):
+    """Return the spanning bits, given flattened ``parents``; ``reach`` is cleared scratch."""
+    bits = int64(0)
+    for n in range(end_sites.size):
+        root = parents[run_of(int64(end_sites[n]), starts, first)]
+        reach[root] |= end_flags[n]
+        bits |= spanning_bits(reach[root])
+    return bits
+
+
+@njit(nogil=True, cache=True)
+def write_labels(starts, parents, origins, labels):
+    """Write the smallest site of every site's cluster; ``origins`` is scratch, one int32 a run."""
+    run = -1
+    for site in range(labels.size):
+        if (starts[site >> 5] >> uint32(site & 31)) & uint32(1) != uint32(0):
+            run += 1
+            origins[run] = site
+        labels[site] = origins[parents[run]]
+
+
+@njit(nogil=True, cache=True)
+def join_sample(opened, bonds, num_points, scratch):
+    """Join all open bonds of a sample; return the number of runs."""
+    seam, seam_bonds, seam_ends, ends, chain = bonds
+    starts, first, parents, _, _ = scratch
+    runs = number_runs(opened, seam, chain, num_points, starts, first)
+    for run in range(runs):
+        parents[run] = run
+    join_runs(opened, seam, seam_bonds, seam_ends, ends, chain, starts, first, parents)
+    return runs
+
+
+@njit(nogil=True, cache=True)
+def find_clusters(opened, bonds, occupied, num_points, scratch):
+    """Join all open bonds of a sample and size its clusters; return the number of runs."""
+    starts, _, parents, sizes, _ = scratch
+    runs = join_sample(opened, bonds, num_points, scratch)
+    size_clusters(parents, runs, starts, occupied, sizes)
+    return runs
+
+
+@njit
+def number_of_runs(starts, first):
+    """Return the number of runs that :func:`number_runs` found."""
+    last = starts.size - 1
+    return int64(first[last]) + int64(popcount(starts[last]))

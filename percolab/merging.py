@@ -1,0 +1,59 @@
+"""Merging results: blocks add, whatever run made them, as long as no sample comes in twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from percolab.storage import Results
+from percolab.stored_tasks import TaskResult
+from percolab.toml_input import InputError
+
+
+def merge(parts: Iterable[tuple[str, Results]]) -> Results:
+    """Return the union of results of one lattice; InputError if any samples come in twice."""
+    merged: Results | None = None
+    owners: dict[int, list[tuple[str, TaskResult]]] = {}
+    for name, part in parts:
+        if merged is None:
+            merged = Results(part.study)
+        elif (part.study.boundary, part.study.model) != (
+            merged.study.boundary,
+            merged.study.model,
+        ):
+            raise InputError(
+                f"{name}: has boundary {', '.join(part.study.boundary)}, "
+                f"not {', '.join(merged.study.boundary)} like the others"
+            )
+        elif part.study.lattice.digest != merged.study.lattice.digest:
+            raise InputError(
+                f"{name}: holds lattice {part.study.lattice.name}, "
+                f"not {merged.study.lattice.name} like the others"
+            )
+        for item in part.tasks.values():
+            earlier = owners.setdefault(item.task.stream_seed, [])
+            for other_name, other in earlier:
+                _refuse_overlap(name, item, other_name, other)
+            earlier.append((name, item))
+            merged.add_task(item.task).blocks.update(item.blocks)
+        merged.runs += part.runs
+    if merged is None:
+        raise InputError("merge: give at least one file")
+    return merged
+
+
+def _refuse_overlap(name: str, item: TaskResult, other_name: str, other: TaskResult) -> None:
+    def first_and_end(result: TaskResult) -> np.ndarray:
+        starts = result.numbers * result.task.block_size
+        return np.stack([starts, starts + result.task.block_size], axis=1)
+
+    for start, end in first_and_end(item).tolist():
+        theirs = first_and_end(other)
+        clash = theirs[(theirs[:, 0] < end) & (theirs[:, 1] > start)]
+        if clash.size:
+            raise InputError(
+                f"{name} and {other_name} both hold samples {max(start, clash[0, 0])} to "
+                f"{min(end, clash[0, 1]) - 1} of L = {item.task.size}, seed {item.task.seed}; "
+                f"independent runs need different seeds"
+            )

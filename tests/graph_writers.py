@@ -1,0 +1,150 @@
+"""Graphs to try the readers on, files of every format, and what should be read back."""
+
+import gzip
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+
+KINDS = ["empty", "sparse", "dense", "star", "path", "complete", "multi", "loops"]
+
+
+def random_graph(seed):
+    """Return (num_sites, edges) of a small graph: every eighth of one kind."""
+    rng = np.random.default_rng(seed)
+    kind, n = KINDS[seed % len(KINDS)], int(rng.integers(1, 30))
+    sites = np.arange(n)
+    edges = {
+        "empty": np.empty((0, 2), int),
+        "sparse": rng.integers(0, n, (n // 3, 2)),
+        "dense": rng.integers(0, n, (4 * n, 2)),
+        "star": np.column_stack([np.full(n, rng.integers(n)), rng.permutation(n)]),
+        "path": np.column_stack([sites[:-1], sites[1:]]),
+        "complete": np.column_stack(np.triu_indices(n, 1)),
+        "multi": rng.integers(0, min(n, 4), (20, 2)),
+        "loops": np.column_stack([sites, np.where(rng.random(n) < 0.5, sites, sites[::-1])]),
+    }[kind]
+    return n, rng.permutation(edges).tolist()
+
+
+def expected(edges, *, multi):
+    """Return (bonds, self-loops, merged edges) by plain Python: what an edge list should give."""
+    bonds = [edge for edge in edges if edge[0] != edge[1]]
+    loops, merged = len(edges) - len(bonds), 0
+    if not multi:
+        seen, once = set(), []
+        for edge in bonds:
+            if frozenset(edge) not in seen:
+                once.append(edge)
+            seen.add(frozenset(edge))
+        bonds, merged = once, len(bonds) - len(once)
+    return bonds, loops, merged
+
+
+def counted(bonds):
+    """Return how many bonds there are between each two sites."""
+    return Counter((min(bond), max(bond)) for bond in np.asarray(bonds).reshape(-1, 2).tolist())
+
+
+def write_bytes(path, data):
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+
+def written(path, text):
+    """Return the path of a file with this text, packed if its name says so."""
+    write_bytes(path, text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def write_text(path, num_sites, edges, *, row="{} {}", header="", newline="\n"):
+    lines = [header] if header else []
+    lines += [row.format(*edge) for edge in edges]
+    write_bytes(path, "".join(line + newline for line in lines or ["# no edges"]).encode())
+
+
+def write_mtx(path, num_sites, edges, *, kind="pattern general", halves="as given", value=""):
+    if halves == "both":
+        edges = edges + [[v, u] for u, v in edges if u != v]
+    elif halves == "lower":
+        edges = [[max(edge), min(edge)] for edge in edges]
+    lines = [f"%%MatrixMarket matrix coordinate {kind}", "% a comment"]
+    lines += [f"{num_sites} {num_sites} {len(edges)}"]
+    lines += [f"{u + 1} {v + 1}{value}" for u, v in edges]
+    write_bytes(path, "\n".join([*lines, ""]).encode())
+
+
+def matrix_of(num_sites, edges):
+    """Return the symmetric adjacency matrix, duplicates kept, both halves of every edge."""
+    both = np.array(edges + [[v, u] for u, v in edges if u != v], int).reshape(-1, 2)
+    shape = (num_sites, num_sites)
+    return scipy.sparse.coo_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=shape)
+
+
+def write_mmwrite(path, num_sites, edges):
+    """SciPy's own writer; parallel entries are summed in a CSR matrix before."""
+    scipy.io.mmwrite(path, matrix_of(num_sites, edges).tocsr().tocoo(), symmetry="symmetric")
+
+
+def write_npz(path, num_sites, edges, *, kind, compressed=True):
+    matrix = matrix_of(num_sites, edges)
+    if kind == "bsr":
+        side = next(side for side in (4, 3, 2, 1) if num_sites % side == 0)
+        matrix = scipy.sparse.bsr_array(matrix.tocsr(), blocksize=(side, side))
+    elif kind != "coo":
+        matrix = matrix.asformat(kind)
+    scipy.sparse.save_npz(path, matrix, compressed=compressed)
+
+
+def write_coords(path, num_sites, edges):
+    """The layout of later SciPy releases: one array of coordinates."""
+    matrix = matrix_of(num_sites, edges)
+    np.savez(path, format=b"coo", shape=matrix.shape, data=matrix.data, coords=matrix.coords)
+
+
+def write_networkx(path, num_sites, edges, *, graph_class):
+    networkx = pytest.importorskip("networkx")
+    graph = getattr(networkx, graph_class)()
+    graph.add_nodes_from(range(num_sites))
+    graph.add_edges_from(edges, weight=0.5)
+    writer = networkx.write_gml if ".gml" in path.name else networkx.write_graphml
+    writer(graph, path)
+
+
+#: Files that keep every edge, by name: writer, whether the number of sites is in the file.
+EVERY_EDGE = {
+    "a.txt": (write_text, False),
+    "tabs.tsv": (partial(write_text, row="{}\t{}", header="# a\tb"), False),
+    "blanks.edges": (partial(write_text, row="  {}   {} 0.5  x", header="% asym"), False),
+    "noheader.csv": (partial(write_text, row="{},{}"), False),
+    "crlf.csv": (partial(write_text, row="{},{},1", header="a,b,c", newline="\r\n"), False),
+    "named.csv": (partial(write_text, row='x,"{1}",2,"{0}"', header='a,target,w,"Source"'), False),
+    "from_to.csv": (partial(write_text, row='"r, 1";{};0;{}', header=";From;Weight;To"), False),
+    "rows.csv": (partial(write_text, row="9,{},{}", header=",one,other"), False),
+    "a.txt.gz": (write_text, False),
+    "a.csv.gz": (partial(write_text, row="{},{}", header="source,target"), False),
+    "given.mtx": (partial(write_mtx, halves="lower"), True),
+    "both.mtx": (partial(write_mtx, halves="both", kind="integer general", value=" 7"), True),
+    "half.mtx": (
+        partial(write_mtx, halves="lower", kind="real symmetric", value=" -1.5e-3"),
+        True,
+    ),
+    "half.mtx.gz": (partial(write_mtx, halves="lower", kind="pattern symmetric"), True),
+    "coo.npz": (partial(write_npz, kind="coo"), True),
+    "coords.npz": (write_coords, True),
+    "multi.graphml": (partial(write_networkx, graph_class="MultiGraph"), True),
+    "multi.gml": (partial(write_networkx, graph_class="MultiGraph"), True),
+    "multi.graphml.gz": (partial(write_networkx, graph_class="MultiDiGraph"), True),
+}
+
+#: Files whose writer merges parallel edges, by name.
+MERGED = {
+    "csr.npz": partial(write_npz, kind="csr"),
+    "csc.npz": partial(write_npz, kind="csc", compressed=False),
+    "bsr.npz": partial(write_npz, kind="bsr"),
+    "scipy.mtx": write_mmwrite,
+    "simple.graphml": partial(write_networkx, graph_class="Graph"),
+    "simple.gml": partial(write_networkx, graph_class="DiGraph"),
+}
