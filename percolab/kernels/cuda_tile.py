@@ -6,6 +6,9 @@ upwards makes its other end the run's parent: that takes no atomic, since only t
 can know it, and most of the tree is there before the first union.  What is left, the *extra* bonds,
 joins two trees each and is listed, so that all lanes of a warp have one.
 
+Every run adds its sites to the root of that first tree; when two trees are joined, the root that
+goes under brings its size along.
+
 A table holds one uint32 a run, at ``strip * STRIP_NODES + number``:
 
     bits 0-11   the run's first site in the tile, 32 * word + bit
@@ -31,11 +34,14 @@ STRIPS = 2 if SIMULATED else 4
 TILE_WORDS = LANES * STRIPS
 TILE_NODES = 32 * TILE_WORDS
 STRIP_NODES = 32 * LANES
+#: What is counted of every strip: runs, and extra bonds.
+TOTALS = 2 * STRIPS
 PLACE = 0xFFF
 LENGTH = 12
 BORDER = 1 << 17
 FIELD = 19
 ROOT = 1 << 31
+_BELOW_FIELD = (1 << FIELD) - 1
 
 if SIMULATED:
 
@@ -89,22 +95,25 @@ def list_root(table, root, counter, queue, room):
 
 @cuda.jit(device=True)
 def _hung(entry, parent):
-    """Return the entry of a root, without a size yet, once it has a parent."""
-    return uint32(entry ^ uint32(uint32(ROOT) | uint32(parent << uint32(FIELD))))
+    """Return the entry of a root once it has a parent."""
+    return uint32(uint32(entry & uint32(_BELOW_FIELD)) | uint32(parent << uint32(FIELD)))
 
 
 @cuda.jit(device=True)
 def _table_union(table, i, j):
-    """Join the trees of two runs, the larger root under the smaller, by one compare-and-swap."""
+    """Join the trees of two runs, the larger root under the smaller, by one compare-and-swap.
+
+    Returns the root that is one no more and what the table held of it; twice 0 if there is none.
+    """
     i, j = table_root(table, i), table_root(table, j)
     while i != j:
         if i < j:
             i, j = j, i
         entry = table[i]
-        hung = _hung(entry, j)
-        if entry >= uint32(ROOT) and cuda.atomic.cas(table, i, entry, hung) == entry:
-            return
+        if entry >= uint32(ROOT) and cuda.atomic.cas(table, i, entry, _hung(entry, j)) == entry:
+            return i, entry
         i = table_root(table, i)
+    return uint32(0), uint32(0)
 
 
 @cuda.jit(device=True)
@@ -244,13 +253,11 @@ def _hang_first(table, starts, first, shifts, rows, word, links):
 
 
 @cuda.jit(device=True)
-def _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip, slot, joining):
-    """List the two runs of every extra bond of a word from ``slot`` on.
+def _list_extras(table, starts, first, shifts, rows, word, links, queue, begin, room, slot):
+    """List the two runs of the extra bonds of a word, the first at ``slot`` of the strip's list.
 
-    strip: where the strip's list begins, and for how many bonds it has room.  With ``joining``,
-    join instead those for which it has none.
+    begin: where the list begins; what is not among its ``room`` places is left out.
     """
-    begin, room = strip
     for c in range(len(shifts)):
         left = links[(2 * c + 1) * TILE_WORDS + word]
         if left != uint32(0):
@@ -261,50 +268,76 @@ def _visit_extras(table, starts, first, shifts, rows, word, links, queue, strip,
                 left = uint32(left & uint32(left - uint32(1)))
                 n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
                 other = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
-                if joining:
-                    if slot >= room:
-                        _table_union(table, n, other)
-                elif slot < room:
-                    pair = uint32(uint32(n << uint32(16)) | other)
-                    queue[uint32(begin + slot)] = pair
+                # A place before the list's is a number far above its room.
+                if slot < room:
+                    queue[uint32(begin + slot)] = uint32(uint32(n << uint32(16)) | other)
                 slot = uint32(slot + uint32(1))
 
 
 @cuda.jit(device=True)
-def _shorten_paths(table, start, runs, lane):
-    """Point the runs of a strip to their roots, from the top down, so that no path is long."""
-    n, end = uint32(start + lane), uint32(start + runs)
-    while n < end:
-        entry = table[n]
-        if entry < uint32(ROOT):
-            parent = uint32(entry >> uint32(FIELD))
-            root = table_root(table, parent)
-            table[n] = uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD)))
-        n = uint32(n + uint32(LANES))
+def _shorten_paths(table, runs_of, sized):
+    """Point all runs to their roots, from the top down, and add their sites to the roots' sizes.
+
+    All warps go through a strip together, so that what lies above is done and paths are short.
+    """
+    for strip in range(STRIPS):
+        n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
+        end = uint32(uint32(strip * STRIP_NODES) + runs_of[strip])
+        while n < end:
+            entry = table[n]
+            if entry < uint32(ROOT):
+                parent = uint32(entry >> uint32(FIELD))
+                root = table_root(table, parent)
+                table[n] = uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD)))
+                if sized:
+                    cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
+            n = uint32(n + uint32(TILE_WORDS))
 
 
 @cuda.jit(device=True)
 def _join_listed(table, queue, begin, end, lane):
-    """Join the trees of the listed pairs from ``begin`` to ``end``."""
+    """Join the trees of the listed pairs, and list in their place the roots that went under."""
     while begin < end:
         k = uint32(begin + lane)
         if k < end:
             pair = queue[k]
-            _table_union(table, uint32(pair >> uint32(16)), uint32(pair & uint32(0xFFFF)))
+            root, entry = _table_union(
+                table, uint32(pair >> uint32(16)), uint32(pair & uint32(0xFFFF))
+            )
+            size = uint32(field_of(entry) + length_of(entry)) if entry else uint32(0)
+            queue[k] = uint32(uint32(root << uint32(16)) | size)
         _rejoin()
         begin = uint32(begin + uint32(LANES))
 
 
 @cuda.jit(device=True)
-def join_tile(table, starts, first, links, queue, room, bonds, num_words, lattice, place):
+def _move_sizes(table, queue, begin, end, lane, sized):
+    """Add the sizes of roots that went under to what is above them now, and shorten their paths."""
+    k = uint32(begin + lane)
+    while k < end:
+        n, size = uint32(queue[k] >> uint32(16)), uint32(queue[k] & uint32(0xFFFF))
+        if size != uint32(0):
+            root = table_root(table, n)
+            table[n] = _hung(table[n], root)
+            if sized:
+                cuda.atomic.add(table, root, uint32(size << uint32(FIELD)))
+        k = uint32(k + uint32(LANES))
+
+
+@cuda.jit(device=True)
+def join_tile(
+    table, starts, first, totals, links, queue, room, bonds, num_words, lattice, place, sized
+):
     """Find the clusters of a tile: afterwards, ``table`` holds the trees of its runs.
 
-    starts, first: get a word's run starts and the number of its first run, TILE_WORDS each.  links,
-    queue: scratch, 2 * TILE_WORDS for each class and STRIPS * room.  bonds: (opened, its first
-    word, inner, chain).  lattice: (classes, shifts, rows), for the bonds that are no chain bonds
-    which class they are, and how many bits and how many words of the tile the other end is away.
-    place: the first grid point of this thread's word, how many it holds, and the bits of those that
-    are occupied.  Returns the number of runs of this thread's strip.
+    starts, first: get a word's run starts and the number of its first run, TILE_WORDS each.
+    totals: gets the runs of every strip, and how many bonds it lists, 2 * STRIPS.  links, queue:
+    scratch, 2 * TILE_WORDS for each class and STRIPS * room.  bonds: (opened, its first word,
+    inner, chain).  lattice: (classes, shifts, rows), for the bonds that are no chain bonds which
+    class they are, and how many bits and how many words of the tile the other end is away.  place:
+    the first grid point of this thread's word, how many it holds, and the bits of those that are
+    occupied.  sized: whether roots get their clusters' sizes.  Returns the number of runs of this
+    thread's strip.
     """
     classes, shifts, rows = lattice
     site, count, occupied = place
@@ -320,18 +353,34 @@ def join_tile(table, starts, first, links, queue, room, bonds, num_words, lattic
     both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
     before, whole = _number(first, both, strip, lane, word)
     runs, listed = uint32(whole & uint32(0xFFFF)), uint32(whole >> uint32(16))
-    start, slot = uint32(strip * STRIP_NODES), uint32(before >> uint32(16))
-    n = uint32(start + uint32(before & uint32(0xFFFF)))
+    if lane == 0:
+        totals[strip], totals[STRIPS + strip] = runs, listed
+    slot = uint32(before >> uint32(16))
+    n = uint32(uint32(strip * STRIP_NODES) + uint32(before & uint32(0xFFFF)))
     first[word] = n
     _list_runs(table, ours, edges, joined, n, word)
     cuda.syncthreads()
     _hang_first(table, starts, first, shifts, rows, word, links)
-    list_ = (uint32(strip * room), room)
-    _visit_extras(table, starts, first, shifts, rows, word, links, queue, list_, slot, False)
-    cuda.syncthreads()
-    _shorten_paths(table, start, runs, uint32(lane))
-    _join_listed(table, queue, list_[0], uint32(list_[0] + min(listed, room)), uint32(lane))
-    if listed > room:
-        _visit_extras(table, starts, first, shifts, rows, word, links, queue, list_, slot, True)
-    cuda.syncthreads()
+    most = totals[STRIPS]
+    for other in range(1, STRIPS):
+        most = max(most, totals[STRIPS + other])
+    begin, done = uint32(strip * room), uint32(0)
+    while True:
+        _list_extras(
+            table, starts, first, shifts, rows, word, links, queue, begin, room,
+            uint32(slot - done),
+        )  # fmt: skip
+        cuda.syncthreads()
+        if done == uint32(0):
+            _shorten_paths(table, totals, sized)
+            cuda.syncthreads()
+        end = uint32(begin + min(uint32(max(listed, done) - done), room))
+        _join_listed(table, queue, begin, end, uint32(lane))
+        cuda.syncthreads()
+        _move_sizes(table, queue, begin, end, uint32(lane), sized)
+        cuda.syncthreads()
+        # Most tiles are done; a list that was too short is filled again.
+        done = uint32(done + room)
+        if done >= most:
+            break
     return runs

@@ -3,7 +3,7 @@
 from numba import types, uint32
 
 from percolab.device import load_cuda
-from percolab.kernels.bits import lowest_one
+from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.bonds import has_bit
 from percolab.kernels.cuda_border import CLUSTERS, LARGEST, NODES, SECOND, SQUARES
 from percolab.kernels.cuda_late import emit_late, mark_late
@@ -15,8 +15,10 @@ from percolab.kernels.cuda_tile import (
     PLACE,
     ROOT,
     STRIP_NODES,
+    STRIPS,
     TILE_NODES,
     TILE_WORDS,
+    TOTALS,
     field_of,
     join_tile,
     length_of,
@@ -24,10 +26,13 @@ from percolab.kernels.cuda_tile import (
     rank_of,
     table_root,
 )
-from percolab.kernels.runs import bits_at, first_of_segments, low_bits
+from percolab.kernels.runs import bits_at, first_of_segments
 from percolab.kernels.union_find import find
 
 cuda = load_cuda()
+
+# Border bits of a word that its own thread goes through.
+_FEW = 4
 
 
 @cuda.jit(device=True)
@@ -73,27 +78,39 @@ def _masks_of(masks, site, count):
 
 
 @cuda.jit(device=True)
-def _mark_border(table, starts, first, border, word, counter, queue, room):
-    """Mark the roots of a word's border runs, and list each when it is first met."""
-    left = first_of_segments(border, uint32(starts[word] | uint32(1)))
-    while left != uint32(0):
-        n = uint32(
-            uint32(first[word] + rank_of(starts[word], uint32(lowest_one(left)))) - uint32(1)
-        )
-        left = uint32(left & uint32(left - uint32(1)))
-        list_root(table, table_root(table, n), counter, queue, room)
+def _share_border(border, word, counter, shared):
+    """Make a word's border bits known to all threads, and list the word if there are many.
+
+    Few words have many, and going through them bit by bit would keep a warp for one of its threads:
+    each warp takes some of them, one bit a lane.
+    """
+    shared[word] = border
+    if popcount(border) > _FEW:
+        shared[TILE_WORDS + cuda.atomic.add(counter, 2, uint32(1))] = uint32(word)
 
 
 @cuda.jit(device=True)
-def _size_runs(table, start, runs, lane):
-    """Add the sites of every run that is no root to its root."""
-    n, end = uint32(start + lane), uint32(start + runs)
-    while n < end:
-        entry = table[n]
-        if entry < uint32(ROOT):
-            root = table_root(table, uint32(entry >> uint32(FIELD)))
-            cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
-        n = uint32(n + uint32(LANES))
+def _run_at(starts, first, word, bit):
+    """Return the number of the run that holds a bit of a word."""
+    return uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
+
+
+@cuda.jit(device=True)
+def _mark_border(table, starts, first, border, word, counter, shared, queue, room):
+    """Mark the roots of border runs, and list each when it is first met."""
+    if popcount(border) <= _FEW:
+        left = first_of_segments(border, uint32(starts[word] | uint32(1)))
+        while left != uint32(0):
+            n = _run_at(starts, first, word, uint32(lowest_one(left)))
+            left = uint32(left & uint32(left - uint32(1)))
+            list_root(table, table_root(table, n), counter, queue, room)
+    for k in range(word // LANES, counter[2], STRIPS):
+        other = shared[TILE_WORDS + k]
+        marked = first_of_segments(shared[other], uint32(starts[other] | uint32(1)))
+        for bit in range(word % LANES, 32, LANES):
+            if has_bit(marked, bit):
+                n = _run_at(starts, first, other, uint32(bit))
+                list_root(table, table_root(table, n), counter, queue, room)
 
 
 @cuda.jit(device=True)
@@ -132,20 +149,30 @@ def _sum_finished(table, start, runs, lane):
 
 
 @cuda.jit(device=True)
-def _write_nodes(table, starts, first, border, word, site, least, room, labels):
-    """Write the node of every border site of a word where the tiles around look for it."""
-    left = border
+def _node_at(table, starts, first, word, bit, least, room):
+    """Return the node of the cluster that holds a bit of a word."""
+    root = table_root(table, _run_at(starts, first, word, bit))
+    # A root for which there was no room has no number; all is then done again.
+    return uint32(least + min(field_of(table[root]), uint32(room - uint32(1))))
+
+
+@cuda.jit(device=True)
+def _write_nodes(
+    table, starts, first, border, word, counter, shared, sites, base, least, room, labels
+):
+    """Write the node of every border site where the tiles around look for it."""
+    left = border if popcount(border) <= _FEW else uint32(0)
     while left != uint32(0):
         bit = uint32(lowest_one(left))
-        n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
-        # A root for which there was no room has no number; all is then done again.
-        number = min(field_of(table[table_root(table, n)]), uint32(room - uint32(1)))
-        node = uint32(least + number)
-        ours = uint32(left & uint32(low_bits(length_of(table[n])) << uint32(table[n] & uint32(31))))
-        left = uint32(left ^ ours)
-        while ours != uint32(0):
-            labels[uint32(site + uint32(lowest_one(ours)))] = node
-            ours = uint32(ours & uint32(ours - uint32(1)))
+        left = uint32(left & uint32(left - uint32(1)))
+        place = uint32(uint32(base + sites[word]) + bit)
+        labels[place] = _node_at(table, starts, first, word, bit, least, room)
+    for k in range(word // LANES, counter[2], STRIPS):
+        other = shared[TILE_WORDS + k]
+        for bit in range(word % LANES, 32, LANES):
+            if has_bit(shared[other], bit):
+                place = uint32(uint32(base + sites[other]) + uint32(bit))
+                labels[place] = _node_at(table, starts, first, other, uint32(bit), least, room)
 
 
 @cuda.jit(cache=True)
@@ -166,7 +193,8 @@ def tile_kernel(
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
-    counter = cuda.shared.array(2, types.uint32)
+    counter = cuda.shared.array(3, types.uint32)
+    totals = cuda.shared.array(TOTALS, types.uint32)
     links = cuda.shared.array(0, types.uint32)
     queue = links[2 * len(lattice[0]) * TILE_WORDS :]
     num_words, words_per_item, points = sizes_of
@@ -176,24 +204,30 @@ def tile_kernel(
     occupied, border = _masks_of(masks, site, count)
     sites[word] = site
     if word == 0:
-        counter[0], counter[1] = uint32(0), uint32(0)
+        counter[0], counter[1], counter[2] = uint32(0), uint32(0), uint32(0)
         spanning[item] = uint32(0)
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
     place = (site, count, occupied)
-    runs = join_tile(table, starts, first, links, queue, listed, ours, num_words, lattice, place)
+    runs = join_tile(
+        table, starts, first, totals, links, queue, listed, ours, num_words, lattice, place, True
+    )
     start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
-    _mark_border(table, starts, first, border, word, counter, queue, room)
+    # The bonds have done their work; their memory serves the border.
+    _share_border(border, word, counter, links)
+    cuda.syncthreads()
+    _mark_border(table, starts, first, border, word, counter, links, queue, room)
     if late[3] != uint32(0):
         mark_late(table, starts, first, ours, num_words, lattice, place, late, counter, queue, room)
-    _size_runs(table, start, runs, lane)
     cuda.syncthreads()
     block = _block_number()
     least = uint32(block * room)
     _begin_nodes(table, counter, queue, room, word, least, sites, nodes)
     clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
     cuda.syncthreads()
-    site = uint32(uint32(item * points) + site)
-    _write_nodes(table, starts, first, border, word, site, least, room, labels)
+    base = uint32(item * points)
+    _write_nodes(
+        table, starts, first, border, word, counter, links, sites, base, least, room, labels
+    )
     if late[3] != uint32(0):
         emit_late(table, starts, first, ours, num_words, lattice, place, late, counter, block, room)
     cuda.syncthreads()
@@ -251,6 +285,7 @@ def label_tile_kernel(bonds, sizes_of, lattice, geometry, masks, rooms, labels, 
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
     filled = cuda.shared.array(TILE_WORDS, types.uint32)
+    totals = cuda.shared.array(TOTALS, types.uint32)
     links = cuda.shared.array(0, types.uint32)
     queue = links[2 * len(lattice[0]) * TILE_WORDS :]
     num_words, words_per_item, points = sizes_of
@@ -261,7 +296,9 @@ def label_tile_kernel(bonds, sizes_of, lattice, geometry, masks, rooms, labels, 
     sites[word], filled[word] = site, occupied
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
     place = (site, count, occupied)
-    join_tile(table, starts, first, links, queue, listed, ours, num_words, lattice, place)
+    join_tile(
+        table, starts, first, totals, links, queue, listed, ours, num_words, lattice, place, False
+    )
     base, least = uint32(item * points), uint32(_block_number() * room)
     site, found = uint32(base + site), (labels, nodes[0], nodes[3])
     _look_up_nodes(table, starts, first, border, word, site, least, queue, found)
@@ -271,7 +308,7 @@ def label_tile_kernel(bonds, sizes_of, lattice, geometry, masks, rooms, labels, 
         for bit in range(word % LANES, 32, LANES):
             site = uint32(sites[row] + uint32(bit))
             if has_bit(filled[row], bit):
-                n = uint32(uint32(first[row] + rank_of(starts[row], uint32(bit))) - uint32(1))
+                n = _run_at(starts, first, row, uint32(bit))
                 labels[uint32(base + site)] = _label_of(table, queue, sites, n)
 
 
