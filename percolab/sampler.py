@@ -126,7 +126,7 @@ def _check_cuda_memory(task: Task, labeler: str | None, device: Device, share: f
 
 def _cuda_bytes_per_item(task: Task) -> int:
     words = len(task.lattice.bonds) * num_words_of(task.num_points)
-    return 8 * words + 12 * task.num_points + 16384
+    return 8 * words + 16 * task.num_points + 16384
 
 
 class Sampler:

@@ -98,7 +98,10 @@ def end_flags_kernel(labels, points, parents, ends, sites, flags):
 
 @cuda.jit(cache=True)
 def partial_nodes_kernel(nodes, interior, room, tiles, partials, spanning):
-    """Reduce an item's finished clusters and roots to one tuple a block, as for any row."""
+    """Reduce an item's finished clusters and roots to one tuple a block, as for any row.
+
+    A block has a power of two of warps, up to TILES_PER_BLOCK; each takes one tile at a time.
+    """
     clusters = cuda.shared.array(THREADS, types.int64)
     squares = cuda.shared.array(THREADS, types.int64)
     largest = cuda.shared.array(THREADS, types.int64)
@@ -108,8 +111,8 @@ def partial_nodes_kernel(nodes, interior, room, tiles, partials, spanning):
     warp, lane = thread // LANES, thread % LANES
     count, total, top, low = int64(0), int64(0), int64(0), int64(0)
     spans = int64(0)
-    step = cuda.gridDim.x * TILES_PER_BLOCK
-    for tile in range(cuda.blockIdx.x * TILES_PER_BLOCK + warp, tiles, step):
+    warps = cuda.blockDim.x // LANES
+    for tile in range(cuda.blockIdx.x * warps + warp, tiles, cuda.gridDim.x * warps):
         block = item * tiles + tile
         if lane == 0:
             count += int64(interior[block, CLUSTERS])
@@ -131,6 +134,6 @@ def partial_nodes_kernel(nodes, interior, room, tiles, partials, spanning):
         cuda.atomic.or_(spanning, item, uint32(spans))
     clusters[thread], squares[thread] = count, total
     largest[thread], second[thread] = top, low
-    reduce_block(clusters, squares, largest, second, thread, THREADS)
+    reduce_block(clusters, squares, largest, second, thread, cuda.blockDim.x)
     if thread == 0:
         write_partial(clusters, squares, largest, second, partials, item, cuda.blockIdx.x)

@@ -154,14 +154,20 @@ def before_first(starts, first, word, shift, row, others):
 
 
 @cuda.jit(device=True)
-def _load_bonds(bonds, num_words, classes, site, count, word, links):
-    """Read a word's bonds inside the tile: others into ``links``, the chain's are returned."""
+def load_chain(bonds, num_words, site, count):
+    """Return a word's chain bonds inside the tile."""
     opened, base, inner, chain = bonds
-    joined = uint32(0)
-    if chain >= 0 and count > uint32(0):
-        index = uint32(uint32(chain) * num_words)
-        joined = bits_at(inner, index, site, count)
-        joined = uint32(joined & bits_at(opened, uint32(base + index), site, count))
+    if chain < 0 or count == uint32(0):
+        return uint32(0)
+    index = uint32(uint32(chain) * num_words)
+    joined = bits_at(inner, index, site, count)
+    return uint32(joined & bits_at(opened, uint32(base + index), site, count))
+
+
+@cuda.jit(device=True)
+def _load_bonds(bonds, num_words, classes, site, count, word, links):
+    """Read a word's bonds inside the tile that are no chain bonds into ``links``."""
+    opened, base, inner, _ = bonds
     for c in range(len(classes)):
         found = uint32(0)
         if count > uint32(0):
@@ -169,7 +175,6 @@ def _load_bonds(bonds, num_words, classes, site, count, word, links):
             found = bits_at(inner, index, site, count)
             found = uint32(found & bits_at(opened, uint32(base + index), site, count))
         links[2 * c * TILE_WORDS + word] = found
-    return joined
 
 
 @cuda.jit(device=True)
@@ -199,7 +204,7 @@ def _split_bonds(starts, edges, joined, shifts, rows, word, links):
 
 
 @cuda.jit(device=True)
-def _number(counts, count, strip, lane, word):
+def number_words(counts, count, strip, lane, word):
     """Return (the sum of ``count`` over the strip's words before this, that over all its words).
 
     counts: scratch in shared memory, a place for each word.
@@ -275,7 +280,7 @@ def _list_extras(table, starts, first, shifts, rows, word, links, queue, begin, 
 
 
 @cuda.jit(device=True)
-def _shorten_paths(table, runs_of, sized):
+def _shorten_paths(table, runs_of):
     """Point all runs to their roots, from the top down, and add their sites to the roots' sizes.
 
     All warps go through a strip together, so that what lies above is done and paths are short.
@@ -289,8 +294,7 @@ def _shorten_paths(table, runs_of, sized):
                 parent = uint32(entry >> uint32(FIELD))
                 root = table_root(table, parent)
                 table[n] = uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD)))
-                if sized:
-                    cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
+                cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
             n = uint32(n + uint32(TILE_WORDS))
 
 
@@ -311,7 +315,7 @@ def _join_listed(table, queue, begin, end, lane):
 
 
 @cuda.jit(device=True)
-def _move_sizes(table, queue, begin, end, lane, sized):
+def _move_sizes(table, queue, begin, end, lane):
     """Add the sizes of roots that went under to what is above them now, and shorten their paths."""
     k = uint32(begin + lane)
     while k < end:
@@ -319,15 +323,12 @@ def _move_sizes(table, queue, begin, end, lane, sized):
         if size != uint32(0):
             root = table_root(table, n)
             table[n] = _hung(table[n], root)
-            if sized:
-                cuda.atomic.add(table, root, uint32(size << uint32(FIELD)))
+            cuda.atomic.add(table, root, uint32(size << uint32(FIELD)))
         k = uint32(k + uint32(LANES))
 
 
 @cuda.jit(device=True)
-def join_tile(
-    table, starts, first, totals, links, queue, room, bonds, num_words, lattice, place, sized
-):
+def join_tile(table, starts, first, totals, links, queue, room, bonds, num_words, lattice, place):
     """Find the clusters of a tile: afterwards, ``table`` holds the trees of its runs.
 
     starts, first: get a word's run starts and the number of its first run, TILE_WORDS each.
@@ -336,14 +337,14 @@ def join_tile(
     inner, chain).  lattice: (classes, shifts, rows), for the bonds that are no chain bonds which
     class they are, and how many bits and how many words of the tile the other end is away.  place:
     the first grid point of this thread's word, how many it holds, and the bits of those that are
-    occupied.  sized: whether roots get their clusters' sizes.  Returns the number of runs of this
-    thread's strip.
+    occupied.  Returns the number of runs of this thread's strip.
     """
     classes, shifts, rows = lattice
     site, count, occupied = place
     word = cuda.threadIdx.x
     strip, lane = word // LANES, word % LANES
-    joined = _load_bonds(bonds, num_words, classes, site, count, word, links)
+    joined = load_chain(bonds, num_words, site, count)
+    _load_bonds(bonds, num_words, classes, site, count, word, links)
     # A run ends where the next begins, or where a vacancy does; the latter is no run.
     edges = uint32(uint32(~joined) | uint32(1))
     ours = uint32(edges & occupied)
@@ -351,7 +352,7 @@ def join_tile(
     cuda.syncthreads()
     extras = _split_bonds(starts, edges, joined, shifts, rows, word, links)
     both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
-    before, whole = _number(first, both, strip, lane, word)
+    before, whole = number_words(first, both, strip, lane, word)
     runs, listed = uint32(whole & uint32(0xFFFF)), uint32(whole >> uint32(16))
     if lane == 0:
         totals[strip], totals[STRIPS + strip] = runs, listed
@@ -372,12 +373,12 @@ def join_tile(
         )  # fmt: skip
         cuda.syncthreads()
         if done == uint32(0):
-            _shorten_paths(table, totals, sized)
+            _shorten_paths(table, totals)
             cuda.syncthreads()
         end = uint32(begin + min(uint32(max(listed, done) - done), room))
         _join_listed(table, queue, begin, end, uint32(lane))
         cuda.syncthreads()
-        _move_sizes(table, queue, begin, end, uint32(lane), sized)
+        _move_sizes(table, queue, begin, end, uint32(lane))
         cuda.syncthreads()
         # Most tiles are done; a list that was too short is filled again.
         done = uint32(done + room)

@@ -1,6 +1,6 @@
 """CUDA kernels that find the clusters of tiles, and write labels once all clusters are known."""
 
-from numba import types, uint32
+from numba import types, uint32, uint64
 
 from percolab.device import load_cuda
 from percolab.kernels.bits import lowest_one, popcount
@@ -23,6 +23,8 @@ from percolab.kernels.cuda_tile import (
     join_tile,
     length_of,
     list_root,
+    load_chain,
+    number_words,
     rank_of,
     table_root,
 )
@@ -175,9 +177,25 @@ def _write_nodes(
                 labels[place] = _node_at(table, starts, first, other, uint32(bit), least, room)
 
 
+@cuda.jit(device=True)
+def _keep_runs(table, totals, block, kept):
+    """Keep for every run the node of its cluster, marked by ROOT, or the cluster's first place."""
+    base = uint64(uint64(block) * uint64(TILE_NODES))
+    for strip in range(STRIPS):
+        n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
+        end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
+        while n < end:
+            entry = table[table_root(table, n)]
+            found = uint32(entry & uint32(PLACE))
+            if uint32(entry & uint32(BORDER)) != uint32(0):
+                found = uint32(uint32(ROOT) | field_of(entry))
+            kept[uint64(base + uint64(n))] = found
+            n = uint32(n + uint32(TILE_WORDS))
+
+
 @cuda.jit(cache=True)
 def tile_kernel(
-    bonds, sizes_of, lattice, geometry, masks, rooms, labels, nodes, interior, spanning, late
+    bonds, sizes_of, lattice, geometry, masks, rooms, labels, nodes, interior, spanning, late, kept
 ):
     """Find the clusters of every tile of every item, and make those at its border nodes.
 
@@ -187,7 +205,8 @@ def tile_kernel(
     (shape, binary logarithms of the tile, tiles along axis 1 or 0 where axis 2 has one tile).
     masks: (occupied, border).  rooms: (nodes of a tile, listed bonds of a strip).  nodes: (parents,
     sizes, ends, origins).  late: as in :mod:`percolab.kernels.cuda_late`; without room for events
-    there are no late bonds.
+    there are no late bonds.  kept: if it has room, it gets for every run, TILE_NODES a tile, what
+    :func:`label_tile_kernel` finds its label by.
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -209,7 +228,7 @@ def tile_kernel(
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
     place = (site, count, occupied)
     runs = join_tile(
-        table, starts, first, totals, links, queue, listed, ours, num_words, lattice, place, True
+        table, starts, first, totals, links, queue, listed, ours, num_words, lattice, place
     )
     start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
     # The bonds have done their work; their memory serves the border.
@@ -224,6 +243,8 @@ def tile_kernel(
     _begin_nodes(table, counter, queue, room, word, least, sites, nodes)
     clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
     cuda.syncthreads()
+    if kept.size > 1:
+        _keep_runs(table, totals, block, kept)
     base = uint32(item * points)
     _write_nodes(
         table, starts, first, border, word, counter, links, sites, base, least, room, labels
@@ -232,13 +253,13 @@ def tile_kernel(
         emit_late(table, starts, first, ours, num_words, lattice, place, late, counter, block, room)
     cuda.syncthreads()
     # The table has done its work; its memory serves the last sums.
-    counts, totals = table[:TILE_WORDS], table[TILE_WORDS : 2 * TILE_WORDS]
+    counts, sums = table[:TILE_WORDS], table[TILE_WORDS : 2 * TILE_WORDS]
     tops, lows = table[2 * TILE_WORDS : 3 * TILE_WORDS], table[3 * TILE_WORDS :]
-    counts[word], totals[word] = clusters, squares
+    counts[word], sums[word] = clusters, squares
     tops[word], lows[word] = largest, second
-    reduce_block(counts, totals, tops, lows, word, TILE_WORDS)
+    reduce_block(counts, sums, tops, lows, word, TILE_WORDS)
     if word == 0:
-        interior[block, CLUSTERS], interior[block, SQUARES] = counts[0], totals[0]
+        interior[block, CLUSTERS], interior[block, SQUARES] = counts[0], sums[0]
         interior[block, LARGEST], interior[block, SECOND] = tops[0], lows[0]
         interior[block, NODES] = min(counter[0], room)
         if late[3] != uint32(0):
@@ -248,68 +269,60 @@ def tile_kernel(
 
 
 @cuda.jit(device=True)
-def _look_up_nodes(table, starts, first, border, word, site, least, known, found):
-    """Find the label of every cluster with a border site in a word, and leave its place in it."""
-    labels, parents, origins = found
-    left = first_of_segments(border, uint32(starts[word] | uint32(1)))
-    while left != uint32(0):
-        bit = uint32(lowest_one(left))
-        left = uint32(left & uint32(left - uint32(1)))
-        n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
-        node = labels[uint32(site + bit)]
-        number = uint32(node - least)
-        known[number] = origins[find(parents, uint32(0), node)]
-        # All runs of a cluster write the same.
-        marks = uint32(uint32(BORDER) | uint32(number << uint32(FIELD)))
-        cuda.atomic.or_(table, table_root(table, n), marks)
-
-
-@cuda.jit(device=True)
-def _label_of(table, known, sites, n):
-    """Return the label of the cluster that a run belongs to."""
-    entry = table[table_root(table, n)]
-    if uint32(entry & uint32(BORDER)) != uint32(0):
-        return known[field_of(entry)]
-    place = uint32(entry & uint32(PLACE))
-    return uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
+def _label_runs(table, totals, sites, known, block, kept):
+    """Write the label of every run into the table."""
+    base = uint64(uint64(block) * uint64(TILE_NODES))
+    for strip in range(STRIPS):
+        n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
+        end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
+        while n < end:
+            found = kept[uint64(base + uint64(n))]
+            if found >= uint32(ROOT):
+                table[n] = known[uint32(found ^ uint32(ROOT))]
+            else:
+                table[n] = uint32(sites[found >> uint32(5)] + uint32(found & uint32(31)))
+            n = uint32(n + uint32(TILE_WORDS))
 
 
 @cuda.jit(cache=True)
-def label_tile_kernel(bonds, sizes_of, lattice, geometry, masks, rooms, labels, nodes):
-    """Find the clusters of every tile again and write the label of every site.
+def label_tile_kernel(bonds, sizes_of, geometry, masks, room, labels, nodes, interior, kept):
+    """Write the label of every site, from what :func:`tile_kernel` has kept of every run.
 
-    Arguments as for :func:`tile_kernel`, after which origins must have been gathered.
+    Arguments as there, after which origins must have been gathered; room: for nodes of a tile.
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
     filled = cuda.shared.array(TILE_WORDS, types.uint32)
-    totals = cuda.shared.array(TOTALS, types.uint32)
-    links = cuda.shared.array(0, types.uint32)
-    queue = links[2 * len(lattice[0]) * TILE_WORDS :]
+    totals = cuda.shared.array(STRIPS, types.uint32)
+    known = cuda.shared.array(0, types.uint32)
     num_words, words_per_item, points = sizes_of
-    room, listed = rooms
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
-    occupied, border = _masks_of(masks, site, count)
-    sites[word], filled[word] = site, occupied
+    occupied, _ = _masks_of(masks, site, count)
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
-    place = (site, count, occupied)
-    join_tile(
-        table, starts, first, totals, links, queue, listed, ours, num_words, lattice, place, False
-    )
-    base, least = uint32(item * points), uint32(_block_number() * room)
-    site, found = uint32(base + site), (labels, nodes[0], nodes[3])
-    _look_up_nodes(table, starts, first, border, word, site, least, queue, found)
+    joined = load_chain(ours, num_words, site, count)
+    begins = uint32(uint32(uint32(~joined) | uint32(1)) & occupied)
+    strip, lane = word // LANES, word % LANES
+    before, whole = number_words(first, uint32(popcount(begins)), strip, lane, word)
+    first[word] = uint32(uint32(strip * STRIP_NODES) + before)
+    starts[word], sites[word], filled[word] = begins, site, occupied
+    if lane == 0:
+        totals[strip] = whole
+    block = _block_number()
+    least = uint32(block * room)
+    for n in range(word, interior[block, NODES], TILE_WORDS):
+        known[n] = nodes[3][find(nodes[0], uint32(0), uint32(least + uint32(n)))]
     cuda.syncthreads()
-    top = word - word % LANES
-    for row in range(top, top + LANES):
-        for bit in range(word % LANES, 32, LANES):
-            site = uint32(sites[row] + uint32(bit))
+    _label_runs(table, totals, sites, known, block, kept)
+    cuda.syncthreads()
+    base = uint32(item * points)
+    for row in range(strip * LANES, strip * LANES + LANES):
+        for bit in range(lane, 32, LANES):
             if has_bit(filled[row], bit):
-                n = _run_at(starts, first, row, uint32(bit))
-                labels[uint32(base + site)] = _label_of(table, queue, sites, n)
+                place = uint32(uint32(base + sites[row]) + uint32(bit))
+                labels[place] = table[_run_at(starts, first, row, uint32(bit))]
 
 
 @cuda.jit(cache=True)

@@ -68,11 +68,12 @@ class TiledBatch(FourStepCuda):
 
     @staticmethod
     def bytes_per_item(topology: Topology) -> int:
-        """Return about the device memory an item takes: two sets of bonds, labels, nodes, events.
+        """Return about the device memory an item takes: two sets of bonds, labels, nodes, runs.
 
-        In three dimensions nodes take up to 8 bytes a site, in two a third of that.
+        In three dimensions nodes take up to 8 bytes a site, in two a third of that; of all runs 4
+        bytes a site are kept where labels are asked for, and events where a window of p is.
         """
-        return 8 * topology.exists.size + 12 * topology.num_points + 16384
+        return 8 * topology.exists.size + 16 * topology.num_points + 16384
 
     def _load_tiling(self) -> None:
         topology, tiling = self.topology, self._tiling
@@ -83,6 +84,8 @@ class TiledBatch(FourStepCuda):
         self._event_counts = cuda.device_array(self.capacity * tiling.num_tiles, np.uint32)
         self._tile_bonds = TILE_NODES * topology.num_bonds / topology.num_points
         self._room, self._event_room = 0, 0
+        self._kept: Any = None
+        self._nothing_kept = cuda.device_array(1, np.uint32)
         self._late_words, self._grid_rows_found = self.opened, self._rows
         self._make_room(tiling.room, 0, 0)
         crossing = np.ascontiguousarray(tiling.crossing.T.astype(np.uint32))
@@ -123,13 +126,21 @@ class TiledBatch(FourStepCuda):
         room = np.uint32(self._event_room if wanted else 0)
         return self._late_words, self._events, self._event_counts, room, self._overflow
 
-    def _launch_tiles(self, items: int, kernel: Any, *arguments: Any) -> None:
-        tiling, classes = self._tiling, len(self._tiling.classes)
+    def _grid_of(self, items: int) -> tuple[int, int, int]:
+        """Return the grid of blocks with one tile each."""
+        tiles = self._tiling.tiles
+        return tiles[0], tiles[1] * tiles[2], items
+
+    def _join_tiles(self, items: int, *, late: bool = False, keep: bool = False) -> None:
+        """Find the clusters of all tiles and join what crosses their borders.
+
+        late: with the bonds that open later.  keep: what the labels are found by.
+        """
+        classes = len(self._tiling.classes)
         listed = _LISTED * classes
         # Two words for the bonds of every class; then the list, which later has the nodes.
         shared = 4 * (2 * classes * TILE_WORDS + max(STRIPS * listed, self._room))
-        grid = (tiling.tiles[0], tiling.tiles[1] * tiling.tiles[2], items)
-        kernel[grid, TILE_WORDS, 0, shared](
+        tile_kernel[self._grid_of(items), TILE_WORDS, 0, shared](
             self._bonds,
             self._counts,
             self._lattice,
@@ -138,13 +149,10 @@ class TiledBatch(FourStepCuda):
             (np.uint32(self._room), np.uint32(listed)),
             self.labels,
             self._nodes,
-            *arguments,
-        )
-
-    def _join_tiles(self, items: int, *, late: bool = False) -> None:
-        """Find the clusters of all tiles and join what crosses their borders."""
-        self._launch_tiles(
-            items, tile_kernel, self._interior, self._spanning, self._late(wanted=late)
+            self._interior,
+            self._spanning,
+            self._late(wanted=late),
+            self._kept if keep else self._nothing_kept,
         )
         if self._tiling.crossing.size:
             merge_kernel[self.grid(len(self._tiling.crossing), items, THREADS), THREADS](
@@ -166,12 +174,24 @@ class TiledBatch(FourStepCuda):
         if self.falls_back:
             super().label_items(items)
             return
-        self._join_tiles(items)
+        if self._kept is None:
+            self._kept = cuda.device_array(self._interior.shape[0] * TILE_NODES, np.uint32)
+        self._join_tiles(items, keep=True)
         blocks, tiles = self._tiles_of(items)
         parents, _, _, origins = self._nodes
         room = np.uint32(self._room)
         origin_kernel[blocks, THREADS](parents, origins, self._interior, tiles, room)
-        self._launch_tiles(items, label_tile_kernel)
+        label_tile_kernel[self._grid_of(items), TILE_WORDS, 0, 4 * self._room](
+            self._bonds,
+            self._counts,
+            self._geometry,
+            self._masks,
+            room,
+            self.labels,
+            self._nodes,
+            self._interior,
+            self._kept,
+        )
         if self._vacant is not None:
             label_vacant_kernel[self.grid(self._vacant.size, items, THREADS), THREADS](
                 self.labels, self._counts[2], self._vacant
@@ -204,7 +224,8 @@ class TiledBatch(FourStepCuda):
 
     def _sum_nodes(self, items: int) -> None:
         """Sum what rows need over finished clusters and the roots of nodes."""
-        partial_nodes_kernel[(self._partials.shape[1], items), THREADS](
+        warps = min(1 << (self._tiling.num_tiles - 1).bit_length(), TILES_PER_BLOCK)
+        partial_nodes_kernel[(self._partials.shape[1], items), warps * LANES](
             self._nodes,
             self._interior,
             np.uint32(self._room),
