@@ -1,5 +1,7 @@
 """Graphs: bonds belong to their larger site, parallel bonds and self-loops are kept."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from helpers import EXACT_GRAPHS, exact
@@ -29,6 +31,7 @@ def test_parallel_bonds_and_self_loops_are_kept():
 def test_graph_without_bonds_has_sites():
     topology = graph_topology(40, [])
     assert (topology.num_sites, topology.num_bonds, topology.num_words) == (40, 0, 2)
+    assert topology.num_classes == 1
     assert topology.bonds().shape == (0, 3)
 
 
@@ -42,6 +45,50 @@ def test_terminals_are_one_axis_and_both_are_needed():
 def test_explicit_form_of_a_graph_is_the_graph():
     topology = graph_topology(4, [(3, 0), (3, 1), (3, 3)])
     np.testing.assert_array_equal(topology.explicit().neighbours, topology.neighbours)
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.int64, np.uint32, np.uint64])
+def test_bonds_of_an_array_are_those_of_pairs(dtype):
+    pairs = np.random.default_rng(2).integers(0, 50, (300, 2))
+    of_pairs = graph_topology(50, map(tuple, pairs.tolist()), source=[3], target=[4, 5])
+    of_array = graph_topology(50, pairs.astype(dtype), source=np.array([3]), target=[4, 5])
+    np.testing.assert_array_equal(of_array.bonds(), of_pairs.bonds())
+    np.testing.assert_array_equal(of_array.exists, of_pairs.exists)
+    assert of_array.end_layers[0][1].tolist() == [4, 5]
+
+
+def star(num_sites, hub):
+    """Return the bonds of a star, int32."""
+    leaves = np.delete(np.arange(num_sites, dtype=np.int32), hub)
+    return np.column_stack([np.full_like(leaves, hub), leaves])
+
+
+def test_memory_is_a_few_times_that_of_the_bonds():
+    bonds = star(10**6, 0)
+    tracemalloc.start()
+    try:
+        assert graph_topology(10**6, bonds).num_classes == 1
+        assert tracemalloc.get_traced_memory()[1] < 7 * bonds.nbytes
+    finally:
+        tracemalloc.stop()
+
+
+def test_hub_with_too_many_smaller_neighbours_is_refused_before_its_list_is_made():
+    bonds = star(10**6, 10**6 - 1)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"site 999999 has 999999 smaller.* most bonds first"):
+            graph_topology(10**6, bonds)
+        assert tracemalloc.get_traced_memory()[1] < 4 * bonds.nbytes
+    finally:
+        tracemalloc.stop()
+
+
+def test_largest_list_of_neighbours_is_allowed(monkeypatch):
+    monkeypatch.setattr("percolab.graph.MOST_NEIGHBOURS", 90)
+    assert graph_topology(10, star(10, 9)).num_classes == 9
+    with pytest.raises(ValueError, match="site 9 has 10 smaller neighbours"):
+        graph_topology(10, np.concatenate([star(10, 9), star(10, 9)[:1]]))
 
 
 @pytest.mark.parametrize("name", EXACT_GRAPHS)
@@ -64,6 +111,9 @@ def test_graph_keeps_all_bonds(name):
         (3, [], {"source": [2**40], "target": [0]}, "source names site 1099511627776"),
         (9, [(0, 1, 2), (3, 4, 5)], {}, "two sites"),
         (9, [(0.5, 1)], {}, "integer"),
+        (9, np.zeros((2, 3), int), {}, "two sites"),
+        (9, np.zeros((2, 2)), {}, "integer"),
+        (3, np.array([[0, 2**64 - 1]], np.uint64), {}, "bond names site 18446744073709551615"),
     ],
 )
 def test_bad_graph_is_refused(sites, bonds, terminals, message):

@@ -7,8 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 import scipy.sparse
-from graph_writers import matrix_of, written
-from test_graph_files_bad import peak_of_refusal, refusal
+from graph_file_support import matrix_of, peak_of_refusal, refusal, written
 
 from percolab.graph_files import read_graph
 
@@ -87,6 +86,13 @@ def test_bad_matrix_is_refused(name, tmp_path):
     arrays, changed, message = BAD[name]
     assert read_graph(stored(tmp_path / "a.npz", arrays)).num_sites > 2, "without the change"
     refusal(stored(tmp_path / "a.npz", {**arrays, **changed}), WHAT + message)
+
+
+def test_unused_indices_at_the_end_and_infinite_values_are_allowed(tmp_path):
+    values = np.array([1, np.inf, -np.inf, 0, 5, 6])
+    longer = {**CSR, "indices": np.array([1, 0, 2, 1, 0, 0]), "data": values}
+    found = read_graph(stored(tmp_path / "a.npz", longer))
+    assert found.bonds.tolist() == [[0, 1], [1, 2]]
 
 
 class Trap:

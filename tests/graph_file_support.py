@@ -1,6 +1,8 @@
-"""Graphs to try the readers on, files of every format, and what should be read back."""
+"""Graphs to try the readers on, files of every format, what is read back and what is refused."""
 
 import gzip
+import re
+import tracemalloc
 from collections import Counter
 from functools import partial
 
@@ -8,6 +10,9 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
+
+from percolab.graph_files import read_graph
+from percolab.toml_input import InputError
 
 KINDS = ["empty", "sparse", "dense", "star", "path", "complete", "multi", "loops"]
 
@@ -57,6 +62,28 @@ def written(path, text):
     """Return the path of a file with this text, packed if its name says so."""
     write_bytes(path, text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def refusal(path, message, **options):
+    """Check that a file is refused in one line that has its name and this message."""
+    with pytest.raises(InputError) as caught:
+        read_graph(path, **options)
+    line = str(caught.value)
+    assert re.match(re.escape(f"{path}: ") + ".*" + message, line), line
+    assert "\n" not in line
+    assert line.count(str(path)) == 1
+    assert len(line) < len(str(path)) + 400
+
+
+def peak_of_refusal(path, message):
+    """Return the most memory, in MiB, that is taken while a file is refused."""
+    refusal(path, message)  # whatever is loaded and compiled once
+    tracemalloc.start()
+    try:
+        refusal(path, message)
+        return tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def write_text(path, num_sites, edges, *, row="{} {}", header="", newline="\n"):
