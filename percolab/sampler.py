@@ -20,8 +20,10 @@ from percolab.study import Task
 from percolab.toml_input import InputError
 from percolab.topology import Topology, num_words_of
 
-#: Sites in one CUDA launch: enough to fill any GPU, 2.3 GB of labels and sizes.
-_SITES_PER_LAUNCH = 2**28
+#: Sites in one CUDA launch, where memory allows: a GPU is at work for some ten ms.
+_SITES_PER_LAUNCH = 2**30
+# Rows of one call, which the host holds.
+_ROWS_PER_CALL = 2**22
 # A CPU call measures about this many sites before it looks whether it should stop.
 _SITES_PER_CALL = 2**22
 
@@ -195,7 +197,9 @@ class Sampler:
         """Blocks that one call should be given to keep the device at work."""
         if self.device.kind == "cpu":
             return 1
-        return max(_SITES_PER_LAUNCH // (self.task.num_points * self.task.block_size), 1)
+        task = self.task
+        by_rows = _ROWS_PER_CALL // (task.block_size * max(len(task.p), 1))
+        return max(min(_SITES_PER_LAUNCH // (task.num_points * task.block_size), by_rows), 1)
 
     def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """Return the rows of items (sample, threshold), uint64 (n,) each, int64 (n, ROW_WIDTH)."""

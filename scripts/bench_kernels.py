@@ -49,11 +49,12 @@ class Timed:
 def time_kernels(cuda) -> None:
     """Put a timed stand-in in place of every kernel that a labeler's module launches."""
     names = {
-        labeler_class(name, "cuda").__module__
+        ancestor.__module__
         for name, entry in LABELERS.items()
         if "cuda" in entry.classes
+        for ancestor in labeler_class(name, "cuda").__mro__[:-1]
     }
-    for module in map(import_module, sorted(names | {"percolab.labelers.cuda_base"})):
+    for module in map(import_module, sorted(names)):
         for name in [name for name in vars(module) if name.endswith("_kernel")]:
             setattr(module, name, Timed(cuda, getattr(module, name), name.removesuffix("_kernel")))
 

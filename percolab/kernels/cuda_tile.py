@@ -293,7 +293,10 @@ def _shorten_paths(table, runs_of):
             if entry < uint32(ROOT):
                 parent = uint32(entry >> uint32(FIELD))
                 root = table_root(table, parent)
-                table[n] = uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD)))
+                # Others may be on their way through here: for them it is the parent or the root.
+                cuda.atomic.exch(
+                    table, n, uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD)))
+                )
                 cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
             n = uint32(n + uint32(TILE_WORDS))
 
@@ -322,7 +325,7 @@ def _move_sizes(table, queue, begin, end, lane):
         n, size = uint32(queue[k] >> uint32(16)), uint32(queue[k] & uint32(0xFFFF))
         if size != uint32(0):
             root = table_root(table, n)
-            table[n] = _hung(table[n], root)
+            cuda.atomic.exch(table, n, _hung(table[n], root))
             cuda.atomic.add(table, root, uint32(size << uint32(FIELD)))
         k = uint32(k + uint32(LANES))
 

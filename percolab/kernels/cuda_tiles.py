@@ -238,10 +238,11 @@ def tile_kernel(
     if late[3] != uint32(0):
         mark_late(table, starts, first, ours, num_words, lattice, place, late, counter, queue, room)
     cuda.syncthreads()
+    clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
+    cuda.syncthreads()
     block = _block_number()
     least = uint32(block * room)
     _begin_nodes(table, counter, queue, room, word, least, sites, nodes)
-    clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
     cuda.syncthreads()
     if kept.size > 1:
         _keep_runs(table, totals, block, kept)
