@@ -8,17 +8,18 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from percolab.sampler import Device
 from percolab.toml_input import InputError
 
+_CUDA_THREADS = 6
+
 
 def default_workers(device: Device) -> int:
-    """Return the threads to use: all usable cores on the CPU, for CUDA one to drive and two to sum.
+    """Return the threads to use: all usable cores on the CPU, for CUDA one to drive and some to sum.
 
     A GPU measures small lattices faster than one thread sums up their rows.
     """
-    if device.kind == "cuda":
-        return 3
+    cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        cores = len(os.sched_getaffinity(0))
+    return min(max(cores, 2), _CUDA_THREADS) if device.kind == "cuda" else cores
 
 
 def make_executor(device: Device, workers: int) -> Executor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,45 +20,44 @@ AXIS_NAMES = "xyzuvwst"
 
 @dataclass(frozen=True)
 class Observable:
-    """A measured quantity: name, symbol, meaning, unit, and its integer value per row."""
+    """A measured quantity: name, symbol, meaning, unit, and its integer value per row.
+
+    The value is a column of the row; with a ``mask`` of axes it is 1 if the sample spans along one
+    of them, or with ``every`` along all, and 0 otherwise.
+    """
 
     name: str
     symbol: str
     meaning: str
     unit: str
-    of_rows: Callable[[np.ndarray], np.ndarray]
+    column: int = SPANNING
+    mask: int = 0
+    every: bool = True
 
-
-def _column(index: int) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda rows: rows[..., index]
-
-
-def _bits(mask: int, *, all_of: bool) -> Callable[[np.ndarray], np.ndarray]:
-    def flag(rows: np.ndarray) -> np.ndarray:
-        found = rows[..., SPANNING] & mask
-        return (found == mask if all_of else found != 0).astype(np.int64)
-
-    return flag
+    def of_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return the values of rows, int64 (..., ROW_WIDTH)."""
+        if not self.mask:
+            return rows[..., self.column]
+        found = rows[..., SPANNING] & self.mask
+        return (found == self.mask if self.every else found != 0).astype(np.int64)
 
 
 _SIZES = (
-    Observable(
-        "clusters", "n_c", "number of clusters, single sites included", "1", _column(CLUSTERS)
-    ),
-    Observable("largest", "s_1", "sites of the largest cluster", "site", _column(LARGEST)),
+    Observable("clusters", "n_c", "number of clusters, single sites included", "1", CLUSTERS),
+    Observable("largest", "s_1", "sites of the largest cluster", "site", LARGEST),
     Observable(
         "second_largest",
         "s_2",
         "sites of the second largest cluster",
         "site",
-        _column(SECOND_LARGEST),
+        SECOND_LARGEST,
     ),
     Observable(
         "sum_squares",
         "sum s^2",
         "sum of squared cluster sizes, the largest included",
         "site^2",
-        _column(SUM_SQUARES),
+        SUM_SQUARES,
     ),
 )
 
@@ -80,7 +79,7 @@ def observables_of(boundary: Sequence[str]) -> tuple[Observable, ...]:
                 f"R_{letter}",
                 f"1 if one cluster touches both end layers of the {letter} axis",
                 "1",
-                _bits(1 << axis, all_of=True),
+                mask=1 << axis,
             )
         )
     if len(axes) > 1:
@@ -91,14 +90,15 @@ def observables_of(boundary: Sequence[str]) -> tuple[Observable, ...]:
                 "R_any",
                 "1 if the sample spans along at least one axis",
                 "1",
-                _bits(mask, all_of=False),
+                mask=mask,
+                every=False,
             ),
             Observable(
                 "spanning_all",
                 "R_all",
                 "1 if the sample spans along every open axis, be it by different clusters",
                 "1",
-                _bits(mask, all_of=True),
+                mask=mask,
             ),
         ]
     return tuple(found)

@@ -231,9 +231,8 @@ class Sampler:
                 self.rows(np.repeat(part, grid.size), np.tile(grid, part.size))
                 for part in self._parts(samples, stopped)
             ]
-        values = np.concatenate(rows).reshape(len(numbers), size, grid.size, -1)
-        columns = np.stack([item.of_rows(values) for item in self._observables], axis=-1)
-        return list(blocks_of(numbers, columns))
+        measured = np.concatenate(rows).reshape(len(numbers), size, grid.size, -1)
+        return list(blocks_of(numbers, measured, self._observables))
 
     def _parts(
         self, samples: np.ndarray, stopped: Callable[[], bool] | None

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from percolab.observables import Observable
+
 
 @dataclass(frozen=True, eq=False)
 class Block:
@@ -40,11 +42,18 @@ class ThresholdBlock:
 AnyBlock = Block | ThresholdBlock
 
 
-def blocks_of(numbers: Sequence[int], values: NDArray[np.int64]) -> list[Block]:
-    """Return the blocks of observables ``values``, int64 (blocks, samples, m, C)."""
+def blocks_of(
+    numbers: Sequence[int], rows: NDArray[np.int64], observables: Sequence[Observable]
+) -> list[Block]:
+    """Return the blocks of samples with these rows, int64 (blocks, samples, m, ROW_WIDTH)."""
     from percolab.kernels.block_sums import sum_blocks
 
-    sums, products = sum_blocks(np.ascontiguousarray(values))
+    columns, masks = (
+        np.array([getattr(item, key) for item in observables], np.int64)
+        for key in ("column", "mask")
+    )
+    every = np.array([item.every for item in observables], np.bool_)
+    sums, products = sum_blocks(np.ascontiguousarray(rows), columns, masks, every)
     return [Block(*block) for block in zip(numbers, sums, products, strict=True)]
 
 

@@ -3,10 +3,11 @@
 Bonds are opened one by one in random order and joined by union-find, as in Newman and Ziff, Phys.
 Rev. E 64, 016706 (2001); after each bond the number of clusters, the largest one and the sum of
 squared sizes are noted, and where the sample begins to span.  What they find with the bonds in the
-order of percolab's own uniform numbers is compared with percolab's rows first: it is equal.
+order of percolab's own uniform numbers is compared with percolab's rows first, and the bond at
+which it begins to span with percolab's exact threshold T: they are equal.
 
 Times are medians, in turns, in one process: shuffling the bonds as Newman and Ziff do, opening all
-of them, and percolab's rows of a sample, bonds included, at one p and at a grid of p.
+of them, and percolab's rows of a sample, bonds included, at one p and at a grid of p, and its T.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from percolab.kernels.bonds import has_bit
 from percolab.kernels.clusters import CLUSTERS, LARGEST, SPANNING, SUM_SQUARES
 from percolab.kernels.open_bonds import XORWOW, threshold_of
 from percolab.labelers import DEFAULT_LABELER, labeler_class
+from percolab.labelers.spanning_threshold import find_thresholds
 from percolab.lattice import load_lattice
 from percolab.provenance import package_versions
 from percolab.sampler import Device
@@ -189,6 +191,14 @@ def rows_in_order(topology: Topology, sample: int, probabilities: np.ndarray) ->
     return np.array([curve.row(int(count)) for count in counts])
 
 
+def thresholds_in_order(topology: Topology, sample: int) -> list[int]:
+    """Return T of a sample along every axis, found by opening its bonds in order of u."""
+    program, digits = NewmanZiff(topology), uniform_digits(topology, sample)
+    program.order = np.argsort(digits, kind="stable").astype(np.int32)
+    spans = program.open_all().spans[list(topology.open_axes)]
+    return [int(digits[program.order[count - 1]]) + 1 if count else 0 for count in spans]
+
+
 def in_turns(works: dict[str, Callable[[], object]], runs: int) -> dict[str, float]:
     """Return the median seconds of each work; the first run of each compiles and is left out."""
     times: dict[str, list[float]] = {name: [] for name in works}
@@ -212,6 +222,13 @@ def compare(name: str, size: int, runs: int) -> dict[str, Any]:
     rows = labeler.rows(XORWOW, SEED, samples, thresholds)[:, COLUMNS]
     if not np.array_equal(rows, rows_in_order(topology, 0, grid)):
         sys.exit(f"{name}, L = {size}: Newman-Ziff and {DEFAULT_LABELER['cpu']} disagree")
+    window = (int(thresholds[0]), int(thresholds[-1]))
+
+    def find() -> np.ndarray:
+        return find_thresholds(labeler, XORWOW, SEED, samples[:1], window)
+
+    if find()[0].tolist() != thresholds_in_order(topology, 0):
+        sys.exit(f"{name}, L = {size}: Newman-Ziff and percolab disagree on T")
     middle = slice(grid.size // 2, grid.size // 2 + 1)
     seconds = in_turns(
         {
@@ -221,6 +238,7 @@ def compare(name: str, size: int, runs: int) -> dict[str, Any]:
                 XORWOW, SEED, samples[middle], thresholds[middle]
             ),
             "rows_at_grid": lambda: labeler.rows(XORWOW, SEED, samples, thresholds),
+            "threshold": find,
         },
         runs,
     )
@@ -236,6 +254,7 @@ def compare(name: str, size: int, runs: int) -> dict[str, Any]:
         **{f"{part}_seconds": value for part, value in seconds.items()},
         "newman_ziff_over_one_p": whole / seconds["rows_at_one_p"],
         "newman_ziff_over_grid": whole / seconds["rows_at_grid"],
+        "newman_ziff_over_threshold": whole / seconds["threshold"],
     }
 
 
@@ -251,17 +270,19 @@ def main(lattice: str, sizes: str, runs: int, json_file: Path | None) -> None:
     machine = timer_of(Device("cpu")).machine()
     click.echo(f"{machine['device_name']}, one core; ms a sample, {lattice} around p_c")
     click.echo(
-        f"{'L':>6}{'shuffle':>10}{'open all':>10}{'one p':>10}{'21 p':>10}"
-        f"{'N-Z / one p':>13}{'N-Z / 21 p':>12}"
+        f"{'L':>6}{'shuffle':>10}{'open all':>10}{'one p':>10}{'21 p':>10}{'T':>10}"
+        f"{'N-Z / one p':>13}{'N-Z / 21 p':>12}{'N-Z / T':>9}"
     )
     records = []
     for size in parse_sizes(sizes):
         record = compare(lattice, size, runs)
         records.append(record)
-        parts = ("shuffle", "open_all", "rows_at_one_p", "rows_at_grid")
+        parts = ("shuffle", "open_all", "rows_at_one_p", "rows_at_grid", "threshold")
         shown = "".join(f"{1e3 * record[f'{part}_seconds']:>10.3f}" for part in parts)
-        one, grid = record["newman_ziff_over_one_p"], record["newman_ziff_over_grid"]
-        click.echo(f"{size:>6}{shown}{one:>13.1f}{grid:>12.1f}")
+        ratios = (record[f"newman_ziff_over_{part}"] for part in ("one_p", "grid", "threshold"))
+        click.echo(
+            f"{size:>6}{shown}{next(ratios):>13.1f}{next(ratios):>12.1f}{next(ratios):>9.1f}"
+        )
     if json_file is not None:
         document = {
             "command": [Path(sys.argv[0]).name, *sys.argv[1:]],

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from percolab.kernels.clusters import ROW_WIDTH, SPANNING
+from percolab.observables import Observable, observables_of
 from percolab.statistics import blocks_of
 
 RNG = np.random.default_rng(1)
@@ -12,7 +14,10 @@ VALUES = RNG.integers(0, 2**40, size=(12, 2, 3))
 
 def block_of(number, values):
     """Return the block of observables (samples, m, C)."""
-    return blocks_of([number], values[None])[0]
+    rows = np.zeros((1, *values.shape[:2], ROW_WIDTH), np.int64)
+    rows[0, ..., : values.shape[2]] = values
+    columns = [Observable("", "", "", "", column=n) for n in range(values.shape[2])]
+    return blocks_of([number], rows, columns)[0]
 
 
 def test_sums_are_those_of_the_samples():
@@ -46,3 +51,16 @@ def test_blocks_add(cut):
     whole, first, second = (block_of(0, part) for part in (VALUES, VALUES[:cut], VALUES[cut:]))
     np.testing.assert_array_equal(first.sums + second.sums, whole.sums)
     np.testing.assert_allclose(first.products + second.products, whole.products, rtol=1e-15)
+
+
+def test_blocks_hold_what_every_observable_makes_of_the_rows():
+    rows = RNG.integers(0, 1000, (2, 7, 3, ROW_WIDTH))
+    rows[..., SPANNING] = RNG.integers(0, 8, rows.shape[:-1])
+    observables = observables_of(("open", "periodic", "open"))
+    for block, own in zip(blocks_of([0, 1], rows, observables), rows):
+        values = np.stack([item.of_rows(own) for item in observables], axis=-1)
+        np.testing.assert_array_equal(block.sums, values.sum(axis=0))
+        first, second = np.triu_indices(len(observables))
+        np.testing.assert_array_equal(
+            block.products, (values[..., first] * values[..., second]).sum(axis=0)
+        )

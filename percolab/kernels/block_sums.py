@@ -1,28 +1,41 @@
-"""Sums of observables over the samples of blocks."""
+"""Sums of observables over the samples of blocks, from rows."""
 
 import numpy as np
-from numba import njit
+from numba import int64, njit
+
+from percolab.kernels.clusters import SPANNING
 
 
 @njit(nogil=True, cache=True)
-def sum_blocks(values):
-    """Return sums and products of blocks of observables, ``values``: int64 (blocks, samples, m, C).
+def sum_blocks(rows, columns, masks, every):
+    """Return sums and products of observables over the samples of blocks.
+
+    rows: int64 (blocks, samples, m, ROW_WIDTH).  Observable c is the row's column ``columns[c]``,
+    or where ``masks[c]`` is not 0 whether the row spans along one, or with ``every[c]`` all, of the
+    axes among its bits.
 
     sums: int64 (blocks, m, C).  products: float64 (blocks, m, C (C + 1) / 2), added up sample after
     sample, in the same order everywhere.
     """
-    blocks, samples, points, columns = values.shape
-    sums = np.zeros((blocks, points, columns), np.int64)
-    products = np.zeros((blocks, points, columns * (columns + 1) // 2), np.float64)
+    blocks, samples, points, _ = rows.shape
+    width = columns.size
+    sums = np.zeros((blocks, points, width), np.int64)
+    products = np.zeros((blocks, points, width * (width + 1) // 2), np.float64)
+    values = np.empty(width, np.float64)
     for block in range(blocks):
         for sample in range(samples):
             for point in range(points):
+                row = rows[block, sample, point]
+                for c in range(width):
+                    value = row[columns[c]]
+                    if masks[c] != 0:
+                        found = row[SPANNING] & masks[c]
+                        value = int64(found == masks[c] if every[c] else found != 0)
+                    sums[block, point, c] += value
+                    values[c] = float(value)
                 n = 0
-                for first in range(columns):
-                    value = values[block, sample, point, first]
-                    sums[block, point, first] += value
-                    for second in range(first, columns):
-                        other = float(values[block, sample, point, second])
-                        products[block, point, n] += float(value) * other
+                for first in range(width):
+                    for second in range(first, width):
+                        products[block, point, n] += values[first] * values[second]
                         n += 1
     return sums, products
