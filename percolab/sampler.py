@@ -217,21 +217,23 @@ class Sampler:
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
-        size, grid = self.task.block_size, self._thresholds
+        size = self.task.block_size
         samples = np.concatenate(
             [np.arange(number * size, (number + 1) * size, dtype=np.uint64) for number in numbers]
         )
         if self.task.method == "threshold":
             with self._driving:
                 parts = [self.spanning_thresholds(part) for part in self._parts(samples, stopped)]
-            found = np.concatenate(parts).reshape(len(numbers), size, -1)
-            return [ThresholdBlock(*block) for block in zip(numbers, found, strict=True)]
+            thresholds = np.concatenate(parts).reshape(len(numbers), size, -1)
+            return [ThresholdBlock(*block) for block in zip(numbers, thresholds, strict=True)]
+        key = GENERATORS[self.task.rng], self.task.stream_seed
         with self._driving:
             rows = [
-                self.rows(np.repeat(part, grid.size), np.tile(grid, part.size))
+                self.labeler.grid_rows(*key, part, self._thresholds)
                 for part in self._parts(samples, stopped)
             ]
-        measured = np.concatenate(rows).reshape(len(numbers), size, grid.size, -1)
+        found = rows[0] if len(rows) == 1 else np.concatenate(rows)
+        measured = found.reshape(len(numbers), size, *found.shape[1:])
         return list(blocks_of(numbers, measured, self._observables))
 
     def _parts(

@@ -212,8 +212,8 @@ def partial_rows_kernel(sizes, num_points, size_mask, partials):
 
 
 @cuda.jit(cache=True)
-def finish_rows_kernel(partials, spanning, rows, first):
-    """Merge an item's partial tuples into row ``first + item``; one block of PARTIALS threads."""
+def finish_rows_kernel(partials, spanning, rows, first, step):
+    """Merge an item's partial tuples into row ``first + item * step``; PARTIALS threads an item."""
     clusters = cuda.shared.array(PARTIALS, types.int64)
     squares = cuda.shared.array(PARTIALS, types.int64)
     largest = cuda.shared.array(PARTIALS, types.int64)
@@ -226,8 +226,9 @@ def finish_rows_kernel(partials, spanning, rows, first):
     second[thread] = partials[item, thread, 3] if given else int64(0)
     reduce_block(clusters, squares, largest, second, thread, PARTIALS)
     if thread == 0:
-        rows[(first + item) * ROW_WIDTH + CLUSTERS] = clusters[0]
-        rows[(first + item) * ROW_WIDTH + LARGEST] = largest[0]
-        rows[(first + item) * ROW_WIDTH + SECOND_LARGEST] = second[0]
-        rows[(first + item) * ROW_WIDTH + SUM_SQUARES] = squares[0]
-        rows[(first + item) * ROW_WIDTH + SPANNING] = int64(spanning[item])
+        place = (first + item * step) * ROW_WIDTH
+        rows[place + CLUSTERS] = clusters[0]
+        rows[place + LARGEST] = largest[0]
+        rows[place + SECOND_LARGEST] = second[0]
+        rows[place + SUM_SQUARES] = squares[0]
+        rows[place + SPANNING] = int64(spanning[item])

@@ -54,3 +54,10 @@ class CpuLabeler(Bisection):
             self.open_bonds(generator, seed, sample, threshold)
             self.measure(row)
         return rows
+
+    def grid_rows(
+        self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
+    ) -> np.ndarray:
+        """Return the rows (n, m, ROW_WIDTH) int64 of samples at all m thresholds, uint64 each."""
+        items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
+        return self.rows(generator, seed, *items).reshape(len(samples), grid.size, ROW_WIDTH)

@@ -139,23 +139,35 @@ class CudaLabeler(Bisection):
         sample, every sample is labeled once and grown from threshold to threshold.
         """
         grid = _shared_grid(samples, thresholds)
-        starts = np.ascontiguousarray(samples[:: grid.size])
+        if grid.size > 1:
+            starts = np.ascontiguousarray(samples[:: grid.size])
+            return self.grid_rows(generator, seed, starts, grid).reshape(-1, ROW_WIDTH)
         batches = []
-        for first in range(0, len(starts), self.capacity):
+        for first in range(0, len(samples), self.capacity):
             batch = slice(first, first + self.capacity)
-            if grid.size > 1:
-                batches.append(self._grid_rows(generator, seed, starts[batch], grid))
-            else:
-                items = self.open_bonds(generator, seed, samples[batch], thresholds[batch])
-                if self.measure_needs_labels:
-                    self.label_items(items)
-                batches.append(self.measure_items(items))
+            items = self.open_bonds(generator, seed, samples[batch], thresholds[batch])
+            if self.measure_needs_labels:
+                self.label_items(items)
+            batches.append(self.measure_items(items))
         return np.concatenate(batches)
+
+    def grid_rows(
+        self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
+    ) -> np.ndarray:
+        """Return the rows (n, m, ROW_WIDTH) int64 of samples at all m thresholds, uint64 each."""
+        if grid.size == 1 or not np.all(grid[1:] > grid[:-1]):
+            items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
+            return self.rows(generator, seed, *items).reshape(len(samples), grid.size, ROW_WIDTH)
+        batches = [
+            self._grid_rows(generator, seed, samples[first : first + self.capacity], grid)
+            for first in range(0, len(samples), self.capacity)
+        ]
+        return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
     def _grid_rows(
         self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
     ) -> np.ndarray:
-        """Return the rows of samples at every threshold of a grid, sample after sample."""
+        """Return the rows (n, m, ROW_WIDTH) of a batch at every threshold of an ascending grid."""
         items, keys = len(samples), cuda.to_device(samples)
         points, words = np.uint32(self.topology.num_points), np.uint32(self.topology.num_words)
         self.open_bonds(generator, seed, keys, np.full(items, grid[0], np.uint64))
@@ -181,7 +193,7 @@ class CudaLabeler(Bisection):
                 self.labels, points, self._size_mask, self._sizes
             )
             rows[:, step] = self._rows_of_sizes(items)
-        return rows.reshape(-1, ROW_WIDTH)
+        return rows
 
     def load_bonds(self, opened: np.ndarray) -> int:
         """Copy given open bonds, uint32 (items, num_classes * num_words), into the batch."""
@@ -243,7 +255,9 @@ class CudaLabeler(Bisection):
 
     def _finish_rows(self, items: int) -> np.ndarray:
         """Return the rows of the first items from their partial sums."""
-        finish_rows_kernel[items, PARTIALS](self._partials, self._spanning, self._rows, np.int64(0))
+        finish_rows_kernel[items, PARTIALS](
+            self._partials, self._spanning, self._rows, np.int64(0), np.int64(1)
+        )
         # A slice of a flat array: one of rows takes longer to find than to copy.
         return self._rows[: items * ROW_WIDTH].copy_to_host().reshape(items, ROW_WIDTH)
 

@@ -40,24 +40,29 @@ class TiledCuda(TiledBatch):
     def _grid_rows(
         self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
     ) -> np.ndarray:
-        """Return the rows of samples at every threshold of a grid, sample after sample."""
+        """Return the rows (n, m, ROW_WIDTH) of a batch at every threshold of an ascending grid."""
         if self.falls_back:
             return super()._grid_rows(generator, seed, samples, grid)
-        rows = np.empty((len(samples), grid.size, ROW_WIDTH), np.int64)
-        begin = 0
+        parts, begin = [], 0
         while begin < grid.size:
             end = self._end_of_part(grid, begin)
-            part = slice(begin, end)
-            found = (
-                self._late_rows(generator, seed, samples, grid[part]) if end > begin + 1 else None
-            )
-            for step in range(begin, end) if found is None else ():
-                self.open_bonds(generator, seed, samples, np.full(len(samples), grid[step]))
-                rows[:, step] = self.measure_items(len(samples))
-            if found is not None:
-                rows[:, part] = found
+            parts.append(self._part_rows(generator, seed, samples, grid[begin:end]))
             begin = end
-        return rows.reshape(-1, ROW_WIDTH)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _part_rows(
+        self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
+    ) -> np.ndarray:
+        """Return the rows at a part of a grid, from one labeling unless too much opens in it."""
+        if grid.size > 1:
+            rows = self._late_rows(generator, seed, samples, grid)
+            if rows is not None:
+                return rows
+        rows = np.empty((len(samples), grid.size, ROW_WIDTH), np.int64)
+        for step, threshold in enumerate(grid):
+            self.open_bonds(generator, seed, samples, np.full(len(samples), threshold))
+            rows[:, step] = self.measure_items(len(samples))
+        return rows
 
     def _late_bonds(self, low: int, high: int) -> int:
         """Return the bonds of a tile that open on average between two thresholds."""
@@ -103,12 +108,16 @@ class TiledCuda(TiledBatch):
             self._gather(items)
             self._sum_nodes(items)
             finish_rows_kernel[items, PARTIALS](
-                self._partials, self._spanning, self._grid_rows_found, np.int64(step * items)
+                self._partials,
+                self._spanning,
+                self._grid_rows_found,
+                np.int64(step),
+                np.int64(steps),
             )
         rows = self._grid_rows_found[: steps * items * ROW_WIDTH].copy_to_host()
         if self._overflow.copy_to_host()[0]:
             return None
-        return rows.reshape(steps, items, ROW_WIDTH).swapaxes(0, 1)
+        return rows.reshape(items, steps, ROW_WIDTH)
 
     def _has_room(self, late: int) -> bool:
         """Return whether so many late bonds a tile fit beside its nodes, and have 32-bit names."""
