@@ -35,7 +35,7 @@ def milliseconds(labeler, grid: np.ndarray, samples: int, repeats: int) -> float
 
 @click.command(help=__doc__)
 @click.option("--device", default="auto", show_default=True)
-@click.option("--sites", default=2**28, show_default=True, help="Sites of all samples of a call.")
+@click.option("--sites", default=2**30, show_default=True, help="Sites of all samples of a call.")
 @click.option("--repeats", default=5, show_default=True)
 def main(device: str, sites: int, repeats: int) -> None:
     """Time and print."""

@@ -81,7 +81,7 @@ def picoseconds(cuda, work, repeats: int, sites: int) -> dict[str, float]:
 @click.option("--lattice", "lattices", multiple=True, default=("honeycomb", "square", "triangular"))
 @click.option("-L", "size", default=4096, show_default=True)
 @click.option("--labeler", default="tiled", show_default=True)
-@click.option("--sites", default=2**28, show_default=True, help="Sites of all samples of a call.")
+@click.option("--sites", default=2**30, show_default=True, help="Sites of all samples of a call.")
 @click.option("--repeats", default=11, show_default=True)
 @click.option("--out", type=click.Path(), help="Also write JSON here.")
 def main(

@@ -31,7 +31,7 @@ GRID_POINTS = 21
 _HALF_WINDOW, _WINDOW_SITES, _WINDOW_EXPONENT = 0.0013, 2**24, 0.375
 
 #: Sites of all samples of one timed run: enough to fill any GPU; on the CPU, enough for the clock.
-SITES_PER_RUN = {"cpu": 2**20, "cuda": 2**28}
+SITES_PER_RUN = {"cpu": 2**20, "cuda": 2**30}
 _CPU_RUN_SECONDS = 0.02
 _ROW_BYTES = 8 * ROW_WIDTH
 
