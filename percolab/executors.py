@@ -12,7 +12,7 @@ _CUDA_THREADS = 6
 
 
 def default_workers(device: Device) -> int:
-    """Return the threads to use: all usable cores on the CPU, for CUDA one to drive and some to sum.
+    """Return the threads to use: all usable cores on the CPU; for CUDA one drives, others sum.
 
     A GPU measures small lattices faster than one thread sums up their rows.
     """

@@ -22,6 +22,7 @@ FLOORS = [
         "lattice_grid",
         "graph",
         "graph_files",
+        "bethe",
     ],
     ["kernels", "device"],
     ["labelers"],
@@ -30,6 +31,7 @@ FLOORS = [
     ["storage", "stored_tasks", "merging", "hdf5_guard", "executors", "scheduler", "provenance"],
     ["analysis", "spanning", "plots", "lattice_figure", "plots_timing", "tables"],
     ["runner", "config", "report", "api", "benchmark", "__init__"],
+    ["configurations", "cluster_colours", "cluster_legend", "cluster_figure", "bethe_figure"],
     ["cli", "__main__"],
 ]
 HEAVY = {"numpy", "scipy", "numba", "h5py", "matplotlib"}

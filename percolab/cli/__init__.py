@@ -17,6 +17,8 @@ COMMANDS = {
     "status": "Show what a results file holds.",
     "merge": "Put several results files into one.",
     "export": "Write stored results as CSV.",
+    "label": "Label the clusters of a configuration or of a sample.",
+    "show": "Draw the clusters of a sample or of a file of labels.",
     "lattices": "List the lattices that come with percolab, or describe one.",
     "bench": "Time bonds, labels and rows on this machine.",
     "info": "Show versions and devices.",

@@ -1,0 +1,76 @@
+"""percolab label: the clusters of a configuration as a file of labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from percolab.cli.options import as_json, echo_json
+from percolab.cli.sample_options import need, refuse, sample_options, with_defaults
+from percolab.labelers import LABELERS
+
+
+@click.command()
+@click.argument("configuration", required=False, metavar="[INPUT]")
+@sample_options
+@click.option("--labeler", help=f"{', '.join(LABELERS)}.  [default: the device's fastest]")
+@click.option("--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
+@click.option("--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
+@click.option("--out", default="labels.h5", show_default=True, type=click.Path(),
+              help="Labels: .h5 with sizes, or .npy.")  # fmt: skip
+@as_json
+def command(
+    configuration: str | None,
+    labeler: str | None,
+    device: str,
+    serial: bool,
+    out: str,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Label the clusters of a configuration of your own, or of one sample of a sweep.
+
+    INPUT is a configuration of sites: a black and white .png, a .npy, or file.h5:/dataset, of 0 and
+    one other value; neighbours on --lattice are joined.  With -L it is the packed open bonds of a
+    lattice, uint32 in a .npy file.  Without INPUT it is a sample: --lattice, -L, -p and --seed.
+
+    A label is the smallest site index of its cluster, -1 where there is no site.
+    """
+    from percolab.configurations import write_labels
+    from percolab.configurations.label_files import check_target
+
+    check_target(out, configuration)
+    chosen = _configuration(configuration, given)
+    clusters = chosen.label(labeler, device)
+    write_labels(out, clusters, chosen, serial=serial)
+    summary = clusters.summary()
+    if as_json:
+        echo_json({"labels": out, "shape": list(chosen.shape), **chosen.record, **summary})
+        return
+    click.echo(f"{summary['clusters']} clusters of {summary['sites']} sites in {out}")
+    click.echo(f"largest {summary['largest']}, second largest {summary['second_largest']}")
+    if summary["open_axes"]:
+        click.echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
+
+
+def _configuration(name: str | None, given: dict[str, Any]):
+    from percolab.configurations import (
+        bond_configuration,
+        random_configuration,
+        site_configuration,
+    )
+    from percolab.lattice import load_lattice
+
+    if name is None:
+        need(given, "a sample (without INPUT)", "lattice", "size", "p")
+        keys = with_defaults(given, "seed", "sample", "rng", "boundary")
+        lattice = load_lattice(given["lattice"])
+        return random_configuration(lattice, given["size"], given["p"], **keys)
+    refuse(given, "INPUT is a configuration already", "p", "seed", "sample", "rng")
+    keys = with_defaults(given, "boundary")
+    if given["size"] is not None:
+        need(given, "a configuration of bonds (-L)", "lattice")
+        return bond_configuration(name, load_lattice(given["lattice"]), given["size"], **keys)
+    named = load_lattice(given["lattice"]) if given["lattice"] is not None else None
+    return site_configuration(name, named, **keys)

@@ -1,0 +1,125 @@
+"""percolab show: the clusters of a sample, or of a file of labels, as a figure."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import click
+
+from percolab.bethe import NUMBERINGS
+from percolab.cli.options import as_json, echo_json
+from percolab.cli.sample_options import need, refuse, sample_options, with_defaults
+
+
+@click.command()
+@click.argument("labels", required=False, metavar="[LABELS]")
+@sample_options
+@click.option("--bethe", type=int, metavar="Z", help="Bethe lattice of this coordination number.")
+@click.option("--shells", type=int, help="Shells of the Bethe lattice around its centre.")
+@click.option("--numbering", help="Of the Bethe lattice: standard or random.  [default: standard]")
+@click.option("--out", default="clusters.png", show_default=True, type=click.Path(),
+              help="Figure: .png, .pdf or .svg.")  # fmt: skip
+@as_json
+def command(labels: str | None, out: str, as_json: bool, **given: Any) -> None:
+    """Draw the clusters of a sample, at their places in real space.
+
+    The sample is that of a sweep: --lattice, -L, -p and --seed; or one on a Bethe lattice: --bethe,
+    --shells and -p.  LABELS is a file that percolab label wrote.  The largest cluster and those
+    that span stand out.  A lattice in space is drawn as layers.
+
+    With --json every number drawn goes to stdout.
+    """
+    from percolab.plots import FORMATS, save_figure
+    from percolab.toml_input import InputError
+
+    if not out.lower().endswith(tuple(FORMATS)):
+        raise InputError(f"{out}: a figure is written as {', '.join(FORMATS)}")
+    if labels is not None:
+        figure, numbers = _of_labels(labels, given)
+    elif given["bethe"] is not None:
+        figure, numbers = _of_bethe(given)
+    else:
+        figure, numbers = _of_sample(given)
+    try:
+        save_figure(figure, out)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror or error}") from error
+    click.echo(f"figure in {out}", err=as_json)
+    if as_json:
+        echo_json({"figure": out, **numbers})
+
+
+def _of_sample(given: dict[str, Any]):
+    from percolab.cluster_figure import check_drawable, plot_clusters
+    from percolab.configurations import random_configuration
+    from percolab.lattice import load_lattice
+
+    refuse(given, "only a Bethe lattice (--bethe) has it", "shells", "numbering")
+    need(given, "a sample (without LABELS)", "lattice", "size", "p")
+    lattice = load_lattice(given["lattice"])
+    keys = with_defaults(given, "seed", "sample", "rng", "boundary")
+    check_drawable(lattice, prod(lattice.shape(given["size"])))
+    chosen = random_configuration(lattice, given["size"], given["p"], **keys)
+    title = _title(_plain(lattice.title), chosen.record)
+    return plot_clusters(chosen.label(), lattice, opened=chosen.opened, title=title)
+
+
+def _of_bethe(given: dict[str, Any]):
+    from percolab.bethe_figure import check_shells, plot_bethe
+    from percolab.configurations import bethe_configuration
+
+    refuse(given, "a Bethe lattice (--bethe) has its own size", "lattice", "size", "boundary")
+    need(given, "a Bethe lattice", "shells", "p")
+    check_shells(given["shells"], given["bethe"])
+    chosen = bethe_configuration(
+        given["shells"],
+        given["p"],
+        coordination_number=given["bethe"],
+        numbering=given["numbering"] or NUMBERINGS[0],
+        **with_defaults(given, "seed", "sample", "rng"),
+    )
+    name = f"Bethe lattice, $z = {given['bethe']}$, {chosen.record['numbering']} numbering"
+    return plot_bethe(chosen, title=_title(name, chosen.record))
+
+
+def _of_labels(name: str, given: dict[str, Any]):
+    from percolab.cluster_figure import plot_clusters
+    from percolab.configurations import read_labels
+    from percolab.lattice import load_lattice
+
+    refuse(given, "LABELS is a configuration already", "size", "p", "seed", "sample", "rng")
+    refuse(given, "LABELS is a configuration already", "bethe", "shells", "numbering")
+    lattice = load_lattice(given["lattice"]) if given["lattice"] is not None else None
+    found = read_labels(name, lattice, given["boundary"])
+    kind = found.record.get("kind")
+    name = found.lattice.title if kind == "sample" else found.record.get("input", Path(name).name)
+    return plot_clusters(
+        found.clusters,
+        found.lattice,
+        opened=found.opened,
+        title=_title(_plain(name), found.record),
+        first_row_on_top=kind in (None, "sites"),
+    )
+
+
+def _plain(text: str) -> str:
+    """Return a text in which no dollar sign begins mathematics."""
+    return text.replace("$", r"\$")
+
+
+def _title(name: str, record: dict[str, Any]) -> str:
+    from percolab.observables import AXIS_NAMES
+
+    parts = [name]
+    for key, text in (("L", "$L = {}$"), ("p", "$p = {:g}$"), ("seed", "seed {}")):
+        if key in record:
+            parts.append(text.format(record[key]))
+    if record.get("sample"):
+        parts.append(f"sample {record['sample']}")
+    kinds = enumerate(record.get("boundary", ()))
+    periodic = [AXIS_NAMES[axis] for axis, kind in kinds if kind == "periodic"]
+    if periodic:
+        parts.append(f"periodic along {' and '.join(periodic)}")
+    return ", ".join(parts)

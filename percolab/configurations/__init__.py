@@ -1,0 +1,33 @@
+"""Configurations that are labeled one at a time: a user's own, or one sample of a sweep.
+
+Nothing that is read is unpickled or evaluated, an array's header is checked before memory is taken
+for it, and a file that cannot be used is refused in one line.  docs/labels.md is the user's page.
+
+    array_files    arrays in NPY and HDF5 files and in PNG images
+    site_bonds     sites -> the bonds between occupied neighbours
+    configuration  Configuration, the sites and the open bonds, and four ways to get one
+    clusters       Clusters: labels, sizes and what spans
+    label_files    labels to and from NPY and HDF5
+"""
+
+from percolab.configurations.clusters import Clusters
+from percolab.configurations.configuration import (
+    Configuration,
+    bethe_configuration,
+    bond_configuration,
+    random_configuration,
+    site_configuration,
+)
+from percolab.configurations.label_files import LabelFile, read_labels, write_labels
+
+__all__ = [
+    "Clusters",
+    "Configuration",
+    "LabelFile",
+    "bethe_configuration",
+    "bond_configuration",
+    "random_configuration",
+    "read_labels",
+    "site_configuration",
+    "write_labels",
+]

@@ -1,0 +1,244 @@
+"""Configuration: which sites are there and which bonds are open, and where they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import psutil
+
+from percolab.bethe import bethe_topology
+from percolab.config import make_request
+from percolab.configurations.array_files import read_array, split_name
+from percolab.configurations.clusters import Clusters
+from percolab.configurations.site_bonds import bonds_between
+from percolab.kernels.open_bonds import GENERATORS, threshold_of
+from percolab.kernels.open_bonds_cpu import fill_open_bonds
+from percolab.labelers import fitting_labeler
+from percolab.lattice import Lattice, load_lattice
+from percolab.sampler import Device, check_memory
+from percolab.study import Task, check_boundary, check_choice, check_probabilities
+from percolab.toml_input import InputError
+from percolab.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
+
+#: The lattice of a site configuration that names none, by its number of axes.
+DEFAULT_LATTICES = {2: "square", 3: "cubic"}
+
+
+@dataclass(frozen=True, eq=False)
+class Configuration:
+    """Sites and open bonds of one sample, or of a user's file.
+
+    topology:  of the whole lattice or graph, before sites are taken away
+    opened:    uint32 (num_classes, num_words), the open bonds
+    sites:     bool (num_points,), where a site is
+    lattice:   None on a graph
+    boundary:  per axis; () on a graph
+    record:    where it comes from, as plain JSON values: "kind" ("sites", "bonds" or "sample") ...
+    """
+
+    topology: Topology
+    opened: np.ndarray
+    sites: np.ndarray
+    lattice: Lattice | None
+    boundary: tuple[str, ...]
+    record: dict[str, Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of an array with one entry a grid point: last axis first, or flat on a graph."""
+        return self.topology.shape[::-1] or (self.topology.num_points,)
+
+    def label(self, labeler: str | None = None, device: str = "cpu") -> Clusters:
+        """Return the clusters; InputError for an unknown labeler or device."""
+        from percolab.api import label
+
+        if labeler is None and self.lattice is not None:
+            kind = Device.parse(device).resolve().kind
+            labeler = fitting_labeler(None, kind, self.lattice)[0]
+        labels = label(self.topology, opened=self.opened, labeler=labeler, device=device)
+        labels[~self.sites] = -1
+        return Clusters(labels, self.topology)
+
+
+def site_configuration(
+    name: str, lattice: Lattice | None = None, boundary: str = "open"
+) -> Configuration:
+    """Return the configuration of an array of sites: bonds between occupied neighbours are open.
+
+    name: a .png, .npy or FILE.h5:/DATASET of 0 and one other positive value, the occupied sites;
+    array[y, x] is the grid point (x, y).  What it says of a point where the lattice has no site is
+    not used.  lattice: None is the square lattice in two dimensions, the cubic one in three.
+
+    InputError: a file that cannot be read, or that holds more than two values, a negative one or
+    NaN; a lattice of another dimension; a boundary that the lattice does not have.
+    """
+
+    def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
+        if dtype.kind not in "biuf":
+            return f"holds {dtype}; a site configuration holds booleans, integers or floats"
+        if lattice is None and len(shape) not in DEFAULT_LATTICES:
+            return f"an array of {len(shape)} dimensions; name its lattice with --lattice"
+        if lattice is not None and len(shape) != lattice.dimension:
+            return f"{len(shape)} dimensions, but {lattice.name} has {lattice.dimension}"
+        if not 1 <= prod(shape) <= MAX_POINTS:
+            return f"{prod(shape)} sites, but 1 to {MAX_POINTS} can be labeled"
+        classes = len(lattice.bonds) if lattice else 3
+        return _too_large(prod(shape), prod(shape) * (dtype.itemsize + 2 * classes + 40))
+
+    given = read_array(name, wrong)
+    occupied = _occupied(given, name)
+    lattice = lattice or load_lattice(DEFAULT_LATTICES[given.ndim])
+    kinds = boundary_of(lattice, boundary)
+    topology = lattice.topology(given.shape[::-1], kinds)
+    sites = occupied.ravel() & unpack_bits(topology.occupied, topology.num_points)
+    record = {"kind": "sites", "input": _file_name(name), **_on(lattice, kinds)}
+    opened = bonds_between(topology, sites)
+    return Configuration(topology, opened, sites, lattice, kinds, record)
+
+
+def bond_configuration(
+    name: str, lattice: Lattice, L: int, boundary: str = "open"
+) -> Configuration:
+    """Return the configuration of packed open-bond words in a .npy file.
+
+    name: uint32 (num_classes, num_words); bit i % 32 of word i // 32 of class k is bond (k, i)
+    InputError: another shape or dtype, or an open bond that does not exist
+    """
+    task = _task(lattice, L, 0.5, boundary)
+    expected = (len(lattice.bonds), num_words_of(task.num_points))
+
+    def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
+        if dtype != np.uint32 or shape != expected:
+            return (
+                f"{dtype} {shape}, but the open bonds of {lattice.name} at L = {L} are uint32 "
+                f"{expected}; leave out -L for a configuration of sites"
+            )
+        return ""
+
+    opened = read_array(name, wrong).astype(np.uint32, copy=False)
+    topology = lattice.topology(task.shape, task.boundary)
+    strange = np.argwhere(opened & ~topology.exists)
+    if strange.size:
+        klass, word = strange[0]
+        raise InputError(
+            f"{name}: word {word} of class {klass} opens a bond that does not exist "
+            f"({len(strange)} such words)"
+        )
+    sites = unpack_bits(topology.occupied, topology.num_points)
+    record = {"kind": "bonds", "input": _file_name(name), **_on(lattice, task.boundary), "L": L}
+    return Configuration(topology, opened, sites, lattice, task.boundary, record)
+
+
+def random_configuration(
+    lattice: Lattice,
+    L: int,
+    p: float,
+    *,
+    seed: int = 1,
+    sample: int = 0,
+    rng: str = "xorwow",
+    boundary: str = "open",
+) -> Configuration:
+    """Return a sample of bond percolation: the one that a sweep with this seed measures.
+
+    InputError for values that no sweep has.
+    """
+    task = _task(lattice, L, p, boundary, seed=seed, rng=rng)
+    topology = lattice.topology(task.shape, task.boundary)
+    record = {
+        "kind": "sample",
+        **_on(lattice, task.boundary),
+        **{"L": L, "p": p, "seed": seed, "sample": sample, "rng": rng},
+    }
+    opened = _opened(topology, p, task.stream_seed, sample, rng)
+    sites = unpack_bits(topology.occupied, topology.num_points)
+    return Configuration(topology, opened, sites, lattice, task.boundary, record)
+
+
+def bethe_configuration(
+    shells: int,
+    p: float,
+    *,
+    coordination_number: int = 3,
+    numbering: str = "standard",
+    seed: int = 1,
+    sample: int = 0,
+    rng: str = "xorwow",
+) -> Configuration:
+    """Return a sample of bond percolation on a Bethe lattice.
+
+    The seed is that of a random numbering and, through another generator, that of the bonds.
+    InputError as for :func:`percolab.bethe.bethe_topology`, and for p outside [0, 1].
+    """
+    check_probabilities((p,))
+    topology = bethe_topology(
+        shells, coordination_number=coordination_number, numbering=numbering, seed=seed
+    )
+    record = {
+        "kind": "sample",
+        **{"coordination_number": coordination_number, "shells": shells, "numbering": numbering},
+        **{"p": p, "seed": seed, "sample": sample, "rng": rng},
+    }
+    opened = _opened(topology, p, seed, sample, rng)
+    return Configuration(topology, opened, np.ones(topology.num_points, bool), None, (), record)
+
+
+def _opened(topology: Topology, p: float, stream_seed: int, sample: int, rng: str) -> np.ndarray:
+    check_choice("rng", rng, GENERATORS)
+    if not 0 <= sample < 2**64:
+        raise InputError(f"sample = {sample}, but it must be an integer from 0 to 2^64 - 1")
+    opened = np.empty(topology.exists.size, np.uint32)
+    key = (np.uint64(stream_seed), np.uint64(sample), np.uint64(threshold_of(p)))
+    fill_open_bonds(GENERATORS[rng], *key, topology.exists.ravel(), opened)
+    return opened.reshape(topology.exists.shape)
+
+
+def _occupied(given: np.ndarray, name: str) -> np.ndarray:
+    """Return which entries are the one value beside 0; InputError if there are more."""
+    if given.dtype == bool:
+        return given
+    value = given.max()
+    occupied = given == value if value != 0 else np.zeros(given.shape, bool)
+    strange = given[~occupied & (given != 0)]
+    if strange.size or not np.isfinite(value) or value < 0:
+        shown = strange[0] if strange.size and np.isfinite(value) else value
+        raise InputError(
+            f"{name}: holds {shown}, but a site configuration holds 0 (vacant) and one positive "
+            "value (occupied)"
+        )
+    return occupied
+
+
+def _task(lattice: Lattice, L: int, p: float, boundary: str, **keys: Any) -> Task:
+    """Return the task of a sweep, checked, and small enough for the memory."""
+    task = make_request(lattice, L=[L], p=[p], boundary=boundary, **keys).study.task(L)
+    check_memory(task, None, Device("cpu"), 1, held=13 * task.num_points)
+    return task
+
+
+def boundary_of(lattice: Lattice, text: str) -> tuple[str, ...]:
+    """Return the boundary of every axis, given one for all of them or one each after commas."""
+    kinds = tuple(kind.strip() for kind in text.split(","))
+    kinds = kinds * lattice.dimension if len(kinds) == 1 else kinds
+    check_boundary(lattice, kinds)
+    return kinds
+
+
+def _too_large(points: int, needed: int) -> str:
+    free = psutil.virtual_memory().available
+    if needed <= free:
+        return ""
+    return f"{points} sites need {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free"
+
+
+def _on(lattice: Lattice, boundary: tuple[str, ...]) -> dict[str, Any]:
+    return {"lattice": lattice.name, "boundary": list(boundary)}
+
+
+def _file_name(name: str) -> str:
+    """Return a file's name, and its dataset, without the folder that it is in here."""
+    path, dataset = split_name(name)
+    return path.name if dataset is None else f"{path.name}:{dataset}"

@@ -1,0 +1,187 @@
+"""Labels as files: NPY with the labels alone, or HDF5 with sizes and where they come from.
+
+docs/labels.md describes both.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from percolab.configurations.array_files import (
+    HDF5_SUFFIXES,
+    check_file,
+    read_array,
+    split_name,
+)
+from percolab.configurations.clusters import Clusters
+from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration, boundary_of
+from percolab.configurations.site_bonds import bonds_between
+from percolab.hdf5_guard import check_datasets
+from percolab.lattice import Lattice, lattice_from_text, load_lattice
+from percolab.storage import replace_file
+from percolab.toml_input import InputError
+from percolab.topology import MAX_POINTS
+
+FORMAT, SCHEMA_VERSION = "percolab labels", 1
+SUFFIXES = (".npy", *HDF5_SUFFIXES)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelFile:
+    """Labels read from a file: the clusters, their lattice, and the file's record if it has one."""
+
+    clusters: Clusters
+    lattice: Lattice
+    record: dict[str, Any]
+
+    @property
+    def opened(self) -> np.ndarray | None:
+        """The open bonds of a configuration of sites, as words; None where labels do not tell."""
+        if self.record.get("kind") != "sites":
+            return None
+        return bonds_between(self.clusters.topology, self.clusters.labels >= 0)
+
+
+def check_target(out: str | Path, source: str | None = None) -> None:
+    """Raise InputError unless labels can be written to a file: before any work is done for it."""
+    path = Path(out)
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path}: labels are written as .npy or .h5")
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory; give the name of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the directory {path.parent} does not exist")
+    given = split_name(source)[0] if source is not None else path
+    if source is not None and path.exists() and given.exists() and given.samefile(path):
+        raise InputError(f"{path}: is the input itself; give another name")
+    if path.is_file() and h5py.is_hdf5(path) and not _is_ours(path):
+        raise InputError(f"{path}: holds something else than labels; give another name")
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            return file.attrs.get("format") == FORMAT
+    except (OSError, RuntimeError):
+        return False
+
+
+def write_labels(
+    out: str | Path, clusters: Clusters, configuration: Configuration, *, serial: bool = False
+) -> None:
+    """Write labels, int32 in the configuration's shape, to .npy or .h5; complete or not at all.
+
+    InputError: a file that cannot be written, or that holds something else.
+    """
+    check_target(out)
+    path, buffer = Path(out), io.BytesIO()
+    labels = clusters.numbers if serial else clusters.labels
+    labels = labels.reshape(configuration.shape)
+    if path.suffix.lower() == ".npy":
+        np.save(buffer, labels, allow_pickle=False)
+    else:
+        _write_hdf5(buffer, labels, clusters, configuration, serial=serial)
+    replace_file(path, buffer.getvalue())
+
+
+def _write_hdf5(
+    buffer: io.BytesIO,
+    labels: np.ndarray,
+    clusters: Clusters,
+    configuration: Configuration,
+    *,
+    serial: bool,
+) -> None:
+    # Labels repeat, so they pack well; a small file is quicker to look at without.
+    packed: dict[str, Any] = {"compression": "gzip", "shuffle": True} if labels.size > 4096 else {}
+    # From HDF5 1.8 on what is not data has checksums: in damage without them HDF5 may loop forever.
+    with h5py.File(buffer, "w", libver=("v108", "v108")) as file:
+        file.attrs["format"] = FORMAT
+        file.attrs["schema_version"] = SCHEMA_VERSION
+        file.attrs["numbering"] = "serial" if serial else "smallest site"
+        file.attrs["record"] = json.dumps(configuration.record)
+        file.attrs["summary"] = json.dumps(clusters.summary())
+        if configuration.lattice is not None:
+            file.attrs["lattice"] = configuration.lattice.source
+        file.create_dataset("labels", data=labels, **packed)
+        file.create_dataset("roots", data=clusters.roots)
+        file.create_dataset("sizes", data=clusters.sizes)
+
+
+def read_labels(
+    name: str, lattice: Lattice | None = None, boundary: str | None = None
+) -> LabelFile:
+    """Return the labels in a .npy or .h5 file that :func:`write_labels` wrote.
+
+    lattice: of a .npy file; None is the square lattice in two dimensions, the cubic one in three.
+    An .h5 file knows its own, and its boundary.
+
+    InputError: no labels, labels below -1, or a lattice of another dimension.
+    """
+    path = Path(name)
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{name}: labels are .npy or .h5 files, as percolab label writes them")
+    if path.suffix.lower() == ".npy":
+        labels = read_array(name, _wrong_labels)
+        if lattice is None and labels.ndim not in DEFAULT_LATTICES:
+            raise InputError(f"{name}: {labels.ndim} dimensions; name the lattice with --lattice")
+        lattice = lattice or load_lattice(DEFAULT_LATTICES[labels.ndim])
+        return _labels(name, labels, lattice, boundary_of(lattice, boundary or "open"), {})
+    if lattice is not None or boundary is not None:
+        raise InputError(f"{name}: holds its lattice and boundary; leave out these options")
+    record, text = _read_record(path)
+    lattice = lattice_from_text(text, where=f"{name}: lattice")
+    labels = read_array(f"{name}:/labels", _wrong_labels)
+    kinds = boundary_of(lattice, ",".join(record["boundary"]))
+    return _labels(name, labels, lattice, kinds, record)
+
+
+def _read_record(path: Path) -> tuple[dict[str, Any], str]:
+    """Return the record and the lattice's text of an .h5 file; InputError if it is not one."""
+    check_file(path)
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            if file.attrs.get("format") != FORMAT:
+                raise InputError(f"{path}: is an HDF5 file, but not one of labels")
+            if file.attrs["schema_version"] != SCHEMA_VERSION:
+                raise InputError(f"{path}: was written by another version of percolab")
+            check_datasets(file)
+            record, text = json.loads(file.attrs["record"]), file.attrs["lattice"]
+        if not isinstance(text, str) or not all(
+            isinstance(kind, str) for kind in record["boundary"]
+        ):
+            raise ValueError("the record is no table with a boundary")
+        return record, text
+    except InputError:
+        raise
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{path}: is not a readable HDF5 file") from error
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError(f"{path}: is damaged: {' '.join(str(error).split())}") from error
+
+
+def _wrong_labels(shape: tuple[int, ...], dtype: np.dtype) -> str:
+    if dtype.kind not in "iu":
+        return f"holds {dtype}, but labels are integers"
+    if not 1 <= prod(shape) <= MAX_POINTS:
+        return f"{prod(shape)} sites, but there are 1 to {MAX_POINTS}"
+    return ""
+
+
+def _labels(
+    name: str, labels: np.ndarray, lattice: Lattice, kinds: tuple[str, ...], record: dict[str, Any]
+) -> LabelFile:
+    if labels.ndim != lattice.dimension:
+        raise InputError(f"{name}: {labels.ndim} axes, but {lattice.name} has {lattice.dimension}")
+    if labels.min() < -1:
+        raise InputError(f"{name}: label {labels.min()}, but labels are at least -1 (no site)")
+    topology = lattice.topology(labels.shape[::-1], kinds)
+    return LabelFile(Clusters.of_any_labels(labels.ravel(), topology), lattice, record)
