@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from percolab.bethe import bethe_num_sites, parents, site_numbers
+from percolab.bethe import BetheLattice, parents, site_numbers
 from percolab.cluster_colours import ClusterColours, colours_of
 from percolab.cluster_legend import add_legend, numbers_of
 from percolab.configurations.clusters import Clusters
-from percolab.configurations.configuration import Configuration
 from percolab.plots import STYLE
 from percolab.toml_input import InputError
 
@@ -24,17 +23,14 @@ if TYPE_CHECKING:
 
 #: More sites than this lie too close in the outermost shell, and in smaller ones there are numbers.
 MOST_SITES, MOST_NUMBERED = 1600, 200
-_CLOSED: dict[str, Any] = {"colors": "0.8", "linewidths": 0.5, "zorder": 1}
 _INCHES = 5.4
 
 
-def check_shells(shells: int, coordination_number: int) -> None:
-    """Raise InputError if a Bethe lattice does not exist or is too large to be drawn."""
-    num_sites = bethe_num_sites(shells, coordination_number)
+def check_shells(lattice: BetheLattice, shells: int) -> None:
+    """Raise InputError if there is no Bethe lattice of so many shells, or it cannot be drawn."""
+    (num_sites,) = lattice.shape(shells)
     if num_sites > MOST_SITES:
-        raise InputError(
-            f"--shells {shells}: {num_sites} sites, but at most {MOST_SITES} can be drawn"
-        )
+        raise InputError(f"{shells} shells: {num_sites} sites, but at most {MOST_SITES} are drawn")
 
 
 def bethe_places(shells: int, coordination_number: int) -> np.ndarray:
@@ -52,22 +48,22 @@ def bethe_places(shells: int, coordination_number: int) -> np.ndarray:
     return np.concatenate(places)
 
 
-def plot_bethe(configuration: Configuration, *, title: str = "") -> tuple[Figure, dict[str, Any]]:
+def plot_bethe(
+    clusters: Clusters, lattice: BetheLattice, shells: int, *, title: str = ""
+) -> tuple[Figure, dict[str, Any]]:
     """Draw the clusters of a Bethe lattice; return the figure and every number in it, for JSON.
 
-    configuration: of :func:`percolab.configurations.bethe_configuration`
-    InputError: more sites than can be drawn
+    The JSON has the sites from the centre outwards, shell after shell: their ``site_numbers`` and
+    ``site_labels``.  InputError: more sites than can be drawn.
     """
     import matplotlib
     from matplotlib.figure import Figure
 
-    record = configuration.record
-    shells, coordination_number = record["shells"], record["coordination_number"]
-    check_shells(shells, coordination_number)
-    clusters = configuration.label()
+    check_shells(lattice, shells)
+    coordination_number = lattice.coordination_number
     colours = colours_of(clusters)
     places = bethe_places(shells, coordination_number)
-    sites = site_numbers(len(places), record["numbering"], record["seed"])
+    sites = site_numbers(len(places), lattice.numbering)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(_INCHES, _INCHES + 0.8))
         figure.set_layout_engine("constrained")
@@ -75,7 +71,7 @@ def plot_bethe(configuration: Configuration, *, title: str = "") -> tuple[Figure
         axes.set_axis_off()
         axes.set_aspect("equal")
         axes.set(xlim=(-shells - 0.5, shells + 0.5), ylim=(-shells - 0.5, shells + 0.5))
-        axes.set_title(title)
+        figure.suptitle(title, fontsize=10)
         radius = _radius(shells, coordination_number)
         inner = parents(len(places), coordination_number)
         lines = np.stack([places[inner], places[1:]], axis=1)
@@ -83,7 +79,9 @@ def plot_bethe(configuration: Configuration, *, title: str = "") -> tuple[Figure
         _draw_bonds(axes, lines, opened, colours.rgb(sites[1:]) / 255.0, radius)
         _draw_sites(axes, places, sites, colours, radius)
         add_legend(figure, clusters, colours, with_bonds=True)
-    return figure, numbers_of(clusters, colours, title, drawn="bonds")
+    numbers = numbers_of(clusters, colours, title, drawn="bonds")
+    written = {"site_numbers": sites.tolist(), "site_labels": clusters.labels[sites].tolist()}
+    return figure, numbers | written
 
 
 def _radius(shells: int, coordination_number: int) -> float:
@@ -105,7 +103,9 @@ def _draw_bonds(
 ) -> None:
     from matplotlib.collections import LineCollection
 
-    axes.add_collection(LineCollection(list(lines[~opened]), **_CLOSED))
+    # Many closed bonds would hide the open ones.
+    grey = "0.65" if len(lines) < MOST_NUMBERED else "0.85"
+    axes.add_collection(LineCollection(list(lines[~opened]), colors=grey, linewidths=0.6, zorder=1))
     width = float(np.clip(0.5 * radius * _points_per_unit(lines), 0.8, 2.4))
     axes.add_collection(
         LineCollection(list(lines[opened]), colors=colours[opened], linewidths=width, zorder=2)

@@ -1,4 +1,4 @@
-"""What a results file must not do: lead to other places, or claim more data than it holds.
+"""What an HDF5 file must not do: lead to other places, or claim more data than it holds.
 
 HDF5 follows links to other files, takes the data of a dataset from other files, and promises data
 of any size.  A file from somewhere else is looked at here before anything in it is followed.
@@ -30,7 +30,17 @@ def check_datasets(group: h5py.Group) -> None:
     check_links(group)
     datasets = [item for item in group.values() if isinstance(item, h5py.Dataset)]
     for dataset in datasets:
-        if dataset.external or dataset.is_virtual:
-            raise ValueError(f"{dataset.name} takes its data from another file")
-    if sum(item.nbytes for item in datasets) > _MOST_PACKED * group.file.id.get_filesize():
-        raise ValueError(f"{group.name}: claims more data than its file can hold")
+        check_dataset(dataset)
+    _check_size(group, sum(item.nbytes for item in datasets))
+
+
+def check_dataset(dataset: h5py.Dataset) -> None:
+    """Raise ValueError if a dataset lies in another file, or is larger than its file can hold."""
+    if dataset.external or dataset.is_virtual:
+        raise ValueError(f"{dataset.name} takes its data from another file")
+    _check_size(dataset, dataset.nbytes)
+
+
+def _check_size(item: h5py.Group | h5py.Dataset, claimed: int) -> None:
+    if claimed > _MOST_PACKED * item.file.id.get_filesize():
+        raise ValueError(f"{item.name} claims more data than its file can hold")

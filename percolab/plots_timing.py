@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+# Diameter of the smallest marker in points, and by how much the next ones are larger.
+_MARKER, _GROWTH = 3.4, 1.35
+
+
 @dataclass(frozen=True)
 class Timing:
     """Time per sample of one labeler on one lattice: `num_sites` sites, p = ratio * p_c.
@@ -34,6 +38,8 @@ def plot_timing(records: Sequence[Timing], *, title: str) -> tuple[Figure, dict[
     """Draw the time per sample against N, doubly logarithmic, with a guide proportional to N.
 
     A series is one (lattice, labeler, p / p_c): colour tells lattice and labeler, the marker p.
+    Markers are hollow, larger for a larger p, so that times that agree are seen to.  The legend
+    has a column a lattice.
     Returns the figure and the numbers drawn. Raises ValueError without records.
     """
     if not records:
@@ -41,7 +47,7 @@ def plot_timing(records: Sequence[Timing], *, title: str) -> tuple[Figure, dict[
     import matplotlib
     from matplotlib.figure import Figure
 
-    groups = sorted({(record.lattice, record.labeler) for record in records})
+    groups = list(dict.fromkeys((record.lattice, record.labeler) for record in records))
     ratios = sorted({record.ratio for record in records})
     series = []
     with matplotlib.rc_context(STYLE):
@@ -51,15 +57,28 @@ def plot_timing(records: Sequence[Timing], *, title: str) -> tuple[Figure, dict[
             own = [r for r in records if (r.lattice, r.labeler, r.ratio) == (*group, ratio)]
             if own:
                 look = look_of(groups.index(group), ratios.index(ratio))
+                look |= {"markerfacecolor": "none", "markeredgewidth": 0.9}
+                look |= {"markersize": _MARKER * _GROWTH ** ratios.index(ratio)}
                 series.append(_draw_series(axes, own, look))
         axes.set(xscale="log", yscale="log", title=title)
         axes.set(xlabel=r"number of sites $N$", ylabel="time per sample (ms)")
         guide = _draw_guide(axes, records)
-        entries = sorted(legend_entries(axes), key=lambda entry: entry[1].startswith(r"$\propto"))
-        figure.legend(
-            *zip(*entries, strict=True), loc="outside lower center", ncols=2, frameon=False
-        )
+        _add_legend(figure, legend_entries(axes), [one["lattice"] for one in series])
     return figure, {"title": title, "series": series, "guide": guide}
+
+
+def _add_legend(figure: Figure, entries: list[tuple[Any, str]], lattices: list[str]) -> None:
+    """Write a legend below the panel, one column a lattice of as many entries as the longest."""
+    from matplotlib.lines import Line2D
+
+    columns: dict[str, list[tuple[Any, str]]] = {}
+    for lattice, entry in zip(lattices, entries, strict=True):
+        columns.setdefault(lattice, []).append(entry)
+    depth = max(map(len, columns.values()))
+    blank = (Line2D([], [], linestyle="none"), "")
+    cells = [cell for own in columns.values() for cell in own + [blank] * (depth - len(own))]
+    handles, labels = zip(*cells, strict=True)
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(columns), frameon=False)
 
 
 def _draw_series(axes: Axes, records: Sequence[Timing], look: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +87,7 @@ def _draw_series(axes: Axes, records: Sequence[Timing], look: dict[str, Any]) ->
     times = [record.milliseconds for record in ordered]
     errors = [record.error for record in ordered]
     first = ordered[0]
-    times_p_c = "" if first.ratio == 1 else f"{first.ratio:g} "
+    times_p_c = "" if first.ratio == 1 else rf"{first.ratio:g}\,"
     label = rf"{first.lattice}, {first.labeler}, $p = {times_p_c}p_c$"
     # A bar of no length is drawn as a dash, as if the error were known to be small.
     bars = np.where(np.array(errors) > 0, errors, np.nan) if any(errors) else None
@@ -89,5 +108,10 @@ def _draw_guide(axes: Axes, records: Sequence[Timing]) -> dict[str, Any]:
     times = np.array([record.milliseconds for record in records])
     rate = 0.5 * float((times / sites).min())
     ends = np.array([sites.min(), sites.max()])
-    axes.plot(ends, rate * ends, color="0.4", linewidth=0.7, label=r"$\propto N$")
+    axes.plot(ends, rate * ends, color="0.4", linewidth=0.7)
+    middle = np.sqrt(ends.prod())
+    axes.annotate(
+        r"$\propto N$", (middle, rate * middle), (4, -4), textcoords="offset points",
+        color="0.4", ha="left", va="top",
+    )  # fmt: skip
     return {"num_sites": ends.tolist(), "milliseconds": (rate * ends).tolist()}

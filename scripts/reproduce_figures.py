@@ -1,12 +1,17 @@
-"""Reproduce Figs 5, 6 and 7 of Komura (arXiv:1603.08357) into one folder.
+"""Reproduce Figs 5 to 10 of Komura (arXiv:1603.08357) into one folder.
 
 Figs 5 and 6: spanning probability of the honeycomb and triangular lattices, and their thresholds.
 Fig 7: time per sample against N at 0.5, 1 and 1.5 p_c, bonds and labels, of the four-step labeler
 and, on a GPU, of the tiled one.
+Figs 8 and 9: clusters of a Bethe lattice, z = 3, at 1.5 p_c, its sites numbered from the centre
+outwards and at random.
+Fig 10: as Fig 7, of the four-step labeler on both Bethe lattices.
 
-With a CUDA device at the paper's sizes, N = 2^18 ... 2^24; without one at N = 2^12 ... 2^18.  The
-folder gets for each figure the results (HDF5), PNG, PDF and SVG, every number drawn (JSON), and a
-summary.json with the thresholds, the machine and the versions.
+With a CUDA device at the paper's sizes: N = 2^18 ... 2^24, and 393214 ... 12582910 in Fig 10.
+Without one: N = 2^12 ... 2^18, and 6142 ... 196606.  The folder gets for each figure the results
+of Figs 5 and 6 (HDF5), PNG, PDF and SVG, and every number drawn (JSON).  summary.json has an entry
+a figure: what it found, the command, the machine and the versions.  A run of some figures leaves
+the entries of the others as they are.
 """
 
 from __future__ import annotations
@@ -14,14 +19,20 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import click
 
 from percolab.benchmark import StageTime, places_of, time_stages
+from percolab.bethe import NUMBERINGS, BetheLattice
+from percolab.bethe_figure import plot_bethe
 from percolab.cli.progress import ProgressWatcher
 from percolab.config import read_request
+from percolab.configurations import random_configuration
 from percolab.lattice import load_lattice
 from percolab.plots import save_figure
 from percolab.plots_timing import Timing, plot_timing
@@ -30,13 +41,19 @@ from percolab.report import spanning_figure
 from percolab.runner import device_label, run_study
 from percolab.sampler import Device
 from percolab.spanning import fit_results
-from percolab.storage import ResultsWriter
+from percolab.storage import ResultsWriter, replace_file
 
 ROOT = Path(__file__).resolve().parent.parent
-FIGURES = {"5": "honeycomb", "6": "triangular"}
+LATTICES = {"5": "honeycomb", "6": "triangular"}
 RATIOS = (0.5, 1.0, 1.5)
 # Sizes drawn: of the sweep in Figs 5 and 6, and timed in Fig 7.
 SIZES = {"cuda": (512, 1024, 2048, 4096), "cpu": (64, 128, 256, 512)}
+# Shells of the Bethe lattices, N = 3 * 2^k - 2: drawn in Figs 8 and 9, where numbers can be read in
+# print, and timed in Fig 10.
+DRAWN_SHELLS = 5
+TIMED_SHELLS = {"cuda": range(17, 23), "cpu": range(11, 17)}
+# A run of 2^30 sites with random numbers is long on a GPU, so there are fewer than the usual 11.
+BETHE_RUNS = {"cuda": 5, "cpu": 11}
 
 
 def spanning(number: str, device: Device, folder: Path) -> dict:
@@ -65,28 +82,68 @@ def spanning(number: str, device: Device, folder: Path) -> dict:
         "smallest_size_fitted": min(fit.sizes),
         "nu": fit.nu,
         "nu_error": fit.nu_error,
-        "seconds": sum(run["seconds"] for run in results.runs),
+        "seconds_of_sampling": sum(run["seconds"] for run in results.runs),
     }
 
 
-def timing(device: Device, folder: Path) -> list[dict]:
-    """Time the four-step labeler, and on a GPU the tiled one, as in Fig 7 and draw them."""
+def timing(device: Device, folder: Path) -> dict:
+    """Time the four-step labeler, and on a GPU the tiled one, as in Fig 7; return the times."""
     records: list[StageTime] = []
     labelers = ("four_step", "tiled") if device.kind == "cuda" else ("four_step",)
-    for name in FIGURES.values():
+    for name in LATTICES.values():
         lattice = load_lattice(name)
         places = places_of(lattice, RATIOS, None)
         for size, labeler in product(SIZES[device.kind], labelers):
             records += time_stages(
                 lattice, size, places, device=device, labeler=labeler, stages=("labels",)
             )
+    names = {name: name for name in LATTICES.values()}
+    return draw_timing(records, names, "bonds and labels", device, folder / "komura2016-fig7")
+
+
+def bethe_clusters(number: str, numbering: str, device: Device, folder: Path) -> dict:
+    """Draw the clusters of Fig 8 or 9, and return how many and how large they are."""
+    lattice = BetheLattice(3, numbering)
+    (place,) = places_of(lattice, (RATIOS[-1],), None)
+    chosen = random_configuration(lattice, DRAWN_SHELLS, place.p)
+    clusters = chosen.label("four_step", str(device))
+    title = rf"Bethe lattice, $z = 3$, {numbering} numbering, $p = {place.ratio:g}\,p_c$"
+    figure, numbers = plot_bethe(clusters, lattice, DRAWN_SHELLS, title=title)
+    save(figure, numbers, folder / f"komura2016-fig{number}")
+    return {**chosen.record, **clusters.summary()}
+
+
+def bethe_timing(device: Device, folder: Path) -> dict:
+    """Time the four-step labeler on both Bethe lattices as in Fig 10; return the times."""
+    lattices = [BetheLattice(3, numbering) for numbering in NUMBERINGS]
+    records: list[StageTime] = []
+    for shells, lattice in product(TIMED_SHELLS[device.kind], lattices):
+        places = places_of(lattice, RATIOS, None)
+        records += time_stages(
+            lattice,
+            shells,
+            places,
+            device=device,
+            labeler="four_step",
+            stages=("labels",),
+            runs=BETHE_RUNS[device.kind],
+        )
+    names = {lattice.name: lattice.numbering for lattice in lattices}
+    title = "Bethe lattice, $z = 3$: bonds and labels"
+    return draw_timing(records, names, title, device, folder / "komura2016-fig10")
+
+
+def draw_timing(
+    records: Sequence[StageTime], names: dict[str, str], title: str, device: Device, stem: Path
+) -> dict:
+    """Draw the time per sample of lattices, under these names, and return all times."""
     drawn = [
-        Timing(r.lattice, r.labeler, r.ratio, r.num_sites, 1e3 * r.seconds_per_sample)
+        Timing(names[r.lattice], r.labeler, r.ratio, r.num_sites, 1e3 * r.seconds_per_sample)
         for r in records
     ]
-    figure, numbers = plot_timing(drawn, title=f"bonds and labels, {device_label(device)}")
-    save(figure, numbers, folder / "komura2016-fig7")
-    return [record.to_dict() for record in records]
+    figure, numbers = plot_timing(drawn, title=f"{title}, {device_label(device)}")
+    save(figure, numbers, stem)
+    return {"timings": [record.to_dict() for record in records]}
 
 
 def save(figure, numbers: dict, stem: Path) -> None:
@@ -96,34 +153,87 @@ def save(figure, numbers: dict, stem: Path) -> None:
     stem.with_suffix(".json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
 
 
+#: By its number what makes a figure, in a folder on a device, and returns what it found.
+MAKERS: dict[str, Callable[[Device, Path], dict]] = {
+    **{number: partial(spanning, number) for number in LATTICES},
+    "7": timing,
+    "8": partial(bethe_clusters, "8", "standard"),
+    "9": partial(bethe_clusters, "9", "random"),
+    "10": bethe_timing,
+}
+
+
+def earlier_summary(path: Path) -> dict[str, Any]:
+    """Return what an earlier run wrote, to be kept beside this one's; click's error if it did not.
+
+    All that is in it stays, also what an older version of this script called otherwise.
+    """
+    if not path.exists():
+        return {"figures": {}}
+    try:
+        summary = {"figures": {}} | json.loads(path.read_bytes())
+        if not summary["figures"].keys() <= MAKERS.keys():
+            raise ValueError("figures that this script does not make")
+    except (ValueError, TypeError, AttributeError) as error:
+        raise click.ClickException(f"{path}: is no summary; choose another --out") from error
+    return summary
+
+
+def check_figures(_context: click.Context, _option: click.Parameter, text: str) -> list[str]:
+    """Return the numbers of the figures asked for, in order."""
+    asked = [part.strip() for part in text.split(",")]
+    for number in asked:
+        if number not in MAKERS:
+            raise click.BadParameter(f"{number!r} is none of {', '.join(MAKERS)}")
+    return [number for number in MAKERS if number in asked]
+
+
+def described(number: str, entry: dict[str, Any]) -> str:
+    """Return what is said of a figure when it is made."""
+    start = f"Fig {number}: "
+    if "threshold" in entry:
+        return (
+            f"{start}{entry['lattice']}, p_c = {entry['threshold']:.7f} +- {entry['error']:.1e}, "
+            f"{entry['deviation_in_sigma']:+.1f} sigma from {entry['published']:.10f}, "
+            f"chi2/dof {entry['chi_square']:.1f}/{entry['dof']} from L >= "
+            f"{entry['smallest_size_fitted']}"
+        )
+    if "clusters" in entry:
+        return f"{start}{entry['lattice']}, {entry['clusters']} clusters of {entry['sites']} sites"
+    largest = max(entry["timings"], key=lambda time: (time["num_sites"], time["ratio"]))
+    return (
+        f"{start}{len(entry['timings'])} times, {1e3 * largest['seconds_per_sample']:.4g} ms at "
+        f"N = {largest['num_sites']}, {largest['ratio']:g} p_c, {largest['lattice']}"
+    )
+
+
 @click.command(help=__doc__)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
 @click.option("--out", type=click.Path(path_type=Path), help="[default: results/figures-DEVICE]")
-def main(device: str, out: Path | None) -> None:
-    """Make all three figures."""
-    begin = time.perf_counter()
+@click.option("--figures", default=",".join(MAKERS), show_default=True, callback=check_figures)
+def main(device: str, out: Path | None, figures: list[str]) -> None:
+    """Make the figures."""
     target = Device.parse(device).resolve()
     folder = out or ROOT / "results" / f"figures-{target.kind}"
     folder.mkdir(parents=True, exist_ok=True)
-    summary: dict = {
+    path = folder / "summary.json"
+    summary = earlier_summary(path) if len(figures) < len(MAKERS) else {"figures": {}}
+    made_by = {
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "device": str(target),
         "device_name": device_label(target),
         "processor": processor_name(),
         "versions": package_versions(),
-        "thresholds": [spanning(number, target, folder) for number in FIGURES],
-        "timings": timing(target, folder),
     }
-    summary["seconds"] = round(time.perf_counter() - begin, 1)
-    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    for entry in summary["thresholds"]:
-        click.echo(
-            f"{entry['lattice']:<11} p_c = {entry['threshold']:.7f} +- {entry['error']:.1e}, "
-            f"{entry['deviation_in_sigma']:+.1f} sigma from {entry['published']:.10f}, "
-            f"chi2/dof {entry['chi_square']:.1f}/{entry['dof']} from L >= "
-            f"{entry['smallest_size_fitted']}"
-        )
-    click.echo(f"figures in {folder}, {summary['seconds']} s on {summary['device_name']}")
+    for number in figures:
+        begin = time.perf_counter()
+        found = MAKERS[number](target, folder)
+        seconds = round(time.perf_counter() - begin, 1)
+        entries = summary["figures"] | {number: made_by | {"seconds": seconds} | found}
+        summary["figures"] = {key: entries[key] for key in sorted(entries, key=int)}
+        replace_file(path, (json.dumps(summary, indent=1) + "\n").encode())
+        click.echo(f"{described(number, found)} ({seconds} s)")
+    click.echo(f"figures in {folder}, on {made_by['device_name']}")
 
 
 if __name__ == "__main__":

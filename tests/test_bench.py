@@ -11,7 +11,16 @@ import pytest
 from cli_support import answer, refusal, run
 from helpers import LATTICES, SHAPES, lattice, probabilities
 
-from percolab.benchmark import PeerTime, StageTime, compared, plot_time_per_site, timer
+from percolab.benchmark import (
+    PeerTime,
+    StageTime,
+    compared,
+    places_of,
+    plot_time_per_site,
+    time_stages,
+    time_topology,
+    timer,
+)
 from percolab.benchmark.peers import open_bond_list, scipy_times, site_image_time
 from percolab.benchmark.stages import (
     GRID_POINTS,
@@ -21,6 +30,7 @@ from percolab.benchmark.stages import (
     bytes_moved,
     grid_around,
 )
+from percolab.bethe import NUMBERINGS, BetheLattice
 from percolab.kernels.clusters import CLUSTERS
 from percolab.kernels.open_bonds import XORWOW, threshold_of
 from percolab.labelers import labeler_class
@@ -141,6 +151,41 @@ def test_bytes_moved_are_those_of_the_data_structures():
         assert bytes_moved("sweep", topology, needs_labels=needs_labels) == measure + grown
 
 
+def test_a_stored_neighbour_list_has_to_be_read_where_labels_or_rows_are_made():
+    computed = lattice("triangular").topology((64, 4))
+    stored = 4 * 3 * 256
+    for needs_labels in (True, False):
+        for stage in STAGES:
+            moved = bytes_moved(stage, computed, needs_labels=needs_labels)
+            more = 0 if stage == "bonds" else stored
+            explicit = bytes_moved(stage, computed.explicit(), needs_labels=needs_labels)
+            assert explicit == moved + more
+
+
+def test_lattice_supplied_as_a_graph_is_timed_as_the_lattice_is():
+    item = lattice("honeycomb")
+    topology, places = item.topology((8, 8)), places_of(item, (0.5, 1.0), None)
+    options = {"device": Device("cpu"), "labeler": "four_step", "runs": 2}
+    given = {"name": item.name, "size": 8, "stages": ("labels", "measure"), **options}
+    records = time_stages(item, 8, places, stages=given["stages"], **options)
+    for one, other in zip(
+        records, time_topology(topology.explicit(), places, **given), strict=True
+    ):
+        keys = ("lattice", "L", "num_sites", "p", "ratio", "labeler", "stage", "runs")
+        assert [getattr(one, key) for key in keys] == [getattr(other, key) for key in keys]
+        assert 0 < other.seconds_per_sample_min <= other.seconds_per_sample_max
+        assert other.bytes_moved_per_sample == one.bytes_moved_per_sample + 4 * 2 * 64
+
+
+@pytest.mark.parametrize("numbering", NUMBERINGS)
+def test_bethe_lattice_is_timed_at_multiples_of_its_threshold(numbering):
+    bethe = BetheLattice(4, numbering)
+    places = places_of(bethe, (0.5, 1.0, 1.5), None)
+    records = time_stages(bethe, 3, places, device=Device("cpu"), stages=("labels",), runs=1)
+    assert [(r.lattice, r.L, r.num_sites) for r in records] == [(bethe.name, 3, 53)] * 3
+    assert [round(r.p, 9) for r in records] == [0.166666667, 0.333333333, 0.5]
+
+
 @pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("num_sites", [1, 4096, 2**24])
 def test_the_grid_of_a_sweep_ascends_around_p(p, num_sites):
@@ -259,6 +304,16 @@ def test_scipy_finds_as_many_clusters(name):
         build, labels = scipy_times(name, 1, topology, p, None)
         assert build.clusters == labels.clusters == row[CLUSTERS]
         assert build.part, labels.part == ("build", "labels")
+
+
+@pytest.mark.parametrize("numbering", NUMBERINGS)
+def test_scipy_finds_as_many_clusters_on_a_bethe_lattice(numbering):
+    bethe = BetheLattice(3, numbering)
+    topology = bethe.topology(bethe.shape(5))
+    _, labels = scipy_times(bethe.name, 5, topology, 0.5, None)
+    owner, _ = open_bond_list(topology, 0.5)
+    assert labels.clusters == topology.num_sites - owner.size
+    assert 0 < owner.size < topology.num_bonds
 
 
 def test_every_open_bond_is_listed_once_from_owner_to_neighbour():

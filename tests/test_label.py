@@ -15,10 +15,14 @@ from PIL import Image
 from scipy import ndimage
 
 import percolab
+from percolab.bethe import BetheLattice
 from percolab.configurations import Clusters, read_labels, site_configuration
 from percolab.configurations.site_bonds import bonds_between
+from percolab.kernels.clusters import SPANNING
 from percolab.kernels.open_bonds import XORWOW, threshold_of
 from percolab.lattice import lattice_from_text, load_lattice
+from percolab.sampler import Device
+from percolab.study import Task
 from percolab.topology import unpack_bits
 
 #: Shapes of images, tried in turn: ones, lines, around the edge of a word of 32 bonds.
@@ -184,6 +188,24 @@ def test_sample_is_that_of_the_python_interface_and_so_of_a_sweep(rng):
     assert labels.dtype == np.int32
     expected = percolab.label("honeycomb", 16, 0.65, seed=4, sample=2, rng=rng)
     np.testing.assert_array_equal(labels, expected)
+
+
+@pytest.mark.parametrize("numbering", ["standard", "random"])
+def test_sample_on_a_bethe_lattice_is_that_of_a_sweep(numbering):
+    lattice, size = BetheLattice(3, numbering), 6
+    options = ("--bethe", 3, "--shells", size, "--numbering", numbering, "-p", 0.6, "--seed", 4)
+    told = json.loads(answer("label", *options, "--sample", 2, "--json"))
+    with h5py.File("labels.h5") as file:
+        labels = file["labels"][...]
+    expected = percolab.label(lattice, size, 0.6, seed=4, sample=2, labeler="reference")
+    np.testing.assert_array_equal(labels, expected)
+    task = Task(lattice, size, lattice.boundaries, (0.6,), seed=4)
+    item = cpu_labeler("reference", lattice.topology(lattice.shape(size)))
+    (row,) = item.rows(XORWOW, task.stream_seed, np.array([2]), np.array([threshold_of(0.6)]))
+    assert [told["clusters"], told["largest"], told["second_largest"]] == row[:3].tolist()
+    assert bool(told["spanning"]) == bool(row[SPANNING])
+    other = ("--lattice", lattice.name, "-L", size, "-p", 0.6, "--seed", 4, "--sample", 2)
+    assert json.loads(answer("label", *other, "--json")) == told
 
 
 def test_serial_labels_count_the_clusters():
@@ -369,8 +391,8 @@ def prepared():
         ("data.h5:/group", "data.h5: /group is no dataset but a group; it holds inner"),
         ("data.h5:/soft", "data.h5: '/soft': 'soft' is a link, and links are not followed"),
         ("data.h5:/away", "data.h5: '/away': 'away' is a link, and links are not followed"),
-        ("data.h5:/virtual", "data.h5:/virtual: takes its data from another file"),
-        ("data.h5:/claims", "data.h5:/claims: claims more data than the file can hold"),
+        ("data.h5:/virtual", "data.h5:/virtual takes its data from another file"),
+        ("data.h5:/claims", "data.h5:/claims claims more data than its file can hold"),
         ("data.h5:/text", "data.h5:/text: holds no plain numbers"),
         ("data.h5:/table", "data.h5:/table: holds [('x', '<i8')]; a"),
         ("data.h5:/nothing", "data.h5:/nothing: holds no plain numbers"),
@@ -395,6 +417,15 @@ def prepared():
         ("--lattice square -L 4 -p nan", "p = nan, but it must be a number from 0 to 1"),
         ("--lattice square -L 4 -p 1.5", "p = 1.5, but it must be a number from 0 to 1"),
         ("--lattice square -L 4 -p 0.5 --rng xorwov", "unknown rng 'xorwov'; did you mean"),
+        ("--bethe 3 --shells 4", "a Bethe lattice needs -p"),
+        ("--bethe 3 -p 0.5", "a Bethe lattice needs --shells"),
+        ("--bethe 3 --shells 4 -p 0.5 -L 4", "-L: a Bethe lattice (--bethe) has its own size"),
+        ("--bethe 3 --shells 0 -p 0.5", "0 shells, but a Bethe lattice has at least 1"),
+        ("--bethe 2 --shells 4 -p 0.5", "coordination number 2: a Bethe lattice needs at least 3"),
+        ("--bethe 3 --shells 4 -p 0.5 --numbering randm", "unknown numbering 'randm'; did you"),
+        ("--lattice bethe:3 -L 4 -p 0.5 --boundary open", "unknown boundary 'open'"),
+        ("--lattice square -L 4 -p 0.5 --shells 4", "--shells: only a Bethe lattice (--bethe) has"),
+        ("good.npy --bethe 3", "--bethe: INPUT is a configuration already; leave it out"),
         ("good.npy --out labels.txt", "labels.txt: labels are written as .npy or .h5"),
         ("good.npy --out no/labels.h5", "no/labels.h5: the directory no does not exist"),
         ("good.npy --out folder.npy", "folder.npy: is a directory"),
@@ -448,6 +479,8 @@ def test_more_sites_than_fit_into_memory_are_refused(monkeypatch):
     monkeypatch.setattr("psutil.virtual_memory", lambda: Little)
     assert "10000 sites need 0.0 GB of memory" in refusal("label", "image.npy")
     assert "L = 99 needs" in refusal("label", "--lattice", "square", "-L", 99, "-p", 0.5)
+    told = refusal("label", "--bethe", 3, "--shells", 10, "-p", 0.5)
+    assert told.startswith("10 shells: 3070 sites need 0.0 GB of memory")
 
 
 @pytest.mark.parametrize("name", ["image.npy", "image.png", "image.h5"])
@@ -480,3 +513,64 @@ def test_lattice_of_a_users_file_is_kept_in_the_labels():
     found = read_labels("labels.h5")
     assert found.lattice.name == "honeycomb_unit_cell"
     assert found.lattice.digest == load_lattice("mine.toml").digest
+
+
+# CUDA
+
+
+class _Batch:
+    """Stands for a CUDA labeler of any name: what it labels, it labels on the CPU."""
+
+    def __init__(self, topology, *, capacity):
+        assert capacity == 1
+        if topology.num_points > 1000:
+            raise ValueError("too many for it")
+        self.single = cpu_labeler("reference", topology)
+
+    def open_bonds(self, generator, seed, samples, thresholds):
+        self.single.open_bonds(generator, seed, *samples, *thresholds)
+        return 1
+
+    def load_bonds(self, opened):
+        self.single.opened[:] = opened.ravel()
+        return 1
+
+    def label_items(self, items):
+        self.labels = [self.single.label()]
+
+    def labels_of(self, items):
+        return self.labels
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "labeler", "chosen"),
+    [
+        ("hypercubic-4d", 4, (), "four_step"),
+        ("hypercubic-4d", 4, ("--labeler", "tiled"), "four_step"),
+        ("hypercubic-4d", 4, ("--labeler", "label_equivalence"), "label_equivalence"),
+        ("square", 9, (), "tiled"),
+    ],
+)
+def test_lattice_that_tiles_cannot_have_is_labeled_by_four_steps_and_said_so(
+    name, size, labeler, chosen, monkeypatch
+):
+    asked = []
+
+    def class_of(labeler, kind):
+        asked.append((labeler, kind))
+        return _Batch
+
+    monkeypatch.setattr("percolab.api.labeler_class", class_of)
+    monkeypatch.setattr(Device, "resolve", lambda self: Device("cuda"))
+    options = ("--lattice", name, "-L", size, "-p", 0.3, *labeler)
+    done = run("label", *options, "--device", "auto", "--out", "labels.npy")
+    assert done.exit_code == 0, done.output
+    note = "tiled knows 3 axes at most; four_step takes its place\n"
+    assert done.stderr == (note if chosen == "four_step" else "")
+    expected = percolab.label(
+        name, size, 0.3, device="auto", labeler=labeler[-1] if labeler else None
+    )
+    np.testing.assert_array_equal(np.load("labels.npy"), expected)
+    assert asked == [(chosen, "cuda")] * 2
+    told = refusal("label", "--lattice", "square", "-L", 40, "-p", 0.3, "--device", "auto")
+    assert told == "1600 sites on auto: too many for it"

@@ -12,13 +12,12 @@ from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.colors import to_hex
 
 import percolab
-from percolab.bethe import bethe_topology, site_numbers
+from percolab.bethe import BetheLattice, bethe_topology, site_numbers
 from percolab.bethe_figure import bethe_places, plot_bethe
 from percolab.cluster_colours import LARGEST, MUTED, NO_SITE, SINGLE, SPANNING, colours_of
 from percolab.cluster_figure import MOST_WITH_BONDS, plot_clusters
 from percolab.configurations import (
     Clusters,
-    bethe_configuration,
     random_configuration,
     site_configuration,
 )
@@ -254,19 +253,18 @@ def test_nothing_can_be_drawn():
 @pytest.mark.parametrize("numbering", ["standard", "random"])
 @pytest.mark.parametrize(("shells", "z"), [(5, 3), (3, 4)])
 def test_bethe_lattice_is_drawn_radially_in_the_colours_of_its_labels(shells, z, numbering):
-    configuration = bethe_configuration(
-        shells, 0.6, coordination_number=z, numbering=numbering, seed=3
-    )
+    lattice = BetheLattice(z, numbering)
+    configuration = random_configuration(lattice, shells, 0.6, seed=3)
     labels = percolab.label(configuration.topology, opened=configuration.opened)
-    figure, numbers = plot_bethe(configuration)
+    figure, numbers = plot_bethe(configuration.label(), lattice, shells)
     (axes,) = figure.axes
-    places, sites = bethe_places(shells, z), site_numbers(labels.size, numbering, 3)
+    places, sites = bethe_places(shells, z), site_numbers(labels.size, numbering)
     discs = one(axes, EllipseCollection)
     np.testing.assert_array_equal(discs.get_offsets(), places)
     assert [text.get_text() for text in axes.texts] == list(map(str, sites))
     colours = colour_of_labels(sites, hexes(discs.get_facecolors()), labels)
     closed, opened = (item for item in axes.collections if isinstance(item, LineCollection))
-    topology = bethe_topology(shells, coordination_number=z, numbering=numbering, seed=3)
+    topology = bethe_topology(shells, coordination_number=z, numbering=numbering)
     where = np.argsort(sites)
     expected = {True: {}, False: {}}
     for _, u, v in topology.bonds().tolist():
@@ -282,6 +280,8 @@ def test_bethe_lattice_is_drawn_radially_in_the_colours_of_its_labels(shells, z,
         expected[False]
     )
     assert numbers["clusters"] == np.unique(labels).size
+    assert numbers["site_numbers"] == sites.tolist()
+    assert numbers["site_labels"] == labels[sites].tolist()
 
 
 def test_shells_stand_at_equal_distances_and_equal_angles():
@@ -294,7 +294,8 @@ def test_shells_stand_at_equal_distances_and_equal_angles():
 
 
 def test_large_bethe_lattice_has_no_numbers_in_it():
-    figure, _ = plot_bethe(bethe_configuration(8, 0.5))
+    clusters = random_configuration(BetheLattice(), 8, 0.5).label()
+    figure, _ = plot_bethe(clusters, BetheLattice(), 8)
     assert not list(figure.axes[0].texts)
 
 
@@ -304,10 +305,57 @@ def test_bethe_cluster_from_the_centre_outwards_is_named():
     assert told["prominent"][0] == {
         "label": 0, "size": 22, "spanning": ["source-target"], "colour": SPANNING[0],
     }  # fmt: skip
-    figure, _ = plot_bethe(bethe_configuration(3, 1.0))
+    clusters = random_configuration(BetheLattice(), 3, 1.0).label()
+    figure, _ = plot_bethe(clusters, BetheLattice(), 3)
     (text,) = figure.legends[0].get_texts()
     assert (
         text.get_text() == "largest cluster, 22 of 22 sites, from the centre to the outermost shell"
+    )
+
+
+def test_a_bethe_lattice_is_drawn_alike_however_it_is_named():
+    sample = ("-p", 0.75, "--seed", 5)
+    answer("label", "--bethe", 3, "--shells", 4, "--numbering", "random", *sample)
+    told = []
+    for given in (
+        ("--bethe", 3, "--shells", 4, "--numbering", "random", *sample),
+        ("--lattice", "bethe:3:random", "-L", 4, *sample),
+        ("labels.h5",),
+    ):
+        told.append((answer("show", *given, "--json"), Path("clusters.png").read_bytes()))
+    assert told[0] == told[1] == told[2]
+    numbers = json.loads(told[0][0])
+    assert numbers["title"] == "Bethe lattice, $z = 3$, random numbering, $p = 0.75$, seed 5"
+    labels = percolab.label("bethe:3:random", 4, 0.75, seed=5)
+    assert numbers["site_labels"] == labels[numbers["site_numbers"]].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"L": 5}, "(46,) labels, but it says that they are those of bethe:3 with 5 shells"),
+        ({"L": "4"}, "(46,) labels, but it says that they are those of bethe:3 with 4 shells"),
+        ({"L": None}, "(46,) labels, but"),
+    ],
+    ids=str,
+)
+def test_labels_of_another_bethe_lattice_than_they_say_are_damaged(change, told):
+    answer("label", "--bethe", 3, "--shells", 4, "-p", 0.5)
+    with h5py.File("labels.h5", "r+") as file:
+        file.attrs["record"] = json.dumps(json.loads(file.attrs["record"]) | change)
+    assert refusal("show", "labels.h5").startswith(f"labels.h5: is damaged: {told}")
+
+
+def test_labels_say_which_bethe_lattice_they_are_on():
+    answer("label", "--bethe", 3, "--shells", 4, "-p", 0.5)
+    with h5py.File("labels.h5", "r+") as file:
+        file.attrs["lattice"] = "bethe:3:randm"
+    assert refusal("show", "labels.h5").startswith("labels.h5: is damaged: unknown numbering")
+    with h5py.File("labels.h5", "r+") as file:
+        file.attrs["lattice"] = "bethe:3"
+        file["labels"][7] = -2
+    assert refusal("show", "labels.h5") == (
+        "labels.h5: label -2, but labels are at least -1 (no site)"
     )
 
 
@@ -424,7 +472,7 @@ def prepared():
         ("--lattice square -L 4 -p 0.5 --shells 3", "--shells: only a Bethe lattice (--bethe) has"),
         ("--lattice kagome -L 5 -p 0.5 --boundary periodic", "L = 5: a periodic axis 0 of kagome"),
         ("", "a sample (without LABELS) needs --lattice and -L and -p"),
-        ("--bethe 3 --shells 10 -p 0.5", "--shells 10: 3070 sites, but at most 1600 can be drawn"),
+        ("--bethe 3 --shells 10 -p 0.5", "10 shells: 3070 sites, but at most 1600 are drawn"),
         ("--bethe 3 --shells 99 -p 0.5", "99 shells with coordination number 3: more than"),
         ("--bethe 3 --shells 0 -p 0.5", "0 shells, but a Bethe lattice has at least 1"),
         ("--bethe 2 --shells 3 -p 0.5", "coordination number 2: a Bethe lattice needs at least 3"),

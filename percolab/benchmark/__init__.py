@@ -3,7 +3,7 @@
 timer.py    device events or the CPU's clock, and the bandwidth of a copy
 stages.py   what is timed, and the bytes that each stage has to move
 peers.py    the same work by scipy and cupyx
-records.py  one lattice and size timed at several p with several labelers
+records.py  one lattice and size, or one graph, timed at several p with several labelers
 plan.py     a whole benchmark and its document
 figure.py   time per site against N
 """
@@ -18,6 +18,7 @@ from percolab.benchmark.records import (
     places_of,
     probability_of,
     time_stages,
+    time_topology,
 )
 from percolab.benchmark.stages import STAGES
 from percolab.benchmark.timer import copy_bandwidth, timer_of
@@ -35,5 +36,6 @@ __all__ = [
     "plot_time_per_site",
     "probability_of",
     "time_stages",
+    "time_topology",
     "timer_of",
 ]

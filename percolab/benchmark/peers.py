@@ -55,14 +55,17 @@ class PeerTime:
 def open_bond_list(
     topology: Topology, p: float, *, sample: int = 0, seed: int = SEED
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return owner and other end, int32 each, of a sample's open bonds; boundaries are open."""
+    """Return owner and other end, int32 each, of a sample's open bonds; nothing is periodic."""
     opened = np.zeros(topology.exists.size, np.uint32)
     key = (np.uint64(seed), np.uint64(sample), np.uint64(threshold_of(p)))
     fill_open_bonds(XORWOW, *key, topology.exists.ravel(), opened)
     words = opened.reshape(topology.exists.shape)
     flags = (unpack_bits(row, topology.num_points) for row in words)
     owners = [np.flatnonzero(row).astype(np.int32) for row in flags]
-    others = [owner + np.int32(delta) for owner, delta in zip(owners, topology.deltas, strict=True)]
+    listed, deltas = topology.neighbours, topology.deltas.astype(np.int32)
+    others = [
+        owner + deltas[k] if listed is None else listed[k, owner] for k, owner in enumerate(owners)
+    ]
     return np.concatenate(owners), np.concatenate(others)
 
 

@@ -1,4 +1,4 @@
-"""One lattice and size: every stage of every labeler timed at several p, beside its peers."""
+"""Every stage of every labeler timed at several p: on a lattice beside its peers, or on a graph."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from percolab.benchmark.peers import PeerTime, scipy_times
 from percolab.benchmark.stages import GRID_POINTS, STAGES, bytes_moved, prepare
 from percolab.benchmark.timer import CpuTimer, CudaTimer, timer_of, times_of
 from percolab.labelers import DEFAULT_LABELER
-from percolab.lattice import Lattice
 from percolab.sampler import Device
+from percolab.structure import Structure
 from percolab.toml_input import InputError
 from percolab.topology import Topology
 
@@ -32,7 +32,8 @@ class Place:
 class StageTime:
     """The time of one stage, per sample: median, least and most over ``runs`` runs.
 
-    num_sites: sites of the lattice.  ratio: p / p_c, None where p was given.
+    lattice, L: what was labeled, and its linear size; of a Bethe lattice, its shells.
+    num_sites: its sites.  ratio: p / p_c, None where p was given.
     samples_per_run: samples timed together.  probabilities: values of p of a sample, 1 but for
     a sweep.  memory_bytes_per_sample: what the device allocated (CUDA), or the labeler holds (CPU).
     """
@@ -90,7 +91,7 @@ def compared(
     }
 
 
-def probability_of(lattice: Lattice, ratio: float) -> float:
+def probability_of(lattice: Structure, ratio: float) -> float:
     """Return ratio * p_c of the published bond threshold; InputError if none is known."""
     known = lattice.threshold("bond")
     if known is None:
@@ -99,7 +100,7 @@ def probability_of(lattice: Lattice, ratio: float) -> float:
 
 
 def places_of(
-    lattice: Lattice, ratios: Sequence[float], probabilities: Sequence[float] | None
+    lattice: Structure, ratios: Sequence[float], probabilities: Sequence[float] | None
 ) -> tuple[Place, ...]:
     """Return the places at the given p or, without any, at multiples of the published p_c."""
     if probabilities is not None:
@@ -109,7 +110,7 @@ def places_of(
 
 def time_lattice(
     timer: CpuTimer | CudaTimer,
-    lattice: Lattice,
+    lattice: Structure,
     size: int,
     places: Sequence[Place],
     *,
@@ -118,22 +119,23 @@ def time_lattice(
     runs: int = 11,
     peers: bool = True,
 ) -> Iterator[StageTime | PeerTime]:
-    """Time the labelers, and before them scipy on such samples, on a lattice of linear size L.
+    """Time the labelers, and before them scipy on such samples, on a lattice of size L.
 
-    Boundaries are open.  Every record is yielded as soon as it is there.
+    Boundaries are open.  A Bethe lattice is one as well, with its shells as L.  Every record is
+    yielded as soon as it is there.
     InputError: no such size or labeler, or a size too large for its kernels.
     """
-    boundary = ("open",) * lattice.dimension
+    boundary = lattice.boundaries[:1] * lattice.dimension
     lattice.check_size(size, boundary)
     topology = lattice.topology(lattice.shape(size), boundary)
     for place in places if peers else ():
         yield from scipy_times(lattice.name, size, topology, place.p, place.ratio)
     for labeler in labelers:
-        yield from _stage_times(timer, lattice, size, topology, places, labeler, stages, runs)
+        yield from _stage_times(timer, topology, places, lattice.name, size, labeler, stages, runs)
 
 
 def time_stages(
-    lattice: Lattice,
+    lattice: Structure,
     size: int,
     places: Sequence[Place],
     *,
@@ -156,12 +158,31 @@ def time_stages(
     return [record for record in records if isinstance(record, StageTime)]
 
 
-def _stage_times(
-    timer: CpuTimer | CudaTimer,
-    lattice: Lattice,
-    size: int,
+def time_topology(
     topology: Topology,
     places: Sequence[Place],
+    *,
+    name: str,
+    size: int,
+    device: Device,
+    labeler: str | None = None,
+    stages: Sequence[str] = STAGES,
+    runs: int = 11,
+) -> list[StageTime]:
+    """Return the times of one labeler's stages on a topology: a graph, or a lattice as one.
+
+    name, size: what the records call it.  InputError as for :func:`time_lattice`.
+    """
+    timer = timer_of(device)
+    return list(_stage_times(timer, topology, places, name, size, labeler, stages, runs))
+
+
+def _stage_times(
+    timer: CpuTimer | CudaTimer,
+    topology: Topology,
+    places: Sequence[Place],
+    name: str,
+    size: int,
     labeler: str | None,
     stages: Sequence[str],
     runs: int,
@@ -169,13 +190,13 @@ def _stage_times(
     try:
         ready = prepare(timer, topology, labeler)
     except ValueError as error:
-        raise InputError(f"{lattice.name}, L = {size}: {error}") from error
+        raise InputError(f"{name}, size {size}: {error}") from error
     for place in places:
         works = ready.works(place.p)
         for stage in stages:
             times = times_of(timer, works[stage], runs) / ready.samples
             yield StageTime(
-                lattice=lattice.name,
+                lattice=name,
                 L=size,
                 num_sites=topology.num_sites,
                 p=place.p,

@@ -59,23 +59,27 @@ def grid_around(p: float, num_sites: int) -> np.ndarray:
 def bytes_moved(stage: str, topology: Topology, *, needs_labels: bool) -> int:
     """Return the least bytes that a stage reads and writes for one sample, by its data structures.
 
-    With W the bytes of the bond words (4 a word), P = 4 N those of one number a site, R = 40 those
-    of a row, and m = GRID_POINTS:
+    With W the bytes of the bond words (4 a word), P = 4 N those of one number a site, G those of a
+    stored neighbour list (0 on a lattice that computes it), R = 40 those of a row, and m =
+    GRID_POINTS:
 
-        bonds    W                  words written
-        labels   2 W + P            words written, words read, labels written
-        measure  2 W + R            words written, words read, row written
-                 2 W + 4 P + R      with labels: these written and read, sizes written and read
+        bonds    W                    words written
+        labels   2 W + G + P          words written, words and list read, labels written
+        measure  2 W + G + R          words written, words and list read, row written
+                 2 W + G + 4 P + R    with labels: these written and read, sizes written and read
         sweep    measure + (m - 1) (2 W + R)   words brought from p to p, a row at each
 
     Parents are followed and sizes counted in place: what that costs beyond, a labeler must justify.
-    What all samples share (the bonds that exist) stays in caches and is not counted.
+    The bonds that exist, which all samples share, stay in caches and are not counted.  A list is
+    shared as well, but is as large as labels and more.  It counts whole: what is read of memory at
+    once has room for 8 neighbours or more, and hardly ever are all of their bonds closed.
     """
     words, labels = 4 * topology.exists.size, 4 * topology.num_points
-    measure = 2 * words + _ROW_BYTES + (4 * labels if needs_labels else 0)
+    stored = 0 if topology.neighbours is None else topology.neighbours.nbytes
+    measure = 2 * words + stored + _ROW_BYTES + (4 * labels if needs_labels else 0)
     return {
         "bonds": words,
-        "labels": 2 * words + labels,
+        "labels": 2 * words + stored + labels,
         "measure": measure,
         "sweep": measure + (GRID_POINTS - 1) * (2 * words + _ROW_BYTES),
     }[stage]

@@ -7,7 +7,13 @@ from typing import Any
 import click
 
 from percolab.cli.options import as_json, echo_json
-from percolab.cli.sample_options import need, refuse, sample_options, with_defaults
+from percolab.cli.sample_options import (
+    lattice_and_size,
+    need,
+    refuse,
+    sample_options,
+    with_defaults,
+)
 from percolab.labelers import LABELERS
 
 
@@ -33,16 +39,18 @@ def command(
 
     INPUT is a configuration of sites: a black and white .png, a .npy, or file.h5:/dataset, of 0 and
     one other value; neighbours on --lattice are joined.  With -L it is the packed open bonds of a
-    lattice, uint32 in a .npy file.  Without INPUT it is a sample: --lattice, -L, -p and --seed.
+    lattice, uint32 in a .npy file.  Without INPUT it is a sample: --lattice, -L, -p and --seed; or
+    one on a Bethe lattice: --bethe, --shells and -p.
 
     A label is the smallest site index of its cluster, -1 where there is no site.
     """
+    from percolab.cli.progress import ProgressWatcher
     from percolab.configurations import write_labels
     from percolab.configurations.label_files import check_target
 
     check_target(out, configuration)
     chosen = _configuration(configuration, given)
-    clusters = chosen.label(labeler, device)
+    clusters = chosen.label(labeler, device, watcher=ProgressWatcher())
     write_labels(out, clusters, chosen, serial=serial)
     summary = clusters.summary()
     if as_json:
@@ -63,12 +71,12 @@ def _configuration(name: str | None, given: dict[str, Any]):
     from percolab.lattice import load_lattice
 
     if name is None:
-        need(given, "a sample (without INPUT)", "lattice", "size", "p")
-        keys = with_defaults(given, "seed", "sample", "rng", "boundary")
-        lattice = load_lattice(given["lattice"])
-        return random_configuration(lattice, given["size"], given["p"], **keys)
-    refuse(given, "INPUT is a configuration already", "p", "seed", "sample", "rng")
-    keys = with_defaults(given, "boundary")
+        lattice, size = lattice_and_size(given, "a sample (without INPUT)")
+        keys = with_defaults(given, "seed", "sample", "rng")
+        return random_configuration(lattice, size, given["p"], boundary=given["boundary"], **keys)
+    reason = "INPUT is a configuration already"
+    refuse(given, reason, "p", "seed", "sample", "rng", "bethe", "shells", "numbering")
+    keys = {"boundary": given["boundary"] or "open"}
     if given["size"] is not None:
         need(given, "a configuration of bonds (-L)", "lattice")
         return bond_configuration(name, load_lattice(given["lattice"]), given["size"], **keys)

@@ -6,15 +6,21 @@ from typing import Any
 
 import click
 
+from percolab.bethe import NUMBERINGS
 from percolab.toml_input import InputError
 
 #: What the options stand for when they are left out.
-DEFAULTS = {"seed": 1, "sample": 0, "rng": "xorwow", "boundary": "open"}
+DEFAULTS = {"seed": 1, "sample": 0, "rng": "xorwow"}
 
 
 def sample_options(function):
-    """Add --lattice, -L, -p, --seed, --sample, --rng and --boundary; None where not given."""
+    """Add the options that name a lattice, its size, and a sample on it; None where not given."""
     for option in (
+        click.option("--numbering", help=f"Of the Bethe lattice: {' or '.join(NUMBERINGS)}.  "
+                     f"[default: {NUMBERINGS[0]}]"),
+        click.option("--shells", type=int, help="Shells of the Bethe lattice around its centre."),
+        click.option("--bethe", type=int, metavar="Z",
+                     help="Bethe lattice of this coordination number."),
         click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  "
                      "[default: open]"),
         click.option("--rng", help="xorwow or philox.  [default: xorwow]"),
@@ -23,11 +29,28 @@ def sample_options(function):
         click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1),
                      help="Seed of the sweep.  [default: 1]"),
         click.option("-p", "p", type=float, help="Probability that a bond is open."),
-        click.option("-L", "--size", "size", type=int, help="Linear size."),
-        click.option("--lattice", help="Name (percolab lattices) or .toml file."),
+        click.option("-L", "--size", "size", type=int, help="Linear size; of bethe:Z the shells."),
+        click.option("--lattice", help="Name (percolab lattices), .toml file, or bethe:Z."),
     ):  # fmt: skip
         function = option(function)
     return function
+
+
+def lattice_and_size(given: dict[str, Any], what: str) -> tuple[Any, int]:
+    """Return the lattice that options name, and its size L; InputError if they name none.
+
+    --bethe Z, --shells K and --numbering say what --lattice bethe:Z:NUMBERING and -L K do.
+    """
+    from percolab.bethe import BetheLattice
+    from percolab.structure import load_structure
+
+    if given["bethe"] is not None:
+        refuse(given, "a Bethe lattice (--bethe) has its own size", "lattice", "size", "boundary")
+        need(given, "a Bethe lattice", "shells", "p")
+        return BetheLattice(given["bethe"], given["numbering"] or NUMBERINGS[0]), given["shells"]
+    refuse(given, "only a Bethe lattice (--bethe) has it", "shells", "numbering")
+    need(given, what, "lattice", "size", "p")
+    return load_structure(given["lattice"]), given["size"]
 
 
 def with_defaults(given: dict[str, Any], *keys: str) -> dict[str, Any]:

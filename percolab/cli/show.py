@@ -8,17 +8,13 @@ from typing import Any
 
 import click
 
-from percolab.bethe import NUMBERINGS
 from percolab.cli.options import as_json, echo_json
-from percolab.cli.sample_options import need, refuse, sample_options, with_defaults
+from percolab.cli.sample_options import lattice_and_size, refuse, sample_options, with_defaults
 
 
 @click.command()
 @click.argument("labels", required=False, metavar="[LABELS]")
 @sample_options
-@click.option("--bethe", type=int, metavar="Z", help="Bethe lattice of this coordination number.")
-@click.option("--shells", type=int, help="Shells of the Bethe lattice around its centre.")
-@click.option("--numbering", help="Of the Bethe lattice: standard or random.  [default: standard]")
 @click.option("--out", default="clusters.png", show_default=True, type=click.Path(),
               help="Figure: .png, .pdf or .svg.")  # fmt: skip
 @as_json
@@ -38,8 +34,6 @@ def command(labels: str | None, out: str, as_json: bool, **given: Any) -> None:
         raise InputError(f"{out}: a figure is written as {', '.join(FORMATS)}")
     if labels is not None:
         figure, numbers = _of_labels(labels, given)
-    elif given["bethe"] is not None:
-        figure, numbers = _of_bethe(given)
     else:
         figure, numbers = _of_sample(given)
     try:
@@ -52,40 +46,22 @@ def command(labels: str | None, out: str, as_json: bool, **given: Any) -> None:
 
 
 def _of_sample(given: dict[str, Any]):
-    from percolab.cluster_figure import check_drawable, plot_clusters
+    from percolab.bethe import BetheLattice
+    from percolab.bethe_figure import check_shells
+    from percolab.cluster_figure import check_drawable
     from percolab.configurations import random_configuration
-    from percolab.lattice import load_lattice
 
-    refuse(given, "only a Bethe lattice (--bethe) has it", "shells", "numbering")
-    need(given, "a sample (without LABELS)", "lattice", "size", "p")
-    lattice = load_lattice(given["lattice"])
-    keys = with_defaults(given, "seed", "sample", "rng", "boundary")
-    check_drawable(lattice, prod(lattice.shape(given["size"])))
-    chosen = random_configuration(lattice, given["size"], given["p"], **keys)
-    title = _title(_plain(lattice.title), chosen.record)
-    return plot_clusters(chosen.label(), lattice, opened=chosen.opened, title=title)
-
-
-def _of_bethe(given: dict[str, Any]):
-    from percolab.bethe_figure import check_shells, plot_bethe
-    from percolab.configurations import bethe_configuration
-
-    refuse(given, "a Bethe lattice (--bethe) has its own size", "lattice", "size", "boundary")
-    need(given, "a Bethe lattice", "shells", "p")
-    check_shells(given["shells"], given["bethe"])
-    chosen = bethe_configuration(
-        given["shells"],
-        given["p"],
-        coordination_number=given["bethe"],
-        numbering=given["numbering"] or NUMBERINGS[0],
-        **with_defaults(given, "seed", "sample", "rng"),
-    )
-    name = f"Bethe lattice, $z = {given['bethe']}$, {chosen.record['numbering']} numbering"
-    return plot_bethe(chosen, title=_title(name, chosen.record))
+    lattice, size = lattice_and_size(given, "a sample (without LABELS)")
+    if isinstance(lattice, BetheLattice):
+        check_shells(lattice, size)
+    else:
+        check_drawable(lattice, prod(lattice.shape(size)))
+    keys = with_defaults(given, "seed", "sample", "rng")
+    chosen = random_configuration(lattice, size, given["p"], boundary=given["boundary"], **keys)
+    return _drawn(chosen.label(), lattice, chosen.record, lattice.title, opened=chosen.opened)
 
 
 def _of_labels(name: str, given: dict[str, Any]):
-    from percolab.cluster_figure import plot_clusters
     from percolab.configurations import read_labels
     from percolab.lattice import load_lattice
 
@@ -95,13 +71,28 @@ def _of_labels(name: str, given: dict[str, Any]):
     found = read_labels(name, lattice, given["boundary"])
     kind = found.record.get("kind")
     name = found.lattice.title if kind == "sample" else found.record.get("input", Path(name).name)
-    return plot_clusters(
+    return _drawn(
         found.clusters,
         found.lattice,
+        found.record,
+        name,
         opened=found.opened,
-        title=_title(_plain(name), found.record),
         first_row_on_top=kind in (None, "sites"),
     )
+
+
+def _drawn(clusters: Any, lattice: Any, record: dict[str, Any], name: str, **options: Any):
+    """Return the figure of clusters on a lattice of any kind, and its numbers."""
+    from percolab.bethe import BetheLattice
+    from percolab.bethe_figure import plot_bethe
+    from percolab.cluster_figure import plot_clusters
+
+    if isinstance(lattice, BetheLattice):
+        name = f"Bethe lattice, $z = {lattice.coordination_number}$, {lattice.numbering} numbering"
+        # The shells can be counted.
+        title = _title(name, {key: record[key] for key in record if key != "L"})
+        return plot_bethe(clusters, lattice, record["L"], title=title)
+    return plot_clusters(clusters, lattice, title=_title(_plain(name), record), **options)
 
 
 def _plain(text: str) -> str:

@@ -5,7 +5,7 @@ for it, and a file that cannot be used is refused in one line.  docs/labels.md i
 
     array_files    arrays in NPY and HDF5 files and in PNG images
     site_bonds     sites -> the bonds between occupied neighbours
-    configuration  Configuration, the sites and the open bonds, and four ways to get one
+    configuration  Configuration, the sites and the open bonds, and three ways to get one
     clusters       Clusters: labels, sizes and what spans
     label_files    labels to and from NPY and HDF5
 """
@@ -13,7 +13,6 @@ for it, and a file that cannot be used is refused in one line.  docs/labels.md i
 from percolab.configurations.clusters import Clusters
 from percolab.configurations.configuration import (
     Configuration,
-    bethe_configuration,
     bond_configuration,
     random_configuration,
     site_configuration,
@@ -24,7 +23,6 @@ __all__ = [
     "Clusters",
     "Configuration",
     "LabelFile",
-    "bethe_configuration",
     "bond_configuration",
     "random_configuration",
     "read_labels",

@@ -23,8 +23,6 @@ Check = Callable[[tuple[int, ...], np.dtype], str]
 
 HDF5_SUFFIXES = (".h5", ".hdf5", ".hdf")
 _HDF5_DATASET = re.compile(r"(?P<file>.+\.(?:h5|hdf5|hdf)):(?P<dataset>.*)", re.I | re.S)
-# Deflate packs 1032 to 1 at best: a dataset that claims more would fill the memory with nothing.
-_MOST_PACKED = 1032
 #: How the grey images of Pillow are called: 1 bit, up to 8 bits, 16 bits.
 _GREY_MODES = {"1": bool, "L": np.uint8, "I;16": np.uint16, "I;16B": np.uint16, "I": np.int32}
 
@@ -157,10 +155,7 @@ def _read_dataset(path: Path, name: str, told: Told) -> np.ndarray:
             if dataset.shape is None or dataset.dtype.hasobject:
                 raise InputError(f"{path}:{dataset.name}: holds no plain numbers")
             told(dataset.shape, dataset.dtype)
-            if dataset.external or dataset.is_virtual:
-                raise InputError(f"{path}:{dataset.name}: takes its data from another file")
-            if dataset.nbytes > _MOST_PACKED * file.id.get_filesize():
-                raise InputError(f"{path}:{dataset.name}: claims more data than the file can hold")
+            _check_source(dataset, path)
             return dataset[...]
     except InputError:
         raise
@@ -170,6 +165,15 @@ def _read_dataset(path: Path, name: str, told: Told) -> np.ndarray:
         raise InputError(
             f"{path}: is not a readable HDF5 file (truncated, or another format)"
         ) from error
+
+
+def _check_source(dataset: Any, path: Path) -> None:
+    from percolab.hdf5_guard import check_dataset
+
+    try:
+        check_dataset(dataset)
+    except ValueError as error:
+        raise InputError(f"{path}:{error}") from error
 
 
 def _followed(file: Any, name: str, path: Path) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from percolab.bethe import bethe_topology
+from percolab.bethe import BetheLattice
 from percolab.config import make_request
 from percolab.configurations.array_files import read_array, split_name
 from percolab.configurations.clusters import Clusters
@@ -18,13 +18,17 @@ from percolab.kernels.open_bonds import GENERATORS, threshold_of
 from percolab.kernels.open_bonds_cpu import fill_open_bonds
 from percolab.labelers import fitting_labeler
 from percolab.lattice import Lattice, load_lattice
+from percolab.runner import Watcher
 from percolab.sampler import Device, check_memory
-from percolab.study import Task, check_boundary, check_choice, check_probabilities
+from percolab.structure import Structure
+from percolab.study import Task, check_boundary, check_choice
 from percolab.toml_input import InputError
 from percolab.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
 
 #: The lattice of a site configuration that names none, by its number of axes.
 DEFAULT_LATTICES = {2: "square", 3: "cubic"}
+# Bytes a site that making the list of neighbours of a Bethe lattice takes at its peak.
+_BETHE_BYTES = 80
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,30 +38,41 @@ class Configuration:
     topology:  of the whole lattice or graph, before sites are taken away
     opened:    uint32 (num_classes, num_words), the open bonds
     sites:     bool (num_points,), where a site is
-    lattice:   None on a graph
-    boundary:  per axis; () on a graph
+    lattice:   what it is on
+    boundary:  per axis
     record:    where it comes from, as plain JSON values: "kind" ("sites", "bonds" or "sample") ...
     """
 
     topology: Topology
     opened: np.ndarray
     sites: np.ndarray
-    lattice: Lattice | None
+    lattice: Structure
     boundary: tuple[str, ...]
     record: dict[str, Any]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of an array with one entry a grid point: last axis first, or flat on a graph."""
+        """Shape of an array with one entry a grid point: last axis first, or flat on a tree."""
         return self.topology.shape[::-1] or (self.topology.num_points,)
 
-    def label(self, labeler: str | None = None, device: str = "cpu") -> Clusters:
-        """Return the clusters; InputError for an unknown labeler or device."""
+    def label(
+        self,
+        labeler: str | None = None,
+        device: str = "cpu",
+        *,
+        watcher: Watcher | None = None,
+    ) -> Clusters:
+        """Return the clusters; InputError for an unknown labeler or device.
+
+        watcher: hears if another labeler takes the place of this one
+        """
         from percolab.api import label
 
-        if labeler is None and self.lattice is not None:
+        if isinstance(self.lattice, Lattice):
             kind = Device.parse(device).resolve().kind
-            labeler = fitting_labeler(None, kind, self.lattice)[0]
+            labeler, note = fitting_labeler(labeler, kind, self.lattice)
+            if note and watcher is not None:
+                watcher.noted(note)
         labels = label(self.topology, opened=self.opened, labeler=labeler, device=device)
         labels[~self.sites] = -1
         return Clusters(labels, self.topology)
@@ -107,7 +122,7 @@ def bond_configuration(
     name: uint32 (num_classes, num_words); bit i % 32 of word i // 32 of class k is bond (k, i)
     InputError: another shape or dtype, or an open bond that does not exist
     """
-    task = _task(lattice, L, 0.5, boundary)
+    task = _task(lattice, L, 0.5, boundary_of(lattice, boundary))
     expected = (len(lattice.bonds), num_words_of(task.num_points))
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
@@ -133,20 +148,27 @@ def bond_configuration(
 
 
 def random_configuration(
-    lattice: Lattice,
+    lattice: Structure,
     L: int,
     p: float,
     *,
     seed: int = 1,
     sample: int = 0,
     rng: str = "xorwow",
-    boundary: str = "open",
+    boundary: str | None = None,
 ) -> Configuration:
     """Return a sample of bond percolation: the one that a sweep with this seed measures.
 
-    InputError for values that no sweep has.
+    lattice: a lattice or, with its shells as L, a Bethe lattice.  boundary: None is the default.
+    InputError for values that no sweep has, and for more sites than fit into memory.
     """
-    task = _task(lattice, L, p, boundary, seed=seed, rng=rng)
+    kinds = boundary_of(lattice, boundary or lattice.boundaries[0])
+    if isinstance(lattice, BetheLattice):
+        (points,) = lattice.shape(L)
+        too_large = _too_large(points, _BETHE_BYTES * points)
+        if too_large:
+            raise InputError(f"{L} shells: {too_large}")
+    task = _task(lattice, L, p, kinds, seed=seed, rng=rng)
     topology = lattice.topology(task.shape, task.boundary)
     record = {
         "kind": "sample",
@@ -156,34 +178,6 @@ def random_configuration(
     opened = _opened(topology, p, task.stream_seed, sample, rng)
     sites = unpack_bits(topology.occupied, topology.num_points)
     return Configuration(topology, opened, sites, lattice, task.boundary, record)
-
-
-def bethe_configuration(
-    shells: int,
-    p: float,
-    *,
-    coordination_number: int = 3,
-    numbering: str = "standard",
-    seed: int = 1,
-    sample: int = 0,
-    rng: str = "xorwow",
-) -> Configuration:
-    """Return a sample of bond percolation on a Bethe lattice.
-
-    The seed is that of a random numbering and, through another generator, that of the bonds.
-    InputError as for :func:`percolab.bethe.bethe_topology`, and for p outside [0, 1].
-    """
-    check_probabilities((p,))
-    topology = bethe_topology(
-        shells, coordination_number=coordination_number, numbering=numbering, seed=seed
-    )
-    record = {
-        "kind": "sample",
-        **{"coordination_number": coordination_number, "shells": shells, "numbering": numbering},
-        **{"p": p, "seed": seed, "sample": sample, "rng": rng},
-    }
-    opened = _opened(topology, p, seed, sample, rng)
-    return Configuration(topology, opened, np.ones(topology.num_points, bool), None, (), record)
 
 
 def _opened(topology: Topology, p: float, stream_seed: int, sample: int, rng: str) -> np.ndarray:
@@ -212,14 +206,14 @@ def _occupied(given: np.ndarray, name: str) -> np.ndarray:
     return occupied
 
 
-def _task(lattice: Lattice, L: int, p: float, boundary: str, **keys: Any) -> Task:
+def _task(lattice: Structure, L: int, p: float, boundary: tuple[str, ...], **keys: Any) -> Task:
     """Return the task of a sweep, checked, and small enough for the memory."""
     task = make_request(lattice, L=[L], p=[p], boundary=boundary, **keys).study.task(L)
     check_memory(task, None, Device("cpu"), 1, held=13 * task.num_points)
     return task
 
 
-def boundary_of(lattice: Lattice, text: str) -> tuple[str, ...]:
+def boundary_of(lattice: Structure, text: str) -> tuple[str, ...]:
     """Return the boundary of every axis, given one for all of them or one each after commas."""
     kinds = tuple(kind.strip() for kind in text.split(","))
     kinds = kinds * lattice.dimension if len(kinds) == 1 else kinds
@@ -234,7 +228,7 @@ def _too_large(points: int, needed: int) -> str:
     return f"{points} sites need {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free"
 
 
-def _on(lattice: Lattice, boundary: tuple[str, ...]) -> dict[str, Any]:
+def _on(lattice: Structure, boundary: tuple[str, ...]) -> dict[str, Any]:
     return {"lattice": lattice.name, "boundary": list(boundary)}
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from percolab.bethe import BetheLattice, bethe_lattice
 from percolab.configurations.array_files import (
     HDF5_SUFFIXES,
     check_file,
@@ -39,7 +40,7 @@ class LabelFile:
     """Labels read from a file: the clusters, their lattice, and the file's record if it has one."""
 
     clusters: Clusters
-    lattice: Lattice
+    lattice: Lattice | BetheLattice
     record: dict[str, Any]
 
     @property
@@ -109,8 +110,8 @@ def _write_hdf5(
         file.attrs["numbering"] = "serial" if serial else "smallest site"
         file.attrs["record"] = json.dumps(configuration.record)
         file.attrs["summary"] = json.dumps(clusters.summary())
-        if configuration.lattice is not None:
-            file.attrs["lattice"] = configuration.lattice.source
+        lattice = configuration.lattice
+        file.attrs["lattice"] = lattice.source if isinstance(lattice, Lattice) else lattice.name
         file.create_dataset("labels", data=labels, **packed)
         file.create_dataset("roots", data=clusters.roots)
         file.create_dataset("sizes", data=clusters.sizes)
@@ -138,8 +139,11 @@ def read_labels(
     if lattice is not None or boundary is not None:
         raise InputError(f"{name}: holds its lattice and boundary; leave out these options")
     record, text = _read_record(path)
-    lattice = lattice_from_text(text, where=f"{name}: lattice")
     labels = read_array(f"{name}:/labels", _wrong_labels)
+    # No text in TOML begins so.
+    if text.startswith("bethe:"):
+        return _bethe_labels(name, labels, text, record)
+    lattice = lattice_from_text(text, where=f"{name}: lattice")
     kinds = boundary_of(lattice, ",".join(record["boundary"]))
     return _labels(name, labels, lattice, kinds, record)
 
@@ -168,6 +172,21 @@ def _read_record(path: Path) -> tuple[dict[str, Any], str]:
         raise InputError(f"{path}: is damaged: {' '.join(str(error).split())}") from error
 
 
+def _bethe_labels(name: str, labels: np.ndarray, text: str, record: dict[str, Any]) -> LabelFile:
+    try:
+        lattice, shells = bethe_lattice(text), record.get("L")
+        if type(shells) is not int or labels.shape != lattice.shape(shells):
+            raise InputError(
+                f"{labels.shape} labels, but it says that they are those of {lattice.name} with "
+                f"{shells} shells"
+            )
+    except InputError as error:
+        raise InputError(f"{name}: is damaged: {error}") from error
+    _check_values(name, labels)
+    topology = lattice.topology(labels.shape)
+    return LabelFile(Clusters.of_any_labels(labels, topology), lattice, record)
+
+
 def _wrong_labels(shape: tuple[int, ...], dtype: np.dtype) -> str:
     if dtype.kind not in "iu":
         return f"holds {dtype}, but labels are integers"
@@ -181,7 +200,11 @@ def _labels(
 ) -> LabelFile:
     if labels.ndim != lattice.dimension:
         raise InputError(f"{name}: {labels.ndim} axes, but {lattice.name} has {lattice.dimension}")
-    if labels.min() < -1:
-        raise InputError(f"{name}: label {labels.min()}, but labels are at least -1 (no site)")
+    _check_values(name, labels)
     topology = lattice.topology(labels.shape[::-1], kinds)
     return LabelFile(Clusters.of_any_labels(labels.ravel(), topology), lattice, record)
+
+
+def _check_values(name: str, labels: np.ndarray) -> None:
+    if labels.min() < -1:
+        raise InputError(f"{name}: label {labels.min()}, but labels are at least -1 (no site)")

@@ -1,0 +1,140 @@
+"""scripts/reproduce_figures.py and bench_graph.py: small runs of what a GPU does at full size."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import percolab
+from percolab.benchmark import timer
+from percolab.plots_timing import Timing, plot_timing
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+import bench_graph
+import reproduce_figures
+
+sys.path.pop(0)
+
+
+@pytest.fixture(autouse=True)
+def _small_and_fast(monkeypatch):
+    monkeypatch.setattr(timer, "WARM_UP_SECONDS", 0.0)
+    monkeypatch.setitem(reproduce_figures.TIMED_SHELLS, "cpu", range(2, 4))
+    monkeypatch.setitem(reproduce_figures.BETHE_RUNS, "cpu", 1)
+    monkeypatch.setitem(reproduce_figures.SIZES, "cpu", (8, 16))
+
+
+def make(folder, figures):
+    """Make figures on the CPU and return how it ended."""
+    arguments = ["--device", "cpu", "--out", str(folder), "--figures", figures]
+    return CliRunner().invoke(reproduce_figures.main, arguments)
+
+
+def made(folder, figures):
+    """Make figures on the CPU, which must succeed, and return the summary's entries."""
+    done = make(folder, figures)
+    assert done.exit_code == 0, done.output
+    return json.loads((folder / "summary.json").read_text(encoding="utf-8"))["figures"]
+
+
+def test_figures_8_and_9_are_the_clusters_of_both_numberings(tmp_path):
+    entries = made(tmp_path, "9,8")
+    assert list(entries) == ["8", "9"]
+    for number, name in (("8", "bethe:3"), ("9", "bethe:3:random")):
+        labels = percolab.label(name, 5, 0.75, labeler="reference")
+        drawn = json.loads((tmp_path / f"komura2016-fig{number}.json").read_text(encoding="utf-8"))
+        assert drawn["site_labels"] == labels[drawn["site_numbers"]].tolist()
+        found = entries[number]
+        assert found["clusters"] == drawn["clusters"] == np.unique(labels).size
+        assert (found["lattice"], found["p"], found["sites"]) == (name, 0.75, 94)
+        for suffix in ("png", "pdf", "svg"):
+            assert (tmp_path / f"komura2016-fig{number}.{suffix}").stat().st_size > 10_000
+    assert entries["8"].keys() >= {"command", "device", "device_name", "versions", "seconds"}
+
+
+def test_figure_10_times_both_numberings_at_three_p_and_every_size(tmp_path):
+    timings = made(tmp_path, "10")["10"]["timings"]
+    found = {(item["lattice"], item["num_sites"], item["p"]) for item in timings}
+    names = ("bethe:3", "bethe:3:random")
+    assert found == {(name, n, p) for name in names for n in (10, 22) for p in (0.25, 0.5, 0.75)}
+    assert {item["labeler"] for item in timings} == {"four_step"}
+    drawn = json.loads((tmp_path / "komura2016-fig10.json").read_text(encoding="utf-8"))
+    assert [(s["lattice"], s["ratio"]) for s in drawn["series"]] == [
+        (numbering, ratio) for numbering in ("standard", "random") for ratio in (0.5, 1.0, 1.5)
+    ]
+    times = {(t["lattice"], t["num_sites"], t["ratio"]): t["seconds_per_sample"] for t in timings}
+    series = drawn["series"][-1]
+    expected = [1e3 * times["bethe:3:random", n, 1.5] for n in series["num_sites"]]
+    assert series["milliseconds"] == expected
+
+
+def test_legend_of_times_has_a_column_a_lattice_and_says_p_in_units_of_p_c():
+    times = [
+        Timing(lattice, labeler, ratio, n, 1e-6 * n)
+        for lattice, labelers in (("square", ("four_step", "tiled")), ("cubic", ("tiled",)))
+        for labeler in labelers
+        for ratio in (0.5, 1.0)
+        for n in (100, 1000)
+    ]
+    figure, _ = plot_timing(times, title="time")
+    found = [text.get_text() for text in figure.legends[0].get_texts()]
+    p = (r"$p = 0.5\,p_c$", "$p = p_c$")
+    square = [f"square, {labeler}, {at}" for labeler in ("four_step", "tiled") for at in p]
+    assert found == [*square, *(f"cubic, tiled, {at}" for at in p), "", ""]
+
+
+def test_sizes_on_a_gpu_are_those_of_the_paper():
+    bethe = reproduce_figures.BetheLattice()
+    found = [bethe.shape(shells)[0] for shells in reproduce_figures.TIMED_SHELLS["cuda"]]
+    assert found == [393214, 786430, 1572862, 3145726, 6291454, 12582910]
+
+
+def test_a_run_of_some_figures_keeps_what_others_left(tmp_path):
+    before = {"device": "another", "timings": [1], "figures": {"5": {"threshold": 1}, "8": {}}}
+    path = tmp_path / "summary.json"
+    path.write_text(json.dumps(before), encoding="utf-8")
+    entries = made(tmp_path, "7,8")
+    assert list(entries) == ["5", "7", "8"]
+    assert entries["5"] == {"threshold": 1}
+    assert entries["8"]["sites"] == 94
+    assert len(entries["7"]["timings"]) == 12
+    after = json.loads(path.read_text(encoding="utf-8"))
+    assert (after["device"], after["timings"]) == ("another", [1])
+
+
+@pytest.mark.parametrize("content", ["no JSON", "[1]", '{"figures": 3}', '{"figures": {"11": {}}}'])
+def test_another_file_of_that_name_is_not_replaced(tmp_path, content):
+    (tmp_path / "summary.json").write_text(content, encoding="utf-8")
+    done = make(tmp_path, "8")
+    assert done.exit_code != 0
+    assert "summary.json: is no summary" in done.output
+    assert (tmp_path / "summary.json").read_text(encoding="utf-8") == content
+
+
+@pytest.mark.parametrize("asked", ["4", "8,,9", "8-10"])
+def test_other_figures_are_refused_before_anything_is_made(tmp_path, asked):
+    done = make(tmp_path / "new", asked)
+    assert done.exit_code == 2
+    assert "is none of 5, 6, 7, 8, 9, 10" in done.output
+    assert not (tmp_path / "new").exists()
+
+
+def test_graph_beside_lattice_is_printed_with_times_bytes_and_ratios():
+    arguments = ["--device", "cpu", "-L", "64", "--runs", "1"]
+    done = CliRunner().invoke(bench_graph.main, arguments)
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert "honeycomb, L = 64, N = 4096, p = 0.652704 (1 p_c), four_step" in lines[0]
+    rows = [line.split() for line in lines[2:]]
+    assert [row[:2] for row in rows] == [
+        [stage, kind] for stage in ("labels", "row") for kind in ("lattice", "graph", "graph")
+    ]
+    for one, other, ratio in (rows[:3], rows[3:]):
+        numbers = [float(number) for number in re.findall(r"[\d.]+", " ".join(ratio))]
+        assert numbers[0] == pytest.approx(float(other[3]) / float(one[3]), rel=0.05)
+        assert numbers[1] == pytest.approx(float(other[6]) / float(one[6]), rel=0.01)
+        assert float(other[6]) - float(one[6]) == pytest.approx(8)
