@@ -9,17 +9,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from percolab.api import fit, label, open_results, plot, sweep
+    from percolab.api import estimates, fit, label, open_results, plot, sweep
     from percolab.graph import graph_topology
+    from percolab.graph_structure import Graph, load_graph
     from percolab.lattice import Lattice, load_lattice
     from percolab.toml_input import InputError
 
 __all__ = [
+    "Graph",
     "InputError",
     "Lattice",
+    "estimates",
     "fit",
     "graph_topology",
     "label",
+    "load_graph",
     "load_lattice",
     "open_results",
     "plot",
@@ -27,9 +31,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Graph": "graph_structure",
     "InputError": "toml_input",
     "Lattice": "lattice",
     "graph_topology": "graph",
+    "load_graph": "graph_structure",
     "load_lattice": "lattice",
 }
 

@@ -8,30 +8,37 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis import ThresholdFit
+from percolab.analysis import SizeEstimates, ThresholdFit
 from percolab.config import make_request
+from percolab.graph_structure import Graph
 from percolab.kernels.clusters import renumber
 from percolab.kernels.open_bonds import GENERATORS, threshold_of
-from percolab.labelers import labeler_class
-from percolab.lattice import Lattice, load_lattice
+from percolab.labelers import fitting_labeler, labeler_class
+from percolab.lattice import Lattice
 from percolab.plots import save_figure
-from percolab.report import spanning_figure
+from percolab.report import study_figure
 from percolab.runner import Watcher, run_study
 from percolab.sampler import Device
-from percolab.spanning import fit_results
+from percolab.spanning import estimates_of, fit_results
 from percolab.storage import Results, ResultsWriter, read_results
+from percolab.structure import Structure, load_structure
 from percolab.study import Task, check_boundary, check_choice, check_probabilities
+from percolab.toml_input import InputError
 from percolab.topology import Topology
 
 
 def sweep(
-    lattice: str | Lattice = "honeycomb",
+    lattice: str | Structure | None = None,
     *,
+    graph: str | Path | Graph | None = None,
+    source: str | Path | Sequence[int] | None = None,
+    target: str | Path | Sequence[int] | None = None,
+    multi: bool = False,
     L: Sequence[int] | None = None,
     p: Sequence[float] | None = None,
     samples: int | Sequence[int] | None = None,
     target_error: float | None = None,
-    boundary: str | Sequence[str] = "open",
+    boundary: str | Sequence[str] | None = None,
     seed: int = 1,
     rng: str = "xorwow",
     block_size: int = 0,
@@ -42,9 +49,13 @@ def sweep(
     out: str | Path | None = None,
     watcher: Watcher | None = None,
 ) -> Results:
-    """Sample a lattice at several L and p and return the results.
+    """Sample a lattice at several L and p, or a graph, and return the results.
 
-    lattice: a name, a path to a .toml file, or a :class:`Lattice`.  p: None lets a pilot place the
+    lattice: a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; "honeycomb" unless
+    given.  graph: in place of a lattice, a file of docs/graph-files.md or a :class:`Graph`.
+    source, target: sites of the graph, or a file with one a line: a sample spans if one cluster has
+    a site of both.  multi: keep parallel edges of the file.  boundary: "open" or "periodic", for
+    all axes of a lattice or each; open unless given.  p: None lets a pilot place the
     values of each size.  method: "grid" measures at these p; "threshold" finds the p at which each
     sample begins to span, and p is left out.  samples: a size, or one number for each.
     target_error: stop when the error of p_c is this small.  out: a results file to write and to
@@ -58,6 +69,10 @@ def sweep(
     """
     request = make_request(
         lattice,
+        graph=graph,
+        source=source,
+        target=target,
+        multi=multi,
         L=L,
         p=p,
         samples=samples,
@@ -105,9 +120,21 @@ def fit(results: Results, observable: str | None = None, **options: Any) -> Thre
     return fit_results(results, observable, **options)
 
 
+def estimates(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
+    """Return the thresholds of every size alone: where its clusters are most critical.
+
+    They are what a graph has in place of a fit; :mod:`percolab.analysis.maxima` says what they are.
+
+    >>> results = sweep(graph=Graph.of_bonds(3, [(0, 1), (1, 2)]), samples=2000, device="cpu")
+    >>> [item.name for item in estimates(results)[0].estimates]
+    ['second', 'chi', 'ratio']
+    """
+    return estimates_of(results, bootstrap=bootstrap)
+
+
 def plot(results: Results, path: str | Path, observable: str | None = None) -> dict[str, Any]:
-    """Draw the spanning curves into a .png, .pdf or .svg file; return every number drawn."""
-    figure, numbers = spanning_figure(
+    """Draw a study into a .png, .pdf or .svg file; return every number drawn."""
+    figure, numbers = study_figure(
         results, observable=observable, fitted=lambda: fit_results(results, observable)
     )
     save_figure(figure, Path(path))
@@ -115,7 +142,7 @@ def plot(results: Results, path: str | Path, observable: str | None = None) -> d
 
 
 def label(
-    lattice: str | Lattice | Topology,
+    lattice: str | Structure | Topology,
     L: int | None = None,
     p: float = 0.5,
     *,
@@ -127,6 +154,7 @@ def label(
     labeler: str | None = None,
     device: str = "cpu",
     serial: bool = False,
+    watcher: Watcher | None = None,
 ) -> np.ndarray:
     """Return the cluster labels of one configuration, int32, one a grid point.
 
@@ -138,7 +166,8 @@ def label(
     the seed is that of the random streams themselves.
 
     opened: the configuration, packed uint32 bond words (num_classes, num_words), in place of the
-    random one that (seed, sample, p) name.  Bonds that do not exist must be 0.
+    random one that (seed, sample, p) name.  Bonds that do not exist must be 0.  watcher: hears if
+    another labeler takes the place of one that the lattice cannot have.
 
     Raises InputError for an unknown name or size, and for bond words of another shape.
 
@@ -147,19 +176,18 @@ def label(
     >>> label("square", 2, p=0.0, serial=True).tolist()
     [[0, 1], [2, 3]]
     """
-    from percolab.toml_input import InputError
-
     shape: tuple[int, ...] = (-1,)
     stream = seed
     if isinstance(lattice, Topology):
         topology = lattice
     else:
-        lattice = load_lattice(lattice) if isinstance(lattice, str) else lattice
+        lattice = load_structure(lattice) if isinstance(lattice, str) else lattice
         if L is None:
             raise InputError("label: give the size L of the lattice")
         if not isinstance(L, int):
             raise InputError(f"L = {L!r}, but it must be an integer of at least 1")
-        kinds = tuple(boundary) if boundary is not None else ("open",) * lattice.dimension
+        usual = lattice.boundaries[:1] * lattice.dimension
+        kinds = tuple(boundary) if boundary is not None else usual
         check_boundary(lattice, kinds)
         lattice.check_size(L, kinds)
         shape = lattice.shape(L)[::-1]
@@ -174,6 +202,11 @@ def label(
     for key, value in (("seed", seed), ("sample", sample)):
         if not isinstance(value, int) or not 0 <= value < 2**64:
             raise InputError(f"{key} = {value!r}, but it must be an integer from 0 to 2^64 - 1")
+    if isinstance(lattice, Lattice):
+        kind = Device.parse(device).resolve().kind
+        labeler, note = fitting_labeler(labeler, kind, lattice)
+        if note and watcher is not None:
+            watcher.noted(note)
     labels = _labels(
         topology, opened, (GENERATORS[rng], stream, sample, threshold_of(p)), labeler, device
     )
@@ -191,7 +224,10 @@ def _labels(
     chosen = labeler_class(labeler, target.kind)
     generator, seed, sample, threshold = key
     if target.kind == "cuda":
-        batch = chosen(topology, capacity=1)
+        try:
+            batch = chosen(topology, capacity=1)
+        except ValueError as error:
+            raise InputError(f"{topology.num_points} sites on {device}: {error}") from error
         if opened is None:
             items = batch.open_bonds(generator, seed, [sample], [threshold])
         else:

@@ -4,17 +4,131 @@ A finite one, k shells around the centre, is a Cayley tree.  Its topology is a g
 arrays.  Komura (2016), section 4, labels it with the sites numbered in two ways: *standard*, from
 the centre outwards, shell after shell, the children of a site side by side; *random*, by a
 permutation of these numbers.
+
+:class:`BetheLattice` is all of them, as a structure to be sampled: its size L is the shells.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import dataclass
+from itertools import count
+
 import numpy as np
 
-from percolab.graph import graph_topology
+from percolab.graph import TERMINALS, graph_topology
+from percolab.lattice import Threshold
 from percolab.toml_input import InputError, nearest
 from percolab.topology import MAX_POINTS, Topology
 
 NUMBERINGS = ("standard", "random")
+
+
+@dataclass(frozen=True)
+class BetheLattice:
+    """The Bethe lattices of one coordination number z and one numbering; L counts the shells.
+
+    A sample spans if its centre is joined to the outermost shell.  More than half of the sites are
+    in that shell however large L is, so sizes do not approach the infinite lattice as finite-size
+    scaling has it, and R_L(p) of two sizes do not cross.
+
+    InputError: z below 3, or an unknown numbering
+    """
+
+    coordination_number: int = 3
+    numbering: str = NUMBERINGS[0]
+
+    def __post_init__(self) -> None:
+        if type(self.coordination_number) is not int:
+            raise ValueError(f"a coordination number is an integer: {self.coordination_number!r}")
+        bethe_num_sites(1, self.coordination_number)
+        site_numbers(1, self.numbering)
+
+    @property
+    def name(self) -> str:
+        """The name by which it is asked for, "bethe:3" or "bethe:3:random"."""
+        more = "" if self.numbering == NUMBERINGS[0] else f":{self.numbering}"
+        return f"bethe:{self.coordination_number}{more}"
+
+    @property
+    def title(self) -> str:
+        """The name for a figure."""
+        more = "" if self.numbering == NUMBERINGS[0] else f", {self.numbering} numbering"
+        return f"Bethe lattice, z = {self.coordination_number}{more}"
+
+    @property
+    def digest(self) -> str:
+        """Hash of what decides a sample."""
+        return hashlib.sha256(json.dumps(self.record()).encode()).hexdigest()[:16]
+
+    @property
+    def dimension(self) -> int:
+        """One axis, from the centre to the outermost shell."""
+        return 1
+
+    @property
+    def boundaries(self) -> tuple[str, ...]:
+        """What its axis is: a pair of terminals."""
+        return (TERMINALS,)
+
+    @property
+    def num_classes(self) -> int:
+        """Bond classes; in random numbering a site may be larger than all its neighbours."""
+        return 1 if self.numbering == NUMBERINGS[0] else self.coordination_number
+
+    @property
+    def is_scalable(self) -> bool:
+        """Its sizes do not scale."""
+        return False
+
+    def shape(self, size: int) -> tuple[int, ...]:
+        """Return the number of sites with so many shells; InputError if there are too many."""
+        return (bethe_num_sites(size, self.coordination_number),)
+
+    def check_size(self, size: int, boundary: tuple[str, ...]) -> None:
+        """Raise InputError if there is no Bethe lattice of so many shells."""
+        bethe_num_sites(size, self.coordination_number)
+
+    def topology(self, shape: tuple[int, ...], boundary: tuple[str, ...] | None = None) -> Topology:
+        """Return the topology of a number of sites; InputError where that is too large."""
+        shells = next(k for k in count(1) if self.shape(k)[0] >= shape[0])
+        z, numbering = self.coordination_number, self.numbering
+        return bethe_topology(shells, coordination_number=z, numbering=numbering)
+
+    def threshold(self, model: str = "bond") -> Threshold | None:
+        """Return 1/(z - 1), the threshold of the infinite lattice for bonds and for sites."""
+        return Threshold(
+            model=model,
+            value=1 / (self.coordination_number - 1),
+            error=0.0,
+            expression=f"1/{self.coordination_number - 1}",
+            reference="M. E. Fisher and J. W. Essam, J. Math. Phys. 2, 609 (1961)",
+            cite="Fisher and Essam 1961",
+        )
+
+    def record(self) -> dict[str, object]:
+        """Return what it is, as plain JSON values."""
+        z, numbering = self.coordination_number, self.numbering
+        return {"kind": "bethe", "coordination_number": z, "numbering": numbering}
+
+
+def bethe_lattice(name: str) -> BetheLattice:
+    """Return the lattice that "bethe", "bethe:z" or "bethe:z:numbering" names.
+
+    InputError: no such name.
+
+    >>> bethe_lattice("bethe:4").name
+    'bethe:4'
+    """
+    start, *parts = name.split(":")
+    if start != "bethe" or len(parts) > 2 or not all(part.isdecimal() for part in parts[:1]):
+        raise InputError(
+            f"lattice {name!r}, but a Bethe lattice is bethe, bethe:z or bethe:z:random, with z "
+            "its coordination number"
+        )
+    z = int(parts[0][:12]) if parts else 3
+    return BetheLattice(z, *parts[1:])
 
 
 def bethe_topology(

@@ -11,18 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from percolab.lattice import Lattice, load_lattice
+from percolab.bethe import BetheLattice
+from percolab.graph_structure import Graph, load_graph
 from percolab.runner import StopRule
+from percolab.structure import Structure, load_structure
 from percolab.study import MAX_SEED, Study, check_boundary
 from percolab.toml_input import InputError, Table, parse_toml, read_text
+from percolab.topology import MAX_POINTS
 
 DEFAULT_LATTICE = "honeycomb"
 DEFAULT_SIZES = (32, 64, 128, 256)
+#: Shells of a Bethe lattice: 94 to 24 574 sites at z = 3.
+DEFAULT_SHELLS = (5, 7, 9, 11, 13)
 DEFAULT_SAMPLES = 10_000
 
 _MAX_POINTS = 10_000
 _KEYS = {"lattice", "L", "p", "boundary", "samples", "target_error", "seed", "rng", "block_size"}
-_KEYS |= {"method", "out"}
+_KEYS |= {"method", "out", "graph", "source", "target", "multi"}
 
 
 @dataclass(frozen=True)
@@ -83,8 +88,12 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 
 
 def make_request(
-    lattice: str | Lattice | None = None,
+    lattice: str | Structure | None = None,
     *,
+    graph: str | Path | Graph | None = None,
+    source: str | Path | Sequence[int] | None = None,
+    target: str | Path | Sequence[int] | None = None,
+    multi: bool = False,
     L: Sequence[int] | None = None,
     p: Sequence[float] | None = None,
     boundary: str | Sequence[str] | None = None,
@@ -97,10 +106,15 @@ def make_request(
     out: str | Path = "results.h5",
 ) -> SweepRequest:
     """Return the request for these settings, defaults filled in; InputError if they are wrong."""
-    if not isinstance(lattice, Lattice):
-        lattice = load_lattice(str(lattice or DEFAULT_LATTICE))
-    sizes = DEFAULT_SIZES if L is None else _whole("L", L)
-    kinds = boundary if boundary is not None else "open"
+    given = {"lattice": lattice, "L": L, "boundary": boundary}
+    if graph is not None:
+        lattice = _graph_of(graph, source, target, multi, given)
+    elif source is not None or target is not None or multi:
+        raise InputError("source, target and multi belong to a graph: give it (--graph FILE)")
+    elif lattice is None or isinstance(lattice, str):
+        lattice = load_structure(lattice or DEFAULT_LATTICE)
+    sizes = default_sizes(lattice) if L is None else _whole("L", L)
+    kinds = boundary if boundary is not None else lattice.boundaries[0]
     if isinstance(kinds, str):
         kinds = tuple(kind.strip() for kind in kinds.split(","))
     if len(kinds) == 1:
@@ -119,6 +133,31 @@ def make_request(
     if samples is None and target_error is None:
         samples = DEFAULT_SAMPLES
     return SweepRequest(study, StopRule(_per_size(samples, sizes), target_error), Path(out))
+
+
+def default_sizes(structure: Structure) -> tuple[int, ...]:
+    """Return the sizes that a study of a structure has unless they are given."""
+    if isinstance(structure, Graph):
+        return (structure.num_sites,)
+    return DEFAULT_SHELLS if isinstance(structure, BetheLattice) else DEFAULT_SIZES
+
+
+def _graph_of(
+    graph: str | Path | Graph,
+    source: str | Path | Sequence[int] | None,
+    target: str | Path | Sequence[int] | None,
+    multi: bool,
+    given: dict[str, Any],
+) -> Graph:
+    """Return a graph or read it; InputError if it is given what only a lattice has."""
+    for key, value in given.items():
+        if value is not None:
+            raise InputError(f"{key} = {value!r}, but a graph has its own: leave it out")
+    if not isinstance(graph, Graph):
+        return load_graph(graph, source=source, target=target, multi=multi)
+    if source is not None or target is not None or multi:
+        raise InputError("source, target and multi are read with a graph's file: this one is read")
+    return graph
 
 
 def _whole(key: str, value: Any) -> tuple[int, ...]:
@@ -167,11 +206,21 @@ def read_request(path: Path, overrides: dict[str, Any]) -> SweepRequest:
 def _settings(table: Table) -> dict[str, Any]:
     data = table.data
     found: dict[str, Any] = {}
-    for key in ("lattice", "rng", "method", "out"):
+    for key in ("lattice", "graph", "rng", "method", "out"):
         if key in data:
             found[key] = table.text(key)
+    folder = Path(table.where).parent
     if found.get("lattice", "").endswith(".toml"):
-        found["lattice"] = str(Path(table.where).parent / found["lattice"])
+        found["lattice"] = str(folder / found["lattice"])
+    if "graph" in found:
+        found["graph"] = folder / found["graph"]
+    for key in ("source", "target"):
+        if key in data:
+            found[key] = _terminals(table, key, folder)
+    if "multi" in data:
+        found["multi"] = data["multi"]
+        if type(data["multi"]) is not bool:
+            raise table.error("multi", "true or false")
     if "L" in data:
         found["L"] = _integers(table, "L")
     if "samples" in data:
@@ -189,6 +238,19 @@ def _settings(table: Table) -> dict[str, Any]:
     if "block_size" in data:
         found["block_size"] = table.integer("block_size", low=1, high=10**6)
     return found
+
+
+def _terminals(table: Table, key: str, folder: Path) -> list[int] | str | Path:
+    """Return sites, a text that lists them, or the file that does, found beside the study file."""
+    from percolab.graph_files import names_file
+
+    value = table.data[key]
+    if isinstance(value, str):
+        return folder / value if names_file(value) else value
+    items = value if isinstance(value, list) else [value]
+    if not items or not all(type(item) is int and 0 <= item < MAX_POINTS for item in items):
+        raise table.error(key, "a site, a list of sites, or the name of a file with one a line")
+    return items
 
 
 def _is_text_list(value: object) -> bool:

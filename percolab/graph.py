@@ -8,6 +8,9 @@ import numpy as np
 
 from percolab.topology import MAX_POINTS, Topology, num_words_of, pack_bits
 
+#: What the axis of a graph is, where that of a lattice is "open" or "periodic": two site sets, the
+#: source and the target, that a spanning cluster connects.
+TERMINALS = "terminals"
 #: Entries of the largest neighbour list, 16 GiB of int32.
 MOST_NEIGHBOURS = 2**32
 

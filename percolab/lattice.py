@@ -84,6 +84,21 @@ class Lattice:
         sites = prod(self.cell) - len(self.vacant)
         return 2 * sum(len(bond.at) for bond in self.bonds) / sites
 
+    @property
+    def boundaries(self) -> tuple[str, ...]:
+        """What an axis can be, the default first."""
+        return BOUNDARIES
+
+    @property
+    def num_classes(self) -> int:
+        """Bond classes of its topologies."""
+        return len(self.bonds)
+
+    @property
+    def is_scalable(self) -> bool:
+        """Its sizes approach the infinite lattice as finite-size scaling has it."""
+        return True
+
     @cached_property
     def digest(self) -> str:
         """Hash of what decides a sample: cell, vacancies, bonds and what L counts."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from percolab.graph import TERMINALS
 from percolab.kernels.clusters import (
     CLUSTERS,
     LARGEST,
@@ -64,24 +65,35 @@ _SIZES = (
 
 def open_axes(boundary: Sequence[str]) -> list[int]:
     """Return the axes that a sample can span along."""
-    return [axis for axis, kind in enumerate(boundary) if kind == "open"]
+    return [axis for axis, kind in enumerate(boundary) if kind != "periodic"]
+
+
+def axis_names(boundary: Sequence[str]) -> list[str]:
+    """Return the names of the open axes: x, y, ..., or that of a source and a target."""
+    names = {axis: AXIS_NAMES[axis] for axis in open_axes(boundary)}
+    return [TERMINALS if boundary[axis] == TERMINALS else names[axis] for axis in names]
+
+
+def axis_observables(boundary: Sequence[str]) -> list[str]:
+    """Return the names of the spanning observables along one open axis each, in their order.
+
+    >>> axis_observables(["open", "periodic", "open"])
+    ['spanning_x', 'spanning_z']
+    """
+    names = axis_names(boundary)
+    return ["spanning" if name == TERMINALS else f"spanning_{name}" for name in names]
 
 
 def observables_of(boundary: Sequence[str]) -> tuple[Observable, ...]:
     """Return what is measured on a lattice with this boundary, in the order it is stored."""
     axes = open_axes(boundary)
     found = list(_SIZES)
-    for axis in axes:
-        letter = AXIS_NAMES[axis]
-        found.append(
-            Observable(
-                f"spanning_{letter}",
-                f"R_{letter}",
-                f"1 if one cluster touches both end layers of the {letter} axis",
-                "1",
-                mask=1 << axis,
-            )
-        )
+    for axis, letter, name in zip(axes, axis_names(boundary), axis_observables(boundary)):
+        meaning = f"1 if one cluster touches both end layers of the {letter} axis"
+        if letter == TERMINALS:
+            meaning = "1 if one cluster has a site of the source and one of the target"
+        symbol = name.replace("spanning", "R")
+        found.append(Observable(name, symbol, meaning, "1", mask=1 << axis))
     if len(axes) > 1:
         mask = sum(1 << axis for axis in axes)
         found += [
@@ -106,4 +118,4 @@ def observables_of(boundary: Sequence[str]) -> tuple[Observable, ...]:
 
 def spanning_names(boundary: Sequence[str]) -> list[str]:
     """Return the names of the spanning observables that a lattice with this boundary has."""
-    return [item.name for item in observables_of(boundary) if item.name.startswith("spanning")]
+    return [item.name for item in observables_of(boundary) if item.mask]

@@ -17,6 +17,7 @@ import numpy as np
 
 from percolab.kernels.clusters import SPANNING
 from percolab.kernels.open_bonds import threshold_of
+from percolab.observables import open_axes
 from percolab.sampler import Device, Sampler
 from percolab.study import Study, Task
 from percolab.toml_input import InputError
@@ -47,9 +48,10 @@ def place_probabilities(
     grids: dict[int, tuple[float, ...]] = {}
     window = (0.0, 1.0)
     for size in sorted(study.sizes):
-        thresholds = _sample_thresholds(_pilot_of(study.task(size)), window, labeler, device)
+        thresholds = _sample_thresholds(pilot_of(study.task(size)), window, labeler, device)
         window = _bracket(thresholds)
-        grids[size] = _grid(thresholds.mean(axis=0), thresholds.std(axis=0))
+        centres, spreads = thresholds.mean(axis=0), np.maximum(thresholds.std(axis=0), 1e-9)
+        grids[size] = covering(centres - _REACH * spreads, centres + _REACH * spreads, POINTS)
         if report is not None:
             report(size, grids[size])
     return grids
@@ -62,7 +64,7 @@ def place_window(
 
     window: where they do at another size, or None.  InputError as :func:`place_probabilities`.
     """
-    thresholds = _sample_thresholds(_pilot_of(task), window or (0.0, 1.0), labeler, device)
+    thresholds = _sample_thresholds(pilot_of(task), window or (0.0, 1.0), labeler, device)
     return reach_of(thresholds)
 
 
@@ -73,7 +75,7 @@ def reach_of(thresholds: np.ndarray) -> tuple[float, float]:
     return max(float(low.min()), 0.0), min(float(high.max()), 1.0)
 
 
-def _pilot_of(task: Task) -> Task:
+def pilot_of(task: Task) -> Task:
     """Return the task with another seed, and one p where it has none."""
     seed = (task.seed ^ _SEED_SHIFT) & (2**63 - 1)
     return replace(task, seed=seed, method="grid", p=task.p or (0.5,))
@@ -90,7 +92,7 @@ def _sample_thresholds(
 ) -> np.ndarray:
     """Return T of every sample and open axis, float64 (SAMPLES, open axes), found by bisection."""
     sampler = Sampler(task, labeler=labeler, device=device)
-    axes = [axis for axis, kind in enumerate(task.boundary) if kind == "open"]
+    axes = open_axes(task.boundary)
     samples = np.repeat(np.arange(SAMPLES, dtype=np.uint64), len(axes))
     bits = np.tile([1 << axis for axis in axes], SAMPLES)
 
@@ -114,18 +116,16 @@ def _sample_thresholds(
     return ((low + high) / 2).reshape(SAMPLES, len(axes))
 
 
-def _grid(centres: np.ndarray, spreads: np.ndarray) -> tuple[float, ...]:
-    """Return POINTS p over the transitions of all axes, rounded to a tenth of their spacing.
+def covering(low: np.ndarray, high: np.ndarray, points: int) -> tuple[float, ...]:
+    """Return p over all transitions, float64 (n,) from low to high, rounded to a tenth of a step.
 
-    Everywhere they are as dense as the axis with the sharpest transition there asks for, and where
-    no axis spans or ceases to span there are none.  Axes that agree get equal spacing.
+    Everywhere they are as dense as the sharpest transition there asks for, and where there is none
+    there are no p.  Transitions that agree get equal spacing.  p outside (0, 1) are left out.
     """
-    spreads = np.maximum(spreads, 1e-9)
-    low, high = centres - _REACH * spreads, centres + _REACH * spreads
     edges = np.unique(np.concatenate([low, high]))
     covers = (low <= edges[:-1, None]) & (edges[1:, None] <= high)
-    asked = np.cumsum(np.diff(edges) * np.max(covers / spreads, axis=1))
-    values = np.interp(np.linspace(0.0, asked[-1], POINTS), np.append(0.0, asked), edges)
+    asked = np.cumsum(np.diff(edges) * np.max(covers / (high - low), axis=1))
+    values = np.interp(np.linspace(0.0, asked[-1], points), np.append(0.0, asked), edges)
     digits = max(math.ceil(-math.log10(np.diff(values).min())) + 1, 2)
-    rounded = {round(float(value), digits) for value in values}
-    return tuple(sorted(p for p in rounded if 0.0 < p < 1.0))
+    found = {round(float(value), digits) for value in values}
+    return tuple(sorted(p for p in found if 0.0 < p < 1.0))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 
 from percolab.analysis import AnalysisError
+from percolab.cluster_pilot import place_over_maxima
 from percolab.executors import default_workers, make_executor
+from percolab.graph_structure import Graph
 from percolab.kernels.open_bonds import TOP
-from percolab.labelers import LABELERS, fitting_labeler, labeler_class
+from percolab.labelers import DEFAULT_LABELER, LABELERS, fitting_labeler, labeler_class
+from percolab.lattice import Lattice
 from percolab.pilot import place_probabilities, place_window, reach_of
 from percolab.provenance import processor_name, run_record
 from percolab.sampler import Device, Sampler, check_memory, required_memory
@@ -87,10 +91,13 @@ def run_study(
     if labeler is not None:
         check_choice("labeler", labeler, LABELERS)
     results = _continued(study, writer)
+    if isinstance(study.lattice, Graph):
+        for line in study.lattice.notes:
+            watcher.noted(f"{study.lattice.name}: {line}")
     if _is_finished(results, rule):
         return results
     device = device.resolve()
-    labeler, note = fitting_labeler(labeler, device.kind, study.lattice)
+    labeler, note = _labeler_of(study, labeler, device.kind)
     labeler_class(labeler, device.kind)
     if note:
         watcher.noted(note)
@@ -109,6 +116,16 @@ def run_study(
         if _is_precise(results, rule, targets):
             break
     return results
+
+
+def _labeler_of(study: Study, name: str | None, kind: str) -> tuple[str, str]:
+    """Return the labeler to use, and why it is not the one named, or ""."""
+    if isinstance(study.lattice, Lattice):
+        return fitting_labeler(name, kind, study.lattice)
+    if kind == "cuda" and name in (None, "tiled"):
+        note = "tiled needs a lattice; four_step takes its place"
+        return "four_step", note if name else ""
+    return name or DEFAULT_LABELER[kind], ""
 
 
 def _share_of(tasks: int) -> float:
@@ -165,6 +182,11 @@ def _check_rule(study: Study, rule: StopRule) -> None:
     if rule.target_error is not None:
         if not 0 < rule.target_error < 1:
             raise InputError(f"target error {rule.target_error} must be above 0 and below 1")
+        if not study.lattice.is_scalable:
+            raise InputError(
+                f"a target error is that of a p_c from the crossings of several sizes, which "
+                f"{study.lattice.name} does not have: give the number of samples"
+            )
         if len(study.sizes) < 2:
             raise InputError("a target error on p_c needs at least two sizes L")
 
@@ -173,6 +195,8 @@ def _continued(study: Study, writer: ResultsWriter | None) -> Results:
     stored = writer.load() if writer is not None else None
     if stored is None:
         return Results(study)
+    if isinstance(study.lattice, Graph) and writer is not None:
+        stored = _with_bonds(stored, study.lattice, writer.path)
     asked, found = study.description(), stored.study.description()
     differing = [key for key in asked if asked[key] != found.get(key)]
     if differing:
@@ -184,6 +208,23 @@ def _continued(study: Study, writer: ResultsWriter | None) -> Results:
     return stored
 
 
+def _with_bonds(stored: Results, graph: Graph, path: Path) -> Results:
+    """Return results with the graph they were made from, which a results file does not hold.
+
+    A file may have another name than it had before.  InputError: the results are of another graph.
+    """
+    before = stored.study.lattice
+    if before.digest != graph.digest:
+        raise InputError(
+            f"{path}: was sampled on {before.name} (digest {before.digest}), and {graph.name} has "
+            f"other sites, bonds, source or target (digest {graph.digest}); choose another --out"
+        )
+    known = Results(replace(stored.study, lattice=graph), runs=stored.runs)
+    for key, item in stored.tasks.items():
+        known.tasks[key] = TaskResult(replace(item.task, lattice=graph), item.blocks)
+    return known
+
+
 def _place_tasks(results: Results, labeler: str | None, device: Device, watcher: Watcher) -> None:
     study = results.study
     missing = [size for size in study.sizes if not results.of_size(size)]
@@ -192,7 +233,8 @@ def _place_tasks(results: Results, labeler: str | None, device: Device, watcher:
     if study.method == "threshold" or study.p is not None:
         grids: dict[int, tuple[float, ...]] = dict.fromkeys(study.sizes, study.p or ())
     else:
-        grids = place_probabilities(study, labeler=labeler, device=device, report=watcher.placed)
+        place = place_probabilities if study.boundary else place_over_maxima
+        grids = place(study, labeler=labeler, device=device, report=watcher.placed)
     for size in missing:
         results.add_task(study.task(size, grids[size]))
 

@@ -71,7 +71,7 @@ class Device:
 
 def required_memory(task: Task, labeler: str | None, device: Device, workers: int) -> int:
     """Return the bytes of host memory that measuring a task takes at its peak."""
-    points, classes = task.num_points, len(task.lattice.bonds)
+    points, classes = task.num_points, task.lattice.num_classes
     words = 4 * classes * num_words_of(points)
     building = 2 * classes * points + 16 * points
     topology = 3 * words
@@ -127,7 +127,7 @@ def _check_cuda_memory(task: Task, labeler: str | None, device: Device, share: f
 
 
 def _cuda_bytes_per_item(task: Task) -> int:
-    words = len(task.lattice.bonds) * num_words_of(task.num_points)
+    words = task.lattice.num_classes * num_words_of(task.num_points)
     return 8 * words + 16 * task.num_points + 16384
 
 

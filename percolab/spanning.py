@@ -1,4 +1,4 @@
-"""Stored results as spanning curves R_L(p), whichever method sampled them, and their fit."""
+"""Stored results as curves, whichever method sampled them, and the thresholds read off them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis import (
+    AnalysisError,
+    ClusterCurve,
     Cutoff,
+    SizeEstimates,
     SpanningCurve,
     ThresholdFit,
     choose_cutoff,
+    estimate_size,
     fit_threshold,
     scan_cutoffs,
 )
 from percolab.kernels.open_bonds import NEVER, TOP, threshold_of
-from percolab.observables import spanning_names
+from percolab.observables import axis_observables, observables_of
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
 from percolab.toml_input import InputError
@@ -29,7 +33,9 @@ POINTS, _TAIL = 25, 0.01
 
 def default_observable(results: Results) -> str:
     """Return the spanning observable that p_c is read off by default: along the last open axis."""
-    axes = [name for name in spanning_names(results.study.boundary) if len(name) == 10]
+    axes = axis_observables(results.study.boundary)
+    if not axes and not results.study.boundary:
+        raise InputError("this graph has no source and target, so nothing spans")
     if not axes:
         raise InputError("this study has no open axis, so nothing spans and no p_c can be read off")
     return axes[-1]
@@ -89,6 +95,7 @@ def fit_results(
 
     ``min_size`` "auto" leaves out small sizes until chi^2 does not reject the fit.
     """
+    _check_scalable(results)
     if min_size == "auto":
         min_size = choose_cutoff(cutoffs_of(results, observable, **options)).min_size
     return fit_threshold(curves_of(results, observable), min_size=min_size, **options)
@@ -96,4 +103,58 @@ def fit_results(
 
 def cutoffs_of(results: Results, observable: str | None = None, **options) -> tuple[Cutoff, ...]:
     """Return the fits of stored results against the smallest size used."""
+    _check_scalable(results)
     return scan_cutoffs(curves_of(results, observable), **options)
+
+
+def _check_scalable(results: Results) -> None:
+    structure = results.study.lattice
+    if not structure.is_scalable:
+        raise AnalysisError(
+            f"{structure.name} has no sizes that scale: its thresholds are those of each size alone"
+        )
+
+
+def estimates_of(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
+    """Return the thresholds of every size alone that has blocks, ascending in L.
+
+    bootstrap: replicas over blocks.  AnalysisError: there are no blocks.
+    """
+    clusters = cluster_curves_of(results)
+    spanning = curves_of(results) if results.study.boundary else []
+    items = [item for item in results.tasks.values() if item.blocks]
+    sites = {item.task.size: item.task.num_points for item in items}
+    if not sites:
+        raise AnalysisError("no samples yet")
+    return tuple(
+        estimate_size(
+            [curve for curve in clusters if size == curve.L],
+            [curve for curve in spanning if size == curve.L],
+            num_sites=num_sites,
+            bootstrap=bootstrap,
+        )
+        for size, num_sites in sorted(sites.items())
+    )
+
+
+def cluster_curves_of(results: Results) -> list[ClusterCurve]:
+    """Return the cluster sizes of all tasks of method "grid" that have blocks, ascending in L."""
+    items = [item for item in results.tasks.values() if item.blocks and item.task.method == "grid"]
+    return [_clusters_of(item) for item in sorted(items, key=lambda item: item.task.size)]
+
+
+def _clusters_of(item: TaskResult) -> ClusterCurve:
+    task = item.task
+    names = [observable.name for observable in observables_of(task.boundary)]
+    first, second = np.triu_indices(len(names))
+    own = int(np.flatnonzero((first == second) & (first == names.index("largest")))[0])
+    return ClusterCurve(
+        L=task.size,
+        num_sites=task.num_points,
+        p=np.array(task.p),
+        samples=np.full(len(item.blocks), task.block_size),
+        largest=item.column("largest").astype(float),
+        second_largest=item.column("second_largest").astype(float),
+        sum_squares=item.column("sum_squares").astype(float),
+        largest_squares=item.products()[:, :, own],
+    )

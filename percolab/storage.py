@@ -22,12 +22,15 @@ from filelock import FileLock, Timeout
 from percolab.hdf5_guard import check_links
 from percolab.lattice import Lattice, lattice_from_text
 from percolab.stored_tasks import TaskResult, decode_task, encode_task
+from percolab.structure import Structure, record_of, structure_of
 from percolab.study import Study, Task
 from percolab.toml_input import InputError
 
 FORMAT = "percolab results"
 #: What is written, and what can be read: version 1 knew no method but the grid of p.
-SCHEMA_VERSION, _READABLE = 2, (1, 2)
+SCHEMA_VERSION, _READABLE = 2, (1, 2, 3)
+#: Written where something else than a lattice was sampled, which version 2 does not know.
+_STRUCTURE_VERSION = 3
 
 
 @dataclass(eq=False)
@@ -128,9 +131,14 @@ def encode(results: Results) -> bytes:
     # Attributes above 64 KB, as many runs make, need the format of HDF5 1.8.
     with h5py.File(buffer, "w", libver=("v108", "v108")) as file:
         file.attrs["format"] = FORMAT
-        file.attrs["schema_version"] = SCHEMA_VERSION
+        lattice = results.study.lattice
         file.attrs["study"] = json.dumps(results.study.description())
-        file.attrs["lattice"] = results.study.lattice.source
+        if isinstance(lattice, Lattice):
+            file.attrs["schema_version"] = SCHEMA_VERSION
+            file.attrs["lattice"] = lattice.source
+        else:
+            file.attrs["schema_version"] = _STRUCTURE_VERSION
+            file.attrs["structure"] = json.dumps(record_of(lattice))
         file.attrs["runs"] = [json.dumps(run) for run in results.runs]
         for key in sorted(results.tasks):
             encode_task(file.create_group(f"tasks/{key}"), results.tasks[key])
@@ -146,8 +154,10 @@ def read_results(path: str | Path) -> Results:
         # A stored file never changes, it is replaced; and HDF5's own locks fail on some networks.
         with h5py.File(path, "r", locking=False) as file:
             return _decode(file, path)
-    except InputError:
-        raise
+    except InputError as error:
+        if str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from error
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file") from error
     except PermissionError as error:
@@ -173,9 +183,13 @@ def _decode(file: h5py.File, path: Path) -> Results:
     if version not in _READABLE:
         raise InputError(
             f"{path}: has schema version {version}; this percolab reads versions "
-            f"{' and '.join(map(str, _READABLE))}"
+            f"{', '.join(map(str, _READABLE))}"
         )
-    lattice = lattice_from_text(file.attrs["lattice"], where=f"{path}: lattice")
+    lattice: Structure
+    if "structure" in file.attrs:
+        lattice = structure_of(json.loads(file.attrs["structure"]))
+    else:
+        lattice = lattice_from_text(file.attrs["lattice"], where=f"{path}: lattice")
     results = Results(_decode_study(json.loads(file.attrs["study"]), lattice))
     results.runs = [json.loads(run) for run in file.attrs["runs"]]
     if not all(isinstance(run, dict) and isinstance(run["blocks"], dict) for run in results.runs):
@@ -192,7 +206,7 @@ def _decode(file: h5py.File, path: Path) -> Results:
     return results
 
 
-def _decode_study(record: dict[str, Any], lattice: Lattice) -> Study:
+def _decode_study(record: dict[str, Any], lattice: Structure) -> Study:
     p = None if record["p"] in ("pilot", "all") else tuple(record["p"])
     keys = ("seed", "rng", "model", "block_size")
     return Study(

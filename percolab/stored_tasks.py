@@ -14,9 +14,15 @@ from numpy.typing import NDArray
 
 from percolab.hdf5_guard import check_datasets
 from percolab.kernels.open_bonds import NEVER, TOP
-from percolab.lattice import Lattice
-from percolab.observables import AXIS_NAMES, observables_of, open_axes, spanning_names
+from percolab.observables import (
+    axis_names,
+    axis_observables,
+    observables_of,
+    open_axes,
+    spanning_names,
+)
 from percolab.statistics import AnyBlock, Block, ThresholdBlock
+from percolab.structure import Structure
 from percolab.study import Task
 from percolab.toml_input import InputError
 
@@ -46,6 +52,12 @@ class TaskResult:
         index = names.index(name)
         return _stacked(self, "sums", np.int64, (len(self.task.p), len(names)))[:, :, index]
 
+    def products(self) -> NDArray[np.float64]:
+        """Return the block sums of products of two observables, float64 (n_blocks, m, pairs)."""
+        width = len(observables_of(self.task.boundary))
+        shape = (len(self.task.p), width * (width + 1) // 2)
+        return _stacked(self, "products", np.float64, shape)
+
     def thresholds(self, name: str) -> NDArray[np.uint64]:
         """Return T of every sample for a spanning observable, uint64 (n_blocks, block_size).
 
@@ -60,7 +72,7 @@ class TaskResult:
             return found.min(axis=2)
         if name == "spanning_all":
             return found.max(axis=2)
-        return found[:, :, known.index(name)]
+        return found[:, :, axis_observables(self.task.boundary).index(name)]
 
 
 def _stacked(item: TaskResult, name: str, kind: type, shape: tuple[int, ...]) -> NDArray:
@@ -108,7 +120,7 @@ def _encode_sums(group: h5py.Group, item: TaskResult) -> None:
 
 
 def _encode_thresholds(group: h5py.Group, item: TaskResult) -> None:
-    axes = [AXIS_NAMES[axis] for axis in open_axes(item.task.boundary)]
+    axes = axis_names(item.task.boundary)
     found = _stacked(item, "thresholds", np.uint64, (item.task.block_size, len(axes)))
     group.attrs["axes"] = axes
     group.attrs["checksum"] = _checksum(item.numbers, found)
@@ -136,7 +148,7 @@ def _dataset(group: h5py.Group, name: str, data: np.ndarray, meaning: str, unit:
     dataset.attrs["unit"] = unit
 
 
-def decode_task(group: h5py.Group, lattice: Lattice) -> TaskResult:
+def decode_task(group: h5py.Group, lattice: Structure) -> TaskResult:
     """Return the task of a group; ValueError or the like if it is damaged."""
     check_datasets(group)
     method = group.attrs.get("method", "grid")

@@ -16,7 +16,8 @@ from math import prod
 from typing import Any
 
 from percolab.kernels.open_bonds import GENERATORS
-from percolab.lattice import BOUNDARIES, Lattice
+from percolab.observables import open_axes
+from percolab.structure import Structure
 from percolab.toml_input import InputError, nearest
 
 #: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.
@@ -47,13 +48,14 @@ def _digest(content: dict[str, Any]) -> bytes:
 
 @dataclass(frozen=True)
 class Task:
-    """One size of one lattice, at a grid of p.
+    """One size of one lattice, or of what stands in its place, at a grid of p.
 
-    p ascends; every sample is measured at all p.  ``boundary`` is "open" or "periodic" per axis.
+    p ascends; every sample is measured at all p.  ``boundary`` is "open" or "periodic" per axis of
+    a lattice, "terminals" of a graph with source and target, and () of one without.
     With ``method`` "threshold" there is no p: every sample's spanning thresholds are found.
     """
 
-    lattice: Lattice
+    lattice: Structure
     size: int
     boundary: tuple[str, ...]
     p: tuple[float, ...]
@@ -130,10 +132,10 @@ def check_choice(key: str, value: str, known: Any) -> None:
         raise InputError(f"unknown {key} {value!r}; {nearest(value, list(known))}")
 
 
-def check_boundary(lattice: Lattice, boundary: tuple[str, ...]) -> None:
+def check_boundary(lattice: Structure, boundary: tuple[str, ...]) -> None:
     """Raise InputError unless there is one known boundary for each axis."""
     for kind in boundary:
-        check_choice("boundary", kind, BOUNDARIES)
+        check_choice("boundary", kind, lattice.boundaries)
     if len(boundary) != lattice.dimension:
         raise InputError(
             f"boundary: {len(boundary)} given, but {lattice.name} has {lattice.dimension} axes"
@@ -155,20 +157,22 @@ def check_probabilities(p: tuple[float, ...]) -> None:
 def _check_threshold_method(p: tuple[float, ...] | None, boundary: tuple[str, ...]) -> None:
     if p is not None:
         raise InputError("method threshold finds the p at which each sample spans: leave out p")
-    if "open" not in boundary:
+    if not boundary:
+        raise InputError("method threshold needs a source and a target: without them nothing spans")
+    if not open_axes(boundary):
         raise InputError("method threshold needs an open axis: without one nothing spans")
 
 
 @dataclass(frozen=True)
 class Study:
-    """What a user asked for: one lattice at several sizes, with p given or left to a pilot.
+    """What a user asked for: a lattice at several sizes, or a graph, with p given or by a pilot.
 
     ``p`` None lets a pilot place the values of each size, or with ``method`` "threshold" where the
     samples' thresholds are looked for first.  ``block_size`` 0 is the default of each
     size.  Equal studies continue each other; stop rules are no part of a study.
     """
 
-    lattice: Lattice
+    lattice: Structure
     sizes: tuple[int, ...]
     boundary: tuple[str, ...]
     p: tuple[float, ...] | None = None
@@ -187,7 +191,7 @@ class Study:
         object.__setattr__(self, "sizes", tuple(sorted(self.sizes)))
         if self.method == "threshold":
             _check_threshold_method(self.p, self.boundary)
-        elif self.p is None and "open" not in self.boundary:
+        elif self.p is None and self.boundary and not open_axes(self.boundary):
             raise InputError("without open axes there is no spanning: give the p values (-p)")
         for size in self.sizes:
             self.task(size)

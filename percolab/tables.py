@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from percolab.kernels.open_bonds import NEVER, TOP
-from percolab.observables import AXIS_NAMES, observables_of, open_axes, spanning_names
+from percolab.observables import axis_names, observables_of, spanning_names
 from percolab.spanning import spanning_counts, transition_grid
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
@@ -43,7 +43,7 @@ def threshold_table(results: Results) -> tuple[list[str], Iterable[list[Any]]]:
 
     InputError: nothing was sampled by method "threshold".
     """
-    letters = [AXIS_NAMES[axis] for axis in open_axes(results.study.boundary)]
+    letters = axis_names(results.study.boundary)
     items = [item for item in _ordered(results) if item.task.method == "threshold"]
     if not items:
         raise InputError("no thresholds of single samples here: sweep with --method threshold")

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from percolab.lattice import lattice_from_text, load_lattice
 from percolab.observables import observables_of
-from percolab.pilot import POINTS, _grid, _sample_thresholds, place_probabilities
+from percolab.pilot import _REACH, POINTS, _sample_thresholds, covering, place_probabilities
 from percolab.sampler import Device, Sampler
 from percolab.study import Study, Task
 from percolab.toml_input import InputError
@@ -49,6 +49,10 @@ def test_the_p_values_hold_the_whole_transition(lattice):
             assert sum(0.02 < value < 0.98 for value in (low, *inside, high)) >= 6, inside
 
 
+def grid_of(centres, spreads):
+    return covering(centres - _REACH * spreads, centres + _REACH * spreads, POINTS)
+
+
 def information(grid, centre, spread):
     """Return what counts at the p of a grid tell of a normal transition's place, of all there is.
 
@@ -69,17 +73,17 @@ def test_the_p_values_tell_about_as_much_of_every_axis(distance, sharper):
     scale = 0.002
     centres = 0.4 + scale * np.array([0.0, distance])
     spreads = scale * np.array([1.0, 1.0 / sharper])
-    grid = _grid(centres, spreads)
+    grid = grid_of(centres, spreads)
     assert len(grid) == POINTS
     told = np.array([information(grid, *axis) for axis in zip(centres, spreads)])
     assert np.all(told > [0.89, 0.74])
     assert np.ptp(told[:, 0]) < 0.04
-    np.testing.assert_allclose(_grid(centres[::-1], spreads[::-1]), grid)
+    np.testing.assert_allclose(grid_of(centres[::-1], spreads[::-1]), grid)
 
 
 def test_axes_that_agree_get_equal_spacing():
-    grid = _grid(np.array([0.5, 0.5]), np.array([0.02, 0.02]))
-    assert grid == tuple(_grid(np.array([0.5]), np.array([0.02])))
+    grid = grid_of(np.array([0.5, 0.5]), np.array([0.02, 0.02]))
+    assert grid == tuple(grid_of(np.array([0.5]), np.array([0.02])))
     np.testing.assert_allclose(np.diff(grid), 3.5 * 0.02 / 8, atol=0.001)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from percolab.analysis.cutoff import Cutoff, choose_cutoff
 from percolab.analysis.likelihood import ChiSquare
+from percolab.analysis.maxima import SizeEstimates
 from percolab.analysis.result import ThresholdFit
 
 
@@ -42,6 +43,24 @@ def fit_table(fit: ThresholdFit) -> str:
     ]
     if fit.notes:
         parts.append("\n".join(f"note: {note}" for note in fit.notes))
+    return "\n\n".join(parts)
+
+
+def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
+    """Render the estimators of every size, with L where there are several sizes."""
+    parts = []
+    for size in sizes:
+        lead = f"L = {size.L}, " if len(sizes) > 1 else ""
+        lines = [f"{lead}{size.num_sites} sites, {size.samples} samples"]
+        rows = [
+            (
+                f"p = {format_with_error(item.p, item.error)}",
+                item.meaning + (" (at an end of the grid)" if item.at_edge else ""),
+            )
+            for item in size.estimates
+        ]
+        notes = [f"note: {note}" for note in size.notes]
+        parts.append("\n".join([*lines, *_aligned(rows).splitlines(), *notes]))
     return "\n\n".join(parts)
 
 

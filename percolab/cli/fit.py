@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from percolab.cli.options import (
     as_json,
+    described,
     echo_json,
+    estimates_text,
     fit_of,
     fit_options,
     observable_of,
@@ -23,13 +27,17 @@ def command(results: str, as_json: bool, **options) -> None:
     """Estimate p_c with its error, 1/nu, the crossings of successive sizes and their drift.
 
     With --min-size auto the fits against the smallest size used come first.  docs/analysis.md
-    describes the fit.
+    describes the fit.  A graph and a Bethe lattice have no sizes that scale: their thresholds are
+    where their clusters are most critical, size by size.
     """
     from percolab.analysis import choose_cutoff, cutoff_table, fit_table
     from percolab.spanning import cutoffs_of
     from percolab.storage import read_results
 
     stored = read_results(results)
+    if not stored.study.lattice.is_scalable:
+        _estimate(stored, as_json, **options)
+        return
     cutoffs = None
     if options["min_size"] == "auto":
         name = observable_of(stored, options["observable"])
@@ -51,3 +59,21 @@ def command(results: str, as_json: bool, **options) -> None:
             f"\npublished {known.value:.12g}  {known.expression}  ({known.reference}): "
             f"{difference:+.1f} sigma"
         )
+
+
+def _estimate(
+    stored: Any, as_json: bool, *, bootstrap: int, min_size: Any, observable: str | None, **_: Any
+) -> None:
+    """Write the thresholds of every size alone."""
+    from percolab.spanning import estimates_of
+    from percolab.toml_input import InputError
+
+    if min_size is not None:
+        raise InputError("--min-size: there is no fit of several sizes here; leave it out")
+    if observable is not None:
+        observable_of(stored, observable)
+    if as_json:
+        echo_json([size.to_dict() for size in estimates_of(stored, bootstrap=bootstrap)])
+        return
+    click.echo(described(stored.study))
+    click.echo(estimates_text(stored, bootstrap=bootstrap))

@@ -84,6 +84,34 @@ def observable_of(results: Any, observable: str | None) -> str:
     return name
 
 
+def described(study: Any) -> str:
+    """Return what a study samples in a few words: a graph with its numbers, a lattice by title."""
+    from percolab.graph_structure import Graph
+
+    item = study.lattice
+    if not isinstance(item, Graph):
+        return item.title
+    ends = f", source of {item.num_sources}, target of {item.num_targets}"
+    return f"{item.name}: {item.num_sites} sites, {item.num_bonds} bonds" + (
+        ends if item.num_sources else ""
+    )
+
+
+def estimates_text(results: Any, *, bootstrap: int = 200) -> str:
+    """Return the thresholds of every size alone as text, and the published one."""
+    from percolab.analysis import estimate_table
+    from percolab.spanning import estimates_of
+
+    text = estimate_table(estimates_of(results, bootstrap=bootstrap))
+    known = results.study.lattice.threshold(results.study.model)
+    if known is None:
+        return text
+    return (
+        f"{text}\n\npublished {known.value:.12g}  {known.expression}  ({known.reference}), of the "
+        "infinite lattice: finite ones do not scale to it"
+    )
+
+
 def echo_json(record: Any) -> None:
     """Write a record to stdout as indented JSON without NaN."""
     click.echo(json.dumps(record, indent=2, allow_nan=False))

@@ -19,16 +19,21 @@ from percolab.cli.options import as_json, echo_json, fit_of, fit_options, result
 def command(results: str, out: str | None, as_json: bool, **options) -> None:
     """Draw R_L(p) with error bars, the crossings, their drift, and p_c.
 
+    Of a graph or a Bethe lattice: s_1/N, s_2/N and chi against p, with their maxima.
+
     With --json every number drawn goes to stdout.
     """
     from percolab.plots import save_figure
-    from percolab.report import spanning_figure
+    from percolab.report import study_figure
     from percolab.storage import read_results
     from percolab.toml_input import InputError
 
     stored = read_results(results)
-    figure, numbers = spanning_figure(
-        stored, observable=options["observable"], fitted=lambda: fit_of(stored, **options)
+    figure, numbers = study_figure(
+        stored,
+        observable=options["observable"],
+        fitted=lambda: fit_of(stored, **options),
+        bootstrap=options["bootstrap"],
     )
     target = Path(out) if out else Path(results).with_suffix(".png")
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import as_json, echo_json, results_file
+from percolab.cli.options import as_json, described, echo_json, results_file
 
 
 @click.command()
@@ -35,9 +35,7 @@ def command(results: str, as_json: bool) -> None:
         echo_json({"study": stored.study.description(), "tasks": tasks, "runs": stored.runs})
         return
     study = stored.study
-    click.echo(
-        f"{study.lattice.title}, {study.model} percolation, boundary {', '.join(study.boundary)}"
-    )
+    click.echo(", ".join([described(study), f"{study.model} percolation", *_boundary(study)]))
     placed = "placed by a pilot" if study.p is None else "given"
     if study.method == "threshold":
         placed = "of every sample's threshold"
@@ -60,3 +58,8 @@ def command(results: str, as_json: bool) -> None:
             f"{run['device']} ({run['device_name']}), "
             f"percolab {run['versions'].get('percolab', '?')}"
         )
+
+
+def _boundary(study: Any) -> list[str]:
+    """Return the boundary of a lattice in words; nothing else has one that is chosen."""
+    return [f"boundary {', '.join(study.boundary)}"] if study.lattice.is_scalable else []

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from percolab.cli.options import described, estimates_text
 from percolab.cli.progress import ProgressWatcher
 from percolab.config import make_request, parse_probabilities, parse_sizes, read_request
 from percolab.labelers import LABELERS
@@ -20,9 +21,19 @@ from percolab.toml_input import InputError
 
 @click.command()
 @click.argument("study", required=False, type=click.Path(), metavar="[STUDY.toml]")
-@click.option("--lattice", help="Name (percolab lattices) or .toml file.  [default: honeycomb]")
 @click.option(
-    "-L", "--size", "sizes", help="Linear sizes, as in 64,128,256.  [default: 32,64,128,256]"
+    "--lattice",
+    help="Name (percolab lattices), .toml file, or bethe:z.  [default: honeycomb]",
+)
+@click.option("--graph", type=click.Path(), help="Edge list, .mtx, .npz, .graphml or .gml file.")
+@click.option("--source", help="Sites of the graph, 0,5,17, or a file with one a line.")
+@click.option("--target", help="Sites to be connected with the source.")
+@click.option("--multi", is_flag=True, help="Keep parallel edges of the graph.")
+@click.option(
+    "-L",
+    "--size",
+    "sizes",
+    help="Linear sizes, as in 64,128,256; shells of a Bethe lattice.  [default: 32,64,128,256]",
 )
 @click.option(
     "-p", "probabilities", help="p values: 0.5,0.6 or from:to:count.  [default: found by a pilot]"
@@ -53,6 +64,9 @@ def command(
 
     With --method threshold the p at which every sample begins to span is found exactly, and R_L(p)
     follows at all p; with a grid every observable is measured at its p.
+
+    A --graph has one size.  Its threshold is where its second largest cluster and the mean size of
+    the others are largest; with --source and --target, also where they are connected.
     """  # fmt: skip
     overrides = _settings(given)
     if study is not None and Path(study).suffix != ".toml":
@@ -84,6 +98,9 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
         key: given[key]
         for key in (
             "lattice",
+            "graph",
+            "source",
+            "target",
             "boundary",
             "samples",
             "target_error",
@@ -94,6 +111,8 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
         )
         if given[key] is not None
     }
+    if given["multi"]:
+        settings["multi"] = True
     if given["sizes"] is not None:
         settings["L"] = parse_sizes(given["sizes"])
     if given["probabilities"] is not None:
@@ -105,6 +124,10 @@ def _print_threshold(results: Any, out: Path) -> None:
     from percolab.analysis import AnalysisError, format_with_error
     from percolab.spanning import default_observable, fit_results
 
+    if not results.study.lattice.is_scalable:
+        click.echo(f"{described(results.study)}; results in {out}")
+        click.echo(estimates_text(results))
+        return
     sizes = ", ".join(str(size) for size in sorted(results.study.sizes))
     click.echo(f"{results.study.lattice.title}: L = {sizes}; results in {out}")
     try:

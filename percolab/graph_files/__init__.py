@@ -13,11 +13,11 @@ and a file that cannot be used is refused in one line.  docs/graph-files.md is t
     graph_data     what every reader returns: self-loops left out, parallel edges merged
     repeats        the compiled look for parallel edges
     reader         read_graph: which file is read how
-    site_list      read_sites
+    site_list      read_sites: the sites of a source or a target
 """
 
 from percolab.graph_files.graph_data import GraphData
 from percolab.graph_files.reader import read_graph
-from percolab.graph_files.site_list import read_sites
+from percolab.graph_files.site_list import names_file, read_sites
 
-__all__ = ["GraphData", "read_graph", "read_sites"]
+__all__ = ["GraphData", "names_file", "read_graph", "read_sites"]

@@ -13,6 +13,15 @@ from percolab.toml_input import InputError
 _LIST = set("0123456789,+-. \t\n")
 
 
+def names_file(text: str) -> bool:
+    """Return whether a text names a file of sites, rather than being a list of them.
+
+    >>> names_file("0,5,17"), names_file("./5")
+    (False, True)
+    """
+    return not set(text) <= _LIST
+
+
 def read_sites(path_or_text: str | Path, num_sites: int) -> np.ndarray:
     """Return the sites that a text such as "0,5,17" or a file names, int32, ascending, each once.
 
@@ -23,7 +32,7 @@ def read_sites(path_or_text: str | Path, num_sites: int) -> np.ndarray:
     >>> read_sites("17, 0,5", 20)
     array([ 0,  5, 17], dtype=int32)
     """
-    if isinstance(path_or_text, str) and set(path_or_text) <= _LIST:
+    if isinstance(path_or_text, str) and not names_file(path_or_text):
         where = f"sites {shown(path_or_text.encode())}"
         found = [_sites_of(path_or_text.encode(), num_sites, where)]
     else:

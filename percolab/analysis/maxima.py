@@ -1,0 +1,264 @@
+r"""Where the clusters of one size are most critical: thresholds of a graph, which has one size.
+
+The estimators of p_c in use for networks are the p at the maxima of three functions of p, s_1 and
+s_2 being the sites of the largest and second largest cluster, N all sites, <> means over samples:
+
+second  <s_2>                           Radicchi, Phys. Rev. E 91, 010801 (2015)
+chi     <sum s^2 - s_1^2> / N           mean cluster size without the largest cluster: Stauffer and
+                                        Aharony, Introduction to Percolation Theory (1994)
+ratio   (<s_1^2> - <s_1>^2) / <s_1>     Colomer-de-Simon and Boguna, Phys. Rev. X 4, 041020 (2014)
+
+They differ by terms that vanish as N grows, so their distance is a measure of how well a graph of
+this size has a threshold.  Where a source and a target are given there is the median too, the p at
+which R(p), the probability that one cluster connects them, is 1/2.
+
+A maximum is that of a polynomial through the points about the highest one that reach 90 % of it, at
+least one on both sides: a parabola, with a cubic term from six points on, because peaks are skew.
+What higher terms would move it by is in no error bar; a denser grid, of six points above 90 % and
+more, reduces it.  A maximum at either end of the grid bounds p from one side only.  The median is
+interpolated linearly between two points.  Errors are those of a bootstrap over blocks (Efron 1979)
+in which all of this is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.analysis.crossings import half_width
+from percolab.analysis.curve import SpanningCurve
+from percolab.analysis.likelihood import MIN_BLOCKS
+from percolab.analysis.record import plain
+
+Floats = NDArray[np.float64]
+NAN = float("nan")
+
+# Points this high are fitted, in units of the highest; from so many on with a cubic term.
+_HIGH, _CUBIC = 0.9, 6
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterCurve:
+    """Sizes of clusters of one task: one size, one p grid, one seed.
+
+    L, num_sites: linear size, and sites N.  p: float64 (m,), ascending.  samples: int64
+    (n_blocks,).  The sums over each block's samples, float64 (n_blocks, m): largest and
+    second_largest of the clusters' sites, sum_squares of sum s^2, and largest_squares of s_1^2.
+    """
+
+    L: int
+    num_sites: int
+    p: Floats
+    samples: NDArray[np.int64]
+    largest: Floats
+    second_largest: Floats
+    sum_squares: Floats
+    largest_squares: Floats
+
+    def means(self, weights: Floats | None = None) -> dict[str, Floats]:
+        """Return every function of p that is drawn or maximised, float64 (m,) each.
+
+        weights: how often each block counts, float64 (r, n_blocks), for results (r, m).
+        """
+        times = np.ones(self.samples.size) if weights is None else weights
+        count = (times @ self.samples)[..., None]
+        first, second, squares, own = (
+            times @ sums / count
+            for sums in (
+                self.largest,
+                self.second_largest,
+                self.sum_squares,
+                self.largest_squares,
+            )
+        )
+        return {
+            "largest": first,
+            "second": second,
+            "chi": (squares - own) / self.num_sites,
+            "ratio": (own - first**2) / first,
+        }
+
+    def errors(self) -> dict[str, Floats]:
+        """Return the standard error of every mean, from the scatter of the blocks; NaN for one."""
+        count = self.samples.size
+        if count < 2:
+            return {name: np.full(self.p.size, NAN) for name in self.means()}
+        # Leaving out one block at a time serves ratios as well as means (jackknife).
+        left = self.means(1.0 - np.eye(count))
+        return {name: np.sqrt((count - 1) * values.var(axis=0)) for name, values in left.items()}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One estimator of the threshold: p with its error, and the height of the maximum there.
+
+    name: "second", "chi", "ratio" or "median"; meaning: in words.  at_edge: p is the end of the
+    grid, and the maximum may lie beyond.  p is NaN where the grid does not hold it at all.
+    """
+
+    name: str
+    meaning: str
+    p: float
+    error: float
+    height: float
+    at_edge: bool = False
+
+
+@dataclass(frozen=True)
+class SizeEstimates:
+    """The estimators of one size, and what a reader of them must know, one line each."""
+
+    L: int
+    num_sites: int
+    samples: int
+    estimates: tuple[Estimate, ...]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        return plain(self)
+
+
+#: What is maximised, in words.
+MAXIMA = {
+    "second": "maximum of the second largest cluster <s_2>",
+    "chi": "peak of chi = <sum s^2 - s_1^2>/N, without the largest cluster",
+    "ratio": "peak of (<s_1^2> - <s_1>^2)/<s_1>",
+}
+MEDIAN = "median of the p at which a sample spans: R = 1/2"
+
+
+def estimate_size(
+    clusters: Sequence[ClusterCurve],
+    spanning: Sequence[SpanningCurve],
+    *,
+    num_sites: int,
+    bootstrap: int = 200,
+    seed: int = 0,
+) -> SizeEstimates:
+    """Return the estimators of one size from its cluster and spanning curves.
+
+    clusters, spanning: of one size; several where seeds or grids differ, either may be empty, not
+    both.  bootstrap: replicas; 0, or fewer than MIN_BLOCKS blocks in a curve, gives no errors.
+    """
+    rng = np.random.default_rng(seed)
+    curves: Sequence[ClusterCurve | SpanningCurve] = [*clusters, *spanning]
+    estimates, notes = [], []
+    few = min(curve.samples.size for curve in curves)
+    if few < MIN_BLOCKS:
+        notes.append(f"{few} blocks are too few for an error (at least {MIN_BLOCKS}): add samples")
+        bootstrap = 0
+    if clusters:
+        draws = [_draws(curve.samples.size, bootstrap, rng) for curve in clusters]
+        means = [curve.means(drawn) for curve, drawn in zip(clusters, draws)]
+        for name, meaning in MAXIMA.items():
+            points = _joined(clusters, [mean[name] for mean in means])
+            estimates.append(_estimate(name, meaning, *points, locate_maximum))
+    if spanning:
+        draws = [_draws(curve.samples.size, bootstrap, rng) for curve in spanning]
+        probability = [
+            drawn @ curve.spanning / (drawn @ curve.samples)[:, None]
+            for curve, drawn in zip(spanning, draws)
+        ]
+        points = _joined(spanning, probability)
+        estimates.append(_estimate("median", MEDIAN, *points, locate_median))
+    if any(item.at_edge for item in estimates if item.name != "median"):
+        notes.append(
+            "a maximum at an end of the p grid may lie beyond it: give other p values (-p)"
+        )
+    if any(item.at_edge for item in estimates if item.name == "median"):
+        notes.append("R(p) does not pass 1/2 on this p grid: give other p values (-p)")
+    # What is spanned is counted in the same samples.
+    samples = sum(int(curve.samples.sum()) for curve in spanning or clusters)
+    return SizeEstimates(curves[0].L, num_sites, samples, tuple(estimates), tuple(notes))
+
+
+Located = tuple[float, float, bool]
+
+
+def locate_maximum(p: Floats, values: Floats, weights: Floats) -> Located:
+    """Return (p of the maximum, its height, whether it lies at an end of the grid).
+
+    p, values, weights: float64 (m,), p ascending; a point's weight is its number of samples.
+
+    >>> p = np.linspace(0, 1, 11)
+    >>> p_top, height, at_edge = locate_maximum(p, 4 - (p - 0.43) ** 2, np.ones(11))
+    >>> round(p_top, 9), round(height, 9), at_edge
+    (0.43, 4.0, False)
+    """
+    top = int(np.argmax(values))
+    if top in (0, p.size - 1):
+        return float(p[top]), float(values[top]), True
+    low = np.flatnonzero(values < _HIGH * values[top])
+    first = min(int(max(low[low < top], default=-1)) + 1, top - 1)
+    end = max(int(min(low[low > top], default=p.size)), top + 2)
+    near, width = slice(first, end), p[end - 1] - p[first]
+    # In units of the fitted range the equations are well conditioned.
+    x = (p[near] - p[top]) / width
+    degree = 3 if end - first >= _CUBIC else 2
+    peak = np.polyfit(x, values[near], degree, w=np.sqrt(weights[near]))
+    at = _top_of(peak)
+    if not x[0] <= at <= x[-1]:
+        return float(p[top]), float(values[top]), False
+    return float(p[top] + width * at), float(np.polyval(peak, at)), False
+
+
+def _top_of(peak: Floats) -> float:
+    """Return where a polynomial of degree 2 or 3, highest power first, is largest; or NaN."""
+    *cubic, bend, slope, _ = peak
+    discriminant = bend**2 - 3 * sum(cubic) * slope
+    # Of the two roots of the slope, that where the curve bends down; finite as the cubic term goes.
+    denominator = np.sqrt(discriminant) - bend if discriminant >= 0 else 0.0
+    return float(slope / denominator) if denominator > 0 else NAN
+
+
+def locate_median(p: Floats, probability: Floats, weights: Floats) -> Located:
+    """Return (p at which R = 1/2, 1/2, False); where R misses 1/2, p is NaN and at the edge."""
+    # Of several seeds with points in between one another, R need not rise all the way.
+    rising = np.maximum.accumulate(probability)
+    above = int(np.searchsorted(rising, 0.5))
+    if above == rising.size or (above == 0 and rising[0] > 0.5):
+        return NAN, 0.5, True
+    if above == 0:
+        return float(p[0]), 0.5, False
+    part = (0.5 - rising[above - 1]) / (rising[above] - rising[above - 1])
+    return float(p[above - 1] + part * (p[above] - p[above - 1])), 0.5, False
+
+
+def _draws(blocks: int, replicas: int, rng: np.random.Generator) -> Floats:
+    """Return how often each block counts, float64 (1 + replicas, blocks): once, then as drawn."""
+    drawn = rng.multinomial(blocks, np.full(blocks, 1 / blocks), size=replicas)
+    return np.concatenate([np.ones((1, blocks)), drawn])
+
+
+def _joined(
+    curves: Sequence[ClusterCurve | SpanningCurve], values: Sequence[Floats]
+) -> tuple[Floats, Floats, Floats]:
+    """Return the p of all curves, ascending, the values (r, m) there, and each p's samples."""
+    p = np.concatenate([curve.p for curve in curves])
+    weights = np.concatenate(
+        [np.full(curve.p.size, curve.samples.sum(), float) for curve in curves]
+    )
+    # Points of several seeds at one p are one point.
+    grid, where = np.unique(p, return_inverse=True)
+    together = np.zeros((grid.size, p.size))
+    together[where, np.arange(p.size)] = weights
+    total = together.sum(axis=1)
+    return grid, np.concatenate(values, axis=1) @ together.T / total, total
+
+
+def _estimate(
+    name: str,
+    meaning: str,
+    p: Floats,
+    rows: Floats,
+    weights: Floats,
+    locate: Callable[[Floats, Floats, Floats], Located],
+) -> Estimate:
+    """Locate p in the first row, the data, and in the others, the replicas, for its error."""
+    (here, height, at_edge), *others = (locate(p, row, weights) for row in rows)
+    error = NAN if at_edge else half_width(np.array([found[0] for found in others]))
+    return Estimate(name, meaning, here, error, height, at_edge)

@@ -1,0 +1,126 @@
+"""The threshold of one size alone: maxima of curves, the median, and their errors."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import assert_z
+
+from percolab.analysis import ClusterCurve, SpanningCurve, estimate_size, estimate_table
+from percolab.analysis.maxima import locate_maximum, locate_median
+
+GRID = np.linspace(0.1, 0.9, 25)
+ONES = np.ones(25)
+
+
+def skew_peak(p):
+    """A gamma density, whose maximum is at exactly 0.4."""
+    return (p / 0.4) ** 6 * np.exp(-6 * (p / 0.4 - 1))
+
+
+def test_the_maximum_of_a_polynomial_is_found_exactly():
+    parabola = 3 - (GRID - 0.417) ** 2
+    assert locate_maximum(GRID, parabola, ONES) == pytest.approx((0.417, 3.0, False))
+    few = np.array([0.3, 0.4, 0.6])
+    assert locate_maximum(few, 3 - (few - 0.417) ** 2, np.ones(3))[0] == pytest.approx(0.417)
+
+
+def test_a_skew_maximum_is_found_within_a_fraction_of_a_step():
+    grid = np.linspace(0.1, 0.9, 61)
+    found, height, _ = locate_maximum(grid, skew_peak(grid), np.ones(61))
+    # A parabola would be off by 0.0026, a fifth of a step.
+    assert abs(found - 0.4) < 0.0003
+    assert height == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_maximum_at_an_end_is_called_so(sign):
+    p, _, at_edge = locate_maximum(GRID, sign * GRID, ONES)
+    assert at_edge
+    assert p == GRID[-1 if sign > 0 else 0]
+    assert locate_maximum(GRID[:1], ONES[:1], ONES[:1]) == (GRID[0], 1.0, True)
+
+
+def test_the_median_lies_between_two_points_or_nowhere():
+    p = np.array([0.2, 0.4, 0.8])
+    assert locate_median(p, np.array([0.1, 0.4, 0.8]), p)[0] == pytest.approx(0.5)
+    assert locate_median(p, np.array([0.5, 0.6, 0.7]), p)[0] == 0.2
+    for outside in ([0.6, 0.7, 0.8], [0.1, 0.2, 0.49]):
+        found, _, at_edge = locate_median(p, np.array(outside), p)
+        assert at_edge
+        assert np.isnan(found)
+
+
+def curve_of(seed, *, blocks=50, size=100, noise=0.05):
+    """Return a curve whose second largest cluster peaks at 0.4; blocks scatter in place."""
+    rng = np.random.default_rng(seed)
+    places = 0.4 + noise * rng.standard_normal((blocks, 1))
+    second = size * skew_peak(GRID * 0.4 / places)
+    one = np.full_like(second, size)
+    return ClusterCurve(
+        L=9,
+        num_sites=9,
+        p=GRID,
+        samples=np.full(blocks, size),
+        largest=4 * one,
+        second_largest=second,
+        sum_squares=16 * one + second,
+        largest_squares=16 * one + 0.1 * second,
+    )
+
+
+def estimates(curves, spanning=(), **options):
+    found = estimate_size(curves, spanning, num_sites=9, **options)
+    return {item.name: item for item in found.estimates}
+
+
+def test_the_bootstrap_error_is_the_scatter_of_independent_runs():
+    runs = [estimates([curve_of(seed)], bootstrap=0)["second"].p for seed in range(200)]
+    told = np.mean([estimates([curve_of(seed)])["second"].error for seed in range(10)])
+    scatter = np.std(runs)
+    # A standard deviation of n runs is uncertain by 1 / sqrt(2 n); so is each bootstrap's.
+    assert_z(told, scatter, scatter * np.sqrt(1 / 400 + 1 / 4000 + 1 / 1000))
+
+
+def test_chi_and_ratio_are_what_they_are_said_to_be():
+    means = curve_of(1).means()
+    second = means["second"]
+    np.testing.assert_allclose(means["chi"], 0.9 * second / 9)
+    np.testing.assert_allclose(means["ratio"], 0.1 * second / 4)
+
+
+def test_two_seeds_are_one_data_set():
+    one, other = curve_of(1), curve_of(2)
+    both = estimates([one, other])["second"]
+    assert both.error < estimates([one])["second"].error
+    shifted = replace(other, p=GRID + 0.01)
+    assert abs(estimates([one, shifted])["second"].p - both.p) < 0.03
+
+
+def test_errors_of_means_are_those_of_the_mean():
+    curve = curve_of(1)
+    per_sample = curve.second_largest / curve.samples[:, None]
+    expected = per_sample.std(axis=0, ddof=1) / np.sqrt(50)
+    np.testing.assert_allclose(curve.errors()["second"], expected)
+    alone = {name: values[:1] for name, values in vars(curve).items() if np.ndim(values) == 2}
+    single = replace(curve, samples=curve.samples[:1], **alone)
+    assert np.isnan(single.errors()["chi"]).all()
+
+
+def test_few_blocks_give_no_error_and_say_so():
+    found = estimate_size([curve_of(1, blocks=9)], [], num_sites=9)
+    assert all(np.isnan(item.error) for item in found.estimates)
+    assert "9 blocks are too few" in found.notes[0]
+    assert found.to_dict()["estimates"][0]["error"] is None
+    assert "note: 9 blocks are too few" in estimate_table([found])
+
+
+def test_the_median_stands_beside_the_maxima_and_alone():
+    rng = np.random.default_rng(5)
+    threshold = rng.normal(0.5, 0.1, (40, 100, 1))
+    spanning = SpanningCurve(9, GRID, np.full(40, 100), (threshold <= GRID).sum(axis=1))
+    beside = estimates([curve_of(1)], [spanning])
+    assert list(beside) == ["second", "chi", "ratio", "median"]
+    alone = estimates([], [spanning])["median"]
+    assert alone.error == pytest.approx(0.1 * np.sqrt(np.pi / 2 / 4000), rel=0.25)
+    assert_z(alone.p, 0.5, alone.error)
