@@ -21,8 +21,8 @@ class Model:
     site-bond:  sites are occupied with probability ``site_p`` and bonds between them are open with
                 probability ``bond_p``.  What is left out is p; if both are left out, both are p.
 
-    The clusters are those of occupied sites.  InputError: unknown name, a probability that the model
-    does not have, one outside [0, 1], or two in site-bond percolation.
+    The clusters are those of occupied sites.  InputError: unknown name, a probability that the
+    model does not have, one outside [0, 1], or two in site-bond percolation.
 
     Source: Hoshen, Klymko and Kopelman, J. Stat. Phys. 21, 583 (1979).
 
@@ -62,6 +62,17 @@ class Model:
     def bond_varies(self) -> bool:
         """Whether p is the probability of a bond."""
         return self.name != "site" and self.bond_p is None
+
+    def open_share(self, p: float) -> float:
+        """Return the probability that a bond is open, its two sites occupied."""
+        site = p if self.site_varies else 1.0 if self.site_p is None else self.site_p
+        bond = p if self.bond_varies else 1.0 if self.bond_p is None else self.bond_p
+        return site * site * bond
+
+    @property
+    def steepest_share(self) -> int:
+        """The most that :meth:`open_share` grows with p: of how many numbers p decides."""
+        return 2 * self.site_varies + self.bond_varies
 
     @property
     def rule(self) -> tuple[np.uint32, np.uint32, np.uint64, np.uint64]:

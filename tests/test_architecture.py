@@ -24,7 +24,7 @@ FLOORS = [
         "graph_files",
         "bethe",
     ],
-    ["kernels", "device"],
+    ["kernels", "device", "model"],
     ["labelers"],
     ["observables", "statistics"],
     ["study", "sampler", "pilot"],

@@ -139,9 +139,7 @@ def steps_of_bonds(generator, sites, seed, sample, thresholds, bonds, count, pla
     """
     last = int64(-1)
     for n in range(count):
-        digits, last = first_digits(
-            generator, sites, seed, sample, bonds[n], planes[:PLANES], last
-        )
+        digits, last = first_digits(generator, sites, seed, sample, bonds[n], planes[:PLANES], last)
         step, sure = step_of(digits, PLANES, thresholds)
         if not sure:
             digits = bond_number(generator, sites, seed, sample, bonds[n])

@@ -57,8 +57,8 @@ def row_of_labels(labels, occupied, end_sites, end_flags, sizes, reach, row):
 def without_vacant(rows: np.ndarray, vacant: np.ndarray) -> None:
     """Leave vacant sites out of rows that count each of them as a cluster of its own, in place.
 
-    rows: int64 (..., ROW_WIDTH); vacant: int64 (...,), the vacant sites of each.  A vacant site must
-    not touch both end layers of an axis by itself.
+    rows: int64 (..., ROW_WIDTH); vacant: int64 (...,), the vacant sites of each.  A vacant site
+    must not touch both end layers of an axis by itself.
 
     >>> row = np.array([3, 1, 1, 3, 0])
     >>> without_vacant(row, np.int64(2)), row.tolist()

@@ -34,7 +34,7 @@ def _open_by_planes(start, step, base, planes, exists, opened, undecided):
 
 @njit(nogil=True, cache=True)
 def fill_open_bonds(generator, seed, sample, threshold, first, exists, opened):
-    """Write what is open of a sample's words ``first`` ...: ``exists`` and ``opened`` are uint32."""
+    """Write what is open of a sample's words ``first`` ...; exists and opened: uint32."""
     at_once = generator == XORWOW and uint64(threshold) >> uint64(63) == uint64(0)
     planes, undecided = np.empty(_PLANES, np.uint32), np.empty(_BLOCK, np.uint32)
     for k in range(_PLANES):

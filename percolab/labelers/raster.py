@@ -108,8 +108,9 @@ def _rows(
         count = int64(-1)
         if length > 1:
             grid = thresholds[n : n + length]
+            ends = grid[0], grid[-1]
             count = list_late_bonds(
-                generator, sites, seed, samples[n], grid[0], grid[-1], exists, opened, later, numbers
+                generator, sites, seed, samples[n], *ends, exists, opened, later, numbers
             )
         if count >= 0:
             steps_of_bonds(generator, sites, seed, samples[n], grid, numbers, count, planes, steps)
@@ -204,8 +205,10 @@ class Raster(CpuLabeler):
     def widest_window(self) -> int:
         """The widest window in which a sample's late bonds fit into their list."""
         bonds, listed = self.topology.num_bonds, _late_bonds(self.topology)
+        if listed >= bonds:
+            return TOP
         # Three quarters of the list, for the scatter of their number.
-        return TOP if listed >= bonds else 3 * TOP // 4 * listed // bonds
+        return 3 * TOP // 4 * listed // bonds // self.model.steepest_share
 
     def scan_windows(
         self, generator: int, seed: int, samples: np.ndarray, low: np.ndarray, high: np.ndarray

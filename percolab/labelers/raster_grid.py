@@ -6,7 +6,6 @@ the two largest, the spanning bits.  The second largest alone must be looked for
 joined to the largest.
 """
 
-import numpy as np
 from numba import int64, njit
 
 from percolab.kernels.clusters import (
