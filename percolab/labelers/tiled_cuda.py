@@ -6,6 +6,7 @@ joined step by step they give the rows of a grid of p, and by bisection the span
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import isqrt
 from typing import Any
 
@@ -69,10 +70,18 @@ class TiledCuda(TiledBatch):
         opening = self.model.open_share(int(high) / TOP) - self.model.open_share(int(low) / TOP)
         return int(self._tile_bonds * opening)
 
+    @cached_property
+    def _most_late(self) -> int:
+        """The most late bonds a tile may have on average; 0 if there is room for none."""
+        late = _LATE
+        while late and not self._has_room(late):
+            late //= 2
+        return late
+
     def _end_of_part(self, grid: np.ndarray, begin: int) -> int:
         """Return where the part of a grid ends that one labeling can serve."""
-        end = begin + 1
-        while end < grid.size and self._late_bonds(grid[begin], grid[end]) <= _LATE:
+        end, most = begin + 1, self._most_late
+        while end < grid.size and self._late_bonds(grid[begin], grid[end]) <= most:
             end += 1
         return end
 
@@ -161,10 +170,8 @@ class TiledCuda(TiledBatch):
         """The widest window in which there is room for the late bonds of a tile."""
         if self.falls_back or not self._has_room(0):
             return TOP
-        late = _LATE
-        while not self._has_room(late):
-            late //= 2
-        return min(TOP, int(max(late, 1) * TOP / (self._tile_bonds * self.model.steepest_share)))
+        steepest = self._tile_bonds * self.model.steepest_share
+        return min(TOP, int(max(self._most_late, 1) * TOP / steepest))
 
     def scan_windows(
         self, generator: int, seed: int, samples: np.ndarray, low: np.ndarray, high: np.ndarray
