@@ -29,6 +29,7 @@ from percolab.kernels import (
     cuda_growth,
     cuda_late,
     cuda_sampling,
+    cuda_sites,
     cuda_threshold,
     cuda_tiles,
 )
@@ -36,6 +37,7 @@ from percolab.kernels.open_bonds import GENERATORS
 from percolab.labelers import LABELERS, labeler_class, tiled_search
 from percolab.labelers.cuda_base import CudaLabeler
 from percolab.lattice import load_lattice
+from percolab.model import BOND, Model
 from percolab.topology import Topology
 
 COMPUTE_CAPABILITY = (9, 0)
@@ -64,15 +66,20 @@ class KernelUsage:
     spills: int
 
 
-def topologies() -> dict[str, Topology]:
-    """Return the kinds of topology that kernels are specialised for."""
+def topologies() -> dict[str, tuple[Topology, Model]]:
+    """Return the kinds of topology and model that kernels are specialised for."""
     square = load_lattice("square")
     bonds = square.topology((8, 8))
+    periodic = square.topology((8, 8), ("periodic", "open"))
+    graph = graph_topology(8, [(0, 1), (1, 2), (0, 2)], source=[0], target=[7])
     return {
-        "open": bonds,
-        "vacant": replace(bonds, occupied=bonds.occupied & ~np.uint32(1)),
-        "periodic": square.topology((8, 8), ("periodic", "periodic")),
-        "graph": graph_topology(8, [(0, 1), (1, 2), (0, 2)], source=[0], target=[7]),
+        "open": (bonds, BOND),
+        "vacant": (replace(bonds, occupied=bonds.occupied & ~np.uint32(1)), BOND),
+        "periodic": (periodic, BOND),
+        "graph": (graph, BOND),
+        "open, sites": (bonds, Model("site")),
+        "periodic, sites": (periodic, Model("site")),
+        "graph, sites": (graph, Model("site")),
     }
 
 
@@ -122,7 +129,7 @@ class _Recorder:
         self.launches.append(Launch(function.__name__, function, signature, self.topology))
 
 
-def launches_of(labeler: str, kind: str, topology: Topology) -> list[Launch]:
+def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> list[Launch]:
     """Return the launches that label and measure one sample of a topology at two p."""
     launches: list[Launch] = []
     with ExitStack() as stack:
@@ -133,7 +140,7 @@ def launches_of(labeler: str, kind: str, topology: Topology) -> list[Launch]:
         stack.enter_context(mock.patch.object(cuda, "device_array", _host_array))
         to_device = mock.patch.object(cuda, "to_device", lambda data: data.view(HostArray))
         stack.enter_context(to_device)
-        instance = labeler_class(labeler, "cuda")(topology, capacity=1)
+        instance = labeler_class(labeler, "cuda")(topology, model, capacity=1)
         sample, grid = np.zeros(2, np.uint64), np.array([1, 2], np.uint64)
         instance.rows(GENERATORS["xorwow"], 0, sample, grid)
         instance.label_items(1)
@@ -146,8 +153,8 @@ def all_launches() -> list[Launch]:
     """Return one launch of every kernel for every signature that any labeler launches it with."""
     found: dict[tuple[str, tuple[types.Type, ...]], Launch] = {}
     for entry in LABELERS.values():
-        for kind, topology in topologies().items() if "cuda" in entry.classes else ():
-            for launch in launches_of(entry.name, kind, topology):
+        for kind, measured in topologies().items() if "cuda" in entry.classes else ():
+            for launch in launches_of(entry.name, kind, *measured):
                 found.setdefault((launch.name, launch.signature), launch)
     return list(found.values())
 
@@ -166,8 +173,9 @@ def labeler_modules() -> list[Any]:
 
 def all_kernels() -> set[str]:
     """Return the names of all kernels that any labeler can launch."""
-    modules = [cuda_sampling, cuda_growth, cuda_border, cuda_late, cuda_threshold, cuda_tiles]
-    return {name for module in (*modules, *labeler_modules()) for name in kernels_of(module)}
+    written = [cuda_sampling, cuda_sites, cuda_growth, cuda_border]
+    modules = [*written, cuda_late, cuda_threshold, cuda_tiles, *labeler_modules()]
+    return {name for module in modules for name in kernels_of(module)}
 
 
 @contextmanager
@@ -220,7 +228,7 @@ def table_of(usages: list[KernelUsage]) -> str:
     rows = [columns] + [
         (u.name, u.topology, u.registers, u.shared, u.stack, u.spills) for u in usages
     ]
-    line = f"{{:<{width}}}  {{:<8}}  {{:>9}}  {{:>8}}  {{:>7}}  {{:>8}}"
+    line = f"{{:<{width}}}  {{:<15}}  {{:>9}}  {{:>8}}  {{:>7}}  {{:>8}}"
     return "\n".join(line.format(*row) for row in rows)
 
 

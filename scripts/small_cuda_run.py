@@ -1,11 +1,14 @@
 """Run every CUDA kernel once on small lattices, for ``compute-sanitizer python scripts/...``."""
 
+from itertools import product
+
 import numpy as np
 
 from percolab.kernels.open_bonds import XORWOW, threshold_of
 from percolab.labelers import LABELERS, labeler_class
 from percolab.labelers.spanning_threshold import find_thresholds
 from percolab.lattice import load_lattice
+from percolab.model import BOND, Model
 
 GRID = np.array([threshold_of(p) for p in (0.64, 0.65, 0.66)], np.uint64)
 SAMPLES = np.arange(4, dtype=np.uint64)
@@ -13,8 +16,8 @@ SAMPLES = np.arange(4, dtype=np.uint64)
 for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classes]:
     for boundary in (("open", "open"), ("periodic", "periodic")):
         computed = load_lattice("honeycomb").topology((130, 100), boundary)
-        for topology in (computed, computed.explicit()):
-            batch = labeler_class(name, "cuda")(topology, capacity=3)
+        for topology, model in product((computed, computed.explicit()), (BOND, Model("site"))):
+            batch = labeler_class(name, "cuda")(topology, model, capacity=3)
             batch.rows(XORWOW, 1, np.repeat(SAMPLES, GRID.size), np.tile(GRID, SAMPLES.size))
             batch.label_items(batch.open_bonds(XORWOW, 1, SAMPLES[:3], GRID))
             batch.labels_of(3)

@@ -1,6 +1,7 @@
 """Runs the CUDA labelers in CUDA's simulator and compares them with the judge; a test starts it.
 
     NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulated_cuda.py honeycomb
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulated_cuda.py kagome models
 
 The simulator has to be chosen before numba is imported, hence a program of its own.  Its blocks
 are tiny, so that a few dozen sites meet the edges of blocks and words.
@@ -14,7 +15,6 @@ import quick_simulator
 from helpers import (
     CUDA_LABELERS,
     assert_cuda_equals_cpu,
-    cpu_labeler,
     items_of,
     lattice,
     probabilities,
@@ -24,6 +24,7 @@ from percolab.graph import graph_topology
 from percolab.kernels.open_bonds import GENERATORS, NEVER, TOP
 from percolab.labelers import labeler_class
 from percolab.labelers.spanning_threshold import find_thresholds
+from percolab.model import BOND, Model
 
 #: One shape an open, a periodic and a mixed boundary each.
 SHAPES = {
@@ -48,10 +49,8 @@ def topologies(name):
         yield (shape, boundary, "explicit"), topology.explicit()
 
 
-def main(name):
-    # NumPy warns where CUDA wraps around.
-    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
-    quick_simulator.install()
+def compare_bonds(name):
+    """Compare words, rows, labels and T of bond percolation."""
     ps = (0.35, 0.6) if name == "graph" else probabilities(name)[2:4]
     generators = list(GENERATORS.values())
     for number, (case, topology) in enumerate(topologies(name)):
@@ -67,6 +66,41 @@ def main(name):
             )
         print(case)
     compare_tiles(name)
+
+
+#: What is drawn beside bonds, in turn.
+SITE_MODELS = (
+    Model("site"),
+    Model("site-bond"),
+    Model("site-bond", site_p=0.9),
+    Model("site-bond", bond_p=0.8),
+)
+
+
+def compare_models(name):
+    """Compare rows, labels and T where sites are drawn too, on a small shape and over tiles."""
+    dimension = 0 if name == "graph" else lattice(name).dimension
+    small = [topology for _, topology in topologies(name)][:4]
+    for number, model in enumerate(SITE_MODELS):
+        cases = [(each, small[number % len(small)], (0.5, 0.8)) for each in CUDA_LABELERS]
+        if dimension:
+            shape, kind = TILED_SHAPES[dimension][-1], ("open", "periodic")[number % 2]
+            large = lattice(name).topology(shape, (kind,) * dimension)
+            cases.append(("tiled", large, (0.7, 0.704, 0.71)))
+        for labeler, topology, ps in cases:
+            assert_cuda_equals_cpu(
+                labeler,
+                topology,
+                judge="raster",
+                generator=number % 2,
+                items=items_of(ps, samples=2),
+                capacity=2,
+                case=(str(model), topology.shape),
+                model=model,
+            )
+        if dimension and number < 2:
+            compare_thresholds(name, shape, model)
+        print(model)
 
 
 #: Shapes of several tiles, in the simulator's size, not all of them whole.
@@ -93,15 +127,17 @@ def compare_tiles(name):
         compare_thresholds(name, shape)
 
 
-def compare_thresholds(name, shape):
+def compare_thresholds(name, shape, model=BOND):
     """Compare T with what the CPU finds, in narrow windows about the T of one sample each."""
     boundary = ("open", *("periodic",) * (len(shape) - 2), "open")
     topology = lattice(name).topology(shape, boundary)
-    device = labeler_class("tiled", "cuda")(topology, capacity=2)
+    device = labeler_class("tiled", "cuda")(topology, model, capacity=2)
     generator, numbers = GENERATORS["xorwow"], np.arange(3, dtype=np.uint64)
-    whole = (0, TOP)
-    expected = find_thresholds(cpu_labeler("raster", topology), generator, 5, numbers, whole)
-    for inside in expected[:2, 0].tolist():
+    host = labeler_class("raster", "cpu")(topology, model)
+    expected = find_thresholds(host, generator, 5, numbers, (0, TOP))
+    spanning = [number for number in expected[:, 0].tolist() if number != NEVER]
+    assert spanning, "choose another seed"
+    for inside in spanning[:2]:
         low, high = inside - TOP // 400, inside + TOP // 1000
         assert high - low <= device.widest_window
         windows = (np.full(3, limit, np.uint64) for limit in (low, high))
@@ -111,5 +147,16 @@ def compare_thresholds(name, shape):
         print(shape, boundary, "thresholds")
 
 
+def main(name, what="bonds"):
+    """Compare one lattice, or the graph, in bond percolation or in the models that draw sites."""
+    # NumPy warns where CUDA wraps around.
+    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+    quick_simulator.install()
+    if what == "models":
+        compare_models(name)
+    else:
+        compare_bonds(name)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

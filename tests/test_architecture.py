@@ -26,7 +26,7 @@ FLOORS = [
         "bethe",
         "structure",
     ],
-    ["kernels", "device"],
+    ["kernels", "device", "model"],
     ["labelers"],
     ["observables", "statistics"],
     ["study", "sampler", "pilot", "cluster_pilot"],

@@ -16,11 +16,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("name", [*LATTICES, "graph"])
-def test_simulated_kernels_equal_the_reference(name):
+CASES = [(name,) for name in [*LATTICES, "graph"]]
+CASES += [(name, "models") for name in ("kagome", "graph")]
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_simulated_kernels_equal_the_reference(case):
     simulator = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(
-        [sys.executable, str(DRIVER), name],
+        [sys.executable, str(DRIVER), *case],
         env=os.environ | simulator,
         capture_output=True,
         text=True,

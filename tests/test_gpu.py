@@ -19,6 +19,7 @@ from helpers import (
 from percolab.graph import graph_topology
 from percolab.kernels.open_bonds import GENERATORS, XORWOW, threshold_of
 from percolab.labelers import labeler_class
+from percolab.model import Model
 from percolab.runner import StopRule, run_study
 from percolab.sampler import Device
 from percolab.study import Study
@@ -121,6 +122,63 @@ def test_thresholds_of_samples_equal_the_cpu(name):
                     generator=number % 2,
                     case=(shape, others),
                 )
+
+
+#: What is drawn beside bonds, and where the square lattice begins to span in p.
+SITE_MODELS = {
+    Model("site"): 0.593,
+    Model("site-bond"): 0.75,
+    Model("site-bond", site_p=0.8): 0.65,
+    Model("site-bond", bond_p=0.8): 0.68,
+}
+
+
+@every_labeler
+@pytest.mark.parametrize("model", SITE_MODELS, ids=str)
+def test_models_that_draw_sites_equal_the_cpu(model, labeler):
+    for name in ("square", "kagome", "cubic"):
+        for number, (case, topology) in enumerate(parity_topologies(name)):
+            if any(np.intersect1d(*pair).size for pair in topology.end_layers):
+                continue
+            assert_cuda_equals_cpu(
+                labeler,
+                topology,
+                judge="raster",
+                generator=number % 2,
+                items=items_of((0.0, 0.2, 0.5, 0.6, 0.9, 1.0), samples=2),
+                capacity=(1, 7, 64)[number % 3],
+                case=(name, case),
+                model=model,
+            )
+
+
+@pytest.mark.parametrize("model", SITE_MODELS, ids=str)
+def test_grids_and_thresholds_of_models_that_draw_sites_equal_the_cpu(model):
+    for name, middle in (("square", SITE_MODELS[model]), ("cubic", 0.4), ("triangular", 0.55)):
+        item = lattice(name)
+        for number, shape in enumerate(TILE_EDGES[item.dimension]):
+            kinds = ("open", *(("open", "periodic")[number % 2],) * (item.dimension - 1))
+            topology = item.topology(shape, kinds)
+            for half_width in (0.002, 0.05):
+                grid = tuple(middle + half_width * step for step in (-1, -0.6, 0, 0.3, 1))
+                assert_cuda_equals_cpu(
+                    "tiled",
+                    topology,
+                    judge="raster",
+                    generator=number % 2,
+                    items=items_of(grid, samples=2),
+                    capacity=3,
+                    case=(shape, kinds),
+                    model=model,
+                )
+            assert_thresholds_equal(
+                labeler_class("tiled", "cuda")(topology, model, capacity=3),
+                labeler_class("raster", "cpu")(topology, model),
+                window=(middle - 0.02, middle + 0.02),
+                samples=5,
+                generator=number % 2,
+                case=(shape, kinds),
+            )
 
 
 @every_labeler

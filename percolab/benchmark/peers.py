@@ -58,7 +58,7 @@ def open_bond_list(
     """Return owner and other end, int32 each, of a sample's open bonds; nothing is periodic."""
     opened = np.zeros(topology.exists.size, np.uint32)
     key = (np.uint64(seed), np.uint64(sample), np.uint64(threshold_of(p)))
-    fill_open_bonds(XORWOW, *key, topology.exists.ravel(), opened)
+    fill_open_bonds(XORWOW, *key, 0, topology.exists.ravel(), opened)
     words = opened.reshape(topology.exists.shape)
     flags = (unpack_bits(row, topology.num_points) for row in words)
     owners = [np.flatnonzero(row).astype(np.int32) for row in flags]

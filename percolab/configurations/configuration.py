@@ -186,7 +186,7 @@ def _opened(topology: Topology, p: float, stream_seed: int, sample: int, rng: st
         raise InputError(f"sample = {sample}, but it must be an integer from 0 to 2^64 - 1")
     opened = np.empty(topology.exists.size, np.uint32)
     key = (np.uint64(stream_seed), np.uint64(sample), np.uint64(threshold_of(p)))
-    fill_open_bonds(GENERATORS[rng], *key, topology.exists.ravel(), opened)
+    fill_open_bonds(GENERATORS[rng], *key, 0, topology.exists.ravel(), opened)
     return opened.reshape(topology.exists.shape)
 
 

@@ -5,11 +5,12 @@ at one of the *steps*, step j if u lies in [p_{j-1}, p_j).  Its first digits dec
 where they do not, one bond in 2^24, all digits are compared.
 """
 
-from numba import float64, int64, njit, uint8, uint32, uint64
+from numba import float64, int64, njit, types, uint8, uint32, uint64
+from numba.extending import overload
 
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.open_bonds import XORWOW, uniform_of
-from percolab.kernels.open_bonds_cpu import fill_open_bonds
+from percolab.kernels.models import bond_number, ends_of, fill_sample
+from percolab.kernels.open_bonds import XORWOW
 from percolab.kernels.philox import philox_digits
 from percolab.kernels.xorwow import xorwow_next, xorwow_state
 
@@ -47,6 +48,53 @@ def leading_digits(planes, count, bit):
 
 
 @njit
+def _word_digits(generator, seed, sample, word, bit, planes, last):
+    """Return the first digits of one bit of a word; ``planes`` hold those of word ``last``."""
+    if int64(word) != last:
+        fill_planes(generator, seed, sample, word, planes)
+    return leading_digits(planes, planes.size, bit), int64(word)
+
+
+@njit
+def _bond_digits(generator, seed, sample, bond, planes, last):
+    word, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
+    return _word_digits(generator, seed, sample, word, bit, planes, last)
+
+
+@njit
+def _digits_with_sites(generator, sites, seed, sample, bond, planes, last):
+    rule, lattice = sites[0], sites[1]
+    largest = uint64(0)
+    if rule[1] != uint32(0):
+        largest, last = _bond_digits(generator, seed, sample, bond, planes, last)
+    if rule[0] != uint32(0):
+        for site in ends_of(lattice, bond):
+            word = uint32(uint32(lattice[0]) + uint32(uint32(site) >> uint32(5)))
+            bit = uint32(uint32(site) & uint32(31))
+            digits, last = _word_digits(generator, seed, sample, word, bit, planes, last)
+            largest = max(largest, digits)
+    return largest, last
+
+
+def first_digits(generator, sites, seed, sample, bond, planes, last):
+    """Return (the first ``planes.size`` digits of a bond's number, the word in ``planes``)."""
+    if len(sites):
+        return _digits_with_sites(generator, sites, seed, sample, bond, planes, last)
+    return _bond_digits(generator, seed, sample, bond, planes, last)
+
+
+@overload(first_digits)
+def _first_digits(generator, sites, seed, sample, bond, planes, last):
+    if isinstance(sites, types.BaseTuple) and len(sites):
+        return lambda generator, sites, seed, sample, bond, planes, last: _digits_with_sites(
+            generator, sites, seed, sample, bond, planes, last
+        )
+    return lambda generator, sites, seed, sample, bond, planes, last: _bond_digits(
+        generator, seed, sample, bond, planes, last
+    )
+
+
+@njit
 def step_of(digits, count, thresholds):
     """Return (step, sure): the first threshold above a number known to ``count`` digits."""
     shift = uint64(_LAST_PLANE - count)
@@ -60,15 +108,15 @@ def step_of(digits, count, thresholds):
 
 
 @njit(nogil=True, cache=True)
-def list_late_bonds(generator, seed, sample, low, high, exists, opened, later, bonds):
+def list_late_bonds(generator, sites, seed, sample, low, high, exists, opened, later, bonds):
     """Write the bonds open at threshold ``low``, and list those that ``high`` opens beside them.
 
     exists, opened: uint32 words, and later, scratch like them; bonds: uint32, the list of bond
     numbers 32 * word + bit, ascending.  Returns the length of the list, or -1 if it does not fit;
     ``opened`` is complete then all the same.
     """
-    fill_open_bonds(generator, seed, sample, low, exists, opened)
-    fill_open_bonds(generator, seed, sample, high, exists, later)
+    fill_sample(generator, sites, seed, sample, low, exists, opened)
+    fill_sample(generator, sites, seed, sample, high, exists, later)
     count = int64(0)
     for word in range(exists.size):
         left = uint32(later[word] & ~opened[word])
@@ -84,27 +132,24 @@ def list_late_bonds(generator, seed, sample, low, high, exists, opened, later, b
 
 
 @njit(nogil=True, cache=True)
-def steps_of_bonds(generator, seed, sample, thresholds, bonds, count, planes, steps):
+def steps_of_bonds(generator, sites, seed, sample, thresholds, bonds, count, planes, steps):
     """Write at which step of a grid each of the listed bonds opens, uint8.
 
     thresholds: uint64, strictly ascending; planes: uint32, scratch of 63.
     """
     last = int64(-1)
     for n in range(count):
-        word, bit = int64(bonds[n] >> uint32(5)), bonds[n] & uint32(31)
-        if word != last:
-            fill_planes(generator, seed, sample, word, planes[:PLANES])
-            last = word
-        step, sure = step_of(leading_digits(planes, PLANES, bit), PLANES, thresholds)
+        digits, last = first_digits(generator, sites, seed, sample, bonds[n], planes[:PLANES], last)
+        step, sure = step_of(digits, PLANES, thresholds)
         if not sure:
-            digits = uniform_of(generator, seed, sample, word, bit)
+            digits = bond_number(generator, sites, seed, sample, bonds[n])
             step, _ = step_of(digits, _LAST_PLANE, thresholds)
         steps[n] = uint8(step)
 
 
 @njit(nogil=True, cache=True)
 def order_by_number(
-    generator, seed, sample, low, high, bonds, count, planes, numbers, order, heads
+    generator, sites, seed, sample, low, high, bonds, count, planes, numbers, order, heads
 ):
     """Write the listed bonds' positions in ascending order of the bonds' uniform numbers.
 
@@ -118,11 +163,7 @@ def order_by_number(
     heads[: count + 1] = 0
     last = int64(-1)
     for n in range(count):
-        word = int64(bonds[n] >> uint32(5))
-        if word != last:
-            fill_planes(generator, seed, sample, word, planes)
-            last = word
-        numbers[n] = leading_digits(planes, planes.size, bonds[n] & uint32(31))
+        numbers[n], last = first_digits(generator, sites, seed, sample, bonds[n], planes, last)
         heads[_interval(numbers[n], least, width, count) + 1] += uint32(1)
     for k in range(count):
         heads[k + 1] += heads[k]
@@ -132,7 +173,9 @@ def order_by_number(
         heads[k] += uint32(1)
     for k in range(1, count):
         n, place = order[k], k
-        while place > 0 and _is_below(generator, seed, sample, bonds, numbers, n, order[place - 1]):
+        while place > 0 and _is_below(
+            generator, sites, seed, sample, bonds, numbers, n, order[place - 1]
+        ):
             order[place] = order[place - 1]
             place -= 1
         order[place] = n
@@ -145,16 +188,10 @@ def _interval(number, least, width, count):
 
 
 @njit
-def _is_below(generator, seed, sample, bonds, numbers, one, other):
+def _is_below(generator, sites, seed, sample, bonds, numbers, one, other):
     """Return whether a bond's number is below another's, by all digits if the first ones agree."""
     if numbers[one] != numbers[other]:
         return numbers[one] < numbers[other]
-    return number_of(generator, seed, sample, bonds[one]) < number_of(
-        generator, seed, sample, bonds[other]
+    return bond_number(generator, sites, seed, sample, bonds[one]) < bond_number(
+        generator, sites, seed, sample, bonds[other]
     )
-
-
-@njit
-def number_of(generator, seed, sample, bond):
-    """Return the uniform number of bond 32 * word + bit, all its digits as uint64."""
-    return uniform_of(generator, seed, sample, int64(bond >> uint32(5)), bond & uint32(31))

@@ -8,8 +8,10 @@ array (class, site), Komura's NN list.  The choice is made by type, so it costs 
 elsewhere than ``ends`` says and are joined from a list of their own.
 """
 
-from numba import njit, types, uint32
+from numba import int32, int64, njit, types, uint32
 from numba.extending import overload
+
+from percolab.kernels.bits import trailing_zeros
 
 
 def other_end(ends, k, i):
@@ -56,3 +58,81 @@ def _inner_word(opened, seam, base, index):
 def has_bit(word, bit):
     """Return whether a bit of a uint32 word is one."""
     return uint32(uint32(uint32(word) >> uint32(bit)) & uint32(1)) != uint32(0)
+
+
+@njit
+def _bits_from(words, start, count, place, shift):
+    """Return 32 bits from bit ``shift`` of word ``place`` on, zeros outside 0 ... count - 1."""
+    found = uint32(0)
+    if place >= 0 and place < int32(count):
+        found = uint32(words[uint32(start + uint32(place))] >> uint32(shift))
+    if shift != uint32(0) and place >= -1 and place + 1 < int32(count):
+        following = uint32(words[uint32(start + uint32(place + 1))])
+        found = uint32(found | uint32(following << uint32(uint32(32) - shift)))
+    return found
+
+
+@njit
+def _looked_up_bits(words, start, ends, k, word, wanted):
+    found, left = uint32(0), uint32(wanted)
+    while left != uint32(0):
+        bit = uint32(trailing_zeros(left))
+        left = uint32(left & uint32(left - uint32(1)))
+        j = uint32(ends[k, uint32(uint32(word << uint32(5)) + bit)])
+        one = uint32(uint32(words[uint32(start + uint32(j >> uint32(5)))] >> (j & uint32(31))) & 1)
+        found = uint32(found | uint32(one << bit))
+    return found
+
+
+def other_bits(words, start, count, ends, k, word, wanted):
+    """Return, for the wanted bonds of word (k, word), the bits of the sites at their other ends.
+
+    words: one bit a site, ``count`` words of a sample from ``words[start]`` on.  Bonds across a
+    periodic seam must not be wanted; the bits of those that are not have no meaning.
+    """
+    if hasattr(ends[k], "__len__"):
+        return _looked_up_bits(words, start, ends, k, word, wanted)
+    delta = int(ends[k])
+    return _bits_from(words, start, count, int(word) + (delta >> 5), uint32(delta & 31))
+
+
+@overload(other_bits, target="generic")
+def _other_bits(words, start, count, ends, k, word, wanted):
+    if isinstance(ends, types.Array) and ends.ndim == 2:
+        return lambda words, start, count, ends, k, word, wanted: _looked_up_bits(
+            words, start, ends, k, word, wanted
+        )
+
+    def shifted(words, start, count, ends, k, word, wanted):
+        delta = int32(ends[k])
+        place = int32(int32(word) + int32(delta >> int32(5)))
+        return _bits_from(words, start, count, place, uint32(delta & int32(31)))
+
+    return shifted
+
+
+@njit
+def seam_end_of(bond, seam_bonds, seam_ends):
+    """Return the other end of a seam bond, number k * stride + i, or -1 for any other bond."""
+    low, high = int64(0), int64(seam_bonds.size)
+    while low < high:
+        middle = (low + high) >> int64(1)
+        if seam_bonds[middle] < bond:
+            low = middle + int64(1)
+        else:
+            high = middle
+    if low < seam_bonds.size and seam_bonds[low] == bond:
+        return int64(seam_ends[low])
+    return int64(-1)
+
+
+@njit
+def end_of_bond(bond, stride, ends, seam_bonds, seam_ends):
+    """Return (owner, other end) of bond number k * stride + i, as int64."""
+    bond, stride = int64(bond), int64(stride)
+    k, i = bond // stride, bond % stride
+    if seam_bonds.size:
+        end = seam_end_of(bond, seam_bonds, seam_ends)
+        if end >= 0:
+            return i, end
+    return i, int64(other_end(ends, k, uint32(i)))

@@ -54,6 +54,22 @@ def row_of_labels(labels, occupied, end_sites, end_flags, sizes, reach, row):
     row[SPANNING] = bits
 
 
+def without_vacant(rows: np.ndarray, vacant: np.ndarray) -> None:
+    """Leave vacant sites out of rows that count each of them as a cluster of its own, in place.
+
+    rows: int64 (..., ROW_WIDTH); vacant: int64 (...,), the vacant sites of each.  A vacant site
+    must not touch both end layers of an axis by itself.
+
+    >>> row = np.array([3, 1, 1, 3, 0])
+    >>> without_vacant(row, np.int64(2)), row.tolist()
+    (None, [1, 1, 0, 1, 0])
+    """
+    rows[..., CLUSTERS] -= vacant
+    rows[..., SUM_SQUARES] -= vacant
+    rows[..., LARGEST] *= rows[..., CLUSTERS] > 0
+    rows[..., SECOND_LARGEST] *= rows[..., CLUSTERS] > 1
+
+
 @njit
 def spanning_bits(reach):
     """Return bit a set for every axis a both of whose end layers are in ``reach``."""

@@ -10,31 +10,28 @@ from percolab.device import load_cuda
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.bonds import inner_word, other_end
 from percolab.kernels.cuda_sampling import PER_THREAD, element
-from percolab.kernels.open_bonds import open_word
 from percolab.kernels.union_find import find, union, union_across_seam
 
 cuda = load_cuda()
 
 
 @cuda.jit(cache=True)
-def grow_kernel(
-    generator, seed, samples, threshold, exists, opened, labels, num_points, seam, num_words, ends
-):
-    """Open the bonds below a larger threshold and join their ends: one thread a word of sites.
+def grow_kernel(opened, later, labels, num_points, seam, num_words, ends):
+    """Join the ends of the bonds that open between two p: one thread a word of sites.
 
-    Bonds across a periodic seam are opened here and joined by :func:`seam_kernel`.
+    opened, later: the bonds at both p; those at the larger one become those that are open.  Bonds
+    across a periodic seam are joined by :func:`seam_kernel`.
     """
     item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     if word >= num_words:
         return
-    start, base = uint32(item * num_points), uint32(item * uint32(exists.size))
+    start = uint32(item * num_points)
+    base = uint32(item * uint32(uint32(len(ends)) * num_words))
     for k in range(len(ends)):
         index = uint32(uint32(k) * num_words + word)
         place = uint32(base + index)
-        before = opened[place]
-        closed = uint32(exists[index] & ~before)
-        new = open_word(generator, seed, samples[item], index, threshold, closed)
-        opened[place] = uint32(before | new)
+        new = uint32(later[place] & ~opened[place])
+        opened[place] = later[place]
         left = uint32(new & inner_word(opened, seam, base, index))
         while left != uint32(0):
             i = uint32(uint32(word << uint32(5)) + uint32(trailing_zeros(left)))

@@ -24,7 +24,7 @@ from percolab.kernels.cuda_tile import (
     rank_of,
     table_root,
 )
-from percolab.kernels.open_bonds import uniform_of
+from percolab.kernels.models import bond_number
 from percolab.kernels.runs import bits_at
 from percolab.kernels.union_find import union
 
@@ -126,7 +126,7 @@ def cross_events_kernel(labels, points, opened, words_per_item, room, words, own
 
 
 @cuda.jit(cache=True)
-def order_events_kernel(generator, seed, samples, grid, tiles, blocks, late):
+def order_events_kernel(generator, sites, seed, samples, grid, tiles, blocks, late):
     """Write at which p of the grid the bond of every event opens, in place of the bond."""
     _, events, counts, event_room, _ = late
     warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
@@ -134,9 +134,7 @@ def order_events_kernel(generator, seed, samples, grid, tiles, blocks, late):
     if block < blocks:
         sample = samples[block // tiles]
         for n in range(lane, min(counts[block], event_room), LANES):
-            bond = events[block, n, 2]
-            word, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
-            number = uniform_of(generator, seed, sample, word, bit)
+            number = bond_number(generator, sites, seed, sample, events[block, n, 2])
             step = 0
             while step < grid.size and uint64(grid[step]) <= number:
                 step += 1

@@ -45,8 +45,8 @@ def element(step):
 
 
 @cuda.jit(cache=True)
-def open_bonds_kernel(generator, seed, samples, thresholds, exists, opened):
-    """Write the open bonds of every item."""
+def open_words_kernel(generator, seed, samples, thresholds, first, exists, opened):
+    """Write what is open, of the words from ``first`` on, of every item: bonds, or sites."""
     item = uint32(cuda.blockIdx.y)
     base = uint32(item * uint32(exists.size))
     sample, threshold = samples[item], thresholds[item]
@@ -54,7 +54,7 @@ def open_bonds_kernel(generator, seed, samples, thresholds, exists, opened):
         word = element(step)
         if word < exists.size:
             opened[uint32(base + word)] = open_word(
-                generator, seed, sample, word, threshold, exists[word]
+                generator, seed, sample, uint32(first + word), threshold, exists[word]
             )
 
 

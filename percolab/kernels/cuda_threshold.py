@@ -18,7 +18,8 @@ from percolab.device import load_cuda
 from percolab.kernels.clusters import spanning_bits
 from percolab.kernels.cuda_border import NODES, TILES_PER_BLOCK
 from percolab.kernels.cuda_tile import LANES
-from percolab.kernels.open_bonds import NEVER, uniform_of
+from percolab.kernels.models import bond_number
+from percolab.kernels.open_bonds import NEVER
 from percolab.kernels.union_find import find, union
 
 cuda = load_cuda()
@@ -48,7 +49,7 @@ def spanning_ends_kernel(labels, points, parents, ends, sites, spanning):
 
 
 @cuda.jit(cache=True)
-def contract_events_kernel(generator, seed, samples, parents, tiles, blocks, late, numbers):
+def contract_events_kernel(generator, sites, seed, samples, parents, tiles, blocks, late, numbers):
     """Move all events to the roots of their nodes, and write the numbers of their bonds.
 
     An event between one and the same root gets the number NEVER, which is below no threshold.
@@ -65,8 +66,7 @@ def contract_events_kernel(generator, seed, samples, parents, tiles, blocks, lat
             if one == other:
                 numbers[block, n] = uint64(NEVER)
             else:
-                word, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
-                numbers[block, n] = uniform_of(generator, seed, sample, word, bit)
+                numbers[block, n] = bond_number(generator, sites, seed, sample, bond)
 
 
 @cuda.jit(cache=True)

@@ -1,4 +1,4 @@
-"""The open bonds of a whole sample on the CPU, many words side by side.
+"""The open bonds, or sites, of a whole sample on the CPU, many words side by side.
 
 The first digit planes of all words are made without a branch, so that the compiler works on 8 or 16
 words at once; what is still undecided then, a hundredth of the words, is made anew one by one.
@@ -33,8 +33,8 @@ def _open_by_planes(start, step, base, planes, exists, opened, undecided):
 
 
 @njit(nogil=True, cache=True)
-def fill_open_bonds(generator, seed, sample, threshold, exists, opened):
-    """Write one sample's open bonds: ``exists`` and ``opened`` are uint32 arrays of bond words."""
+def fill_open_bonds(generator, seed, sample, threshold, first, exists, opened):
+    """Write what is open of a sample's words ``first`` ...; exists and opened: uint32."""
     at_once = generator == XORWOW and uint64(threshold) >> uint64(63) == uint64(0)
     planes, undecided = np.empty(_PLANES, np.uint32), np.empty(_BLOCK, np.uint32)
     for k in range(_PLANES):
@@ -45,7 +45,9 @@ def fill_open_bonds(generator, seed, sample, threshold, exists, opened):
         end = min(base + _BLOCK, exists.size)
         if at_once:
             here, found = exists[base:end], opened[base:end]
-            _open_by_planes(start, step, base, planes, here, found, undecided)
+            _open_by_planes(start, step, uint32(first + base), planes, here, found, undecided)
         for n in range(base, end):
             if not at_once or undecided[n - base] != uint32(0):
-                opened[n] = open_word(generator, seed, sample, n, threshold, exists[n])
+                opened[n] = open_word(
+                    generator, seed, sample, uint32(first + n), threshold, exists[n]
+                )

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from percolab.kernels.clusters import ROW_WIDTH, row_of_labels
+from percolab.kernels.clusters import ROW_WIDTH, row_of_labels, without_vacant
+from percolab.kernels.models import fill_sample, limits_at
 from percolab.kernels.open_bonds_cpu import fill_open_bonds
 from percolab.labelers.spanning_threshold import Bisection
+from percolab.model import BOND, Model
 from percolab.topology import Topology
 
 
 class CpuLabeler(Bisection):
     """Labels and measures the samples of one topology, one at a time, on one thread.
 
-    A subclass defines ``label`` and may override ``measure`` and ``rows``, which need no labels.
-    ``opened`` holds the open bonds, uint32 (num_classes * num_words,), class by class.
+    A subclass defines ``label`` and may override ``measure`` and ``_bond_rows``, which need no
+    labels.  ``opened`` holds the open bonds, uint32 (num_classes * num_words,), class by class.
+
+    Where the model has vacant sites, these have no open bond: ``label`` and ``measure`` take each
+    for a cluster of one site, and ``rows`` leaves them out.
     """
 
-    def __init__(self, topology: Topology) -> None:
-        self.topology = topology
+    def __init__(self, topology: Topology, model: Model = BOND) -> None:
+        self.topology, self.model = topology, model
         self.opened = np.zeros(topology.exists.size, np.uint32)
         self.exists = topology.exists.ravel()
         self.seam = () if topology.seam is None else topology.seam.ravel()
         self.ends = topology.deltas if topology.neighbours is None else topology.neighbours
         self.end_flags = topology.end_flags()
+        self.sites: tuple[Any, ...] = ()
+        if model.draws_sites:
+            words = topology.occupied, topology.occupied.copy(), self.seam
+            self.sites = model.rule, topology.site_lattice(self.ends), words
 
     @staticmethod
     def scratch_bytes(num_points: int, num_classes: int) -> int:
@@ -33,7 +44,12 @@ class CpuLabeler(Bisection):
     def open_bonds(self, generator: int, seed: int, sample: int, threshold: int) -> None:
         """Fill ``opened`` with the bonds of one sample that are open at a threshold."""
         key = (np.uint64(seed), np.uint64(sample), np.uint64(threshold))
-        fill_open_bonds(generator, *key, self.exists, self.opened)
+        fill_sample(generator, self.sites, *key, self.exists, self.opened)
+
+    @property
+    def occupied(self) -> np.ndarray:
+        """The sites of the last sample that are occupied, uint32 (num_words,), one bit a site."""
+        return self.sites[2][1] if self.sites else self.topology.occupied
 
     def label(self) -> np.ndarray:
         """Return the labels of the open bonds, int32 (num_points,)."""
@@ -49,11 +65,32 @@ class CpuLabeler(Bisection):
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
     ) -> np.ndarray:
         """Return the rows (n, ROW_WIDTH) int64 of n items (sample, threshold), uint64 each."""
+        rows = self._bond_rows(generator, seed, samples, thresholds)
+        if self.sites:
+            vacant = [
+                self._count_vacant(generator, seed, *item)
+                for item in zip(samples, thresholds, strict=True)
+            ]
+            without_vacant(rows, np.array(vacant, np.int64))
+        return rows
+
+    def _bond_rows(
+        self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
+    ) -> np.ndarray:
+        """Return the rows of items as :meth:`measure` writes them."""
         rows = np.zeros((len(samples), ROW_WIDTH), np.int64)
         for row, sample, threshold in zip(rows, samples, thresholds, strict=True):
             self.open_bonds(generator, seed, sample, threshold)
             self.measure(row)
         return rows
+
+    def _count_vacant(self, generator: int, seed: int, sample: int, threshold: int) -> int:
+        """Return how many sites of a sample are vacant."""
+        limit, _ = limits_at(self.model.rule, np.uint64(threshold))
+        first, occupied = self.sites[1][0], self.occupied
+        key = np.uint64(seed), np.uint64(sample), np.uint64(limit)
+        fill_open_bonds(generator, *key, first, self.topology.occupied, occupied)
+        return self.topology.num_sites - int(np.bitwise_count(occupied).sum(dtype=np.int64))
 
     def grid_rows(
         self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from percolab.device import load_cuda
-from percolab.kernels.clusters import ROW_WIDTH
+from percolab.kernels.clusters import ROW_WIDTH, without_vacant
 from percolab.kernels.cuda_growth import absorb_kernel, grow_kernel, seam_kernel
 from percolab.kernels.cuda_sampling import (
     COUNTED_WORDS,
@@ -18,10 +18,12 @@ from percolab.kernels.cuda_sampling import (
     count_sizes_kernel,
     finish_rows_kernel,
     mark_layer_kernel,
-    open_bonds_kernel,
+    open_words_kernel,
     partial_rows_kernel,
 )
+from percolab.kernels.cuda_sites import close_bonds_kernel, close_seam_kernel, count_sites_kernel
 from percolab.labelers.spanning_threshold import Bisection
+from percolab.model import BOND, Model
 from percolab.topology import Topology
 
 cuda = load_cuda()
@@ -56,16 +58,20 @@ class CudaLabeler(Bisection):
 
     An item is one sample at one p.  A subclass defines ``label_items``.  Device memory: the bond
     words, and 4 bytes of label and 4 of size a site.
+
+    Where the model has vacant sites, these have no open bond: ``labels_of`` and ``measure_items``
+    take each for a cluster of one site, and ``rows`` leaves them out.
     """
 
     #: Whether ``measure_items`` takes the labels of ``label_items``, or the open bonds alone.
     measure_needs_labels = True
 
-    def __init__(self, topology: Topology, *, capacity: int) -> None:
+    def __init__(self, topology: Topology, model: Model = BOND, *, capacity: int) -> None:
         points = topology.num_points
         # The kernels index the whole batch with 32 bits.
         fitting = (2**32 - 1) // max(points, topology.exists.size)
         self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
+        self.model = model
         if points > self.most_points(topology.num_axes):
             raise ValueError(f"{points} sites do not fit beside {topology.num_axes} axis bits")
         self._size_mask = np.uint32(CudaLabeler.most_points(topology.num_axes))
@@ -81,6 +87,13 @@ class CudaLabeler(Bisection):
         else:
             self.ends = cuda.to_device(topology.neighbours)
         self._occupied = cuda.to_device(topology.occupied)
+        self._later: Any = None
+        self.sites: tuple[Any, ...] = ()
+        if model.draws_sites:
+            words, per_item, *_ = topology.site_lattice(self.ends)
+            lattice = words, per_item, self.ends, self._seam_bonds, self._seam_ends
+            self.sites = model.rule, lattice
+            self._occupied_words = cuda.device_array(self.capacity * int(per_item), np.uint32)
         self._layers = [
             (axis, tuple(cuda.to_device(layer) for layer in pair))
             for axis, pair in enumerate(topology.end_layers)
@@ -103,7 +116,8 @@ class CudaLabeler(Bisection):
     def bytes_per_item(topology: Topology) -> int:
         """Return the device memory an item takes."""
         partials = 32 * _num_partials(topology.num_points)
-        return 4 * topology.exists.size + 8 * topology.num_points + partials + 60
+        words = 8 * topology.exists.size + 4 * topology.num_words
+        return words + 8 * topology.num_points + partials + 60
 
     @staticmethod
     def grid(elements: int, items: int, per_block: int = PER_THREAD * THREADS) -> tuple[int, int]:
@@ -121,14 +135,66 @@ class CudaLabeler(Bisection):
     def _open_words(
         self, generator: int, seed: int, samples: Any, thresholds: Any, words: Any
     ) -> None:
-        open_bonds_kernel[self.grid(self._exists.size, len(samples)), THREADS](
-            generator,
-            np.uint64(seed),
-            _on_device(samples),
-            _on_device(thresholds),
-            self._exists,
-            words,
+        """Write the open bonds of items into ``words``."""
+        keys = generator, np.uint64(seed), _on_device(samples)
+        if not self.sites:
+            limits = _on_device(thresholds)
+            self._fill_words(*keys, limits, np.uint32(0), self._exists, words)
+            return
+        items, (words_per_item, num_words, *_) = len(samples), self.sites[1]
+        sites, bonds = self._limits_at(thresholds)
+        self._fill_words(*keys, sites, words_per_item, self._occupied, self._occupied_words)
+        self._fill_words(*keys, bonds, np.uint32(0), self._exists, words)
+        close_bonds_kernel[self.grid(int(num_words), items, THREADS), THREADS](
+            words, self.seam, self._occupied_words, self.sites[1]
         )
+        if self._seam_bonds.size:
+            close_seam_kernel[self.grid(self._seam_bonds.size, items, THREADS), THREADS](
+                words, self._occupied_words, self.sites[1]
+            )
+
+    def _fill_words(
+        self,
+        generator: int,
+        seed: np.uint64,
+        samples: Any,
+        thresholds: Any,
+        first: np.uint32,
+        exists: Any,
+        words: Any,
+    ) -> None:
+        """Write what is open of the words from ``first`` on; all arrays are on the device."""
+        open_words_kernel[self.grid(exists.size, len(samples)), THREADS](
+            generator, seed, samples, thresholds, first, exists, words
+        )
+
+    def _limits_at(self, thresholds: Any) -> tuple[Any, Any]:
+        """Return the thresholds (of sites, of bonds) of items, on the device."""
+        site_varies, bond_varies, *limits = self.model.rule
+        return tuple(
+            _on_device(thresholds if varies else np.full(len(thresholds), limit))
+            for varies, limit in zip((site_varies, bond_varies), limits, strict=True)
+        )  # type: ignore[return-value]
+
+    def _leave_vacant_out(
+        self,
+        generator: int,
+        seed: int,
+        samples: np.ndarray,
+        thresholds: np.ndarray,
+        rows: np.ndarray,
+    ) -> None:
+        """Leave the vacant sites of the model out of rows of items, (n, ROW_WIDTH), in place."""
+        for first in range(0, len(samples), _MAX_GRID_Y):
+            batch = slice(first, first + _MAX_GRID_Y)
+            keys = _on_device(samples[batch])
+            counts = cuda.to_device(np.zeros(len(keys), np.uint32))
+            sites, _ = self._limits_at(thresholds[batch])
+            count_sites_kernel[self.grid(self._occupied.size, len(keys)), THREADS](
+                generator, np.uint64(seed), keys, sites, self.sites[1][0], self._occupied, counts
+            )
+            vacant = self.topology.num_sites - counts.copy_to_host().astype(np.int64)
+            without_vacant(rows[batch], vacant)
 
     def rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
@@ -149,7 +215,10 @@ class CudaLabeler(Bisection):
             if self.measure_needs_labels:
                 self.label_items(items)
             batches.append(self.measure_items(items))
-        return np.concatenate(batches)
+        rows = np.concatenate(batches)
+        if self.sites:
+            self._leave_vacant_out(generator, seed, samples, thresholds, rows)
+        return rows
 
     def grid_rows(
         self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
@@ -162,7 +231,11 @@ class CudaLabeler(Bisection):
             self._grid_rows(generator, seed, samples[first : first + self.capacity], grid)
             for first in range(0, len(samples), self.capacity)
         ]
-        return batches[0] if len(batches) == 1 else np.concatenate(batches)
+        rows = batches[0] if len(batches) == 1 else np.concatenate(batches)
+        if self.sites:
+            items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
+            self._leave_vacant_out(generator, seed, *items, rows.reshape(-1, ROW_WIDTH))
+        return rows
 
     def _grid_rows(
         self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
@@ -174,19 +247,13 @@ class CudaLabeler(Bisection):
         self.label_items(items)
         rows = np.empty((items, grid.size, ROW_WIDTH), np.int64)
         rows[:, 0] = self.measure_items(items)
+        if self._later is None:
+            self._later = cuda.device_array(self.opened.size, np.uint32)
         for step in range(1, grid.size):
+            limits = np.full(items, grid[step], np.uint64)
+            self._open_words(generator, seed, keys, limits, self._later)
             grow_kernel[self.grid(int(words), items, THREADS), THREADS](
-                generator,
-                np.uint64(seed),
-                keys,
-                np.uint64(grid[step]),
-                self._exists,
-                self.opened,
-                self.labels,
-                points,
-                self.seam,
-                words,
-                self.ends,
+                self.opened, self._later, self.labels, points, self.seam, words, self.ends
             )
             self.join_seam(items)
             absorb_kernel[self.grid(int(points), items), THREADS](

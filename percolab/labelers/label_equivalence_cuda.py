@@ -10,6 +10,7 @@ from percolab.kernels.cuda_sampling import PER_THREAD, THREADS, element
 from percolab.labelers.cuda_base import CudaLabeler
 from percolab.labelers.four_step_cuda import analysis_kernel
 from percolab.labelers.label_equivalence import scan, scan_seam
+from percolab.model import BOND, Model
 from percolab.topology import Topology
 
 cuda = load_cuda()
@@ -68,8 +69,8 @@ class LabelEquivalenceCuda(CudaLabeler):
     All items are iterated until none changes, which costs one flag read back an iteration.
     """
 
-    def __init__(self, topology: Topology, *, capacity: int) -> None:
-        super().__init__(topology, capacity=capacity)
+    def __init__(self, topology: Topology, model: Model = BOND, *, capacity: int) -> None:
+        super().__init__(topology, model, capacity=capacity)
         self._last_change = cuda.device_array(1, np.uint32)
 
     def label_items(self, items: int) -> None:

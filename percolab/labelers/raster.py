@@ -10,6 +10,7 @@ import numpy as np
 from numba import int64, njit
 
 from percolab.kernels.bond_grid import list_late_bonds, steps_of_bonds
+from percolab.kernels.bonds import end_of_bond
 from percolab.kernels.clusters import (
     LARGEST,
     ROW_WIDTH,
@@ -17,15 +18,10 @@ from percolab.kernels.clusters import (
     SPANNING,
     row_of_sizes,
 )
+from percolab.kernels.models import fill_sample
 from percolab.kernels.open_bonds import TOP
-from percolab.kernels.open_bonds_cpu import fill_open_bonds
 from percolab.labelers.base import CpuLabeler
-from percolab.labelers.raster_grid import (
-    end_of_bond,
-    merge_clusters,
-    second_largest,
-    sort_by_step,
-)
+from percolab.labelers.raster_grid import merge_clusters, second_largest, sort_by_step
 from percolab.labelers.raster_runs import (
     find_clusters,
     number_of_runs,
@@ -34,6 +30,7 @@ from percolab.labelers.raster_runs import (
     write_labels,
 )
 from percolab.labelers.raster_threshold import thresholds_of_samples
+from percolab.model import BOND, Model
 from percolab.topology import Topology
 
 #: Thresholds of one sample that are measured in one go; a step's number is a uint8.
@@ -89,20 +86,21 @@ def _grid_length(samples, thresholds, n):
 @njit(nogil=True, cache=True)
 def _rows(
     generator,
+    sites,
     seed,
     samples,
     thresholds,
     exists,
     opened,
     bonds,
-    sites,
+    points,
     end_flags,
     scratch,
     lists,
     rows,
 ):
     """Write the rows of all items; neighbouring items of one sample share its labeling."""
-    occupied, num_points = sites
+    occupied, num_points = points
     numbers, steps, order, step_ends, planes, later = lists
     n = 0
     while n < samples.size:
@@ -110,18 +108,19 @@ def _rows(
         count = int64(-1)
         if length > 1:
             grid = thresholds[n : n + length]
+            ends = grid[0], grid[-1]
             count = list_late_bonds(
-                generator, seed, samples[n], grid[0], grid[-1], exists, opened, later, numbers
+                generator, sites, seed, samples[n], *ends, exists, opened, later, numbers
             )
         if count >= 0:
-            steps_of_bonds(generator, seed, samples[n], grid, numbers, count, planes, steps)
+            steps_of_bonds(generator, sites, seed, samples[n], grid, numbers, count, planes, steps)
             sort_by_step(steps, count, length, order, step_ends)
             listed = (numbers, order, step_ends)
             here = rows[n : n + length]
             _grid_rows(opened, listed, bonds, occupied, num_points, end_flags, scratch, here)
             n += length
         else:
-            fill_open_bonds(generator, seed, samples[n], thresholds[n], exists, opened)
+            fill_sample(generator, sites, seed, samples[n], thresholds[n], exists, opened)
             _measure(opened, bonds, occupied, num_points, end_flags, scratch, rows[n])
             n += 1
 
@@ -152,8 +151,8 @@ class Raster(CpuLabeler):
     A grid is shared while at most a third of the bonds open in it; a wider one is measured p by p.
     """
 
-    def __init__(self, topology: Topology) -> None:
-        super().__init__(topology)
+    def __init__(self, topology: Topology, model: Model = BOND) -> None:
+        super().__init__(topology, model)
         words, points = topology.num_words, topology.num_points
         self._bonds = (
             self.seam,
@@ -186,29 +185,30 @@ class Raster(CpuLabeler):
         """Return the bytes a labeler holds beside the bond words of its sample."""
         return 13 * num_points + 4 * num_classes * num_points
 
-    def _sites(self) -> tuple[np.ndarray, int]:
+    def _points(self) -> tuple[np.ndarray, int]:
         return self.topology.occupied, self.topology.num_points
 
     def measure(self, row: np.ndarray) -> None:
         """Write the row of the open bonds (int64, ROW_WIDTH)."""
-        _measure(self.opened, self._bonds, *self._sites(), self.end_flags, self._scratch, row)
+        _measure(self.opened, self._bonds, *self._points(), self.end_flags, self._scratch, row)
 
-    def rows(
+    def _bond_rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
     ) -> np.ndarray:
-        """Return the rows (n, ROW_WIDTH) int64 of n items (sample, threshold), uint64 each."""
         rows = np.zeros((len(samples), ROW_WIDTH), np.int64)
-        items = (generator, np.uint64(seed), samples, thresholds)
+        items = (generator, self.sites, np.uint64(seed), samples, thresholds)
         words = (self.exists, self.opened, self._bonds)
-        _rows(*items, *words, self._sites(), self.end_flags, self._scratch, self._lists, rows)
+        _rows(*items, *words, self._points(), self.end_flags, self._scratch, self._lists, rows)
         return rows
 
     @property
     def widest_window(self) -> int:
         """The widest window in which a sample's late bonds fit into their list."""
         bonds, listed = self.topology.num_bonds, _late_bonds(self.topology)
+        if listed >= bonds:
+            return TOP
         # Three quarters of the list, for the scatter of their number.
-        return TOP if listed >= bonds else 3 * TOP // 4 * listed // bonds
+        return 3 * TOP // 4 * listed // bonds // self.model.steepest_share
 
     def scan_windows(
         self, generator: int, seed: int, samples: np.ndarray, low: np.ndarray, high: np.ndarray
@@ -220,6 +220,7 @@ class Raster(CpuLabeler):
         found = np.empty((len(samples), len(topology.open_axes)), np.uint64)
         fitted = thresholds_of_samples(
             generator,
+            self.sites,
             np.uint64(seed),
             (samples, low, high),
             self.exists,
@@ -235,7 +236,7 @@ class Raster(CpuLabeler):
     def label(self) -> np.ndarray:
         """Return the labels of the open bonds, int32 (num_points,)."""
         starts, _, parents, origins, _ = self._scratch
-        find_clusters(self.opened, self._bonds, *self._sites(), self._scratch)
+        find_clusters(self.opened, self._bonds, *self._points(), self._scratch)
         labels = np.empty(self.topology.num_points, np.int32)
         write_labels(starts, parents, origins, labels)
         return labels

@@ -6,10 +6,8 @@ the two largest, the spanning bits.  The second largest alone must be looked for
 joined to the largest.
 """
 
-import numpy as np
-from numba import int64, njit, uint32
+from numba import int64, njit
 
-from percolab.kernels.bonds import other_end
 from percolab.kernels.clusters import (
     CLUSTERS,
     LARGEST,
@@ -74,23 +72,3 @@ def second_largest(sizes, runs, largest):
             else:
                 second = size
     return second
-
-
-@njit(nogil=True, cache=True)
-def seam_end_of(bond, seam_bonds, seam_ends):
-    """Return the other end of a seam bond, or -1 for any other bond."""
-    n = np.searchsorted(seam_bonds, bond)
-    if n < seam_bonds.size and seam_bonds[n] == bond:
-        return int64(seam_ends[n])
-    return int64(-1)
-
-
-@njit
-def end_of_bond(bond, stride, ends, seam_bonds, seam_ends):
-    """Return (owner, other end) of bond number k * stride + i, as int64."""
-    k, i = bond // stride, bond % stride
-    if seam_bonds.size:
-        end = seam_end_of(bond, seam_bonds, seam_ends)
-        if end >= 0:
-            return i, end
-    return i, int64(other_end(ends, k, uint32(i)))

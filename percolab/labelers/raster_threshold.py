@@ -7,17 +7,18 @@ on the few percent of the bonds that matter.
 
 from numba import int64, njit, uint64
 
-from percolab.kernels.bond_grid import list_late_bonds, number_of, order_by_number
+from percolab.kernels.bond_grid import list_late_bonds, order_by_number
+from percolab.kernels.bonds import end_of_bond
 from percolab.kernels.clusters import spanning_bits
+from percolab.kernels.models import bond_number
 from percolab.kernels.open_bonds import NEVER
 from percolab.kernels.union_find import find_halving
-from percolab.labelers.raster_grid import end_of_bond
 from percolab.labelers.raster_runs import join_sample, run_of
 
 
 @njit(nogil=True, cache=True)
 def thresholds_of_samples(
-    generator, seed, items, exists, bonds, num_points, ends, scratch, lists, found
+    generator, sites, seed, items, exists, bonds, num_points, ends, scratch, lists, found
 ):
     """Write T of every sample along every open axis, as ``scan_windows`` returns it.
 
@@ -34,7 +35,7 @@ def thresholds_of_samples(
     for n in range(samples.size):
         sample, low, high = samples[n], lows[n], highs[n]
         count = list_late_bonds(
-            generator, seed, sample, low, high, exists, opened, later, late_bonds
+            generator, sites, seed, sample, low, high, exists, opened, later, late_bonds
         )
         if count < 0:
             return False
@@ -44,7 +45,18 @@ def thresholds_of_samples(
         _note(low, spanned, ends[2], found[n])
         if spanned != complete:
             order_by_number(
-                generator, seed, sample, low, high, late_bonds, count, planes, numbers, order, heads
+                generator,
+                sites,
+                seed,
+                sample,
+                low,
+                high,
+                late_bonds,
+                count,
+                planes,
+                numbers,
+                order,
+                heads,
             )
         for k in range(count):
             if spanned == complete:
@@ -52,7 +64,7 @@ def thresholds_of_samples(
             bond = late_bonds[order[k]]
             gained = _open_bond(int64(bond), bonds, scratch) & ~spanned
             if gained:
-                opens_at = number_of(generator, seed, sample, bond) + uint64(1)
+                opens_at = bond_number(generator, sites, seed, sample, bond) + uint64(1)
                 _note(opens_at, gained, ends[2], found[n])
                 spanned |= gained
     return True

@@ -28,6 +28,7 @@ from percolab.kernels.cuda_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
 from percolab.kernels.cuda_tiles import label_tile_kernel, label_vacant_kernel, tile_kernel
 from percolab.labelers.four_step_cuda import FourStepCuda
 from percolab.labelers.tiling import can_tile, tiling_of
+from percolab.model import BOND, Model
 from percolab.topology import MAX_POINTS, Topology, unpack_bits
 
 cuda = load_cuda()
@@ -48,8 +49,8 @@ class TiledBatch(FourStepCuda):
     ``falls_back`` says why a topology is labeled by the four steps instead; it is "" otherwise.
     """
 
-    def __init__(self, topology: Topology, *, capacity: int) -> None:
-        super().__init__(topology, capacity=capacity)
+    def __init__(self, topology: Topology, model: Model = BOND, *, capacity: int) -> None:
+        super().__init__(topology, model, capacity=capacity)
         self.falls_back = can_tile(topology)
         if self.falls_back and topology.num_points > super().most_points(topology.num_axes):
             raise ValueError(f"{self.falls_back}, and the four steps have no room for its sites")
@@ -73,7 +74,8 @@ class TiledBatch(FourStepCuda):
         In three dimensions nodes take up to 8 bytes a site, in two a third of that; of all runs 4
         bytes a site are kept where labels are asked for, and events where a window of p is.
         """
-        return 8 * topology.exists.size + 16 * topology.num_points + 16384
+        words = 8 * topology.exists.size + 4 * topology.num_words
+        return words + 16 * topology.num_points + 16384
 
     def _load_tiling(self) -> None:
         topology, tiling = self.topology, self._tiling

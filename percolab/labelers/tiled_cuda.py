@@ -6,6 +6,7 @@ joined step by step they give the rows of a grid of p, and by bisection the span
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import isqrt
 from typing import Any
 
@@ -66,12 +67,21 @@ class TiledCuda(TiledBatch):
 
     def _late_bonds(self, low: int, high: int) -> int:
         """Return the bonds of a tile that open on average between two thresholds."""
-        return int(self._tile_bonds * (int(high) - int(low)) / 2**63)
+        opening = self.model.open_share(int(high) / TOP) - self.model.open_share(int(low) / TOP)
+        return int(self._tile_bonds * opening)
+
+    @cached_property
+    def _most_late(self) -> int:
+        """The most late bonds a tile may have on average; 0 if there is room for none."""
+        late = _LATE
+        while late and not self._has_room(late):
+            late //= 2
+        return late
 
     def _end_of_part(self, grid: np.ndarray, begin: int) -> int:
         """Return where the part of a grid ends that one labeling can serve."""
-        end = begin + 1
-        while end < grid.size and self._late_bonds(grid[begin], grid[end]) <= _LATE:
+        end, most = begin + 1, self._most_late
+        while end < grid.size and self._late_bonds(grid[begin], grid[end]) <= most:
             end += 1
         return end
 
@@ -92,6 +102,7 @@ class TiledCuda(TiledBatch):
         blocks, tiles = self._tiles_of(items)
         order_events_kernel[blocks, THREADS](
             generator,
+            self.sites,
             np.uint64(seed),
             keys,
             cuda.to_device(grid),
@@ -159,10 +170,8 @@ class TiledCuda(TiledBatch):
         """The widest window in which there is room for the late bonds of a tile."""
         if self.falls_back or not self._has_room(0):
             return TOP
-        late = _LATE
-        while not self._has_room(late):
-            late //= 2
-        return min(TOP, int(max(late, 1) * TOP / self._tile_bonds))
+        steepest = self._tile_bonds * self.model.steepest_share
+        return min(TOP, int(max(self._most_late, 1) * TOP / steepest))
 
     def scan_windows(
         self, generator: int, seed: int, samples: np.ndarray, low: np.ndarray, high: np.ndarray
@@ -172,7 +181,8 @@ class TiledCuda(TiledBatch):
             return super().scan_windows(generator, seed, samples, low, high)
         if self._search is None:
             self._search = BracketSearch(self.capacity, self.topology.open_axes)
-        late = self._late_bonds(0, int((high - low).max()))
+        widest = int(np.argmax(high - low))
+        late = self._late_bonds(low[widest], high[widest])
         self._make_late_room(late, 0)
         batches = []
         for first in range(0, len(samples), self.capacity):
@@ -183,7 +193,7 @@ class TiledCuda(TiledBatch):
             self._flag_spanning(len(part))
             parents, _, ends, _ = self._nodes
             events, tiles = self._late(wanted=True), self._tiling.num_tiles
-            self._search.contract(parents, events, tiles, generator, seed, keys)
+            self._search.contract(parents, events, tiles, generator, self.sites, seed, keys)
             nodes = self._interior, np.uint32(self._room)
             found = self._search.search(
                 ends, events, tiles, nodes, self._spanning, window, late * tiles

@@ -57,13 +57,21 @@ class BracketSearch:
             self._reach = cuda.device_array(wanted, np.uint32)
 
     def contract(
-        self, parents: Any, late: Any, tiles: int, generator: int, seed: int, keys: Any
+        self,
+        parents: Any,
+        late: Any,
+        tiles: int,
+        generator: int,
+        sites: tuple[Any, ...],
+        seed: int,
+        keys: Any,
     ) -> None:
         """Move the events to the roots of their nodes and find the numbers of their bonds."""
         self._make_room(parents.size, late[1].shape[:2])
         blocks = len(keys) * tiles
         contract_events_kernel[-(-blocks // TILES_PER_BLOCK), THREADS](
             generator,
+            sites,
             np.uint64(seed),
             keys,
             parents,
