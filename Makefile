@@ -32,7 +32,7 @@ sweep: $(INSTALLED) stale-kernels  ## install percolab, find the honeycomb thres
 	$(BIN)/percolab plot results.h5
 
 test: $(DEVELOPED) stale-kernels  ## run all tests that need no GPU
-	$(BIN)/python -m pytest -m "not gpu"
+	$(BIN)/python -m pytest -m "not gpu" -n auto --dist worksteal
 
 lint: $(DEVELOPED)  ## check style and types
 	$(BIN)/ruff check .

@@ -15,6 +15,7 @@ from percolab.kernels.clusters import renumber
 from percolab.kernels.open_bonds import GENERATORS, threshold_of
 from percolab.labelers import fitting_labeler, labeler_class
 from percolab.lattice import Lattice
+from percolab.model import Model
 from percolab.plots import save_figure
 from percolab.report import study_figure
 from percolab.runner import Watcher, run_study
@@ -24,7 +25,7 @@ from percolab.storage import Results, ResultsWriter, read_results
 from percolab.structure import Structure, load_structure
 from percolab.study import Task, check_boundary, check_choice, check_probabilities
 from percolab.toml_input import InputError
-from percolab.topology import Topology
+from percolab.topology import Topology, unpack_bits
 
 
 def sweep(
@@ -43,6 +44,7 @@ def sweep(
     rng: str = "xorwow",
     block_size: int = 0,
     method: str = "grid",
+    model: str = "bond",
     device: str = "auto",
     labeler: str | None = None,
     workers: int | None = None,
@@ -57,9 +59,10 @@ def sweep(
     a site of both.  multi: keep parallel edges of the file.  boundary: "open" or "periodic", for
     all axes of a lattice or each; open unless given.  p: None lets a pilot place the
     values of each size.  method: "grid" measures at these p; "threshold" finds the p at which each
-    sample begins to span, and p is left out.  samples: a size, or one number for each.
-    target_error: stop when the error of p_c is this small.  out: a results file to write and to
-    continue; None keeps the results in memory alone.
+    sample begins to span, and p is left out.  model: "bond", "site", "site-bond", or with one of
+    the two probabilities fixed "site-bond:site=0.9" or "site-bond:bond=0.7".  samples: a size, or
+    one number for each.  target_error: stop when the error of p_c is this small.  out: a results
+    file to write and to continue; None keeps the results in memory alone.
 
     Raises InputError (one line) for anything that cannot be used.
 
@@ -82,6 +85,7 @@ def sweep(
         rng=rng,
         block_size=block_size,
         method=method,
+        model=model,
         out=out or "results.h5",
     )
     options: dict[str, Any] = {
@@ -149,6 +153,7 @@ def label(
     sample: int = 0,
     seed: int = 1,
     rng: str = "xorwow",
+    model: str = "bond",
     boundary: Sequence[str] | None = None,
     opened: np.ndarray | None = None,
     labeler: str | None = None,
@@ -158,7 +163,8 @@ def label(
 ) -> np.ndarray:
     """Return the cluster labels of one configuration, int32, one a grid point.
 
-    A label is the smallest site index of the cluster; with ``serial`` the clusters are renumbered
+    A label is the smallest site index of the cluster, and -1 where the model left the site vacant;
+    with ``serial`` the clusters are renumbered
     0 ... n - 1 in the same order.  On a lattice the array has the lattice's shape, last axis
     first; on a :class:`Topology` it is flat.
 
@@ -194,7 +200,7 @@ def label(
         topology = lattice.topology(lattice.shape(L), kinds)
         if opened is None:
             # The very sample that a sweep with this seed measures.
-            stream = Task(lattice, L, kinds, (p,), seed=seed, rng=rng).stream_seed
+            stream = Task(lattice, L, kinds, (p,), seed=seed, rng=rng, model=model).stream_seed
     if opened is not None and np.shape(opened) != topology.exists.shape:
         raise InputError(f"opened has shape {np.shape(opened)}, not {topology.exists.shape}")
     check_choice("rng", rng, GENERATORS)
@@ -207,14 +213,19 @@ def label(
         labeler, note = fitting_labeler(labeler, kind, lattice)
         if note and watcher is not None:
             watcher.noted(note)
-    labels = _labels(
-        topology, opened, (GENERATORS[rng], stream, sample, threshold_of(p)), labeler, device
-    )
-    return (renumber(labels)[0] if serial else labels).reshape(shape)
+    draw = Model.parse(model)
+    if opened is not None and draw.draws_sites:
+        raise InputError(f"model {model}: opened is a configuration already; leave the model out")
+    of_sample = GENERATORS[rng], stream, sample, threshold_of(p)
+    labels = _labels(topology, draw, opened, of_sample, labeler, device)
+    if serial:
+        labels[labels >= 0] = renumber(labels[labels >= 0])[0]
+    return labels.reshape(shape)
 
 
 def _labels(
     topology: Topology,
+    draw: Model,
     opened: np.ndarray | None,
     key: tuple[int, int, int, int],
     labeler: str | None,
@@ -225,7 +236,7 @@ def _labels(
     generator, seed, sample, threshold = key
     if target.kind == "cuda":
         try:
-            batch = chosen(topology, capacity=1)
+            batch = chosen(topology, draw, capacity=1)
         except ValueError as error:
             raise InputError(f"{topology.num_points} sites on {device}: {error}") from error
         if opened is None:
@@ -233,10 +244,17 @@ def _labels(
         else:
             items = batch.load_bonds(np.asarray(opened, np.uint32)[None])
         batch.label_items(items)
-        return batch.labels_of(items)[0]
-    single = chosen(topology)
+        return _without_vacant(batch.labels_of(items)[0], draw, batch.occupied_of(items)[0])
+    single = chosen(topology, draw)
     if opened is None:
         single.open_bonds(generator, seed, sample, threshold)
     else:
         single.opened[:] = np.asarray(opened, np.uint32).ravel()
-    return single.label()
+    return _without_vacant(single.label(), draw, single.occupied)
+
+
+def _without_vacant(labels: np.ndarray, draw: Model, occupied: np.ndarray) -> np.ndarray:
+    """Return labels with -1 where the model left a site of the lattice vacant."""
+    if draw.draws_sites:
+        labels = np.where(unpack_bits(occupied, labels.size), labels, np.int32(-1))
+    return labels

@@ -97,7 +97,12 @@ class BetheLattice:
         return bethe_topology(shells, coordination_number=z, numbering=numbering)
 
     def threshold(self, model: str = "bond") -> Threshold | None:
-        """Return 1/(z - 1), the threshold of the infinite lattice for bonds and for sites."""
+        """Return 1/(z - 1), the threshold of the infinite lattice for bonds and for sites.
+
+        None for another model.
+        """
+        if model not in ("bond", "site"):
+            return None
         return Threshold(
             model=model,
             value=1 / (self.coordination_number - 1),

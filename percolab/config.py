@@ -27,7 +27,7 @@ DEFAULT_SAMPLES = 10_000
 
 _MAX_POINTS = 10_000
 _KEYS = {"lattice", "L", "p", "boundary", "samples", "target_error", "seed", "rng", "block_size"}
-_KEYS |= {"method", "out", "graph", "source", "target", "multi"}
+_KEYS |= {"method", "model", "out", "graph", "source", "target", "multi"}
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,7 @@ def make_request(
     rng: str = "xorwow",
     block_size: int = 0,
     method: str = "grid",
+    model: str = "bond",
     out: str | Path = "results.h5",
 ) -> SweepRequest:
     """Return the request for these settings, defaults filled in; InputError if they are wrong."""
@@ -129,6 +130,7 @@ def make_request(
         rng=rng,
         block_size=_whole("block_size", block_size)[0],
         method=method,
+        model=model,
     )
     if samples is None and target_error is None:
         samples = DEFAULT_SAMPLES
@@ -206,7 +208,7 @@ def read_request(path: Path, overrides: dict[str, Any]) -> SweepRequest:
 def _settings(table: Table) -> dict[str, Any]:
     data = table.data
     found: dict[str, Any] = {}
-    for key in ("lattice", "graph", "rng", "method", "out"):
+    for key in ("lattice", "graph", "rng", "method", "model", "out"):
         if key in data:
             found[key] = table.text(key)
     folder = Path(table.where).parent

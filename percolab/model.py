@@ -28,6 +28,8 @@ class Model:
 
     >>> Model("site-bond", site_p=0.9).site_varies
     False
+    >>> str(Model.parse("site-bond:bond=.70"))
+    'site-bond:bond=0.7'
     """
 
     name: str = "bond"
@@ -37,16 +39,52 @@ class Model:
     def __post_init__(self) -> None:
         if self.name not in MODELS:
             raise InputError(f"unknown model {self.name!r}; {nearest(self.name, MODELS)}")
-        given = {"site_p": self.site_p, "bond_p": self.bond_p}
-        fixed = [key for key, value in given.items() if value is not None]
+        fixed = self._fixed
         if fixed and self.name != "site-bond":
-            raise InputError(f"{fixed[0]}: only model site-bond has it, not {self.name}")
+            raise InputError(f"model {self}: only site-bond has a probability that is fixed")
         if len(fixed) > 1:
-            raise InputError("site_p and bond_p: one of them must be left out, to be p")
-        for key in fixed:
-            value = given[key]
+            raise InputError(f"model {self}: one of site and bond must be left out, to be p")
+        for key, value in fixed.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise InputError(f"{key} = {value!r}, but it must be a number from 0 to 1")
+                raise InputError(f"model: {key} = {value!r}, but it must be a number from 0 to 1")
+
+    @classmethod
+    def parse(cls, text: str) -> Model:
+        """Read "bond", "site", "site-bond", "site-bond:site=0.9" or "site-bond:bond=0.7"."""
+        name, colon, rest = text.partition(":")
+        if not colon:
+            return cls(name)
+        key, equals, number = (part.strip() for part in rest.partition("="))
+        if key not in ("site", "bond") or not equals:
+            raise InputError(
+                f"model {text!r}, but what is fixed is written as in site-bond:site=0.9"
+            )
+        try:
+            value = float(number)
+        except ValueError as error:
+            raise InputError(f"model {text!r}: {number!r} is not a number") from error
+        return cls(name, **{f"{key}_p": value})
+
+    @property
+    def _fixed(self) -> dict[str, float]:
+        given = {"site": self.site_p, "bond": self.bond_p}
+        return {key: value for key, value in given.items() if value is not None}
+
+    @property
+    def title(self) -> str:
+        """What it is called in a figure: "Site percolation"."""
+        fixed = [f"$p_{{{key}}} = {value:g}$" for key, value in self._fixed.items()]
+        return ", ".join([f"{self.name.capitalize()} percolation", *fixed])
+
+    @property
+    def varying(self) -> str:
+        """What p is the probability of, in words."""
+        what = []
+        if self.site_varies:
+            what.append("a site is occupied")
+        if self.bond_varies:
+            what.append("a bond is open")
+        return "probability that " + ", and that ".join(what)
 
     @property
     def draws_sites(self) -> bool:
@@ -90,11 +128,9 @@ class Model:
         )
 
     def __str__(self) -> str:
-        """The name, and what is fixed: "site-bond, site_p = 0.9"."""
-        fixed = {"site_p": self.site_p, "bond_p": self.bond_p}
-        return ", ".join(
-            [self.name, *(f"{key} = {value}" for key, value in fixed.items() if value is not None)]
-        )
+        """The text that :meth:`parse` reads: the same for equal models."""
+        fixed = [f"{key}={float(value)!r}" for key, value in self._fixed.items()]
+        return ":".join([self.name, *fixed])
 
 
 BOND = Model()

@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from percolab.analysis import AnalysisError, ThresholdFit
+from percolab.model import Model
 from percolab.plots import Exact, plot_spanning
 from percolab.plots_maxima import plot_maxima
 from percolab.spanning import cluster_curves_of, curves_of, default_observable, estimates_of
 from percolab.storage import Results
 from percolab.structure import Structure
+from percolab.study import Study
 
 
 def study_figure(
@@ -36,14 +38,15 @@ def study_figure(
         clusters,
         curves_of(results) if study.boundary else (),
         estimates_of(results, bootstrap=bootstrap),
-        title=_title(study.lattice),
+        title=_title(study),
         exact=_exact(study.lattice, study.model),
     )
 
 
-def _title(structure: Structure) -> str:
+def _title(study: Study) -> str:
     # A dollar sign in a file's name begins no mathematics.
-    return "Bond percolation, " + structure.title.replace("$", r"\$")
+    name = study.lattice.title.replace("$", r"\$")
+    return f"{Model.parse(study.model).title}, {name}"
 
 
 def _exact(structure: Structure, model: str) -> Exact | None:
@@ -76,7 +79,7 @@ def spanning_figure(
         drawn = curves_of(results, name)
     figure, numbers = plot_spanning(
         drawn,
-        title=_title(study.lattice),
+        title=_title(study),
         axis_label=f"spanning probability ${_symbol_of(name)}(p)$",
         exact=_exact(study.lattice, study.model),
         num_sites={item.task.size: item.task.num_points for item in results.tasks.values()},

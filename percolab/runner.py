@@ -17,6 +17,7 @@ from percolab.graph_structure import Graph
 from percolab.kernels.open_bonds import TOP
 from percolab.labelers import DEFAULT_LABELER, LABELERS, fitting_labeler, labeler_class
 from percolab.lattice import Lattice
+from percolab.model import Model
 from percolab.pilot import place_probabilities, place_window, reach_of
 from percolab.provenance import processor_name, run_record
 from percolab.sampler import Device, Sampler, check_memory, required_memory
@@ -88,6 +89,7 @@ def run_study(
     """
     watcher = watcher or Watcher()
     _check_rule(study, rule)
+    _check_layers(study)
     if labeler is not None:
         check_choice("labeler", labeler, LABELERS)
     results = _continued(study, writer)
@@ -170,6 +172,12 @@ def _wanted_blocks(results: Results, targets: Mapping[int, int]) -> dict[str, in
         for item in results.tasks.values()
         if item.task.seed == results.study.seed and item.task.size in targets
     }
+
+
+def _check_layers(study: Study) -> None:
+    """Raise InputError if a graph's source and target share a site that may be vacant."""
+    if isinstance(study.lattice, Graph) and Model.parse(study.model).draws_sites:
+        study.lattice.topology(study.lattice.shape(study.sizes[0])).site_lattice(None)
 
 
 def _check_rule(study: Study, rule: StopRule) -> None:

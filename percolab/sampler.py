@@ -183,14 +183,15 @@ class Sampler:
 
     def _new_labeler(self) -> Any:
         if self.device.kind == "cpu":
-            return self._labeler(self.topology)
+            return self._labeler(self.topology, self.task.draw)
         from percolab.device import free_memory, open_device
 
         cuda = open_device(str(self.device))
         per_item = self._labeler.bytes_per_item(self.topology)
         fitting = int(self._share * free_memory(cuda)) // per_item
         wanted = max(_SITES_PER_LAUNCH // self.topology.num_points, 1)
-        return self._labeler(self.topology, capacity=max(min(fitting, wanted), 1))
+        capacity = max(min(fitting, wanted), 1)
+        return self._labeler(self.topology, self.task.draw, capacity=capacity)
 
     @property
     def blocks_per_call(self) -> int:

@@ -108,7 +108,7 @@ def _encode_sums(group: h5py.Group, item: TaskResult) -> None:
     sums = _stacked(item, "sums", np.int64, (points, width))
     products = _stacked(item, "products", np.float64, (points, width * (width + 1) // 2))
     group.attrs["checksum"] = _checksum(item.numbers, sums, products)
-    _dataset(group, "p", np.array(item.task.p), "probability that a bond is open", "1")
+    _dataset(group, "p", np.array(item.task.p), item.task.draw.varying, "1")
     _dataset(group, "sums", sums, "sum over the block's samples [block, p, observable]", "mixed")
     _dataset(
         group,

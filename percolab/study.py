@@ -16,13 +16,13 @@ from math import prod
 from typing import Any
 
 from percolab.kernels.open_bonds import GENERATORS
+from percolab.model import Model
 from percolab.observables import open_axes
 from percolab.structure import Structure
 from percolab.toml_input import InputError, nearest
 
 #: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.
 SAMPLE_VERSION = 1
-MODELS = ("bond",)
 #: How a task is sampled: every observable on a grid of p, or every sample's exact threshold.
 METHODS = ("grid", "threshold")
 MAX_SEED = 2**63 - 1
@@ -51,8 +51,9 @@ class Task:
     """One size of one lattice, or of what stands in its place, at a grid of p.
 
     p ascends; every sample is measured at all p.  ``boundary`` is "open" or "periodic" per axis of
-    a lattice, "terminals" of a graph with source and target, and () of one without.
-    With ``method`` "threshold" there is no p: every sample's spanning thresholds are found.
+    a lattice, "terminals" of a graph with source and target, and () of one without.  ``model`` is
+    the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every sample's
+    spanning thresholds are found.
     """
 
     lattice: Structure
@@ -74,7 +75,9 @@ class Task:
         else:
             _check_threshold_method(self.p or None, self.boundary)
         check_choice("rng", self.rng, GENERATORS)
-        check_choice("model", self.model, MODELS)
+        object.__setattr__(self, "model", str(Model.parse(self.model)))
+        if self.draw.draws_sites and self.size < 2 and open_axes(self.boundary):
+            raise InputError(f"L = {self.size}: {self.model} percolation needs two end layers")
         if not 0 <= self.seed <= MAX_SEED:
             raise InputError(f"seed = {self.seed}, but it must be an integer from 0 to 2^63 - 1")
         if self.block_size == 0:
@@ -85,6 +88,11 @@ class Task:
                 f"block_size = {self.block_size}, but at L = {self.size} it must be from 1 to "
                 f"{largest}: the sum of squared cluster sizes is a 64-bit integer"
             )
+
+    @property
+    def draw(self) -> Model:
+        """What is drawn at random: the model that ``model`` names."""
+        return Model.parse(self.model)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -183,6 +191,7 @@ class Study:
     method: str = "grid"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "model", str(Model.parse(self.model)))
         if not self.sizes:
             raise InputError("L: the list is empty")
         if len(set(self.sizes)) != len(self.sizes):

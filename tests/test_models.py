@@ -150,16 +150,37 @@ def cpu_labeler_of(topology):
     ("arguments", "message"),
     [
         (("sites",), "unknown model 'sites'"),
-        (("site", 0.5), "site_p: only model site-bond has it, not site"),
-        (("bond", None, 0.5), "bond_p: only model site-bond has it, not bond"),
-        (("site-bond", 0.5, 0.5), "one of them must be left out"),
-        (("site-bond", 1.5), "site_p = 1.5, but it must be a number from 0 to 1"),
-        (("site-bond", None, float("nan")), "bond_p = nan"),
+        (("site", 0.5), "model site:site=0.5: only site-bond has a probability that is fixed"),
+        (("bond", None, 0.5), "model bond:bond=0.5: only site-bond"),
+        (("site-bond", 0.5, 0.5), "one of site and bond must be left out"),
+        (("site-bond", 1.5), "site = 1.5, but it must be a number from 0 to 1"),
+        (("site-bond", None, float("nan")), "bond = nan"),
     ],
 )
 def test_models_that_are_none_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         Model(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sight", "unknown model 'sight'; did you mean .site."),
+        ("site-bond:", "is written as in site-bond:site=0.9"),
+        ("site-bond:p=0.5", "is written as in site-bond:site=0.9"),
+        ("site-bond:site=high", "'high' is not a number"),
+        ("site-bond:site=2", "must be a number from 0 to 1"),
+        ("bond:bond=0.5", "only site-bond has a probability that is fixed"),
+    ],
+)
+def test_texts_that_name_no_model_are_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        Model.parse(text)
+
+
+@every_model
+def test_a_model_is_read_as_it_is_written(model):
+    assert Model.parse(str(model)) == model
 
 
 def test_rows_of_bonds_alone_are_counted_as_before():

@@ -72,10 +72,10 @@ def _configuration(name: str | None, given: dict[str, Any]):
 
     if name is None:
         lattice, size = lattice_and_size(given, "a sample (without INPUT)")
-        keys = with_defaults(given, "seed", "sample", "rng")
+        keys = with_defaults(given, "seed", "sample", "rng", "model")
         return random_configuration(lattice, size, given["p"], boundary=given["boundary"], **keys)
     reason = "INPUT is a configuration already"
-    refuse(given, reason, "p", "seed", "sample", "rng", "bethe", "shells", "numbering")
+    refuse(given, reason, "p", "seed", "sample", "rng", "model", "bethe", "shells", "numbering")
     keys = {"boundary": given["boundary"] or "open"}
     if given["size"] is not None:
         need(given, "a configuration of bonds (-L)", "lattice")

@@ -10,6 +10,10 @@ from typing import Any, Literal
 import click
 
 results_file = click.argument("results", type=click.Path(), metavar="RESULTS.h5")
+MODEL_HELP = (
+    "bond, site, site-bond, or with one of its two probabilities fixed site-bond:site=0.9 or "
+    "site-bond:bond=0.7.  [default: bond]"
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from percolab.bethe import NUMBERINGS
+from percolab.cli.options import MODEL_HELP
 from percolab.toml_input import InputError
 
 #: What the options stand for when they are left out.
-DEFAULTS = {"seed": 1, "sample": 0, "rng": "xorwow"}
+DEFAULTS = {"seed": 1, "sample": 0, "rng": "xorwow", "model": "bond"}
 
 
 def sample_options(function):
@@ -23,12 +24,13 @@ def sample_options(function):
                      help="Bethe lattice of this coordination number."),
         click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  "
                      "[default: open]"),
+        click.option("--model", help=MODEL_HELP),
         click.option("--rng", help="xorwow or philox.  [default: xorwow]"),
         click.option("--sample", type=click.IntRange(min=0, max=2**64 - 1),
                      help="Number of the sample.  [default: 0]"),
         click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1),
                      help="Seed of the sweep.  [default: 1]"),
-        click.option("-p", "p", type=float, help="Probability that a bond is open."),
+        click.option("-p", "p", type=float, help="Probability of a bond, or as --model says."),
         click.option("-L", "--size", "size", type=int, help="Linear size; of bethe:Z the shells."),
         click.option("--lattice", help="Name (percolab lattices), .toml file, or bethe:Z."),
     ):  # fmt: skip

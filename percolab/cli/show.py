@@ -56,7 +56,7 @@ def _of_sample(given: dict[str, Any]):
         check_shells(lattice, size)
     else:
         check_drawable(lattice, prod(lattice.shape(size)))
-    keys = with_defaults(given, "seed", "sample", "rng")
+    keys = with_defaults(given, "seed", "sample", "rng", "model")
     chosen = random_configuration(lattice, size, given["p"], boundary=given["boundary"], **keys)
     return _drawn(chosen.label(), lattice, chosen.record, lattice.title, opened=chosen.opened)
 
@@ -65,7 +65,8 @@ def _of_labels(name: str, given: dict[str, Any]):
     from percolab.configurations import read_labels
     from percolab.lattice import load_lattice
 
-    refuse(given, "LABELS is a configuration already", "size", "p", "seed", "sample", "rng")
+    refuse(given, "LABELS is a configuration already", "size", "p", "seed", "sample")
+    refuse(given, "LABELS is a configuration already", "rng", "model")
     refuse(given, "LABELS is a configuration already", "bethe", "shells", "numbering")
     lattice = load_lattice(given["lattice"]) if given["lattice"] is not None else None
     found = read_labels(name, lattice, given["boundary"])
@@ -101,9 +102,12 @@ def _plain(text: str) -> str:
 
 
 def _title(name: str, record: dict[str, Any]) -> str:
+    from percolab.model import Model
     from percolab.observables import AXIS_NAMES
 
     parts = [name]
+    if "model" in record:
+        parts.append(Model.parse(record["model"]).title)
     for key, text in (("L", "$L = {}$"), ("p", "$p = {:g}$"), ("seed", "seed {}")):
         if key in record:
             parts.append(text.format(record[key]))

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import described, estimates_text
+from percolab.cli.options import MODEL_HELP, described, estimates_text
 from percolab.cli.progress import ProgressWatcher
 from percolab.config import make_request, parse_probabilities, parse_sizes, read_request
 from percolab.labelers import LABELERS
@@ -38,6 +38,7 @@ from percolab.toml_input import InputError
 @click.option(
     "-p", "probabilities", help="p values: 0.5,0.6 or from:to:count.  [default: found by a pilot]"
 )
+@click.option("--model", help=MODEL_HELP)
 @click.option("--method", help="grid of p, or threshold: T of every sample.  [default: grid]")
 @click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  [default: open]")
 @click.option("--samples", type=click.IntRange(min=1), help="Samples a size.  [default: 10000]")
@@ -64,6 +65,9 @@ def command(
 
     With --method threshold the p at which every sample begins to span is found exactly, and R_L(p)
     follows at all p; with a grid every observable is measured at its p.
+
+    By --model site a bond is open if its two sites are occupied, and p is the probability of a
+    site; by site-bond it must be open itself, too. Clusters are those of occupied sites.
 
     A --graph has one size.  Its threshold is where its second largest cluster and the mean size of
     the others are largest; with --source and --target, also where they are connected.
@@ -107,6 +111,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
             "seed",
             "rng",
             "method",
+            "model",
             "out",
         )
         if given[key] is not None

@@ -15,8 +15,8 @@ from percolab.configurations.array_files import read_array, split_name
 from percolab.configurations.clusters import Clusters
 from percolab.configurations.site_bonds import bonds_between
 from percolab.kernels.open_bonds import GENERATORS, threshold_of
-from percolab.kernels.open_bonds_cpu import fill_open_bonds
 from percolab.labelers import fitting_labeler
+from percolab.labelers.base import CpuLabeler
 from percolab.lattice import Lattice, load_lattice
 from percolab.runner import Watcher
 from percolab.sampler import Device, check_memory
@@ -155,9 +155,10 @@ def random_configuration(
     seed: int = 1,
     sample: int = 0,
     rng: str = "xorwow",
+    model: str = "bond",
     boundary: str | None = None,
 ) -> Configuration:
-    """Return a sample of bond percolation: the one that a sweep with this seed measures.
+    """Return a sample: the one that a sweep with this seed measures.
 
     lattice: a lattice or, with its shells as L, a Bethe lattice.  boundary: None is the default.
     InputError for values that no sweep has, and for more sites than fit into memory.
@@ -168,26 +169,23 @@ def random_configuration(
         too_large = _too_large(points, _BETHE_BYTES * points)
         if too_large:
             raise InputError(f"{L} shells: {too_large}")
-    task = _task(lattice, L, p, kinds, seed=seed, rng=rng)
+    check_choice("rng", rng, GENERATORS)
+    if not 0 <= sample < 2**64:
+        raise InputError(f"sample = {sample}, but it must be an integer from 0 to 2^64 - 1")
+    task = _task(lattice, L, p, kinds, seed=seed, rng=rng, model=model)
     topology = lattice.topology(task.shape, task.boundary)
     record = {
         "kind": "sample",
         **_on(lattice, task.boundary),
         **{"L": L, "p": p, "seed": seed, "sample": sample, "rng": rng},
     }
-    opened = _opened(topology, p, task.stream_seed, sample, rng)
-    sites = unpack_bits(topology.occupied, topology.num_points)
+    if task.draw.draws_sites:
+        record["model"] = task.model
+    drawn = CpuLabeler(topology, task.draw)
+    drawn.open_bonds(GENERATORS[rng], task.stream_seed, sample, threshold_of(p))
+    opened = drawn.opened.reshape(topology.exists.shape)
+    sites = unpack_bits(drawn.occupied, topology.num_points)
     return Configuration(topology, opened, sites, lattice, task.boundary, record)
-
-
-def _opened(topology: Topology, p: float, stream_seed: int, sample: int, rng: str) -> np.ndarray:
-    check_choice("rng", rng, GENERATORS)
-    if not 0 <= sample < 2**64:
-        raise InputError(f"sample = {sample}, but it must be an integer from 0 to 2^64 - 1")
-    opened = np.empty(topology.exists.size, np.uint32)
-    key = (np.uint64(stream_seed), np.uint64(sample), np.uint64(threshold_of(p)))
-    fill_open_bonds(GENERATORS[rng], *key, 0, topology.exists.ravel(), opened)
-    return opened.reshape(topology.exists.shape)
 
 
 def _occupied(given: np.ndarray, name: str) -> np.ndarray:

@@ -174,7 +174,7 @@ class CudaLabeler(Bisection):
         return tuple(
             _on_device(thresholds if varies else np.full(len(thresholds), limit))
             for varies, limit in zip((site_varies, bond_varies), limits, strict=True)
-        )  # type: ignore[return-value]
+        )
 
     def _leave_vacant_out(
         self,
@@ -327,6 +327,13 @@ class CudaLabeler(Bisection):
         )
         # A slice of a flat array: one of rows takes longer to find than to copy.
         return self._rows[: items * ROW_WIDTH].copy_to_host().reshape(items, ROW_WIDTH)
+
+    def occupied_of(self, items: int) -> np.ndarray:
+        """Return the occupied sites of the first items, uint32 (items, num_words), a bit a site."""
+        words = self.topology.num_words
+        if not self.sites:
+            return np.broadcast_to(self.topology.occupied, (items, words))
+        return self._occupied_words[: items * words].copy_to_host().reshape(items, words)
 
     def labels_of(self, items: int) -> np.ndarray:
         """Return the labels of the first items, int32 (items, num_points)."""
