@@ -39,8 +39,8 @@ def graph_topology(
     pairs = _sites("bond", bonds if isinstance(bonds, np.ndarray) else list(bonds), num_sites)
     if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2):
         raise ValueError("every bond must name two sites")
-    first_layer = np.unique(_sites("source", source, num_sites))
-    last_layer = np.unique(_sites("target", target, num_sites))
+    first_layer = distinct(_sites("source", source, num_sites))
+    last_layer = distinct(_sites("target", target, num_sites))
     neighbours = _neighbour_list(pairs.reshape(-1, 2), num_sites)
     num_classes = len(neighbours)
     exists = np.empty((num_classes, num_words_of(num_sites)), np.uint32)
@@ -58,6 +58,12 @@ def graph_topology(
         end_layers=((first_layer, last_layer),) if first_layer.size and last_layer.size else (),
         chain=-1,
     )
+
+
+def distinct(sites: np.ndarray) -> np.ndarray:
+    """Return the distinct sites in ascending order: np.unique, which is slower for integers."""
+    found = np.sort(sites)
+    return found[np.append(np.ones(min(found.size, 1), bool), found[1:] != found[:-1])]
 
 
 def _neighbour_list(pairs: np.ndarray, num_sites: int) -> np.ndarray:

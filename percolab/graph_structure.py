@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from percolab.graph import MOST_NEIGHBOURS, TERMINALS, graph_topology
+from percolab.graph import MOST_NEIGHBOURS, TERMINALS, distinct, graph_topology
 from percolab.lattice import Threshold
 from percolab.toml_input import InputError
 from percolab.topology import MAX_POINTS, Topology
@@ -88,7 +88,7 @@ class Graph:
         if (len(source) == 0) != (len(target) == 0):
             raise InputError("source and target: give both, or none")
         pairs = np.asarray(bonds if isinstance(bonds, np.ndarray) else list(bonds))
-        ends = [np.unique(np.asarray(sites)) for sites in (source, target)]
+        ends = [distinct(np.asarray(sites)) for sites in (source, target)]
         _check_sites(num_sites, pairs, ends)
         pairs = pairs.astype(np.int32, copy=False).reshape(-1, 2)
         content = _Bonds(pairs, *(sites.astype(np.int32) for sites in ends))

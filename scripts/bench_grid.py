@@ -11,6 +11,7 @@ import time
 import click
 import numpy as np
 
+from percolab.config import parse_sizes
 from percolab.kernels.open_bonds import XORWOW, threshold_of
 from percolab.lattice import load_lattice
 from percolab.runner import device_label
@@ -37,16 +38,19 @@ def milliseconds(labeler, grid: np.ndarray, samples: int, repeats: int) -> float
 @click.option("--device", default="auto", show_default=True)
 @click.option("--sites", default=2**30, show_default=True, help="Sites of all samples of a call.")
 @click.option("--repeats", default=5, show_default=True)
-def main(device: str, sites: int, repeats: int) -> None:
+@click.option("--model", default="bond", show_default=True, help="bond or site.")
+@click.option("-L", "sizes", default="64,256,1024,4096", show_default=True)
+def main(device: str, sites: int, repeats: int, model: str, sizes: str) -> None:
     """Time and print."""
     target = Device.parse(device).resolve()
-    click.echo(f"{device_label(target)}: ms a sample, ratio to one p, ps a site and p")
+    click.echo(f"{device_label(target)}, {model}: ms a sample, ratio to one p, ps a site and p")
     for name in ("honeycomb", "square", "triangular"):
         lattice = load_lattice(name)
-        known = lattice.threshold()
+        known = lattice.threshold(model)
         assert known is not None
-        for size in (64, 256, 1024, 4096):
-            task = Task(lattice, size, ("open",) * lattice.dimension, (0.5,), seed=1)
+        for size in parse_sizes(sizes):
+            open_ends = ("open",) * lattice.dimension
+            task = Task(lattice, size, open_ends, (0.5,), seed=1, model=model)
             labeler = Sampler(task, device=target).labeler
             half = HALF_WINDOW * (LARGEST / size) ** EXPONENT
             one = 0.0

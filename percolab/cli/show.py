@@ -107,7 +107,7 @@ def _title(name: str, record: dict[str, Any]) -> str:
 
     parts = [name]
     if "model" in record:
-        parts.append(Model.parse(record["model"]).title)
+        parts.insert(0, Model.parse(record["model"]).title)
     for key, text in (("L", "$L = {}$"), ("p", "$p = {:g}$"), ("seed", "seed {}")):
         if key in record:
             parts.append(text.format(record[key]))
