@@ -28,9 +28,12 @@ cuda = load_cuda()
 _LATE = TILE_NODES // 32
 
 
-def _event_room(late: int) -> int:
-    """Return the room for a tile's events, with ``late`` of them on average."""
-    return late + 8 * isqrt(late) + 16
+def _event_room(late: int, burst: int) -> int:
+    """Return the room for a tile's events, ``late`` on average and up to ``burst`` at a time.
+
+    That is eight standard deviations of a Poisson number of bursts.
+    """
+    return late + 8 * isqrt(late * burst) + 16 * burst
 
 
 class TiledCuda(TiledBatch):
@@ -69,6 +72,11 @@ class TiledCuda(TiledBatch):
         """Return the bonds of a tile that open on average between two thresholds."""
         opening = self.model.open_share(int(high) / TOP) - self.model.open_share(int(low) / TOP)
         return int(self._tile_bonds * opening)
+
+    @property
+    def _burst(self) -> int:
+        """How many bonds may open at once: those of a site, or one."""
+        return 2 * self.topology.num_classes if self.model.site_varies else 1
 
     @cached_property
     def _most_late(self) -> int:
@@ -132,11 +140,11 @@ class TiledCuda(TiledBatch):
 
     def _has_room(self, late: int) -> bool:
         """Return whether so many late bonds a tile fit beside its nodes, and have 32-bit names."""
-        room = self._tiling.room + 2 * _event_room(late)
+        room = self._tiling.room + 2 * _event_room(late, self._burst)
         return room <= MAX_ROOM and self.topology.exists.size <= 2**27
 
     def _make_late_room(self, late: int, steps: int) -> None:
-        events = _event_room(late)
+        events = _event_room(late, self._burst)
         self._make_room(self._tiling.room + 2 * events, events, steps)
 
     def _join_late(
