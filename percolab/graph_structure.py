@@ -152,12 +152,24 @@ class Graph:
         return {"kind": "graph"} | {name: getattr(self, name) for name in names}
 
     @cached_property
-    def _topology(self) -> Topology:
+    def inner_numbers(self) -> np.ndarray | None:
+        """The number inside of every site, int32 (num_sites,), or None where it is its own.
+
+        InputError if the bonds are not here.
+        """
         if self.content is None:
             raise InputError(f"the bonds of {self.name} are not in a results file: give --graph")
-        pairs, source, target = self.content.pairs, self.content.source, self.content.target
-        if _classes_of(pairs) * self.num_sites > _ROOMY * len(pairs):
-            rank = _hubs_first(self.num_sites, pairs)
+        pairs = self.content.pairs
+        if _classes_of(pairs) * self.num_sites <= _ROOMY * len(pairs):
+            return None
+        return _hubs_first(self.num_sites, pairs)
+
+    @cached_property
+    def _topology(self) -> Topology:
+        rank, content = self.inner_numbers, self.content
+        assert content is not None
+        pairs, source, target = content.pairs, content.source, content.target
+        if rank is not None:
             pairs, source, target = rank[pairs], rank[source], rank[target]
         entries = _classes_of(pairs) * self.num_sites
         if entries > MOST_NEIGHBOURS:

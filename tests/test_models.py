@@ -6,6 +6,7 @@ from helpers import CPU_LABELERS, cpu_labeler, lattice, parity_topologies, row_b
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+import percolab
 from percolab.graph import graph_topology
 from percolab.kernels.clusters import SPANNING
 from percolab.kernels.open_bonds import GENERATORS, TOP, XORWOW, threshold_of, uniform_of
@@ -190,3 +191,45 @@ def test_rows_of_bonds_alone_are_counted_as_before():
     row = labeler.rows(XORWOW, 5, np.zeros(1, np.uint64), GRID[2:3])[0]
     labeler.open_bonds(XORWOW, 5, 0, int(GRID[2]))
     assert row.tolist() == row_by_counting(topology, labeler.label())
+
+
+def test_a_study_of_sites_is_stored_continued_and_read(tmp_path):
+    out = tmp_path / "sites.h5"
+    asked = {"L": [6, 9], "p": [0.5, 0.6, 0.7], "device": "cpu", "model": "site-bond:bond=0.9"}
+    whole = percolab.sweep("square", samples=400, **asked)
+    percolab.sweep("square", samples=200, out=out, **asked)
+    percolab.sweep("square", samples=400, out=out, **asked)
+    stored = percolab.open_results(out)
+    assert stored.study.model == "site-bond:bond=0.9"
+    for key, item in whole.tasks.items():
+        np.testing.assert_array_equal(
+            stored.tasks[key].column("largest"), item.column("largest"), err_msg=key
+        )
+    with pytest.raises(InputError, match="model is site-bond:bond=0.9 there, site here"):
+        percolab.sweep("square", samples=400, out=out, **(asked | {"model": "site"}))
+
+
+def test_labels_of_a_sample_are_those_that_its_sweep_counts():
+    results = percolab.sweep(
+        "triangular", L=[9], p=[0.5], samples=10, block_size=1, device="cpu", model="site"
+    )
+    (item,) = results.tasks.values()
+    for sample in range(10):
+        labels = percolab.label("triangular", 9, 0.5, sample=sample, model="site")
+        sizes = np.unique(labels[labels >= 0], return_counts=True)[1]
+        assert item.column("clusters")[sample, 0] == sizes.size
+        assert item.column("largest")[sample, 0] == sizes.max()
+    serial = percolab.label("triangular", 9, 0.5, sample=9, model="site", serial=True)
+    np.testing.assert_array_equal(serial < 0, labels < 0)
+    assert set(serial[serial >= 0].tolist()) == set(range(sizes.size))
+
+
+def test_site_percolation_on_the_triangular_lattice_begins_to_span_at_a_half():
+    # The triangular lattice matches itself: on L by L sites one of two spannings happens, always.
+    results = percolab.sweep(
+        "triangular", L=[12], p=[0.5], samples=20_000, device="cpu", model="site", seed=3
+    )
+    (item,) = results.tasks.values()
+    for name in ("spanning_x", "spanning_y"):
+        share = item.column(name).sum() / item.num_samples
+        assert abs(share - 0.5) <= 4 * 0.5 / item.num_samples**0.5

@@ -15,11 +15,16 @@ from percolab.cli.sample_options import (
     with_defaults,
 )
 from percolab.labelers import LABELERS
+from percolab.toml_input import InputError
 
 
 @click.command()
 @click.argument("configuration", required=False, metavar="[INPUT]")
 @sample_options
+@click.option("--graph", type=click.Path(), help="Graph file; all its bonds are open without -p.")
+@click.option("--source", help="With --graph: sites 0,5,17 or a file with one a line.")
+@click.option("--target", help="The same: clusters that connect both are named.")
+@click.option("--multi", is_flag=True, help="Keep parallel edges of the graph file.")
 @click.option("--labeler", help=f"{', '.join(LABELERS)}.  [default: the device's fastest]")
 @click.option("--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
 @click.option("--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
@@ -40,7 +45,7 @@ def command(
     INPUT is a configuration of sites: a black and white .png, a .npy, or file.h5:/dataset, of 0 and
     one other value; neighbours on --lattice are joined.  With -L it is the packed open bonds of a
     lattice, uint32 in a .npy file.  Without INPUT it is a sample: --lattice, -L, -p and --seed; or
-    one on a Bethe lattice: --bethe, --shells and -p.
+    one on a Bethe lattice: --bethe, --shells and -p; or a --graph.
 
     A label is the smallest site index of its cluster, -1 where there is no site.
     """
@@ -70,6 +75,11 @@ def _configuration(name: str | None, given: dict[str, Any]):
     )
     from percolab.lattice import load_lattice
 
+    if given["graph"] is not None:
+        return _graph_configuration(name, given)
+    refuse(given, "only a graph (--graph) has it", "source", "target")
+    if given["multi"]:
+        raise InputError("--multi: only a graph (--graph) has it; leave it out")
     if name is None:
         lattice, size = lattice_and_size(given, "a sample (without INPUT)")
         keys = with_defaults(given, "seed", "sample", "rng", "model")
@@ -82,3 +92,23 @@ def _configuration(name: str | None, given: dict[str, Any]):
         return bond_configuration(name, load_lattice(given["lattice"]), given["size"], **keys)
     named = load_lattice(given["lattice"]) if given["lattice"] is not None else None
     return site_configuration(name, named, **keys)
+
+
+def _graph_configuration(name: str | None, given: dict[str, Any]):
+    from percolab.configurations import random_configuration
+    from percolab.graph_structure import load_graph
+
+    if name is not None:
+        raise InputError(f"{name}: --graph is a configuration already; leave one of them out")
+    refuse(given, "a graph (--graph) has its own", "lattice", "size", "boundary")
+    refuse(given, "a graph (--graph) is no Bethe lattice", "bethe", "shells", "numbering")
+    if given["p"] is None:
+        refuse(given, "without -p all bonds are open", "seed", "sample", "rng", "model")
+    graph = load_graph(
+        given["graph"], source=given["source"], target=given["target"], multi=given["multi"]
+    )
+    for line in graph.notes:
+        click.echo(f"{graph.name}: {line}", err=True)
+    p = 1.0 if given["p"] is None else given["p"]
+    keys = with_defaults(given, "seed", "sample", "rng", "model")
+    return random_configuration(graph, graph.num_sites, p, **keys)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -14,6 +14,7 @@ from percolab.config import make_request
 from percolab.configurations.array_files import read_array, split_name
 from percolab.configurations.clusters import Clusters
 from percolab.configurations.site_bonds import bonds_between
+from percolab.graph_structure import Graph
 from percolab.kernels.open_bonds import GENERATORS, threshold_of
 from percolab.labelers import fitting_labeler
 from percolab.labelers.base import CpuLabeler
@@ -41,6 +42,8 @@ class Configuration:
     lattice:   what it is on
     boundary:  per axis
     record:    where it comes from, as plain JSON values: "kind" ("sites", "bonds" or "sample") ...
+
+    A graph's sites have their own numbers in the labels, whatever they are in its topology.
     """
 
     topology: Topology
@@ -75,7 +78,12 @@ class Configuration:
                 watcher.noted(note)
         labels = label(self.topology, opened=self.opened, labeler=labeler, device=device)
         labels[~self.sites] = -1
-        return Clusters(labels, self.topology)
+        inner = self.lattice.inner_numbers if isinstance(self.lattice, Graph) else None
+        if inner is None:
+            return Clusters(labels, self.topology)
+        outer = np.argsort(inner).astype(np.int32)
+        layers = tuple((outer[a], outer[b]) for a, b in self.topology.end_layers)
+        return Clusters.of_any_labels(labels[inner], replace(self.topology, end_layers=layers))
 
 
 def site_configuration(
@@ -160,10 +168,12 @@ def random_configuration(
 ) -> Configuration:
     """Return a sample: the one that a sweep with this seed measures.
 
-    lattice: a lattice or, with its shells as L, a Bethe lattice.  boundary: None is the default.
+    lattice: a lattice; with its shells as L, a Bethe lattice; with its sites as L, a graph.
+    boundary: None is the default.
     InputError for values that no sweep has, and for more sites than fit into memory.
     """
-    kinds = boundary_of(lattice, boundary or lattice.boundaries[0])
+    usual = ",".join(lattice.boundaries[:1] * lattice.dimension)
+    kinds = boundary_of(lattice, boundary or usual) if lattice.dimension else ()
     if isinstance(lattice, BetheLattice):
         (points,) = lattice.shape(L)
         too_large = _too_large(points, _BETHE_BYTES * points)
@@ -181,6 +191,8 @@ def random_configuration(
     }
     if task.draw.draws_sites:
         record["model"] = task.model
+    if isinstance(lattice, Graph):
+        record["graph"] = True
     drawn = CpuLabeler(topology, task.draw)
     drawn.open_bonds(GENERATORS[rng], task.stream_seed, sample, threshold_of(p))
     opened = drawn.opened.reshape(topology.exists.shape)

@@ -140,6 +140,8 @@ def read_labels(
         raise InputError(f"{name}: holds its lattice and boundary; leave out these options")
     record, text = _read_record(path)
     labels = read_array(f"{name}:/labels", _wrong_labels)
+    if record.get("graph"):
+        raise InputError(f"{name}: labels of a graph, whose sites have no places to be drawn at")
     # No text in TOML begins so.
     if text.startswith("bethe:"):
         return _bethe_labels(name, labels, text, record)
