@@ -205,7 +205,7 @@ def test_a_study_of_sites_is_stored_continued_and_read(tmp_path):
         np.testing.assert_array_equal(
             stored.tasks[key].column("largest"), item.column("largest"), err_msg=key
         )
-    with pytest.raises(InputError, match="model is site-bond:bond=0.9 there, site here"):
+    with pytest.raises(InputError, match=r"model is site-bond:bond=0\.9 there, site here"):
         percolab.sweep("square", samples=400, out=out, **(asked | {"model": "site"}))
 
 
