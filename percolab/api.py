@@ -244,17 +244,17 @@ def _labels(
         else:
             items = batch.load_bonds(np.asarray(opened, np.uint32)[None])
         batch.label_items(items)
-        return _without_vacant(batch.labels_of(items)[0], draw, batch.occupied_of(items)[0])
+        labels = batch.labels_of(items)[0]
+        return _without_vacant(labels, batch.occupied_of(items)[0]) if draw.draws_sites else labels
     single = chosen(topology, draw)
     if opened is None:
         single.open_bonds(generator, seed, sample, threshold)
     else:
         single.opened[:] = np.asarray(opened, np.uint32).ravel()
-    return _without_vacant(single.label(), draw, single.occupied)
+    labels = single.label()
+    return _without_vacant(labels, single.occupied) if draw.draws_sites else labels
 
 
-def _without_vacant(labels: np.ndarray, draw: Model, occupied: np.ndarray) -> np.ndarray:
-    """Return labels with -1 where the model left a site of the lattice vacant."""
-    if draw.draws_sites:
-        labels = np.where(unpack_bits(occupied, labels.size), labels, np.int32(-1))
-    return labels
+def _without_vacant(labels: np.ndarray, occupied: np.ndarray) -> np.ndarray:
+    """Return labels with -1 where a site is vacant; occupied: uint32 words, one bit a site."""
+    return np.where(unpack_bits(occupied, labels.size), labels, np.int32(-1))

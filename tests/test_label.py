@@ -597,7 +597,9 @@ def test_a_graph_file_is_labeled_in_its_own_numbers(hub):
     pairs = random_pairs(hub)
     np.savetxt("graph.csv", pairs, fmt="%d", delimiter=",")
     assert (load_graph("graph.csv").inner_numbers is not None) == hub
-    said = answer("label", "--graph", "graph.csv", "--source", "0", "--target", "5,299", "--json")
+    said = json.loads(
+        answer("label", "--graph", "graph.csv", "--source", "0", "--target", "5,299", "--json")
+    )
     matrix = coo_array((np.ones(len(pairs)), pairs.T), (300, 300))
     component = connected_components(matrix, directed=False)[1]
     smallest = np.unique(component, return_index=True)[1][component]
@@ -611,8 +613,10 @@ def test_a_graph_file_is_labeled_in_its_own_numbers(hub):
 
 def test_a_sample_on_a_graph_joins_no_more_than_the_graph():
     np.savetxt("graph.csv", random_pairs(False), fmt="%d", delimiter=",")
-    whole = answer("label", "--graph", "graph.csv", "--json")
-    some = answer("label", "--graph", "graph.csv", "-p", "0.5", "--model", "site", "--json")
+    whole = json.loads(answer("label", "--graph", "graph.csv", "--json"))
+    some = json.loads(
+        answer("label", "--graph", "graph.csv", "-p", "0.5", "--model", "site", "--json")
+    )
     assert some["largest"] < whole["largest"]
     assert 100 < some["sites"] < 200
     assert (labels_in("labels.h5") < 0).sum() == 300 - some["sites"]
