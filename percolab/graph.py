@@ -55,6 +55,7 @@ def graph_topology(
         seam=None,
         seam_bonds=np.empty(0, np.int64),
         seam_ends=np.empty(0, np.int32),
+        seam_codes=np.empty(0, np.int64),
         end_layers=((first_layer, last_layer),) if first_layer.size and last_layer.size else (),
         chain=-1,
     )

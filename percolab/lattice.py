@@ -22,7 +22,7 @@ import numpy as np
 from percolab.lattice_checks import unreached
 from percolab.lattice_grid import Grid
 from percolab.toml_input import InputError, Table, nearest, parse_toml, read_text
-from percolab.topology import MAX_POINTS, Topology, num_words_of, pack_bits
+from percolab.topology import MAX_POINTS, Topology, num_words_of, pack_bits, period_codes
 
 Point = tuple[int, ...]
 BOUNDARIES = ("open", "periodic")
@@ -156,7 +156,7 @@ class Lattice:
         occupied = ~grid.tiled(self.vacant)
         seams = [grid.seam_list(bond.offset, seam) for bond, (_, seam) in zip(self.bonds, masks)]
         stride = 32 * num_words_of(prod(shape))
-        bonds = [k * stride + owner for k, (owner, _) in enumerate(seams)]
+        bonds = [k * stride + owner for k, (owner, _, _) in enumerate(seams)]
         periodic = "periodic" in boundary
         chain_offset = (-1,) + (0,) * (self.dimension - 1)
         offsets = [bond.offset for bond in self.bonds]
@@ -168,7 +168,8 @@ class Lattice:
             neighbours=None,
             seam=np.stack([pack_bits(seam.ravel()) for _, seam in masks]) if periodic else None,
             seam_bonds=np.concatenate(bonds),
-            seam_ends=np.concatenate([other for _, other in seams]).astype(np.int32),
+            seam_ends=np.concatenate([other for _, other, _ in seams]).astype(np.int32),
+            seam_codes=period_codes(np.concatenate([periods for *_, periods in seams])),
             end_layers=tuple(grid.end_layers(axis, occupied) for axis in range(self.dimension)),
             chain=offsets.index(chain_offset) if chain_offset in offsets else -1,
             shape=tuple(shape),

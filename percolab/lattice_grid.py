@@ -51,13 +51,21 @@ class Grid:
                 exists &= inside
         return exists, seam & exists
 
-    def seam_list(self, offset: Point, seam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return owner and other end of every seam bond of a class."""
+    def seam_list(
+        self, offset: Point, seam: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return owner, other end, and the periods between, of every seam bond of a class.
+
+        Periods are int64 (number of seam bonds, axes), as the bond leads from its owner.
+        """
         owner = np.flatnonzero(seam)
         other = np.zeros_like(owner)
-        for n, stride, step in zip(self.shape, self.strides, offset, strict=True):
-            other += (owner // stride % n + step) % n * stride
-        return owner, other
+        periods = np.zeros((owner.size, len(self.shape)), np.int64)
+        for axis, (n, stride, step) in enumerate(zip(self.shape, self.strides, offset)):
+            end = owner // stride % n + step
+            other += end % n * stride
+            periods[:, axis] = end // n
+        return owner, other, periods
 
     def end_layers(self, axis: int, occupied: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the sites of the first and last layer along an axis; none if it is periodic.

@@ -15,16 +15,20 @@ from percolab.kernels.clusters import (
     SPANNING,
     SUM_SQUARES,
 )
+from percolab.kernels.winding import FIRST_WRAPPING, TWO_DIRECTIONS
 
 AXIS_NAMES = "xyzuvwst"
+
+#: How many of the flags in an observable's mask a sample must have.
+ANY, ALL, SOME = range(3)
 
 
 @dataclass(frozen=True)
 class Observable:
     """A measured quantity: name, symbol, meaning, unit, and its integer value per row.
 
-    The value is a column of the row; with a ``mask`` of axes it is 1 if the sample spans along one
-    of them, or with ``every`` along all, and 0 otherwise.
+    The value is a column of the row; with a ``mask`` of flags it is 1 if the sample has ANY of
+    them, ALL of them, or SOME but not all, by ``rule``, and none of those in ``without``; else 0.
     """
 
     name: str
@@ -33,14 +37,16 @@ class Observable:
     unit: str
     column: int = SPANNING
     mask: int = 0
-    every: bool = True
+    rule: int = ALL
+    without: int = 0
 
     def of_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return the values of rows, int64 (..., ROW_WIDTH)."""
         if not self.mask:
             return rows[..., self.column]
         found = rows[..., SPANNING] & self.mask
-        return (found == self.mask if self.every else found != 0).astype(np.int64)
+        has = (found != 0, found == self.mask, (found != 0) & (found != self.mask))[self.rule]
+        return (has & (rows[..., SPANNING] & self.without == 0)).astype(np.int64)
 
 
 _SIZES = (
@@ -103,7 +109,7 @@ def observables_of(boundary: Sequence[str]) -> tuple[Observable, ...]:
                 "1 if the sample spans along at least one axis",
                 "1",
                 mask=mask,
-                every=False,
+                rule=ANY,
             ),
             Observable(
                 "spanning_all",
@@ -113,9 +119,74 @@ def observables_of(boundary: Sequence[str]) -> tuple[Observable, ...]:
                 mask=mask,
             ),
         ]
-    return tuple(found)
+    return (*found, *_wrapping_of(boundary))
+
+
+def _wrapping_of(boundary: Sequence[str]) -> list[Observable]:
+    """Return the wrapping observables of the periodic axes, in the order they are stored."""
+    axes = [axis for axis, kind in enumerate(boundary) if kind == "periodic"]
+    flags = {axis: 1 << (FIRST_WRAPPING + axis) for axis in axes}
+    found = [
+        Observable(
+            f"wrapping_{AXIS_NAMES[axis]}",
+            f"W_{AXIS_NAMES[axis]}",
+            f"1 if one cluster closes on itself around the {AXIS_NAMES[axis]} axis",
+            "1",
+            mask=flag,
+        )
+        for axis, flag in flags.items()
+    ]
+    if len(axes) < 2:
+        return found
+    mask = sum(flags.values())
+    found += [
+        Observable(
+            "wrapping_any",
+            "W_any",
+            "1 if the sample wraps around at least one axis",
+            "1",
+            mask=mask,
+            rule=ANY,
+        ),
+        Observable(
+            "wrapping_all",
+            "W_all",
+            "1 if the sample wraps around every periodic axis, be it by one loop",
+            "1",
+            mask=mask,
+        ),
+        Observable(
+            "wrapping_some",
+            "W_some",
+            "1 if the sample wraps around some, but not all periodic axes",
+            "1",
+            mask=mask,
+            rule=SOME,
+        ),
+    ]
+    if len(boundary) == 2:
+        found.append(
+            Observable(
+                "wrapping_diagonal",
+                "W_diag",
+                "1 if the sample wraps around both axes at once and in no other direction",
+                "1",
+                mask=mask,
+                without=1 << TWO_DIRECTIONS,
+            )
+        )
+    return found
 
 
 def spanning_names(boundary: Sequence[str]) -> list[str]:
     """Return the names of the spanning observables that a lattice with this boundary has."""
-    return [item.name for item in observables_of(boundary) if item.mask]
+    return [item.name for item in observables_of(boundary) if item.name.startswith("spanning")]
+
+
+def wrapping_names(boundary: Sequence[str]) -> list[str]:
+    """Return the names of the wrapping observables that a lattice with this boundary has.
+
+    >>> wrapping_names(["periodic", "open"])
+    ['wrapping_x']
+    """
+    return [item.name for item in _wrapping_of(boundary)]

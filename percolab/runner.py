@@ -18,6 +18,7 @@ from percolab.kernels.open_bonds import TOP
 from percolab.labelers import DEFAULT_LABELER, LABELERS, fitting_labeler, labeler_class
 from percolab.lattice import Lattice
 from percolab.model import Model
+from percolab.observables import observables_of
 from percolab.pilot import place_probabilities, place_window, reach_of
 from percolab.provenance import processor_name, run_record
 from percolab.sampler import Device, Sampler, check_memory, required_memory
@@ -205,6 +206,12 @@ def _continued(study: Study, writer: ResultsWriter | None) -> Results:
         return Results(study)
     if isinstance(study.lattice, Graph) and writer is not None:
         stored = _with_bonds(stored, study.lattice, writer.path)
+    for item in stored.tasks.values():
+        if len(item.observables) < len(observables_of(item.task.boundary)):
+            raise InputError(
+                f"{writer.path if writer else ''}: was written before wrapping was measured; "
+                "choose another --out"
+            )
     asked, found = study.description(), stored.study.description()
     differing = [key for key in asked if asked[key] != found.get(key)]
     if differing:

@@ -48,12 +48,11 @@ def blocks_of(
     """Return the blocks of samples with these rows, int64 (blocks, samples, m, ROW_WIDTH)."""
     from percolab.kernels.block_sums import sum_blocks
 
-    columns, masks = (
+    picks = (
         np.array([getattr(item, key) for item in observables], np.int64)
-        for key in ("column", "mask")
+        for key in ("column", "mask", "rule", "without")
     )
-    every = np.array([item.every for item in observables], np.bool_)
-    sums, products = sum_blocks(np.ascontiguousarray(rows), columns, masks, every)
+    sums, products = sum_blocks(np.ascontiguousarray(rows), *picks)
     return [Block(*block) for block in zip(numbers, sums, products, strict=True)]
 
 

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from percolab.hdf5_guard import check_datasets
 from percolab.kernels.open_bonds import NEVER, TOP
 from percolab.observables import (
+    Observable,
     axis_names,
     axis_observables,
     observables_of,
     open_axes,
     spanning_names,
+    wrapping_names,
 )
 from percolab.statistics import AnyBlock, Block, ThresholdBlock
 from percolab.structure import Structure
@@ -44,9 +46,16 @@ class TaskResult:
         """Block numbers in ascending order, int64."""
         return np.array(sorted(self.blocks), np.int64)
 
+    @property
+    def observables(self) -> tuple[Observable, ...]:
+        """What was measured: less than today on a periodic lattice, in a file from before."""
+        known = observables_of(self.task.boundary)
+        widths = (block.sums.shape[1] for block in self.blocks.values() if isinstance(block, Block))
+        return known[: next(widths, len(known))]
+
     def column(self, name: str) -> NDArray[np.int64]:
         """Return one observable's block sums, int64 (n_blocks, m); InputError if not measured."""
-        names = [item.name for item in observables_of(self.task.boundary)]
+        names = [item.name for item in self.observables]
         if name not in names:
             raise InputError(f"observable {name!r} is not in this file; there: {', '.join(names)}")
         index = names.index(name)
@@ -54,7 +63,7 @@ class TaskResult:
 
     def products(self) -> NDArray[np.float64]:
         """Return the block sums of products of two observables, float64 (n_blocks, m, pairs)."""
-        width = len(observables_of(self.task.boundary))
+        width = len(self.observables)
         shape = (len(self.task.p), width * (width + 1) // 2)
         return _stacked(self, "products", np.float64, shape)
 
@@ -101,7 +110,7 @@ def encode_task(group: h5py.Group, item: TaskResult) -> None:
 
 
 def _encode_sums(group: h5py.Group, item: TaskResult) -> None:
-    observables = observables_of(item.task.boundary)
+    observables = item.observables
     for key in ("name", "symbol", "meaning", "unit"):
         group.attrs[f"observable_{key}s"] = [getattr(each, key) for each in observables]
     width, points = len(observables), len(item.task.p)
@@ -179,13 +188,23 @@ def decode_task(group: h5py.Group, lattice: Structure) -> TaskResult:
 
 def _sums_of(group: h5py.Group, task: Task) -> tuple[NDArray, NDArray]:
     sums, products = group["sums"][...], group["products"][...]
-    points, width = len(task.p), len(observables_of(task.boundary))
+    points, width = len(task.p), _width_of(group, task)
     if sums.shape[1:] != (points, width) or products.shape[1:] != (
         points,
         width * (width + 1) // 2,
     ):
         raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
     return sums, products
+
+
+def _width_of(group: h5py.Group, task: Task) -> int:
+    """Return how many observables a group has: all, or those of before wrapping was measured."""
+    stored = list(group.attrs["observable_names"])
+    known = [item.name for item in observables_of(task.boundary)]
+    wrapping = wrapping_names(task.boundary)
+    if stored not in (known, known[: len(known) - len(wrapping)]):
+        raise ValueError(f"task {task.id}: its observables are {', '.join(map(str, stored))}")
+    return len(stored)
 
 
 def _thresholds_of(group: h5py.Group, task: Task) -> tuple[NDArray]:

@@ -15,6 +15,8 @@ import numpy as np
 
 from percolab.toml_input import InputError
 
+#: Bits of a seam bond's code for the periods along one axis: up to 2047 to either side.
+PERIOD_BITS = 12
 #: Labels are int32 and a bond word's number is a uint32.
 MAX_POINTS = 2**31 - 64
 
@@ -33,6 +35,8 @@ class Topology:
                   periodic boundary, whose other end is in the seam list instead
     seam_bonds:   int64 (num_seam,), k * 32 * num_words + i of every seam bond, ascending
     seam_ends:    int32 (num_seam,), the other end
+    seam_codes:   int64 (num_seam,), over how many periods the bond leads from its owner along
+                  each axis, as :func:`period_codes` has it
     end_layers:   per axis a pair of int32 site arrays; two empty arrays where the axis is periodic
     chain:        the class whose bonds join i to i - 1, or -1
     shape:        grid points along each axis, first axis fastest; () where there is no grid
@@ -48,6 +52,7 @@ class Topology:
     seam: np.ndarray | None
     seam_bonds: np.ndarray
     seam_ends: np.ndarray
+    seam_codes: np.ndarray
     end_layers: tuple[tuple[np.ndarray, np.ndarray], ...]
     chain: int
     shape: tuple[int, ...] = ()
@@ -139,10 +144,36 @@ class Topology:
             seam=None,
             seam_bonds=np.empty(0, np.int64),
             seam_ends=np.empty(0, np.int32),
+            seam_codes=np.empty(0, np.int64),
             chain=-1,
             shape=(),
             offsets=(),
         )
+
+
+def period_codes(periods: np.ndarray, width: int = PERIOD_BITS) -> np.ndarray:
+    """Return one integer for periods along all axes, int64 (n, axes) to (n,).
+
+    ``width`` bits an axis, the first lowest.  Codes add and cancel as the vectors do.
+
+    >>> period_codes(np.array([[1, -1]])).tolist() == [1 - 2**PERIOD_BITS]
+    True
+    """
+    return (periods << (width * np.arange(periods.shape[1]))).sum(axis=1, dtype=np.int64)
+
+
+def periods_of(codes: np.ndarray, axes: int) -> np.ndarray:
+    """Return the periods along every axis of codes, int64 (n,) to (n, axes).
+
+    >>> periods_of(period_codes(np.array([[1, -2, 3]])), 3).tolist()
+    [[1, -2, 3]]
+    """
+    rest, found = codes.copy(), np.empty((codes.size, axes), np.int64)
+    half = 1 << (PERIOD_BITS - 1)
+    for axis in range(axes):
+        found[:, axis] = ((rest & (2 * half - 1)) ^ half) - half
+        rest = (rest - found[:, axis]) >> PERIOD_BITS
+    return found
 
 
 def num_words_of(num_points: int) -> int:

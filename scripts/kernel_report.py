@@ -32,6 +32,7 @@ from percolab.kernels import (
     cuda_sites,
     cuda_threshold,
     cuda_tiles,
+    cuda_winding,
 )
 from percolab.kernels.open_bonds import GENERATORS
 from percolab.labelers import LABELERS, labeler_class, tiled_search
@@ -174,7 +175,7 @@ def labeler_modules() -> list[Any]:
 def all_kernels() -> set[str]:
     """Return the names of all kernels that any labeler can launch."""
     written = [cuda_sampling, cuda_sites, cuda_growth, cuda_border]
-    modules = [*written, cuda_late, cuda_threshold, cuda_tiles, *labeler_modules()]
+    modules = [*written, cuda_late, cuda_threshold, cuda_tiles, cuda_winding, *labeler_modules()]
     return {name for module in modules for name in kernels_of(module)}
 
 

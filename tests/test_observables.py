@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from percolab.kernels.clusters import ROW_WIDTH, SPANNING
-from percolab.observables import observables_of, spanning_names
+from percolab.observables import observables_of, spanning_names, wrapping_names
 
 SIZES = ["clusters", "largest", "second_largest", "sum_squares"]
 
@@ -36,7 +36,9 @@ def spanning_of(bits, boundary):
     ids=str,
 )
 def test_spanning_is_measured_along_open_axes_alone(boundary, spanning):
-    assert [item.name for item in observables_of(boundary)] == SIZES + spanning
+    measured = SIZES + spanning + wrapping_names(boundary)
+    assert [item.name for item in observables_of(boundary)] == measured
+    assert len(wrapping_names(boundary)) == {0: 0, 1: 1, 2: 6}[boundary.count("periodic")]
     assert spanning_names(boundary) == spanning
 
 

@@ -137,8 +137,9 @@ def test_a_file_of_schema_1_reads_to_the_same_numbers():
     }
 
 
-def test_sampling_the_golden_file_again_gives_the_same_datasets(tmp_path):
-    study = read_results(GOLDEN).study
+def test_sampling_the_golden_file_again_gives_the_same_sums():
+    golden = read_results(GOLDEN)
+    study = golden.study
     again = sweep(
         "triangular",
         L=study.sizes,
@@ -149,7 +150,21 @@ def test_sampling_the_golden_file_again_gives_the_same_datasets(tmp_path):
         seed=11,
         device="cpu",
     )
-    assert_equal_datasets(stored(tmp_path / "again.h5", again), GOLDEN)
+    # Wrapping was not measured then.
+    assert "wrapping_y" not in [item.name for item in golden.of_size(4)[0].observables]
+    for key, item in golden.tasks.items():
+        for observable in item.observables:
+            found = again.tasks[key].column(observable.name)
+            np.testing.assert_array_equal(found, item.column(observable.name), observable.name)
+
+
+def test_a_file_from_before_wrapping_is_not_continued(tmp_path):
+    old = tmp_path / "old.h5"
+    old.write_bytes(GOLDEN.read_bytes())
+    asked = {"L": [4, 6], "p": [0.2, 0.35, 0.5], "boundary": ["open", "periodic"], "seed": 11}
+    with pytest.raises(InputError, match="was written before wrapping was measured"):
+        sweep("triangular", samples=40, block_size=10, device="cpu", out=old, **asked)
+    assert old.read_bytes() == GOLDEN.read_bytes()
 
 
 @pytest.mark.parametrize("labeler", ["reference", "four_step"])
@@ -157,7 +172,8 @@ def test_every_labeler_measures_the_golden_sums(labeler):
     for item in read_results(GOLDEN).tasks.values():
         sampler = Sampler(item.task, labeler=labeler, device=Device("cpu"))
         for block in sampler.sample(sorted(item.blocks)):
-            assert block.sums.tolist() == GOLDEN_SUMS[item.task.size, block.number]
+            known = GOLDEN_SUMS[item.task.size, block.number]
+            assert block.sums[:, : len(known[0])].tolist() == known
 
 
 @pytest.mark.parametrize("path", EVIDENCE, ids=lambda path: path.name)

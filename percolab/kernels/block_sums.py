@@ -7,12 +7,12 @@ from percolab.kernels.clusters import SPANNING
 
 
 @njit(nogil=True, cache=True)
-def sum_blocks(rows, columns, masks, every):
+def sum_blocks(rows, columns, masks, rules, without):
     """Return sums and products of observables over the samples of blocks.
 
     rows: int64 (blocks, samples, m, ROW_WIDTH).  Observable c is the row's column ``columns[c]``,
-    or where ``masks[c]`` is not 0 whether the row spans along one, or with ``every[c]`` all, of the
-    axes among its bits.
+    or where ``masks[c]`` is not 0 whether the row has any (rule 0), all (1), or some but not all
+    (2) of these flags, and none of ``without[c]``.
 
     sums: int64 (blocks, m, C).  products: float64 (blocks, m, C (C + 1) / 2), added up sample after
     sample, in the same order everywhere.
@@ -30,7 +30,10 @@ def sum_blocks(rows, columns, masks, every):
                     value = row[columns[c]]
                     if masks[c] != 0:
                         found = row[SPANNING] & masks[c]
-                        value = int64(found == masks[c] if every[c] else found != 0)
+                        has = found == masks[c] if rules[c] == 1 else found != 0
+                        if rules[c] == 2:
+                            has = has and found != masks[c]
+                        value = int64(has and row[SPANNING] & without[c] == 0)
                     sums[block, point, c] += value
                     values[c] = float(value)
                 n = 0

@@ -112,8 +112,8 @@ def _other_bits(words, start, count, ends, k, word, wanted):
 
 
 @njit
-def seam_end_of(bond, seam_bonds, seam_ends):
-    """Return the other end of a seam bond, number k * stride + i, or -1 for any other bond."""
+def seam_number_of(bond, seam_bonds):
+    """Return which seam bond a bond, number k * stride + i, is; -1 for any other bond."""
     low, high = int64(0), int64(seam_bonds.size)
     while low < high:
         middle = (low + high) >> int64(1)
@@ -122,8 +122,15 @@ def seam_end_of(bond, seam_bonds, seam_ends):
         else:
             high = middle
     if low < seam_bonds.size and seam_bonds[low] == bond:
-        return int64(seam_ends[low])
+        return low
     return int64(-1)
+
+
+@njit
+def code_of_bond(bond, seam_bonds, seam_codes):
+    """Return over how many periods a bond leads, as a code; 0 where it crosses no seam."""
+    n = seam_number_of(int64(bond), seam_bonds)
+    return int64(seam_codes[n]) if n >= 0 else int64(0)
 
 
 @njit
@@ -132,7 +139,7 @@ def end_of_bond(bond, stride, ends, seam_bonds, seam_ends):
     bond, stride = int64(bond), int64(stride)
     k, i = bond // stride, bond % stride
     if seam_bonds.size:
-        end = seam_end_of(bond, seam_bonds, seam_ends)
-        if end >= 0:
-            return i, end
+        n = seam_number_of(bond, seam_bonds)
+        if n >= 0:
+            return i, int64(seam_ends[n])
     return i, int64(other_end(ends, k, uint32(i)))

@@ -1,7 +1,8 @@
 """The integer row that a sample is measured by, and the renumbering of labels.
 
 A row is five int64: number of clusters, largest, second largest, sum of squared sizes, and the
-spanning bits (bit a: one cluster touches both end layers of axis a).
+flags: the spanning bits (bit a: one cluster touches both end layers of axis a) and the wrapping
+bits (bit 8 + a: one closes on itself around axis a; bit 16: loops wind in two directions).
 """
 
 import numpy as np

@@ -6,8 +6,8 @@ nodes and a bond; the other clusters stay as they are over the whole grid.  Rows
 to p by joining nodes.
 
 late: (the open bonds at the highest p, events, events of each tile, room for events of a tile, a
-flag that is set when a room did not do).  Event n of block b has its nodes and its bond, later its
-step, in events[b, n, 0 ... 2], uint32.
+flag that is set when a room did not do).  Event n of block b has its nodes, its bond, later its
+step, and over how many periods the bond leads in events[b, n, 0 ... 3], uint32.
 """
 
 from numba import uint32, uint64
@@ -88,6 +88,7 @@ def emit_late(table, starts, first, bonds, num_words, lattice, place, late, coun
                         events[block, slot, 2] = uint32(
                             uint32(uint32(index << uint32(5)) + place[0]) + bit
                         )
+                        events[block, slot, 3] = uint32(0)
                     else:
                         overflow[0] = uint32(1)
 
@@ -105,7 +106,9 @@ def _ends_of(starts, first, shifts, rows, word, c, bit):
 
 
 @cuda.jit(cache=True)
-def cross_events_kernel(labels, points, opened, words_per_item, room, words, owners, others, late):
+def cross_events_kernel(
+    labels, points, opened, words_per_item, room, words, owners, others, codes, late
+):
     """Write the events of late bonds between tiles."""
     later, events, counts, event_room, overflow = late
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
@@ -121,6 +124,7 @@ def cross_events_kernel(labels, points, opened, words_per_item, room, words, own
             if slot < event_room:
                 events[block, slot, 0], events[block, slot, 1] = one, other
                 events[block, slot, 2] = uint32(uint32(words[n] << uint32(5)) | bit)
+                events[block, slot, 3] = uint32(codes[n])
             else:
                 overflow[0] = uint32(1)
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from percolab.kernels.clusters import ROW_WIDTH, row_of_labels, without_vacant
+from percolab.kernels.clusters import ROW_WIDTH, SPANNING, row_of_labels, without_vacant
 from percolab.kernels.models import fill_sample, limits_at
 from percolab.kernels.open_bonds_cpu import fill_open_bonds
+from percolab.kernels.winding import wrapping_of_bonds
 from percolab.labelers.spanning_threshold import Bisection
 from percolab.model import BOND, Model
 from percolab.topology import Topology
@@ -60,6 +61,15 @@ class CpuLabeler(Bisection):
         points = self.topology.num_points
         sizes, reach = np.empty(points, np.int32), np.empty(points, np.uint32)
         row_of_labels(self.label(), self.topology.occupied, *self.end_flags, sizes, reach, row)
+        if self.topology.seam_codes.size:
+            row[SPANNING] |= self._wrapping()
+
+    def _wrapping(self) -> int:
+        """Return the wrapping bits of the open bonds."""
+        top = self.topology
+        bonds = self.seam, self.ends, top.num_words, top.seam_bonds, top.seam_ends
+        scratch = np.empty(top.num_points, np.int32), np.empty(top.num_points, np.int64)
+        return wrapping_of_bonds(self.opened, bonds, top.seam_codes, *scratch, top.num_axes)
 
     def rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray

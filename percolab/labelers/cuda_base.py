@@ -22,9 +22,10 @@ from percolab.kernels.cuda_sampling import (
     partial_rows_kernel,
 )
 from percolab.kernels.cuda_sites import close_bonds_kernel, close_seam_kernel, count_sites_kernel
+from percolab.kernels.cuda_winding import plant_kernel, wind_seam_kernel, wind_words_kernel
 from percolab.labelers.spanning_threshold import Bisection
 from percolab.model import BOND, Model
-from percolab.topology import Topology
+from percolab.topology import Topology, period_codes, periods_of
 
 cuda = load_cuda()
 
@@ -86,6 +87,7 @@ class CudaLabeler(Bisection):
             self.ends: Any = tuple(np.int32(delta) for delta in topology.deltas)
         else:
             self.ends = cuda.to_device(topology.neighbours)
+        self._load_winding()
         self._occupied = cuda.to_device(topology.occupied)
         self._later: Any = None
         self.sites: tuple[Any, ...] = ()
@@ -104,6 +106,48 @@ class CudaLabeler(Bisection):
         self._partials = cuda.device_array((self.capacity, partials, 4), np.int64)
         self._rows = cuda.device_array(self.capacity * ROW_WIDTH, np.int64)
 
+    def _load_winding(self) -> None:
+        """See to what wrapping needs where an axis is periodic; the forest is made when used."""
+        codes, axes = self.topology.seam_codes, self.topology.num_axes
+        self._forest: Any = None
+        if codes.size:
+            # The periods along all axes of a node are 32 bits.
+            self._period_width = 32 // axes
+            narrow = period_codes(periods_of(codes, axes), self._period_width).astype(np.int32)
+            self._seam_codes = cuda.to_device(narrow)
+            self._loops = cuda.device_array(self.capacity, np.int32)
+
+    @property
+    def _wrapping(self) -> tuple[Any, ...]:
+        width = np.int32(self._period_width)
+        return self._loops, self._spanning, np.int32(self.topology.num_axes), width
+
+    def _plant_forest(self, items: int, nodes: int) -> None:
+        """Make every one of so many nodes of each item a root."""
+        if self._forest is None or self._forest.size < items * nodes:
+            self._forest = cuda.device_array(self.capacity * nodes, np.uint64)
+        plant_kernel[self.grid(nodes, items), THREADS](self._forest, np.uint32(nodes), self._loops)
+
+    def _wind_bonds(self, items: int) -> None:
+        """Join all open bonds in the forest of the sites, and note what wraps."""
+        if not self.topology.seam_codes.size:
+            return
+        points, words = np.uint32(self.topology.num_points), np.uint32(self.topology.num_words)
+        wind_words_kernel[self.grid(int(words), items, THREADS), THREADS](
+            self._forest, points, self.opened, self.seam, words, self.ends, self._wrapping
+        )
+        wind_seam_kernel[self.grid(self._seam_bonds.size, items, THREADS), THREADS](
+            self._forest,
+            points,
+            self.opened,
+            np.uint32(self.topology.exists.size),
+            words,
+            self._seam_bonds,
+            self._seam_ends,
+            self._seam_codes,
+            self._wrapping,
+        )
+
     @staticmethod
     def most_points(axes: int) -> int:
         """Return the most grid points of an item.
@@ -117,7 +161,8 @@ class CudaLabeler(Bisection):
         """Return the device memory an item takes."""
         partials = 32 * _num_partials(topology.num_points)
         words = 8 * topology.exists.size + 4 * topology.num_words
-        return words + 8 * topology.num_points + partials + 60
+        forest = 8 * topology.num_points if topology.seam_codes.size else 0
+        return words + 8 * topology.num_points + forest + partials + 64
 
     @staticmethod
     def grid(elements: int, items: int, per_block: int = PER_THREAD * THREADS) -> tuple[int, int]:
@@ -256,6 +301,7 @@ class CudaLabeler(Bisection):
                 self.opened, self._later, self.labels, points, self.seam, words, self.ends
             )
             self.join_seam(items)
+            self._wind_bonds(items)
             absorb_kernel[self.grid(int(points), items), THREADS](
                 self.labels, points, self._size_mask, self._sizes
             )
@@ -293,6 +339,9 @@ class CudaLabeler(Bisection):
         sizes, count = self._sizes, np.uint32(points)
         clear_kernel[self.grid(points, items), THREADS](sizes, count, self._spanning)
         words = self.topology.num_words
+        if self.topology.seam_codes.size:
+            self._plant_forest(items, points)
+            self._wind_bonds(items)
         count_sizes_kernel[self.grid(words, items, COUNTED_WORDS), COUNTED_WORDS](
             self.labels,
             count,

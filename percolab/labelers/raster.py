@@ -10,7 +10,7 @@ import numpy as np
 from numba import int64, njit
 
 from percolab.kernels.bond_grid import list_late_bonds, steps_of_bonds
-from percolab.kernels.bonds import end_of_bond
+from percolab.kernels.bonds import code_of_bond, end_of_bond
 from percolab.kernels.clusters import (
     LARGEST,
     ROW_WIDTH,
@@ -21,12 +21,20 @@ from percolab.kernels.clusters import (
 from percolab.kernels.models import fill_sample
 from percolab.kernels.open_bonds import TOP
 from percolab.labelers.base import CpuLabeler
-from percolab.labelers.raster_grid import merge_clusters, second_largest, sort_by_step
+from percolab.labelers.raster_grid import (
+    merge_clusters,
+    second_largest,
+    sort_by_step,
+    wind_clusters,
+)
 from percolab.labelers.raster_runs import (
     find_clusters,
+    join_inside,
     number_of_runs,
     run_of,
+    size_clusters,
     spanning_of_runs,
+    wind_seam,
     write_labels,
 )
 from percolab.labelers.raster_threshold import thresholds_of_samples
@@ -42,22 +50,30 @@ _LATE_SHARE, _LATE_LEAST = 4, 4096
 
 
 @njit(nogil=True, cache=True)
-def _measure(opened, bonds, occupied, num_points, end_flags, scratch, row):
+def _measure(opened, bonds, occupied, num_points, end_flags, scratch, winding, row):
     """Write the row of a sample's open bonds."""
-    runs = find_clusters(opened, bonds, occupied, num_points, scratch)
     starts, first, parents, sizes, reach = scratch
+    wrapping = int64(0)
+    if winding[0].size:
+        runs = join_inside(opened, bonds, num_points, scratch)
+        wrapping = wind_seam(opened, bonds, runs, scratch, winding)
+        size_clusters(parents, runs, starts, occupied, sizes)
+    else:
+        runs = find_clusters(opened, bonds, occupied, num_points, scratch)
     row_of_sizes(sizes, runs, row)
     reach[:runs] = 0
-    row[SPANNING] = spanning_of_runs(end_flags[0], end_flags[1], starts, first, parents, reach)
+    spanning = spanning_of_runs(end_flags[0], end_flags[1], starts, first, parents, reach)
+    row[SPANNING] = spanning | wrapping
 
 
 @njit(nogil=True, cache=True)
-def _grid_rows(opened, listed, bonds, occupied, num_points, end_flags, scratch, rows):
+def _grid_rows(opened, listed, bonds, occupied, num_points, end_flags, scratch, winding, rows):
     """Write the rows of a sample at every p of a grid; ``listed`` are the bonds that open later."""
     _, seam_bonds, seam_ends, ends, _ = bonds
     starts, first, parents, sizes, reach = scratch
     numbers, order, step_ends = listed
-    _measure(opened, bonds, occupied, num_points, end_flags, scratch, rows[0])
+    _measure(opened, bonds, occupied, num_points, end_flags, scratch, winding, rows[0])
+    codes = winding[0]
     runs = number_of_runs(starts, first)
     for step in range(1, len(rows)):
         row = rows[step]
@@ -67,7 +83,11 @@ def _grid_rows(opened, listed, bonds, occupied, num_points, end_flags, scratch, 
             number = int64(numbers[order[n]])
             i, j = end_of_bond(number, 32 * starts.size, ends, seam_bonds, seam_ends)
             a, b = run_of(i, starts, first), run_of(j, starts, first)
-            lost |= merge_clusters(parents, sizes, reach, row, a, b)
+            if codes.size:
+                code = code_of_bond(number, seam_bonds, codes)
+                lost |= wind_clusters(parents, sizes, reach, row, a, b, code, winding)
+            else:
+                lost |= merge_clusters(parents, sizes, reach, row, a, b)
         if lost:
             row[SECOND_LARGEST] = second_largest(sizes, runs, row[LARGEST])
 
@@ -96,6 +116,7 @@ def _rows(
     points,
     end_flags,
     scratch,
+    winding,
     lists,
     rows,
 ):
@@ -117,11 +138,13 @@ def _rows(
             sort_by_step(steps, count, length, order, step_ends)
             listed = (numbers, order, step_ends)
             here = rows[n : n + length]
-            _grid_rows(opened, listed, bonds, occupied, num_points, end_flags, scratch, here)
+            _grid_rows(
+                opened, listed, bonds, occupied, num_points, end_flags, scratch, winding, here
+            )
             n += length
         else:
             fill_sample(generator, sites, seed, samples[n], thresholds[n], exists, opened)
-            _measure(opened, bonds, occupied, num_points, end_flags, scratch, rows[n])
+            _measure(opened, bonds, occupied, num_points, end_flags, scratch, winding, rows[n])
             n += 1
 
 
@@ -168,6 +191,13 @@ class Raster(CpuLabeler):
             np.empty(points, np.int32),
             np.empty(points, np.uint32),
         )
+        periods = points if topology.seam_codes.size else 0
+        self._winding = (
+            topology.seam_codes,
+            np.empty(periods, np.int64),
+            np.zeros(1, np.int64),
+            topology.num_axes,
+        )
         countable = topology.exists.size <= _MOST_WORDS
         listed = topology.num_classes * points // 3 if countable else 0
         self._order: tuple[np.ndarray, ...] | None = None
@@ -183,14 +213,15 @@ class Raster(CpuLabeler):
     @staticmethod
     def scratch_bytes(num_points: int, num_classes: int) -> int:
         """Return the bytes a labeler holds beside the bond words of its sample."""
-        return 13 * num_points + 4 * num_classes * num_points
+        return 21 * num_points + 4 * num_classes * num_points
 
     def _points(self) -> tuple[np.ndarray, int]:
         return self.topology.occupied, self.topology.num_points
 
     def measure(self, row: np.ndarray) -> None:
         """Write the row of the open bonds (int64, ROW_WIDTH)."""
-        _measure(self.opened, self._bonds, *self._points(), self.end_flags, self._scratch, row)
+        sample = self.opened, self._bonds, *self._points(), self.end_flags
+        _measure(*sample, self._scratch, self._winding, row)
 
     def _bond_rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
@@ -198,7 +229,8 @@ class Raster(CpuLabeler):
         rows = np.zeros((len(samples), ROW_WIDTH), np.int64)
         items = (generator, self.sites, np.uint64(seed), samples, thresholds)
         words = (self.exists, self.opened, self._bonds)
-        _rows(*items, *words, self._points(), self.end_flags, self._scratch, self._lists, rows)
+        places = self._points(), self.end_flags, self._scratch, self._winding
+        _rows(*items, *words, *places, self._lists, rows)
         return rows
 
     @property

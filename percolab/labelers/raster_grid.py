@@ -17,6 +17,7 @@ from percolab.kernels.clusters import (
     spanning_bits,
 )
 from percolab.kernels.union_find import find_halving
+from percolab.kernels.winding import close_or_hang, note_loop
 
 
 @njit(nogil=True, cache=True)
@@ -42,6 +43,23 @@ def merge_clusters(parents, sizes, reach, row, a, b):
     if b < a:
         a, b = b, a
     parents[b] = a
+    return add_cluster(sizes, reach, row, a, b)
+
+
+@njit
+def wind_clusters(parents, sizes, reach, row, a, b, code, winding):
+    """Do as :func:`merge_clusters` over ``code`` periods, and note loops that wrap."""
+    _, periods, loop, axes = winding
+    a, b, wound = close_or_hang(parents, periods, a, b, code)
+    if a == b:
+        row[SPANNING] |= note_loop(wound, loop, axes)
+        return False
+    return add_cluster(sizes, reach, row, a, b)
+
+
+@njit
+def add_cluster(sizes, reach, row, a, b):
+    """Add root b to root a, under which it was hung; return whether the row's second is lost."""
     large, small = max(int64(sizes[a]), int64(sizes[b])), min(int64(sizes[a]), int64(sizes[b]))
     joined = large + small
     sizes[a], sizes[b] = joined, 0

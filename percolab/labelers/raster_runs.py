@@ -6,7 +6,8 @@ is found by counting the run starts at or below its bit, so nothing is stored pe
 chain bonds, as on a graph, every site is a run and this is plain union-find.
 
 bonds: (seam words, seam bonds, seam ends, ends, chain).  scratch: (starts uint32 and first int32,
-one a word; parents and sizes int32, reach uint32, one a site).
+one a word; parents and sizes int32, reach uint32, one a site).  winding: (codes of the seam bonds;
+periods of every run, int64; one int64, the first loop; axes), without codes on open boundaries.
 """
 
 from numba import int32, int64, njit, uint32
@@ -16,6 +17,7 @@ from percolab.kernels.bonds import has_bit, inner_word
 from percolab.kernels.clusters import spanning_bits
 from percolab.kernels.runs import first_of_segments
 from percolab.kernels.union_find import union_halving
+from percolab.kernels.winding import close_or_hang, note_loop
 
 
 @njit(nogil=True, cache=True)
@@ -81,8 +83,8 @@ def _join_shifted_ends(left, delta, word, starts, first, parents):
 
 
 @njit(nogil=True, cache=True)
-def join_runs(opened, seam, seam_bonds, seam_ends, ends, chain, starts, first, parents):
-    """Join the runs at the two ends of every open bond that is not a chain bond."""
+def join_runs(opened, seam, ends, chain, starts, first, parents):
+    """Join the runs at the two ends of every open bond that is in no chain and crosses no seam."""
     for k in range(len(ends)):
         if k == chain:
             continue
@@ -92,6 +94,11 @@ def join_runs(opened, seam, seam_bonds, seam_ends, ends, chain, starts, first, p
                 _join_listed_ends(left, ends[k], word, starts, first, parents)
             elif left != uint32(0):
                 _join_shifted_ends(left, int64(ends[k]), word, starts, first, parents)
+
+
+@njit(nogil=True, cache=True)
+def join_seam(opened, seam_bonds, seam_ends, starts, first, parents):
+    """Join the runs at the two ends of every open bond across a seam."""
     for n in range(seam_bonds.size):
         bond = seam_bonds[n]
         if has_bit(opened[bond >> 5], bond & 31):
@@ -148,13 +155,48 @@ def write_labels(starts, parents, origins, labels):
 @njit(nogil=True, cache=True)
 def join_sample(opened, bonds, num_points, scratch):
     """Join all open bonds of a sample; return the number of runs."""
-    seam, seam_bonds, seam_ends, ends, chain = bonds
+    starts, first, parents, _, _ = scratch
+    runs = join_inside(opened, bonds, num_points, scratch)
+    join_seam(opened, bonds[1], bonds[2], starts, first, parents)
+    return runs
+
+
+@njit(nogil=True, cache=True)
+def join_inside(opened, bonds, num_points, scratch):
+    """Join the open bonds of a sample that cross no seam; return the number of runs."""
+    seam, _, _, ends, chain = bonds
     starts, first, parents, _, _ = scratch
     runs = number_runs(opened, seam, chain, num_points, starts, first)
     for run in range(runs):
         parents[run] = run
-    join_runs(opened, seam, seam_bonds, seam_ends, ends, chain, starts, first, parents)
+    join_runs(opened, seam, ends, chain, starts, first, parents)
     return runs
+
+
+@njit(nogil=True, cache=True)
+def wind_seam(opened, bonds, runs, scratch, winding):
+    """Join the open bonds across seams, keeping periods; return the wrapping bits of the sample.
+
+    Afterwards every run points at its root.
+    """
+    _, seam_bonds, seam_ends, _, _ = bonds
+    starts, first, parents, _, _ = scratch
+    codes, periods, loop, axes = winding
+    periods[:runs] = 0
+    loop[0] = 0
+    bits = int64(0)
+    for n in range(seam_bonds.size):
+        bond = seam_bonds[n]
+        if has_bit(opened[bond >> 5], bond & 31):
+            i = run_of(bond % (32 * starts.size), starts, first)
+            j = run_of(seam_ends[n], starts, first)
+            _, _, wound = close_or_hang(parents, periods, i, j, codes[n])
+            bits |= note_loop(wound, loop, axes)
+    for run in range(runs):
+        parent = parents[run]
+        periods[run] += periods[parent] if parent != run else int64(0)
+        parents[run] = parents[parent]
+    return bits
 
 
 @njit(nogil=True, cache=True)

@@ -9,6 +9,7 @@ from collections import deque
 
 import numpy as np
 
+from percolab.kernels.winding import FIRST_WRAPPING, TWO_DIRECTIONS
 from percolab.labelers.base import CpuLabeler
 from percolab.topology import unpack_bits
 
@@ -43,3 +44,40 @@ class Reference(CpuLabeler):
                         labels[site] = start
                         queue.append(site)
         return np.array(labels, np.int32)
+
+    def _wrapping(self) -> int:
+        """Return the wrapping bits: walk every cluster and see where a site is met elsewhere.
+
+        A site's place is how many periods it is away from the start along every axis; where it has
+        two, a path between them winds around the torus.
+        """
+        top = self.topology
+        is_open = unpack_bits(self.opened.reshape(top.num_classes, -1), top.num_points)
+        coordinates = np.unravel_index(np.arange(top.num_points), top.shape[::-1])[::-1]
+        steps: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in range(top.num_points)]
+        for k, owner, other in top.bonds().tolist():
+            if is_open[k, owner]:
+                at = [int(axis[owner]) + d for axis, d in zip(coordinates, top.offsets[k])]
+                periods = tuple(x // n for x, n in zip(at, top.shape, strict=True))
+                steps[owner].append((other, periods))
+                steps[other].append((owner, tuple(-count for count in periods)))
+        loops: list[tuple[int, ...]] = []
+        place: dict[int, tuple[int, ...]] = {}
+        for start in range(top.num_points):
+            if start in place:
+                continue
+            place[start] = (0,) * top.num_axes
+            queue = deque([start])
+            while queue:
+                site = queue.popleft()
+                for following, periods in steps[site]:
+                    there = tuple(x + d for x, d in zip(place[site], periods))
+                    if following not in place:
+                        place[following] = there
+                        queue.append(following)
+                    loops.append(tuple(x - y for x, y in zip(there, place[following])))
+        found = np.array(loops, np.int64).reshape(-1, top.num_axes)
+        bits = sum(
+            1 << FIRST_WRAPPING + axis for axis in np.flatnonzero(found.any(axis=0)).tolist()
+        )
+        return bits | (np.linalg.matrix_rank(found) > 1) << TWO_DIRECTIONS

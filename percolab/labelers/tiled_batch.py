@@ -26,10 +26,11 @@ from percolab.kernels.cuda_border import (
 from percolab.kernels.cuda_sampling import PARTIALS, THREADS
 from percolab.kernels.cuda_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
 from percolab.kernels.cuda_tiles import label_tile_kernel, label_vacant_kernel, tile_kernel
+from percolab.kernels.cuda_winding import wind_crossing_kernel, write_roots_kernel
 from percolab.labelers.four_step_cuda import FourStepCuda
 from percolab.labelers.tiling import can_tile, tiling_of
 from percolab.model import BOND, Model
-from percolab.topology import MAX_POINTS, Topology, unpack_bits
+from percolab.topology import MAX_POINTS, Topology, period_codes, periods_of, unpack_bits
 
 cuda = load_cuda()
 
@@ -92,6 +93,11 @@ class TiledBatch(FourStepCuda):
         self._make_room(tiling.room, 0, 0)
         crossing = np.ascontiguousarray(tiling.crossing.T.astype(np.uint32))
         self._crossing = tuple(cuda.to_device(column) for column in crossing)
+        codes = np.zeros(len(tiling.codes), np.int32)
+        if topology.seam_codes.size:
+            periods = periods_of(tiling.codes, topology.num_axes)
+            codes = period_codes(periods, self._period_width).astype(np.int32)
+        self._codes = cuda.to_device(codes)
         sites, flags = topology.end_flags()
         self._end_flags = cuda.to_device(sites.astype(np.uint32)), cuda.to_device(flags)
         logarithms = [extent.bit_length() - 1 for extent in tiling.tile]
@@ -118,7 +124,7 @@ class TiledBatch(FourStepCuda):
             self._nodes = tuple(cuda.device_array(blocks * room, np.uint32) for _ in range(4))
         if event_room > self._event_room or not self._event_room:
             self._event_room = max(event_room, 1)
-            self._events = cuda.device_array((blocks, self._event_room, 3), np.uint32)
+            self._events = cuda.device_array((blocks, self._event_room, 4), np.uint32)
         if event_room and self._late_words is self.opened:
             self._late_words = cuda.device_array(self.opened.size, np.uint32)
         if steps * self.capacity * ROW_WIDTH > self._grid_rows_found.size:
@@ -133,10 +139,13 @@ class TiledBatch(FourStepCuda):
         tiles = self._tiling.tiles
         return tiles[0], tiles[1] * tiles[2], items
 
-    def _join_tiles(self, items: int, *, late: bool = False, keep: bool = False) -> None:
+    def _join_tiles(
+        self, items: int, *, late: bool = False, keep: bool = False, wind: bool = False
+    ) -> None:
         """Find the clusters of all tiles and join what crosses their borders.
 
-        late: with the bonds that open later.  keep: what the labels are found by.
+        late: with the bonds that open later.  keep: what the labels are found by.  wind: note what
+        wraps, if an axis is periodic.
         """
         classes = len(self._tiling.classes)
         listed = _LISTED * classes
@@ -156,7 +165,9 @@ class TiledBatch(FourStepCuda):
             self._late(wanted=late),
             self._kept if keep else self._nothing_kept,
         )
-        if self._tiling.crossing.size:
+        if wind and self.topology.seam_codes.size:
+            self._wind_tiles(items)
+        elif self._tiling.crossing.size:
             merge_kernel[self.grid(len(self._tiling.crossing), items, THREADS), THREADS](
                 self.labels,
                 self._counts[2],
@@ -165,6 +176,27 @@ class TiledBatch(FourStepCuda):
                 self._nodes[0],
                 *self._crossing,
             )
+
+    def _wind_tiles(self, items: int) -> None:
+        """Join what crosses the borders of tiles in a forest with periods, and note what wraps."""
+        self._plant_forest(items, self._tiling.num_tiles * self._room)
+        wind_crossing_kernel[self.grid(len(self._tiling.crossing), items, THREADS), THREADS](
+            self.labels,
+            self._counts[2],
+            self.opened,
+            self._counts[1],
+            self._forest,
+            *self._crossing,
+            self._codes,
+            self._wrapping,
+        )
+        self._write_roots(items)
+
+    def _write_roots(self, items: int) -> None:
+        blocks, tiles = self._tiles_of(items)
+        write_roots_kernel[blocks, THREADS](
+            self._forest, self._nodes[0], self._interior, tiles, np.uint32(self._room)
+        )
 
     def _tiles_of(self, items: int) -> tuple[int, np.int32]:
         """Return the blocks of threads that go through the nodes of all tiles, and their number."""
@@ -203,7 +235,7 @@ class TiledBatch(FourStepCuda):
         """Return the rows (items, ROW_WIDTH) int64 of the items' open bonds; labels are lost."""
         if self.falls_back:
             return super().measure_items(items)
-        self._join_tiles(items)
+        self._join_tiles(items, wind=True)
         self._gather(items)
         self._flag_ends(items)
         self._sum_nodes(items)

@@ -18,6 +18,7 @@ from percolab.kernels.cuda_late import cross_events_kernel, join_events_kernel, 
 from percolab.kernels.cuda_sampling import PARTIALS, THREADS, finish_rows_kernel
 from percolab.kernels.cuda_threshold import spanning_ends_kernel
 from percolab.kernels.cuda_tile import TILE_NODES
+from percolab.kernels.cuda_winding import wind_events_kernel
 from percolab.kernels.open_bonds import TOP
 from percolab.labelers.tiled_batch import MAX_ROOM, TiledBatch
 from percolab.labelers.tiled_search import BracketSearch
@@ -106,7 +107,7 @@ class TiledCuda(TiledBatch):
             return None
         self._make_late_room(late, steps)
         ends = (np.full(items, limit, np.uint64) for limit in (grid[0], grid[-1]))
-        keys = self._join_late(generator, seed, samples, *ends)
+        keys = self._join_late(generator, seed, samples, *ends, wind=True)
         blocks, tiles = self._tiles_of(items)
         order_events_kernel[blocks, THREADS](
             generator,
@@ -121,9 +122,7 @@ class TiledCuda(TiledBatch):
         self._flag_ends(items)
         for step in range(steps):
             if step:
-                join_events_kernel[blocks, THREADS](
-                    self._nodes[0], np.uint32(step), tiles, self._late(wanted=True)
-                )
+                self._join_events(items, step)
             self._gather(items)
             self._sum_nodes(items)
             finish_rows_kernel[items, PARTIALS](
@@ -138,6 +137,22 @@ class TiledCuda(TiledBatch):
             return None
         return rows.reshape(items, steps, ROW_WIDTH)
 
+    def _join_events(self, items: int, step: int) -> None:
+        """Join the nodes of all events of a step, and note what wraps."""
+        (blocks, tiles), events = self._tiles_of(items), self._late(wanted=True)
+        if not self.topology.seam_codes.size:
+            join_events_kernel[blocks, THREADS](self._nodes[0], np.uint32(step), tiles, events)
+            return
+        wind_events_kernel[blocks, THREADS](
+            self._forest,
+            np.uint32(step),
+            np.int32(self._tiling.num_tiles),
+            tiles,
+            events,
+            self._wrapping,
+        )
+        self._write_roots(items)
+
     def _has_room(self, late: int) -> bool:
         """Return whether so many late bonds a tile fit beside its nodes, and have 32-bit names."""
         room = self._tiling.room + 2 * _event_room(late, self._burst)
@@ -148,11 +163,18 @@ class TiledCuda(TiledBatch):
         self._make_room(self._tiling.room + 2 * events, events, steps)
 
     def _join_late(
-        self, generator: int, seed: int, samples: np.ndarray, low: np.ndarray, high: np.ndarray
+        self,
+        generator: int,
+        seed: int,
+        samples: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        *,
+        wind: bool = False,
     ) -> Any:
         """Join samples at ``low``, with the late bonds up to ``high`` as events; return the keys.
 
-        samples, low, high: uint64, equally long.
+        samples, low, high: uint64, equally long.  wind: note what wraps.
 
         Afterwards ``_overflow`` tells whether a tile had more late bonds than there is room for.
         """
@@ -160,7 +182,7 @@ class TiledCuda(TiledBatch):
         self._overflow.copy_to_device(np.zeros(1, np.uint32))
         self.open_bonds(generator, seed, keys, low)
         self._open_words(generator, seed, keys, high, self._late_words)
-        self._join_tiles(items, late=True)
+        self._join_tiles(items, late=True, wind=wind)
         if tiling.crossing.size:
             cross_events_kernel[self.grid(len(tiling.crossing), items, THREADS), THREADS](
                 self.labels,
@@ -169,6 +191,7 @@ class TiledCuda(TiledBatch):
                 self._counts[1],
                 np.uint32(self._room),
                 *self._crossing,
+                self._codes,
                 self._late(wanted=True),
             )
         return keys

@@ -28,6 +28,7 @@ class Tiling:
     classes, shifts, rows: for every class but the chain's, its number, and how many grid points
                         along axis 0 and how many words of a tile the other end is away
     crossing:  int64 (n, 3): for every bond between tiles its bond word, owner and other end
+    codes:     int64 (n,), over how many periods it leads, as ``Topology.seam_codes``
     """
 
     shape: tuple[int, int, int]
@@ -40,6 +41,7 @@ class Tiling:
     shifts: tuple[int, ...]
     rows: tuple[int, ...]
     crossing: np.ndarray
+    codes: np.ndarray
 
     @property
     def num_tiles(self) -> int:
@@ -65,7 +67,7 @@ def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
     offsets = [_padded(offset, 0) for offset in topology.offsets]
     tile = _tile_of(shape, offsets, words, strip)
     inner = _inner_bonds(topology, shape, offsets, tile)
-    crossing = _crossing_bonds(topology, inner)
+    crossing, codes = _crossing_bonds(topology, inner)
     border = _border_sites(topology, crossing)
     others = [k for k in range(topology.num_classes) if k != topology.chain]
     rows = [tile[0] * (offsets[k][1] + tile[1] * offsets[k][2]) for k in others]
@@ -81,6 +83,7 @@ def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
         shifts=tuple(shifts),
         rows=tuple(rows),
         crossing=crossing,
+        codes=codes,
     )
 
 
@@ -136,8 +139,8 @@ def _inner_bonds(
     return inner
 
 
-def _crossing_bonds(topology: Topology, inner: np.ndarray) -> np.ndarray:
-    """Return (bond word, owner, other end) of all bonds that are not inner, in canonical order."""
+def _crossing_bonds(topology: Topology, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (bond word, owner, other end) and codes of all bonds not inner, in canonical order."""
     left = (topology.exists & ~inner).ravel()
     words = np.flatnonzero(left)
     row, bit = np.nonzero(unpack_bits(left[words, None], 32))
@@ -145,10 +148,11 @@ def _crossing_bonds(topology: Topology, inner: np.ndarray) -> np.ndarray:
     k = word // topology.num_words
     owner = 32 * (word % topology.num_words) + bit
     other = owner + topology.deltas[k]
+    codes = np.zeros(word.size, np.int64)
     if topology.seam_bonds.size:
-        bond = 32 * word + bit
-        other[np.searchsorted(bond, topology.seam_bonds)] = topology.seam_ends
-    return np.stack([word, owner, other], axis=1)
+        seam = np.searchsorted(32 * word + bit, topology.seam_bonds)
+        other[seam], codes[seam] = topology.seam_ends, topology.seam_codes
+    return np.stack([word, owner, other], axis=1), codes
 
 
 def _border_sites(topology: Topology, crossing: np.ndarray) -> np.ndarray:

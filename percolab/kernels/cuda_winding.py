@@ -1,0 +1,172 @@
+"""CUDA: wrapping, by a forest whose nodes carry the periods to their parents.
+
+A node is one uint64: its parent below, the periods from the parent to it above, 32 bits in which
+every axis has an equal share.  Both change in one atomic, so whoever follows parents adds up the
+periods that belong to them.  Nodes are counted through all items.  ``loops`` keeps the winding
+numbers of one loop of each item, 0 at first.
+"""
+
+from numba import int32, int64, uint32, uint64
+
+from percolab.device import load_cuda
+from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.bonds import has_bit, inner_word, other_end
+from percolab.kernels.cuda_border import NODES, TILES_PER_BLOCK
+from percolab.kernels.cuda_sampling import PER_THREAD, element
+from percolab.kernels.cuda_tile import LANES
+from percolab.kernels.winding import wrapping_bits
+
+cuda = load_cuda()
+
+
+@cuda.jit(device=True)
+def _parent(node):
+    return uint32(node & uint64(0xFFFFFFFF))
+
+
+@cuda.jit(device=True)
+def _periods(node):
+    return int32(uint32(node >> uint64(32)))
+
+
+@cuda.jit(device=True)
+def _close_or_hang(forest, i, j, code):
+    """Join i and j by a bond over ``code`` periods; return the winding of the loop it closes."""
+    i, j = uint32(i), uint32(j)
+    to_i, to_j = int32(0), int32(0)
+    while True:
+        node = forest[i]
+        while _parent(node) != i:
+            to_i = int32(to_i + _periods(node))
+            i = _parent(node)
+            node = forest[i]
+        node = forest[j]
+        while _parent(node) != j:
+            to_j = int32(to_j + _periods(node))
+            j = _parent(node)
+            node = forest[j]
+        wound = int32(int32(to_i + code) - to_j)
+        if i == j:
+            return wound
+        if i < j:
+            packed = (uint64(uint32(wound)) << uint64(32)) | uint64(i)
+            old = cuda.atomic.cas(forest, j, uint64(j), packed)
+            if old == uint64(j):
+                return int32(0)
+            to_j = int32(to_j + _periods(old))
+            j = _parent(old)
+        else:
+            packed = (uint64(uint32(-wound)) << uint64(32)) | uint64(j)
+            old = cuda.atomic.cas(forest, i, uint64(i), packed)
+            if old == uint64(i):
+                return int32(0)
+            to_i = int32(to_i + _periods(old))
+            i = _parent(old)
+
+
+@cuda.jit(device=True)
+def _note_loop(wound, item, loops, flags, axes, width):
+    """Set the wrapping bits of an item for a loop."""
+    if wound != int32(0):
+        before = cuda.atomic.cas(loops, item, int32(0), wound)
+        bits = uint32(wrapping_bits(int64(wound), int64(before), axes, width))
+        if uint32(flags[item] & bits) != bits:
+            cuda.atomic.or_(flags, item, bits)
+
+
+@cuda.jit(cache=True)
+def plant_kernel(forest, size, loops):
+    """Make every node of every item a root, and forget all loops."""
+    item = uint32(cuda.blockIdx.y)
+    base = uint32(item * size)
+    for step in range(PER_THREAD):
+        n = element(step)
+        if n < size:
+            forest[uint32(base + n)] = uint64(uint32(base + n))
+    if element(0) == uint32(0):
+        loops[item] = int32(0)
+
+
+@cuda.jit(cache=True)
+def wind_words_kernel(forest, num_points, opened, seam, num_words, ends, wrapping):
+    """Join the ends of all open bonds that cross no seam: one thread a word of sites."""
+    loops, flags, axes, width = wrapping
+    item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    if word >= num_words:
+        return
+    start = uint32(item * num_points)
+    base = uint32(item * uint32(uint32(len(ends)) * num_words))
+    for k in range(len(ends)):
+        left = inner_word(opened, seam, base, uint32(uint32(uint32(k) * num_words) + word))
+        while left != uint32(0):
+            i = uint32(uint32(word << uint32(5)) + uint32(trailing_zeros(left)))
+            left = uint32(left & uint32(left - uint32(1)))
+            j = uint32(start + other_end(ends, k, i))
+            wound = _close_or_hang(forest, uint32(start + i), j, int32(0))
+            _note_loop(wound, item, loops, flags, axes, width)
+
+
+@cuda.jit(cache=True)
+def wind_seam_kernel(
+    forest, num_points, opened, words_per_item, num_words, seam_bonds, seam_ends, codes, wrapping
+):
+    """Join the ends of all open bonds across seams."""
+    loops, flags, axes, width = wrapping
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < seam_bonds.size:
+        bond = seam_bonds[n]
+        word = opened[uint32(uint32(item * words_per_item) + uint32(bond >> 5))]
+        if has_bit(word, uint32(bond & 31)):
+            i = uint32(bond % int64(int64(num_words) << int64(5)))
+            start = uint32(item * num_points)
+            j = uint32(start + uint32(seam_ends[n]))
+            wound = _close_or_hang(forest, uint32(start + i), j, codes[n])
+            _note_loop(wound, item, loops, flags, axes, width)
+
+
+@cuda.jit(cache=True)
+def wind_crossing_kernel(
+    labels, points, opened, words_per_item, forest, words, owners, others, codes, wrapping
+):
+    """Join the nodes at the two ends of every open bond between tiles, in one forest of nodes."""
+    loops, flags, axes, width = wrapping
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < words.size:
+        owner = uint32(owners[n])
+        if has_bit(opened[uint32(uint32(item * words_per_item) + words[n])], owner & uint32(31)):
+            base = uint32(item * points)
+            one, other = labels[uint32(base + owner)], labels[uint32(base + others[n])]
+            wound = _close_or_hang(forest, one, other, codes[n])
+            _note_loop(wound, item, loops, flags, axes, width)
+
+
+@cuda.jit(cache=True)
+def wind_events_kernel(forest, step, tiles, blocks, late, wrapping):
+    """Join the nodes of all events of a step."""
+    loops, flags, axes, width = wrapping
+    _, events, counts, event_room, _ = late
+    warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
+    block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
+    if block < blocks:
+        for n in range(lane, min(counts[block], event_room), LANES):
+            if events[block, n, 2] == step:
+                one, other = events[block, n, 0], events[block, n, 1]
+                code = int32(events[block, n, 3])
+                wound = _close_or_hang(forest, one, other, code)
+                _note_loop(wound, uint32(block // tiles), loops, flags, axes, width)
+
+
+@cuda.jit(cache=True)
+def write_roots_kernel(forest, parents, interior, blocks, room):
+    """Write the root of every node of every tile as its parent."""
+    warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
+    block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
+    if block < blocks:
+        for n in range(lane, interior[block, NODES], LANES):
+            i = uint32(uint32(uint32(block) * room) + uint32(n))
+            node = uint32(i)
+            parent = _parent(forest[i])
+            while parent != i:
+                i = parent
+                parent = _parent(forest[i])
+            parents[node] = i
