@@ -6,6 +6,7 @@ from helpers import CPU_LABELERS, EXACT_GRAPHS, EXACT_LATTICES, cpu_labeler, exa
 
 from percolab.graph import graph_topology
 from percolab.kernels.clusters import CLUSTERS, LARGEST, ROW_WIDTH, SPANNING, SUM_SQUARES
+from percolab.kernels.winding import FIRST_WRAPPING, TWO_DIRECTIONS
 
 #: A labeler in plain Python gets through the configurations of so many bonds.
 FEW_BONDS = 13
@@ -92,11 +93,27 @@ def assert_enumeration(known, rows, num_open, weight):
     joint = np.zeros((known["E"] + 1, known["V"] + 1), np.int64)
     np.add.at(joint, (num_open, rows[:, CLUSTERS]), weight)
     assert joint.tolist() == known["joint_nk"]
+    spanning = rows[:, SPANNING] & ((1 << FIRST_WRAPPING) - 1)
     if known["source"]:
-        axis = int(rows[:, SPANNING].max()).bit_length() - 1  # the last one
-        assert total(rows[:, SPANNING] >> axis & 1) == known["n_span"]
+        axis = int(spanning.max()).bit_length() - 1  # the last one
+        assert total(spanning >> axis & 1) == known["n_span"]
     else:
-        assert not rows[:, SPANNING].any()
+        assert not spanning.any()
+
+
+def assert_windings(known, flags, num_open):
+    """Compare which axes are wrapped around, and in two dimensions the classes of windings."""
+
+    def total(chosen):
+        return np.bincount(num_open[chosen], minlength=known["E"] + 1).tolist()
+
+    wrapped = flags >> FIRST_WRAPPING & 0b111
+    for bits, expected in known.get("wrap_bits", {}).items():
+        assert total(wrapped == int(bits)) == expected, bits
+    if "wrap" in known:
+        crossing = flags >> TWO_DIRECTIONS == 1
+        assert total(crossing) == known["wrap"]["cross"]
+        assert total((wrapped == 0b11) & ~crossing) == known["wrap"]["spiral"]
 
 
 @pytest.mark.parametrize(("name", "labeler", "kind"), list(cases()))
@@ -105,3 +122,8 @@ def test_all_configurations_are_measured_exactly(name, labeler, kind):
     is_open, weight = configurations(topology)
     rows = rows_of(cpu_labeler(labeler, topology), words_of(topology, is_open))
     assert_enumeration(exact(name), rows, is_open.sum(axis=1), weight)
+    # Two bonds side by side may differ in the seams they cross.
+    if kind == "computed" and len(is_open) == 2 ** exact(name)["E"]:
+        assert_windings(exact(name), rows[:, SPANNING], is_open.sum(axis=1))
+    else:
+        assert kind != "computed" or exact(name)["E"] >= MANY_BONDS
