@@ -1,0 +1,69 @@
+"""percolab observables: what is measured, by which symbol, and in what unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from percolab.cli.options import as_json, echo_json
+from percolab.toml_input import InputError, nearest
+
+#: Boundaries whose observables are listed together when none is chosen.
+_USUAL = (("open", "open"), ("periodic", "periodic"))
+
+
+@click.command()
+@click.option(
+    "--boundary",
+    help="open or periodic for both axes of the plane, one per axis as in open,periodic,open, or "
+    "terminals for a graph with source and target.  [default: those of open and of periodic]",
+)
+@as_json
+def command(boundary: str | None, as_json: bool) -> None:
+    """List the observables: name, symbol, unit, definition and source.
+
+    Which ones a lattice has depends on its boundary: what spans needs an open axis.
+    """
+    from percolab.observables import observables_of
+
+    chosen = _USUAL if boundary is None else (_boundary(boundary),)
+    found = {item.name: item for kinds in chosen for item in observables_of(kinds)}
+    records = [_record(item) for item in found.values()]
+    if as_json:
+        echo_json(records)
+        return
+    widths = {key: max(len(record[key]) for record in records) for key in records[0]}
+    keys = ("name", "symbol", "unit")
+    click.echo("  ".join([*(f"{key:<{widths[key]}}" for key in keys), "definition"]).rstrip())
+    for record in records:
+        line = "  ".join([*(f"{record[key]:<{widths[key]}}" for key in keys), record["definition"]])
+        click.echo(line + (f"  [{record['source']}]" if record["source"] else ""))
+
+
+def _boundary(text: str) -> tuple[str, ...]:
+    """Return the boundary of every axis that an option names."""
+    from percolab.graph import TERMINALS
+    from percolab.lattice import BOUNDARIES
+    from percolab.observables import AXIS_NAMES
+
+    kinds = tuple(part.strip() for part in text.split(","))
+    known = (*BOUNDARIES, TERMINALS)
+    for kind in kinds:
+        if kind not in known:
+            raise InputError(f"--boundary {text}: unknown {kind!r}; {nearest(kind, known)}")
+    if TERMINALS in kinds and len(kinds) > 1:
+        raise InputError(f"--boundary {text}: {TERMINALS} are those of a graph, which has no axes")
+    if len(kinds) > len(AXIS_NAMES):
+        raise InputError(f"--boundary {text}: at most {len(AXIS_NAMES)} axes have a name")
+    return kinds * 2 if len(kinds) == 1 and TERMINALS not in kinds else kinds
+
+
+def _record(item: Any) -> dict[str, str]:
+    return {
+        "name": item.name,
+        "symbol": item.symbol,
+        "unit": item.unit,
+        "definition": item.meaning,
+        "source": getattr(item, "source", ""),
+    }

@@ -1,0 +1,164 @@
+"""percolab validate: whether this installation can be trusted."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from functools import partial
+from typing import Any
+
+import click
+
+from percolab.cli.options import as_json, echo_json
+
+_ROW = "  {:<62} {:>14} {:>14} {:>9} {:>6}  {}"
+#: What chance leaves beyond two, and beyond four, standard deviations.
+_BEYOND_TWO, _BEYOND_FOUR = math.erfc(2 / math.sqrt(2)), math.erfc(4 / math.sqrt(2))
+
+
+@click.command()
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
+@click.option("--full", is_flag=True, help="More samples, larger lattices, all of them: for a GPU.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0, max=2**63 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of every sample that is drawn.",
+)
+@as_json
+def command(device: str, full: bool, seed: int, as_json: bool) -> int:
+    """Compare this installation with what is known exactly, and say whether to trust it.
+
+    Generators against known outputs, every labeler of the device against the reference, samples
+    against enumerations, thresholds, clusters per site and spanning probabilities.  A value that
+    has an error may deviate by 4 sigma; all others must be equal.  Exit code 0 if every check
+    holds, 1 if one fails.  docs/validation.md lists the checks.
+    """
+    from percolab.sampler import Device
+    from percolab.scheduler import Interrupted
+    from percolab.validation import Setting
+
+    setting = Setting(Device.parse(device).resolve(), seed=seed, full=full)
+    start = time.monotonic()
+    try:
+        rows = _run(setting, quiet=as_json)
+    except Interrupted as error:
+        click.echo("interrupted", err=True)
+        sys.exit(error.exit_code)
+    seconds = time.monotonic() - start
+    failed = [row for row in rows if not row["holds"]]
+    if as_json:
+        echo_json(_record(setting, rows, seconds))
+    else:
+        _conclude(setting, rows, failed, seconds)
+    return 1 if failed else 0
+
+
+def _run(setting: Any, *, quiet: bool) -> list[dict[str, Any]]:
+    """Run all checks, with a bar on stderr and, unless quiet, rows on stdout as they are found."""
+    from tqdm import tqdm
+
+    from percolab.validation import checks_of, outcomes_of
+
+    rows: list[dict[str, Any]] = []
+    checks, group = checks_of(setting), ""
+    terminal = sys.stderr.isatty()
+    # A row must not be written into the bar, which is drawn again below it.
+    write = partial(tqdm.write, file=sys.stdout) if terminal else click.echo
+    with tqdm(
+        total=len(checks),
+        file=sys.stderr,
+        unit=" checks",
+        mininterval=0.1 if terminal else 10.0,
+        dynamic_ncols=True,
+    ) as bar:
+        for check in checks:
+            bar.set_postfix_str(f"{check.group}: {check.name}", refresh=terminal)
+            for outcome in outcomes_of(check, setting):
+                rows.append({"group": check.group, **_plain(outcome)})
+                if quiet:
+                    continue
+                if check.group != group:
+                    group = check.group
+                    head = _ROW.format("", "value", "expected", "sigma", "z", "")
+                    write(f"{group}{head[len(group) :]}".rstrip())
+                write(_line(outcome))
+            bar.update()
+    return rows
+
+
+def _plain(outcome: Any) -> dict[str, Any]:
+    """Return an outcome as JSON values; what is not finite is None."""
+    numbers = {key: getattr(outcome, key) for key in ("value", "expected", "sigma", "z")}
+    plain = {
+        key: None if number is None or not math.isfinite(number) else float(number)
+        for key, number in numbers.items()
+    }
+    exact = outcome.sigma is None
+    text = {"exact": exact, "holds": bool(outcome.holds), "note": outcome.note}
+    return {"name": outcome.name, **plain, **text}
+
+
+def _line(outcome: Any) -> str:
+    verdict = "holds" if outcome.holds else "FAILS"
+    note = f" ({outcome.note})" if outcome.note and not outcome.holds else ""
+    shown = [f"{outcome.value:g}", f"{outcome.expected:g}", "exact", ""]
+    if outcome.z is not None:
+        # Two digits of the error, as far as they go.
+        digits = 4
+        if outcome.sigma > 0:
+            digits = min(max(1 - math.floor(math.log10(outcome.sigma)), 0), 10)
+        shown = [f"{number:.{digits}f}" for number in (outcome.value, outcome.expected)]
+        shown += [f"{outcome.sigma:.1e}", f"{outcome.z:+.1f}"]
+    return _ROW.format(outcome.name, *shown, verdict + note)
+
+
+def _by_chance(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Return how many values have an error, how many are far off, and what chance would do."""
+    deviations = [row["z"] for row in rows if not row["exact"] and row["z"] is not None]
+    return {
+        "values_with_error": len(deviations),
+        "beyond_2_sigma": sum(abs(z) > 2 for z in deviations),
+        "beyond_2_sigma_by_chance": len(deviations) * _BEYOND_TWO,
+        "false_alarm_probability": 1 - (1 - _BEYOND_FOUR) ** len(deviations),
+    }
+
+
+def _record(setting: Any, rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    from percolab.provenance import package_versions
+    from percolab.runner import device_label
+    from percolab.validation import LIMIT
+
+    return {
+        "trusted": all(row["holds"] for row in rows),
+        "device": str(setting.device),
+        "device_name": device_label(setting.device),
+        "versions": package_versions(),
+        "full": setting.full,
+        "seed": setting.seed,
+        "limit": LIMIT,
+        "seconds": round(seconds, 1),
+        **_by_chance(rows),
+        "checks": rows,
+    }
+
+
+def _conclude(
+    setting: Any, rows: list[dict[str, Any]], failed: list[dict[str, Any]], seconds: float
+) -> None:
+    chance = _by_chance(rows)
+    click.echo(
+        f"\n{chance['values_with_error']} of {len(rows)} values have an error: "
+        f"{chance['beyond_2_sigma']} are beyond 2 sigma, where chance puts "
+        f"{chance['beyond_2_sigma_by_chance']:.1f}; one beyond 4 by chance has probability "
+        f"{chance['false_alarm_probability']:.1g}"
+    )
+    where = f"on {setting.device}, seed {setting.seed}, {seconds:.0f} s"
+    if not failed:
+        click.echo(f"TRUSTED: all {len(rows)} checks hold ({where})")
+        return
+    click.echo(f"NOT TRUSTED: {len(failed)} of {len(rows)} checks fail ({where})")
+    if all(not row["exact"] and row["z"] is not None for row in failed):
+        click.echo("only values with an error fail: see whether they do with another --seed")

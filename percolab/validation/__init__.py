@@ -1,0 +1,39 @@
+"""Checks of an installation against what is known exactly: ``percolab validate``.
+
+check          what a check, its setting and its outcome are
+theory, torus  exact results: thresholds, clusters per site, Cardy, Pinson
+enumeration    all configurations of tiny graphs, by deletion and contraction
+vectors        known outputs of the generators
+sampling       rows of samples on any device, means with errors
+generator ...  one file a group of checks, in the order below
+"""
+
+from __future__ import annotations
+
+from percolab.validation import (
+    clusters,
+    exact,
+    generator,
+    parity,
+    spanning,
+    sweeps,
+    thresholds,
+    wrapping,
+)
+from percolab.validation.check import LIMIT, Check, Outcome, Setting, outcomes_of
+
+__all__ = ["LIMIT", "Check", "Outcome", "Setting", "checks_of", "outcomes_of"]
+
+
+def checks_of(setting: Setting) -> tuple[Check, ...]:
+    """Return all checks of a setting, those of the cause before those of the effect."""
+    return (
+        *generator.CHECKS,
+        *(parity.full_checks() if setting.full else parity.checks()),
+        *exact.CHECKS,
+        *clusters.CHECKS,
+        *spanning.CHECKS,
+        *wrapping.CHECKS,
+        *thresholds.CHECKS,
+        *sweeps.CHECKS,
+    )

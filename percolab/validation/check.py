@@ -1,0 +1,96 @@
+"""What a check is: a function from a setting to outcomes, each a value beside what it should be."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from percolab.sampler import Device
+from percolab.scheduler import Interrupted
+
+#: The largest deviation, in standard deviations, that chance is granted.
+LIMIT = 4.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where and how thoroughly the checks run.
+
+    device: a resolved one.  seed: every check draws streams of its own from it.  full: more
+    samples and larger lattices, for a GPU.
+    """
+
+    device: Device
+    seed: int = 1
+    full: bool = False
+
+    def count(self, quick: int, full: int) -> int:
+        """Return one of two numbers of samples, or sizes."""
+        return full if self.full else quick
+
+    def stream_seed(self, *name: object) -> int:
+        """Return the seed, in [0, 2^63), of what bears this name; names have independent ones."""
+        text = json.dumps([self.seed, *map(str, name)])
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One row of the table: a value, what it should be, and how far chance may carry it.
+
+    sigma: standard deviation of ``value``; None where value and expectation must be equal.
+    note:  what a reader of a failure must know, or where the expected value comes from.
+    """
+
+    name: str
+    value: float
+    expected: float
+    sigma: float | None = None
+    note: str = ""
+
+    @property
+    def z(self) -> float | None:
+        """Deviation in units of sigma; None if exact, NaN where sigma is none to judge by."""
+        if self.sigma is None:
+            return None
+        usable = 0 < self.sigma < math.inf
+        return (self.value - self.expected) / self.sigma if usable else math.nan
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value is equal to what is expected, or within LIMIT sigma of it."""
+        if self.z is None:
+            return self.value == self.expected
+        # A comparison with NaN is False.
+        return abs(self.z) <= LIMIT
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is run in one go; ``name`` says what is looked at, ``group`` the heading it is under."""
+
+    group: str
+    name: str
+    run: Callable[[Setting], Iterator[Outcome]]
+
+
+def outcomes_of(check: Check, setting: Setting) -> Iterator[Outcome]:
+    """Yield what a check finds; one that breaks down is a row that does not hold.
+
+    Interrupted passes: a study was stopped by Ctrl-C or SIGTERM.
+    """
+    try:
+        yield from check.run(setting)
+    except Interrupted:
+        raise
+    except Exception as error:  # whatever breaks on this installation is what is looked for
+        text = " ".join(str(error).split())
+        yield Outcome(check.name, math.nan, 0.0, note=f"{type(error).__name__}: {text}")
+
+
+def differing(name: str, count: int, note: str = "") -> Outcome:
+    """Return the outcome of a comparison in which nothing may differ."""
+    return Outcome(name, count, 0, note=note)

@@ -1,0 +1,152 @@
+"""The engine against exact enumerations of tiny graphs: all configurations, and sampled ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from percolab.bethe import bethe_topology
+from percolab.kernels.clusters import CLUSTERS, ROW_WIDTH, SPANNING, SUM_SQUARES
+from percolab.kernels.open_bonds import TOP, XORWOW
+from percolab.labelers import LABELERS
+from percolab.labelers.spanning_threshold import find_thresholds
+from percolab.lattice import load_lattice
+from percolab.topology import Topology
+from percolab.validation.check import Check, Outcome, Setting, differing
+from percolab.validation.enumeration import (
+    Counts,
+    cluster_counts,
+    connected_counts,
+    mean_threshold,
+    probability_of,
+    squared_size_counts,
+)
+from percolab.validation.sampling import fraction_outcome, mean_outcome, new_labeler, sampled_rows
+
+#: Tiny lattices by name: lattice, shape, boundary of every axis.
+_TINY = {
+    "square 3 x 3": ("square", (3, 3), "open"),
+    "square torus 2 x 2": ("square", (2, 2), "periodic"),
+    "triangular 2 x 3": ("triangular", (2, 3), "open"),
+    "triangular torus 2 x 2": ("triangular", (2, 2), "periodic"),
+    "honeycomb 4 x 3": ("honeycomb", (4, 3), "open"),
+    "cubic 2 x 2 x 2": ("cubic", (2, 2, 2), "open"),
+}
+_BETHE = "Bethe lattice, 2 shells"
+
+
+class _Exact(NamedTuple):
+    """Exact sums over the configurations with n open bonds; spanning by open axis."""
+
+    clusters: Counts
+    sum_squares: Counts
+    spanning: dict[int, Counts]
+
+
+def _topology(name: str) -> Topology:
+    if name == _BETHE:
+        return bethe_topology(2)
+    lattice_name, shape, boundary = _TINY[name]
+    return load_lattice(lattice_name).topology(shape, (boundary,) * len(shape))
+
+
+def _exact_sums(topology: Topology) -> _Exact:
+    bonds = [(int(owner), int(other)) for _, owner, other in topology.bonds()]
+    layers = {axis: topology.end_layers[axis] for axis in topology.open_axes}
+    return _Exact(
+        cluster_counts(topology.num_points, bonds),
+        squared_size_counts(topology.num_points, bonds),
+        {
+            axis: connected_counts(bonds, first.tolist(), last.tolist())
+            for axis, (first, last) in layers.items()
+        },
+    )
+
+
+def _all_configurations(name: str, setting: Setting) -> Iterator[Outcome]:
+    topology, device = _topology(name), setting.device
+    exact = _exact_sums(topology)
+    count = topology.num_bonds
+    is_open = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(bool)
+    words = np.zeros((len(is_open), topology.num_classes), np.uint32)
+    for bond, (k, owner) in enumerate(topology.bonds()[:, :2].tolist()):
+        words[:, k] |= is_open[:, bond].astype(np.uint32) << np.uint32(owner)
+    num_open = is_open.sum(axis=1)
+    able = [item for item, entry in LABELERS.items() if device.kind in entry.classes]
+    # Tiles need a grid, which the Bethe lattice has not.
+    for labeler in able if topology.shape else [item for item in able if item != "tiled"]:
+        rows = _rows_of(
+            new_labeler(device, topology, name=labeler, items=len(words)), device.kind, words
+        )
+        wrong = _wrong_sums(rows, num_open, exact)
+        note = f"sums over {len(rows)} configurations"
+        yield differing(f"{labeler}, {name}: sums unlike the exact", wrong, note)
+
+
+def _rows_of(labeler: Any, kind: str, words: np.ndarray) -> np.ndarray:
+    """Return the rows of given configurations."""
+    rows = np.zeros((len(words), ROW_WIDTH), np.int64)
+    if kind == "cpu":
+        for opened, row in zip(words, rows):
+            labeler.opened[:] = opened
+            labeler.measure(row)
+        return rows
+    for first in range(0, len(words), labeler.capacity):
+        batch = slice(first, first + labeler.capacity)
+        items = labeler.load_bonds(words[batch])
+        labeler.label_items(items)
+        rows[batch] = labeler.measure_items(items)
+    return rows
+
+
+def _wrong_sums(rows: np.ndarray, num_open: np.ndarray, exact: _Exact) -> int:
+    """Return how many sums by number of open bonds are not the exact ones."""
+    pairs = [(rows[:, CLUSTERS], exact.clusters), (rows[:, SUM_SQUARES], exact.sum_squares)]
+    pairs += [(rows[:, SPANNING] >> axis & 1, sums) for axis, sums in exact.spanning.items()]
+    wrong = 0
+    for values, expected in pairs:
+        found = np.zeros(len(expected), np.int64)
+        np.add.at(found, num_open, values)
+        wrong += int(np.sum(found != np.array(expected)))
+    return wrong
+
+
+def _sampled(name: str, setting: Setting) -> Iterator[Outcome]:
+    topology, p = _topology(name), 0.4
+    exact = _exact_sums(topology)
+    samples = setting.count(quick=100_000, full=2_000_000)
+    rows = sampled_rows(setting, topology, p, samples, stream=("exact", name))
+    expected = probability_of(exact.clusters, p)
+    yield mean_outcome(f"clusters of {name}, p = {p}", rows[:, CLUSTERS], expected)
+    for axis, counts in exact.spanning.items():
+        spans = rows[:, SPANNING] >> axis & 1
+        text = f"{name} spans along axis {axis}, p = {p}"
+        yield fraction_outcome(text, spans, probability_of(counts, p))
+
+
+def _thresholds(setting: Setting) -> Iterator[Outcome]:
+    name = "square 3 x 3"
+    topology = _topology(name)
+    numbers = np.arange(setting.count(quick=20_000, full=1_000_000), dtype=np.uint64)
+    labeler = new_labeler(setting.device, topology, items=numbers.size)
+    seed = setting.stream_seed("exact threshold")
+    found = find_thresholds(labeler, XORWOW, seed, numbers, (0, TOP)) / TOP
+    for axis, counts in _exact_sums(topology).spanning.items():
+        text = f"mean threshold of {name} along axis {axis}"
+        yield mean_outcome(text, found[:, axis], mean_threshold(counts))
+
+
+CHECKS = (
+    *(
+        Check("enumerations", f"all of {name}", partial(_all_configurations, name))
+        for name in (*_TINY, _BETHE)
+    ),
+    *(
+        Check("enumerations", f"samples of {name}", partial(_sampled, name))
+        for name in (*_TINY, _BETHE)
+    ),
+    Check("enumerations", "thresholds", _thresholds),
+)

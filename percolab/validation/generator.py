@@ -1,0 +1,158 @@
+"""The random numbers: known outputs, the definition of an open bond, and uniformity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.kernels.open_bonds import GENERATORS, threshold_of, uniform_of
+from percolab.kernels.open_bonds_cpu import fill_open_bonds
+from percolab.kernels.philox import philox_block
+from percolab.kernels.xorwow import mix64, xorwow_next
+from percolab.topology import unpack_bits
+from percolab.validation.check import Check, Outcome, Setting, differing
+from percolab.validation.vectors import CURAND_XORWOW, PHILOX, SPLITMIX64, SPLITMIX64_SEED
+
+_GOLDEN = 0x9E3779B97F4A7C15
+#: Short and long binary expansions: one digit decides at 1/2, many elsewhere.
+_P = (0.5, 0.3472963553338607, 0.9)
+_WORDS = 2**16
+
+
+def _known_outputs(setting: Setting) -> Iterator[Outcome]:
+    wrong = 0
+    for state, outputs in CURAND_XORWOW.values():
+        words = tuple(np.uint32(word) for word in state)
+        for output in outputs:
+            found, *rest = xorwow_next(*words)
+            words = tuple(np.uint32(word) for word in rest)
+            wrong += int(found) != output
+    yield differing("XORWOW outputs unlike cuRAND's", wrong)
+    starts = [(SPLITMIX64_SEED + n * _GOLDEN) % 2**64 for n in (1, 2, 3)]
+    wrong = sum(int(mix64(np.uint64(z))) != known for z, known in zip(starts, SPLITMIX64))
+    yield differing("SplitMix64 outputs unlike the reference's", wrong)
+    wrong = 0
+    for counter, key, known in PHILOX:
+        outputs = philox_block(*(np.uint32(word) for word in (*counter, *key)))
+        wrong += sum(int(output) != word for output, word in zip(outputs, known))
+    yield differing("Philox outputs unlike Random123's", wrong)
+
+
+def _definition(setting: Setting) -> Iterator[Outcome]:
+    """A bond is open where its uniform number, made digit by digit, is below p."""
+    count, sample = 40, np.uint64(3)
+    seed = np.uint64(setting.stream_seed("definition"))
+    exists, opened = np.full(count, 2**32 - 1, np.uint32), np.empty(count, np.uint32)
+    for rng, generator in GENERATORS.items():
+        numbers = np.array(
+            [
+                uniform_of(generator, seed, sample, np.uint32(word), np.uint32(bit))
+                for word in range(count)
+                for bit in range(32)
+            ],
+            np.uint64,
+        )
+        wrong = 0
+        for p in (0.0, *_P, float(numbers[7]) / 2**63, 1.0):
+            limit = np.uint64(threshold_of(p))
+            fill_open_bonds(generator, seed, sample, limit, np.uint32(0), exists, opened)
+            wrong += int(np.sum(unpack_bits(opened, 32 * count) != (numbers < limit)))
+        yield differing(f"open bonds unlike u < p, {rng}", wrong)
+
+
+@dataclass
+class _Counts:
+    """Open bonds of many words, counted in all ways that are tested.
+
+    of_word: words by how many of their 32 bonds are open.  of_bit: open bonds by place in the
+    word.  beside: bonds open in both of two neighbouring words; in_next: in the same word of two
+    samples, one after the other.
+    """
+
+    words: int = 0
+    of_word: NDArray[np.int64] = field(default_factory=lambda: np.zeros(33, np.int64))
+    of_bit: NDArray[np.int64] = field(default_factory=lambda: np.zeros(32, np.int64))
+    beside: int = 0
+    in_next: int = 0
+
+    def add(self, pair: NDArray[np.uint32]) -> None:
+        """Add two samples, uint32 (2, words)."""
+        is_open = unpack_bits(pair.ravel(), 32 * pair.size).reshape(-1, 32)
+        self.words += pair.size
+        self.of_word += np.bincount(is_open.sum(axis=1), minlength=33)
+        self.of_bit += is_open.sum(axis=0)
+        self.beside += int(np.bitwise_count(pair[:, 0::2] & pair[:, 1::2]).sum(dtype=np.int64))
+        self.in_next += int(np.bitwise_count(pair[0] & pair[1]).sum(dtype=np.int64))
+
+
+def _uniformity(setting: Setting) -> Iterator[Outcome]:
+    for rng, generator in GENERATORS.items():
+        for p in _P:
+            yield from _tests_of(_count(setting, rng, generator, p), f"p = {p:.4g}, {rng}", p)
+
+
+def _count(setting: Setting, rng: str, generator: int, p: float) -> _Counts:
+    counts, seed = _Counts(), np.uint64(setting.stream_seed("uniformity", rng, p))
+    exists, limit = np.full(_WORDS, 2**32 - 1, np.uint32), np.uint64(threshold_of(p))
+    pair = np.empty((2, _WORDS), np.uint32)
+    for first in range(0, setting.count(quick=16, full=512), 2):
+        for n, opened in enumerate(pair):
+            sample = np.uint64(first + n)
+            fill_open_bonds(generator, seed, sample, limit, np.uint32(0), exists, opened)
+        counts.add(pair)
+    return counts
+
+
+def _tests_of(counts: _Counts, case: str, p: float) -> Iterator[Outcome]:
+    from scipy.stats import binom
+
+    expected = counts.words * binom.pmf(np.arange(33), 32, p)
+    yield _chi_square(f"open bonds a word, {case}", *_merged(counts.of_word, expected), fixed=1)
+    # A bit has two cells, open and not.
+    spread = counts.words * p * (1 - p)
+    of_bit = np.sum((counts.of_bit - counts.words * p) ** 2) / spread
+    yield _as_normal(f"each bond of a word, {case}", float(of_bit), 32)
+    pairs, both = 16 * counts.words, p * p
+    sigma = float(np.sqrt(both * (1 - both) / pairs))
+    for name, found in (("words", counts.beside), ("samples", counts.in_next)):
+        label = f"open in both of two {name}, {case}"
+        yield Outcome(label, found / pairs, both, sigma)
+
+
+def _merged(
+    found: NDArray[np.int64], expected: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return counts with the cells of both tails merged until each expects ten at least."""
+    inner = np.flatnonzero(expected >= 10)
+    cells = np.clip(np.arange(expected.size), inner[0], inner[-1]) - inner[0]
+    sums = np.zeros((2, cells[-1] + 1))
+    for of_cells, values in zip(sums, (found, expected), strict=True):
+        np.add.at(of_cells, cells, values)
+    return sums[0], sums[1]
+
+
+def _chi_square(
+    name: str, found: NDArray[np.float64], expected: NDArray[np.float64], *, fixed: int
+) -> Outcome:
+    chi_square = float(np.sum((found - expected) ** 2 / expected))
+    return _as_normal(name, chi_square, found.size - fixed)
+
+
+def _as_normal(name: str, chi_square: float, dof: int) -> Outcome:
+    """Return chi^2 as the normal deviate with the same probability to be exceeded."""
+    from scipy.stats import chi2, norm
+
+    # Where a probability underflows, the deviate is tens of sigma either way.
+    exceeded = float(np.clip(chi2.sf(chi_square, dof), 1e-300, 1 - 1e-16))
+    deviate = float(norm.isf(exceeded))
+    return Outcome(f"chi^2: {name}", deviate, 0.0, 1.0, f"chi^2 {chi_square:.1f}, {dof} dof")
+
+
+CHECKS = (
+    Check("generator", "known outputs", _known_outputs),
+    Check("generator", "open bonds by definition", _definition),
+    Check("generator", "uniformity", _uniformity),
+)

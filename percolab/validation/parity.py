@@ -1,0 +1,189 @@
+"""Every labeler of the device against the reference: open bonds, labels and rows, bit for bit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from percolab.kernels.open_bonds import GENERATORS, TOP, XORWOW, threshold_of
+from percolab.labelers import LABELERS, fitting_labeler, labeler_class
+from percolab.labelers.spanning_threshold import find_thresholds
+from percolab.lattice import Lattice, lattice_names, load_lattice
+from percolab.model import BOND, Model
+from percolab.sampler import Device
+from percolab.topology import Topology
+from percolab.validation.check import Check, Outcome, Setting, differing
+from percolab.validation.sampling import new_labeler
+
+_QUICK = ("square", "triangular", "honeycomb", "kagome", "cubic")
+#: Ones and twos, and below, at and across the edges of words and of a GPU's tiles.
+_SHAPES = {
+    2: ((1, 1), (1, 37), (2, 2), (7, 5), (32, 3), (34, 6)),
+    3: ((1, 1, 1), (2, 2, 2), (7, 4, 5), (34, 2, 3)),
+    4: ((2, 2, 2, 2), (3, 4, 2, 5)),
+    5: ((2, 2, 2, 2, 2),),
+}
+_MODELS = (BOND, Model("site"))
+_SAMPLES = 2
+#: Linear sizes by dimension, quick and full, of many words and tiles.
+_LARGE = {2: (254, 4094), 3: (38, 254), 4: (14, 62), 5: (8, 26)}
+_CPU = Device("cpu")
+
+
+class _Found(NamedTuple):
+    """What a labeler makes of n items: open bonds, labels and rows, one item a line."""
+
+    opened: np.ndarray
+    labels: np.ndarray
+    rows: np.ndarray
+
+    def differing(self, other: _Found) -> int:
+        """Return how many items differ in anything."""
+        pairs = zip(self, other, strict=True)
+        return int(np.any([np.any(a != b, axis=1) for a, b in pairs], axis=0).sum())
+
+
+def labelers_of(kind: str, lattice: Lattice) -> list[str]:
+    """Return the labelers of a kind of device that can label a lattice."""
+    able = [name for name, entry in LABELERS.items() if kind in entry.classes]
+    return [name for name in able if fitting_labeler(name, kind, lattice)[0] == name]
+
+
+def _small(lattice_name: str, setting: Setting) -> Iterator[Outcome]:
+    lattice, device = load_lattice(lattice_name), setting.device
+    names = [name for name in labelers_of(device.kind, lattice) if name != "reference"]
+    wrong, notes = dict.fromkeys(names, 0), dict.fromkeys(names, "")
+    compared, seed = 0, setting.stream_seed("parity", lattice_name)
+    samples, limits = _items(lattice)
+    for number, (case, topology, model) in enumerate(_cases(lattice)):
+        key = number % len(GENERATORS), seed, samples, limits
+        expected = _found_by("reference", _CPU, topology, model, key)
+        compared += samples.size
+        for name in names:
+            count = _found_by(name, device, topology, model, key).differing(expected)
+            if count and not wrong[name]:
+                notes[name] = f"first on {case}"
+            wrong[name] += count
+    for name in names:
+        text = f"{name} on {lattice_name}: unlike reference"
+        yield differing(text, wrong[name], notes[name] or f"{compared} configurations")
+
+
+def _items(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
+    """Return items (sample, threshold), uint64 each: p none, low, critical, high and all."""
+    middle = _middle(lattice)
+    grid = [threshold_of(p) for p in (0.0, 0.3 * middle, middle, (1 + middle) / 2, 1.0)]
+    numbers = np.arange(_SAMPLES, dtype=np.uint64)
+    return np.repeat(numbers, len(grid)), np.tile(np.array(grid, np.uint64), _SAMPLES)
+
+
+def _middle(lattice: Lattice) -> float:
+    """Return about the threshold; that of the Bethe lattice where none is known."""
+    known = lattice.threshold("bond")
+    return known.value if known else 1 / (lattice.coordination_number - 1)
+
+
+def _cases(lattice: Lattice) -> Iterator[tuple[str, Topology, Model]]:
+    """Yield shapes with every boundary, computed and stored neighbours, and models."""
+    for shape in _SHAPES[lattice.dimension]:
+        for boundary in product(lattice.boundaries, repeat=lattice.dimension):
+            axes = zip(shape, lattice.cell, boundary)
+            if any(kind == "periodic" and n % cell for n, cell, kind in axes):
+                continue
+            topology = lattice.topology(shape, boundary)
+            for model in _MODELS:
+                if model.draws_sites and _has_thin_axis(topology):
+                    continue
+                case = f"{' x '.join(map(str, shape))}, {', '.join(boundary)}, {model}"
+                yield case, topology, model
+                yield f"{case}, neighbour list", topology.explicit(), model
+
+
+def _has_thin_axis(topology: Topology) -> bool:
+    """Return whether a site is in both end layers of an axis, which site models refuse."""
+    return any(np.intersect1d(*pair).size for pair in topology.end_layers)
+
+
+def _found_by(name: str, device: Device, topology: Topology, model: Model, key: Any) -> _Found:
+    labeler = new_labeler(device, topology, model, name=name, items=len(key[2]))
+    found = _configurations_cpu if device.kind == "cpu" else _configurations_cuda
+    return _Found(*found(labeler, *key), labeler.rows(*key))
+
+
+def _configurations_cpu(
+    labeler: Any, generator: int, seed: int, samples: np.ndarray, limits: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    opened, labels = [], []
+    for sample, limit in zip(samples, limits, strict=True):
+        labeler.open_bonds(generator, seed, sample, limit)
+        opened.append(labeler.opened.copy())
+        labels.append(labeler.label())
+    return np.array(opened), np.array(labels)
+
+
+def _configurations_cuda(
+    labeler: Any, generator: int, seed: int, samples: np.ndarray, limits: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    count = labeler.open_bonds(generator, seed, samples, limits)
+    labeler.label_items(count)
+    words = labeler.topology.exists.size
+    opened = labeler.opened[: count * words].copy_to_host().reshape(count, words)
+    return opened, labeler.labels_of(count)
+
+
+def _large(lattice_name: str, setting: Setting) -> Iterator[Outcome]:
+    """Rows of a grid of p on a lattice of many words and tiles; the CPU's raster is the judge."""
+    lattice, device = load_lattice(lattice_name), setting.device
+    size = setting.count(*_LARGE[lattice.dimension])
+    size -= size % math.lcm(*lattice.cell)
+    boundary = ("open",) + ("periodic",) * (lattice.dimension - 1)
+    topology = lattice.topology(lattice.shape(size), boundary)
+    seed = setting.stream_seed("parity at size", lattice_name)
+    samples = np.arange(2, dtype=np.uint64)
+    steps = [_middle(lattice) * step for step in (0.98, 1.0, 1.01, 1.2)]
+    grid = np.array([threshold_of(p) for p in steps], np.uint64)
+    judge = labeler_class("raster", "cpu")(topology)
+    expected = judge.grid_rows(XORWOW, seed, samples, grid)
+    for name in labelers_of(device.kind, lattice):
+        # The reference would take minutes, and the judge would judge itself.
+        if name == "reference" or (device.kind, name) == ("cpu", "raster"):
+            continue
+        labeler = new_labeler(device, topology, name=name, items=samples.size)
+        found = labeler.grid_rows(XORWOW, seed, samples, grid)
+        wrong = int(np.any(found != expected, axis=-1).sum())
+        text = f"{name} on {lattice_name}, {' x '.join(map(str, topology.shape))}: unlike raster"
+        yield differing(text, wrong, f"{expected.size // expected.shape[-1]} rows")
+
+
+def _spanning_thresholds(setting: Setting) -> Iterator[Outcome]:
+    """The exact p at which samples begin to span, against bisection by the reference."""
+    lattice, device = load_lattice("triangular"), setting.device
+    topology = lattice.topology((11, 9))
+    seed, samples = setting.stream_seed("parity of T"), np.arange(4, dtype=np.uint64)
+    window = threshold_of(0.3), threshold_of(0.4)
+    judge = labeler_class("reference", "cpu")(topology)
+    expected = find_thresholds(judge, XORWOW, seed, samples, (0, TOP))
+    for name in labelers_of(device.kind, lattice):
+        if (device.kind, name) == ("cpu", "reference"):
+            continue
+        labeler = new_labeler(device, topology, name=name, items=samples.size)
+        found = find_thresholds(labeler, XORWOW, seed, samples, window)
+        wrong = int(np.sum(found != expected))
+        yield differing(f"{name}: spanning thresholds unlike reference's", wrong)
+
+
+def checks(lattices: tuple[str, ...] = _QUICK) -> tuple[Check, ...]:
+    """Return the checks of the labelers on these lattices."""
+    small = [Check("labelers", f"small {name}", partial(_small, name)) for name in lattices]
+    large = [Check("labelers", f"large {name}", partial(_large, name)) for name in lattices]
+    return (*small, Check("labelers", "spanning thresholds", _spanning_thresholds), *large)
+
+
+def full_checks() -> tuple[Check, ...]:
+    """Return the checks of the labelers on all lattices that come with percolab."""
+    return checks(tuple(lattice_names()))

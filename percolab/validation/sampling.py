@@ -1,0 +1,100 @@
+"""Samples for the checks: rows of any topology on any device, and means with their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.executors import default_workers
+from percolab.kernels.open_bonds import GENERATORS, threshold_of
+from percolab.labelers import labeler_class
+from percolab.model import BOND, Model
+from percolab.sampler import Device
+from percolab.topology import Topology
+from percolab.validation.check import Outcome, Setting
+
+# Sites of a CUDA batch, and the part of the free memory it may take.
+_SITES_PER_BATCH, _SHARE = 2**28, 0.5
+# Items of one call on the CPU.
+_ITEMS_PER_CALL = 2048
+
+
+def new_labeler(
+    device: Device,
+    topology: Topology,
+    model: Model = BOND,
+    *,
+    items: int,
+    name: str | None = None,
+) -> Any:
+    """Return a labeler on a device for so many items.
+
+    name: None is the fastest one that takes the topology.
+    """
+    if device.kind == "cpu":
+        return labeler_class(name, "cpu")(topology, model)
+    from percolab.device import free_memory, open_device
+
+    # Tiles need a grid, which a graph has not.
+    chosen = labeler_class(name or (None if topology.shape else "four_step"), device.kind)
+    free = _SHARE * free_memory(open_device(str(device)))
+    most = int(
+        min(free // chosen.bytes_per_item(topology), _SITES_PER_BATCH // topology.num_points)
+    )
+    return chosen(topology, model, capacity=max(min(items, most), 1))
+
+
+def sampled_rows(
+    setting: Setting,
+    topology: Topology,
+    p: float,
+    samples: int,
+    *,
+    stream: Sequence[object],
+    model: Model = BOND,
+    rng: str = "xorwow",
+) -> NDArray[np.int64]:
+    """Return the rows, int64 (samples, ROW_WIDTH), of samples at p.
+
+    stream: the name of their seed; two names draw independent samples.
+    """
+    seed = setting.stream_seed(*stream)
+    numbers = np.arange(samples, dtype=np.uint64)
+    threshold = threshold_of(p)
+
+    def rows_of(labeler: Any, part: NDArray[np.uint64]) -> NDArray[np.int64]:
+        limits = np.full(part.size, threshold, np.uint64)
+        return labeler.rows(GENERATORS[rng], seed, part, limits)
+
+    if setting.device.kind == "cuda":
+        return rows_of(new_labeler(setting.device, topology, model, items=samples), numbers)
+
+    def rows_of_share(share: NDArray[np.uint64]) -> NDArray[np.int64]:
+        labeler = new_labeler(setting.device, topology, model, items=share.size)
+        pieces = np.array_split(share, -(-share.size // _ITEMS_PER_CALL))
+        return np.concatenate([rows_of(labeler, piece) for piece in pieces])
+
+    workers = min(default_workers(setting.device), samples)
+    with ThreadPoolExecutor(workers) as executor:
+        return np.concatenate(list(executor.map(rows_of_share, np.array_split(numbers, workers))))
+
+
+def mean_outcome(
+    name: str, values: NDArray[Any], expected: float, *, scale: float = 1.0, note: str = ""
+) -> Outcome:
+    """Return the outcome of a mean of independent values (n,), divided by ``scale``."""
+    sigma = float(values.std(ddof=1)) / np.sqrt(values.size)
+    return Outcome(name, float(values.mean()) / scale, expected, sigma / scale, note)
+
+
+def fraction_outcome(name: str, found: NDArray[Any], expected: float, note: str = "") -> Outcome:
+    """Return the outcome of a fraction of independent samples (n,), 0 or 1 each.
+
+    Its error is that of the expected probability: a fraction of 0 or 1 has none of its own.
+    """
+    sigma = np.sqrt(expected * (1 - expected) / found.size)
+    return Outcome(name, float(np.mean(found != 0)), expected, float(sigma), note)

@@ -1,0 +1,110 @@
+"""Sweeps as a whole: one that was interrupted and continued, and one with the other generator."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from percolab.lattice import load_lattice
+from percolab.observables import observables_of
+from percolab.runner import StopRule, Watcher, run_study
+from percolab.scheduler import Interrupted
+from percolab.storage import ResultsWriter, read_results
+from percolab.study import Study
+from percolab.validation.check import Check, Outcome, Setting, differing
+from percolab.validation.sampling import sampled_rows
+
+_SIZES, _SAMPLES, _BLOCK = (8, 16), 400, 10
+
+
+class _Interrupter(Watcher):
+    """Presses Ctrl-C, as it were, when the first blocks are finished."""
+
+    pressed = False
+
+    def advanced(self, *_: Any) -> None:
+        if not self.pressed:
+            self.pressed = True
+            raise KeyboardInterrupt
+
+
+def _continuation(setting: Setting) -> Iterator[Outcome]:
+    with tempfile.TemporaryDirectory() as folder:
+        once, twice = Path(folder, "once.h5"), Path(folder, "twice.h5")
+        _run(once, setting, _SAMPLES)
+        watcher = _Interrupter()
+        try:
+            # A GPU makes all blocks in one go: half of them are left for the second run.
+            _run(twice, setting, _SAMPLES // 2, watcher)
+        except Interrupted:
+            if not watcher.pressed:
+                raise
+        blocks = sum(len(item.blocks) for item in read_results(twice).tasks.values())
+        _run(twice, setting, _SAMPLES)
+        names, wrong = _differing_datasets(once, twice)
+    note = f"{names} datasets; interrupted at {blocks} of {len(_SIZES) * _SAMPLES // _BLOCK} blocks"
+    yield differing("datasets unlike those of a run in one go", wrong, note)
+
+
+def _run(path: Path, setting: Setting, samples: int, watcher: Watcher | None = None) -> None:
+    study = Study(
+        lattice=load_lattice("square"),
+        sizes=_SIZES,
+        boundary=("open", "open"),
+        p=(0.4, 0.5, 0.6),
+        seed=setting.stream_seed("continuation"),
+        block_size=_BLOCK,
+    )
+    rule = StopRule(samples=dict.fromkeys(_SIZES, samples))
+    with ResultsWriter(path) as writer:
+        run_study(study, rule, writer=writer, device=setting.device, watcher=watcher)
+
+
+def _differing_datasets(one: Path, other: Path) -> tuple[int, int]:
+    """Return how many datasets two files hold together, and how many are not the same in both."""
+    first, second = _datasets(one), _datasets(other)
+    names = first.keys() | second.keys()
+    equal = [name for name in first.keys() & second.keys() if first[name] == second[name]]
+    return len(names), len(names) - len(equal)
+
+
+def _datasets(path: Path) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
+    found: dict[str, tuple[str, tuple[int, ...], bytes]] = {}
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            found[name] = (str(item.dtype), item.shape, item[...].tobytes())
+
+    with h5py.File(path, "r") as file:
+        file.visititems(visit)
+    return found
+
+
+def _generators(setting: Setting) -> Iterator[Outcome]:
+    """Samples of XORWOW and of Philox have the same means."""
+    size, samples = setting.count(32, 256), setting.count(50_000, 500_000)
+    boundary = ("open", "open")
+    topology = load_lattice("square").topology((size, size), boundary)
+    rows = [
+        sampled_rows(setting, topology, 0.5, samples, stream=("generators", rng), rng=rng)
+        for rng in ("xorwow", "philox")
+    ]
+    for observable in observables_of(boundary):
+        means, variances = [], []
+        for values in map(observable.of_rows, rows):
+            means.append(float(values.mean()))
+            variances.append(float(values.var(ddof=1)) / samples)
+        name = f"mean {observable.name}, square, L = {size}"
+        sigma = float(np.sqrt(sum(variances)))
+        yield Outcome(name, means[0], means[1], sigma, "value: XORWOW; expected: Philox")
+
+
+CHECKS = (
+    Check("sweeps", "interrupted and continued", _continuation),
+    Check("sweeps", "XORWOW and Philox", _generators),
+)

@@ -1,0 +1,48 @@
+"""Wrapping probabilities of critical tori against Pinson's formula.
+
+What is checked is what the registry of observables has on a torus, by name: an observable that is
+not listed there yet is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from percolab.lattice import load_lattice
+from percolab.observables import observables_of
+from percolab.validation.check import Check, Outcome, Setting
+from percolab.validation.clusters import TORI
+from percolab.validation.sampling import fraction_outcome, sampled_rows
+from percolab.validation.theory import THRESHOLDS
+from percolab.validation.torus import wrapping_probabilities
+
+#: Observable, and the field of :class:`WrappingProbabilities` that is its mean.
+_MEANS = {
+    "wrapping_x": "x",
+    "wrapping_y": "y",
+    "wrapping_any": "either",
+    "wrapping_all": "both",
+}
+_BOUNDARY = ("periodic", "periodic")
+
+
+def _wrapping(lattice_name: str, setting: Setting) -> Iterator[Outcome]:
+    measured = [item for item in observables_of(_BOUNDARY) if item.name in _MEANS]
+    if not measured:
+        return
+    size, samples = setting.count(64, 256), setting.count(20_000, 1_000_000)
+    topology = load_lattice(lattice_name).topology((size, size), _BOUNDARY)
+    p, stream = THRESHOLDS[lattice_name, "bond"], ("wrapping", lattice_name)
+    rows = sampled_rows(setting, topology, p, samples, stream=stream)
+    exact = wrapping_probabilities(TORI[lattice_name])
+    for observable in measured:
+        values: np.ndarray = observable.of_rows(rows)
+        name = f"{observable.name}, {lattice_name} torus, L = {size}"
+        expected = getattr(exact, _MEANS[observable.name])
+        yield fraction_outcome(name, values, expected, "Pinson (1994)")
+
+
+CHECKS = tuple(Check("wrapping", name, partial(_wrapping, name)) for name in TORI)
