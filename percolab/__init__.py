@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from percolab.api import estimates, fit, label, open_results, plot, sweep
+    from percolab.frames import to_pandas, to_xarray
     from percolab.graph import graph_topology
     from percolab.graph_structure import Graph, load_graph
     from percolab.lattice import Lattice, load_lattice
@@ -28,6 +29,8 @@ __all__ = [
     "open_results",
     "plot",
     "sweep",
+    "to_pandas",
+    "to_xarray",
 ]
 
 _HOMES = {
@@ -37,6 +40,8 @@ _HOMES = {
     "graph_topology": "graph",
     "load_graph": "graph_structure",
     "load_lattice": "lattice",
+    "to_pandas": "frames",
+    "to_xarray": "frames",
 }
 
 

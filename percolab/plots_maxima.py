@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from percolab.math_text import typeset
-from percolab.plots import COLOURS, STYLE, Exact, legend_entries, look_of
+from percolab.plots import (
+    COLOURS,
+    EXACT_LINE,
+    STYLE,
+    Exact,
+    add_legend,
+    exact_label,
+    exact_record,
+    legend_entries,
+    look_of,
+)
+from percolab.plots_clusters import is_uneven
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,43 +70,36 @@ def plot_maxima(
         panels: Any = figure.subplots(len(_PANELS), 1, sharex=True)
         for axes, (name, (label, marked)) in zip(panels, _PANELS.items()):
             for curve in clusters:
-                _draw_mean(axes, curve, name, look_of(order.index(curve.L), 0), len(order) > 1)
+                index = order.index(curve.L)
+                _draw_mean(axes, curve, name, look_of(index, index), len(order) > 1)
             if name == "largest":
                 for part in spanning:
-                    look = look_of(order.index(part.L), 1) | {"markerfacecolor": "white"}
+                    index = order.index(part.L)
+                    look = look_of(index, index if len(order) > 1 else 1)
+                    look |= {"markerfacecolor": "white"}
                     named = "$R$ (open symbols)" if part is spanning[0] else None
                     axes.plot(part.p, part.probability, **look, linewidth=0.7, label=named)
             axes.set_ylabel(f"{label}, $R$" if spanning and name == "largest" else label)
             axes.set_ylim(bottom=0.0)
             if exact:
-                shown = f"{exact[0]:.8g}, {typeset(exact[1])}"
-                axes.axvline(exact[0], color="black", linewidth=0.7, linestyle=(0, (5, 4)),
-                             label=shown if name == "largest" else None, zorder=0)  # fmt: skip
+                shown = exact_label(exact) if name == "largest" else None
+                axes.axvline(exact[0], label=shown, zorder=0, **EXACT_LINE)
             for estimate in sizes[0].estimates if len(sizes) == 1 else ():
                 if estimate.name in marked and np.isfinite(estimate.p):
                     _mark(axes, estimate)
-        if _is_uneven(np.unique(np.concatenate([curve.p for curve in clusters]))):
+        if is_uneven(np.unique(np.concatenate([curve.p for curve in clusters]))):
             panels[0].set_xscale("log")
         panels[0].set_title(title)
         panels[-1].set_xlabel("$p$")
         entries = [entry for axes in panels for entry in legend_entries(axes)]
-        if entries:
-            figure.legend(
-                *zip(*entries, strict=True), loc="outside lower center", ncols=2, frameon=False
-            )
+        add_legend(figure, entries, loc="outside lower center", ncols=2)
     return figure, {
         "title": title,
-        "exact": {"threshold": exact[0], "citation": exact[1]} if exact else None,
+        "exact": exact_record(exact),
         "curves": [_numbers_of(curve) for curve in clusters],
         "spanning": [curve.to_dict() for curve in spanning],
         "sizes": [size.to_dict() for size in sizes],
     }
-
-
-def _is_uneven(p: np.ndarray) -> bool:
-    """Return whether p, ascending, crowd at their low end, as those of a scale-free graph do."""
-    steps = np.diff(p)
-    return bool(steps.size > 1 and p[0] > 0 and steps[-1] > 10 * steps[0] and p[-1] > 10 * p[0])
 
 
 def _draw_mean(

@@ -1,45 +1,106 @@
-"""Stored results as flat tables: means and standard errors of every observable, and single T."""
+"""Stored results as flat tables: means and standard errors of every observable, and single T.
+
+A number that there is not is None.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from percolab.kernels.open_bonds import NEVER, TOP
+from percolab.lattice import Lattice
 from percolab.observables import axis_names, observables_of, spanning_names
 from percolab.spanning import spanning_counts, transition_grid
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
+from percolab.study import Task
 from percolab.toml_input import InputError
 
+Table = tuple[list[str], Iterable[list[Any]]]
 
-def mean_table(
+#: Mean and standard error.
+Pair = tuple[float | None, float | None]
+
+#: Columns of :func:`long_table`.
+LONG_HEADER = (
+    "lattice", "model", "boundary", "L", "sites", "seed", "p", "samples",
+    "observable", "unit", "mean", "error",
+)  # fmt: skip
+
+
+def num_sites(task: Task) -> int:
+    """Return the sites N of a task: its grid points without those that the lattice leaves vacant.
+
+    >>> from percolab.lattice import load_lattice
+    >>> num_sites(Task(load_lattice("kagome"), 16, ("open", "open"), (0.5,), seed=1))
+    192
+    """
+    lattice = task.lattice
+    if not isinstance(lattice, Lattice):
+        return task.num_points
+    # An open boundary may cut a cell, so the points of each residue are counted.
+    vacant = sum(
+        prod((n - at + cell - 1) // cell for n, at, cell in zip(task.shape, point, lattice.cell))
+        for point in lattice.vacant
+    )
+    return task.num_points - vacant
+
+
+def task_means(
     results: Results, p: Sequence[float] | None = None
-) -> tuple[list[str], Iterable[list[Any]]]:
+) -> Iterator[tuple[TaskResult, float, list[Pair]]]:
+    """Yield (task's result, p, (mean, standard error) of every observable), small sizes first.
+
+    p: for tasks with method "threshold", which give R alone, None for the rest; over the transition
+    unless given.  InputError: ``p`` is given, and a task has no thresholds.
+    """
+    for item in _ordered(results):
+        if p is not None and item.task.method != "threshold":
+            raise InputError("-p: only a study of method threshold is known at every p")
+        found = _spanning_means(item, p) if item.task.method == "threshold" else _grid_means(item)
+        yield from ((item, x, columns) for x, columns in found)
+
+
+def mean_table(results: Results, p: Sequence[float] | None = None) -> Table:
     """Return (header, rows): one row a task and p, mean and standard error an observable.
 
     The error is that of the mean of independent samples, from the stored sums of squares.  Tasks
-    with method "threshold" have R alone, at ``p`` or over the transition; others are empty there.
+    with method "threshold" have R alone, at ``p`` or over the transition; others are None there.
     InputError: ``p`` is given, and a task has no thresholds.
     """
     observables = observables_of(results.study.boundary)
     names = [name for item in observables for name in (item.name, f"{item.name}_error")]
     header = ["lattice", "L", "sites", "seed", "p", "samples", *names]
     rows = []
-    for item in _ordered(results):
-        task, count = item.task, item.num_samples
-        if p is not None and task.method != "threshold":
-            raise InputError("-p: only a study of method threshold is known at every p")
-        lead = [task.lattice.name, task.size, task.num_points, task.seed]
-        values = _spanning_means(item, p) if task.method == "threshold" else _grid_means(item)
-        rows += [[*lead, x, count, *columns] for x, columns in values]
+    for item, x, columns in task_means(results, p):
+        task = item.task
+        lead = [task.lattice.name, task.size, num_sites(task), task.seed, x, item.num_samples]
+        rows.append([*lead, *(number for pair in columns for number in pair)])
     return header, rows
 
 
-def threshold_table(results: Results) -> tuple[list[str], Iterable[list[Any]]]:
-    """Return (header, rows): one row a sample with T along every open axis, empty for never.
+def long_table(results: Results, p: Sequence[float] | None = None) -> Table:
+    """Return (LONG_HEADER, rows): one row an observable, task and p; the numbers of mean_table.
+
+    What T does not give is left out.  The unit is that of the mean.  InputError as there.
+    """
+    rows = []
+    for item, x, columns in task_means(results, p):
+        task = item.task
+        lead = [task.lattice.name, task.model, ",".join(task.boundary), task.size]
+        lead += [num_sites(task), task.seed, x, item.num_samples]
+        for observable, pair in zip(observables_of(task.boundary), columns, strict=True):
+            if pair[0] is not None:
+                rows.append([*lead, observable.name, observable.unit, *pair])
+    return list(LONG_HEADER), rows
+
+
+def threshold_table(results: Results) -> Table:
+    """Return (header, rows): one row a sample with T along every open axis, None for never.
 
     InputError: nothing was sampled by method "threshold".
     """
@@ -55,7 +116,7 @@ def _single_rows(items: list[TaskResult]) -> Iterator[list[Any]]:
         task = item.task
         for number in sorted(item.blocks):
             for n, found in enumerate(item.blocks[number].thresholds):  # type: ignore[union-attr]
-                values = ["" if t == np.uint64(NEVER) else float(t) / TOP for t in found]
+                values = [None if t == np.uint64(NEVER) else float(t) / TOP for t in found]
                 sample = number * task.block_size + n
                 yield [task.lattice.name, task.size, task.seed, sample, *values]
 
@@ -68,24 +129,24 @@ def _ordered(results: Results) -> list[TaskResult]:
 
 def _spanning_means(
     item: TaskResult, p: Sequence[float] | None
-) -> Iterator[tuple[float, list[Any]]]:
-    """Yield (p, mean and error of every observable), empty for those that T does not give."""
+) -> Iterator[tuple[float, list[Pair]]]:
+    """Yield (p, mean and error of every observable), None for those that T does not give."""
     names, count = spanning_names(item.task.boundary), item.num_samples
     found = {name: item.thresholds(name) for name in names}
     grid = transition_grid(np.stack(list(found.values()))) if p is None else np.array(p)
     means = {name: spanning_counts(found[name], grid).sum(axis=0) / count for name in names}
     for n, x in enumerate(grid.tolist()):
-        values: list[Any] = []
+        values: list[Pair] = []
         for observable in observables_of(item.task.boundary):
             if observable.name in means:
                 mean = float(means[observable.name][n])
-                values += [mean, (mean * (1 - mean) / max(count - 1, 1)) ** 0.5]
+                values.append((mean, (mean * (1 - mean) / max(count - 1, 1)) ** 0.5))
             else:
-                values += ["", ""]
+                values.append((None, None))
         yield x, values
 
 
-def _grid_means(item: TaskResult) -> Iterator[tuple[float, list[float]]]:
+def _grid_means(item: TaskResult) -> Iterator[tuple[float, list[Pair]]]:
     """Yield (p, mean and standard error of every observable)."""
     blocks: list[Any] = [item.blocks[number] for number in sorted(item.blocks)]
     count = item.num_samples
@@ -95,4 +156,4 @@ def _grid_means(item: TaskResult) -> Iterator[tuple[float, list[float]]]:
     means = total / count
     errors = np.sqrt(np.maximum(squares / count - means**2, 0.0) / max(count - 1, 1))
     for p, mean, error in zip(item.task.p, means, errors, strict=True):
-        yield p, np.column_stack([mean, error]).ravel().tolist()
+        yield p, list(zip(mean.tolist(), error.tolist()))

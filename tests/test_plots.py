@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from percolab.analysis import ScalingFunction, fit_threshold, format_with_error, synthetic_study
-from percolab.plots import plot_spanning, save_figure
+from percolab.plots import save_figure
+from percolab.plots_spanning import plot_spanning
 from percolab.plots_timing import Timing, plot_timing
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
@@ -62,7 +63,7 @@ def test_one_size_is_drawn_without_an_estimate():
     figure, numbers = plot_spanning(study(64), exact=EXACT, **TEXT)
     assert numbers["fit"] is None
     assert len(numbers["lines"]) == 1
-    assert not any("p_c" in text for text in legend_texts(figure))
+    assert not any("finite-size scaling" in text for text in legend_texts(figure))
 
 
 def test_data_that_do_not_cross_are_drawn_without_close_up(tmp_path):
@@ -155,7 +156,9 @@ def test_timings_without_errors_are_drawn_and_listed_without_bars():
 def test_a_known_threshold_is_written_in_mathematics_and_stored_as_it_is():
     exact = (0.6527036, "1 - 2 sin(pi/18) [Sykes and Essam 1964]")
     figure, numbers = plot_spanning(study(64, 128), exact=exact, **TEXT)
-    assert legend_texts(figure)[0] == (r"0.6527036, $1 - 2\,\sin(\pi/18)$ [Sykes and Essam 1964]")
+    assert legend_texts(figure)[0] == (
+        r"$p_c = 0.6527036$, $1 - 2\,\sin(\pi/18)$ [Sykes and Essam 1964]"
+    )
     assert numbers["exact"]["citation"] == exact[1]
 
 
@@ -205,7 +208,7 @@ def test_an_unknown_suffix_is_refused_with_the_allowed_ones(tmp_path, name):
 
 
 def test_importing_plots_loads_neither_matplotlib_nor_scipy():
-    code = "import sys, percolab.plots; print({'matplotlib', 'scipy'} & set(sys.modules))"
+    code = "import sys, percolab.plots_spanning; print({'matplotlib', 'scipy'} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -12,14 +12,17 @@ from percolab.toml_input import InputError, nearest
 
 COMMANDS = {
     "sweep": "Sample a lattice and estimate its threshold.",
-    "plot": "Draw spanning curves, crossings and the threshold.",
+    "plot": "Draw curves, crossings, collapse, clusters or thresholds.",
+    "report": "Write a page with figures, fits and provenance.",
     "fit": "Estimate the threshold from stored results.",
     "status": "Show what a results file holds.",
     "merge": "Put several results files into one.",
-    "export": "Write stored results as CSV.",
+    "export": "Write stored results as CSV or Parquet.",
     "label": "Label the clusters of a configuration or of a sample.",
     "show": "Draw the clusters of a sample or of a file of labels.",
     "lattices": "List the lattices that come with percolab, or describe one.",
+    "observables": "List what is measured, with definitions and units.",
+    "validate": "Check this installation against exact results.",
     "bench": "Time bonds, labels and rows on this machine.",
     "info": "Show versions and devices.",
 }

@@ -1,10 +1,11 @@
-"""percolab export: stored results as CSV, one line a size and p, or one a sample."""
+"""percolab export: stored results as CSV or Parquet, one line a size and p, or one a sample."""
 
 from __future__ import annotations
 
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,28 +15,26 @@ from percolab.cli.options import results_file
 @click.command()
 @results_file
 @click.option("-p", "probabilities", help="p to give R_L(p) at (method threshold): from:to:count.")
+@click.option("--tidy", is_flag=True, help="One line an observable, size and p, with its unit.")
 @click.option("--thresholds", is_flag=True, help="One line a sample: T along every open axis.")
-@click.option("--out", type=click.Path(), help="CSV file.  [default: stdout]")
-def command(results: str, probabilities: str | None, thresholds: bool, out: str | None) -> None:
+@click.option(
+    "--out",
+    type=click.Path(),
+    help="CSV file, or Parquet if it ends in .parquet.  [default: CSV to stdout]",
+)
+def command(
+    results: str, probabilities: str | None, tidy: bool, thresholds: bool, out: str | None
+) -> None:
     """Write the mean of every observable with its standard error, for every size and p."""
-    from h5py import is_hdf5
-
-    from percolab.config import parse_probabilities
+    from percolab.frames import parquet_bytes
     from percolab.storage import read_results, replace_file
-    from percolab.study import check_probabilities
-    from percolab.tables import mean_table, threshold_table
-    from percolab.toml_input import InputError
 
     stored = read_results(results)
-    if thresholds:
-        if probabilities is not None:
-            raise InputError("-p and --thresholds: T of a sample has no p; give one of them")
-        header, rows = threshold_table(stored)
-    else:
-        p = None if probabilities is None else parse_probabilities(probabilities)
-        if p is not None:
-            check_probabilities(p)
-        header, rows = mean_table(stored, p)
+    header, rows = _table(stored, probabilities, tidy=tidy, thresholds=thresholds)
+    if out is not None and Path(out).suffix.lower() == ".parquet":
+        _check_target(out, "a Parquet file")
+        replace_file(Path(out), parquet_bytes((header, rows)))
+        return
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
@@ -43,8 +42,35 @@ def command(results: str, probabilities: str | None, thresholds: bool, out: str 
     if out is None:
         click.echo(buffer.getvalue(), nl=False)
         return
+    _check_target(out, "a CSV file")
+    replace_file(Path(out), buffer.getvalue().encode())
+
+
+def _table(stored: Any, probabilities: str | None, *, tidy: bool, thresholds: bool) -> Any:
+    """Return the table that was asked for; InputError for options that exclude each other."""
+    from percolab.config import parse_probabilities
+    from percolab.study import check_probabilities
+    from percolab.tables import long_table, mean_table, threshold_table
+    from percolab.toml_input import InputError
+
+    if thresholds:
+        if probabilities is not None:
+            raise InputError("-p and --thresholds: T of a sample has no p; give one of them")
+        if tidy:
+            raise InputError("--tidy and --thresholds: T of samples is one table; give one of them")
+        return threshold_table(stored)
+    p = None if probabilities is None else parse_probabilities(probabilities)
+    if p is not None:
+        check_probabilities(p)
+    return (long_table if tidy else mean_table)(stored, p)
+
+
+def _check_target(out: str, what: str) -> None:
+    from h5py import is_hdf5
+
+    from percolab.toml_input import InputError
+
     if Path(out).is_dir():
         raise InputError(f"{out}: is a directory; give the name of a file")
     if is_hdf5(out):
-        raise InputError(f"{out}: is an HDF5 file, which a CSV file must not replace")
-    replace_file(Path(out), buffer.getvalue().encode())
+        raise InputError(f"{out}: is an HDF5 file, which {what} must not replace")

@@ -1,4 +1,4 @@
-"""percolab fit: the threshold from stored results, as a table or as JSON."""
+"""percolab fit: thresholds and exponents from stored results, as tables or as JSON."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from percolab.cli.options import (
+    CORRECTIONS,
     as_json,
     described,
     echo_json,
@@ -22,54 +23,152 @@ from percolab.cli.options import (
 @click.command()
 @results_file
 @fit_options
+@click.option("--fits", is_flag=True, help="Show every fit: L_min, degree, corrections.")
+@click.option(
+    "--exponents",
+    is_flag=True,
+    help="1/nu, beta/nu, gamma/nu, d_f and tau, read off at p_c; crossings of moment ratios.",
+)
+@click.option(
+    "--collapse",
+    is_flag=True,
+    help="Data collapse of R, P_inf and chi: quality and the exponents that give it.",
+)
 @as_json
-def command(results: str, as_json: bool, **options) -> None:
+def command(
+    results: str, as_json: bool, fits: bool, exponents: bool, collapse: bool, **options
+) -> None:  # fmt: skip
     """Estimate p_c with its error, 1/nu, the crossings of successive sizes and their drift.
 
-    With --min-size auto the fits against the smallest size used come first.  docs/analysis.md
-    describes the fit.  A graph and a Bethe lattice have no sizes that scale: their thresholds are
-    where their clusters are most critical, size by size.
+    With --min-size auto the best fit from every smallest size on comes first, with --fits every
+    fit.  Of a study by --method threshold, mean, median and width of T and the cell-to-cell
+    thresholds follow.
+    docs/analysis.md describes it all.  A graph and a Bethe lattice have no sizes that scale: their
+    thresholds are where their clusters are most critical, size by size.
     """
-    from percolab.analysis import choose_cutoff, cutoff_table, fit_table
-    from percolab.spanning import cutoffs_of
+    from percolab.analysis import (
+        best_by_size,
+        choose_fit,
+        collapse_table,
+        exponent_table,
+        fit_table,
+        ratio_table,
+        sample_table,
+        trial_table,
+    )
+    from percolab.spanning import exponents_of, ratios_of, samples_of, trials_of
     from percolab.storage import read_results
 
     stored = read_results(results)
     if not stored.study.lattice.is_scalable:
+        _refuse(fits=fits, exponents=exponents, collapse=collapse, **options)
         _estimate(stored, as_json, **options)
         return
-    cutoffs = None
-    if options["min_size"] == "auto":
-        name = observable_of(stored, options["observable"])
+    name, automatic = observable_of(stored, options["observable"]), options["min_size"] == "auto"
+    # A collapse knows no corrections, so it needs a cut-off of its own unless one is asked for.
+    smallest = options["min_size"] or "auto"
+    texts: list[str] = []
+    record: dict[str, Any] = {}
+    if automatic or fits:
         with one_line_errors():
-            cutoffs = cutoffs_of(stored, name, omega=options["omega"])
-        options["min_size"] = choose_cutoff(cutoffs).min_size
+            model = {"degree": options["degree"]} | CORRECTIONS.get(options["corrections"], {})
+            trials = trials_of(stored, name, every=fits, omega=options["omega"], **model)
+        record["fits"] = [trial.to_dict() for trial in trials]
+        texts.append(trial_table(trials if fits else best_by_size(trials), mark=automatic))
+    if automatic:
+        chosen = choose_fit(trials)
+        record["cutoffs"] = [trial.to_dict() for trial in best_by_size(trials)]
+        options |= {"min_size": chosen.min_size, "degree": chosen.degree}
+        if options["corrections"] is None:
+            options["corrections"] = "bc" if chosen.fit.with_mixed else "b"
     fit = fit_of(stored, **options)
+    texts.append(fit_table(fit))
+    shared = {"omega": options["omega"], "min_size": options["min_size"]}
+    samples = samples_of(stored, name, bootstrap=options["bootstrap"], **shared)
+    if samples is not None:
+        record["sample_thresholds"] = samples.to_dict()
+        texts.append(sample_table(samples))
+    if exponents:
+        found = exponents_of(stored, fit, bootstrap=options["bootstrap"])
+        record["exponents"] = found.to_dict()
+        texts.append(exponent_table(found))
+        ratios = ratios_of(stored, fit, bootstrap=options["bootstrap"])
+        if ratios is not None:
+            record["ratio_crossings"] = ratios.to_dict()
+            texts.append(ratio_table(ratios))
+    if collapse:
+        collapses = _collapses(stored, name, fit.threshold, smallest, options["bootstrap"])
+        record["collapses"] = [item.to_dict() for item in collapses]
+        texts.append(collapse_table(collapses))
     if as_json:
-        table = {"cutoffs": [cutoff.to_dict() for cutoff in cutoffs]} if cutoffs else {}
-        echo_json(fit.to_dict() | table)
+        echo_json(fit.to_dict() | record)
         return
-    if cutoffs:
-        click.echo(cutoff_table(cutoffs) + "\n")
-    click.echo(fit_table(fit))
     known = stored.study.lattice.threshold(stored.study.model)
     if known is not None:
         difference = (fit.threshold - known.value) / fit.threshold_error
-        click.echo(
-            f"\npublished {known.value:.12g}  {known.expression}  ({known.reference}): "
+        texts.append(
+            f"published {known.value:.12g}  {known.expression}  ({known.reference}): "
             f"{difference:+.1f} sigma"
         )
+    click.echo("\n\n".join(texts))
+
+
+def _collapses(stored: Any, name: str, p_c: float, min_size: Any, bootstrap: int) -> list[Any]:
+    """Return the collapses of R and, where cluster sizes are stored, of P_inf and chi.
+
+    These two are collapsed at the p_c of the fit: a free one takes in their corrections to scaling,
+    which are larger than those of R, without a trace in S.
+    """
+    from percolab.spanning import collapse_of
+
+    clusters = ["largest", "chi"] if stored.study.method == "grid" else []
+    # A replica of a collapse is a search, so there are fewer of them.
+    replicas = min(bootstrap, 50)
+    with one_line_errors():
+        return [
+            collapse_of(
+                stored,
+                item,
+                threshold=p_c if item in clusters else None,
+                min_size=min_size,
+                bootstrap=replicas,
+            )
+            for item in [name, *clusters]
+        ]
+
+
+def _refuse(
+    *,
+    fits: bool,
+    exponents: bool,
+    collapse: bool,
+    min_size: Any,
+    degree: int | None,
+    corrections: str | None,
+    **_: Any,
+) -> None:
+    """Raise InputError for an option of a fit of several sizes."""
+    from percolab.toml_input import InputError
+
+    given = {
+        "--min-size": min_size is not None,
+        "--degree": degree is not None,
+        "--corrections": corrections is not None,
+        "--fits": fits,
+        "--exponents": exponents,
+        "--collapse": collapse,
+    }
+    for name, is_given in given.items():
+        if is_given:
+            raise InputError(f"{name}: there is no fit of several sizes here; leave it out")
 
 
 def _estimate(
-    stored: Any, as_json: bool, *, bootstrap: int, min_size: Any, observable: str | None, **_: Any
+    stored: Any, as_json: bool, *, bootstrap: int, observable: str | None, **_: Any
 ) -> None:
     """Write the thresholds of every size alone."""
     from percolab.spanning import estimates_of
-    from percolab.toml_input import InputError
 
-    if min_size is not None:
-        raise InputError("--min-size: there is no fit of several sizes here; leave it out")
     if observable is not None:
         observable_of(stored, observable)
     if as_json:

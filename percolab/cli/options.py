@@ -29,13 +29,27 @@ class MinSize(click.ParamType):
         return click.IntRange(min=1).convert(value, param, ctx)
 
 
+#: What --corrections stands for among the options of a fit.
+CORRECTIONS: dict[str, dict[str, bool]] = {
+    "none": {"correction": False},
+    "b": {"mixed": False},
+    "bc": {"mixed": True},
+}
+
+
 def fit_options(function):
     """Add the options of the threshold fit."""
     for option in (
         click.option("--omega", type=click.FloatRange(0, 10, min_open=True), default=1.0,
                      show_default=True, help="Exponent of the leading correction to scaling."),
         click.option("--min-size", type=MinSize(),
-                     help="Smallest L to use, or auto: the smallest that chi^2 does not reject."),
+                     help="Smallest L to use, or auto: the first fit that chi^2 does not reject, "
+                     "of higher degree or with more corrections before a size is left out."),
+        click.option("--degree", type=click.IntRange(1, 8),
+                     help="Degree of the scaling polynomial.  [default: 3; auto tries 3 to 5]"),
+        click.option("--corrections", type=click.Choice(sorted(CORRECTIONS)),
+                     help="Corrections to scaling: none, b L^-omega, or bc: c (p - p_c) "
+                     "L^(1/nu - omega) too.  [default: b; auto tries b and bc]"),
         click.option("--bootstrap", type=click.IntRange(min=0), default=200, show_default=True,
                      help="Bootstrap replicas over blocks; 0 takes the curvature error."),
         click.option("--observable", help="spanning_x, spanning_y, spanning_any, spanning_all ... "
@@ -50,6 +64,8 @@ def fit_of(
     *,
     omega: float,
     min_size: int | Literal["auto"] | None,
+    degree: int | None,
+    corrections: str | None,
     bootstrap: int,
     observable: str | None,
 ):
@@ -58,7 +74,15 @@ def fit_of(
 
     name = observable_of(results, observable)
     with one_line_errors():
-        return fit_results(results, name, omega=omega, min_size=min_size, bootstrap=bootstrap)
+        return fit_results(
+            results,
+            name,
+            omega=omega,
+            min_size=min_size,
+            degree=degree,
+            bootstrap=bootstrap,
+            **CORRECTIONS.get(corrections or "", {}),
+        )
 
 
 @contextmanager
@@ -76,14 +100,15 @@ def one_line_errors() -> Iterator[None]:
 
 
 def observable_of(results: Any, observable: str | None) -> str:
-    """Return a spanning observable, the default if None is named; InputError for another one."""
-    from percolab.observables import spanning_names
-    from percolab.spanning import default_observable
+    """Return a probability, the default if None is named; InputError for another observable."""
+    from percolab.spanning import default_observable, probability_names
     from percolab.toml_input import InputError, nearest
 
-    default, known = default_observable(results), spanning_names(results.study.boundary)
-    name = observable or default
+    known = probability_names(results)
+    name = observable if observable in known else observable or default_observable(results)
     if name not in known:
+        # Where there is none at all, that is what is to be said.
+        default_observable(results)
         raise InputError(f"--observable {name}: no spanning observable; {nearest(name, known)}")
     return name
 

@@ -1,4 +1,4 @@
-"""percolab plot: the spanning curves of stored results as a figure, and its numbers."""
+"""percolab plot: stored results as a figure, and the numbers drawn."""
 
 from __future__ import annotations
 
@@ -6,20 +6,39 @@ from pathlib import Path
 
 import click
 
-from percolab.cli.options import as_json, echo_json, fit_of, fit_options, results_file
+from percolab.cli.options import (
+    as_json,
+    echo_json,
+    fit_of,
+    fit_options,
+    observable_of,
+    results_file,
+)
 
 
 @click.command()
 @results_file
 @click.option(
-    "--out", type=click.Path(), help="Figure: .png, .pdf or .svg.  [default: RESULTS.png]"
+    "--kind",
+    help="curves, drift, collapse, clusters, maxima or thresholds.  [default: curves and drift; "
+    "of a graph or Bethe lattice: maxima]",
+)
+@click.option(
+    "--out",
+    type=click.Path(),
+    help="Figure: .png, .pdf or .svg.  [default: RESULTS.png, with --kind RESULTS-KIND.png]",
 )
 @fit_options
 @as_json
-def command(results: str, out: str | None, as_json: bool, **options) -> None:
+def command(results: str, kind: str | None, out: str | None, as_json: bool, **options) -> None:
     """Draw R_L(p) with error bars, the crossings, their drift, and p_c.
 
     Of a graph or a Bethe lattice: s_1/N, s_2/N and chi against p, with their maxima.
+
+    Or one figure alone, by its --kind: the curves with the crossings close up; the drift of the
+    crossings against L; the collapse of the curves by the fit; P_inf, mean cluster size, second
+    largest cluster and clusters per site against p; the maxima; or the distribution of the
+    thresholds T of single samples.  docs/plots.md shows what each needs.
 
     With --json every number drawn goes to stdout.
     """
@@ -29,13 +48,17 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
     from percolab.toml_input import InputError
 
     stored = read_results(results)
+    if options["observable"] is not None:
+        observable_of(stored, options["observable"])
     figure, numbers = study_figure(
         stored,
         observable=options["observable"],
         fitted=lambda: fit_of(stored, **options),
         bootstrap=options["bootstrap"],
+        kind=kind,
     )
-    target = Path(out) if out else Path(results).with_suffix(".png")
+    beside = Path(results).with_suffix(".png")
+    target = Path(out) if out else beside.with_stem(beside.stem + (f"-{kind}" if kind else ""))
     try:
         save_figure(figure, target)
     except OSError as error:

@@ -1,0 +1,61 @@
+"""percolab report: a study as one HTML page."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import click
+
+from percolab.cli.options import (
+    as_json,
+    echo_json,
+    fit_of,
+    fit_options,
+    observable_of,
+    results_file,
+)
+
+
+@click.command()
+@results_file
+@click.option("--out", type=click.Path(), help="Page: .html or .htm.  [default: RESULTS.html]")
+@fit_options
+@as_json
+def command(results: str, out: str | None, as_json: bool, **options) -> None:
+    """Write one page with figures, fits, samples, methods and provenance.
+
+    The page needs no other file and no network, and prints.  It holds every kind of figure that
+    percolab plot makes of these results, and the fit of every spanning observable.
+
+    With --json the numbers of all fits and figures go to stdout.
+    """
+    from percolab.html_report import report_page
+    from percolab.storage import read_results, replace_file
+    from percolab.toml_input import InputError
+
+    target = Path(out) if out else Path(results).with_suffix(".html")
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InputError(
+            f"{target}: cannot write a page as {target.suffix or 'no suffix'!r}; use .html, .htm"
+        )
+    if target.is_dir():
+        raise InputError(f"{target}: is a directory; give the name of a file")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: the directory {target.parent} does not exist")
+    stored = read_results(results)
+    chosen = options.pop("observable")
+    if chosen is not None:
+        observable_of(stored, chosen)
+    page, numbers = report_page(
+        stored,
+        name=Path(results).name,
+        checksum=hashlib.sha256(Path(results).read_bytes()).hexdigest(),
+        fitted=lambda name: fit_of(stored, observable=name, **options),
+        observable=chosen,
+        bootstrap=options["bootstrap"],
+    )
+    replace_file(target, page.encode())
+    click.echo(f"report in {target}", err=as_json)
+    if as_json:
+        echo_json(numbers)

@@ -1,0 +1,143 @@
+"""The data collapse: curves of all sizes before and after they are scaled by the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from percolab.plots import (
+    EXACT_LINE,
+    STYLE,
+    Exact,
+    add_legend,
+    exact_label,
+    exact_record,
+    few_ticks,
+    legend_entries,
+    look_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from percolab.analysis import Collapse, ThresholdFit
+
+#: Of cluster sizes: the axis before and after, the exponent kappa = sign * exponent, and the sign.
+_CLUSTERS: Mapping[str, tuple[str, str, str, int]] = {
+    "largest": (r"$P_\infty$", r"$P_\infty\, L^{\beta/\nu}$", r"\beta/\nu", -1),
+    "second_largest": (
+        r"$\langle s_2 \rangle / N$", r"$(\langle s_2 \rangle / N)\, L^{\beta/\nu}$",
+        r"\beta/\nu", -1,
+    ),
+    "chi": (r"$S$ (sites)", r"$S\, L^{-\gamma/\nu}$ (sites)", r"\gamma/\nu", 1),
+}  # fmt: skip
+_LEGEND_TITLE = (
+    "Error bars: one standard error.  $Q$: quality, about 1 where all sizes agree within errors"
+)
+
+
+def plot_collapse(
+    fit: ThresholdFit,
+    collapses: Sequence[tuple[Collapse, float]],
+    *,
+    title: str,
+    axis_label: str,
+    exact: Exact | None = None,
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw every collapse in a row of its own: before, and after against (p - p_c) L^(1/nu).
+
+    collapses: at least one, all with the p_c and the 1/nu of the fit, and the error of the third
+    exponent of each.  That of a probability has the axis_label and the fitted scaling function
+    without its corrections, which fall as L^-omega: points miss the line by these and by their
+    errors.  Returns the figure and all numbers drawn.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    from percolab.analysis.record import plain
+
+    sizes = sorted({int(size) for item, _ in collapses for size in item.L})
+    line = None
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 1.2 + 2.6 * len(collapses)), layout="constrained")
+        rows: Any = figure.subplots(len(collapses), 2, sharex="col", squeeze=False)
+        for (before, after), (item, error) in zip(rows, collapses, strict=True):
+            is_probability = item.observable not in _CLUSTERS
+            labels = (axis_label, axis_label, "", 0)
+            first, second, exponent, sign = _CLUSTERS.get(item.observable, labels)
+            _draw_points(before, item, item.p, item.value, item.value_error, sizes)
+            _draw_points(after, item, item.x, item.y, item.dy, sizes)
+            if is_probability:
+                line = _draw_line(after, fit, item)
+            if exact:
+                before.axvline(exact[0], label=exact_label(exact), zorder=0, **EXACT_LINE)
+            before.set_ylabel(first)
+            after.set_ylabel(second)
+            used = _scaled_with(item, exponent, sign, error) if exponent else _fitted(fit, item)
+            after.set_title(used, fontsize=9)
+            few_ticks(before, number=5)
+        rows[0][0].set_title(title)
+        rows[-1][0].set_xlabel("$p$")
+        rows[-1][1].set_xlabel(r"$(p - p_c)\, L^{1/\nu}$")
+        entries = [
+            pair
+            for axes in (rows[0][1], rows[0][0])
+            for pair in legend_entries(axes)
+            if axes is rows[0][1] or not pair[1].startswith("$L =")
+        ]
+        add_legend(
+            figure, entries, loc="outside lower center", ncols=4,
+            title=_LEGEND_TITLE, title_fontsize=8,
+        )  # fmt: skip
+    names = ("threshold", "threshold_error", "y_t", "y_t_error", "corrections", "chi_square")
+    return figure, {
+        "title": title,
+        "exact": exact_record(exact),
+        "fit": plain({name: getattr(fit, name) for name in names}),
+        "collapses": [
+            item.to_dict() | {"exponent_error": plain(error)} for item, error in collapses
+        ],
+        "line": line,
+    }
+
+
+def _draw_points(
+    axes: Axes, item: Collapse, x: np.ndarray, y: np.ndarray, dy: np.ndarray, sizes: Sequence[int]
+) -> None:
+    for index, size in enumerate(sizes):
+        own = np.equal(item.L, size)
+        if own.any():
+            axes.errorbar(
+                x[own], y[own], dy[own], **look_of(index, index), linestyle="none", capsize=1.5,
+                markersize=3.2, elinewidth=0.8, label=f"$L = {size}$", zorder=3,
+            )  # fmt: skip
+
+
+def _draw_line(axes: Axes, fit: ThresholdFit, item: Collapse) -> dict[str, Any]:
+    """Draw the fitted scaling function of infinite L; return its points."""
+    limit = replace(fit.scaling, correction=0.0, mixed=0.0)
+    x = np.linspace(item.x.min(), item.x.max(), 200)
+    # L = 1 makes x of p - p_c.
+    probability = limit.probability(fit.threshold + x, 1)
+    label = "fitted scaling function" + (r", $L \to \infty$" if fit.with_correction else "")
+    axes.plot(x, probability, color="black", linewidth=0.9, label=label, zorder=2)
+    return {"x": x.tolist(), "probability": probability.tolist()}
+
+
+def _fitted(fit: ThresholdFit, item: Collapse) -> str:
+    from percolab.analysis import format_with_error
+
+    threshold = format_with_error(fit.threshold, fit.threshold_error)
+    y_t = format_with_error(fit.y_t, fit.y_t_error)
+    return rf"$p_c = {threshold}$, $1/\nu = {y_t}$, $Q = {item.quality:.3g}$"
+
+
+def _scaled_with(item: Collapse, exponent: str, sign: int, error: float) -> str:
+    from percolab.analysis import format_with_error
+
+    value = format_with_error(sign * item.exponent, error)
+    return f"${exponent} = {value}$, $Q = {item.quality:.3g}$"
