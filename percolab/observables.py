@@ -25,7 +25,7 @@ ANY, ALL, SOME = range(3)
 
 @dataclass(frozen=True)
 class Observable:
-    """A measured quantity: name, symbol, meaning, unit, and its integer value per row.
+    """A measured quantity: name, symbol, meaning, unit, source, and its integer value per row.
 
     The value is a column of the row; with a ``mask`` of flags it is 1 if the sample has ANY of
     them, ALL of them, or SOME but not all, by ``rule``, and none of those in ``without``; else 0.
@@ -39,6 +39,7 @@ class Observable:
     mask: int = 0
     rule: int = ALL
     without: int = 0
+    source: str = "Stauffer and Aharony, Introduction to Percolation Theory (1994)"
 
     def of_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return the values of rows, int64 (..., ROW_WIDTH)."""
@@ -122,6 +123,9 @@ def observables_of(boundary: Sequence[str]) -> tuple[Observable, ...]:
     return (*found, *_wrapping_of(boundary))
 
 
+_TORUS = "Newman and Ziff, Phys. Rev. E 64, 016706 (2001)"
+
+
 def _wrapping_of(boundary: Sequence[str]) -> list[Observable]:
     """Return the wrapping observables of the periodic axes, in the order they are stored."""
     axes = [axis for axis, kind in enumerate(boundary) if kind == "periodic"]
@@ -133,6 +137,7 @@ def _wrapping_of(boundary: Sequence[str]) -> list[Observable]:
             f"1 if one cluster closes on itself around the {AXIS_NAMES[axis]} axis",
             "1",
             mask=flag,
+            source=_TORUS,
         )
         for axis, flag in flags.items()
     ]
@@ -147,6 +152,7 @@ def _wrapping_of(boundary: Sequence[str]) -> list[Observable]:
             "1",
             mask=mask,
             rule=ANY,
+            source=_TORUS,
         ),
         Observable(
             "wrapping_all",
@@ -154,6 +160,7 @@ def _wrapping_of(boundary: Sequence[str]) -> list[Observable]:
             "1 if the sample wraps around every periodic axis, be it by one loop",
             "1",
             mask=mask,
+            source=_TORUS,
         ),
         Observable(
             "wrapping_some",
@@ -162,6 +169,7 @@ def _wrapping_of(boundary: Sequence[str]) -> list[Observable]:
             "1",
             mask=mask,
             rule=SOME,
+            source=_TORUS,
         ),
     ]
     if len(boundary) == 2:
@@ -173,6 +181,7 @@ def _wrapping_of(boundary: Sequence[str]) -> list[Observable]:
                 "1",
                 mask=mask,
                 without=1 << TWO_DIRECTIONS,
+                source="Pinson, J. Stat. Phys. 75, 1167 (1994)",
             )
         )
     return found

@@ -3,8 +3,8 @@
 Every sample has a spanning threshold T along each open axis, the smallest p at which it spans.  A
 few samples' T are found by bisection; their mean and spread say where R_L(p) rises along each axis.
 An anisotropic lattice, like the honeycomb's brick wall, spans along one axis at smaller p than
-along another, and the p values serve all of them.  The pilot's samples come from another seed than
-the study's.
+along another, and the p values serve all of them.  On a torus nothing spans, and T is the smallest
+p at which a sample wraps around.  The pilot's samples come from another seed than the study's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from percolab.kernels.clusters import SPANNING
 from percolab.kernels.open_bonds import threshold_of
+from percolab.kernels.winding import FIRST_WRAPPING
 from percolab.observables import open_axes
 from percolab.sampler import Device, Sampler
 from percolab.study import Study, Task
@@ -90,11 +91,17 @@ def _bracket(thresholds: np.ndarray) -> tuple[float, float]:
 def _sample_thresholds(
     task: Task, window: tuple[float, float], labeler: str | None, device: Device
 ) -> np.ndarray:
-    """Return T of every sample and open axis, float64 (SAMPLES, open axes), found by bisection."""
+    """Return T of every sample along the axes looked at, float64 (SAMPLES, axes), by bisection.
+
+    These are the open ones; on a torus, where nothing spans, all of them, and T is where the sample
+    begins to wrap around.
+    """
     sampler = Sampler(task, labeler=labeler, device=device)
-    axes = open_axes(task.boundary)
-    samples = np.repeat(np.arange(SAMPLES, dtype=np.uint64), len(axes))
-    bits = np.tile([1 << axis for axis in axes], SAMPLES)
+    flags = [1 << axis for axis in open_axes(task.boundary)]
+    if not flags:
+        flags = [1 << (FIRST_WRAPPING + axis) for axis in range(len(task.boundary))]
+    samples = np.repeat(np.arange(SAMPLES, dtype=np.uint64), len(flags))
+    bits = np.tile(flags, SAMPLES)
 
     def spans(p: np.ndarray) -> np.ndarray:
         rows = sampler.rows(samples, np.array([threshold_of(x) for x in p], np.uint64))
@@ -113,7 +120,7 @@ def _sample_thresholds(
         low = np.where(below, low, middle)
         if np.max(high - low) < _RESOLUTION * np.std((low + high) / 2):
             break
-    return ((low + high) / 2).reshape(SAMPLES, len(axes))
+    return ((low + high) / 2).reshape(SAMPLES, len(flags))
 
 
 def covering(low: np.ndarray, high: np.ndarray, points: int) -> tuple[float, ...]:

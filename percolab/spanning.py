@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, log10
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis import (
+    CLUSTER_QUANTITIES,
+    POOR_COLLAPSE,
     AnalysisError,
     ClusterCurve,
-    Cutoff,
+    Collapse,
+    ExponentFit,
+    Measured,
+    RatioCrossings,
+    SampleThresholds,
     SizeEstimates,
     SpanningCurve,
     ThresholdFit,
-    choose_cutoff,
+    Trial,
+    analyse_samples,
+    choose_fit,
+    collapse_curves,
     estimate_size,
+    fit_exponents,
     fit_threshold,
-    scan_cutoffs,
+    ratio_crossings,
+    try_fits,
 )
 from percolab.kernels.open_bonds import NEVER, TOP, threshold_of
-from percolab.observables import axis_observables, observables_of
+from percolab.observables import SOME, axis_observables, observables_of, spanning_names
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
 from percolab.toml_input import InputError
@@ -37,8 +48,29 @@ def default_observable(results: Results) -> str:
     if not axes and not results.study.boundary:
         raise InputError("this graph has no source and target, so nothing spans")
     if not axes:
-        raise InputError("this study has no open axis, so nothing spans and no p_c can be read off")
+        raise InputError(
+            "this study has no open axis, so nothing spans and no p_c can be read off "
+            "unless --observable names a probability of wrapping"
+        )
     return axes[-1]
+
+
+def probability_names(results: Results) -> list[str]:
+    """Return the names of the probabilities that a fit can use: those that rise with p.
+
+    A file that was made before wrapping was measured has no wrapping probabilities.
+    """
+    boundary = results.study.boundary
+    if results.study.method == "threshold":
+        return spanning_names(boundary)
+    known = observables_of(boundary)
+    count = min(
+        (len(item.observables) for item in results.tasks.values() if item.blocks),
+        default=len(known),
+    )
+    return [
+        item.name for item in known[:count] if item.mask and item.rule != SOME and not item.without
+    ]
 
 
 def curves_of(results: Results, observable: str | None = None) -> list[SpanningCurve]:
@@ -89,22 +121,32 @@ def fit_results(
     observable: str | None = None,
     *,
     min_size: int | Literal["auto"] | None = None,
-    **options,
+    degree: int | None = None,
+    mixed: bool | None = None,
+    **options: Any,
 ) -> ThresholdFit:
     """Fit p_c to stored results (see :func:`percolab.analysis.fit_threshold` for the options).
 
-    ``min_size`` "auto" leaves out small sizes until chi^2 does not reject the fit.
+    ``min_size`` "auto" takes the first fit that chi^2 does not reject: it adds terms to the model,
+    as far as ``degree`` and ``mixed`` are left open, before it leaves out a size
+    (:mod:`percolab.analysis.cutoff`).
     """
     _check_scalable(results)
+    model: dict[str, Any] = {"degree": degree, "mixed": mixed}
     if min_size == "auto":
-        min_size = choose_cutoff(cutoffs_of(results, observable, **options)).min_size
-    return fit_threshold(curves_of(results, observable), min_size=min_size, **options)
+        model = choose_fit(trials_of(results, observable, **model, **options)).model
+    else:
+        model["min_size"] = min_size
+    given = {key: value for key, value in model.items() if value is not None}
+    return fit_threshold(curves_of(results, observable), **given, **options)
 
 
-def cutoffs_of(results: Results, observable: str | None = None, **options) -> tuple[Cutoff, ...]:
-    """Return the fits of stored results against the smallest size used."""
+def trials_of(
+    results: Results, observable: str | None = None, *, every: bool = False, **options: Any
+) -> tuple[Trial, ...]:
+    """Return the table of fits of stored results (:func:`percolab.analysis.try_fits`)."""
     _check_scalable(results)
-    return scan_cutoffs(curves_of(results, observable), **options)
+    return try_fits(curves_of(results, observable), every=every, **options)
 
 
 def _check_scalable(results: Results) -> None:
@@ -113,6 +155,153 @@ def _check_scalable(results: Results) -> None:
         raise AnalysisError(
             f"{structure.name} has no sizes that scale: its thresholds are those of each size alone"
         )
+
+
+def exponents_of(
+    results: Results,
+    fit: ThresholdFit | None = None,
+    *,
+    bootstrap: int = 200,
+    seed: int = 0,
+) -> ExponentFit:
+    """Return the exponents read off at p_c (:mod:`percolab.analysis.exponents`).
+
+    fit: of p_c; that of the default options unless given.
+    """
+    _check_scalable(results)
+    return fit_exponents(
+        fit_results(results) if fit is None else fit,
+        cluster_curves_of(results),
+        dimension=results.study.lattice.dimension,
+        bootstrap=bootstrap,
+        seed=seed,
+    )
+
+
+def ratios_of(
+    results: Results, fit: ThresholdFit, *, bootstrap: int = 200, seed: int = 0
+) -> RatioCrossings | None:
+    """Return the crossings of <s_1^2>/<s_1>^2 (:mod:`percolab.analysis.ratio_crossings`).
+
+    fit: of p_c, near which they are looked for.  None where no cluster sizes are stored.
+    """
+    clusters = [curve for curve in cluster_curves_of(results) if curve.L in fit.sizes]
+    if len({curve.L for curve in clusters}) < 2:
+        return None
+    return ratio_crossings(
+        clusters,
+        near=fit.threshold,
+        exponent=fit.scaling.omega + fit.y_t,
+        bootstrap=bootstrap,
+        seed=seed,
+    )
+
+
+def samples_of(
+    results: Results,
+    observable: str | None = None,
+    *,
+    omega: float = 1.0,
+    min_size: int | None = None,
+    bootstrap: int = 200,
+) -> SampleThresholds | None:
+    """Return the thresholds from single T (:mod:`percolab.analysis.sample_thresholds`).
+
+    None where the study is not of method "threshold".  min_size: smallest L to use.
+    """
+    _check_scalable(results)
+    if results.study.method != "threshold":
+        return None
+    name = observable or default_observable(results)
+    items = [
+        item
+        for item in results.tasks.values()
+        if item.blocks and (min_size is None or min_size <= item.task.size)
+    ]
+    found = [(item.task.size, item.thresholds(name).ravel()) for item in items]
+    return analyse_samples(
+        [(L, np.where(np.uint64(NEVER) == T, np.inf, T / TOP)) for L, T in found],
+        sorted((_curve_of(item, name) for item in items), key=lambda curve: curve.L),
+        omega=omega,
+        bootstrap=bootstrap,
+    )
+
+
+def collapse_of(
+    results: Results,
+    observable: str | None = None,
+    *,
+    threshold: float | None = None,
+    y_t: float | None = None,
+    exponent: float | None = None,
+    min_size: int | Literal["auto"] | None = None,
+    reach: float | None = None,
+    bootstrap: int = 50,
+    seed: int = 0,
+) -> Collapse:
+    """Return the data collapse of an observable (:mod:`percolab.analysis.collapse`).
+
+    observable: a probability by its name, or "largest" (P_inf), "second_largest" or "chi".
+    threshold, y_t, exponent: p_c, 1/nu and kappa of y = A L^-kappa; what is given is held, the rest
+    is fitted, but for kappa = 0 of a probability. min_size: smallest L; "auto" leaves out small
+    ones until S is below POOR_COLLAPSE or three are left. reach: largest |x|. bootstrap: replicas
+    for the errors, 0 for none. InputError: no such observable. AnalysisError: too few sizes.
+    """
+    _check_scalable(results)
+    name = observable or default_observable(results)
+    if min_size == "auto":
+        given = {"threshold": threshold, "y_t": y_t, "exponent": exponent, "reach": reach}
+        min_size = _collapsing_size(results, name, **given)
+    is_cluster = name in CLUSTER_QUANTITIES
+    measured = _measured(results, name, min_size)
+    if threshold is None or y_t is None:
+        # Of a study without an open axis, what wraps tells where the threshold is.
+        wraps = not axis_observables(results.study.boundary)
+        read = next(iter(probability_names(results)), None) if wraps else None
+        begin = fit_results(results, read if is_cluster else name, min_size=min_size, bootstrap=0)
+        first = (begin.threshold, begin.y_t)
+    else:
+        first = (threshold, y_t)
+    p_c = first[0] if threshold is None else threshold
+    kappa = _log_slope(measured, p_c) if is_cluster and exponent is None else exponent or 0.0
+    return collapse_curves(
+        measured,
+        observable=name,
+        start=(p_c, first[1] if y_t is None else y_t, kappa),
+        fixed=(threshold is not None, y_t is not None, exponent is not None or not is_cluster),
+        reach=reach,
+        bootstrap=bootstrap,
+        seed=seed,
+    )
+
+
+def _collapsing_size(results: Results, name: str, **given: float | None) -> int | None:
+    """Return the smallest L from which on an observable collapses, leaving three sizes."""
+    sizes = sorted({item.task.size for item in results.tasks.values() if item.blocks})
+    cuts = sizes[: max(len(sizes) - 2, 1)]
+    for size in cuts[:-1]:
+        options: dict[str, Any] = given | {"min_size": size}
+        if collapse_of(results, name, bootstrap=0, **options).quality < POOR_COLLAPSE:
+            return size
+    return cuts[-1] if cuts else None
+
+
+def _measured(results: Results, name: str, min_size: int | None) -> list[Measured]:
+    """Return an observable of every size, ascending in L."""
+    if name in CLUSTER_QUANTITIES:
+        found = [Measured.of_clusters(curve, name) for curve in cluster_curves_of(results)]
+    else:
+        cut = [Measured.of_spanning(curve) for curve in curves_of(results, name)]
+        found = [item for item in cut if item is not None]
+    return [item for item in found if min_size is None or min_size <= item.L]
+
+
+def _log_slope(measured: Sequence[Measured], p_c: float) -> float:
+    """Return the slope of ln A(p_c) against ln L, where a search for kappa begins."""
+    if len({item.L for item in measured}) < 2:
+        return 0.0
+    at_p_c = [np.interp(p_c, item.p, item.values) for item in measured]
+    return float(np.polyfit(np.log([item.L for item in measured]), np.log(at_p_c), 1)[0])
 
 
 def estimates_of(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
@@ -145,7 +334,7 @@ def cluster_curves_of(results: Results) -> list[ClusterCurve]:
 
 def _clusters_of(item: TaskResult) -> ClusterCurve:
     task = item.task
-    names = [observable.name for observable in observables_of(task.boundary)]
+    names = [observable.name for observable in item.observables]
     first, second = np.triu_indices(len(names))
     own = int(np.flatnonzero((first == second) & (first == names.index("largest")))[0])
     return ClusterCurve(
@@ -157,4 +346,5 @@ def _clusters_of(item: TaskResult) -> ClusterCurve:
         second_largest=item.column("second_largest").astype(float),
         sum_squares=item.column("sum_squares").astype(float),
         largest_squares=item.products()[:, :, own],
+        label=task.id,
     )

@@ -111,7 +111,7 @@ def encode_task(group: h5py.Group, item: TaskResult) -> None:
 
 def _encode_sums(group: h5py.Group, item: TaskResult) -> None:
     observables = item.observables
-    for key in ("name", "symbol", "meaning", "unit"):
+    for key in ("name", "symbol", "meaning", "unit", "source"):
         group.attrs[f"observable_{key}s"] = [getattr(each, key) for each in observables]
     width, points = len(observables), len(item.task.p)
     sums = _stacked(item, "sums", np.int64, (points, width))

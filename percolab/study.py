@@ -200,8 +200,6 @@ class Study:
         object.__setattr__(self, "sizes", tuple(sorted(self.sizes)))
         if self.method == "threshold":
             _check_threshold_method(self.p, self.boundary)
-        elif self.p is None and self.boundary and not open_axes(self.boundary):
-            raise InputError("without open axes there is no spanning: give the p values (-p)")
         for size in self.sizes:
             self.task(size)
 

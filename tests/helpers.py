@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from percolab.kernels.clusters import ROW_WIDTH
+from percolab.kernels.clusters import ROW_WIDTH, SPANNING
 from percolab.kernels.open_bonds import TOP, threshold_of
+from percolab.kernels.winding import FIRST_WRAPPING
 from percolab.labelers import LABELERS, labeler_class
 from percolab.labelers.spanning_threshold import find_thresholds
 from percolab.lattice import Lattice, lattice_from_text, lattice_names, load_lattice
@@ -175,6 +176,13 @@ def labels_and_row(labeler) -> tuple[np.ndarray, np.ndarray]:
     row = np.full(ROW_WIDTH, -1, np.int64)
     labeler.measure(row)
     return labeler.label(), row
+
+
+def without_wrapping(rows: np.ndarray) -> list:
+    """Return rows (..., ROW_WIDTH) with the spanning bits alone among their flags, as lists."""
+    found = np.array(rows)
+    found[..., SPANNING] &= (1 << FIRST_WRAPPING) - 1
+    return found.tolist()
 
 
 def row_by_counting(topology: Topology, labels: np.ndarray) -> list[int]:

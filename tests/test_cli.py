@@ -361,8 +361,13 @@ def test_a_sweep_refuses_bad_options_beside_a_study_file(options, told):
     assert left_in() == ["study.toml"]
 
 
-def test_no_open_axis_needs_p():
-    assert "give the p values (-p)" in refusal("sweep", "--boundary", "periodic")
+def test_on_a_torus_the_pilot_looks_for_wrapping():
+    answer(
+        "sweep", "--lattice", "square", "--boundary", "periodic", "-L", "8,16", "--samples", "500"
+    )
+    for item in read_results("results.h5").tasks.values():
+        around = item.column("wrapping_x").sum(axis=0) / item.num_samples
+        assert around[0] < 0.2 < 0.8 < around[-1]
 
 
 def test_a_labeler_that_does_not_run_on_the_device_is_refused(monkeypatch):

@@ -235,7 +235,6 @@ WRONG = {
     "boundary = 'opne'": "unknown boundary 'opne'; did you mean 'open'?",
     "boundary = ['open', 3]": "boundary = ['open', 3], but",
     "boundary = []": "boundary = [], but",
-    "boundary = 'periodic'": "give the p values",
     "samples = 0": "samples = 0, but it must be an integer of at least 1",
     "samples = [5, 6]": "samples: 2 numbers given for 4 sizes",
     "target_error = 'x'": "target_error = 'x', but it must be a number",

@@ -12,6 +12,7 @@ from helpers import (
     parity_topologies,
     probabilities,
     row_by_counting,
+    without_wrapping,
 )
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -42,7 +43,7 @@ def assert_equals_scipy(labeler, case: object) -> None:
     labels, row = labels_and_row(labeler)
     np.testing.assert_array_equal(labels, expected, err_msg=str(case))
     assert labels.dtype == np.int32
-    assert row.tolist() == row_by_counting(topology, expected), case
+    assert without_wrapping(row) == row_by_counting(topology, expected), case
 
 
 @every_labeler
@@ -67,7 +68,7 @@ def test_batch_of_items_gives_the_rows_of_single_samples(lattice_name, boundary,
         rows = labeler.rows(generator, 17, *items)
         for row, sample, threshold in zip(rows, *items):
             single.open_bonds(generator, 17, sample, threshold)
-            assert row.tolist() == row_by_counting(topology, single.label())
+            assert without_wrapping(row) == row_by_counting(topology, single.label())
 
 
 @every_labeler

@@ -142,7 +142,6 @@ def test_a_task_that_cannot_be_sampled_is_refused(change, told):
         ({"sizes": ()}, "L: the list is empty"),
         ({"sizes": (8, 8)}, "twice"),
         ({"sizes": (8, 0)}, "L = 0"),
-        ({"p": None, "boundary": ("periodic", "periodic")}, "give the p values"),
     ],
     ids=str,
 )

@@ -9,52 +9,97 @@ selection  which points are used, and what a reader must be told
 bootstrap  error bars of all of it
 result     what a fit holds
 threshold  `fit_threshold`, which ties these together
-cutoff     which small sizes to leave out, by chi^2
+cutoff     the table of fits: which sizes and which model, by chi^2
+known_exponents  what theory and others found, to print beside
+interpolation  the polynomial through the nearest points of a grid
+power_law  a power of L with a correction and correlated errors
+exponents  1/nu, beta/nu, gamma/nu, d_f and tau at the fitted p_c
+ratio_crossings  where <s_1^2>/<s_1>^2 of neighbouring sizes cross
+collapse   data collapse, its quality and the exponents that give it
+sample_thresholds  mean, median and width of single T, and cell to cell
 maxima     the threshold of one size alone: where clusters are most critical
 table      a fit as text
+scaling_tables  exponents, collapses and single T as text
 synthetic  curves from a known answer, to judge the estimator
 """
 
+from percolab.analysis.collapse import (
+    CLUSTER_QUANTITIES,
+    POOR_COLLAPSE,
+    Collapse,
+    Measured,
+    collapse_curves,
+)
 from percolab.analysis.crossings import Crossing, Drift
 from percolab.analysis.curve import AnalysisError, SpanningCurve
-from percolab.analysis.cutoff import Cutoff, choose_cutoff, scan_cutoffs
+from percolab.analysis.cutoff import Trial, best_by_size, choose_fit, try_fits
+from percolab.analysis.exponents import Exponent, ExponentFit, fit_exponents
+from percolab.analysis.known_exponents import Known, known_exponents
 from percolab.analysis.likelihood import ChiSquare
 from percolab.analysis.maxima import ClusterCurve, Estimate, SizeEstimates, estimate_size
+from percolab.analysis.ratio_crossings import RatioCrossings, ratio_crossings
 from percolab.analysis.result import SizeAnalysis, ThresholdFit
+from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples, moments_of
 from percolab.analysis.scaling import ScalingFunction
+from percolab.analysis.scaling_tables import (
+    collapse_table,
+    exponent_table,
+    ratio_table,
+    sample_table,
+)
 from percolab.analysis.size_fit import SizeFit, fit_size
 from percolab.analysis.synthetic import synthetic_curve, synthetic_study
 from percolab.analysis.table import (
-    cutoff_table,
     estimate_table,
     fit_table,
     format_with_error,
+    trial_table,
 )
 from percolab.analysis.threshold import fit_threshold
 
 __all__ = [
+    "CLUSTER_QUANTITIES",
+    "POOR_COLLAPSE",
     "AnalysisError",
     "ChiSquare",
     "ClusterCurve",
+    "Collapse",
     "Crossing",
-    "Cutoff",
     "Drift",
     "Estimate",
+    "Exponent",
+    "ExponentFit",
+    "Known",
+    "Measured",
+    "RatioCrossings",
+    "SampleThresholds",
     "ScalingFunction",
     "SizeAnalysis",
     "SizeEstimates",
     "SizeFit",
     "SpanningCurve",
     "ThresholdFit",
-    "choose_cutoff",
-    "cutoff_table",
+    "Trial",
+    "analyse_samples",
+    "best_by_size",
+    "choose_fit",
+    "collapse_curves",
+    "collapse_table",
     "estimate_size",
     "estimate_table",
+    "exponent_table",
+    "fit_exponents",
     "fit_size",
     "fit_table",
     "fit_threshold",
     "format_with_error",
-    "scan_cutoffs",
+    "known_exponents",
+    "moments_of",
+    "ratio_crossings",
+    "ratio_table",
+    "sample_table",
     "synthetic_curve",
     "synthetic_study",
+    "trial_table",
+    "try_fits",
 ]

@@ -1,8 +1,11 @@
-"""Which small sizes to leave out: the smallest cut-off L_min whose fit chi^2 does not reject.
+"""Which fit to believe: the table of fits against L_min, degree and corrections, and the choice.
 
-Corrections beyond the one that is fitted show at small L once the errors are small. The cut-off is
-chosen by chi^2 alone, never by where the threshold lands, and leaves enough sizes to tell a
-correction from a shift.
+Corrections beyond the one that is fitted, and powers of p - p_c beyond the cubic, show once the
+errors are small. The rule: for each cut-off L_min, smallest first, models are tried from the
+simplest on until chi^2 does not reject one; the first accepted fit is taken. So a term is added
+before a size is dropped, chi^2 alone decides, never where the threshold lands, and enough sizes
+are left to tell a correction from a shift. How fits are shown: J. Wang et al., Phys. Rev. E 87,
+052107 (2013), tables of fits by cut-off and corrections.
 """
 
 from __future__ import annotations
@@ -20,12 +23,19 @@ from percolab.analysis.threshold import fit_threshold
 #: Sizes that a cut-off leaves at least, where there are so many.
 LEAST_SIZES = 4
 
+#: Degrees of the polynomial that are tried.
+DEGREES = (3, 4, 5)
+
 
 @dataclass(frozen=True)
-class Cutoff:
-    """A smallest size and the fit of all sizes from there on."""
+class Trial:
+    """A row of the table of fits: a smallest size, and one model fitted to all sizes from there.
+
+    degree: that was asked for; few points may have lowered that of the fit.
+    """
 
     min_size: int
+    degree: int
     fit: ThresholdFit
 
     @property
@@ -33,38 +43,95 @@ class Cutoff:
         """Whether chi^2 does not reject the fit."""
         return not is_poor(self.fit.chi_square)
 
+    @property
+    def model(self) -> dict[str, Any]:
+        """The options of :func:`fit_threshold` that give this fit again."""
+        return {"min_size": self.min_size, "degree": self.degree, "mixed": self.fit.with_mixed}
+
     def to_dict(self) -> dict[str, object]:
-        """Return the row of the table of cut-offs as plain JSON values."""
+        """Return the row of the table of fits as plain JSON values; errors are of the curvature."""
         return {
             "min_size": self.min_size,
+            "degree": self.fit.degree,
+            "corrections": self.fit.corrections,
             "threshold": self.fit.threshold,
             "fisher_error": self.fit.fisher_error,
+            "y_t": self.fit.y_t,
+            "y_t_fisher_error": self.fit.y_t_fisher_error,
             "chi_square": plain(self.fit.chi_square),
             "accepted": self.accepted,
         }
 
 
-def scan_cutoffs(curves: Sequence[SpanningCurve], **options: Any) -> tuple[Cutoff, ...]:
+def models_of(*, degree: int | None, mixed: bool | None) -> list[tuple[int, bool]]:
+    """Return the models to try as (degree, mixed), simplest first: by parameters, then by degree.
+
+    What is given is fixed, what is None is varied.
+
+    >>> models_of(degree=None, mixed=None)
+    [(3, False), (3, True), (4, False), (4, True), (5, False), (5, True)]
+    """
+    degrees = DEGREES if degree is None else (degree,)
+    kinds = (False, True) if mixed is None else (mixed,)
+    found = [(power, kind) for power in degrees for kind in kinds]
+    return sorted(found, key=lambda model: (sum(model), model))
+
+
+def try_fits(
+    curves: Sequence[SpanningCurve],
+    *,
+    degree: int | None = None,
+    mixed: bool | None = None,
+    correction: bool = True,
+    every: bool = False,
+    **options: Any,
+) -> tuple[Trial, ...]:
     """Fit with every cut-off that leaves at least LEAST_SIZES sizes (one, if there are fewer).
 
-    options: as for `fit_threshold`; without a bootstrap, which changes no threshold and no chi^2.
-    Raises AnalysisError when no cut-off can be fitted.
+    For a cut-off the models of :func:`models_of` are tried until chi^2 accepts one, or with
+    `every` all of them. What the data cannot tell apart, because they have too few points or
+    sizes, is tried once. options: as for `fit_threshold`; without a bootstrap, which changes no
+    threshold and no chi^2. Raises AnalysisError when nothing can be fitted.
     """
     sizes = linear_sizes(curves)
-    found: list[Cutoff] = []
+    models = models_of(degree=degree, mixed=mixed if correction else False)
+    found: list[Trial] = []
     failure: AnalysisError | None = None
     for size in sizes[: max(len(sizes) - LEAST_SIZES + 1, 1)]:
-        try:
-            fit = fit_threshold(curves, **(options | {"min_size": size, "bootstrap": 0}))
-        except AnalysisError as error:
-            failure = failure or error
-        else:
-            found.append(Cutoff(size, fit))
+        seen = set()
+        for power, with_mixed in models:
+            try:
+                fit = fit_threshold(
+                    curves,
+                    **options
+                    | {
+                        "min_size": size,
+                        "degree": power,
+                        "correction": correction,
+                        "mixed": with_mixed,
+                        "bootstrap": 0,
+                    },
+                )
+            except AnalysisError as error:
+                failure = failure or error
+                continue
+            if (fit.degree, fit.with_mixed) in seen:
+                continue
+            seen.add((fit.degree, fit.with_mixed))
+            found.append(Trial(size, power, fit))
+            if found[-1].accepted and not every:
+                break
     if not found:
         raise failure or AnalysisError("need at least two sizes to find a threshold, got none")
     return tuple(found)
 
 
-def choose_cutoff(cutoffs: Sequence[Cutoff]) -> Cutoff:
-    """Return the smallest accepted cut-off, or the largest if chi^2 rejects them all."""
-    return next((cutoff for cutoff in cutoffs if cutoff.accepted), cutoffs[-1])
+def choose_fit(trials: Sequence[Trial]) -> Trial:
+    """Return the first accepted fit, or the last if chi^2 rejects them all."""
+    return next((trial for trial in trials if trial.accepted), trials[-1])
+
+
+def best_by_size(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """Return for each cut-off its first accepted fit, or its last if chi^2 rejects them all."""
+    sizes = sorted({trial.min_size for trial in trials})
+    return tuple(choose_fit([item for item in trials if item.min_size == size]) for size in sizes)

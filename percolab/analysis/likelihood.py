@@ -88,7 +88,7 @@ class ThresholdCells:
         Blocks are drawn with replacement within each task; a task with fewer than MIN_BLOCKS
         blocks has its samples drawn instead, which are independent by construction.
         """
-        return np.hstack([_resample_curve(curve, rng, replicas) for curve in self.curves])
+        return np.hstack([resample_curve(curve, rng, replicas) for curve in self.curves])
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,14 +183,19 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
     return solution * (scale if right.ndim == 1 else scale[:, None])
 
 
-def _resample_curve(curve: SpanningCurve, rng: np.random.Generator, replicas: int) -> Floats:
+def resample_curve(curve: SpanningCurve, rng: np.random.Generator, replicas: int) -> Floats:
+    """Draw bootstrap replicas of one curve's counts, float64 (replicas, m + 1)."""
     counts = curve.threshold_counts
-    blocks = counts.shape[0]
-    if blocks < MIN_BLOCKS:
+    if counts.shape[0] < MIN_BLOCKS:
         fractions = counts.sum(axis=0) / curve.total_samples
         return rng.multinomial(curve.total_samples, fractions, size=replicas).astype(float)
-    weights = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks), size=replicas)
-    return weights.astype(float) @ counts
+    return draw_blocks(counts.shape[0], rng, replicas) @ counts
+
+
+def draw_blocks(blocks: int, rng: np.random.Generator, replicas: int) -> Floats:
+    """Draw how often each block counts in a bootstrap replica, float64 (replicas, blocks)."""
+    drawn = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks), size=replicas)
+    return drawn.astype(float)
 
 
 def _merged(expected: Floats, *, least: float = 5.0) -> NDArray[np.int64]:

@@ -47,6 +47,7 @@ class ClusterCurve:
     L, num_sites: linear size, and sites N.  p: float64 (m,), ascending.  samples: int64
     (n_blocks,).  The sums over each block's samples, float64 (n_blocks, m): largest and
     second_largest of the clusters' sites, sum_squares of sum s^2, and largest_squares of s_1^2.
+    label: the task, by which its spanning curve is found.
     """
 
     L: int
@@ -57,9 +58,10 @@ class ClusterCurve:
     second_largest: Floats
     sum_squares: Floats
     largest_squares: Floats
+    label: str = ""
 
-    def means(self, weights: Floats | None = None) -> dict[str, Floats]:
-        """Return every function of p that is drawn or maximised, float64 (m,) each.
+    def moments(self, weights: Floats | None = None) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return <s_1>, <s_2>, <sum s^2> and <s_1^2>, float64 (m,) each.
 
         weights: how often each block counts, float64 (r, n_blocks), for results (r, m).
         """
@@ -74,6 +76,14 @@ class ClusterCurve:
                 self.largest_squares,
             )
         )
+        return first, second, squares, own
+
+    def means(self, weights: Floats | None = None) -> dict[str, Floats]:
+        """Return every function of p that is drawn or maximised, float64 (m,) each.
+
+        weights: how often each block counts, float64 (r, n_blocks), for results (r, m).
+        """
+        first, second, squares, own = self.moments(weights)
         return {
             "largest": first,
             "second": second,

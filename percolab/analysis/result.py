@@ -34,8 +34,10 @@ class ThresholdFit:
     """The threshold with its one-sigma error, and everything the fit says about itself.
 
     threshold, threshold_error: p_c; the error is `error_method`'s.
-    fisher_error: error of p_c from the curvature of the likelihood, a cross-check.
-    y_t, nu, critical_probability (R at p_c for large L), correction (b), each with its error.
+    fisher_error, y_t_fisher_error: errors of p_c and 1/nu from the curvature of the likelihood,
+    a cross-check.
+    y_t, nu, critical_probability (R at p_c for large L), correction (b) and mixed (c), each with
+    its error.
     coefficients: a_0 ... a_d with errors. chi_square: of the simultaneous fit.
     replicas, failed_replicas: bootstrap replicas asked for, and those without a fit.
     by_size: the second analysis, which does not use the scaling function.
@@ -46,6 +48,7 @@ class ThresholdFit:
     scaling: ScalingFunction
     threshold_error: float
     fisher_error: float
+    y_t_fisher_error: float
     error_method: str
     y_t_error: float
     nu_error: float
@@ -53,6 +56,8 @@ class ThresholdFit:
     coefficient_errors: tuple[float, ...]
     correction_error: float
     with_correction: bool
+    mixed_error: float
+    with_mixed: bool
     chi_square: ChiSquare
     log_likelihood: float
     replicas: int
@@ -88,6 +93,11 @@ class ThresholdFit:
         return len(self.scaling.coefficients) - 1
 
     @property
+    def corrections(self) -> str:
+        """Which corrections to scaling were fitted: "none", "b" or "b, c"."""
+        return "b, c" if self.with_mixed else "b" if self.with_correction else "none"
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """Linear sizes that entered the fit, ascending."""
         return linear_sizes(self.used)
@@ -106,6 +116,7 @@ class ThresholdFit:
                 "critical_probability": self.critical_probability,
                 "coefficients": self.scaling.coefficients,
                 "correction": self.scaling.correction if self.with_correction else None,
+                "mixed": self.scaling.mixed if self.with_mixed else None,
                 "omega": self.scaling.omega,
                 "degree": self.degree,
                 "sizes": self.sizes,

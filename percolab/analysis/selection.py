@@ -50,16 +50,17 @@ def select(
     return tuple(used), notes
 
 
-def affordable_degree(
-    curves: Sequence[SpanningCurve], *, degree: int, with_correction: bool
-) -> int:
-    """Largest degree that leaves one point more than parameters and fits one size's own points."""
+def affordable_degree(curves: Sequence[SpanningCurve], *, degree: int, corrections: int) -> int:
+    """Largest degree that leaves one point more than parameters and fits one size's own points.
+
+    corrections: number of amplitudes of corrections to scaling that are fitted too.
+    """
     points = sum(curve.p.size for curve in curves)
     own = max(
         np.unique(np.concatenate([curve.p for curve in curves_of_size(curves, size)])).size
         for size in linear_sizes(curves)
     )
-    fixed = 3 + with_correction
+    fixed = 3 + corrections
     return max(1, min(degree, own - 1, points - fixed - 1))
 
 
@@ -85,7 +86,8 @@ def describe(
     if is_poor(quality):
         notes.append(
             f"the fit is poor (p-value {quality.p_value:.1e}, below {POOR_FIT:g}): "
-            "leave out small sizes (--min-size auto tries them in turn)"
+            "a higher degree, the mixed correction or fewer small sizes may help "
+            "(--min-size auto tries them in turn)"
         )
     missing = [f"({c.L1}, {c.L2})" for c in crossings if not c.found]
     if missing:

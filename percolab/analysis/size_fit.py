@@ -46,6 +46,11 @@ class SizeFit:
         """Spanning probability at `p`, float64 of the same shape."""
         return ndtr(self.probit(np.asarray(p, float)))
 
+    def slope(self, p: float) -> float:
+        """Derivative dR/dp at `p`."""
+        density = np.exp(-0.5 * self.probit(p) ** 2) / np.sqrt(2.0 * np.pi)
+        return float(density * self.probit.deriv()(p))
+
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
         return plain(self)

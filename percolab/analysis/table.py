@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from percolab.analysis.cutoff import Cutoff, choose_cutoff
+from percolab.analysis.cutoff import Trial, choose_fit
 from percolab.analysis.likelihood import ChiSquare
 from percolab.analysis.maxima import SizeEstimates
 from percolab.analysis.result import ThresholdFit
@@ -37,9 +37,9 @@ def format_with_error(value: float, error: float) -> str:
 def fit_table(fit: ThresholdFit) -> str:
     """Render a fit for a terminal: the threshold, the fit, each size, the crossings, the notes."""
     parts = [
-        _aligned(_headline_rows(fit)),
-        _aligned([("L", "samples", "points", "p range", "chi2/dof", "p-value"), *_size_rows(fit)]),
-        _aligned([("L1", "L2", "crossing p", "R at crossing"), *_crossing_rows(fit)]),
+        aligned(_headline_rows(fit)),
+        aligned([("L", "samples", "points", "p range", "chi2/dof", "p-value"), *_size_rows(fit)]),
+        aligned([("L1", "L2", "crossing p", "R at crossing"), *_crossing_rows(fit)]),
     ]
     if fit.notes:
         parts.append("\n".join(f"note: {note}" for note in fit.notes))
@@ -60,26 +60,31 @@ def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
             for item in size.estimates
         ]
         notes = [f"note: {note}" for note in size.notes]
-        parts.append("\n".join([*lines, *_aligned(rows).splitlines(), *notes]))
+        parts.append("\n".join([*lines, *aligned(rows).splitlines(), *notes]))
     return "\n\n".join(parts)
 
 
-def cutoff_table(cutoffs: Sequence[Cutoff]) -> str:
-    """Render the fits against L_min, with curvature errors; the chosen one is marked."""
-    chosen = choose_cutoff(cutoffs)
-    rows: list[tuple[str, ...]] = [("L_min", "p_c", "chi2/dof", "p-value", "")]
-    for cutoff in cutoffs:
-        fit, quality = cutoff.fit, cutoff.fit.chi_square
+def trial_table(trials: Sequence[Trial], *, mark: bool = True) -> str:
+    """Render the table of fits, with curvature errors; the one to choose is marked if asked."""
+    chosen = choose_fit(trials) if mark else None
+    rows: list[tuple[str, ...]] = [
+        ("L_min", "degree", "corrections", "p_c", "1/nu", "chi2/dof", "p-value", "")
+    ]
+    for trial in trials:
+        fit, quality = trial.fit, trial.fit.chi_square
         rows.append(
             (
-                str(cutoff.min_size),
+                str(trial.min_size),
+                str(fit.degree),
+                fit.corrections,
                 format_with_error(fit.threshold, fit.fisher_error),
+                format_with_error(fit.y_t, fit.y_t_fisher_error),
                 f"{quality.value:.1f}/{quality.dof}",
-                _p_value(quality),
-                "chosen" if cutoff is chosen else "",
+                p_value_text(quality),
+                "chosen" if trial is chosen else "",
             )
         )
-    return _aligned(rows)
+    return aligned(rows)
 
 
 def _headline_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:
@@ -100,6 +105,9 @@ def _headline_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:
     if fit.with_correction:
         text = format_with_error(fit.scaling.correction, fit.correction_error)
         rows.append(("b", text, f"correction b L^-{fit.scaling.omega:g}"))
+    if fit.with_mixed:
+        text = format_with_error(fit.scaling.mixed, fit.mixed_error)
+        rows.append(("c", text, f"mixed correction c (p - p_c) L^(1/nu - {fit.scaling.omega:g})"))
     rows.append(("fit", _quality(fit.chi_square), f"degree {fit.degree}"))
     return rows
 
@@ -112,7 +120,7 @@ def _size_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:
             str(own.points),
             f"{own.p_low:.6g}:{own.p_high:.6g}",
             f"{own.chi_square.value:.1f}/{own.chi_square.dof}",
-            _p_value(own.chi_square),
+            p_value_text(own.chi_square),
         )
         for own in fit.by_size.fits
     ]
@@ -131,14 +139,16 @@ def _crossing_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:
 
 
 def _quality(quality: ChiSquare) -> str:
-    return f"chi2/dof {quality.value:.1f}/{quality.dof}, p-value {_p_value(quality)}"
+    return f"chi2/dof {quality.value:.1f}/{quality.dof}, p-value {p_value_text(quality)}"
 
 
-def _p_value(quality: ChiSquare) -> str:
+def p_value_text(quality: ChiSquare) -> str:
+    """Write the p-value of a fit, "-" without degrees of freedom."""
     return f"{quality.p_value:.2g}" if math.isfinite(quality.p_value) else "-"
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> str:
+def aligned(rows: Sequence[tuple[str, ...]]) -> str:
+    """Return rows of cells as lines of text, every column as wide as its widest cell."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))

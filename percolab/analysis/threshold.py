@@ -35,6 +35,7 @@ def fit_threshold(
     degree: int = 3,
     min_size: int | None = None,
     correction: bool = True,
+    mixed: bool = False,
     window: tuple[float, float] = WINDOW,
     bootstrap: int = 200,
     seed: int = 0,
@@ -45,6 +46,7 @@ def fit_threshold(
     degree: largest degree of the polynomials; lowered when there are too few points.
     min_size: smallest L to use.
     correction: whether to fit b L^-omega; it is left out with fewer than three sizes.
+    mixed: whether to fit c (p - p_c) L^(1/nu - omega) beside it.
     window: range of R_L(p) that is fitted; points outside merge into the end intervals of T.
     bootstrap: number of replicas, 0 for the curvature error alone. seed: of the bootstrap.
 
@@ -55,8 +57,15 @@ def fit_threshold(
     used, notes = select(curves, min_size=min_size, window=window)
     cells = ThresholdCells.from_curves(used)
     with_correction = correction and len(linear_sizes(used)) > 2
-    own_degree = affordable_degree(used, degree=degree, with_correction=with_correction)
-    model = ScalingModel.of(cells, degree=own_degree, with_correction=with_correction, omega=omega)
+    with_mixed = mixed and with_correction
+    own_degree = affordable_degree(used, degree=degree, corrections=with_correction + with_mixed)
+    model = ScalingModel.of(
+        cells,
+        degree=own_degree,
+        with_correction=with_correction,
+        with_mixed=with_mixed,
+        omega=omega,
+    )
     estimate = maximise(model, cells, cells.counts, model.start)
     quality = chi_square(model, cells, estimate)
     sizes, replicas = _analyse_sizes(
@@ -119,6 +128,7 @@ def _assemble(
         scaling=model.scaling_function(estimate.theta),
         threshold_error=bootstrap_error if has_bootstrap else fisher_error,
         fisher_error=fisher_error,
+        y_t_fisher_error=float(np.sqrt(estimate.covariance[1, 1])),
         error_method=f"bootstrap over {unit}" if has_bootstrap else "curvature of the likelihood",
         y_t_error=replicas.error(lambda function: function.y_t),
         nu_error=replicas.error(lambda function: 1.0 / function.y_t),
@@ -126,6 +136,8 @@ def _assemble(
         coefficient_errors=replicas.coefficient_errors(),
         correction_error=replicas.error(lambda function: function.correction),
         with_correction=model.with_correction,
+        mixed_error=replicas.error(lambda function: function.mixed),
+        with_mixed=model.with_mixed,
         chi_square=quality,
         log_likelihood=estimate.log_likelihood,
         replicas=replicas.crossings.shape[0],

@@ -1,0 +1,342 @@
+"""Data collapse: y = A L^-kappa against x = (p - p_c) L^(1/nu), and how well all sizes agree.
+
+The quality is that of J. Houdayer and A. K. Hartmann, Phys. Rev. B 70, 014418 (2004): every point
+is compared with a master curve that the other sizes make at its x,
+
+    S = mean of (y - Y)^2 / (dy^2 + dY^2),
+
+about 1 where the sizes agree within their errors. Two things are changed. The master curve is a
+cubic through the four nearest points of each other size, not a line through two: stored grids are
+coarse for their errors, and lines would be told off for the curvature. And dY takes in that the
+points of one size share their samples, so that the mean of S is 1 where the collapse is perfect.
+
+p_c, 1/nu and kappa minimise S, as many of them as are not given. Their errors are those of a
+bootstrap over blocks, because S + 1, the rule of that paper, says nothing of correlated points.
+Corrections to scaling are not in a collapse: they raise S and shift what it fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from percolab.analysis.crossings import half_width
+from percolab.analysis.curve import AnalysisError, SpanningCurve
+from percolab.analysis.likelihood import draw_blocks
+from percolab.analysis.maxima import ClusterCurve
+from percolab.analysis.record import plain
+from percolab.analysis.selection import WINDOW
+
+Floats = NDArray[np.float64]
+NAN = float("nan")
+
+#: A collapse of lower quality S is called poor, and its cut-off L_min is refused.
+POOR_COLLAPSE = 2.0
+
+# Points of each other size that a master curve is put through, and so many overlap at least.
+_POINTS, _LEAST_OVERLAP = 4, 0.5
+
+#: Of cluster curves: what can be collapsed, and how it is written.
+CLUSTER_QUANTITIES = {
+    "largest": "P_inf = <s_1>/N",
+    "second_largest": "<s_2>/N",
+    "chi": "chi = (<sum s^2> - <s_1^2>)/N",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One quantity of one task along p.
+
+    L: linear size. p, values: float64 (m,). covariance: float64 (m, m), of the values.
+    block_means: float64 (n_blocks, m), blocks of equal size, whose mean is `values`.
+    """
+
+    L: int
+    p: Floats
+    values: Floats
+    covariance: Floats
+    block_means: Floats
+
+    @classmethod
+    def of_spanning(cls, curve: SpanningCurve) -> Measured | None:
+        """Return R_L inside WINDOW, its covariance exact; None where no point is."""
+        cut = curve.within(*WINDOW)
+        if cut is None:
+            return None
+        R = cut.probability
+        # Samples that span at p_i span at p_j > p_i.
+        covariance = np.minimum.outer(R, R) * (1 - np.maximum.outer(R, R)) / cut.total_samples
+        return cls(cut.L, cut.p, R, covariance, cut.spanning / cut.samples[:, None])
+
+    @classmethod
+    def of_clusters(cls, curve: ClusterCurve, name: str) -> Measured:
+        """Return a quantity of CLUSTER_QUANTITIES, its covariance from the scatter of the blocks.
+
+        Raises AnalysisError with fewer than two blocks.
+        """
+        blocks = curve.samples.size
+        if blocks < 2:
+            raise AnalysisError(f"L = {curve.L} has one block, which gives no error: add samples")
+        sums = {
+            "largest": curve.largest,
+            "second_largest": curve.second_largest,
+            "chi": curve.sum_squares - curve.largest_squares,
+        }[name]
+        means = sums / curve.samples[:, None] / curve.num_sites
+        covariance = np.atleast_2d(np.cov(means, rowvar=False)) / blocks
+        return cls(curve.L, curve.p, means.mean(axis=0), covariance, means)
+
+    def resampled(self, rng: np.random.Generator, replicas: int) -> Floats:
+        """Draw bootstrap replicas of the values over blocks, float64 (replicas, m)."""
+        blocks = self.block_means.shape[0]
+        return draw_blocks(blocks, rng, replicas) @ self.block_means / blocks
+
+    def where(self, keep: NDArray[np.bool_]) -> Measured:
+        """Return it at some of its p."""
+        return Measured(
+            self.L,
+            self.p[keep],
+            self.values[keep],
+            self.covariance[np.ix_(keep, keep)],
+            self.block_means[:, keep],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Collapse:
+    """Collapsed points and the exponents that make them collapse; P points in all.
+
+    L: int64 (P,). p, value, value_error: float64 (P,), before. x, y, dy: float64 (P,), after, with
+    x = (p - threshold) L^y_t, y = value L^-exponent. quality: S; points: that S was taken over.
+    threshold, y_t, exponent: p_c, 1/nu and kappa, with bootstrap errors, 0 for what was given and
+    NaN without a bootstrap. observable: its name.
+    """
+
+    observable: str
+    L: NDArray[np.int64]
+    p: Floats
+    value: Floats
+    value_error: Floats
+    x: Floats
+    y: Floats
+    dy: Floats
+    quality: float
+    points: int
+    threshold: float
+    y_t: float
+    exponent: float
+    threshold_error: float = NAN
+    y_t_error: float = NAN
+    exponent_error: float = NAN
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        return plain(self)
+
+
+def collapse_curves(
+    measured: Sequence[Measured],
+    *,
+    observable: str,
+    start: tuple[float, float, float],
+    fixed: tuple[bool, bool, bool],
+    reach: float | None = None,
+    bootstrap: int = 50,
+    seed: int = 0,
+) -> Collapse:
+    """Collapse the curves of at least two sizes.
+
+    start: p_c, 1/nu and kappa to begin at; fixed: which of them stay. reach: largest |x| at the
+    start that is used. bootstrap: replicas, 0 for no errors. Raises AnalysisError when fewer than
+    two sizes have points, or the curves overlap too little.
+    """
+    if reach is not None:
+        near = [np.abs(item.p - start[0]) * item.L ** start[1] <= reach for item in measured]
+        measured = [item.where(keep) for item, keep in zip(measured, near)]
+    measured = [item for item in measured if item.p.size > 1]
+    if len({item.L for item in measured}) < 2:
+        raise AnalysisError(
+            f"need at least two sizes with two p each to collapse {observable}, "
+            f"got {', '.join(f'L = {item.L}' for item in measured) or 'none'}"
+        )
+    master = _Master.of(measured)
+    values = np.concatenate([item.values for item in measured])
+    free = ~np.array(fixed)
+    # Steps of a size that a collapse feels: the smallest width in p, a tenth of an exponent.
+    largest = max(item.L for item in measured)
+    steps = np.array([0.1 * largest ** -start[1], 0.05 * start[1], 0.05])
+    best = _minimised(master, values, np.array(start), free, steps)
+    quality, points = master.quality(values, best)
+    if not np.isfinite(quality):
+        raise AnalysisError(f"the curves of {observable} overlap too little to be collapsed")
+    errors = _errors(measured, master, best, free, steps, bootstrap, np.random.default_rng(seed))
+    return replace(
+        _collapsed(master, values, best, observable, quality, points),
+        threshold_error=float(errors[0]),
+        y_t_error=float(errors[1]),
+        exponent_error=float(errors[2]),
+    )
+
+
+def _collapsed(
+    master: _Master, values: Floats, theta: Floats, observable: str, quality: float, points: int
+) -> Collapse:
+    p_c, y_t, kappa = theta
+    scale = master.L**-kappa
+    error = np.sqrt(master.variance)
+    return Collapse(
+        observable=observable,
+        L=master.L.astype(np.int64),
+        p=master.p,
+        value=values,
+        value_error=error,
+        x=(master.p - p_c) * master.L**y_t,
+        y=values * scale,
+        dy=error * scale,
+        quality=quality,
+        points=points,
+        threshold=float(p_c),
+        y_t=float(y_t),
+        exponent=float(kappa),
+    )
+
+
+def _minimised(
+    master: _Master,
+    values: Floats,
+    start: Floats,
+    free: NDArray[np.bool_],
+    steps: Floats,
+    tolerance: float = 1e-3,
+) -> Floats:
+    """Return (p_c, 1/nu, kappa) of the smallest S, found by the simplex method.
+
+    tolerance: of the parameters, in steps.
+    """
+    if not free.any():
+        return start
+
+    def quality(moved: Floats) -> float:
+        theta = start.copy()
+        theta[free] += moved * steps[free]
+        return master.quality(values, theta)[0]
+
+    count = int(free.sum())
+    simplex = np.vstack([np.zeros(count), np.eye(count)])
+    options: Any = {
+        "initial_simplex": simplex,
+        "xatol": tolerance,
+        "fatol": 0.1 * tolerance,
+        "maxfev": 400,
+    }
+    found = minimize(quality, np.zeros(count), method="Nelder-Mead", options=options)
+    theta = start.copy()
+    theta[free] += found.x * steps[free]
+    return theta
+
+
+def _errors(
+    measured: Sequence[Measured],
+    master: _Master,
+    best: Floats,
+    free: NDArray[np.bool_],
+    steps: Floats,
+    replicas: int,
+    rng: np.random.Generator,
+) -> Floats:
+    if not replicas:
+        return np.where(free, NAN, 0.0)
+    drawn = np.hstack([item.resampled(rng, replicas) for item in measured])
+    # The minimum of a replica is near that of the data, so small steps get there, and a tenth of
+    # the scatter is precise enough.
+    found = [_minimised(master, values, best, free, 0.3 * steps, 0.02) for values in drawn]
+    return np.array([half_width(column) for column in np.array(found).T])
+
+
+@dataclass(frozen=True, eq=False)
+class _Master:
+    """The points of all sizes end to end, and the master curve that they make for each other.
+
+    L, p, variance: float64 (P,). covariance: float64 (P, P), 0 between tasks. tasks: the slice of
+    every task.
+    """
+
+    L: Floats
+    p: Floats
+    variance: Floats
+    covariance: Floats
+    tasks: tuple[slice, ...]
+
+    @classmethod
+    def of(cls, measured: Sequence[Measured]) -> _Master:
+        counts = [item.p.size for item in measured]
+        ends = np.cumsum(counts)
+        tasks = tuple(slice(int(end) - n, int(end)) for end, n in zip(ends, counts))
+        covariance = np.zeros((ends[-1], ends[-1]))
+        for own, item in zip(tasks, measured):
+            covariance[own, own] = item.covariance
+        variance = np.diag(covariance).copy()
+        if not variance.min() > 0:
+            raise AnalysisError("a point has no error: leave out the p where all samples agree")
+        return cls(
+            L=np.repeat([float(item.L) for item in measured], counts),
+            p=np.concatenate([item.p for item in measured]),
+            variance=variance,
+            covariance=covariance,
+            tasks=tasks,
+        )
+
+    def quality(self, values: Floats, theta: Floats) -> tuple[float, int]:
+        """Return S and the points it is taken over; infinite where too few overlap."""
+        p_c, y_t, kappa = theta
+        x = (self.p - p_c) * self.L**y_t
+        scale = self.L**-kappa
+        weights, counted = self._weights(x, scale**2 * self.variance)
+        if counted.mean() < _LEAST_OVERLAP:
+            return np.inf, 0
+        y = values * scale
+        covariance = self.covariance * np.outer(scale, scale)
+        spread = np.diag(covariance) + np.sum((weights @ covariance) * weights, axis=1)
+        deviation = (y - weights @ y) ** 2 / spread
+        return float(deviation[counted].mean()), int(counted.sum())
+
+    def _weights(self, x: Floats, variance: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return W (P, P) with master curve W y, and the mask (P,) of points that have one."""
+        count = x.size
+        nodes = min(_POINTS, *(own.stop - own.start for own in self.tasks))
+        columns = np.empty((count, len(self.tasks), nodes), np.int64)
+        inside = np.empty((count, len(self.tasks), 1), np.bool_)
+        for number, own in enumerate(self.tasks):
+            source = x[own]
+            first = np.searchsorted(source, x) - nodes // 2
+            first = own.start + np.minimum(np.maximum(first, 0), source.size - nodes)
+            columns[:, number] = first[:, None] + np.arange(nodes)
+            inside[:, number, 0] = (x >= source[0]) & (x <= source[-1])
+            inside[:, number, 0] &= self.L[own.start] != self.L
+        used = (inside / variance[columns]).reshape(count, -1)
+        columns = columns.reshape(count, -1)
+        counted = np.asarray(inside.any(axis=(1, 2)))
+        distance = (x[columns] - x[:, None]) * (used > 0)
+        width = np.abs(distance).max(axis=1, keepdims=True)
+        distance /= np.where(width > 0, width, 1.0)
+        # Repeated products are much faster than powers, and this is what a search waits for.
+        powers = [np.ones_like(distance)]
+        for _ in range(nodes - 1):
+            powers.append(powers[-1] * distance)
+        design = np.stack(powers, axis=2)
+        normal = (design * used[:, :, None]).transpose(0, 2, 1) @ design
+        normal[~counted] = np.eye(nodes)
+        # The master curve at its own x is the constant term.
+        unit = np.zeros((count, nodes, 1))
+        unit[:, 0] = 1.0
+        constant = np.linalg.solve(normal, unit)
+        weights = np.zeros((count, count))
+        rows = np.arange(count)[:, None]
+        weights[rows, columns] = used * (design @ constant)[:, :, 0]
+        return weights, counted

@@ -1,0 +1,362 @@
+"""Critical exponents from quantities at the fitted p_c, as power laws in L.
+
+    R'_L(p_c) ~ L^(1/nu)                            slope of the spanning probability
+    P_inf = <s_1> / N ~ L^(-beta/nu)                percolation strength
+    chi = (<sum s^2> - <s_1^2>) / N ~ L^(gamma/nu)  mean cluster size without the largest cluster
+    <s_1^2> / N ~ L^(gamma/nu)                      and of the largest cluster alone
+
+d_f = d - beta/nu, and tau = 1 + d / d_f by hyperscaling (D. Stauffer and A. Aharony, Introduction
+to Percolation Theory, 1994). Between the p of a grid a quantity is the polynomial through the
+nearest points.
+
+Errors are those of one bootstrap over blocks in which the same blocks give p_c and the quantities,
+so that every error contains that of p_c and the correlation with it. Each exponent is fitted from
+a range of L_min with and without a correction to scaling; that with a correction and the smallest
+L_min which chi^2 does not reject is taken. The covariance of the sizes is that of the replicas,
+times the factor of J. Hartlap, P. Simon and P. Schneider, Astron. Astrophys. 464, 399 (2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.analysis.curve import AnalysisError, curves_of_size, linear_sizes
+from percolab.analysis.cutoff import LEAST_SIZES
+from percolab.analysis.interpolation import nearest_nodes, node_weights
+from percolab.analysis.known_exponents import Known, known_exponents
+from percolab.analysis.likelihood import (
+    MIN_BLOCKS,
+    ThresholdCells,
+    draw_blocks,
+    maximise,
+    resample_curve,
+)
+from percolab.analysis.maxima import ClusterCurve
+from percolab.analysis.power_law import PowerLaw, fit_power_law
+from percolab.analysis.record import plain
+from percolab.analysis.result import ThresholdFit
+from percolab.analysis.scaling import ScalingModel
+from percolab.analysis.selection import is_poor
+from percolab.analysis.size_fit import fit_cells, fit_size
+
+Floats = NDArray[np.float64]
+NAN = float("nan")
+
+#: Replicas that a covariance of several sizes needs at least.
+MIN_REPLICAS = 50
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What is a power of L at p_c: its name, its exponent's name and sign, and in words."""
+
+    name: str
+    exponent: str
+    sign: int
+    meaning: str
+
+
+#: In the order in which exponents are shown.
+QUANTITIES = (
+    Quantity("slope", "1/nu", 1, "dR_L/dp at p_c"),
+    Quantity("P_inf", "beta/nu", -1, "P_inf = <s_1>/N at p_c"),
+    Quantity("chi", "gamma/nu", 1, "chi = (<sum s^2> - <s_1^2>)/N at p_c"),
+    Quantity("s1_squared", "gamma/nu", 1, "<s_1^2>/N at p_c"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """One quantity at p_c, size by size.
+
+    values: float64 (n,). replicas: float64 (replicas, n), of the same bootstrap for all quantities.
+    """
+
+    quantity: Quantity
+    sizes: tuple[int, ...]
+    values: Floats
+    replicas: Floats
+
+    @property
+    def errors(self) -> Floats:
+        """One-sigma errors, that of p_c included, float64 (n,)."""
+        return self.replicas.std(axis=0, ddof=1)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the values with their errors as plain JSON values."""
+        return plain(
+            {
+                "quantity": self.quantity.name,
+                "meaning": self.quantity.meaning,
+                "sizes": self.sizes,
+                "values": self.values,
+                "errors": self.errors,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """An exponent with its one-sigma error, where it is from, and its known value if there is one.
+
+    law, fits: the power law it was read off, and all that were tried; None and () for one that
+    comes of another fit or of another exponent.
+    """
+
+    name: str
+    value: float
+    error: float
+    source: str
+    known: Known | None = None
+    law: PowerLaw | None = None
+    fits: tuple[PowerLaw, ...] = ()
+
+    @property
+    def difference(self) -> float:
+        """Distance from the known value in combined errors; NaN where none is known."""
+        if self.known is None:
+            return NAN
+        return (self.value - self.known.value) / float(np.hypot(self.error, self.known.error))
+
+
+@dataclass(frozen=True)
+class ExponentFit:
+    """All exponents of a study, what they were read off, and what a reader must know."""
+
+    exponents: tuple[Exponent, ...]
+    values: tuple[Values, ...]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        return {
+            "exponents": [
+                plain(exponent) | {"difference": plain(exponent.difference)}
+                for exponent in self.exponents
+            ],
+            "values": [values.to_dict() for values in self.values],
+            "notes": list(self.notes),
+        }
+
+
+def fit_exponents(
+    fit: ThresholdFit,
+    clusters: Sequence[ClusterCurve],
+    *,
+    dimension: int,
+    bootstrap: int = 200,
+    seed: int = 0,
+) -> ExponentFit:
+    """Read the exponents off the quantities at `fit.threshold`.
+
+    clusters: of the tasks of the fit, matched by label; () leaves 1/nu alone. bootstrap: replicas,
+    at least MIN_REPLICAS. seed: of the bootstrap. Raises AnalysisError when there are too few
+    replicas, or too few converge.
+    """
+    if bootstrap < MIN_REPLICAS:
+        raise AnalysisError(
+            f"exponents need at least {MIN_REPLICAS} bootstrap replicas, got {bootstrap}"
+        )
+    usable, notes = _usable(clusters, fit.threshold)
+    replicas = _Replicas.of(fit, usable, bootstrap, np.random.default_rng(seed))
+    values = [_slopes(fit, replicas), *_cluster_values(fit.threshold, usable, replicas)]
+    known = known_exponents(dimension)
+    found = [Exponent("1/nu", fit.y_t, fit.y_t_error, "the fit of all curves", known.get("1/nu"))]
+    for item in values:
+        if len(item.sizes) < 2:
+            notes.append(f"{item.quantity.meaning}: fewer than two sizes, so no exponent")
+            continue
+        found.append(_exponent(item, fit.scaling.omega, known))
+        law = found[-1].law
+        if law is not None and is_poor(law.chi_square):
+            notes.append(
+                f"{found[-1].name} from {item.quantity.meaning}: its power law is poor "
+                f"(p-value {law.chi_square.p_value:.1e}), so its error is too small"
+            )
+    found += _derived(found, dimension, known)
+    return ExponentFit(tuple(found), tuple(values), tuple(notes))
+
+
+def _usable(
+    clusters: Sequence[ClusterCurve], p_c: float
+) -> tuple[tuple[ClusterCurve, ...], list[str]]:
+    """Return the curves that hold p_c between their p and have blocks enough, and notes."""
+    notes = []
+    if not clusters:
+        notes.append("no cluster sizes are stored by method threshold: 1/nu alone")
+    used = []
+    for curve in clusters:
+        if curve.samples.size < MIN_BLOCKS:
+            notes.append(f"L = {curve.L} left out of the exponents: fewer than {MIN_BLOCKS} blocks")
+        elif not curve.p[0] <= p_c <= curve.p[-1] or curve.p.size < 3:
+            notes.append(f"L = {curve.L} left out of the exponents: p_c is not inside its p grid")
+        else:
+            used.append(curve)
+    return tuple(used), notes
+
+
+@dataclass(frozen=True, eq=False)
+class _Replicas:
+    """The replicas that converged: their p_c, their counts, and how often they took each block.
+
+    cells: of the fit. thresholds: float64 (r,). counts: float64 (r, cells). weights: float64
+    (r, n_blocks) of every curve of clusters, in order.
+    """
+
+    cells: ThresholdCells
+    thresholds: Floats
+    counts: Floats
+    weights: list[Floats]
+
+    @classmethod
+    def of(
+        cls,
+        fit: ThresholdFit,
+        clusters: Sequence[ClusterCurve],
+        replicas: int,
+        rng: np.random.Generator,
+    ) -> _Replicas:
+        cells = ThresholdCells.from_curves(fit.used)
+        model = ScalingModel.of(
+            cells,
+            degree=fit.degree,
+            with_correction=fit.with_correction,
+            with_mixed=fit.with_mixed,
+            omega=fit.scaling.omega,
+        )
+        start = maximise(model, cells, cells.counts, model.start).theta
+        weights = [draw_blocks(curve.samples.size, rng, replicas) for curve in clusters]
+        # A task's spanning counts and its cluster sizes are of the same blocks.
+        drawn = {curve.label: own for curve, own in zip(clusters, weights) if curve.label}
+        counts = np.hstack(
+            [
+                drawn[curve.label] @ curve.threshold_counts
+                if curve.label in drawn
+                else resample_curve(curve, rng, replicas)
+                for curve in fit.used
+            ]
+        )
+        thresholds = np.full(replicas, NAN)
+        for index, own in enumerate(counts):
+            try:
+                theta = maximise(model, cells, own, start).theta
+            except AnalysisError:
+                continue
+            thresholds[index] = model.scaling_function(theta).threshold
+        kept = np.isfinite(thresholds)
+        if kept.sum() < MIN_REPLICAS:
+            raise AnalysisError(
+                f"only {kept.sum()} of {replicas} bootstrap replicas could be fitted: add samples"
+            )
+        return cls(cells, thresholds[kept], counts[kept], [own[kept] for own in weights])
+
+
+def _slopes(fit: ThresholdFit, replicas: _Replicas) -> Values:
+    """Return dR_L/dp at p_c of every size of the fit, each from its own polynomial."""
+    sizes = linear_sizes(fit.used)
+    values = np.empty(len(sizes))
+    resampled = np.full((replicas.thresholds.size, len(sizes)), NAN)
+    for column, size in enumerate(sizes):
+        own, mask = replicas.cells.of_size(size)
+        line = fit_size(curves_of_size(fit.used, size), degree=fit.degree)
+        values[column] = line.slope(fit.threshold)
+        for row, (counts, p_c) in enumerate(
+            zip(replicas.counts[:, mask], replicas.thresholds, strict=True)
+        ):
+            try:
+                again = fit_cells(own, counts, degree=fit.degree, start=line)
+            except AnalysisError:
+                continue
+            resampled[row, column] = again.slope(float(p_c))
+    whole = np.isfinite(resampled).all(axis=1)
+    return Values(QUANTITIES[0], sizes, values, resampled[whole])
+
+
+def _cluster_values(
+    p_c: float, clusters: Sequence[ClusterCurve], replicas: _Replicas
+) -> list[Values]:
+    """Return P_inf, chi and <s_1^2>/N at p_c of every size; several seeds are one size."""
+    sizes = tuple(sorted({curve.L for curve in clusters}))
+    if not sizes:
+        return []
+    every = np.array([p_c, *replicas.thresholds])
+    at_p_c = np.zeros((3, every.size, len(sizes)))
+    totals = np.zeros(len(sizes))
+    for curve, weights in zip(clusters, replicas.weights):
+        column, samples = sizes.index(curve.L), float(curve.samples.sum())
+        rows = np.concatenate([np.ones((1, curve.samples.size)), weights])
+        first, _, squares, own = curve.moments(rows)
+        found = np.stack([first, squares - own, own]) / curve.num_sites
+        at_p_c[:, :, column] += samples * _interpolated(curve.p, found, every, p_c)
+        totals[column] += samples
+    at_p_c /= totals
+    return [
+        Values(quantity, sizes, own[0], own[1:])
+        for quantity, own in zip(QUANTITIES[1:], at_p_c, strict=True)
+    ]
+
+
+def _interpolated(p: Floats, values: Floats, wanted: Floats, centre: float) -> Floats:
+    """Return values (..., r, m), one row a wanted p (r,), each at its p: float64 (..., r).
+
+    The polynomial passes through the points nearest to `centre`, the same for all rows.
+    """
+    nearest = nearest_nodes(p, centre)
+    return np.sum(values[..., nearest] * node_weights(p[nearest], wanted), axis=-1)
+
+
+def _exponent(values: Values, omega: float, known: dict[str, Known]) -> Exponent:
+    quantity = values.quantity
+    fits = _power_laws(values, omega)
+    law = _choose(fits)
+    return Exponent(
+        quantity.exponent,
+        quantity.sign * law.exponent,
+        law.error,
+        quantity.meaning,
+        known.get(quantity.exponent),
+        law,
+        fits,
+    )
+
+
+def _power_laws(values: Values, omega: float) -> tuple[PowerLaw, ...]:
+    """Return the power laws from every L_min on, without and with a correction to scaling."""
+    covariance = np.atleast_2d(np.cov(np.log(values.replicas), rowvar=False))
+    count, number = values.replicas.shape
+    return tuple(
+        fit_power_law(
+            values.sizes[first:],
+            values.values[first:],
+            # The inverse of an estimated covariance is too large by this (Hartlap et al. 2007).
+            covariance[first:, first:] * (count - 1) / (count - (number - first) - 2),
+            with_correction=with_correction,
+            omega=omega,
+        )
+        for with_correction in (False, True)
+        for first in range(len(values.sizes) - 1 - with_correction)
+    )
+
+
+def _choose(fits: Sequence[PowerLaw]) -> PowerLaw:
+    """Return the fit that an exponent is taken from; two sizes cannot tell a correction."""
+    corrected = [law for law in fits if law.with_correction] or list(fits)
+    leaving = corrected[: max(len(corrected) - (LEAST_SIZES - 3), 1)]
+    return next((law for law in leaving if not is_poor(law.chi_square)), leaving[-1])
+
+
+def _derived(found: Sequence[Exponent], dimension: int, known: dict[str, Known]) -> list[Exponent]:
+    """Return d_f and tau, which follow from beta/nu."""
+    strength = next((item for item in found if item.name == "beta/nu"), None)
+    if strength is None:
+        return []
+    d_f, error = dimension - strength.value, strength.error
+    tau, tau_error = 1 + dimension / d_f, dimension / d_f**2 * error
+    return [
+        Exponent("d_f", d_f, error, "d - beta/nu", known.get("d_f")),
+        Exponent("tau", tau, tau_error, "1 + d/d_f", known.get("tau")),
+    ]

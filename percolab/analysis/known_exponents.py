@@ -1,0 +1,61 @@
+"""Critical exponents of percolation that are known, to print beside an estimate; never used in one.
+
+Two dimensions are exact: B. Nienhuis, J. Stat. Phys. 34, 731 (1984); S. Smirnov and W. Werner,
+Math. Res. Lett. 8, 729 (2001). Three: J. Wang et al., Phys. Rev. E 87, 052107 (2013). Four and
+five: Z. Zhang et al., Physica A 580, 126124 (2021). The others follow by hyperscaling,
+gamma/nu = d - 2 beta/nu, d_f = d - beta/nu, tau = 1 + d / d_f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Known:
+    """A known value, its error (0: exact), how it is written, and where it is from."""
+
+    value: float
+    error: float
+    expression: str
+    reference: str
+
+
+_EXACT = "exact, Nienhuis 1984"
+_CUBE, _HIGHER = "Wang et al. 2013", "Zhang et al. 2021"
+
+#: 1/nu, its error, d_f, its error, and the source, by dimension; two dimensions are below.
+_NUMERICAL = {
+    3: (1.1410, 0.0015, 3 - 0.47705, 0.00015, _CUBE),
+    4: (1.461, 0.005, 3.0446, 0.0007, _HIGHER),
+    5: (1.743, 0.010, 3.5260, 0.0014, _HIGHER),
+}
+
+
+def known_exponents(dimension: int) -> dict[str, Known]:
+    """Return the known exponents by name: 1/nu, beta/nu, gamma/nu, d_f, tau; empty if unknown.
+
+    >>> {name: known.expression for name, known in known_exponents(2).items()}
+    {'1/nu': '3/4', 'beta/nu': '5/48', 'gamma/nu': '43/24', 'd_f': '91/48', 'tau': '187/91'}
+    >>> known_exponents(7)
+    {}
+    """
+    if dimension == 2:
+        exact = {
+            "1/nu": (3, 4),
+            "beta/nu": (5, 48),
+            "gamma/nu": (43, 24),
+            "d_f": (91, 48),
+            "tau": (187, 91),
+        }
+        return {name: Known(a / b, 0.0, f"{a}/{b}", _EXACT) for name, (a, b) in exact.items()}
+    if dimension not in _NUMERICAL:
+        return {}
+    y_t, y_t_error, d_f, error, reference = _NUMERICAL[dimension]
+    return {
+        "1/nu": Known(y_t, y_t_error, "", reference),
+        "beta/nu": Known(dimension - d_f, error, "", reference),
+        "gamma/nu": Known(2 * d_f - dimension, 2 * error, "", reference),
+        "d_f": Known(d_f, error, "", reference),
+        "tau": Known(1 + dimension / d_f, dimension / d_f**2 * error, "", reference),
+    }

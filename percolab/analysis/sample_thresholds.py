@@ -1,0 +1,256 @@
+"""p_c and 1/nu from the spanning thresholds T of single samples: mean, median, width, cell to cell.
+
+Each size gives the mean and the median of its T and their standard deviation, the width. They
+approach as (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 1994)
+
+    mean_L   = p_c + A L^(-1/nu) (1 + ...)     median_L likewise, with an A of its own
+    width_L  = S L^(-1/nu) (1 + ...)
+
+and are fitted together: p_c is where mean or median meet L = infinity, 1/nu comes of the width.
+With four sizes or more each has a correction of relative size L^-omega as well. Where A happens to
+be 0 (the square lattice, by self-duality) nothing is lost. The three numbers of one size come from
+the same samples; their covariance is that of their influence functions (F. R. Hampel, J. Am. Stat.
+Assoc. 69, 383 (1974)).
+
+Cell to cell (P. J. Reynolds, H. E. Stanley and W. Klein, Phys. Rev. B 21, 1223 (1980)): a lattice
+of L1 is renormalised to one of L2, p -> p' with R_L1(p') = R_L2(p); its fixed point is where both
+curves cross, and the slopes there give 1/nu = ln(R'_L2 / R'_L1) / ln(L2 / L1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+from scipy.special import chdtrc
+
+from percolab.analysis.crossings import find_crossing, half_width
+from percolab.analysis.curve import AnalysisError, SpanningCurve, curves_of_size, linear_sizes
+from percolab.analysis.likelihood import ChiSquare, ThresholdCells
+from percolab.analysis.record import plain
+from percolab.analysis.size_fit import SizeFit, fit_cells, fit_size
+
+Floats = NDArray[np.float64]
+NAN = float("nan")
+
+# The density of T at the median is that of this part of the samples about it.
+_CENTRAL = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class SampleMoments:
+    """Mean, median and width of the T of one size.
+
+    covariance: float64 (3, 3), of (mean, median, width).
+    """
+
+    L: int
+    samples: int
+    mean: float
+    median: float
+    width: float
+    covariance: Floats
+
+    @property
+    def errors(self) -> Floats:
+        """One-sigma errors of mean, median and width, float64 (3,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        return plain(self) | {"errors": plain(self.errors)}
+
+
+@dataclass(frozen=True)
+class Extrapolation:
+    """p_c and 1/nu of `estimator`, "mean" or "median", and the width, with one-sigma errors."""
+
+    estimator: str
+    sizes: tuple[int, ...]
+    threshold: float
+    threshold_error: float
+    y_t: float
+    y_t_error: float
+    with_correction: bool
+    chi_square: ChiSquare
+
+
+@dataclass(frozen=True)
+class CellToCell:
+    """Fixed point p* and 1/nu of the renormalisation of L1 to L2, with bootstrap errors."""
+
+    L1: int
+    L2: int
+    p: float
+    p_error: float
+    y_t: float
+    y_t_error: float
+
+
+@dataclass(frozen=True)
+class SampleThresholds:
+    """What single T give: every size, the extrapolations, cell to cell, and notes."""
+
+    sizes: tuple[SampleMoments, ...]
+    extrapolations: tuple[Extrapolation, ...]
+    cells: tuple[CellToCell, ...]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        return {
+            "sizes": [size.to_dict() for size in self.sizes],
+            "extrapolations": plain(self.extrapolations),
+            "cell_to_cell": plain(self.cells),
+            "notes": list(self.notes),
+        }
+
+
+def moments_of(L: int, thresholds: Floats) -> SampleMoments:
+    """Return mean, median and width of T, float64 (n,), of one size.
+
+    Raises AnalysisError with fewer than 20 samples, or if they are all the same.
+    """
+    T = np.sort(thresholds)
+    n = T.size
+    if n < 20:
+        raise AnalysisError(f"L = {L} has {n} samples, too few for their mean and median: need 20")
+    mean, median, width = float(T.mean()), float(np.median(T)), float(T.std())
+    half = max(int(0.5 * _CENTRAL * n), 2)
+    low, high = T[n // 2 - half], T[min(n // 2 + half, n - 1)]
+    if not high > low:
+        raise AnalysisError(f"L = {L}: all samples have the same T")
+    density = 2 * half / n / (high - low)
+    influence = np.stack(
+        [
+            T - mean,
+            (0.5 - (median >= T)) / density,
+            ((T - mean) ** 2 - width**2) / (2 * width),
+        ]
+    )
+    return SampleMoments(L, n, mean, median, width, influence @ influence.T / n**2)
+
+
+def analyse_samples(
+    thresholds: Sequence[tuple[int, Floats]],
+    curves: Sequence[SpanningCurve],
+    *,
+    omega: float = 1.0,
+    degree: int = 3,
+    bootstrap: int = 200,
+    seed: int = 0,
+) -> SampleThresholds:
+    """Analyse the T of every size.
+
+    thresholds: (L, T) of every task, T float64 (n,), infinite where a sample never spans. curves:
+    R_L of the same tasks, for cell to cell. omega: of the corrections. bootstrap: replicas for the
+    errors of cell to cell, 0 for none. Raises AnalysisError when a size has too few samples.
+    """
+    sizes, notes = [], []
+    for L in sorted({L for L, _ in thresholds}):
+        T = np.concatenate([own for size, own in thresholds if size == L])
+        if np.isinf(T).any():
+            notes.append(f"L = {L} left out of mean and median: some samples never span")
+            continue
+        sizes.append(moments_of(L, T))
+    found = []
+    if len(sizes) < 2:
+        notes.append("fewer than two sizes: nothing to extrapolate")
+    else:
+        found = [_extrapolate(sizes, estimator, omega) for estimator in ("mean", "median")]
+    cells = _cell_to_cell(curves, degree, bootstrap, np.random.default_rng(seed))
+    return SampleThresholds(tuple(sizes), tuple(found), cells, tuple(notes))
+
+
+def _extrapolate(sizes: Sequence[SampleMoments], estimator: str, omega: float) -> Extrapolation:
+    """Fit mean or median, and the width, of all sizes: p_c, A, ln S, 1/nu and two corrections."""
+    picked = [("mean", "median").index(estimator), 2]
+    L = np.array([size.L for size in sizes], float)
+    data = np.array([(getattr(size, estimator), size.width) for size in sizes])
+    whiten = np.stack(
+        [np.linalg.inv(np.linalg.cholesky(s.covariance[np.ix_(picked, picked)])) for s in sizes]
+    )
+    middle = np.exp(np.log(L).mean())
+    relative = L / middle
+    with_correction = L.size >= 4
+
+    def residual(theta: Floats) -> Floats:
+        p_c, shift, log_width, y_t = theta[:4]
+        bend, swell = theta[4:] if with_correction else (0.0, 0.0)
+        decay = relative**-omega
+        width = np.exp(log_width) * relative**-y_t
+        model = np.stack(
+            [p_c + width * (shift + bend * decay), width * (1 + swell * decay)], axis=1
+        )
+        return np.einsum("nij,nj->ni", whiten, data - model).ravel()
+
+    slope, log_width = np.polyfit(np.log(relative), np.log(data[:, 1]), 1)
+    start = [data[-1, 0], 0.0, log_width, -slope] + [0.0, 0.0] * with_correction
+    solved = least_squares(residual, start, x_scale="jac", method="lm", xtol=1e-12, ftol=1e-12)
+    jacobian = np.asarray(solved.jac)
+    try:
+        errors = np.sqrt(np.diag(np.linalg.inv(jacobian.T @ jacobian)))
+    except np.linalg.LinAlgError:
+        raise AnalysisError(f"the {estimator} of T does not determine p_c: add sizes") from None
+    dof = data.size - len(start)
+    chi2 = float(2 * solved.cost) if dof else 0.0
+    return Extrapolation(
+        estimator=estimator,
+        sizes=tuple(size.L for size in sizes),
+        threshold=float(solved.x[0]),
+        threshold_error=float(errors[0]),
+        y_t=float(solved.x[3]),
+        y_t_error=float(errors[3]),
+        with_correction=with_correction,
+        chi_square=ChiSquare(chi2, dof, float(chdtrc(dof, chi2)) if dof else NAN),
+    )
+
+
+def _cell_to_cell(
+    curves: Sequence[SpanningCurve], degree: int, replicas: int, rng: np.random.Generator
+) -> tuple[CellToCell, ...]:
+    """Cross neighbouring sizes and compare their slopes; pairs that do not cross are left out."""
+    sizes = linear_sizes(curves)
+    cells = [ThresholdCells.from_curves(curves_of_size(curves, size)) for size in sizes]
+    lines = [fit_size(own.curves, degree=degree) for own in cells]
+    drawn = [own.resample(rng, replicas) for own in cells]
+    found = []
+    for small, large in pairwise(range(len(sizes))):
+        pair = lines[small], lines[large]
+        crossing = find_crossing(*pair)
+        if not crossing.found:
+            continue
+        again = np.full((replicas, 2), NAN)
+        for row in range(replicas):
+            try:
+                below, above = (
+                    fit_cells(cells[k], drawn[k][row], degree=degree, start=lines[k])
+                    for k in (small, large)
+                )
+            except AnalysisError:
+                continue
+            p = find_crossing(below, above, near=crossing.p).p
+            again[row] = p, _scale_factor(below, above, p)
+        found.append(
+            CellToCell(
+                L1=sizes[small],
+                L2=sizes[large],
+                p=crossing.p,
+                p_error=half_width(again[:, 0]),
+                y_t=_scale_factor(*pair, crossing.p),
+                y_t_error=half_width(again[:, 1]),
+            )
+        )
+    return tuple(found)
+
+
+def _scale_factor(small: SizeFit, large: SizeFit, p: float) -> float:
+    """Return 1/nu from the slopes of two sizes at p; NaN where one does not rise."""
+    slopes = small.slope(p), large.slope(p)
+    if not min(slopes) > 0:
+        return NAN
+    return float(np.log(slopes[1] / slopes[0]) / np.log(large.L / small.L))

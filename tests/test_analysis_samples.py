@@ -1,0 +1,104 @@
+"""Single T give p_c and 1/nu without bias, with errors that cover, by mean, median and slopes."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+from percolab.analysis import (
+    AnalysisError,
+    SpanningCurve,
+    analyse_samples,
+    moments_of,
+    sample_table,
+)
+
+P_C, Y_T, SIZES = 0.6, 0.75, (16, 32, 64, 128)
+
+
+def single(seed, sizes=SIZES, count=2000, bend=0.3):
+    """Return (L, T): skew T about p_c + A L^-y_t (1 + bend / L), of width S L^-y_t."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for L in sizes:
+        z = rng.standard_normal(count)
+        # A skew variable of mean 0: its median is elsewhere.
+        skew = 0.3 * (z + 0.2 * (z**2 - 1))
+        found.append((L, P_C + L**-Y_T * (0.2 * (1 + bend / L) + skew)))
+    return found
+
+
+def curve_of(L, T, points=15, blocks=20):
+    p = np.quantile(T, np.linspace(0.03, 0.97, points))
+    spanning = (T.reshape(blocks, -1, 1) <= p).sum(axis=1)
+    return SpanningCurve(L, p, np.full(blocks, T.size // blocks), spanning)
+
+
+def test_the_errors_of_mean_median_and_width_are_those_of_repetition():
+    rows = [moments_of(8, single(seed, (8,))[0][1]) for seed in range(200)]
+    values = np.array([(row.mean, row.median, row.width) for row in rows])
+    found = np.mean([row.covariance for row in rows], axis=0)
+    expected = np.cov(values, rowvar=False)
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    # A variance of n values is known to sqrt(2 / n), a correlation no worse.
+    assert np.abs((found - expected) / scale).max() <= 4 * np.sqrt(2 / 200)
+
+
+def test_mean_and_median_extrapolate_to_the_threshold_and_their_errors_cover():
+    pulls = []
+    for seed in range(100):
+        for item in analyse_samples(single(seed), [], bootstrap=0).extrapolations:
+            pulls.append([(item.threshold - P_C) / item.threshold_error,
+                          (item.y_t - Y_T) / item.y_t_error])  # fmt: skip
+    for column in (np.array(pulls[::2]), np.array(pulls[1::2])):
+        assert np.abs(column.mean(axis=0)).max() * np.sqrt(100) <= 4
+        inside = np.mean(np.abs(column) < 1, axis=0)
+        assert np.abs(inside - 0.6827).max() <= 4 * np.sqrt(0.6827 * 0.3173 / 100)
+
+
+def test_three_sizes_are_extrapolated_without_correction():
+    three = analyse_samples(single(0, SIZES[:3], bend=0), [], bootstrap=0).extrapolations
+    assert [item.with_correction for item in three] == [False, False]
+    assert [item.chi_square.dof for item in three] == [2, 2]
+    assert abs(three[0].threshold - P_C) <= 4 * three[0].threshold_error
+
+
+def test_cell_to_cell_gives_the_threshold_and_the_exponent():
+    sizes = (64, 128, 256, 512)
+    # Without the median's shift the curves cross at p_c.
+    rng = np.random.default_rng(1)
+    found = [(L, P_C + L**-Y_T * 0.3 * rng.standard_normal(4000)) for L in sizes]
+    curves = [curve_of(L, T) for L, T in found]
+    cells = analyse_samples(found, curves, bootstrap=60).cells
+    assert [(cell.L1, cell.L2) for cell in cells] == [(64, 128), (128, 256), (256, 512)]
+    for cell in cells:
+        assert abs(cell.p - P_C) <= 4 * cell.p_error
+        assert abs(cell.y_t - Y_T) <= 4 * cell.y_t_error
+        # Slopes of a normal distribution at its middle are known to about 1 / sqrt(n).
+        assert 0 < cell.y_t_error < 10 / np.sqrt(4000)
+
+
+def test_the_median_is_that_of_the_curve():
+    T = single(0, (32,))[0][1]
+    row = moments_of(32, T)
+    assert np.mean(row.median >= T) == pytest.approx(0.5)
+    # Of a normal variable the median scatters sqrt(pi / 2) times as much as the mean.
+    normal = ndtri((np.arange(4000) + 0.5) / 4000)
+    row = moments_of(32, normal)
+    assert row.errors[1] / row.errors[0] == pytest.approx(np.sqrt(np.pi / 2), rel=0.01)
+
+
+def test_sizes_that_never_span_are_left_out_and_named():
+    found = single(0)
+    found[0][1][0] = np.inf
+    result = analyse_samples(found, [], bootstrap=0)
+    assert [row.L for row in result.sizes] == [32, 64, 128]
+    assert any("L = 16 left out" in note for note in result.notes)
+    json.dumps(result.to_dict(), allow_nan=False)
+    assert "mean T" in sample_table(result)
+
+
+def test_too_few_samples_are_refused():
+    with pytest.raises(AnalysisError, match="L = 16 has 10 samples"):
+        analyse_samples([(16, np.linspace(0.4, 0.6, 10))], [], bootstrap=0)
