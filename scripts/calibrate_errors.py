@@ -4,11 +4,12 @@ Every repetition samples the square lattice at a few small sizes and asks percol
 R(p_c), beta/nu and gamma/nu with their errors, and for the Wilson intervals of R_L(p).  It counts
 how often one and two stated errors hold
 
-  mean    the mean over all repetitions: the error alone is judged
+  median  the median over all repetitions: the error alone is judged
   exact   the exact value: what the fit leaves out at small sizes is judged with it
 
-A normal error covers 68.3 % and 95.4 %.  "shift" is the mean's distance from the exact value and
-"stated/true" the median stated error over the scatter of the repetitions.
+A normal error covers 68.3 % and 95.4 %.  "shift" is the median's distance from the exact value and
+"stated/true" the median stated error over the scatter of the repetitions, half the width of their
+central 68.3 %.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import click
 import numpy as np
 
 from percolab.analysis import AnalysisError, known_exponents
+from percolab.analysis.crossings import half_width
 from percolab.api import sweep
 from percolab.spanning import curves_of, exponents_of, fit_results, samples_of
 
@@ -115,26 +117,27 @@ def inside(values: np.ndarray, errors: np.ndarray, truth: float) -> list[float]:
 
 
 def coverage(rows: list[Row]) -> list[dict[str, Any]]:
-    """Return for every number how often its errors cover its mean and its exact value."""
+    """Return for every number how often its errors cover its median and its exact value."""
     table = []
     for name in rows[0]:
         pairs = np.array([row[name] for row in rows if name in row and np.isfinite(row[name][1])])
         if len(pairs) < 2:
             continue
         values, errors = pairs.T
-        exact, mean = exact_of(name), float(values.mean())
+        exact, middle = exact_of(name), float(np.median(values))
         record = {
             "name": name,
             "count": len(pairs),
-            "mean": mean,
-            "scatter": float(values.std(ddof=1)),
-            "stated_over_true": float(np.median(errors) / values.std(ddof=1)),
-            "covers_mean": inside(values, errors, mean),
+            "median": middle,
+            # A single repetition with a large error of its own would rule a standard deviation.
+            "scatter": half_width(values),
+            "stated_over_true": float(np.median(errors) / half_width(values)),
+            "covers_median": inside(values, errors, middle),
             "exact": exact,
         }
         if exact is not None:
             record["covers_exact"] = inside(values, errors, exact)
-            record["shift_in_scatter"] = (mean - exact) / record["scatter"]
+            record["shift_in_scatter"] = (middle - exact) / record["scatter"]
         table.append(record)
     return table
 
@@ -165,12 +168,12 @@ def table_of(record: dict[str, Any]) -> str:
         f"nominal: {NORMAL[0]:.1%} +- {error[0]:.1%} and {NORMAL[1]:.1%} +- {error[1]:.1%} "
         "(binomial error of so many repetitions)",
         "",
-        "| number | mean, 1 sigma | 2 sigma | exact, 1 sigma | 2 sigma | shift / scatter "
+        "| number | median, 1 sigma | 2 sigma | exact, 1 sigma | 2 sigma | shift / scatter "
         "| stated/true |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in record["coverage"]:
-        covers = [f"{part:.1%}" for part in row["covers_mean"]]
+        covers = [f"{part:.1%}" for part in row["covers_median"]]
         exact = [f"{part:.1%}" for part in row.get("covers_exact", [])] or ["", ""]
         shift = f"{row['shift_in_scatter']:+.2f}" if row["exact"] is not None else ""
         cells = [row["name"], *covers, *exact, shift, f"{row['stated_over_true']:.2f}"]
