@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,15 +13,12 @@ from percolab.spanning import cluster_curves_of
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
 from percolab.study import Study
-from percolab.tables import num_sites
 
 
 def cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
     """Return the means of a task, with the errors of a jackknife over blocks."""
     (curve,) = cluster_curves_of(Results(study, {item.task.id: item}))
-    sites = num_sites(item.task)
-    # Vacant points of the grid are no sites: means are taken over what is there.
-    curve = replace(curve, num_sites=sites)
+    sites = item.task.num_sites
     means, errors = curve.means(), curve.errors()
     counts = item.column("clusters") / item.task.block_size / sites
     blocks = len(counts)
@@ -53,4 +49,4 @@ def threshold_sample(items: Sequence[TaskResult], name: str) -> ThresholdSample:
     spanning = found[found != np.uint64(NEVER)]
     task = items[0].task
     never = int(found.size - spanning.size)
-    return ThresholdSample(task.size, num_sites(task), np.sort(spanning / TOP), never)
+    return ThresholdSample(task.size, task.num_sites, np.sort(spanning / TOP), never)

@@ -14,7 +14,7 @@ import numpy as np
 
 from percolab.observables import observables_of
 from percolab.storage import Results
-from percolab.tables import Pair, Table, long_table, num_sites, task_means
+from percolab.tables import Pair, Table, long_table, task_means
 from percolab.toml_input import InputError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def to_xarray(results: Results) -> xarray.Dataset:
         variables,
         coords={
             "L": ("task", [item.task.size for item in tasks]),
-            "sites": ("task", [num_sites(item.task) for item in tasks]),
+            "sites": ("task", [item.task.num_sites for item in tasks]),
             "seed": ("task", [item.task.seed for item in tasks]),
             "samples": ("task", [item.num_samples for item in tasks]),
             "p": (("task", "point"), grid, varying),

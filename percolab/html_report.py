@@ -28,7 +28,6 @@ from percolab.report import KINDS, StudyFigures
 from percolab.spanning import estimates_of
 from percolab.storage import Results
 from percolab.study import Study
-from percolab.tables import num_sites
 from percolab.toml_input import InputError
 
 _FIT_HEADER = (
@@ -215,7 +214,7 @@ def _samples(figures: StudyFigures) -> str:
         task = item.task
         grid = f"{len(task.p)}: {task.p[0]:g} ... {task.p[-1]:g}" if task.p else "every sample's T"
         rows.append(
-            (task.size, num_sites(task), task.seed, grid, len(item.blocks), item.num_samples,
+            (task.size, task.num_sites, task.seed, grid, len(item.blocks), item.num_samples,
              task.id)
         )  # fmt: skip
     return table(("L", "sites N", "seed", "p", "blocks", "samples", "task"), rows)

@@ -35,7 +35,6 @@ from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
 from percolab.structure import Structure
 from percolab.study import Study
-from percolab.tables import num_sites
 from percolab.toml_input import InputError, nearest
 
 Drawn = tuple[Any, dict[str, Any]]
@@ -222,7 +221,7 @@ def _draw_spanning(
     figure, numbers = plot_spanning(
         drawn,
         axis_label=_axis_label(figures),
-        num_sites={item.task.size: num_sites(item.task) for item in figures.measured()},
+        num_sites={item.task.size: item.task.num_sites for item in figures.measured()},
         with_drift=with_drift,
         **figures.head,
     )

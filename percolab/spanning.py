@@ -312,7 +312,7 @@ def estimates_of(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimat
     clusters = cluster_curves_of(results)
     spanning = curves_of(results) if results.study.boundary else []
     items = [item for item in results.tasks.values() if item.blocks]
-    sites = {item.task.size: item.task.num_points for item in items}
+    sites = {item.task.size: item.task.num_sites for item in items}
     if not sites:
         raise AnalysisError("no samples yet")
     return tuple(
@@ -339,7 +339,7 @@ def _clusters_of(item: TaskResult) -> ClusterCurve:
     own = int(np.flatnonzero((first == second) & (first == names.index("largest")))[0])
     return ClusterCurve(
         L=task.size,
-        num_sites=task.num_points,
+        num_sites=task.num_sites,
         p=np.array(task.p),
         samples=np.full(len(item.blocks), task.block_size),
         largest=item.column("largest").astype(float),

@@ -16,6 +16,7 @@ from math import prod
 from typing import Any
 
 from percolab.kernels.open_bonds import GENERATORS
+from percolab.lattice import Lattice
 from percolab.model import Model
 from percolab.observables import open_axes
 from percolab.structure import Structure
@@ -103,6 +104,26 @@ class Task:
     def num_points(self) -> int:
         """Grid points, vacant ones included."""
         return prod(self.shape)
+
+    @property
+    def num_sites(self) -> int:
+        """Sites N: grid points without those that the lattice leaves vacant.
+
+        >>> from percolab.lattice import load_lattice
+        >>> Task(load_lattice("kagome"), 16, ("open", "open"), (0.5,), seed=1).num_sites
+        192
+        """
+        lattice = self.lattice
+        if not isinstance(lattice, Lattice):
+            return self.num_points
+        # An open boundary may cut a cell, so the points of each residue are counted.
+        vacant = sum(
+            prod(
+                (n - at + cell - 1) // cell for n, at, cell in zip(self.shape, point, lattice.cell)
+            )
+            for point in lattice.vacant
+        )
+        return self.num_points - vacant
 
     @cached_property
     def _samples_content(self) -> dict[str, Any]:

@@ -6,18 +6,15 @@ A number that there is not is None.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from percolab.kernels.open_bonds import NEVER, TOP
-from percolab.lattice import Lattice
 from percolab.observables import axis_names, observables_of, spanning_names
 from percolab.spanning import spanning_counts, transition_grid
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
-from percolab.study import Task
 from percolab.toml_input import InputError
 
 Table = tuple[list[str], Iterable[list[Any]]]
@@ -30,24 +27,6 @@ LONG_HEADER = (
     "lattice", "model", "boundary", "L", "sites", "seed", "p", "samples",
     "observable", "unit", "mean", "error",
 )  # fmt: skip
-
-
-def num_sites(task: Task) -> int:
-    """Return the sites N of a task: its grid points without those that the lattice leaves vacant.
-
-    >>> from percolab.lattice import load_lattice
-    >>> num_sites(Task(load_lattice("kagome"), 16, ("open", "open"), (0.5,), seed=1))
-    192
-    """
-    lattice = task.lattice
-    if not isinstance(lattice, Lattice):
-        return task.num_points
-    # An open boundary may cut a cell, so the points of each residue are counted.
-    vacant = sum(
-        prod((n - at + cell - 1) // cell for n, at, cell in zip(task.shape, point, lattice.cell))
-        for point in lattice.vacant
-    )
-    return task.num_points - vacant
 
 
 def task_means(
@@ -78,7 +57,7 @@ def mean_table(results: Results, p: Sequence[float] | None = None) -> Table:
     rows = []
     for item, x, columns in task_means(results, p):
         task = item.task
-        lead = [task.lattice.name, task.size, num_sites(task), task.seed, x, item.num_samples]
+        lead = [task.lattice.name, task.size, task.num_sites, task.seed, x, item.num_samples]
         rows.append([*lead, *(number for pair in columns for number in pair)])
     return header, rows
 
@@ -92,7 +71,7 @@ def long_table(results: Results, p: Sequence[float] | None = None) -> Table:
     for item, x, columns in task_means(results, p):
         task = item.task
         lead = [task.lattice.name, task.model, ",".join(task.boundary), task.size]
-        lead += [num_sites(task), task.seed, x, item.num_samples]
+        lead += [task.num_sites, task.seed, x, item.num_samples]
         for observable, pair in zip(observables_of(task.boundary), columns, strict=True):
             if pair[0] is not None:
                 rows.append([*lead, observable.name, observable.unit, *pair])

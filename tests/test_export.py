@@ -14,7 +14,7 @@ from percolab.api import sweep
 from percolab.lattice import load_lattice
 from percolab.storage import Results
 from percolab.study import Task
-from percolab.tables import LONG_HEADER, long_table, mean_table, num_sites
+from percolab.tables import LONG_HEADER, long_table, mean_table
 from percolab.toml_input import InputError
 
 MISSING = "{} is not installed; it comes with: pip install 'percolab[tables]'"
@@ -67,8 +67,8 @@ def test_thresholds_are_tidy_as_spanning_probabilities_alone():
 def test_sites_are_counted_without_the_vacant_points_of_the_grid(name, size):
     lattice = load_lattice(name)
     task = Task(lattice, size, ("open",) * 2, (0.5,), seed=1)
-    assert num_sites(task) == lattice.topology(task.shape).num_sites
-    assert num_sites(task) < task.num_points or name == "square"
+    assert task.num_sites == lattice.topology(task.shape).num_sites
+    assert task.num_sites < task.num_points or name == "square"
 
 
 def test_pandas_gets_the_tidy_table():
