@@ -21,11 +21,11 @@ from percolab.analysis import (
 )
 from percolab.html_page import PAGE, paragraph, preformatted, table
 from percolab.model import Model
-from percolab.observables import observables_of, spanning_names
+from percolab.observables import observables_of
 from percolab.plots import svg_text
 from percolab.plots_clusters import PANELS
 from percolab.report import KINDS, StudyFigures
-from percolab.spanning import estimates_of
+from percolab.spanning import estimates_of, probability_names
 from percolab.storage import Results
 from percolab.study import Study
 from percolab.toml_input import InputError
@@ -80,9 +80,9 @@ def report_page(
 def _fits_of(
     results: Results, fitted: Callable[[str], ThresholdFit]
 ) -> dict[str, ThresholdFit | str]:
-    """Return the fit of every spanning observable, or one line on why there is none."""
+    """Return the fit of every probability, or one line on why there is none."""
     found: dict[str, ThresholdFit | str] = {}
-    for name in spanning_names(results.study.boundary):
+    for name in probability_names(results):
         try:
             found[name] = fitted(name)
         except AnalysisError as error:
@@ -142,7 +142,7 @@ def _fits(figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap:
             return paragraph(str(error))
         return preformatted(found)
     if not fits:
-        return paragraph("There is no open axis, so nothing spans and no p_c can be read off.")
+        return paragraph("There is no probability that p_c could be read off.")
     rows = [_fit_row(name, fit) for name, fit in fits.items() if not isinstance(fit, str)]
     missing = [f"{name}: no threshold: {fit}" for name, fit in fits.items() if isinstance(fit, str)]
     parts = [table(_FIT_HEADER, rows)] if rows else []

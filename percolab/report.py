@@ -63,13 +63,18 @@ class StudyFigures:
 
     @cached_property
     def name(self) -> str:
-        """The spanning observable drawn; InputError where nothing spans."""
+        """The probability drawn; InputError where there is none."""
         return self.observable or default_observable(self.results)
+
+    @property
+    def letter(self) -> str:
+        """R of a spanning probability, W of one of wrapping."""
+        return "W" if self.name.startswith("wrapping") else "R"
 
     @cached_property
     def symbol(self) -> str:
         """Its index in mathematics: "_{y}" of spanning_y, nothing of spanning."""
-        index = self.name.removeprefix("spanning").removeprefix("_")
+        index = self.name.removeprefix("spanning").removeprefix("wrapping").removeprefix("_")
         return f"_{{{index}}}" if index else ""
 
     @cached_property
@@ -236,7 +241,7 @@ def _draw_drift(figures: StudyFigures) -> Drawn:
 def _draw_collapse(figures: StudyFigures) -> Drawn:
     collapses: Any = figures.collapses
     figure, numbers = plot_collapse(
-        figures.fit, collapses, axis_label=f"$R{figures.symbol}(p)$", **figures.head
+        figures.fit, collapses, axis_label=f"${figures.letter}{figures.symbol}(p)$", **figures.head
     )
     return figure, numbers | {"observable": figures.name}
 
@@ -282,7 +287,7 @@ def _exact(structure: Structure, model: str) -> Exact | None:
 
 
 def _axis_label(figures: StudyFigures) -> str:
-    return f"spanning probability $R{figures.symbol}(p)$"
+    return f"{figures.name.partition('_')[0]} probability ${figures.letter}{figures.symbol}(p)$"
 
 
 def _nothing_spans(figures: StudyFigures) -> str | None:

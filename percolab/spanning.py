@@ -33,7 +33,7 @@ from percolab.analysis import (
     try_fits,
 )
 from percolab.kernels.open_bonds import NEVER, TOP, threshold_of
-from percolab.observables import SOME, axis_observables, observables_of, spanning_names
+from percolab.observables import AXIS_NAMES, SOME, axis_observables, observables_of, spanning_names
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
 from percolab.toml_input import InputError
@@ -43,16 +43,23 @@ POINTS, _TAIL = 25, 0.01
 
 
 def default_observable(results: Results) -> str:
-    """Return the spanning observable that p_c is read off by default: along the last open axis."""
-    axes = axis_observables(results.study.boundary)
-    if not axes and not results.study.boundary:
+    """Return the probability that p_c is read off by default.
+
+    That is spanning along the last open axis; on a torus, wrapping around the last axis.
+    """
+    boundary = results.study.boundary
+    axes = axis_observables(boundary)
+    if not axes and not boundary:
         raise InputError("this graph has no source and target, so nothing spans")
-    if not axes:
+    if axes:
+        return axes[-1]
+    around = [f"wrapping_{AXIS_NAMES[axis]}" for axis in range(len(boundary))]
+    if around[-1] not in probability_names(results):
         raise InputError(
-            "this study has no open axis, so nothing spans and no p_c can be read off "
-            "unless --observable names a probability of wrapping"
+            "this study has no open axis and was made before wrapping was measured, so no p_c can "
+            "be read off"
         )
-    return axes[-1]
+    return around[-1]
 
 
 def probability_names(results: Results) -> list[str]:

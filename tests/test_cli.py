@@ -136,8 +136,6 @@ def test_a_quiet_sweep_writes_nothing_to_stderr():
 def test_a_sweep_without_a_threshold_says_why():
     told = answer("sweep", "--lattice", "square", "-L", 4, "-p", "0.5", "--samples", 10, "--quiet")
     assert "no threshold: need at least two sizes" in told
-    periodic = (*TINY, "--boundary", "periodic", "--quiet", "--out", "p.h5")
-    assert "no threshold: this study has no open axis" in answer(*periodic)
 
 
 def test_a_study_file_is_swept_with_options_put_over_it():
@@ -575,11 +573,13 @@ def test_a_fit_without_enough_sizes_is_refused(file):
 
 
 @pytest.mark.parametrize("name", ["fit", "plot"])
-def test_nothing_is_read_off_without_an_open_axis(tmp_path, name):
-    results = sweep("square", L=[4, 6], p=[0.5], samples=10, boundary="periodic", device="cpu")
+def test_on_a_torus_p_c_is_read_off_wrapping(tmp_path, name):
+    options = {"p": [0.4, 0.45, 0.5, 0.55, 0.6], "samples": 300, "device": "cpu"}
+    results = sweep("square", L=[4, 6, 8], boundary="periodic", **options)
     path = stored(tmp_path / "periodic.h5", results)
-    assert "has no open axis" in refusal(name, path)
-    assert "has no open axis" in refusal(name, path, "--observable", "spanning_x")
+    assert "spanning_x: no spanning observable" in refusal(name, path, "--observable", "spanning_x")
+    told = answer(name, path, *(("--json", "--out", "w.svg") if name == "plot" else ()))
+    assert ('"observable": "wrapping_y"' if name == "plot" else "p_c") in told
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -160,4 +160,4 @@ def test_wrapping_is_fitted_as_spanning_is(tmp_path):
         assert abs(crossing["p"] - 0.5) <= 4 * crossing["p_error"] + 0.01
     assert [item["observable"] for item in record["collapses"]] == ["wrapping_x", "largest", "chi"]
     # It falls again at large p, which is no distribution of a threshold.
-    assert "has no open axis" in refusal("fit", path, "--observable", "wrapping_some")
+    assert "wrapping_some: no " in refusal("fit", path, "--observable", "wrapping_some")

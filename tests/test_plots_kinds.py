@@ -181,8 +181,8 @@ def test_what_needs_a_fit_says_that_there_is_none(single):
     ]  # fmt: skip
     periodic = sweep("square", L=[4, 6], p=[0.5], samples=10, boundary="periodic", device="cpu")
     figures = StudyFigures(periodic, lambda: fit(periodic))
-    assert figures.kinds() == ["clusters"]
-    assert "no open axis" in figures.problem("collapse")
+    assert figures.kinds() == ["curves", "clusters"]
+    assert figures.name == "wrapping_y"
 
 
 def test_nothing_is_drawn_without_samples():

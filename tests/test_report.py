@@ -140,7 +140,7 @@ def test_what_does_not_span_or_scale_has_a_report_too():
     options = {"p": [0.3, 0.5, 0.7], "samples": 200, "device": "cpu"}
     periodic = sweep("square", L=[4], boundary="periodic", **options)
     text = page_of(stored(Path("p.h5"), periodic))
-    assert "this study has no open axis" in text
+    assert "wrapping_y" in text
     assert "Clusters. Largest cluster" in text
     text = page_of(stored(Path("b.h5"), sweep("bethe:3", L=[4], **options)))
     assert "Maxima. Largest clusters" in text

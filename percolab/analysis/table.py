@@ -100,7 +100,7 @@ def _headline_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:
     rows += [
         ("1/nu", format_with_error(fit.y_t, fit.y_t_error), ""),
         ("nu", format_with_error(fit.nu, fit.nu_error), ""),
-        ("R(p_c)", critical, "spanning probability at p_c, large L"),
+        ("R(p_c)", critical, "that probability at p_c, large L"),
     ]
     if fit.with_correction:
         text = format_with_error(fit.scaling.correction, fit.correction_error)

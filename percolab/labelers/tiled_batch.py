@@ -76,7 +76,9 @@ class TiledBatch(FourStepCuda):
         bytes a site are kept where labels are asked for, and events where a window of p is.
         """
         words = 8 * topology.exists.size + 4 * topology.num_words
-        return words + 16 * topology.num_points + 16384
+        # Where an axis is periodic, the forest takes 8 bytes a node, and half of all sites may be.
+        forest = 4 * topology.num_points if topology.seam_codes.size else 0
+        return words + 16 * topology.num_points + forest + 16384
 
     def _load_tiling(self) -> None:
         topology, tiling = self.topology, self._tiling
