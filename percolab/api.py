@@ -45,6 +45,7 @@ def sweep(
     block_size: int = 0,
     method: str = "grid",
     model: str = "bond",
+    measure: str | Sequence[str] = (),
     device: str = "auto",
     labeler: str | None = None,
     workers: int | None = None,
@@ -60,9 +61,10 @@ def sweep(
     all axes of a lattice or each; open unless given.  p: None lets a pilot place the
     values of each size.  method: "grid" measures at these p; "threshold" finds the p at which each
     sample begins to span, and p is left out.  model: "bond", "site", "site-bond", or with one of
-    the two probabilities fixed "site-bond:site=0.9" or "site-bond:bond=0.7".  samples: a size, or
-    one number for each.  target_error: stop when the error of p_c is this small.  out: a results
-    file to write and to continue; None keeps the results in memory alone.
+    the two probabilities fixed "site-bond:site=0.9" or "site-bond:bond=0.7".  measure: "sizes"
+    counts the clusters of every size and sums s^3 and s^4.  samples: a size, or one number for
+    each.  target_error: stop when the error of p_c is this small.  out: a results file to write and
+    to continue; None keeps the results in memory alone.
 
     Raises InputError (one line) for anything that cannot be used.
 
@@ -86,6 +88,7 @@ def sweep(
         block_size=block_size,
         method=method,
         model=model,
+        measure=measure,
         out=out or "results.h5",
     )
     options: dict[str, Any] = {

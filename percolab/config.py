@@ -13,6 +13,7 @@ import numpy as np
 
 from percolab.bethe import BetheLattice
 from percolab.graph_structure import Graph, load_graph
+from percolab.observables import MEASURES
 from percolab.runner import StopRule
 from percolab.structure import Structure, load_structure
 from percolab.study import MAX_SEED, Study, check_boundary
@@ -27,7 +28,7 @@ DEFAULT_SAMPLES = 10_000
 
 _MAX_POINTS = 10_000
 _KEYS = {"lattice", "L", "p", "boundary", "samples", "target_error", "seed", "rng", "block_size"}
-_KEYS |= {"method", "model", "out", "graph", "source", "target", "multi"}
+_KEYS |= {"method", "model", "measure", "out", "graph", "source", "target", "multi"}
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ def make_request(
     block_size: int = 0,
     method: str = "grid",
     model: str = "bond",
+    measure: str | Sequence[str] = (),
     out: str | Path = "results.h5",
 ) -> SweepRequest:
     """Return the request for these settings, defaults filled in; InputError if they are wrong."""
@@ -131,10 +133,23 @@ def make_request(
         block_size=_whole("block_size", block_size)[0],
         method=method,
         model=model,
+        measure=parse_measure(measure),
     )
     if samples is None and target_error is None:
         samples = DEFAULT_SAMPLES
     return SweepRequest(study, StopRule(_per_size(samples, sizes), target_error), Path(out))
+
+
+def parse_measure(measure: str | Sequence[str]) -> tuple[str, ...]:
+    """Return what is measured beside the observables, from words or from "one,other".
+
+    >>> parse_measure("sizes")
+    ('sizes',)
+    """
+    words = measure.split(",") if isinstance(measure, str) else measure
+    if not all(isinstance(word, str) for word in words):
+        raise InputError(f"measure = {measure!r}, but only words are allowed")
+    return tuple(word.strip() for word in words if word.strip())
 
 
 def default_sizes(structure: Structure) -> tuple[int, ...]:
@@ -233,6 +248,10 @@ def _settings(table: Table) -> dict[str, Any]:
         found["boundary"] = data["boundary"]
         if not _is_text_list(data["boundary"]):
             raise table.error("boundary", '"open", "periodic", or a list with one of them an axis')
+    if "measure" in data:
+        found["measure"] = data["measure"]
+        if not _is_text_list(data["measure"]):
+            raise table.error("measure", f"a list of {', '.join(MEASURES)}")
     if "target_error" in data:
         found["target_error"] = table.number("target_error")
     if "seed" in data:

@@ -15,7 +15,9 @@ from percolab.kernels.clusters import (
     SPANNING,
     SUM_SQUARES,
 )
+from percolab.kernels.tally import num_bins
 from percolab.kernels.winding import FIRST_WRAPPING, TWO_DIRECTIONS
+from percolab.toml_input import InputError, nearest
 
 AXIS_NAMES = "xyzuvwst"
 
@@ -68,6 +70,63 @@ _SIZES = (
         SUM_SQUARES,
     ),
 )
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Something measured beside the observables, several numbers for each p: a dataset of its own.
+
+    ``measure`` is the word that asks for it, ``columns`` how many numbers there are, or 0 for one a
+    bin of cluster sizes (:func:`percolab.kernels.tally.bin_edges`).
+    """
+
+    name: str
+    measure: str
+    columns: int
+    kind: type
+    meaning: str
+    unit: str
+
+
+#: What can be asked for beside the observables, and what each word adds.
+EXTRAS = (
+    Extra(
+        "size_counts",
+        "sizes",
+        0,
+        np.int64,
+        "number of clusters in every bin of sizes, single sites included",
+        "1",
+    ),
+    Extra(
+        "powers",
+        "sizes",
+        4,
+        np.float64,
+        "sum of s^3, sum of s^4 over all clusters; s_1^3, s_1^4 of the largest",
+        "site^3, site^4, site^3, site^4",
+    ),
+)
+MEASURES = tuple(dict.fromkeys(extra.measure for extra in EXTRAS))
+
+
+def check_measure(measure: Sequence[str], method: str) -> tuple[str, ...]:
+    """Return the words of ``measure`` in their order; InputError if one is unknown or misplaced."""
+    for word in measure:
+        if word not in MEASURES:
+            raise InputError(f"unknown measure {word!r}; {nearest(word, list(MEASURES))}")
+    if measure and method == "threshold":
+        raise InputError(f"measure {measure[0]}: method threshold finds T, nothing else")
+    return tuple(word for word in MEASURES if word in measure)
+
+
+def extras_of(measure: Sequence[str], num_points: int) -> dict[str, tuple[Extra, int]]:
+    """Return what a task with this ``measure`` has beside observables: by name, with columns."""
+    return {
+        extra.name: (extra, extra.columns or num_bins(num_points))
+        for extra in EXTRAS
+        if extra.measure in measure
+    }
 
 
 def open_axes(boundary: Sequence[str]) -> list[int]:

@@ -182,6 +182,12 @@ class Sampler:
         return self._local.labeler
 
     def _new_labeler(self) -> Any:
+        labeler = self._bare_labeler()
+        if "sizes" in self.task.measure:
+            labeler.keep_tally()
+        return labeler
+
+    def _bare_labeler(self) -> Any:
         if self.device.kind == "cpu":
             return self._labeler(self.topology, self.task.draw)
         from percolab.device import free_memory, open_device
@@ -203,7 +209,7 @@ class Sampler:
         return max(min(_SITES_PER_LAUNCH // (task.num_points * task.block_size), by_rows), 1)
 
     def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-        """Return the rows of items (sample, threshold), uint64 (n,) each, int64 (n, ROW_WIDTH)."""
+        """Return the rows of items (sample, threshold), uint64 (n,) each, int64 (n, row width)."""
         generator = GENERATORS[self.task.rng]
         return self.labeler.rows(generator, self.task.stream_seed, samples, thresholds)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +19,13 @@ class Block:
     sums:     int64 (m, C), exact
     products: float64 (m, C (C + 1) / 2), sums of products of every two observables, first with
               first, first with second, ...; each product and each partial sum is rounded
+    extras:   by name, what is measured beside the observables (:class:`Extra`), (m, columns)
     """
 
     number: int
     sums: NDArray[np.int64]
     products: NDArray[np.float64]
+    extras: dict[str, NDArray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +47,18 @@ AnyBlock = Block | ThresholdBlock
 def blocks_of(
     numbers: Sequence[int], rows: NDArray[np.int64], observables: Sequence[Observable]
 ) -> list[Block]:
-    """Return the blocks of samples with these rows, int64 (blocks, samples, m, ROW_WIDTH)."""
+    """Return the blocks of samples with these rows, int64 (blocks, samples, m, row width)."""
     from percolab.kernels.block_sums import sum_blocks
+    from percolab.kernels.tally import sums_of_tallies
 
     picks = (
         np.array([getattr(item, key) for item in observables], np.int64)
         for key in ("column", "mask", "rule", "without")
     )
     sums, products = sum_blocks(np.ascontiguousarray(rows), *picks)
-    return [Block(*block) for block in zip(numbers, sums, products, strict=True)]
+    tallies = sums_of_tallies(rows)
+    extras = ({name: sums[n] for name, sums in tallies.items()} for n in range(len(numbers)))
+    return [Block(*block) for block in zip(numbers, sums, products, extras, strict=True)]
 
 
 def wilson_interval(

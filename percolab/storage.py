@@ -28,9 +28,10 @@ from percolab.toml_input import InputError
 
 FORMAT = "percolab results"
 #: What is written, and what can be read: version 1 knew no method but the grid of p.
-SCHEMA_VERSION, _READABLE = 2, (1, 2, 3)
-#: Written where something else than a lattice was sampled, which version 2 does not know.
-_STRUCTURE_VERSION = 3
+SCHEMA_VERSION, _READABLE = 2, (1, 2, 3, 4)
+#: Written where something else than a lattice was sampled, which version 2 does not know, and where
+#: more was measured than the observables, which version 3 does not know.
+_STRUCTURE_VERSION, _EXTRAS_VERSION = 3, 4
 
 
 @dataclass(eq=False)
@@ -139,6 +140,8 @@ def encode(results: Results) -> bytes:
         else:
             file.attrs["schema_version"] = _STRUCTURE_VERSION
             file.attrs["structure"] = json.dumps(record_of(lattice))
+        if results.study.measure:
+            file.attrs["schema_version"] = _EXTRAS_VERSION
         file.attrs["runs"] = [json.dumps(run) for run in results.runs]
         for key in sorted(results.tasks):
             encode_task(file.create_group(f"tasks/{key}"), results.tasks[key])
@@ -215,5 +218,6 @@ def _decode_study(record: dict[str, Any], lattice: Structure) -> Study:
         boundary=tuple(record["boundary"]),
         p=p,
         method=record.get("method", "grid"),
+        measure=tuple(record.get("measure", ())),
         **{key: record[key] for key in keys},
     )

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from percolab.hdf5_guard import check_datasets
 from percolab.kernels.open_bonds import NEVER, TOP
+from percolab.kernels.tally import bin_edges
 from percolab.observables import (
     Observable,
     axis_names,
     axis_observables,
+    extras_of,
     observables_of,
     open_axes,
     spanning_names,
@@ -60,6 +62,19 @@ class TaskResult:
             raise InputError(f"observable {name!r} is not in this file; there: {', '.join(names)}")
         index = names.index(name)
         return _stacked(self, "sums", np.int64, (len(self.task.p), len(names)))[:, :, index]
+
+    def extra(self, name: str) -> NDArray:
+        """Return the block sums of an extra, (n_blocks, m, columns); InputError if not measured."""
+        found = extras_of(self.task.measure, self.task.num_points)
+        if name not in found:
+            raise InputError(
+                f"{name} of L = {self.task.size} is not in this file: it was not asked for"
+            )
+        item, columns = found[name]
+        shape = (len(self.task.p), columns)
+        blocks = [self.blocks[number] for number in sorted(self.blocks)]
+        sums = [block.extras[name] for block in blocks if isinstance(block, Block)]
+        return np.array(sums, item.kind).reshape(len(sums), *shape)
 
     def products(self) -> NDArray[np.float64]:
         """Return the block sums of products of two observables, float64 (n_blocks, m, pairs)."""
@@ -116,7 +131,9 @@ def _encode_sums(group: h5py.Group, item: TaskResult) -> None:
     width, points = len(observables), len(item.task.p)
     sums = _stacked(item, "sums", np.int64, (points, width))
     products = _stacked(item, "products", np.float64, (points, width * (width + 1) // 2))
-    group.attrs["checksum"] = _checksum(item.numbers, sums, products)
+    extras = extras_of(item.task.measure, item.task.num_points)
+    arrays = [item.extra(name) for name in extras]
+    group.attrs["checksum"] = _checksum(item.numbers, sums, products, *arrays)
     _dataset(group, "p", np.array(item.task.p), item.task.draw.varying, "1")
     _dataset(group, "sums", sums, "sum over the block's samples [block, p, observable]", "mixed")
     _dataset(
@@ -126,6 +143,12 @@ def _encode_sums(group: h5py.Group, item: TaskResult) -> None:
         "sum of products of two observables [block, p, pair]; pairs in upper-triangular row order",
         "mixed",
     )
+    if extras:
+        group.attrs["measure"] = list(item.task.measure)
+        largest = item.task.num_points
+        _dataset(group, "size_edges", bin_edges(largest), "smallest size of each bin", "site")
+    for (extra, _), array in zip(extras.values(), arrays, strict=True):
+        _dataset(group, extra.name, array, f"{extra.meaning} [block, p, column]", extra.unit)
 
 
 def _encode_thresholds(group: h5py.Group, item: TaskResult) -> None:
@@ -171,6 +194,7 @@ def decode_task(group: h5py.Group, lattice: Structure) -> TaskResult:
         model=group.attrs["model"],
         block_size=int(group.attrs["block_size"]),
         method=method,
+        measure=tuple(group.attrs.get("measure", ())),
     )
     numbers = group["block"][...]
     arrays = _sums_of(group, task) if method == "grid" else _thresholds_of(group, task)
@@ -181,12 +205,18 @@ def decode_task(group: h5py.Group, lattice: Structure) -> TaskResult:
         raise ValueError(f"task {task.id}: its datasets do not match their checksum")
     if np.any(np.diff(numbers, prepend=-1) < 1):
         raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
-    kind: type[AnyBlock] = Block if method == "grid" else ThresholdBlock
-    blocks = {int(n): kind(int(n), *parts) for n, *parts in zip(numbers, *arrays, strict=True)}
+    names = list(extras_of(task.measure, task.num_points))
+    blocks: dict[int, AnyBlock] = {}
+    for n, *parts in zip(numbers.tolist(), *arrays, strict=True):
+        if method == "grid":
+            sums, products, *extras = parts
+            blocks[n] = Block(n, sums, products, dict(zip(names, extras, strict=True)))
+        else:
+            blocks[n] = ThresholdBlock(n, *parts)
     return TaskResult(task, blocks)
 
 
-def _sums_of(group: h5py.Group, task: Task) -> tuple[NDArray, NDArray]:
+def _sums_of(group: h5py.Group, task: Task) -> tuple[NDArray, ...]:
     sums, products = group["sums"][...], group["products"][...]
     points, width = len(task.p), _width_of(group, task)
     if sums.shape[1:] != (points, width) or products.shape[1:] != (
@@ -194,7 +224,17 @@ def _sums_of(group: h5py.Group, task: Task) -> tuple[NDArray, NDArray]:
         width * (width + 1) // 2,
     ):
         raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
-    return sums, products
+    return sums, products, *_extras_of(group, task)
+
+
+def _extras_of(group: h5py.Group, task: Task) -> list[NDArray]:
+    found = []
+    for name, (extra, columns) in extras_of(task.measure, task.num_points).items():
+        array = group[name][...]
+        if array.shape[1:] != (len(task.p), columns) or array.dtype != extra.kind:
+            raise ValueError(f"task {task.id}: {name} is {array.dtype} {array.shape}")
+        found.append(array)
+    return found
 
 
 def _width_of(group: h5py.Group, task: Task) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 from percolab.kernels.open_bonds import GENERATORS
 from percolab.lattice import Lattice
 from percolab.model import Model
-from percolab.observables import open_axes
+from percolab.observables import check_measure, open_axes
 from percolab.structure import Structure
 from percolab.toml_input import InputError, nearest
 
@@ -54,7 +54,7 @@ class Task:
     p ascends; every sample is measured at all p.  ``boundary`` is "open" or "periodic" per axis of
     a lattice, "terminals" of a graph with source and target, and () of one without.  ``model`` is
     the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every sample's
-    spanning thresholds are found.
+    spanning thresholds are found.  ``measure`` names what is measured beside the observables.
     """
 
     lattice: Structure
@@ -66,6 +66,7 @@ class Task:
     model: str = "bond"
     block_size: int = 0
     method: str = "grid"
+    measure: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_boundary(self.lattice, self.boundary)
@@ -75,6 +76,7 @@ class Task:
             check_probabilities(self.p)
         else:
             _check_threshold_method(self.p or None, self.boundary)
+        object.__setattr__(self, "measure", check_measure(self.measure, self.method))
         check_choice("rng", self.rng, GENERATORS)
         object.__setattr__(self, "model", str(Model.parse(self.model)))
         if self.draw.draws_sites and self.size < 2 and open_axes(self.boundary):
@@ -144,6 +146,8 @@ class Task:
         if self.method == "grid":
             asked = {"p": [p.hex() for p in self.p]}
         asked["block_size"] = self.block_size
+        if self.measure:
+            asked["measure"] = self.measure
         return _digest(self._samples_content | asked).hex()[:16]
 
     @cached_property
@@ -210,9 +214,11 @@ class Study:
     model: str = "bond"
     block_size: int = 0
     method: str = "grid"
+    measure: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", str(Model.parse(self.model)))
+        object.__setattr__(self, "measure", check_measure(self.measure, self.method))
         if not self.sizes:
             raise InputError("L: the list is empty")
         if len(set(self.sizes)) != len(self.sizes):
@@ -238,6 +244,7 @@ class Study:
             model=self.model,
             block_size=self.block_size,
             method=self.method,
+            measure=self.measure,
         )
 
     @property
@@ -248,7 +255,8 @@ class Study:
 
     def description(self) -> dict[str, Any]:
         """Return what identifies the study, as plain JSON values."""
-        return {
+        measure = {"measure": list(self.measure)} if self.measure else {}
+        return measure | {
             "lattice": self.lattice.name,
             "lattice_digest": self.lattice.digest,
             "L": list(self.sizes),

@@ -269,8 +269,8 @@ def test_a_file_of_another_program_is_refused(tmp_path):
 
 
 def test_another_schema_version_is_refused(file):
-    changed(file, lambda opened: opened.attrs.modify("schema_version", 4))
-    assert "has schema version 4; this percolab reads versions 1, 2, 3" in refused(file)
+    changed(file, lambda opened: opened.attrs.modify("schema_version", 5))
+    assert "has schema version 5; this percolab reads versions 1, 2, 3, 4" in refused(file)
 
 
 TAMPERED = {

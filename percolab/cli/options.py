@@ -10,6 +10,7 @@ from typing import Any, Literal
 import click
 
 results_file = click.argument("results", type=click.Path(), metavar="RESULTS.h5")
+MEASURE_HELP = "Beside the observables: sizes (clusters of every size, s^3, s^4)."
 MODEL_HELP = (
     "bond, site, site-bond, or with one of its two probabilities fixed site-bond:site=0.9 or "
     "site-bond:bond=0.7.  [default: bond]"

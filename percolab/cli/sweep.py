@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import MODEL_HELP, described, estimates_text
+from percolab.cli.options import MEASURE_HELP, MODEL_HELP, described, estimates_text
 from percolab.cli.progress import ProgressWatcher
 from percolab.config import make_request, parse_probabilities, parse_sizes, read_request
 from percolab.labelers import LABELERS
@@ -40,6 +40,7 @@ from percolab.toml_input import InputError
 )
 @click.option("--model", help=MODEL_HELP)
 @click.option("--method", help="grid of p, or threshold: T of every sample.  [default: grid]")
+@click.option("--measure", help=MEASURE_HELP)
 @click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  [default: open]")
 @click.option("--samples", type=click.IntRange(min=1), help="Samples a size.  [default: 10000]")
 @click.option("--target-error", type=float, help="Stop when the error of p_c is this small.")
@@ -112,6 +113,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
             "rng",
             "method",
             "model",
+            "measure",
             "out",
         )
         if given[key] is not None

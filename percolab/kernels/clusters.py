@@ -12,6 +12,8 @@ from percolab.kernels.bits import trailing_zeros
 
 CLUSTERS, LARGEST, SECOND_LARGEST, SUM_SQUARES, SPANNING = range(5)
 ROW_WIDTH = 5
+#: Where the parts of a tally stand in a row that has one (:mod:`percolab.kernels.tally`).
+CUBES, FOURTHS, BINS = ROW_WIDTH, ROW_WIDTH + 2, ROW_WIDTH + 4
 
 
 @njit(nogil=True, cache=True)
@@ -58,8 +60,8 @@ def row_of_labels(labels, occupied, end_sites, end_flags, sizes, reach, row):
 def without_vacant(rows: np.ndarray, vacant: np.ndarray) -> None:
     """Leave vacant sites out of rows that count each of them as a cluster of its own, in place.
 
-    rows: int64 (..., ROW_WIDTH); vacant: int64 (...,), the vacant sites of each.  A vacant site
-    must not touch both end layers of an axis by itself.
+    rows: int64 (..., ROW_WIDTH or more); vacant: int64 (...,), the vacant sites of each.  A vacant
+    site must not touch both end layers of an axis by itself.
 
     >>> row = np.array([3, 1, 1, 3, 0])
     >>> without_vacant(row, np.int64(2)), row.tolist()
@@ -69,6 +71,8 @@ def without_vacant(rows: np.ndarray, vacant: np.ndarray) -> None:
     rows[..., SUM_SQUARES] -= vacant
     rows[..., LARGEST] *= rows[..., CLUSTERS] > 0
     rows[..., SECOND_LARGEST] *= rows[..., CLUSTERS] > 1
+    if rows.shape[-1] > ROW_WIDTH:
+        rows[..., BINS] -= vacant
 
 
 @njit

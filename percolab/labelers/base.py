@@ -9,6 +9,7 @@ import numpy as np
 from percolab.kernels.clusters import ROW_WIDTH, SPANNING, row_of_labels, without_vacant
 from percolab.kernels.models import fill_sample, limits_at
 from percolab.kernels.open_bonds_cpu import fill_open_bonds
+from percolab.kernels.tally import row_width_of, tally_sizes
 from percolab.kernels.winding import wrapping_of_bonds
 from percolab.labelers.spanning_threshold import Bisection
 from percolab.model import BOND, Model
@@ -32,10 +33,16 @@ class CpuLabeler(Bisection):
         self.seam = () if topology.seam is None else topology.seam.ravel()
         self.ends = topology.deltas if topology.neighbours is None else topology.neighbours
         self.end_flags = topology.end_flags()
+        #: Columns of a row: those of every row, and the tally's once :meth:`keep_tally` was called.
+        self.row_width = ROW_WIDTH
         self.sites: tuple[Any, ...] = ()
         if model.draws_sites:
             words = topology.occupied, topology.occupied.copy(), self.seam
             self.sites = model.rule, topology.site_lattice(self.ends), words
+
+    def keep_tally(self) -> None:
+        """From now on, measure the tally of every sample too (:mod:`percolab.kernels.tally`)."""
+        self.row_width = row_width_of(self.topology.num_points)
 
     @staticmethod
     def scratch_bytes(num_points: int, num_classes: int) -> int:
@@ -57,10 +64,12 @@ class CpuLabeler(Bisection):
         raise NotImplementedError
 
     def measure(self, row: np.ndarray) -> None:
-        """Write the row of the open bonds (int64, ROW_WIDTH)."""
+        """Write the row of the open bonds (int64, row_width)."""
         points = self.topology.num_points
         sizes, reach = np.empty(points, np.int32), np.empty(points, np.uint32)
         row_of_labels(self.label(), self.topology.occupied, *self.end_flags, sizes, reach, row)
+        if row.size > ROW_WIDTH:
+            tally_sizes(sizes, sizes.size, row)
         if self.topology.seam_codes.size:
             row[SPANNING] |= self._wrapping()
 
@@ -74,7 +83,7 @@ class CpuLabeler(Bisection):
     def rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
     ) -> np.ndarray:
-        """Return the rows (n, ROW_WIDTH) int64 of n items (sample, threshold), uint64 each."""
+        """Return the rows (n, row_width) int64 of n items (sample, threshold), uint64 each."""
         rows = self._bond_rows(generator, seed, samples, thresholds)
         if self.sites:
             vacant = [
@@ -88,7 +97,7 @@ class CpuLabeler(Bisection):
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
     ) -> np.ndarray:
         """Return the rows of items as :meth:`measure` writes them."""
-        rows = np.zeros((len(samples), ROW_WIDTH), np.int64)
+        rows = np.zeros((len(samples), self.row_width), np.int64)
         for row, sample, threshold in zip(rows, samples, thresholds, strict=True):
             self.open_bonds(generator, seed, sample, threshold)
             self.measure(row)
@@ -105,6 +114,6 @@ class CpuLabeler(Bisection):
     def grid_rows(
         self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
     ) -> np.ndarray:
-        """Return the rows (n, m, ROW_WIDTH) int64 of samples at all m thresholds, uint64 each."""
+        """Return the rows (n, m, row_width) int64 of samples at all m thresholds, uint64 each."""
         items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
-        return self.rows(generator, seed, *items).reshape(len(samples), grid.size, ROW_WIDTH)
+        return self.rows(generator, seed, *items).reshape(len(samples), grid.size, self.row_width)

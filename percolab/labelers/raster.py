@@ -20,6 +20,7 @@ from percolab.kernels.clusters import (
 )
 from percolab.kernels.models import fill_sample
 from percolab.kernels.open_bonds import TOP
+from percolab.kernels.tally import tally_sizes
 from percolab.labelers.base import CpuLabeler
 from percolab.labelers.raster_grid import (
     merge_clusters,
@@ -61,6 +62,8 @@ def _measure(opened, bonds, occupied, num_points, end_flags, scratch, winding, r
     else:
         runs = find_clusters(opened, bonds, occupied, num_points, scratch)
     row_of_sizes(sizes, runs, row)
+    if row.size > ROW_WIDTH:
+        tally_sizes(sizes, runs, row)
     reach[:runs] = 0
     spanning = spanning_of_runs(end_flags[0], end_flags[1], starts, first, parents, reach)
     row[SPANNING] = spanning | wrapping
@@ -219,14 +222,14 @@ class Raster(CpuLabeler):
         return self.topology.occupied, self.topology.num_points
 
     def measure(self, row: np.ndarray) -> None:
-        """Write the row of the open bonds (int64, ROW_WIDTH)."""
+        """Write the row of the open bonds (int64, row_width)."""
         sample = self.opened, self._bonds, *self._points(), self.end_flags
         _measure(*sample, self._scratch, self._winding, row)
 
     def _bond_rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
     ) -> np.ndarray:
-        rows = np.zeros((len(samples), ROW_WIDTH), np.int64)
+        rows = np.zeros((len(samples), self.row_width), np.int64)
         items = (generator, self.sites, np.uint64(seed), samples, thresholds)
         words = (self.exists, self.opened, self._bonds)
         places = self._points(), self.end_flags, self._scratch, self._winding

@@ -2,8 +2,8 @@
 
 Near p_c a few percent of the bonds open between neighbouring p of a sweep, so that a grid costs
 little more than one labeling.  The row is kept up to date at every union: clusters, sum of squares,
-the two largest, the spanning bits.  The second largest alone must be looked for again, when it was
-joined to the largest.
+the two largest, the spanning bits, the tally.  The second largest alone must be looked
+for again, when it was joined to the largest.
 """
 
 from numba import int64, njit
@@ -11,11 +11,13 @@ from numba import int64, njit
 from percolab.kernels.clusters import (
     CLUSTERS,
     LARGEST,
+    ROW_WIDTH,
     SECOND_LARGEST,
     SPANNING,
     SUM_SQUARES,
     spanning_bits,
 )
+from percolab.kernels.tally import tally_cluster
 from percolab.kernels.union_find import find_halving
 from percolab.kernels.winding import close_or_hang, note_loop
 
@@ -67,6 +69,10 @@ def add_cluster(sizes, reach, row, a, b):
     row[SPANNING] |= spanning_bits(reach[a])
     row[CLUSTERS] -= 1
     row[SUM_SQUARES] += 2 * large * small
+    if row.size > ROW_WIDTH:
+        tally_cluster(row, large, int64(-1))
+        tally_cluster(row, small, int64(-1))
+        tally_cluster(row, joined, int64(1))
     largest, second = row[LARGEST], row[SECOND_LARGEST]
     if joined > largest:
         row[LARGEST] = joined
