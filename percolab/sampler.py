@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import psutil
 
+from percolab.kernels.clusters import ROW_WIDTH
 from percolab.kernels.open_bonds import GENERATORS, threshold_of
+from percolab.kernels.tally import row_width_of
 from percolab.labelers import labeler_class
 from percolab.labelers.spanning_threshold import find_thresholds
 from percolab.observables import observables_of
@@ -161,6 +163,7 @@ class Sampler:
         self._shared: Any = None
         self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
         self._observables = observables_of(task.boundary)
+        self._tallied = "sizes" in task.measure
 
     @property
     def topology(self) -> Topology:
@@ -183,7 +186,7 @@ class Sampler:
 
     def _new_labeler(self) -> Any:
         labeler = self._bare_labeler()
-        if "sizes" in self.task.measure:
+        if self._tallied:
             labeler.keep_tally()
         return labeler
 
@@ -205,7 +208,9 @@ class Sampler:
         if self.device.kind == "cpu":
             return 1
         task = self.task
-        by_rows = _ROWS_PER_CALL // (task.block_size * max(len(task.p), 1))
+        rows = task.block_size * max(len(task.p), 1)
+        width = row_width_of(task.num_points) if self._tallied else ROW_WIDTH
+        by_rows = _ROWS_PER_CALL * ROW_WIDTH // (width * rows)
         return max(min(_SITES_PER_LAUNCH // (task.num_points * task.block_size), by_rows), 1)
 
     def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ from percolab.kernels import (
     cuda_late,
     cuda_sampling,
     cuda_sites,
+    cuda_tally,
     cuda_threshold,
     cuda_tiles,
     cuda_winding,
@@ -142,6 +143,7 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
         to_device = mock.patch.object(cuda, "to_device", lambda data: data.view(HostArray))
         stack.enter_context(to_device)
         instance = labeler_class(labeler, "cuda")(topology, model, capacity=1)
+        instance.keep_tally()
         sample, grid = np.zeros(2, np.uint64), np.array([1, 2], np.uint64)
         instance.rows(GENERATORS["xorwow"], 0, sample, grid)
         instance.label_items(1)
@@ -174,7 +176,7 @@ def labeler_modules() -> list[Any]:
 
 def all_kernels() -> set[str]:
     """Return the names of all kernels that any labeler can launch."""
-    written = [cuda_sampling, cuda_sites, cuda_growth, cuda_border]
+    written = [cuda_sampling, cuda_sites, cuda_growth, cuda_border, cuda_tally]
     modules = [*written, cuda_late, cuda_threshold, cuda_tiles, cuda_winding, *labeler_modules()]
     return {name for module in modules for name in kernels_of(module)}
 

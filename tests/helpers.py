@@ -209,12 +209,16 @@ def assert_cuda_equals_cpu(
     case: object,
     seed: int = 5,
     model: Model = BOND,
+    tally: bool = False,
 ) -> None:
     """Assert that a CUDA labeler gives the words, labels and rows of a CPU labeler, bit for bit."""
     device, host = (
         labeler_class(name, "cuda")(topology, model, capacity=capacity),
         labeler_class(judge, "cpu")(topology, model),
     )
+    if tally:
+        device.keep_tally()
+        host.keep_tally()
     message, expected = f"{name} {case}", host.rows(generator, seed, *items)
     grown = device.rows(generator, seed, *items)
     np.testing.assert_array_equal(grown, expected, err_msg=f"{message}, grown from p to p")

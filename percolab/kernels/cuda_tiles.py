@@ -28,6 +28,7 @@ from percolab.kernels.cuda_tile import (
     rank_of,
     table_root,
 )
+from percolab.kernels.cuda_tally import TILE_BINS, clear_bins, flush_bins, tally_finished
 from percolab.kernels.runs import bits_at, first_of_segments
 from percolab.kernels.union_find import find
 
@@ -195,7 +196,19 @@ def _keep_runs(table, totals, block, kept):
 
 @cuda.jit(cache=True)
 def tile_kernel(
-    bonds, sizes_of, lattice, geometry, masks, rooms, labels, nodes, interior, spanning, late, kept
+    bonds,
+    sizes_of,
+    lattice,
+    geometry,
+    masks,
+    rooms,
+    labels,
+    nodes,
+    interior,
+    spanning,
+    late,
+    kept,
+    tally,
 ):
     """Find the clusters of every tile of every item, and make those at its border nodes.
 
@@ -206,7 +219,8 @@ def tile_kernel(
     masks: (occupied, border).  rooms: (nodes of a tile, listed bonds of a strip).  nodes: (parents,
     sizes, ends, origins).  late: as in :mod:`percolab.kernels.cuda_late`; without room for events
     there are no late bonds.  kept: if it has room, it gets for every run, TILE_NODES a tile, what
-    :func:`label_tile_kernel` finds its label by.
+    :func:`label_tile_kernel` finds its label by.  tally: (tallies, width of each); they get the
+    finished clusters if they have room.
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -253,6 +267,15 @@ def tile_kernel(
     if late[3] != uint32(0):
         emit_late(table, starts, first, ours, num_words, lattice, place, late, counter, block, room)
     cuda.syncthreads()
+    tallies, width = tally
+    if tallies.size > 1:
+        # The links have done their work, too: their memory serves the bins.
+        to = uint64(uint64(item) * uint64(width))
+        clear_bins(links, TILE_BINS, TILE_WORDS)
+        cuda.syncthreads()
+        tally_finished(table, start, runs, lane, links, tallies, to)
+        cuda.syncthreads()
+        flush_bins(links, TILE_BINS, tallies, to, TILE_WORDS)
     # The table has done its work; its memory serves the last sums.
     counts, sums = table[:TILE_WORDS], table[TILE_WORDS : 2 * TILE_WORDS]
     tops, lows = table[2 * TILE_WORDS : 3 * TILE_WORDS], table[3 * TILE_WORDS :]

@@ -7,8 +7,9 @@ clusters follow from the counts; above, every power of two is cut into four bins
 """
 
 import numpy as np
-from numba import int64, njit, uint64
+from numba import int64, njit, uint32, uint64
 
+from percolab.kernels.bits import highest_one
 from percolab.kernels.clusters import BINS, CUBES, FOURTHS, LARGEST, ROW_WIDTH
 
 #: The smallest size that shares its bin, and the bins of each power of two from there on.
@@ -45,14 +46,12 @@ def bin_edges(largest: int) -> np.ndarray:
 
 @njit
 def bin_of(size):
-    """Return the bin of a cluster's size, from 0 on."""
-    size = uint64(size)
-    if size < uint64(EXACT):
+    """Return the bin of a cluster's size, at least 1 and below 2^32, from 0 on."""
+    size = uint32(size)
+    if size < uint32(EXACT):
         return int64(size) - int64(1)
-    octave = int64(_OCTAVE)
-    while (size >> uint64(octave + 1)) != uint64(0):
-        octave += int64(1)
-    part = int64(size >> uint64(octave - int64(_SHIFT))) - int64(PER_OCTAVE)
+    octave = int64(highest_one(size))
+    part = int64(size >> uint32(octave - int64(_SHIFT))) - int64(PER_OCTAVE)
     return int64(EXACT - 1) + int64(PER_OCTAVE) * (octave - int64(_OCTAVE)) + part
 
 

@@ -22,7 +22,9 @@ from percolab.kernels.cuda_sampling import (
     partial_rows_kernel,
 )
 from percolab.kernels.cuda_sites import close_bonds_kernel, close_seam_kernel, count_sites_kernel
+from percolab.kernels.cuda_tally import clear_tally_kernel, tally_sizes_kernel
 from percolab.kernels.cuda_winding import plant_kernel, wind_seam_kernel, wind_words_kernel
+from percolab.kernels.tally import row_width_of
 from percolab.labelers.spanning_threshold import Bisection
 from percolab.model import BOND, Model
 from percolab.topology import Topology, period_codes, periods_of
@@ -88,6 +90,9 @@ class CudaLabeler(Bisection):
         else:
             self.ends = cuda.to_device(topology.neighbours)
         self._load_winding()
+        #: Columns of a row: those of every row, and the tally's once :meth:`keep_tally` was called.
+        self.row_width = ROW_WIDTH
+        self._tallies = cuda.device_array(1, np.uint64)
         self._occupied = cuda.to_device(topology.occupied)
         self._later: Any = None
         self.sites: tuple[Any, ...] = ()
@@ -105,6 +110,32 @@ class CudaLabeler(Bisection):
         partials = _num_partials(points)
         self._partials = cuda.device_array((self.capacity, partials, 4), np.int64)
         self._rows = cuda.device_array(self.capacity * ROW_WIDTH, np.int64)
+
+    def keep_tally(self) -> None:
+        """From now on, measure the tally of every sample too (:mod:`percolab.kernels.tally`)."""
+        self.row_width = row_width_of(self.topology.num_points)
+        self._tallies = cuda.device_array(self.capacity * self._tally_width, np.uint64)
+
+    @property
+    def _tally_width(self) -> np.uint32:
+        return np.uint32(self.row_width - ROW_WIDTH)
+
+    def _clear_tallies(self, items: int) -> None:
+        """Empty the tallies of the first items, if there are any."""
+        size = items * int(self._tally_width)
+        if size:
+            clear_tally_kernel[self.grid(size, 1), THREADS](self._tallies, np.uint32(size))
+
+    def _with_tallies(self, rows: np.ndarray, tallies: Any) -> np.ndarray:
+        """Return rows, int64 (..., ROW_WIDTH), with their tallies behind them, if there are any."""
+        width = int(self._tally_width)
+        if not width:
+            return rows
+        found = np.empty((*rows.shape[:-1], self.row_width), np.int64)
+        found[..., :ROW_WIDTH] = rows
+        flat = tallies[: rows.size // ROW_WIDTH * width].copy_to_host()
+        found[..., ROW_WIDTH:] = flat.view(np.int64).reshape(*rows.shape[:-1], width)
+        return found
 
     def _load_winding(self) -> None:
         """See to what wrapping needs where an axis is periodic; the forest is made when used."""
@@ -229,7 +260,7 @@ class CudaLabeler(Bisection):
         thresholds: np.ndarray,
         rows: np.ndarray,
     ) -> None:
-        """Leave the vacant sites of the model out of rows of items, (n, ROW_WIDTH), in place."""
+        """Leave the vacant sites of the model out of rows of items, (n, row_width), in place."""
         for first in range(0, len(samples), _MAX_GRID_Y):
             batch = slice(first, first + _MAX_GRID_Y)
             keys = _on_device(samples[batch])
@@ -244,7 +275,7 @@ class CudaLabeler(Bisection):
     def rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
     ) -> np.ndarray:
-        """Return the rows (n, ROW_WIDTH) int64 of n items (sample, threshold), uint64 each.
+        """Return the rows (n, row_width) int64 of n items (sample, threshold), uint64 each.
 
         Where the items are samples that all share one ascending grid of thresholds, sample after
         sample, every sample is labeled once and grown from threshold to threshold.
@@ -252,7 +283,7 @@ class CudaLabeler(Bisection):
         grid = _shared_grid(samples, thresholds)
         if grid.size > 1:
             starts = np.ascontiguousarray(samples[:: grid.size])
-            return self.grid_rows(generator, seed, starts, grid).reshape(-1, ROW_WIDTH)
+            return self.grid_rows(generator, seed, starts, grid).reshape(-1, self.row_width)
         batches = []
         for first in range(0, len(samples), self.capacity):
             batch = slice(first, first + self.capacity)
@@ -268,10 +299,10 @@ class CudaLabeler(Bisection):
     def grid_rows(
         self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
     ) -> np.ndarray:
-        """Return the rows (n, m, ROW_WIDTH) int64 of samples at all m thresholds, uint64 each."""
+        """Return the rows (n, m, row_width) int64 of samples at all m thresholds, uint64 each."""
         if grid.size == 1 or not np.all(grid[1:] > grid[:-1]):
             items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
-            return self.rows(generator, seed, *items).reshape(len(samples), grid.size, ROW_WIDTH)
+            return self.rows(generator, seed, *items).reshape(len(samples), grid.size, self.row_width)
         batches = [
             self._grid_rows(generator, seed, samples[first : first + self.capacity], grid)
             for first in range(0, len(samples), self.capacity)
@@ -279,18 +310,18 @@ class CudaLabeler(Bisection):
         rows = batches[0] if len(batches) == 1 else np.concatenate(batches)
         if self.sites:
             items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
-            self._leave_vacant_out(generator, seed, *items, rows.reshape(-1, ROW_WIDTH))
+            self._leave_vacant_out(generator, seed, *items, rows.reshape(-1, self.row_width))
         return rows
 
     def _grid_rows(
         self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
     ) -> np.ndarray:
-        """Return the rows (n, m, ROW_WIDTH) of a batch at every threshold of an ascending grid."""
+        """Return the rows (n, m, row_width) of a batch at every threshold of an ascending grid."""
         items, keys = len(samples), cuda.to_device(samples)
         points, words = np.uint32(self.topology.num_points), np.uint32(self.topology.num_words)
         self.open_bonds(generator, seed, keys, np.full(items, grid[0], np.uint64))
         self.label_items(items)
-        rows = np.empty((items, grid.size, ROW_WIDTH), np.int64)
+        rows = np.empty((items, grid.size, self.row_width), np.int64)
         rows[:, 0] = self.measure_items(items)
         if self._later is None:
             self._later = cuda.device_array(self.opened.size, np.uint32)
@@ -332,7 +363,7 @@ class CudaLabeler(Bisection):
         raise NotImplementedError
 
     def measure_items(self, items: int) -> np.ndarray:
-        """Return the rows (items, ROW_WIDTH) int64 of the labeled items."""
+        """Return the rows (items, row_width) int64 of the labeled items."""
         points = self.topology.num_points
         if self._sizes is None:
             self._sizes = cuda.device_array(self.capacity * points, np.uint32)
@@ -367,6 +398,11 @@ class CudaLabeler(Bisection):
         partial_rows_kernel[(self._partials.shape[1], items), THREADS](
             sizes, points, self._size_mask, self._partials
         )
+        self._clear_tallies(items)
+        if self._tally_width:
+            tally_sizes_kernel[(self._partials.shape[1], items), THREADS](
+                sizes, points, self._size_mask, self._tally_width, self._tallies
+            )
         return self._finish_rows(items)
 
     def _finish_rows(self, items: int) -> np.ndarray:
@@ -375,7 +411,8 @@ class CudaLabeler(Bisection):
             self._partials, self._spanning, self._rows, np.int64(0), np.int64(1)
         )
         # A slice of a flat array: one of rows takes longer to find than to copy.
-        return self._rows[: items * ROW_WIDTH].copy_to_host().reshape(items, ROW_WIDTH)
+        rows = self._rows[: items * ROW_WIDTH].copy_to_host().reshape(items, ROW_WIDTH)
+        return self._with_tallies(rows, self._tallies)
 
     def occupied_of(self, items: int) -> np.ndarray:
         """Return the occupied sites of the first items, uint32 (items, num_words), a bit a site."""

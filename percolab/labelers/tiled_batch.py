@@ -24,6 +24,7 @@ from percolab.kernels.cuda_border import (
     partial_nodes_kernel,
 )
 from percolab.kernels.cuda_sampling import PARTIALS, THREADS
+from percolab.kernels.cuda_tally import TILE_BINS, tally_nodes_kernel
 from percolab.kernels.cuda_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
 from percolab.kernels.cuda_tiles import label_tile_kernel, label_vacant_kernel, tile_kernel
 from percolab.kernels.cuda_winding import wind_crossing_kernel, write_roots_kernel
@@ -92,6 +93,7 @@ class TiledBatch(FourStepCuda):
         self._kept: Any = None
         self._nothing_kept = cuda.device_array(1, np.uint32)
         self._late_words, self._grid_rows_found = self.opened, self._rows
+        self._grid_tallies = self._tallies
         self._make_room(tiling.room, 0, 0)
         crossing = np.ascontiguousarray(tiling.crossing.T.astype(np.uint32))
         self._crossing = tuple(cuda.to_device(column) for column in crossing)
@@ -131,6 +133,9 @@ class TiledBatch(FourStepCuda):
             self._late_words = cuda.device_array(self.opened.size, np.uint32)
         if steps * self.capacity * ROW_WIDTH > self._grid_rows_found.size:
             self._grid_rows_found = cuda.device_array(steps * self.capacity * ROW_WIDTH, np.int64)
+        wanted = steps * self.capacity * int(self._tally_width)
+        if wanted > self._grid_tallies.size:
+            self._grid_tallies = cuda.device_array(wanted, np.uint64)
 
     def _late(self, *, wanted: bool) -> tuple[Any, ...]:
         room = np.uint32(self._event_room if wanted else 0)
@@ -153,6 +158,9 @@ class TiledBatch(FourStepCuda):
         listed = _LISTED * classes
         # Two words for the bonds of every class; then the list, which later has the nodes.
         shared = 4 * (2 * classes * TILE_WORDS + max(STRIPS * listed, self._room))
+        # The bins of a tally come where the bonds were.
+        shared = max(shared, 4 * TILE_BINS)
+        self._clear_tallies(items)
         tile_kernel[self._grid_of(items), TILE_WORDS, 0, shared](
             self._bonds,
             self._counts,
@@ -166,6 +174,7 @@ class TiledBatch(FourStepCuda):
             self._spanning,
             self._late(wanted=late),
             self._kept if keep else self._nothing_kept,
+            (self._tallies, self._tally_width),
         )
         if wind and self.topology.seam_codes.size:
             self._wind_tiles(items)
@@ -234,13 +243,14 @@ class TiledBatch(FourStepCuda):
             )
 
     def measure_items(self, items: int) -> np.ndarray:
-        """Return the rows (items, ROW_WIDTH) int64 of the items' open bonds; labels are lost."""
+        """Return the rows (items, row_width) int64 of the items' open bonds; labels are lost."""
         if self.falls_back:
             return super().measure_items(items)
         self._join_tiles(items, wind=True)
         self._gather(items)
         self._flag_ends(items)
         self._sum_nodes(items)
+        self._tally_nodes(items, self._tallies, 0, 1)
         return self._finish_rows(items)
 
     def _gather(self, items: int) -> None:
@@ -258,10 +268,28 @@ class TiledBatch(FourStepCuda):
                 self.labels, self._counts[2], self._nodes[0], self._nodes[2], sites, flags
             )
 
+    def _tally_nodes(self, items: int, tallies: Any, first: int, step: int) -> None:
+        """Add the roots of nodes to tally ``first + item * step`` of each item, if there are any."""
+        if self._tally_width:
+            tally_nodes_kernel[self._blocks_of_nodes(items)](
+                self._nodes,
+                self._interior,
+                np.uint32(self._room),
+                np.int32(self._tiling.num_tiles),
+                self._tally_width,
+                tallies,
+                np.int64(first),
+                np.int64(step),
+            )
+
+    def _blocks_of_nodes(self, items: int) -> tuple[tuple[int, int], int]:
+        """Return the blocks and threads that go through the tiles of each item."""
+        warps = min(1 << (self._tiling.num_tiles - 1).bit_length(), TILES_PER_BLOCK)
+        return (self._partials.shape[1], items), warps * LANES
+
     def _sum_nodes(self, items: int) -> None:
         """Sum what rows need over finished clusters and the roots of nodes."""
-        warps = min(1 << (self._tiling.num_tiles - 1).bit_length(), TILES_PER_BLOCK)
-        partial_nodes_kernel[(self._partials.shape[1], items), warps * LANES](
+        partial_nodes_kernel[self._blocks_of_nodes(items)](
             self._nodes,
             self._interior,
             np.uint32(self._room),

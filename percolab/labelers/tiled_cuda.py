@@ -16,6 +16,7 @@ from percolab.device import load_cuda
 from percolab.kernels.clusters import ROW_WIDTH
 from percolab.kernels.cuda_late import cross_events_kernel, join_events_kernel, order_events_kernel
 from percolab.kernels.cuda_sampling import PARTIALS, THREADS, finish_rows_kernel
+from percolab.kernels.cuda_tally import copy_tally_kernel
 from percolab.kernels.cuda_threshold import spanning_ends_kernel
 from percolab.kernels.cuda_tile import TILE_NODES
 from percolab.kernels.cuda_winding import wind_events_kernel
@@ -45,7 +46,7 @@ class TiledCuda(TiledBatch):
     def _grid_rows(
         self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
     ) -> np.ndarray:
-        """Return the rows (n, m, ROW_WIDTH) of a batch at every threshold of an ascending grid."""
+        """Return the rows (n, m, row_width) of a batch at every threshold of an ascending grid."""
         if self.falls_back:
             return super()._grid_rows(generator, seed, samples, grid)
         parts, begin = [], 0
@@ -63,7 +64,7 @@ class TiledCuda(TiledBatch):
             rows = self._late_rows(generator, seed, samples, grid)
             if rows is not None:
                 return rows
-        rows = np.empty((len(samples), grid.size, ROW_WIDTH), np.int64)
+        rows = np.empty((len(samples), grid.size, self.row_width), np.int64)
         for step, threshold in enumerate(grid):
             self.open_bonds(generator, seed, samples, np.full(len(samples), threshold))
             rows[:, step] = self.measure_items(len(samples))
@@ -97,7 +98,7 @@ class TiledCuda(TiledBatch):
     def _late_rows(
         self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
     ) -> np.ndarray | None:
-        """Return the rows (samples, grid, ROW_WIDTH) from one labeling at the lowest threshold.
+        """Return the rows (samples, grid, row_width) from one labeling at the lowest threshold.
 
         None if a tile had more late bonds than there is room for, which is rare.
         """
@@ -125,6 +126,7 @@ class TiledCuda(TiledBatch):
                 self._join_events(items, step)
             self._gather(items)
             self._sum_nodes(items)
+            self._tally_step(items, step, steps)
             finish_rows_kernel[items, PARTIALS](
                 self._partials,
                 self._spanning,
@@ -135,7 +137,16 @@ class TiledCuda(TiledBatch):
         rows = self._grid_rows_found[: steps * items * ROW_WIDTH].copy_to_host()
         if self._overflow.copy_to_host()[0]:
             return None
-        return rows.reshape(items, steps, ROW_WIDTH)
+        return self._with_tallies(rows.reshape(items, steps, ROW_WIDTH), self._grid_tallies)
+
+    def _tally_step(self, items: int, step: int, steps: int) -> None:
+        """Tally the clusters of all items at one step of a grid, if tallies are kept."""
+        width = self._tally_width
+        if width:
+            copy_tally_kernel[self.grid(int(width), items), THREADS](
+                self._tallies, width, self._grid_tallies, np.int64(step), np.int64(steps)
+            )
+            self._tally_nodes(items, self._grid_tallies, step, steps)
 
     def _join_events(self, items: int, step: int) -> None:
         """Join the nodes of all events of a step, and note what wraps."""
