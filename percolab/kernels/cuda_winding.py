@@ -14,7 +14,7 @@ from percolab.kernels.bonds import has_bit, inner_word, other_end
 from percolab.kernels.cuda_border import NODES, TILES_PER_BLOCK
 from percolab.kernels.cuda_sampling import PER_THREAD, element
 from percolab.kernels.cuda_tile import LANES
-from percolab.kernels.winding import wrapping_bits
+from percolab.kernels.winding import FIRST_WRAPPING, TWO_DIRECTIONS
 
 cuda = load_cuda()
 
@@ -65,11 +65,45 @@ def _close_or_hang(forest, i, j, code):
 
 
 @cuda.jit(device=True)
+def _field(code, axis, width):
+    """Return the periods along one axis of a code, as int32.
+
+    Half a field's range is added to every field, so that none of them borrows from the next.
+    """
+    half = uint32(uint32(1) << uint32(width - 1))
+    halves = half
+    for _ in range(axis):
+        halves = uint32(uint32(halves << uint32(width)) | half)
+    shifted = uint32(uint32(uint32(code) + halves) >> uint32(axis * width))
+    return int32(int32(shifted & uint32(uint32(half << uint32(1)) - uint32(1))) - int32(half))
+
+
+@cuda.jit(device=True)
+def _are_parallel(one, other, axes, width):
+    """Return whether two codes wind in the same direction, or in opposite ones."""
+    for a in range(axes):
+        for b in range(a):
+            cross = int32(_field(one, a, width) * _field(other, b, width))
+            if cross != int32(_field(one, b, width) * _field(other, a, width)):
+                return False
+    return True
+
+
+@cuda.jit(device=True)
 def _note_loop(wound, item, loops, flags, axes, width):
-    """Set the wrapping bits of an item for a loop."""
+    """Set the wrapping bits of an item for a loop.
+
+    As :func:`percolab.kernels.winding.wrapping_bits`, in 32 bits: in 64 it took the kernels half of
+    the threads that a multiprocessor can hold.
+    """
     if wound != int32(0):
         before = cuda.atomic.cas(loops, item, int32(0), wound)
-        bits = uint32(wrapping_bits(int64(wound), int64(before), axes, width))
+        bits = uint32(0)
+        for axis in range(axes):
+            if _field(wound, axis, width) != int32(0):
+                bits = uint32(bits | uint32(uint32(1) << uint32(FIRST_WRAPPING + axis)))
+        if before != int32(0) and not _are_parallel(wound, before, axes, width):
+            bits = uint32(bits | uint32(uint32(1) << uint32(TWO_DIRECTIONS)))
         if uint32(flags[item] & bits) != bits:
             cuda.atomic.or_(flags, item, bits)
 

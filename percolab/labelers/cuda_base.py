@@ -114,7 +114,8 @@ class CudaLabeler(Bisection):
     def keep_tally(self) -> None:
         """From now on, measure the tally of every sample too (:mod:`percolab.kernels.tally`)."""
         self.row_width = row_width_of(self.topology.num_points)
-        self._tallies = cuda.device_array(self.capacity * self._tally_width, np.uint64)
+        size = self.capacity * int(self._tally_width)
+        self._tallies = cuda.device_array(size, np.uint64)
 
     @property
     def _tally_width(self) -> np.uint32:
