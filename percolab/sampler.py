@@ -29,6 +29,10 @@ _ROWS_PER_CALL = 2**22
 # A CPU call measures about this many sites before it looks whether it should stop.
 _SITES_PER_CALL = 2**22
 
+# GPUs are driven by one thread at a time, whatever tasks the threads are at, while others sum up
+# what was measured: numba-cuda loads a kernel into the device without a lock of its own.
+_DRIVING = threading.Lock()
+
 
 class Stopped(Exception):
     """Sampling was asked to stop before the blocks were finished."""
@@ -158,8 +162,7 @@ class Sampler:
         self._topology: Topology | None = None
         self._building = threading.Lock()
         self._local = threading.local()
-        # A GPU is driven by one thread at a time, while others sum up what it has measured.
-        self._driving = threading.Lock() if device.kind == "cuda" else nullcontext()
+        self._driving = _DRIVING if device.kind == "cuda" else nullcontext()
         self._shared: Any = None
         self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
         self._observables = observables_of(task.boundary)

@@ -1,5 +1,7 @@
 """A block's sums depend on its task alone, never on who measured them, how, or beside what."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +9,7 @@ import psutil
 import pytest
 
 from percolab.api import label, sweep
-from percolab.kernels.clusters import CLUSTERS, LARGEST, SECOND_LARGEST, SUM_SQUARES
+from percolab.kernels.clusters import CLUSTERS, LARGEST, ROW_WIDTH, SECOND_LARGEST, SUM_SQUARES
 from percolab.labelers import LABELERS
 from percolab.lattice import Lattice, load_lattice
 from percolab.sampler import Device, Sampler, Stopped, check_memory, required_memory
@@ -123,3 +125,26 @@ def test_more_workers_and_sites_need_more_memory():
 def test_an_unknown_device_is_refused(text):
     with pytest.raises(InputError, match="auto, cpu, cuda or cuda:n"):
         Device.parse(text)
+
+
+class OneAtATime:
+    """Stands for a GPU's labeler, and notes how many of its kind were at work at once."""
+
+    at_work, most = 0, 0
+
+    def grid_rows(self, generator, seed, samples, grid):
+        OneAtATime.at_work += 1
+        OneAtATime.most = max(OneAtATime.most, OneAtATime.at_work)
+        time.sleep(0.02)
+        OneAtATime.at_work -= 1
+        return np.zeros((len(samples), grid.size, ROW_WIDTH), np.int64)
+
+
+def test_one_thread_at_a_time_drives_a_gpu_whatever_the_task(monkeypatch):
+    monkeypatch.setattr("percolab.sampler.labeler_class", lambda name, kind: OneAtATime)
+    samplers = [Sampler(replace(TASK, size=size), device=Device("cuda")) for size in (8, 10, 12)]
+    for sampler in samplers:
+        sampler._shared = OneAtATime()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda sampler: sampler.sample([0, 1]), samplers * 3))
+    assert OneAtATime.most == 1
