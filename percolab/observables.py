@@ -76,16 +76,17 @@ _SIZES = (
 class Extra:
     """Something measured beside the observables, several numbers for each p: a dataset of its own.
 
-    ``measure`` is the word that asks for it, ``columns`` how many numbers there are, or 0 for one a
-    bin of cluster sizes (:func:`percolab.kernels.tally.bin_edges`).
+    ``measure`` is the word that asks for it, ``columns`` how many numbers there are, ``per_bin`` so
+    many for every bin of cluster sizes (:func:`percolab.kernels.tally.bin_edges`).
     """
 
     name: str
     measure: str
-    columns: int
     kind: type
     meaning: str
     unit: str
+    columns: int = 0
+    per_bin: int = 0
 
 
 #: What can be asked for beside the observables, and what each word adds.
@@ -93,18 +94,27 @@ EXTRAS = (
     Extra(
         "size_counts",
         "sizes",
-        0,
         np.int64,
         "number of clusters in every bin of sizes, single sites included",
         "1",
+        per_bin=1,
     ),
     Extra(
         "powers",
         "sizes",
-        4,
         np.float64,
         "sum of s^3, sum of s^4 over all clusters; s_1^3, s_1^4 of the largest",
         "site^3, site^4, site^3, site^4",
+        columns=4,
+    ),
+    Extra(
+        "gyration",
+        "gyration",
+        np.float64,
+        "sum of s^2 and of s^2 R_s^2 in every bin of sizes, over clusters that neither wrap nor "
+        "span; R_s is the radius of gyration",
+        "site^2, site^2 length^2",
+        per_bin=2,
     ),
 )
 MEASURES = tuple(dict.fromkeys(extra.measure for extra in EXTRAS))
@@ -123,7 +133,7 @@ def check_measure(measure: Sequence[str], method: str) -> tuple[str, ...]:
 def extras_of(measure: Sequence[str], num_points: int) -> dict[str, tuple[Extra, int]]:
     """Return what a task with this ``measure`` has beside observables: by name, with columns."""
     return {
-        extra.name: (extra, extra.columns or num_bins(num_points))
+        extra.name: (extra, extra.columns + extra.per_bin * num_bins(num_points))
         for extra in EXTRAS
         if extra.measure in measure
     }

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import psutil
 
+from percolab.geometry import Geometry, geometry_of
 from percolab.kernels.clusters import ROW_WIDTH
+from percolab.kernels.gyration import sums_of_gyration
 from percolab.kernels.open_bonds import GENERATORS, threshold_of
 from percolab.kernels.tally import row_width_of
 from percolab.labelers import labeler_class
@@ -137,6 +139,12 @@ def _cuda_bytes_per_item(task: Task) -> int:
     return 8 * words + 16 * task.num_points + 16384
 
 
+def _by_block(parts: list[np.ndarray], blocks: int) -> np.ndarray:
+    """Return what was found of samples, (samples, ...) in parts, as (blocks, samples, ...)."""
+    found = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return found.reshape(blocks, -1, *found.shape[1:])
+
+
 class Sampler:
     """Measures blocks of one task on one device; safe to call from several threads on the CPU.
 
@@ -167,6 +175,9 @@ class Sampler:
         self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
         self._observables = observables_of(task.boundary)
         self._tallied = "sizes" in task.measure
+        self._geometry: Geometry | None = None
+        if "gyration" in task.measure:
+            self._geometry = geometry_of(task.lattice, task.shape)
 
     @property
     def topology(self) -> Topology:
@@ -242,14 +253,19 @@ class Sampler:
             thresholds = np.concatenate(parts).reshape(len(numbers), size, -1)
             return [ThresholdBlock(*block) for block in zip(numbers, thresholds, strict=True)]
         key = GENERATORS[self.task.rng], self.task.stream_seed
+        rows, reaches = [], []
         with self._driving:
-            rows = [
-                self.labeler.grid_rows(*key, part, self._thresholds)
-                for part in self._parts(samples, stopped)
-            ]
-        found = rows[0] if len(rows) == 1 else np.concatenate(rows)
-        measured = found.reshape(len(numbers), size, *found.shape[1:])
-        return list(blocks_of(numbers, measured, self._observables))
+            for part in self._parts(samples, stopped):
+                rows.append(self.labeler.grid_rows(*key, part, self._thresholds))
+                if self._geometry is not None:
+                    places = self._thresholds, self._geometry
+                    reaches.append(self.labeler.gyration_rows(*key, part, *places))
+        extras = {}
+        if self._geometry is not None:
+            spread = _by_block(reaches, len(numbers))
+            extras["gyration"] = sums_of_gyration(spread, self._geometry.unit)
+        measured = _by_block(rows, len(numbers))
+        return list(blocks_of(numbers, measured, self._observables, extras))
 
     def _parts(
         self, samples: np.ndarray, stopped: Callable[[], bool] | None

@@ -45,9 +45,15 @@ AnyBlock = Block | ThresholdBlock
 
 
 def blocks_of(
-    numbers: Sequence[int], rows: NDArray[np.int64], observables: Sequence[Observable]
+    numbers: Sequence[int],
+    rows: NDArray[np.int64],
+    observables: Sequence[Observable],
+    extras: dict[str, NDArray] | None = None,
 ) -> list[Block]:
-    """Return the blocks of samples with these rows, int64 (blocks, samples, m, row width)."""
+    """Return the blocks of samples with these rows, int64 (blocks, samples, m, row width).
+
+    extras: further sums of the blocks, (blocks, m, columns) by name, beside those of tallies.
+    """
     from percolab.kernels.block_sums import sum_blocks
     from percolab.kernels.tally import sums_of_tallies
 
@@ -56,9 +62,9 @@ def blocks_of(
         for key in ("column", "mask", "rule", "without")
     )
     sums, products = sum_blocks(np.ascontiguousarray(rows), *picks)
-    tallies = sums_of_tallies(rows)
-    extras = ({name: sums[n] for name, sums in tallies.items()} for n in range(len(numbers)))
-    return [Block(*block) for block in zip(numbers, sums, products, extras, strict=True)]
+    found = sums_of_tallies(rows) | (extras or {})
+    others = ({name: array[n] for name, array in found.items()} for n in range(len(numbers)))
+    return [Block(*block) for block in zip(numbers, sums, products, others, strict=True)]
 
 
 def wilson_interval(

@@ -140,7 +140,7 @@ def encode(results: Results) -> bytes:
         else:
             file.attrs["schema_version"] = _STRUCTURE_VERSION
             file.attrs["structure"] = json.dumps(record_of(lattice))
-        if results.study.measure:
+        if any(item.task.measure for item in results.tasks.values()) or results.study.measure:
             file.attrs["schema_version"] = _EXTRAS_VERSION
         file.attrs["runs"] = [json.dumps(run) for run in results.runs]
         for key in sorted(results.tasks):

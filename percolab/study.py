@@ -15,6 +15,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
+from percolab.geometry import geometry_of
 from percolab.kernels.open_bonds import GENERATORS
 from percolab.lattice import Lattice
 from percolab.model import Model
@@ -77,6 +78,8 @@ class Task:
         else:
             _check_threshold_method(self.p or None, self.boundary)
         object.__setattr__(self, "measure", check_measure(self.measure, self.method))
+        if "gyration" in self.measure:
+            geometry_of(self.lattice, (1,) * max(self.lattice.dimension, 1))
         check_choice("rng", self.rng, GENERATORS)
         object.__setattr__(self, "model", str(Model.parse(self.model)))
         if self.draw.draws_sites and self.size < 2 and open_axes(self.boundary):

@@ -23,10 +23,12 @@ import numpy as np
 from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
+from percolab.geometry import Geometry
 from percolab.graph import graph_topology
 from percolab.kernels import (
     cuda_border,
     cuda_growth,
+    cuda_gyration,
     cuda_late,
     cuda_sampling,
     cuda_sites,
@@ -36,7 +38,7 @@ from percolab.kernels import (
     cuda_winding,
 )
 from percolab.kernels.open_bonds import GENERATORS
-from percolab.labelers import LABELERS, labeler_class, tiled_search
+from percolab.labelers import LABELERS, gyration_cuda, labeler_class, tiled_search
 from percolab.labelers.cuda_base import CudaLabeler
 from percolab.lattice import load_lattice
 from percolab.model import BOND, Model
@@ -131,6 +133,13 @@ class _Recorder:
         self.launches.append(Launch(function.__name__, function, signature, self.topology))
 
 
+def no_geometry(topology: Topology) -> Geometry:
+    """Return places, all the same, of a topology's sites."""
+    axes = topology.num_axes
+    places = np.zeros((axes, topology.num_points), np.int32)
+    return Geometry(places, np.zeros((axes, axes), np.int64), 0)
+
+
 def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> list[Launch]:
     """Return the launches that label and measure one sample of a topology at two p."""
     launches: list[Launch] = []
@@ -147,6 +156,8 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
         sample, grid = np.zeros(2, np.uint64), np.array([1, 2], np.uint64)
         instance.rows(GENERATORS["xorwow"], 0, sample, grid)
         instance.label_items(1)
+        if topology.shape:
+            instance.gyration_rows(GENERATORS["xorwow"], 0, sample[:1], grid, no_geometry(topology))
         if topology.open_axes and instance.scan_windows.__func__ is not CudaLabeler.scan_windows:
             instance.scan_windows(GENERATORS["xorwow"], 0, sample[:1], grid[:1], grid[1:])
     return launches
@@ -170,13 +181,13 @@ def labeler_modules() -> list[Any]:
         if "cuda" in entry.classes
         for ancestor in labeler_class(entry.name, "cuda").__mro__[:-1]
     ]
-    names = {tiled_search.__name__} | {item.__module__ for item in classes}
+    names = {tiled_search.__name__, gyration_cuda.__name__} | {item.__module__ for item in classes}
     return [import_module(name) for name in sorted(names)]
 
 
 def all_kernels() -> set[str]:
     """Return the names of all kernels that any labeler can launch."""
-    written = [cuda_sampling, cuda_sites, cuda_growth, cuda_border, cuda_tally]
+    written = [cuda_sampling, cuda_sites, cuda_growth, cuda_border, cuda_tally, cuda_gyration]
     modules = [*written, cuda_late, cuda_threshold, cuda_tiles, cuda_winding, *labeler_modules()]
     return {name for module in modules for name in kernels_of(module)}
 

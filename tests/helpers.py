@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from percolab.geometry import geometry_of
 from percolab.kernels.clusters import ROW_WIDTH, SPANNING
 from percolab.kernels.open_bonds import TOP, threshold_of
 from percolab.kernels.winding import FIRST_WRAPPING
@@ -234,6 +235,21 @@ def assert_cuda_equals_cpu(
             host.open_bonds(generator, seed, samples[n], thresholds[n])
             np.testing.assert_array_equal(words[n], host.opened, err_msg=message)
             np.testing.assert_array_equal(labels[n], host.label(), err_msg=message)
+
+
+def assert_gyration_equal(
+    labeler: str, name: str, shape: tuple[int, ...], boundary: tuple[str, ...], model: Model = BOND
+) -> None:
+    """Assert that a CUDA labeler finds how far clusters reach as the CPU does, bit for bit."""
+    item = load_lattice(name)
+    topology, geometry = item.topology(shape, boundary), geometry_of(item, shape)
+    items, grid = items_of(probabilities(name)[1:4], samples=3)
+    grid, samples = np.unique(grid), np.unique(items)
+    device = labeler_class(labeler, "cuda")(topology, model, capacity=2)
+    host = labeler_class("raster", "cpu")(topology, model)
+    found = [each.gyration_rows(0, 3, samples, grid, geometry) for each in (device, host)]
+    np.testing.assert_array_equal(*found, err_msg=f"{labeler} {name} {shape} {boundary} {model}")
+    assert found[0].any()
 
 
 def assert_thresholds_equal(

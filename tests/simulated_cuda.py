@@ -15,15 +15,19 @@ import quick_simulator
 from helpers import (
     CUDA_LABELERS,
     assert_cuda_equals_cpu,
+    assert_gyration_equal,
     items_of,
     lattice,
     probabilities,
 )
 
 from percolab.graph import graph_topology
+from percolab.kernels.clusters import SPANNING
+from percolab.kernels.cuda_tile import TILE_NODES
 from percolab.kernels.open_bonds import GENERATORS, NEVER, TOP
-from percolab.labelers import labeler_class
+from percolab.labelers import labeler_class, tiled_cuda
 from percolab.labelers.spanning_threshold import find_thresholds
+from percolab.lattice import load_lattice
 from percolab.model import BOND, Model
 
 #: One shape an open, a periodic and a mixed boundary each.
@@ -63,9 +67,12 @@ def compare_bonds(name):
                 items=items_of(ps),
                 capacity=2,
                 case=case,
+                tally=number % 2 == 0,
             )
         print(case)
     compare_tiles(name)
+    if name == "square":
+        compare_late_seams(name)
 
 
 #: What is drawn beside bonds, in turn.
@@ -122,9 +129,28 @@ def compare_tiles(name):
                 items=items_of((middle - 0.01, middle, middle + 0.015)),
                 capacity=3,
                 case=(shape, kind),
+                tally=kind == "open",
             )
             print(shape, kind, "tiles")
         compare_thresholds(name, shape)
+
+
+def compare_late_seams(name):
+    """Compare what wraps where it begins to by bonds across seams that open along the grid.
+
+    The narrower the torus, the more often that is so; a tile may have more late bonds than usual,
+    so that one labeling serves the whole grid.
+    """
+    usual, tiled_cuda._LATE = tiled_cuda._LATE, TILE_NODES
+    topology = lattice(name).topology((18, 3), ("periodic", "periodic"))
+    device = labeler_class("tiled", "cuda")(topology, capacity=3)
+    host = labeler_class("reference", "cpu")(topology)
+    items = items_of((0.1, 0.3, 0.5), samples=3)
+    found, expected = (each.rows(GENERATORS["xorwow"], 5, *items) for each in (device, host))
+    np.testing.assert_array_equal(found, expected, err_msg="late bonds across seams")
+    assert len(set(expected[:, SPANNING].tolist())) > 1, "choose another seed"
+    tiled_cuda._LATE = usual
+    print("late seams")
 
 
 def compare_thresholds(name, shape, model=BOND):
@@ -147,6 +173,17 @@ def compare_thresholds(name, shape, model=BOND):
         print(shape, boundary, "thresholds")
 
 
+def compare_gyration(name):
+    """Compare how far clusters reach, on a torus, with an open axis, and where sites are drawn."""
+    shape = (6, 4, 2) if load_lattice(name).dimension == 3 else (12, 4)
+    mixed = ("periodic",) * (len(shape) - 1) + ("open",)
+    torus, opened = ("periodic",) * len(shape), ("open",) * len(shape)
+    assert_gyration_equal("tiled", name, shape, torus)
+    assert_gyration_equal("four_step", name, shape, mixed, Model("site"))
+    assert_gyration_equal("label_equivalence", name, shape, opened)
+    print(name, "gyration")
+
+
 def main(name, what="bonds"):
     """Compare one lattice, or the graph, in bond percolation or in the models that draw sites."""
     # NumPy warns where CUDA wraps around.
@@ -154,6 +191,8 @@ def main(name, what="bonds"):
     quick_simulator.install()
     if what == "models":
         compare_models(name)
+    elif what == "gyration":
+        compare_gyration(name)
     else:
         compare_bonds(name)
 

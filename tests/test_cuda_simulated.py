@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 CASES = [(name,) for name in [*LATTICES, "graph"]]
 CASES += [(name, "models") for name in ("kagome", "graph")]
+CASES += [(name, "gyration") for name in ("honeycomb", "kagome", "cubic")]
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)

@@ -9,6 +9,7 @@ from helpers import (
     LATTICES,
     PLANE,
     assert_cuda_equals_cpu,
+    assert_gyration_equal,
     assert_thresholds_equal,
     items_of,
     lattice,
@@ -81,6 +82,15 @@ def test_sixteen_million_sites_equal_the_cpu(name, labeler):
         case=shape,
         tally=True,
     )
+
+
+@every_labeler
+@pytest.mark.parametrize("name", ["square", "honeycomb", "kagome", "cubic"])
+def test_how_far_clusters_reach_equals_the_cpu(name, labeler):
+    for shape in ((30, 34), (130, 258)) if lattice(name).dimension == 2 else ((34, 18, 22),):
+        for boundary in product(("open", "periodic"), repeat=len(shape)):
+            assert_gyration_equal(labeler, name, shape, boundary)
+    assert_gyration_equal(labeler, name, shape, boundary, Model("site"))
 
 
 #: Below, at and above the edges of words, strips and tiles of two and three dimensions.

@@ -9,7 +9,7 @@ from numba import types, uint32, uint64
 
 from percolab.device import load_cuda
 from percolab.kernels.clusters import BINS, CUBES, FOURTHS, ROW_WIDTH
-from percolab.kernels.cuda_border import NODES, TILES_PER_BLOCK
+from percolab.kernels.cuda_border import NODES
 from percolab.kernels.cuda_sampling import PER_THREAD, THREADS, element
 from percolab.kernels.cuda_tile import BORDER, LANES, ROOT, TILE_NODES, field_of, length_of
 from percolab.kernels.tally import EXACT, bin_of, num_bins, product
@@ -22,7 +22,7 @@ _CUBES, _FOURTHS, _BINS = CUBES - ROW_WIDTH, FOURTHS - ROW_WIDTH, BINS - ROW_WID
 
 
 @cuda.jit(device=True)
-def _add_wide(tallies, at, low, high):
+def add_wide(tallies, at, low, high):
     """Add 128 bits to the pair of uint64 at ``at``."""
     old = cuda.atomic.add(tallies, at, low)
     if uint64(old + low) < low:
@@ -39,9 +39,9 @@ def _add_cluster(bins, tallies, base, size):
     if size >= uint64(EXACT):
         square = uint64(size * size)
         low, high = product(square, size)
-        _add_wide(tallies, uint64(base + uint64(_CUBES)), low, high)
+        add_wide(tallies, uint64(base + uint64(_CUBES)), low, high)
         low, high = product(square, square)
-        _add_wide(tallies, uint64(base + uint64(_FOURTHS)), low, high)
+        add_wide(tallies, uint64(base + uint64(_FOURTHS)), low, high)
 
 
 @cuda.jit(device=True)

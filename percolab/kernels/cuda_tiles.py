@@ -8,6 +8,7 @@ from percolab.kernels.bonds import has_bit
 from percolab.kernels.cuda_border import CLUSTERS, LARGEST, NODES, SECOND, SQUARES
 from percolab.kernels.cuda_late import emit_late, mark_late
 from percolab.kernels.cuda_sampling import reduce_block
+from percolab.kernels.cuda_tally import TILE_BINS, clear_bins, flush_bins, tally_finished
 from percolab.kernels.cuda_tile import (
     BORDER,
     FIELD,
@@ -28,7 +29,6 @@ from percolab.kernels.cuda_tile import (
     rank_of,
     table_root,
 )
-from percolab.kernels.cuda_tally import TILE_BINS, clear_bins, flush_bins, tally_finished
 from percolab.kernels.runs import bits_at, first_of_segments
 from percolab.kernels.union_find import find
 

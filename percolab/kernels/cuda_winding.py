@@ -20,12 +20,14 @@ cuda = load_cuda()
 
 
 @cuda.jit(device=True)
-def _parent(node):
+def parent_of(node):
+    """Return the parent of a node, as uint32."""
     return uint32(node & uint64(0xFFFFFFFF))
 
 
 @cuda.jit(device=True)
-def _periods(node):
+def periods_to(node):
+    """Return the periods from a node's parent to it, as an int32 code."""
     return int32(uint32(node >> uint64(32)))
 
 
@@ -36,14 +38,14 @@ def _close_or_hang(forest, i, j, code):
     to_i, to_j = int32(0), int32(0)
     while True:
         node = forest[i]
-        while _parent(node) != i:
-            to_i = int32(to_i + _periods(node))
-            i = _parent(node)
+        while parent_of(node) != i:
+            to_i = int32(to_i + periods_to(node))
+            i = parent_of(node)
             node = forest[i]
         node = forest[j]
-        while _parent(node) != j:
-            to_j = int32(to_j + _periods(node))
-            j = _parent(node)
+        while parent_of(node) != j:
+            to_j = int32(to_j + periods_to(node))
+            j = parent_of(node)
             node = forest[j]
         wound = int32(int32(to_i + code) - to_j)
         if i == j:
@@ -53,19 +55,19 @@ def _close_or_hang(forest, i, j, code):
             old = cuda.atomic.cas(forest, j, uint64(j), packed)
             if old == uint64(j):
                 return int32(0)
-            to_j = int32(to_j + _periods(old))
-            j = _parent(old)
+            to_j = int32(to_j + periods_to(old))
+            j = parent_of(old)
         else:
             packed = (uint64(uint32(-wound)) << uint64(32)) | uint64(j)
             old = cuda.atomic.cas(forest, i, uint64(i), packed)
             if old == uint64(i):
                 return int32(0)
-            to_i = int32(to_i + _periods(old))
-            i = _parent(old)
+            to_i = int32(to_i + periods_to(old))
+            i = parent_of(old)
 
 
 @cuda.jit(device=True)
-def _field(code, axis, width):
+def field_of_code(code, axis, width):
     """Return the periods along one axis of a code, as int32.
 
     Half a field's range is added to every field, so that none of them borrows from the next.
@@ -83,8 +85,8 @@ def _are_parallel(one, other, axes, width):
     """Return whether two codes wind in the same direction, or in opposite ones."""
     for a in range(axes):
         for b in range(a):
-            cross = int32(_field(one, a, width) * _field(other, b, width))
-            if cross != int32(_field(one, b, width) * _field(other, a, width)):
+            cross = int32(field_of_code(one, a, width) * field_of_code(other, b, width))
+            if cross != int32(field_of_code(one, b, width) * field_of_code(other, a, width)):
                 return False
     return True
 
@@ -100,7 +102,7 @@ def _note_loop(wound, item, loops, flags, axes, width):
         before = cuda.atomic.cas(loops, item, int32(0), wound)
         bits = uint32(0)
         for axis in range(axes):
-            if _field(wound, axis, width) != int32(0):
+            if field_of_code(wound, axis, width) != int32(0):
                 bits = uint32(bits | uint32(uint32(1) << uint32(FIRST_WRAPPING + axis)))
         if before != int32(0) and not _are_parallel(wound, before, axes, width):
             bits = uint32(bits | uint32(uint32(1) << uint32(TWO_DIRECTIONS)))
@@ -199,8 +201,8 @@ def write_roots_kernel(forest, parents, interior, blocks, room):
         for n in range(lane, interior[block, NODES], LANES):
             i = uint32(uint32(uint32(block) * room) + uint32(n))
             node = uint32(i)
-            parent = _parent(forest[i])
+            parent = parent_of(forest[i])
             while parent != i:
                 i = parent
-                parent = _parent(forest[i])
+                parent = parent_of(forest[i])
             parents[node] = i

@@ -69,7 +69,7 @@ def product(x, y):
 
 
 @njit
-def _add_wide(row, at, low, high):
+def add_wide(row, at, low, high):
     """Add 128 bits, modulo 2^128, to the pair of columns at ``at``."""
     total = uint64(uint64(row[at]) + low)
     carry = uint64(1) if total < low else uint64(0)
@@ -78,7 +78,8 @@ def _add_wide(row, at, low, high):
 
 
 @njit
-def _negative(low, high):
+def negative(low, high):
+    """Return minus a number of 128 bits, modulo 2^128, as (low, high)."""
     low, high = uint64(~low), uint64(~high)
     low = uint64(low + uint64(1))
     return low, uint64(high + (uint64(1) if low == uint64(0) else uint64(0)))
@@ -93,8 +94,8 @@ def tally_cluster(row, size, number):
         for at, other in ((CUBES, uint64(size)), (FOURTHS, square)):
             low, high = product(square, other)
             if number < 0:
-                low, high = _negative(low, high)
-            _add_wide(row, at, low, high)
+                low, high = negative(low, high)
+            add_wide(row, at, low, high)
 
 
 @njit(nogil=True, cache=True)

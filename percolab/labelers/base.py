@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from percolab.geometry import Geometry
 from percolab.kernels.clusters import ROW_WIDTH, SPANNING, row_of_labels, without_vacant
+from percolab.kernels.gyration import BESIDE, PER_BIN, gyration_of_bonds
 from percolab.kernels.models import fill_sample, limits_at
 from percolab.kernels.open_bonds_cpu import fill_open_bonds
-from percolab.kernels.tally import row_width_of, tally_sizes
+from percolab.kernels.tally import num_bins, row_width_of, tally_sizes
 from percolab.kernels.winding import wrapping_of_bonds
 from percolab.labelers.spanning_threshold import Bisection
 from percolab.model import BOND, Model
@@ -92,6 +94,30 @@ class CpuLabeler(Bisection):
             ]
             without_vacant(rows, np.array(vacant, np.int64))
         return rows
+
+    def gyration_rows(
+        self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray, geometry: Geometry
+    ) -> np.ndarray:
+        """Return how far the clusters of samples reach at all m thresholds, uint64 each.
+
+        int64 (n, m, PER_BIN * bins), as :mod:`percolab.kernels.gyration` has it.
+        """
+        top, points = self.topology, self.topology.num_points
+        bonds = self.seam, self.ends, top.num_words, top.seam_bonds, top.seam_ends
+        scratch = (
+            np.empty(points, np.int32),
+            np.empty(points, np.int64),
+            np.empty(points, np.uint32),
+            np.empty((geometry.places.shape[0] + BESIDE) * points, np.uint64),
+        )
+        found = np.empty((len(samples), grid.size, PER_BIN * num_bins(points)), np.int64)
+        places = geometry.places, geometry.spans
+        for sample, rows in zip(samples, found, strict=True):
+            for threshold, row in zip(grid, rows, strict=True):
+                self.open_bonds(generator, seed, sample, threshold)
+                words = self.opened, bonds, top.seam_codes, self.occupied
+                gyration_of_bonds(*words, self.end_flags, places, scratch, row)
+        return found
 
     def _bond_rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray

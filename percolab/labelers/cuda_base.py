@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from percolab.device import load_cuda
+from percolab.geometry import Geometry
 from percolab.kernels.clusters import ROW_WIDTH, without_vacant
 from percolab.kernels.cuda_growth import absorb_kernel, grow_kernel, seam_kernel
 from percolab.kernels.cuda_sampling import (
@@ -25,6 +26,7 @@ from percolab.kernels.cuda_sites import close_bonds_kernel, close_seam_kernel, c
 from percolab.kernels.cuda_tally import clear_tally_kernel, tally_sizes_kernel
 from percolab.kernels.cuda_winding import plant_kernel, wind_seam_kernel, wind_words_kernel
 from percolab.kernels.tally import row_width_of
+from percolab.labelers.gyration_cuda import GyrationCuda
 from percolab.labelers.spanning_threshold import Bisection
 from percolab.model import BOND, Model
 from percolab.topology import Topology, period_codes, periods_of
@@ -90,6 +92,7 @@ class CudaLabeler(Bisection):
         else:
             self.ends = cuda.to_device(topology.neighbours)
         self._load_winding()
+        self._gyration: GyrationCuda | None = None
         #: Columns of a row: those of every row, and the tally's once :meth:`keep_tally` was called.
         self.row_width = ROW_WIDTH
         self._tallies = cuda.device_array(1, np.uint64)
@@ -142,12 +145,14 @@ class CudaLabeler(Bisection):
         """See to what wrapping needs where an axis is periodic; the forest is made when used."""
         codes, axes = self.topology.seam_codes, self.topology.num_axes
         self._forest: Any = None
+        # The periods along all axes of a node are 32 bits.
+        self._period_width = 32 // max(axes, 1)
+        self._loops = cuda.device_array(self.capacity, np.int32)
+        narrow = np.empty(0, np.int32)
         if codes.size:
-            # The periods along all axes of a node are 32 bits.
-            self._period_width = 32 // axes
             narrow = period_codes(periods_of(codes, axes), self._period_width).astype(np.int32)
-            self._seam_codes = cuda.to_device(narrow)
-            self._loops = cuda.device_array(self.capacity, np.int32)
+        #: The seam bonds, their other ends, and over how many periods they lead.
+        self.seam_list = self._seam_bonds, self._seam_ends, cuda.to_device(narrow)
 
     @property
     def _wrapping(self) -> tuple[Any, ...]:
@@ -160,25 +165,51 @@ class CudaLabeler(Bisection):
             self._forest = cuda.device_array(self.capacity * nodes, np.uint64)
         plant_kernel[self.grid(nodes, items), THREADS](self._forest, np.uint32(nodes), self._loops)
 
-    def _wind_bonds(self, items: int) -> None:
+    def join_forest(self, forest: Any, items: int) -> None:
+        """Join all open bonds of the first items in a forest of the sites, uint64 each."""
+        points = self.topology.num_points
+        plant_kernel[self.grid(points, items), THREADS](forest, np.uint32(points), self._loops)
+        self._wind_bonds(forest, items)
+
+    def _wind_bonds(self, forest: Any, items: int) -> None:
         """Join all open bonds in the forest of the sites, and note what wraps."""
-        if not self.topology.seam_codes.size:
-            return
         points, words = np.uint32(self.topology.num_points), np.uint32(self.topology.num_words)
         wind_words_kernel[self.grid(int(words), items, THREADS), THREADS](
-            self._forest, points, self.opened, self.seam, words, self.ends, self._wrapping
+            forest, points, self.opened, self.seam, words, self.ends, self._wrapping
         )
-        wind_seam_kernel[self.grid(self._seam_bonds.size, items, THREADS), THREADS](
-            self._forest,
-            points,
-            self.opened,
-            np.uint32(self.topology.exists.size),
-            words,
-            self._seam_bonds,
-            self._seam_ends,
-            self._seam_codes,
-            self._wrapping,
-        )
+        if self.topology.seam_codes.size:
+            wind_seam_kernel[self.grid(self._seam_bonds.size, items, THREADS), THREADS](
+                forest,
+                points,
+                self.opened,
+                np.uint32(self.topology.exists.size),
+                words,
+                *self.seam_list,
+                self._wrapping,
+            )
+
+    def gyration_rows(
+        self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray, geometry: Geometry
+    ) -> np.ndarray:
+        """Return how far the clusters of samples reach at all m thresholds, uint64 each.
+
+        int64 (n, m, PER_BIN * bins), as :mod:`percolab.kernels.gyration` has it.
+        """
+        if self._gyration is None:
+            self._gyration = GyrationCuda(self, geometry)
+        step = self._gyration.items
+        parts = [
+            self._gyration.rows(generator, seed, samples[first : first + step], grid)
+            for first in range(0, len(samples), step)
+        ]
+        return np.concatenate(parts)
+
+    @property
+    def occupied_words(self) -> tuple[Any, np.uint32]:
+        """The occupied sites on the device, uint32 words, and how many of them each item has."""
+        if self.sites:
+            return self._occupied_words, np.uint32(self.topology.num_words)
+        return self._occupied, np.uint32(0)
 
     @staticmethod
     def most_points(axes: int) -> int:
@@ -303,7 +334,9 @@ class CudaLabeler(Bisection):
         """Return the rows (n, m, row_width) int64 of samples at all m thresholds, uint64 each."""
         if grid.size == 1 or not np.all(grid[1:] > grid[:-1]):
             items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
-            return self.rows(generator, seed, *items).reshape(len(samples), grid.size, self.row_width)
+            return self.rows(generator, seed, *items).reshape(
+                len(samples), grid.size, self.row_width
+            )
         batches = [
             self._grid_rows(generator, seed, samples[first : first + self.capacity], grid)
             for first in range(0, len(samples), self.capacity)
@@ -333,7 +366,8 @@ class CudaLabeler(Bisection):
                 self.opened, self._later, self.labels, points, self.seam, words, self.ends
             )
             self.join_seam(items)
-            self._wind_bonds(items)
+            if self.topology.seam_codes.size:
+                self._wind_bonds(self._forest, items)
             absorb_kernel[self.grid(int(points), items), THREADS](
                 self.labels, points, self._size_mask, self._sizes
             )
@@ -373,7 +407,7 @@ class CudaLabeler(Bisection):
         words = self.topology.num_words
         if self.topology.seam_codes.size:
             self._plant_forest(items, points)
-            self._wind_bonds(items)
+            self._wind_bonds(self._forest, items)
         count_sizes_kernel[self.grid(words, items, COUNTED_WORDS), COUNTED_WORDS](
             self.labels,
             count,

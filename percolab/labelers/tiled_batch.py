@@ -269,7 +269,7 @@ class TiledBatch(FourStepCuda):
             )
 
     def _tally_nodes(self, items: int, tallies: Any, first: int, step: int) -> None:
-        """Add the roots of nodes to tally ``first + item * step`` of each item, if there are any."""
+        """Add the roots of nodes to tally ``first + item * step`` of each item, if it has one."""
         if self._tally_width:
             tally_nodes_kernel[self._blocks_of_nodes(items)](
                 self._nodes,
