@@ -8,6 +8,7 @@ import numpy as np
 
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
+from percolab.study import Study
 from percolab.toml_input import InputError
 
 
@@ -27,10 +28,7 @@ def merge(parts: Iterable[tuple[str, Results]]) -> Results:
                 f"not {', '.join(merged.study.boundary)} like the others"
             )
         elif part.study.lattice.digest != merged.study.lattice.digest:
-            raise InputError(
-                f"{name}: holds lattice {part.study.lattice.name}, "
-                f"not {merged.study.lattice.name} like the others"
-            )
+            raise InputError(f"{name}: {_other_lattice(part.study, merged.study)}")
         for item in part.tasks.values():
             earlier = owners.setdefault(item.task.stream_seed, [])
             for other_name, other in earlier:
@@ -41,6 +39,15 @@ def merge(parts: Iterable[tuple[str, Results]]) -> Results:
     if merged is None:
         raise InputError("merge: give at least one file")
     return merged
+
+
+def _other_lattice(study: Study, others: Study) -> str:
+    """Return what is different about a study's lattice or graph, in a few words."""
+    own, known = study.lattice, others.lattice
+    if own.name != known.name:
+        return f"holds lattice {own.name}, not {known.name} like the others"
+    digests = f"{own.digest}, {known.digest}"
+    return f"its {own.name} differs in content from that of the others ({digests})"
 
 
 def _refuse_overlap(name: str, item: TaskResult, other_name: str, other: TaskResult) -> None:

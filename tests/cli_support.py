@@ -25,6 +25,8 @@ SMALL = {
     "block_size": 10,
     "seed": 5,
 }
+#: A sweep that ends at once.
+TINY = ("sweep", "--lattice", "square", "-L", "4,6", "-p", "0.5", "--samples", "10")
 
 
 @cache
@@ -61,6 +63,11 @@ def refusal(*arguments: object) -> str:
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("percolab: error: ")
     return lines[0].removeprefix("percolab: error: ")
+
+
+def left_in(folder: Path = Path()) -> list[str]:
+    """Return the names of what is in a folder, the current one unless given."""
+    return sorted(path.name for path in Path(folder).iterdir())
 
 
 def datasets(path: Path) -> dict[str, np.ndarray]:

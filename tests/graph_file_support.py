@@ -5,6 +5,7 @@ import re
 import tracemalloc
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,6 +34,12 @@ def random_graph(seed):
         "loops": np.column_stack([sites, np.where(rng.random(n) < 0.5, sites, sites[::-1])]),
     }[kind]
     return n, rng.permutation(edges).tolist()
+
+
+def write_edges(path, edges):
+    """Write an edge list, one edge a line, and return its path."""
+    Path(path).write_text("".join(f"{one} {other}\n" for one, other in edges))
+    return path
 
 
 def expected(edges, *, multi):

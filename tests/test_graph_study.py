@@ -6,24 +6,22 @@ import sys
 from itertools import product
 from pathlib import Path
 
-import h5py
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse
 from cli_support import answer, assert_equal_datasets, refusal, run, stored
-from graph_file_support import random_graph
+from graph_file_support import random_graph, write_edges
 from helpers import assert_z, cpu_labeler
 
 import percolab
 from percolab.config import read_request
-from percolab.graph_structure import Graph, load_graph
+from percolab.graph_structure import Graph
 from percolab.kernels.open_bonds import XORWOW, threshold_of
 from percolab.lattice import load_lattice
 from percolab.sampler import Device, Sampler
 from percolab.storage import read_results
 from percolab.study import Study
-from percolab.toml_input import InputError
 from percolab.topology import unpack_bits
 
 CPU = Device("cpu")
@@ -39,11 +37,6 @@ KARATE = nx.karate_club_graph()
 def _own_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("percolab.device.cuda_problem", lambda: "no GPU here")
-
-
-def write_edges(path, edges):
-    Path(path).write_text("".join(f"{one} {other}\n" for one, other in edges))
-    return path
 
 
 def write_matrix(path, num_sites, pairs):
@@ -239,38 +232,6 @@ def test_a_study_file_names_a_graph_beside_it(tmp_path, monkeypatch):
     assert study.boundary == ("terminals",)
 
 
-#: What a sweep of a graph can get wrong, as options or as the text of the graph's file.
-WRONG = {
-    ("--graph", "nowhere.txt"): "nowhere.txt: cannot be read",
-    ("--source", "0"): "belong to a graph",
-    ("--graph", "g.txt", "--source", "0"): "source is given without target",
-    ("--graph", "g.txt", "--source", "0", "--target", "9"): "target: sites '9': site '9', but",
-    ("--graph", "g.txt", "--source", "0", "--target", "far"): "target: far: cannot be read",
-    ("--graph", "g.txt", "--lattice", "square"): "lattice = 'square', but a graph has its own",
-    ("--graph", "g.txt", "-L", "8"): "L = (8,), but a graph has its own",
-    ("--graph", "g.txt", "--boundary", "open"): "boundary = 'open', but a graph has its own",
-    ("--graph", "g.txt", "--method", "threshold"): "needs a source and a target",
-    ("--graph", "g.txt", "--target-error", "0.1"): "give the number of samples",
-    ("--graph", "bad.txt"): "bad.txt: line 2",
-    ("--graph", "bad.npz"): "bad.npz: ",
-    ("--graph", "bad.mtx"): "bad.mtx: ",
-    ("--graph", "bad.gml"): "bad.gml: ",
-    ("--graph", "huge.txt"): "renumber the sites",
-}
-
-
-@pytest.mark.parametrize("options", WRONG, ids=" ".join)
-def test_what_cannot_be_sampled_is_refused_in_one_line_and_leaves_nothing(options):
-    write_edges("g.txt", BRIDGE)
-    for ending in ("npz", "mtx", "gml"):
-        Path(f"bad.{ending}").write_bytes(b"\x80\x04cos\nsystem\n")
-    Path("bad.txt").write_text("0 1\n0 __import__('os')\n")
-    Path("huge.txt").write_text("0 2147483000\n")
-    before = sorted(Path().iterdir())
-    assert WRONG[options] in refusal("sweep", *options)
-    assert sorted(Path().iterdir()) == before
-
-
 def test_terminals_without_a_path_are_told_by_the_pilot_and_counted_at_given_p():
     write_edges("apart.txt", [(0, 1), (2, 3)])
     ends = ("--graph", "apart.txt", "--source", "0", "--target", "3", "--samples", 100, "--quiet")
@@ -343,53 +304,6 @@ def test_a_graph_is_known_by_its_sites_bonds_and_terminals():
         Graph.of_bonds(4, BRIDGE, source=[0], target=[2]),
     ]
     assert len({digest, *(graph.digest for graph in others)}) == 8
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ((0, []), "a graph has 1 to"),
-        ((2, [(0, 2)]), "bond names site 2; sites are 0 to 1"),
-        ((2, [(0, 1, 1)]), "two sites"),
-        ((2, [(0.5, 1)]), "bond: sites must be integers"),
-        ((2, [], [0], [-1]), "target names site -1"),
-        ((2, [], [0], []), "give both, or none"),
-    ],
-)
-def test_a_graph_that_is_none_is_refused(arguments, told):
-    num_sites, bonds, *ends = arguments
-    with pytest.raises(InputError) as error:
-        Graph.of_bonds(num_sites, bonds, **dict(zip(("source", "target"), ends)))
-    assert told in str(error.value)
-
-
-def test_a_graph_without_its_bonds_is_not_sampled():
-    write_edges("bridge.txt", BRIDGE)
-    answer("sweep", "--graph", "bridge.txt", "-p", "0.5", "--samples", 10, "--quiet")
-    study = read_results("results.h5").study
-    assert study.lattice == load_graph("bridge.txt")
-    with pytest.raises(InputError, match=r"bonds of bridge\.txt are not in a results file"):
-        Sampler(study.task(4), device=CPU).sample([0])
-
-
-DAMAGED = {
-    "another kind": {"kind": "lattice"},
-    "no digest": {"digest": None},
-    "another digest": {"digest": "0" * 16},
-    "another size": {"num_sites": 5},
-    "no size": {"num_sites": "4"},
-    "a key more": {"bonds": []},
-    "terminals": {"num_sources": 1},
-}
-
-
-@pytest.mark.parametrize("change", DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_record_of_a_graph_is_refused_with_the_name_of_the_file(change):
-    percolab.sweep(graph=Graph.of_bonds(4, BRIDGE), p=[0.5], samples=10, device="cpu", out="g.h5")
-    with h5py.File("g.h5", "r+") as file:
-        record = json.loads(file.attrs["structure"]) | change
-        file.attrs["structure"] = json.dumps(record)
-    assert refusal("status", "g.h5").startswith("g.h5: ")
 
 
 def test_networkx_and_the_readers_are_loaded_when_a_graph_is_read():

@@ -9,62 +9,26 @@ import pytest
 from cli_support import answer, refusal, run, stored
 from helpers import TEXTS
 from matplotlib.collections import EllipseCollection, LineCollection
-from matplotlib.colors import to_hex
+from show_support import FLAT, colour_of_labels, drawn, hexes, one, whole_cells
 
 import percolab
-from percolab.bethe import BetheLattice, bethe_topology, site_numbers
-from percolab.bethe_figure import bethe_places, plot_bethe
-from percolab.cluster_colours import LARGEST, MUTED, NO_SITE, SINGLE, SPANNING, colours_of
-from percolab.cluster_figure import MOST_WITH_BONDS, plot_clusters
+from percolab.cluster_colours import NO_SITE, colours_of
+from percolab.cluster_figure import MOST_WITH_BONDS
 from percolab.configurations import (
     Clusters,
     random_configuration,
     site_configuration,
 )
 from percolab.kernels.clusters import row_of_labels
-from percolab.lattice import lattice_names, load_lattice
-from percolab.plots import save_figure
+from percolab.lattice import load_lattice
 from percolab.topology import unpack_bits
 
-FLAT = [name for name in lattice_names() if load_lattice(name).dimension == 2]
-#: In which no two bonds cross, so that few colours suffice.
-PLANAR = [name for name in FLAT if name != "square-nnn"]
 SAMPLE = ("--lattice", "honeycomb", "-L", 12, "-p", 0.65, "--seed", 1)
 
 
 @pytest.fixture(autouse=True)
 def _own_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def drawn(configuration, **options):
-    """Return the clusters of a configuration on a lattice, their figure, and its numbers."""
-    clusters = configuration.label()
-    options = {"opened": configuration.opened, **options}
-    return clusters, *plot_clusters(clusters, configuration.lattice, **options)
-
-
-def one(axes, kind):
-    (found,) = (item for item in axes.collections if type(item) is kind)
-    return found
-
-
-def whole_cells(lattice, least):
-    """Return the smallest size from ``least`` on that cuts no cell."""
-    cell = np.lcm.reduce(lattice.cell)
-    return int(-(-least // cell) * cell)
-
-
-def hexes(colours):
-    return [to_hex(colour) for colour in colours]
-
-
-def colour_of_labels(sites, colours, labels):
-    """Return the one colour of every label that is drawn; fail if it has two."""
-    found = {}
-    for site, colour in zip(sites, colours, strict=True):
-        assert found.setdefault(int(labels[site]), colour) == colour
-    return found
 
 
 # Bonds
@@ -168,195 +132,6 @@ def test_few_layers_are_all_drawn():
     lattice = load_lattice("cubic")
     assert drawn(random_configuration(lattice, 3, 0.2))[2]["layers"] == [0, 1, 2]
     assert len(drawn(random_configuration(lattice, 1, 0.2))[1].axes) == 1
-
-
-# Colours
-
-
-@pytest.mark.parametrize("name", PLANAR)
-def test_clusters_that_touch_have_different_colours(name):
-    lattice = load_lattice(name)
-    size = whole_cells(lattice, 20)
-    configuration = random_configuration(lattice, size, 0.8 * lattice.threshold().value, seed=2)
-    clusters = configuration.label()
-    colours = colours_of(clusters)
-    _, owner, other = configuration.topology.bonds().T
-    differ = clusters.labels[owner] != clusters.labels[other]
-    large = clusters.sizes[clusters.numbers] > 1
-    differ &= large[owner] & large[other]
-    assert differ.sum() > 20
-    assert not (colours.of_sites[owner] == colours.of_sites[other])[differ].any()
-
-
-def test_spanning_clusters_and_the_largest_stand_out():
-    image = np.zeros((7, 9), bool)
-    image[0], image[2, 1:], image[4:, 4:] = True, True, True
-    image[2, 0] = True
-    image[4, 0] = image[6, 0:2] = True
-    np.save("image.npy", image)
-    clusters = site_configuration("image.npy").label()
-    assert [name for name, found in clusters.spanning.items() if found.size] == ["x"]
-    colours = colours_of(clusters)
-    found = colour_of_labels(range(63), hexes(colours.rgb() / 255), clusters.labels)
-    top, line, block, single, pair = (0, 18, 40, 36, 54)
-    assert found[-1] == NO_SITE
-    assert found[block] == LARGEST.lower()
-    assert [found[top], found[line]] == [colour.lower() for colour in SPANNING[:2]]
-    assert found[single] == SINGLE
-    assert found[pair] in MUTED
-    _, _, numbers = drawn(site_configuration("image.npy"))
-    assert [(item["label"], item["size"], item["spanning"]) for item in numbers["prominent"]] == [
-        (block, 15, []),
-        (top, 9, ["x"]),
-        (line, 9, ["x"]),
-    ]
-
-
-def test_no_two_colours_are_alike():
-    assert len({*MUTED, *SPANNING, LARGEST, SINGLE, NO_SITE}) == len(MUTED) + len(SPANNING) + 3
-
-
-def test_legend_says_what_is_drawn():
-    np.save("image.npy", np.array([[1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 0, 1]]))
-    _, figure, _ = drawn(site_configuration("image.npy"))
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "largest cluster, 4 of 7 sites, spans along x",
-        "1 other cluster",
-        "1 single site",
-    ]
-    every = random_configuration(load_lattice("square"), 4, 1.0)
-    (text,) = drawn(every)[1].legends[0].get_texts()
-    assert text.get_text() == "largest cluster, 16 of 16 sites, spans along x and y"
-
-
-def test_many_spanning_clusters_are_counted_in_the_legend():
-    stripes = np.zeros((13, 5), bool)
-    stripes[::2] = True
-    np.save("image.npy", stripes)
-    texts = drawn(site_configuration("image.npy"))[1].legends[0].get_texts()
-    assert len(texts) == 4
-    assert texts[-1].get_text().endswith(", and 3 more that span")
-
-
-def test_nothing_can_be_drawn():
-    np.save("image.npy", np.zeros((3, 3), bool))
-    _, figure, numbers = drawn(site_configuration("image.npy"))
-    assert numbers["clusters"] == 0
-    assert not figure.legends
-    save_figure(figure, "empty.png")
-
-
-# Bethe lattice
-
-
-@pytest.mark.parametrize("numbering", ["standard", "random"])
-@pytest.mark.parametrize(("shells", "z"), [(5, 3), (3, 4)])
-def test_bethe_lattice_is_drawn_radially_in_the_colours_of_its_labels(shells, z, numbering):
-    lattice = BetheLattice(z, numbering)
-    configuration = random_configuration(lattice, shells, 0.6, seed=3)
-    labels = percolab.label(configuration.topology, opened=configuration.opened)
-    figure, numbers = plot_bethe(configuration.label(), lattice, shells)
-    (axes,) = figure.axes
-    places, sites = bethe_places(shells, z), site_numbers(labels.size, numbering)
-    discs = one(axes, EllipseCollection)
-    np.testing.assert_array_equal(discs.get_offsets(), places)
-    assert [text.get_text() for text in axes.texts] == list(map(str, sites))
-    colours = colour_of_labels(sites, hexes(discs.get_facecolors()), labels)
-    closed, opened = (item for item in axes.collections if isinstance(item, LineCollection))
-    topology = bethe_topology(shells, coordination_number=z, numbering=numbering)
-    where = np.argsort(sites)
-    expected = {True: {}, False: {}}
-    for _, u, v in topology.bonds().tolist():
-        inner, outer = sorted([u, v], key=lambda site: where[site])
-        ends = tuple(np.ravel(places[[where[inner], where[outer]]]).round(6))
-        expected[bool(labels[u] == labels[v])][ends] = colours[int(labels[u])]
-    found = {
-        tuple(np.ravel(line).round(6)): colour
-        for line, colour in zip(opened.get_segments(), hexes(opened.get_colors()), strict=True)
-    }
-    assert found == expected[True]
-    assert {tuple(np.ravel(line).round(6)) for line in closed.get_segments()} == set(
-        expected[False]
-    )
-    assert numbers["clusters"] == np.unique(labels).size
-    assert numbers["site_numbers"] == sites.tolist()
-    assert numbers["site_labels"] == labels[sites].tolist()
-
-
-def test_shells_stand_at_equal_distances_and_equal_angles():
-    places = bethe_places(4, 3)
-    radii = np.linalg.norm(places, axis=1)
-    assert radii.round(9).tolist() == [0] + 3 * [1] + 6 * [2] + 12 * [3] + 24 * [4]
-    angles = np.sort(np.arctan2(*places[-24:].T))
-    np.testing.assert_allclose(np.diff(angles), 2 * np.pi / 24)
-    np.testing.assert_allclose(places[1], [0, 1], atol=1e-12)
-
-
-def test_large_bethe_lattice_has_no_numbers_in_it():
-    clusters = random_configuration(BetheLattice(), 8, 0.5).label()
-    figure, _ = plot_bethe(clusters, BetheLattice(), 8)
-    assert not list(figure.axes[0].texts)
-
-
-def test_bethe_cluster_from_the_centre_outwards_is_named():
-    told = json.loads(answer("show", "--bethe", 3, "--shells", 3, "-p", 1.0, "--json"))
-    assert told["spanning"] == ["source-target"]
-    assert told["prominent"][0] == {
-        "label": 0, "size": 22, "spanning": ["source-target"], "colour": SPANNING[0],
-    }  # fmt: skip
-    clusters = random_configuration(BetheLattice(), 3, 1.0).label()
-    figure, _ = plot_bethe(clusters, BetheLattice(), 3)
-    (text,) = figure.legends[0].get_texts()
-    assert (
-        text.get_text() == "largest cluster, 22 of 22 sites, from the centre to the outermost shell"
-    )
-
-
-def test_a_bethe_lattice_is_drawn_alike_however_it_is_named():
-    sample = ("-p", 0.75, "--seed", 5)
-    answer("label", "--bethe", 3, "--shells", 4, "--numbering", "random", *sample)
-    told = []
-    for given in (
-        ("--bethe", 3, "--shells", 4, "--numbering", "random", *sample),
-        ("--lattice", "bethe:3:random", "-L", 4, *sample),
-        ("labels.h5",),
-    ):
-        told.append((answer("show", *given, "--json"), Path("clusters.png").read_bytes()))
-    assert told[0] == told[1] == told[2]
-    numbers = json.loads(told[0][0])
-    assert numbers["title"] == "Bethe lattice, $z = 3$, random numbering, $p = 0.75$, seed 5"
-    labels = percolab.label("bethe:3:random", 4, 0.75, seed=5)
-    assert numbers["site_labels"] == labels[numbers["site_numbers"]].tolist()
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"L": 5}, "(46,) labels, but it says that they are those of bethe:3 with 5 shells"),
-        ({"L": "4"}, "(46,) labels, but it says that they are those of bethe:3 with 4 shells"),
-        ({"L": None}, "(46,) labels, but"),
-    ],
-    ids=str,
-)
-def test_labels_of_another_bethe_lattice_than_they_say_are_damaged(change, told):
-    answer("label", "--bethe", 3, "--shells", 4, "-p", 0.5)
-    with h5py.File("labels.h5", "r+") as file:
-        file.attrs["record"] = json.dumps(json.loads(file.attrs["record"]) | change)
-    assert refusal("show", "labels.h5").startswith(f"labels.h5: is damaged: {told}")
-
-
-def test_labels_say_which_bethe_lattice_they_are_on():
-    answer("label", "--bethe", 3, "--shells", 4, "-p", 0.5)
-    with h5py.File("labels.h5", "r+") as file:
-        file.attrs["lattice"] = "bethe:3:randm"
-    assert refusal("show", "labels.h5").startswith("labels.h5: is damaged: unknown numbering")
-    with h5py.File("labels.h5", "r+") as file:
-        file.attrs["lattice"] = "bethe:3"
-        file["labels"][7] = -2
-    assert refusal("show", "labels.h5") == (
-        "labels.h5: label -2, but labels are at least -1 (no site)"
-    )
 
 
 # The command
@@ -524,6 +299,27 @@ def test_damage_anywhere_in_a_file_of_labels_is_told_in_one_line():
         result = run("show", "labels.h5", "--out", "figure.svg")
         assert result.exit_code in (0, 2), result.exception
         assert result.exit_code == 0 or len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"p": "0.5"}, "its record has p = '0.5'"),
+        ({"p": True}, "its record has p = True"),
+        ({"seed": [1]}, "its record has seed = [1]"),
+        ({"sample": "first"}, "its record has sample = 'first'"),
+        ({"kind": 1}, "its record has kind = 1"),
+        ({"input": None}, "its record has input = None"),
+        ({"model": 3}, "its record has model = 3"),
+        ({"model": "sites"}, "its record has unknown model 'sites'"),
+    ],
+    ids=str,
+)
+def test_a_record_that_was_edited_is_refused_in_one_line(change, told):
+    answer("label", *SAMPLE)
+    with h5py.File("labels.h5", "r+") as file:
+        file.attrs["record"] = json.dumps(json.loads(file.attrs["record"]) | change)
+    assert refusal("show", "labels.h5").startswith(f"labels.h5: is damaged: {told}")
 
 
 def test_clusters_of_vacant_sites_are_none():

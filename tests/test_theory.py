@@ -12,6 +12,8 @@ from scipy.integrate import quad
 from scipy.special import betainc, ellipk, ellipkm1
 
 from percolab.lattice import load_lattice
+from percolab.theory.planar import CLUSTERS_PER_SITE, THRESHOLDS, crossing_probability
+from percolab.theory.torus import excess_clusters, wrapping_probabilities
 from percolab.validation.clusters import TORI
 from percolab.validation.enumeration import (
     cluster_counts,
@@ -19,8 +21,6 @@ from percolab.validation.enumeration import (
     mean_threshold,
     squared_size_counts,
 )
-from percolab.validation.theory import CLUSTERS_PER_SITE, THRESHOLDS, crossing_probability
-from percolab.validation.torus import excess_clusters, wrapping_probabilities
 
 #: Newman and Ziff, Phys. Rev. Lett. 85, 4104 (2000), square torus; the last digit is uncertain.
 NEWMAN_ZIFF = {

@@ -17,23 +17,30 @@ from percolab.cli.options import results_file
 @click.option("-p", "probabilities", help="p to give R_L(p) at (method threshold): from:to:count.")
 @click.option("--tidy", is_flag=True, help="One line an observable, size and p, with its unit.")
 @click.option("--thresholds", is_flag=True, help="One line a sample: T along every open axis.")
+@click.option("--sizes", is_flag=True, help="One line a bin of cluster sizes, size and p: n_s.")
 @click.option(
     "--out",
     type=click.Path(),
     help="CSV file, or Parquet if it ends in .parquet.  [default: CSV to stdout]",
 )
 def command(
-    results: str, probabilities: str | None, tidy: bool, thresholds: bool, out: str | None
+    results: str,
+    probabilities: str | None,
+    tidy: bool,
+    thresholds: bool,
+    sizes: bool,
+    out: str | None,
 ) -> None:
     """Write the mean of every observable with its standard error, for every size and p."""
     from percolab.frames import parquet_bytes
     from percolab.storage import read_results, replace_file
 
     stored = read_results(results)
-    header, rows = _table(stored, probabilities, tidy=tidy, thresholds=thresholds)
+    header, rows = _table(stored, probabilities, tidy=tidy, thresholds=thresholds, sizes=sizes)
     if out is not None and Path(out).suffix.lower() == ".parquet":
         _check_target(out, "a Parquet file")
         replace_file(Path(out), parquet_bytes((header, rows)))
+        click.echo(f"{len(rows)} rows in {out}")
         return
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -44,11 +51,15 @@ def command(
         return
     _check_target(out, "a CSV file")
     replace_file(Path(out), buffer.getvalue().encode())
+    click.echo(f"{len(rows)} rows in {out}")
 
 
-def _table(stored: Any, probabilities: str | None, *, tidy: bool, thresholds: bool) -> Any:
+def _table(
+    stored: Any, probabilities: str | None, *, tidy: bool, thresholds: bool, sizes: bool
+) -> Any:
     """Return the table that was asked for; InputError for options that exclude each other."""
     from percolab.config import parse_probabilities
+    from percolab.size_tables import size_table
     from percolab.study import check_probabilities
     from percolab.tables import long_table, mean_table, threshold_table
     from percolab.toml_input import InputError
@@ -58,7 +69,14 @@ def _table(stored: Any, probabilities: str | None, *, tidy: bool, thresholds: bo
             raise InputError("-p and --thresholds: T of a sample has no p; give one of them")
         if tidy:
             raise InputError("--tidy and --thresholds: T of samples is one table; give one of them")
+        if sizes:
+            raise InputError("--sizes and --thresholds: each is one table; give one of them")
         return threshold_table(stored)
+    if sizes:
+        if probabilities is not None or tidy:
+            other = "--tidy" if tidy else "-p"
+            raise InputError(f"{other} and --sizes: clusters are counted at the p of the grid")
+        return size_table(stored)
     p = None if probabilities is None else parse_probabilities(probabilities)
     if p is not None:
         check_probabilities(p)

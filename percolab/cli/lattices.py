@@ -6,7 +6,7 @@ import math
 
 import click
 
-from percolab.cli.options import as_json, echo_json
+from percolab.cli.options import as_json, echo_json, write_figure
 from percolab.lattice import Lattice, Threshold, lattice_names, load_lattice
 from percolab.toml_input import InputError
 
@@ -22,33 +22,24 @@ _MODELS = ("bond", "site")
 def command(name: str | None, plot: str | None, as_json: bool) -> None:
     """List the lattices with dimension, coordination number z and published thresholds p_c.
 
+    bethe:z, as in percolab sweep --lattice bethe:4, is the Bethe lattice of any z of at least 3.
+
     With a NAME (or a .toml file), describe its cell and name the sources in full.
     """
     if plot is not None and not name:
         raise InputError("--plot: name the lattice to draw, as in percolab lattices kagome --plot")
     chosen = [load_lattice(each) for each in ([name] if name else lattice_names())]
     if plot is not None:
-        _draw(chosen[0], plot or f"{chosen[0].name}.png", quiet=as_json)
+        from percolab.lattice_figure import plot_lattice
+
+        target = plot or f"{chosen[0].name}.png"
+        write_figure(plot_lattice(chosen[0]), target, quiet=as_json)
     if as_json:
         echo_json([_record(lattice) for lattice in chosen])
     elif name:
         _describe(chosen[0])
     else:
         _list(chosen)
-
-
-def _draw(lattice: Lattice, target: str, *, quiet: bool) -> None:
-    from percolab.lattice_figure import plot_lattice
-    from percolab.plots import save_figure
-
-    figure = plot_lattice(lattice)
-    try:
-        save_figure(figure, target)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    click.echo(f"figure in {target}", err=quiet)
 
 
 def _list(lattices: list[Lattice]) -> None:
@@ -60,6 +51,8 @@ def _list(lattices: list[Lattice]) -> None:
         sources = "; ".join(dict.fromkeys(item.cite or item.reference for item in known if item))
         z = f"{lattice.coordination_number:.4g}"
         click.echo(_ROW.format(lattice.name, lattice.dimension, z, *values, sources))
+    exact = "1/(z - 1)"
+    click.echo(_ROW.format("bethe:z", "-", "z", exact, exact, "Bethe lattice; z = 3 if left out"))
     found = {item.cite: item.reference for lattice in lattices for item in lattice.thresholds}
     click.echo("\nsources")
     for cite, reference in sorted(found.items()):

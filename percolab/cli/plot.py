@@ -11,8 +11,9 @@ from percolab.cli.options import (
     echo_json,
     fit_of,
     fit_options,
-    observable_of,
+    read_study,
     results_file,
+    write_figure,
 )
 
 
@@ -20,8 +21,8 @@ from percolab.cli.options import (
 @results_file
 @click.option(
     "--kind",
-    help="curves, drift, collapse, clusters, maxima or thresholds.  [default: curves and drift; "
-    "of a graph or Bethe lattice: maxima]",
+    help="curves, drift, collapse, clusters, sizes, gyration, wrapping, maxima or thresholds.  "
+    "[default: curves and drift; of a graph or Bethe lattice: maxima]",
 )
 @click.option(
     "--out",
@@ -37,19 +38,15 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
 
     Or one figure alone, by its --kind: the curves with the crossings close up; the drift of the
     crossings against L; the collapse of the curves by the fit; P_inf, mean cluster size, second
-    largest cluster and clusters per site against p; the maxima; or the distribution of the
-    thresholds T of single samples.  docs/plots.md shows what each needs.
+    largest cluster and clusters per site against p; the numbers n_s of clusters of every size;
+    their radii and the correlation length; the ways to wrap around periodic axes; the maxima; or
+    the distribution of the thresholds T of single samples.  docs/plots.md shows what each needs.
 
     With --json every number drawn goes to stdout.
     """
-    from percolab.plots import save_figure
     from percolab.report import study_figure
-    from percolab.storage import read_results
-    from percolab.toml_input import InputError
 
-    stored = read_results(results)
-    if options["observable"] is not None:
-        observable_of(stored, options["observable"])
+    stored = read_study(results, options["observable"])
     figure, numbers = study_figure(
         stored,
         observable=options["observable"],
@@ -59,12 +56,6 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     )
     beside = Path(results).with_suffix(".png")
     target = Path(out) if out else beside.with_stem(beside.stem + (f"-{kind}" if kind else ""))
-    try:
-        save_figure(figure, target)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    click.echo(f"figure in {target}", err=as_json)
+    write_figure(figure, target, quiet=as_json)
     if as_json:
         echo_json(numbers)

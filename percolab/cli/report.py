@@ -12,7 +12,7 @@ from percolab.cli.options import (
     echo_json,
     fit_of,
     fit_options,
-    observable_of,
+    read_study,
     results_file,
 )
 
@@ -31,7 +31,7 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
     With --json the numbers of all fits and figures go to stdout.
     """
     from percolab.html_report import report_page
-    from percolab.storage import read_results, replace_file
+    from percolab.storage import replace_file
     from percolab.toml_input import InputError
 
     target = Path(out) if out else Path(results).with_suffix(".html")
@@ -43,10 +43,8 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
         raise InputError(f"{target}: is a directory; give the name of a file")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the directory {target.parent} does not exist")
-    stored = read_results(results)
     chosen = options.pop("observable")
-    if chosen is not None:
-        observable_of(stored, chosen)
+    stored = read_study(results, chosen)
     page, numbers = report_page(
         stored,
         name=Path(results).name,

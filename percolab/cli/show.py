@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import as_json, echo_json
+from percolab.cli.options import as_json, echo_json, write_figure
 from percolab.cli.sample_options import lattice_and_size, refuse, sample_options, with_defaults
 
 
@@ -27,7 +27,7 @@ def command(labels: str | None, out: str, as_json: bool, **given: Any) -> None:
 
     With --json every number drawn goes to stdout.
     """
-    from percolab.plots import FORMATS, save_figure
+    from percolab.plots import FORMATS
     from percolab.toml_input import InputError
 
     if not out.lower().endswith(tuple(FORMATS)):
@@ -36,11 +36,7 @@ def command(labels: str | None, out: str, as_json: bool, **given: Any) -> None:
         figure, numbers = _of_labels(labels, given)
     else:
         figure, numbers = _of_sample(given)
-    try:
-        save_figure(figure, out)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror or error}") from error
-    click.echo(f"figure in {out}", err=as_json)
+    write_figure(figure, out, quiet=as_json)
     if as_json:
         echo_json({"figure": out, **numbers})
 

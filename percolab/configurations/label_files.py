@@ -27,6 +27,7 @@ from percolab.configurations.configuration import DEFAULT_LATTICES, Configuratio
 from percolab.configurations.site_bonds import bonds_between
 from percolab.hdf5_guard import check_datasets
 from percolab.lattice import Lattice, lattice_from_text, load_lattice
+from percolab.model import Model
 from percolab.storage import replace_file
 from percolab.toml_input import InputError
 from percolab.topology import MAX_POINTS
@@ -165,6 +166,7 @@ def _read_record(path: Path) -> tuple[dict[str, Any], str]:
             isinstance(kind, str) for kind in record["boundary"]
         ):
             raise ValueError("the record is no table with a boundary")
+        _check_record(record)
         return record, text
     except InputError:
         raise
@@ -172,6 +174,29 @@ def _read_record(path: Path) -> tuple[dict[str, Any], str]:
         raise InputError(f"{path}: is not a readable HDF5 file") from error
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(f"{path}: is damaged: {' '.join(str(error).split())}") from error
+
+
+#: What the values of a record are, where it has them; L is compared with the labels.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "kind": (str,),
+    "input": (str,),
+    "model": (str,),
+    "seed": (int,),
+    "sample": (int,),
+    "p": (int, float),
+}
+
+
+def _check_record(record: dict[str, Any]) -> None:
+    """Raise ValueError where a value of a record is of a kind that was never written."""
+    for key in _KINDS.keys() & record.keys():
+        # By type: true is an int in Python.
+        if type(record[key]) not in _KINDS[key]:
+            raise ValueError(f"its record has {key} = {record[key]!r}")
+    try:
+        Model.parse(record.get("model", "bond"))
+    except InputError as error:
+        raise ValueError(f"its record has {error}") from error
 
 
 def _bethe_labels(name: str, labels: np.ndarray, text: str, record: dict[str, Any]) -> LabelFile:

@@ -1,7 +1,6 @@
 """Checks of an installation against what is known exactly: ``percolab validate``.
 
 check          what a check, its setting and its outcome are
-theory, torus  exact results: thresholds, clusters per site, Cardy, Pinson
 enumeration    all configurations of tiny graphs, by deletion and contraction
 vectors        known outputs of the generators
 sampling       rows of samples on any device, means with errors

@@ -9,10 +9,10 @@ from functools import partial
 
 from percolab.kernels.clusters import CLUSTERS
 from percolab.lattice import load_lattice
+from percolab.theory.planar import CLUSTERS_PER_SITE, THRESHOLDS
+from percolab.theory.torus import excess_clusters
 from percolab.validation.check import Check, Outcome, Setting
 from percolab.validation.sampling import mean_outcome, sampled_rows
-from percolab.validation.theory import CLUSTERS_PER_SITE, THRESHOLDS
-from percolab.validation.torus import excess_clusters
 
 #: Period along y over that along x, of L x L grid points: the triangular lattice's axes are at 120
 #: degrees; a brick of the honeycomb is sqrt(3)/2 wide and 3/2 high.

@@ -10,9 +10,9 @@ from percolab.bethe import bethe_topology, reach_probability
 from percolab.kernels.clusters import SPANNING
 from percolab.lattice import load_lattice
 from percolab.model import BOND, Model
+from percolab.theory.planar import crossing_probability
 from percolab.validation.check import Check, Outcome, Setting
 from percolab.validation.sampling import fraction_outcome, sampled_rows
-from percolab.validation.theory import crossing_probability
 
 
 def _spanning(

@@ -9,8 +9,8 @@ from percolab.lattice import load_lattice
 from percolab.runner import StopRule, run_study
 from percolab.spanning import fit_results
 from percolab.study import Study
+from percolab.theory.planar import THRESHOLDS
 from percolab.validation.check import Check, Outcome, Setting
-from percolab.validation.theory import THRESHOLDS
 
 #: Site percolation takes about ten times as long a sample as bond percolation.
 _SAMPLES = {"bond": 10_000, "site": 5_000}

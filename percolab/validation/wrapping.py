@@ -13,24 +13,18 @@ import numpy as np
 
 from percolab.lattice import load_lattice
 from percolab.observables import observables_of
+from percolab.theory.critical import WRAPPING
+from percolab.theory.planar import THRESHOLDS
+from percolab.theory.torus import wrapping_probabilities
 from percolab.validation.check import Check, Outcome, Setting
 from percolab.validation.clusters import TORI
 from percolab.validation.sampling import fraction_outcome, sampled_rows
-from percolab.validation.theory import THRESHOLDS
-from percolab.validation.torus import wrapping_probabilities
 
-#: Observable, and the field of :class:`WrappingProbabilities` that is its mean.
-_MEANS = {
-    "wrapping_x": "x",
-    "wrapping_y": "y",
-    "wrapping_any": "either",
-    "wrapping_all": "both",
-}
 _BOUNDARY = ("periodic", "periodic")
 
 
 def _wrapping(lattice_name: str, setting: Setting) -> Iterator[Outcome]:
-    measured = [item for item in observables_of(_BOUNDARY) if item.name in _MEANS]
+    measured = [item for item in observables_of(_BOUNDARY) if item.name in WRAPPING]
     if not measured:
         return
     size, samples = setting.count(64, 256), setting.count(20_000, 1_000_000)
@@ -41,7 +35,7 @@ def _wrapping(lattice_name: str, setting: Setting) -> Iterator[Outcome]:
     for observable in measured:
         values: np.ndarray = observable.of_rows(rows)
         name = f"{observable.name}, {lattice_name} torus, L = {size}"
-        expected = getattr(exact, _MEANS[observable.name])
+        expected = getattr(exact, WRAPPING[observable.name])
         yield fraction_outcome(name, values, expected, "Pinson (1994)")
 
 

@@ -47,6 +47,7 @@ class WrappingProbabilities:
     both:    along both, by one cluster or, each winding around both, by several
     x_alone: along x and not along y
     cross:   one cluster wraps in two independent ways
+    oblique: clusters wind around both axes at once, and in no other direction
     """
 
     x: float
@@ -55,6 +56,12 @@ class WrappingProbabilities:
     both: float
     x_alone: float
     cross: float
+    oblique: float
+
+    @property
+    def one_alone(self) -> float:
+        """Along one axis and not along the other."""
+        return self.either - self.both
 
 
 def wrapping_probabilities(tau: complex) -> WrappingProbabilities:
@@ -84,6 +91,7 @@ def wrapping_probabilities(tau: complex) -> WrappingProbabilities:
         both=both,
         x_alone=x_alone,
         cross=cross,
+        oblique=oblique,
     )
 
 
