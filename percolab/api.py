@@ -62,9 +62,9 @@ def sweep(
     values of each size.  method: "grid" measures at these p; "threshold" finds the p at which each
     sample begins to span, and p is left out.  model: "bond", "site", "site-bond", or with one of
     the two probabilities fixed "site-bond:site=0.9" or "site-bond:bond=0.7".  measure: "sizes"
-    counts the clusters of every size and sums s^3 and s^4.  samples: a size, or one number for
-    each.  target_error: stop when the error of p_c is this small.  out: a results file to write and
-    to continue; None keeps the results in memory alone.
+    counts the clusters of every size and sums s^3 and s^4; "gyration" sums how far they reach.
+    samples: a size, or one number for each.  target_error: stop when the error of p_c is this
+    small.  out: a results file to write and to continue; None keeps the results in memory alone.
 
     Raises InputError (one line) for anything that cannot be used.
 
@@ -139,10 +139,20 @@ def estimates(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimates,
     return estimates_of(results, bootstrap=bootstrap)
 
 
-def plot(results: Results, path: str | Path, observable: str | None = None) -> dict[str, Any]:
-    """Draw a study into a .png, .pdf or .svg file; return every number drawn."""
+def plot(
+    results: Results,
+    path: str | Path,
+    observable: str | None = None,
+    *,
+    kind: str | None = None,
+) -> dict[str, Any]:
+    """Draw a study into a .png, .pdf or .svg file; return every number drawn.
+
+    kind: one figure alone, of docs/plots.md: "curves", "drift", "collapse", "clusters", "maxima" or
+    "thresholds"; None is the overview.  InputError if the results do not give it.
+    """
     figure, numbers = study_figure(
-        results, observable=observable, fitted=lambda: fit_results(results, observable)
+        results, observable=observable, fitted=lambda: fit_results(results, observable), kind=kind
     )
     save_figure(figure, Path(path))
     return numbers

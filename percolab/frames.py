@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from percolab.extra_quantities import EXTRA_QUANTITIES
 from percolab.observables import observables_of
+from percolab.size_tables import power_arrays, size_arrays, size_table
 from percolab.storage import Results
+from percolab.stored_tasks import TaskResult
 from percolab.tables import Pair, Table, long_table, task_means
 from percolab.toml_input import InputError
 
@@ -22,13 +25,14 @@ if TYPE_CHECKING:
     import xarray
 
 
-def to_pandas(results: Results) -> pandas.DataFrame:
+def to_pandas(results: Results, *, sizes: bool = False) -> pandas.DataFrame:
     """Return means and standard errors as a tidy table, one row an observable, size and p.
 
     Columns: lattice, model, boundary, L, sites, seed, p, samples, observable, unit, mean, error.
     The error is one standard error of the mean of independent samples.  Of method "threshold"
-    there are the spanning probabilities alone, over the transition.  InputError: pandas is not
-    installed.
+    there are the spanning probabilities alone, over the transition.  sizes: the cluster numbers
+    instead (:func:`percolab.size_tables.size_table`).  InputError: pandas is not installed, or no
+    sizes were counted.
 
     >>> import percolab
     >>> results = percolab.sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
@@ -36,7 +40,7 @@ def to_pandas(results: Results) -> pandas.DataFrame:
     >>> frame.pivot(index=["L", "p"], columns="observable", values="mean")  # doctest: +SKIP
     """
     pandas = _imported("pandas")
-    header, rows = long_table(results)
+    header, rows = size_table(results) if sizes else long_table(results)
     return pandas.DataFrame(list(rows), columns=header)
 
 
@@ -46,7 +50,9 @@ def to_xarray(results: Results) -> xarray.Dataset:
     A task is one size, seed and p grid, with the coordinates L, sites, seed and samples (task,).
     p (task, point) is a coordinate too: sizes have p values of their own, and where a task has
     fewer, p and the means end in NaN.  For every observable NAME there are NAME and NAME_error,
-    float64 (task, point), with ``long_name`` and ``units``.  InputError: xarray is not installed.
+    float64 (task, point), with ``long_name`` and ``units``.  Where sizes were counted there are
+    n_s and n_s_error too, with a third dimension bin and its coordinates s_low and s_high, and the
+    powers of sizes, as ``percolab observables`` names them.  InputError: xarray is not installed.
 
     >>> import percolab
     >>> results = percolab.sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
@@ -72,6 +78,9 @@ def to_xarray(results: Results) -> xarray.Dataset:
         ):
             meaning = {"long_name": f"{words} {item.name}: {item.meaning}", "units": item.unit}
             variables[name] = (("task", "point"), numbers[:, :, k, which], meaning)
+    variables |= _extras(tasks, shape)
+    arrays = size_arrays(tasks, shape[1])
+    bins = {name: ("bin", arrays[name]) for name in ("s_low", "s_high") if arrays}
     varying = {"long_name": tasks[0].task.draw.varying, "units": "1"} if tasks else {}
     return xarray.Dataset(
         variables,
@@ -81,6 +90,7 @@ def to_xarray(results: Results) -> xarray.Dataset:
             "seed": ("task", [item.task.seed for item in tasks]),
             "samples": ("task", [item.num_samples for item in tasks]),
             "p": (("task", "point"), grid, varying),
+            **bins,
         },
         attrs={
             "lattice": study.lattice.name,
@@ -89,6 +99,23 @@ def to_xarray(results: Results) -> xarray.Dataset:
             "study": json.dumps(study.description()),
         },
     )
+
+
+def _extras(tasks: list[TaskResult], shape: tuple[int, int]) -> dict[str, tuple[Any, ...]]:
+    """Return the variables of what was measured beside the observables."""
+    found: dict[str, tuple[Any, ...]] = {}
+    arrays = size_arrays(tasks, shape[1])
+    for item in EXTRA_QUANTITIES:
+        if item.name in arrays:
+            numbers = arrays["n_s"], arrays["n_s_error"]
+        else:
+            numbers = power_arrays(tasks, item, shape[1])
+        if not any(np.isfinite(array).any() for array in numbers):
+            continue
+        for words, suffix, array in zip(("mean of", "standard error of"), ("", "_error"), numbers):
+            meaning = {"long_name": f"{words} {item.name}: {item.meaning}", "units": item.unit}
+            found[item.name + suffix] = (("task", "point", "bin")[: array.ndim], array, meaning)
+    return found
 
 
 def parquet_bytes(table: Table) -> bytes:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from percolab.analysis import (
     AnalysisError,
     ThresholdFit,
@@ -19,6 +21,7 @@ from percolab.analysis import (
     fit_table,
     format_with_error,
 )
+from percolab.extra_quantities import EXTRA_QUANTITIES
 from percolab.html_page import PAGE, paragraph, preformatted, table
 from percolab.model import Model
 from percolab.observables import observables_of
@@ -31,8 +34,8 @@ from percolab.study import Study
 from percolab.toml_input import InputError
 
 _FIT_HEADER = (
-    "observable", "p_c", "curvature", "p_c of the drift", "1/nu", "R(p_c)", "corrections",
-    "smallest L", "chi2/dof", "p-value",
+    "observable", "p_c", "curvature", "p_c of the drift", "1/nu", "R(p_c)", "theory",
+    "sigma away", "corrections", "smallest L", "chi2/dof", "p-value",
 )  # fmt: skip
 
 
@@ -158,7 +161,7 @@ def _fits(figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap:
 
 
 def _fit_row(name: str, fit: ThresholdFit) -> tuple[str, ...]:
-    drift, quality = fit.by_size.drift, fit.chi_square
+    drift, quality, theory = fit.by_size.drift, fit.chi_square, fit.known_probability
     return (
         name,
         format_with_error(fit.threshold, fit.threshold_error),
@@ -166,6 +169,8 @@ def _fit_row(name: str, fit: ThresholdFit) -> tuple[str, ...]:
         format_with_error(drift.threshold, drift.threshold_error) if drift is not None else "-",
         format_with_error(fit.y_t, fit.y_t_error),
         format_with_error(fit.critical_probability, fit.critical_probability_error),
+        f"{theory.value:.6g} ({theory.reference})" if theory is not None else "-",
+        f"{fit.critical_probability_z:+.1f}" if np.isfinite(fit.critical_probability_z) else "-",
         fit.corrections,
         str(min(fit.sizes)),
         f"{quality.value:.1f}/{quality.dof}",
@@ -224,6 +229,11 @@ def _methods(study: Study) -> str:
     """Return what was measured and how errors were found."""
     observables = [
         (item.name, item.symbol, item.meaning, item.unit) for item in observables_of(study.boundary)
+    ]
+    observables += [
+        (item.name, item.symbol, item.meaning, item.unit)
+        for item in EXTRA_QUANTITIES
+        if item.measure in study.measure
     ]
     drawn = [(name, meaning) for name, (_, meaning) in PANELS.items()]
     measured = (

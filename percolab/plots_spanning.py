@@ -70,6 +70,7 @@ def plot_spanning(
         main.set_xlim(*_symmetric_range(curves, fit))
         if fit:
             _draw_estimate(main, fit)
+            _draw_theory(main, fit)
             draw_close_up(main, fit)
         if fit and side is not None:
             drift = _draw_drift(side, fit)
@@ -194,6 +195,14 @@ def _draw_estimate(
     span, line = (axes.axhspan, axes.axhline) if across else (axes.axvspan, axes.axvline)
     span(low, high, label=label if labelled else None, zorder=0, **BAND)
     line(fit.threshold, color="0.5", linewidth=0.6, zorder=0)
+
+
+def _draw_theory(axes: Axes, fit: ThresholdFit) -> None:
+    """Draw the value that the curves take at p_c, where it is known exactly."""
+    known = fit.known_probability
+    if known is not None:
+        label = f"{known.value:.4g} at $p_c$, {known.expression.partition(',')[0]}"
+        axes.axhline(known.value, label=label, zorder=0, **(EXACT_LINE | {"linestyle": ":"}))
 
 
 def _draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:

@@ -7,154 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from percolab.analysis import AnalysisError, Collapse, ExponentFit, ThresholdFit
-from percolab.analysis.exponents import MIN_REPLICAS
+from percolab.analysis import AnalysisError, ThresholdFit
 from percolab.figure_data import cluster_means, threshold_sample
+from percolab.figures_sizes import (
+    draw_gyration,
+    draw_sizes,
+    draw_wrapping,
+    no_gyration,
+    no_sizes,
+    no_wrapping,
+)
 from percolab.kernels.open_bonds import NEVER
-from percolab.model import Model
-from percolab.plots import Exact
 from percolab.plots_clusters import plot_clusters
 from percolab.plots_collapse import plot_collapse
 from percolab.plots_maxima import plot_maxima
 from percolab.plots_spanning import plot_drift, plot_spanning
 from percolab.plots_thresholds import plot_thresholds
-from percolab.spanning import (
-    cluster_curves_of,
-    collapse_of,
-    curves_of,
-    default_observable,
-    estimates_of,
-    exponents_of,
-)
+from percolab.spanning import cluster_curves_of, curves_of, default_observable, estimates_of
 from percolab.storage import Results
-from percolab.stored_tasks import TaskResult
-from percolab.structure import Structure
-from percolab.study import Study
+from percolab.study_view import StudyView
 from percolab.toml_input import InputError, nearest
 
 Drawn = tuple[Any, dict[str, Any]]
 
-#: Cluster sizes that are collapsed: the exponent that does it, and its sign as a power of L.
-_COLLAPSED = {"largest": ("beta/nu", -1), "chi": ("gamma/nu", 1)}
-
 
 @dataclass(eq=False)
-class StudyFigures:
-    """Stored results with the options that their figures share.
-
-    observable: a spanning observable, None for the default.  fitted: gives the fit, or raises
-    AnalysisError; called once at most.  bootstrap: replicas of the thresholds of single sizes.
-    """
-
-    results: Results
-    fitted: Callable[[], ThresholdFit]
-    observable: str | None = None
-    bootstrap: int = 200
-
-    @property
-    def study(self) -> Study:
-        """What was sampled."""
-        return self.results.study
-
-    @cached_property
-    def name(self) -> str:
-        """The probability drawn; InputError where there is none."""
-        return self.observable or default_observable(self.results)
-
-    @property
-    def letter(self) -> str:
-        """R of a spanning probability, W of one of wrapping."""
-        return "W" if self.name.startswith("wrapping") else "R"
-
-    @cached_property
-    def symbol(self) -> str:
-        """Its index in mathematics: "_{y}" of spanning_y, nothing of spanning."""
-        index = self.name.removeprefix("spanning").removeprefix("wrapping").removeprefix("_")
-        return f"_{{{index}}}" if index else ""
-
-    @cached_property
-    def fit_or_problem(self) -> ThresholdFit | str:
-        """The fit, or one line on why there is none."""
-        try:
-            return self.fitted()
-        except AnalysisError as error:
-            return str(error)
-
-    @property
-    def fit(self) -> ThresholdFit:
-        """The fit; AnalysisError if there is none."""
-        if isinstance(self.fit_or_problem, str):
-            raise AnalysisError(self.fit_or_problem)
-        return self.fit_or_problem
-
-    @cached_property
-    def head(self) -> dict[str, Any]:
-        """What every figure is given: its title, and the published threshold."""
-        return {
-            "title": _title(self.study),
-            "exact": _exact(self.study.lattice, self.study.model),
-        }
-
-    @cached_property
-    def exponents(self) -> ExponentFit | None:
-        """The exponents at p_c where a fit and cluster sizes give them."""
-        try:
-            replicas = max(self.bootstrap, MIN_REPLICAS)
-            return exponents_of(self.results, self.fit, bootstrap=replicas)
-        except AnalysisError:
-            return None
-
-    @cached_property
-    def collapses(self) -> list[tuple[Collapse, float]] | str:
-        """What is collapsed with the fit's p_c and 1/nu, or one line on why nothing can be.
-
-        Cluster sizes are collapsed over the same range of x, with the exponents read off at p_c,
-        whose errors are the second of each pair.
-        """
-        found: list[tuple[Collapse, float]] = []
-        try:
-            first = self._collapsed(self.name, 0.0)
-            found.append((first, 0.0))
-            reach = float(np.abs(first.x).max())
-            exponents = self.exponents.exponents if self.exponents is not None else ()
-            for name, (exponent, sign) in _COLLAPSED.items():
-                # Few samples can leave an exponent without a value.
-                read_off = [
-                    each for each in exponents if each.name == exponent and np.isfinite(each.value)
-                ]
-                for each in read_off[:1]:
-                    item = self._collapsed(name, sign * each.value, reach=reach)
-                    found.append((item, each.error))
-        except AnalysisError as error:
-            return found or str(error)
-        return found
-
-    def _collapsed(self, name: str, exponent: float, *, reach: float | None = None) -> Collapse:
-        fit = self.fit
-        return collapse_of(
-            self.results,
-            name,
-            threshold=fit.threshold,
-            y_t=fit.y_t,
-            exponent=exponent,
-            min_size=min(fit.sizes),
-            reach=reach,
-            bootstrap=0,
-        )
-
-    def measured(self, method: str | None = None) -> list[TaskResult]:
-        """Return the tasks that have blocks, of one method or all, ascending in L."""
-        found = [
-            item
-            for item in self.results.tasks.values()
-            if item.blocks and method in (None, item.task.method)
-        ]
-        return sorted(found, key=lambda item: (item.task.size, item.task.seed))
+class StudyFigures(StudyView):
+    """The figures that stored results give, by kind."""
 
     def problem(self, kind: str) -> str | None:
         """Return why a kind of figure cannot be drawn, in a few words, or None if it can."""
@@ -272,20 +155,6 @@ def _draw_thresholds(figures: StudyFigures) -> Drawn:
     return figure, numbers | {"observable": figures.name}
 
 
-def _title(study: Study) -> str:
-    # A dollar sign in a file's name begins no mathematics.
-    name = study.lattice.title.replace("$", r"\$")
-    return f"{Model.parse(study.model).title}, {name}"
-
-
-def _exact(structure: Structure, model: str) -> Exact | None:
-    """Return the published threshold and what is said of it, if there is one."""
-    known = structure.threshold(model)
-    if known is None:
-        return None
-    return known.value, f"{known.expression or 'published'} [{known.cite or known.reference}]"
-
-
 def _axis_label(figures: StudyFigures) -> str:
     return f"{figures.name.partition('_')[0]} probability ${figures.letter}{figures.symbol}(p)$"
 
@@ -360,7 +229,8 @@ KINDS = {
     "curves": Kind(
         "Spanning probability against p, with p_c and, close up, the crossings of the sizes.",
         "Error bars are 68 % Wilson intervals; lines are the fit of all sizes, in the close-up of "
-        "each size alone; the band is p_c with its error.",
+        "each size alone; the band is p_c with its error, a dotted line what theory says of the "
+        "curves at p_c.",
         _nothing_spans,
         lambda figures: _draw_spanning(figures, with_drift=False),
     ),
@@ -386,6 +256,30 @@ KINDS = {
         "Error bars are one standard error, of a jackknife over blocks.",
         _no_grid,
         _draw_clusters,
+    ),
+    "sizes": Kind(
+        "Cluster numbers n_s at p_c, clusters of s sites per site, with the exponent tau; "
+        "s^tau n_s against s, against s in units of L^d_f, and off p_c.",
+        "Error bars are one standard error, of a jackknife over blocks, without that of tau. At "
+        "p_c n_s is interpolated between the p of the grid; bins with fewer than 10 clusters are "
+        "not drawn.",
+        no_sizes,
+        draw_sizes,
+    ),
+    "gyration": Kind(
+        "Radii of gyration R_s at the p nearest to p_c against s, with d_f from the largest size; "
+        "correlation length xi against p; both over clusters that neither wrap nor span.",
+        "Error bars are one standard error, of a jackknife over blocks; that of d_f leaves out the "
+        "error of p_c.",
+        no_gyration,
+        draw_gyration,
+    ),
+    "wrapping": Kind(
+        "Probabilities of every way to wrap around the periodic axes, against p; dotted, where it "
+        "is known, what theory says of them at p_c.",
+        "Error bars are 68 % Wilson intervals.",
+        no_wrapping,
+        draw_wrapping,
     ),
     "maxima": Kind(
         "Largest clusters of a graph against p, with the thresholds of each size alone.",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from percolab.analysis import AnalysisError
 from percolab.cluster_pilot import place_over_maxima
 from percolab.executors import default_workers, make_executor
 from percolab.graph_structure import Graph
@@ -21,38 +20,21 @@ from percolab.model import Model
 from percolab.observables import observables_of
 from percolab.pilot import place_probabilities, place_window, reach_of
 from percolab.provenance import processor_name, run_record
+from percolab.rounds import (
+    StopRule,
+    first_targets,
+    is_finished,
+    next_targets,
+    own_tasks,
+    wanted_blocks,
+)
 from percolab.sampler import Device, Sampler, check_memory, required_memory
-from percolab.scheduler import missing_jobs, run_jobs
-from percolab.spanning import fit_results
+from percolab.scheduler import Pace, missing_jobs, run_jobs
 from percolab.statistics import AnyBlock, ThresholdBlock
 from percolab.storage import Results, ResultsWriter
 from percolab.stored_tasks import TaskResult
-from percolab.study import Study, Task, check_choice
+from percolab.study import Study, check_choice
 from percolab.toml_input import InputError
-
-#: With a target error, the rule is tried at these multiples of the first number of samples.
-_FIRST_ROUND, _ROUND_FACTOR = 1000, 1.4
-_MAX_ROUNDS = 60
-
-
-@dataclass(frozen=True)
-class StopRule:
-    """When a study is finished: samples a size, or the error of p_c, whichever comes first."""
-
-    samples: Mapping[int, int] | None = None
-    target_error: float | None = None
-
-    def rounds(self, sizes: tuple[int, ...]) -> list[dict[int, int]]:
-        """Return the samples of every size at the end of each round, the same in every run."""
-        if self.target_error is None:
-            return [dict(self.samples or {})]
-        counts = [ceil(_FIRST_ROUND * _ROUND_FACTOR**n) for n in range(_MAX_ROUNDS)]
-        if self.samples is None:
-            return [dict.fromkeys(sizes, count) for count in counts]
-        limit = max(self.samples.values())
-        below = [count for count in counts if count < limit]
-        shares = {size: self.samples[size] / limit for size in sizes}
-        return [{s: ceil(n * shares[s]) for s in sizes} for n in below] + [dict(self.samples)]
 
 
 class Watcher:
@@ -89,7 +71,50 @@ def run_study(
     InputError: the file holds another study, or a size does not fit in memory.
     """
     watcher = watcher or Watcher()
-    _check_rule(study, rule)
+    results = open_study(study, rule, writer, labeler, watcher)
+    if is_finished(results, rule):
+        return results
+    means = choose_means(study, device, labeler, workers, watcher)
+    _place_tasks(results, means, watcher)
+    if writer is not None and not writer.path.exists():
+        writer.save(results)
+    windows = place_windows(results, means, watcher)
+    samplers = _samplers_of(results, windows, means)
+    targets: dict[int, int] | None = first_targets(study, rule)
+    # A target error makes many rounds, not all of which are worth a save.
+    pace = None if rule.target_error is None else Pace()
+    try:
+        while targets is not None:
+            _run_round(results, targets, samplers, writer, means, watcher, pace)
+            targets = next_targets(results, rule, targets)
+    finally:
+        if writer is not None and pace is not None and pace.pending:
+            writer.save(results)
+    return results
+
+
+@dataclass(frozen=True)
+class Means:
+    """What samples a study: a device, the labeler's name, and the threads."""
+
+    device: Device
+    labeler: str
+    workers: int
+
+
+def open_study(
+    study: Study,
+    rule: StopRule,
+    writer: ResultsWriter | None,
+    labeler: str | None,
+    watcher: Watcher,
+) -> Results:
+    """Return what a writer's file holds of a study, or empty results.
+
+    InputError: the rule cannot end the study, there is no such labeler, or the file holds another
+    study.
+    """
+    rule.check(study)
     _check_layers(study)
     if labeler is not None:
         check_choice("labeler", labeler, LABELERS)
@@ -97,28 +122,25 @@ def run_study(
     if isinstance(study.lattice, Graph):
         for line in study.lattice.notes:
             watcher.noted(f"{study.lattice.name}: {line}")
-    if _is_finished(results, rule):
-        return results
+    return results
+
+
+def choose_means(
+    study: Study, device: Device, labeler: str | None, workers: int | None, watcher: Watcher
+) -> Means:
+    """Return what a study is sampled with; InputError if a size does not fit in memory."""
     device = device.resolve()
     labeler, note = _labeler_of(study, labeler, device.kind)
     labeler_class(labeler, device.kind)
     if note:
         watcher.noted(note)
     workers = default_workers(device) if workers is None else workers
-    held, share = 0, _share_of(len(study.sizes))
+    held, share = 0, share_of(len(study.sizes))
     for size in sorted(study.sizes):
         task = study.task(size)
         check_memory(task, labeler, device, workers, held=held, share=share)
         held += required_memory(task, labeler, device, workers)
-    _place_tasks(results, labeler, device, watcher)
-    if writer is not None and not writer.path.exists():
-        writer.save(results)
-    windows = _place_windows(results, labeler, device, watcher)
-    for targets in rule.rounds(study.sizes):
-        _run_round(results, targets, windows, writer, device, labeler, workers, watcher)
-        if _is_precise(results, rule, targets):
-            break
-    return results
+    return Means(device, labeler, workers)
 
 
 def _labeler_of(study: Study, name: str | None, kind: str) -> tuple[str, str]:
@@ -131,73 +153,15 @@ def _labeler_of(study: Study, name: str | None, kind: str) -> tuple[str, str]:
     return name or DEFAULT_LABELER[kind], ""
 
 
-def _share_of(tasks: int) -> float:
+def share_of(tasks: int) -> float:
     """Return the part of a CUDA device's free memory that each of several tasks may take."""
     return 0.9 / max(tasks, 1)
-
-
-def _is_finished(results: Results, rule: StopRule) -> bool:
-    """Return whether a study's stop rule is met by what is there."""
-    if not all(results.of_size(size) for size in results.study.sizes):
-        return False
-    for targets in rule.rounds(results.study.sizes):
-        for task_id, count in _wanted_blocks(results, targets).items():
-            if not all(n in results.tasks[task_id].blocks for n in range(count)):
-                return False
-        if _is_precise(results, rule, targets):
-            break
-    return True
-
-
-def _is_precise(results: Results, rule: StopRule, targets: Mapping[int, int]) -> bool:
-    """Return whether the blocks of a round, and none beyond, reach the target error.
-
-    An interrupted run may hold some blocks of the next round; judging them would end it elsewhere
-    than an undisturbed one.
-    """
-    if rule.target_error is None:
-        return False
-    wanted = _wanted_blocks(results, targets)
-    judged = Results(results.study)
-    for key, item in results.tasks.items():
-        end = wanted.get(key)
-        blocks = {n: block for n, block in item.blocks.items() if end is None or n < end}
-        judged.tasks[key] = TaskResult(item.task, blocks)
-    return _error_of(judged) <= rule.target_error
-
-
-def _wanted_blocks(results: Results, targets: Mapping[int, int]) -> dict[str, int]:
-    """Return the blocks each of the study's own tasks should have; merged ones want none."""
-    return {
-        item.task.id: ceil(targets[item.task.size] / item.task.block_size)
-        for item in results.tasks.values()
-        if item.task.seed == results.study.seed and item.task.size in targets
-    }
 
 
 def _check_layers(study: Study) -> None:
     """Raise InputError if a graph's source and target share a site that may be vacant."""
     if isinstance(study.lattice, Graph) and Model.parse(study.model).draws_sites:
         study.lattice.topology(study.lattice.shape(study.sizes[0])).site_lattice(None)
-
-
-def _check_rule(study: Study, rule: StopRule) -> None:
-    if rule.samples is None and rule.target_error is None:
-        raise InputError("give --samples or --target-error")
-    if rule.samples is not None and min(rule.samples.values()) < 1:
-        raise InputError("samples must be at least 1 for every size")
-    if rule.samples is not None and max(rule.samples.values()) >= 2**63:
-        raise InputError("samples must be below 2^63 for every size: samples are numbered so far")
-    if rule.target_error is not None:
-        if not 0 < rule.target_error < 1:
-            raise InputError(f"target error {rule.target_error} must be above 0 and below 1")
-        if not study.lattice.is_scalable:
-            raise InputError(
-                f"a target error is that of a p_c from the crossings of several sizes, which "
-                f"{study.lattice.name} does not have: give the number of samples"
-            )
-        if len(study.sizes) < 2:
-            raise InputError("a target error on p_c needs at least two sizes L")
 
 
 def _continued(study: Study, writer: ResultsWriter | None) -> Results:
@@ -240,22 +204,25 @@ def _with_bonds(stored: Results, graph: Graph, path: Path) -> Results:
     return known
 
 
-def _place_tasks(results: Results, labeler: str | None, device: Device, watcher: Watcher) -> None:
+def _place_tasks(results: Results, means: Means, watcher: Watcher) -> None:
     study = results.study
     missing = [size for size in study.sizes if not results.of_size(size)]
-    if not missing:
-        return
+    if missing:
+        grids = grids_of(study, means, watcher)
+        for size in missing:
+            results.add_task(study.task(size, grids[size]))
+
+
+def grids_of(study: Study, means: Means, watcher: Watcher) -> dict[int, tuple[float, ...]]:
+    """Return the p of every size, placed by a pilot unless they are given or not needed."""
     if study.method == "threshold" or study.p is not None:
-        grids: dict[int, tuple[float, ...]] = dict.fromkeys(study.sizes, study.p or ())
-    else:
-        place = place_probabilities if study.boundary else place_over_maxima
-        grids = place(study, labeler=labeler, device=device, report=watcher.placed)
-    for size in missing:
-        results.add_task(study.task(size, grids[size]))
+        return dict.fromkeys(study.sizes, study.p or ())
+    place = place_probabilities if study.boundary else place_over_maxima
+    return place(study, labeler=means.labeler, device=means.device, report=watcher.placed)
 
 
-def _place_windows(
-    results: Results, labeler: str | None, device: Device, watcher: Watcher
+def place_windows(
+    results: Results, means: Means, watcher: Watcher
 ) -> dict[int, tuple[float, float]]:
     """Return where the thresholds of every size are looked for first; empty for a grid of p."""
     study = results.study
@@ -267,7 +234,7 @@ def _place_windows(
                 windows[size] = reach_of(found)
                 continue
             before = windows[max(windows)] if windows else None
-            windows[size] = place_window(study.task(size), before, labeler, device)
+            windows[size] = place_window(study.task(size), before, means.labeler, means.device)
             low, high = windows[size]
             watcher.noted(f"pilot: L = {size}: samples begin to span from {low:.4g} to {high:.4g}")
     return windows
@@ -285,44 +252,40 @@ def _stored_thresholds(items: list[TaskResult]) -> np.ndarray:
     return found[(found <= np.uint64(TOP)).all(axis=1)] / TOP
 
 
-def _sampler_of(
-    task: Task,
-    windows: Mapping[int, tuple[float, float]],
-    labeler: str,
-    device: Device,
-    share: float,
-) -> Sampler:
-    window = windows.get(task.size, (0.0, 1.0))
-    return Sampler(task, labeler=labeler, device=device, share=share, window=window)
+def _samplers_of(
+    results: Results, windows: Mapping[int, tuple[float, float]], means: Means
+) -> dict[str, Sampler]:
+    """Return the samplers of the study's own tasks, for all rounds."""
+    own = own_tasks(results)
+    return {
+        task.id: Sampler(
+            task,
+            labeler=means.labeler,
+            device=means.device,
+            share=share_of(len(own)),
+            window=windows.get(task.size, (0.0, 1.0)),
+        )
+        for task in own
+    }
 
 
 def _run_round(
     results: Results,
     targets: Mapping[int, int],
-    windows: Mapping[int, tuple[float, float]],
+    samplers: Mapping[str, Sampler],
     writer: ResultsWriter | None,
-    device: Device,
-    labeler: str,
-    workers: int,
+    means: Means,
     watcher: Watcher,
+    pace: Pace | None,
 ) -> None:
-    wanted = _wanted_blocks(results, targets)
-    share = _share_of(len(wanted))
-    samplers = {
-        key: _sampler_of(results.tasks[key].task, windows, labeler, device, share) for key in wanted
-    }
+    wanted = wanted_blocks(results, targets)
     todo = {
         key: count - sum(number < count for number in results.tasks[key].blocks)
         for key, count in wanted.items()
     }
     if not any(todo.values()):
         return
-    record = run_record(
-        device=str(device),
-        device_label=device_label(device),
-        labeler=labeler,
-        workers=workers,
-    )
+    record = record_of(means)
     results.runs.append(record)
     begin = time.perf_counter()
 
@@ -340,18 +303,30 @@ def _run_round(
     left = sum(work_of(results.tasks[key], count) for key, count in todo.items())
     watcher.started(total, total - left)
     try:
-        with make_executor(device, workers) as executor:
+        with make_executor(means.device, means.workers) as executor:
             run_jobs(
                 missing_jobs(results, wanted, samplers),
                 results=results,
                 samplers=samplers,
                 executor=executor,
-                workers=workers,
+                workers=means.workers,
                 save=save,
                 report=report,
+                pace=pace,
             )
     finally:
+        record["seconds"] = round(time.perf_counter() - begin, 3)
         watcher.finished()
+
+
+def record_of(means: Means) -> dict[str, Any]:
+    """Return the provenance of a run that starts now."""
+    return run_record(
+        device=str(means.device),
+        device_label=device_label(means.device),
+        labeler=means.labeler,
+        workers=means.workers,
+    )
 
 
 def work_of(item: TaskResult, blocks: int) -> int:
@@ -367,14 +342,3 @@ def device_label(device: Device) -> str:
     from percolab.device import device_name, open_device
 
     return device_name(open_device(str(device)))
-
-
-def _error_of(results: Results) -> float:
-    """Return the error of p_c that a target error is compared with: that of the curvature.
-
-    The bootstrap's own scatter would stop some studies early, at a lucky round.
-    """
-    try:
-        return fit_results(results, bootstrap=0).fisher_error
-    except AnalysisError:
-        return float("inf")

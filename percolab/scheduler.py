@@ -74,8 +74,12 @@ def run_jobs(
     workers: int,
     save: Callable[[], None],
     report: Callable[[TaskResult, list[AnyBlock]], None],
+    pace: Pace | None = None,
 ) -> None:
     """Run all jobs, putting their blocks into ``results``; save now and then and at the end.
+
+    pace: of several calls, which save at the end only when it is time to; the caller saves what is
+    left ``pending`` at last.
 
     Interrupted on KeyboardInterrupt, after the finished blocks were saved.  One that comes during
     this last save has it made again; the next one leaves it.
@@ -84,7 +88,8 @@ def run_jobs(
     stop = threading.Event()
     pending: dict[Future, Job] = {}
     waiting = iter(jobs)
-    saver = _Saver(save)
+    hurried, pace = pace is not None, pace or Pace()
+    finished = False
 
     def collect(done: set[Future]) -> None:
         for future in done:
@@ -103,6 +108,7 @@ def run_jobs(
             stored = True
             raise
         stored = True
+        pace.pending = False
 
     try:
         try:
@@ -111,13 +117,16 @@ def run_jobs(
                 if not pending:
                     break
                 collect(wait(pending, return_when=FIRST_COMPLETED).done)
-                saver.tick()
+                pace.pending = True
+                pace.tick(save)
+            finished = True
         finally:
             stop.set()
             try:
                 _drain(pending, collect)
             finally:
-                save_at_last()
+                if not (finished and hurried):
+                    save_at_last()
     except KeyboardInterrupt as error:
         raise Interrupted(stored=stored, exit_code=exit_code_of(error)) from None
 
@@ -148,17 +157,31 @@ def _drain(pending: dict[Future, Job], collect: Callable[[set[Future]], None]) -
                 collect({future})
 
 
-class _Saver:
-    """Saves every few seconds, and less often if saving takes long."""
+class Pace:
+    """Says when to save: every few seconds, and less often if saving takes long.
 
-    def __init__(self, save: Callable[[], None]) -> None:
-        self._save = save
+    pending: whether there are blocks that no save has stored yet.
+    """
+
+    def __init__(self) -> None:
+        self.pending = False
         self._next = time.monotonic() + _SAVE_EVERY
 
-    def tick(self) -> None:
+    def tick(self, save: Callable[[], None]) -> None:
+        """Save if it is time to."""
         start = time.monotonic()
         if start < self._next:
             return
-        self._save()
+        save()
+        self.pending = False
         end = time.monotonic()
         self._next = end + max(_SAVE_EVERY, _SAVE_SHARE * (end - start))
+
+
+def saving_seconds(sampling: float, one: float) -> float:
+    """Return the seconds that saving takes beside so many of sampling, if the last takes ``one``.
+
+    The file grows, so that those before take half as long on average.
+    """
+    between = max(_SAVE_EVERY, _SAVE_SHARE * one / 2)
+    return one + one / 2 * sampling / between

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil, log10
 from typing import Any, Literal
 
@@ -32,10 +33,13 @@ from percolab.analysis import (
     ratio_crossings,
     try_fits,
 )
+from percolab.analysis.known_exponents import correction_exponent
 from percolab.kernels.open_bonds import NEVER, TOP, threshold_of
 from percolab.observables import AXIS_NAMES, SOME, axis_observables, observables_of, spanning_names
+from percolab.size_counts import size_counts_of
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
+from percolab.theory.critical import critical_probability
 from percolab.toml_input import InputError
 
 #: Values of p that exact thresholds are counted at, and the part of them to either side.
@@ -127,6 +131,7 @@ def fit_results(
     results: Results,
     observable: str | None = None,
     *,
+    omega: float | None = None,
     min_size: int | Literal["auto"] | None = None,
     degree: int | None = None,
     mixed: bool | None = None,
@@ -134,25 +139,56 @@ def fit_results(
 ) -> ThresholdFit:
     """Fit p_c to stored results (see :func:`percolab.analysis.fit_threshold` for the options).
 
+    omega: exponent of the leading correction; by default that of the study's dimension and boundary
+    (:func:`percolab.analysis.known_exponents.correction_exponent`).
+
     ``min_size`` "auto" takes the first fit that chi^2 does not reject: it adds terms to the model,
     as far as ``degree`` and ``mixed`` are left open, before it leaves out a size
     (:mod:`percolab.analysis.cutoff`).
     """
     _check_scalable(results)
+    name = observable or default_observable(results)
     model: dict[str, Any] = {"degree": degree, "mixed": mixed}
+    options["omega"], source = _correction(results, omega)
     if min_size == "auto":
-        model = choose_fit(trials_of(results, observable, **model, **options)).model
+        model = choose_fit(trials_of(results, name, **model, **options)).model
     else:
         model["min_size"] = min_size
     given = {key: value for key, value in model.items() if value is not None}
-    return fit_threshold(curves_of(results, observable), **given, **options)
+    fit = fit_threshold(curves_of(results, name), **given, **options)
+    study = results.study
+    known = critical_probability(study.lattice, study.boundary, name)
+    return replace(fit, known_probability=known, omega_source=source)
+
+
+def _correction(results: Results, omega: float | None) -> tuple[float, str]:
+    """Return the exponent of the corrections, and why it is this one, in a few words."""
+    if omega is not None:
+        return omega, "given"
+    boundary = results.study.boundary
+    known = correction_exponent(len(boundary), periodic=set(boundary) == {"periodic"})
+    return known.value, f"{known.expression} ({known.reference})"
+
+
+def omega_of(results: Results) -> float:
+    """Return the exponent of the leading correction that a default fit of results takes."""
+    return _correction(results, None)[0]
 
 
 def trials_of(
-    results: Results, observable: str | None = None, *, every: bool = False, **options: Any
+    results: Results,
+    observable: str | None = None,
+    *,
+    omega: float | None = None,
+    every: bool = False,
+    **options: Any,
 ) -> tuple[Trial, ...]:
-    """Return the table of fits of stored results (:func:`percolab.analysis.try_fits`)."""
+    """Return the table of fits of stored results (:func:`percolab.analysis.try_fits`).
+
+    omega: as for :func:`fit_results`.
+    """
     _check_scalable(results)
+    options["omega"], _ = _correction(results, omega)
     return try_fits(curves_of(results, observable), every=every, **options)
 
 
@@ -180,6 +216,8 @@ def exponents_of(
         fit_results(results) if fit is None else fit,
         cluster_curves_of(results),
         dimension=results.study.lattice.dimension,
+        numbers=size_counts_of(results),
+        is_open=set(results.study.boundary) != {"periodic"},
         bootstrap=bootstrap,
         seed=seed,
     )
@@ -188,7 +226,7 @@ def exponents_of(
 def ratios_of(
     results: Results, fit: ThresholdFit, *, bootstrap: int = 200, seed: int = 0
 ) -> RatioCrossings | None:
-    """Return the crossings of <s_1^2>/<s_1>^2 (:mod:`percolab.analysis.ratio_crossings`).
+    """Return the crossings of <s_1>^2/<s_1^2> (:mod:`percolab.analysis.ratio_crossings`).
 
     fit: of p_c, near which they are looked for.  None where no cluster sizes are stored.
     """
@@ -208,13 +246,14 @@ def samples_of(
     results: Results,
     observable: str | None = None,
     *,
-    omega: float = 1.0,
+    omega: float | None = None,
     min_size: int | None = None,
     bootstrap: int = 200,
 ) -> SampleThresholds | None:
     """Return the thresholds from single T (:mod:`percolab.analysis.sample_thresholds`).
 
-    None where the study is not of method "threshold".  min_size: smallest L to use.
+    None where the study is not of method "threshold".  omega: as for :func:`fit_results`.
+    min_size: smallest L to use.
     """
     _check_scalable(results)
     if results.study.method != "threshold":
@@ -229,7 +268,7 @@ def samples_of(
     return analyse_samples(
         [(L, np.where(np.uint64(NEVER) == T, np.inf, T / TOP)) for L, T in found],
         sorted((_curve_of(item, name) for item in items), key=lambda curve: curve.L),
-        omega=omega,
+        omega=_correction(results, omega)[0],
         bootstrap=bootstrap,
     )
 

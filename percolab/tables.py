@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from percolab.extra_quantities import POWERS, ExtraQuantity
 from percolab.kernels.open_bonds import NEVER, TOP
 from percolab.observables import axis_names, observables_of, spanning_names
+from percolab.size_tables import power_means
 from percolab.spanning import spanning_counts, transition_grid
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
@@ -65,7 +67,9 @@ def mean_table(results: Results, p: Sequence[float] | None = None) -> Table:
 def long_table(results: Results, p: Sequence[float] | None = None) -> Table:
     """Return (LONG_HEADER, rows): one row an observable, task and p; the numbers of mean_table.
 
-    What T does not give is left out.  The unit is that of the mean.  InputError as there.
+    Powers of sizes follow where they were measured, with errors from the scatter of blocks, None
+    for a single one.  What T does not give is left out.  The unit is that of the mean.  InputError
+    as there.
     """
     rows = []
     for item, x, columns in task_means(results, p):
@@ -75,7 +79,16 @@ def long_table(results: Results, p: Sequence[float] | None = None) -> Table:
         for observable, pair in zip(observables_of(task.boundary), columns, strict=True):
             if pair[0] is not None:
                 rows.append([*lead, observable.name, observable.unit, *pair])
+        for quantity, pair in _powers(item, x):
+            rows.append([*lead, quantity.name, quantity.unit, *pair])
     return list(LONG_HEADER), rows
+
+
+def _powers(item: TaskResult, p: float) -> Iterator[tuple[ExtraQuantity, Pair]]:
+    """Yield the powers of sizes at a p of the grid where they were measured."""
+    for quantity, (_, mean, error) in zip(POWERS, power_means(item)):
+        at = item.task.p.index(p)
+        yield quantity, (float(mean[at]), float(error[at]) if np.isfinite(error[at]) else None)
 
 
 def threshold_table(results: Results) -> Table:

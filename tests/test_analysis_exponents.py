@@ -148,7 +148,7 @@ def test_what_cannot_be_used_is_named():
 
 
 def ratio_study(seed, sizes=(32, 64, 128)):
-    """Return curves whose Q = 1.2 - 0.1 x crosses at p_c, with 1 % noise a block of its own."""
+    """Return curves whose Q_1 = 1 / (1.2 - 0.1 x) crosses at p_c, with 1 % noise a block."""
     rng = np.random.default_rng(seed)
     found = []
     for L in sizes:
@@ -172,7 +172,7 @@ def test_the_crossings_of_the_moment_ratio_and_their_drift_are_unbiased():
         )
         pulls.append([(c.p - TRUTH.threshold) / c.p_error for c in found.crossings])
         for crossing in found.crossings:
-            assert abs(crossing.probability - 1.2) <= 4 * crossing.probability_error
+            assert abs(crossing.probability - 1 / 1.2) <= 4 * crossing.probability_error
     pulls = np.array(pulls)
     assert pulls.shape == (40, 2)
     assert np.abs(pulls.mean(axis=0)).max() * np.sqrt(40) <= 4

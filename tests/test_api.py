@@ -101,6 +101,17 @@ def test_plot_is_the_plot_of_the_command_line(tmp_path):
     assert (tmp_path / "api.png").read_bytes() == (tmp_path / "cli.png").read_bytes()
 
 
+@pytest.mark.parametrize("kind", ["curves", "clusters"])
+def test_one_kind_of_figure_is_that_of_the_command_line(tmp_path, kind):
+    path = stored(tmp_path / "results.h5")
+    numbers = plot(small_results(), tmp_path / "api.svg", kind=kind)
+    told = answer("plot", path, "--kind", kind, "--json", "--out", tmp_path / "cli.svg")
+    assert json.loads(json.dumps(numbers)) == json.loads(told)
+    assert numbers["kind"] == kind
+    with pytest.raises(InputError, match="unknown kind 'curvs'; did you mean 'curves'"):
+        plot(small_results(), tmp_path / "none.svg", kind="curvs")
+
+
 @pytest.mark.parametrize("labeler", ["reference", "raster", "four_step"])
 def test_labels_are_the_smallest_site_of_each_cluster(labeler):
     labels = label("triangular", 9, p=0.3, labeler=labeler)

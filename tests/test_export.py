@@ -101,8 +101,9 @@ def test_xarray_gets_every_observable_over_tasks_and_points():
 def test_parquet_holds_the_table_of_the_csv_file(options):
     parquet = pytest.importorskip("pyarrow.parquet")
     path = stored(Path("results.h5"))
-    assert answer("export", path, *options, "--out", "t.parquet") == ""
+    told = answer("export", path, *options, "--out", "t.parquet")
     rows = parquet.read_table("t.parquet").to_pylist()
+    assert told == f"{len(rows)} rows in t.parquet\n"
     plain = list(csv.DictReader(io.StringIO(answer("export", path, *options))))
     assert [{key: str(value) for key, value in row.items()} for row in rows] == plain
 

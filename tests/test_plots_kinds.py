@@ -181,7 +181,7 @@ def test_what_needs_a_fit_says_that_there_is_none(single):
     ]  # fmt: skip
     periodic = sweep("square", L=[4, 6], p=[0.5], samples=10, boundary="periodic", device="cpu")
     figures = StudyFigures(periodic, lambda: fit(periodic))
-    assert figures.kinds() == ["curves", "clusters"]
+    assert figures.kinds() == ["curves", "clusters", "wrapping"]
     assert figures.name == "wrapping_y"
 
 

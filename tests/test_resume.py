@@ -20,10 +20,13 @@ from cli_support import (
 
 from percolab.analysis import fit_threshold
 from percolab.api import sweep
+from percolab.lattice import load_lattice
+from percolab.rounds import StopRule, first_targets, next_targets
 from percolab.sampler import Sampler
 from percolab.scheduler import Interrupted
 from percolab.spanning import fit_results
 from percolab.storage import ResultsWriter, read_results
+from percolab.study import Study
 
 SIZES = [8, 12]
 STUDY = ("sweep", "--lattice", "square", "-L", "8,12", "-p", "0.4:0.6:5", "--device", "cpu")
@@ -294,18 +297,24 @@ def test_a_target_error_is_judged_on_whole_rounds_however_often_it_was_interrupt
 ):
     """Blocks of a round that was cut short would reach the target; the whole round before not."""
     grid = {"L": [6, 12], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu", "workers": 1}
-    errors = [
-        fit_results(sweep("square", **grid, samples=samples), bootstrap=0).fisher_error
-        for samples in (1000, 1300)
-    ]
-    target = sum(errors) / 2
-    assert errors[0] > target > errors[1]
+    rounds = [first_targets(Study(load_lattice("square"), (6, 12), ("open",) * 2),
+                            StopRule(target_error=0.1))]  # fmt: skip
+    errors = []
+    for _ in range(2):
+        held = sweep("square", **grid, samples=list(rounds[-1].values()))
+        errors.append(fit_results(held, bootstrap=0).fisher_error)
+        rounds.append(next_targets(held, StopRule(target_error=1e-9), rounds[-1]))
+    # The second round reaches the target, and so would some blocks of it.
+    target = errors[1] * 1.001
+    assert errors[0] > target
+    first, second = (sum(targets.values()) // 100 for targets in rounds[:2])
+    assert second > first + 1
     path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
     sweep("square", **grid, target_error=target, out=direct)
     made, real = [], Sampler.sample
 
     def sample(self, numbers, stopped=None):
-        if len(made) == 26:
+        if len(made) == second - 1:
             raise KeyboardInterrupt
         made.append(numbers)
         return real(self, numbers)
@@ -315,10 +324,11 @@ def test_a_target_error_is_judged_on_whole_rounds_however_often_it_was_interrupt
         with pytest.raises(Interrupted):
             sweep("square", **grid, target_error=target, out=path)
     held = read_results(path)
-    assert 2000 < sum(item.num_samples for item in held.tasks.values()) == 2600
+    assert first < blocks_in(path) == second - 1
+    assert sum(item.num_samples for item in held.tasks.values()) == 100 * (second - 1)
     sweep("square", **grid, target_error=target, out=path)
     assert_equal_datasets(path, direct)
-    assert blocks_in(direct) == 28
+    assert blocks_in(direct) == second
     # One entry a round: docs/hdf5-format.md says so.
     assert [len(read_results(file).runs) for file in (direct, path)] == [2, 3]
 
@@ -337,6 +347,19 @@ def test_a_target_error_does_not_look_at_the_bootstrap(tmp_path, monkeypatch):
     results = sweep("square", **rule, target_error=0.003)
     assert fit_results(results, bootstrap=0).fisher_error <= 0.003
     assert sum(item.num_samples for item in results.tasks.values()) > 2000
+
+
+def test_short_rounds_of_a_target_error_do_not_each_save(tmp_path, monkeypatch):
+    path, saves, real = tmp_path / "results.h5", [], ResultsWriter.save
+    monkeypatch.setattr(
+        ResultsWriter, "save", lambda self, results: (saves.append(1), real(self, results))
+    )
+    monkeypatch.setattr("percolab.scheduler._SAVE_EVERY", 1e9)
+    results = sweep("square", L=[6, 12], target_error=0.005, device="cpu", workers=1, out=path)
+    assert len(results.runs) > 3
+    # One when the p are placed, and one at the end.
+    assert len(saves) == 2
+    assert blocks_in(path) == sum(len(item.blocks) for item in results.tasks.values())
 
 
 def test_samples_limit_a_target_error(tmp_path):

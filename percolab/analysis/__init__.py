@@ -9,12 +9,20 @@ selection  which points are used, and what a reader must be told
 bootstrap  error bars of all of it
 result     what a fit holds
 threshold  `fit_threshold`, which ties these together
+information  how much a sample of every task tells about p_c
 cutoff     the table of fits: which sizes and which model, by chi^2
 known_exponents  what theory and others found, to print beside
 interpolation  the polynomial through the nearest points of a grid
 power_law  a power of L with a correction and correlated errors
 exponents  1/nu, beta/nu, gamma/nu, d_f and tau at the fitted p_c
-ratio_crossings  where <s_1^2>/<s_1>^2 of neighbouring sizes cross
+quantities dimensionless quantities: probabilities and moment ratios, in one table
+ratio_crossings  where Q_1 = <s_1>^2/<s_1^2> of neighbouring sizes cross
+observations  values of quantities with the covariance of all that share samples
+quantity_model  the scaling of several quantities with one p_c and one 1/nu
+quantity_fit  its generalised least squares
+quantity_start  where a fit begins, and which p are near enough
+quantity_fits  their table of fits, the choice and the systematic error
+quantity_table  a joint fit as text
 collapse   data collapse, its quality and the exponents that give it
 sample_thresholds  mean, median and width of single T, and cell to cell
 maxima     the threshold of one size alone: where clusters are most critical
@@ -34,6 +42,7 @@ from percolab.analysis.crossings import Crossing, Drift
 from percolab.analysis.curve import AnalysisError, SpanningCurve
 from percolab.analysis.cutoff import Trial, best_by_size, choose_fit, try_fits
 from percolab.analysis.exponents import Exponent, ExponentFit, fit_exponents
+from percolab.analysis.information import Information, information_of
 from percolab.analysis.known_exponents import Known, known_exponents
 from percolab.analysis.likelihood import ChiSquare
 from percolab.analysis.maxima import ClusterCurve, Estimate, SizeEstimates, estimate_size
@@ -69,6 +78,7 @@ __all__ = [
     "Estimate",
     "Exponent",
     "ExponentFit",
+    "Information",
     "Known",
     "Measured",
     "RatioCrossings",
@@ -93,6 +103,7 @@ __all__ = [
     "fit_table",
     "fit_threshold",
     "format_with_error",
+    "information_of",
     "known_exponents",
     "moments_of",
     "ratio_crossings",

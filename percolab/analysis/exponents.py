@@ -24,8 +24,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.curve import AnalysisError, curves_of_size, linear_sizes
 from percolab.analysis.cutoff import LEAST_SIZES
+from percolab.analysis.fisher import FisherFit, fit_fisher
+from percolab.analysis.fisher_fit import Replicas
 from percolab.analysis.interpolation import nearest_nodes, node_weights
 from percolab.analysis.known_exponents import Known, known_exponents
 from percolab.analysis.likelihood import (
@@ -125,11 +128,15 @@ class Exponent:
 
 @dataclass(frozen=True)
 class ExponentFit:
-    """All exponents of a study, what they were read off, and what a reader must know."""
+    """All exponents of a study, what they were read off, and what a reader must know.
+
+    fisher: the fit of tau to the cluster numbers, where sizes were counted.
+    """
 
     exponents: tuple[Exponent, ...]
     values: tuple[Values, ...]
     notes: tuple[str, ...]
+    fisher: FisherFit | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
@@ -140,6 +147,7 @@ class ExponentFit:
             ],
             "values": [values.to_dict() for values in self.values],
             "notes": list(self.notes),
+            "cluster_numbers": None if self.fisher is None else self.fisher.to_dict(),
         }
 
 
@@ -148,14 +156,16 @@ def fit_exponents(
     clusters: Sequence[ClusterCurve],
     *,
     dimension: int,
+    numbers: Sequence[SizeCounts] = (),
+    is_open: bool = True,
     bootstrap: int = 200,
     seed: int = 0,
 ) -> ExponentFit:
     """Read the exponents off the quantities at `fit.threshold`.
 
-    clusters: of the tasks of the fit, matched by label; () leaves 1/nu alone. bootstrap: replicas,
-    at least MIN_REPLICAS. seed: of the bootstrap. Raises AnalysisError when there are too few
-    replicas, or too few converge.
+    clusters: of the tasks of the fit, matched by label; () leaves 1/nu alone. numbers: of the same
+    tasks, for tau; is_open: whether any axis is. bootstrap: replicas, at least MIN_REPLICAS. seed:
+    of the bootstrap. Raises AnalysisError when there are too few replicas, or too few converge.
     """
     if bootstrap < MIN_REPLICAS:
         raise AnalysisError(
@@ -178,7 +188,23 @@ def fit_exponents(
                 f"(p-value {law.chi_square.p_value:.1e}), so its error is too small"
             )
     found += _derived(found, dimension, known)
-    return ExponentFit(tuple(found), tuple(values), tuple(notes))
+    fisher = None
+    if numbers:
+        try:
+            fisher = fit_fisher(
+                numbers,
+                threshold=fit.threshold,
+                threshold_error=float(replicas.thresholds.std(ddof=1)),
+                dimension=dimension,
+                is_open=is_open,
+                replicas=Replicas(replicas.thresholds, replicas.drawn(usable)),
+            )
+        except AnalysisError as error:
+            notes.append(str(error))
+        else:
+            found.append(Exponent("tau", fisher.tau, fisher.error, fisher.source, fisher.known))
+            notes += fisher.notes
+    return ExponentFit(tuple(found), tuple(values), tuple(notes), fisher)
 
 
 def _usable(
@@ -211,6 +237,10 @@ class _Replicas:
     thresholds: Floats
     counts: Floats
     weights: list[Floats]
+
+    def drawn(self, clusters: Sequence[ClusterCurve]) -> dict[str, Floats]:
+        """Return the weights of every curve's blocks by its label."""
+        return {curve.label: own for curve, own in zip(clusters, self.weights) if curve.label}
 
     @classmethod
     def of(

@@ -142,6 +142,18 @@ def maximise(model: Model, cells: ThresholdCells, counts: Floats, start: Floats)
     raise AnalysisError("the fit did not converge; give more samples or a lower degree")
 
 
+def sample_information(model: Model, cells: ThresholdCells, theta: Floats) -> Floats:
+    """Return the Fisher information that one sample of each curve holds, float64 (curves, k, k).
+
+    That of a study is their sum, each times the number of its samples.
+    """
+    probability, slope = _cell_probability(model, cells, theta)
+    assert probability is not None
+    weighted = slope / probability[:, None]
+    own = [cells.curve == index for index in range(len(cells.curves))]
+    return np.array([slope[cell].T @ weighted[cell] for cell in own])
+
+
 def chi_square(model: Model, cells: ThresholdCells, estimate: Estimate) -> ChiSquare:
     """Return Pearson's chi^2 over the cells, neighbours merged until each expects 5 samples."""
     probability, _ = _cell_probability(model, cells, estimate.theta)

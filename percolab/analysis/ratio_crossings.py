@@ -1,7 +1,8 @@
-"""Crossings of the moment ratio Q = <s_1^2> / <s_1>^2 of neighbouring sizes.
+"""Crossings of the moment ratio Q_1 = <s_1>^2 / <s_1^2> of neighbouring sizes.
 
-Q is dimensionless as R_L is: at p_c it approaches a constant, which depends on shape and boundary
-alone, and the larger size falls more steeply through it. It needs no open axis. Sources: K. Binder,
+Q_1 (:mod:`percolab.analysis.quantities`) is dimensionless as R_L is: at p_c it approaches a
+constant, which depends on shape and boundary alone, and the larger size rises more steeply through
+it. It needs no open axis. Sources: K. Binder,
 Z. Phys. B 43, 119 (1981); for percolation, J. Wang et al., Phys. Rev. E 87, 052107 (2013).
 
 Each moment is the polynomial through the grid points nearest to where the crossing is looked for.
@@ -23,6 +24,7 @@ from percolab.analysis.curve import AnalysisError
 from percolab.analysis.interpolation import nearest_nodes, node_weights
 from percolab.analysis.likelihood import draw_blocks
 from percolab.analysis.maxima import ClusterCurve
+from percolab.analysis.quantities import Q_1
 from percolab.analysis.record import plain
 
 Floats = NDArray[np.float64]
@@ -34,7 +36,7 @@ _STEPS = 400
 
 @dataclass(frozen=True)
 class RatioCrossings:
-    """Crossings of Q, whose value is `Crossing.probability`, and their drift, if there are two."""
+    """Crossings of Q_1, whose value is `Crossing.probability`; their drift, if there are two."""
 
     crossings: tuple[Crossing, ...]
     drift: Drift | None
@@ -93,7 +95,7 @@ def ratio_crossings(
 
 
 def _ratio(own: Sequence[tuple[ClusterCurve, Floats]], p: Floats, near: float) -> Floats:
-    """Return Q at p of one size for every row of block weights, float64 (r, p); seeds add."""
+    """Return Q_1 at p of one size for every row of block weights, float64 (r, p); seeds add."""
     first: Any = 0.0
     second: Any = 0.0
     for curve, weights in own:
@@ -104,16 +106,16 @@ def _ratio(own: Sequence[tuple[ClusterCurve, Floats]], p: Floats, near: float) -
         first = first + samples * s_1[:, nodes] @ at_p
         second = second + samples * squares[:, nodes] @ at_p
     total = sum(float(curve.samples.sum()) for curve, _ in own)
-    return np.asarray(second / total / (first / total) ** 2, np.float64)
+    return Q_1.value({"largest": first / total, "largest*largest": second / total})
 
 
 def _cross(p: Floats, small: Floats, large: Floats, near: float) -> tuple[float, float]:
-    """Return (p, Q) where the larger size falls through the smaller, nearest to `near`; or NaN."""
+    """Return (p, Q_1) where the larger size rises through the smaller, nearest to near; or NaN."""
     difference = large - small
-    falls = np.flatnonzero((difference[:-1] > 0) & (difference[1:] <= 0))
-    if not falls.size:
+    rises = np.flatnonzero((difference[:-1] < 0) & (difference[1:] >= 0))
+    if not rises.size:
         return NAN, NAN
-    at = falls[np.argmin(np.abs(p[falls] - near))]
+    at = rises[np.argmin(np.abs(p[rises] - near))]
     part = difference[at] / (difference[at] - difference[at + 1])
     return (
         float(p[at] + part * (p[at + 1] - p[at])),

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from percolab.analysis.crossings import Crossing, Drift
 from percolab.analysis.curve import SpanningCurve, linear_sizes
+from percolab.analysis.known_exponents import Known
 from percolab.analysis.likelihood import ChiSquare
 from percolab.analysis.record import plain
 from percolab.analysis.scaling import ScalingFunction
@@ -42,6 +43,8 @@ class ThresholdFit:
     replicas, failed_replicas: bootstrap replicas asked for, and those without a fit.
     by_size: the second analysis, which does not use the scaling function.
     curves: the input; used: what was left of it inside the window. notes: one line each.
+    known_probability: what theory says of R at p_c, to print beside; None where it says nothing.
+    omega_source: why omega is what it is, in a few words.
     Numbers that the data do not give are NaN (None in `to_dict`).
     """
 
@@ -66,6 +69,8 @@ class ThresholdFit:
     curves: tuple[SpanningCurve, ...]
     used: tuple[SpanningCurve, ...]
     notes: tuple[str, ...]
+    known_probability: Known | None = None
+    omega_source: str = "given"
 
     @property
     def threshold(self) -> float:
@@ -86,6 +91,14 @@ class ThresholdFit:
     def critical_probability(self) -> float:
         """Spanning probability at p_c in the limit of large L."""
         return self.scaling.critical_probability
+
+    @property
+    def critical_probability_z(self) -> float:
+        """Deviation of R at p_c from theory, in its errors; NaN without either of them."""
+        if self.known_probability is None or not self.critical_probability_error > 0:
+            return float("nan")
+        away = self.critical_probability - self.known_probability.value
+        return away / self.critical_probability_error
 
     @property
     def degree(self) -> int:
@@ -114,6 +127,7 @@ class ThresholdFit:
                 "y_t": self.y_t,
                 "nu": self.nu,
                 "critical_probability": self.critical_probability,
+                "critical_probability_z": self.critical_probability_z,
                 "coefficients": self.scaling.coefficients,
                 "correction": self.scaling.correction if self.with_correction else None,
                 "mixed": self.scaling.mixed if self.with_mixed else None,

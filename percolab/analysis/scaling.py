@@ -111,11 +111,6 @@ class ScalingModel:
             start=start,
         )
 
-    @property
-    def num_parameters(self) -> int:
-        """Number of free parameters."""
-        return 3 + self.degree + self.with_correction + self.with_mixed
-
     def __call__(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the probit (points,) and its derivatives (points, k)."""
         delta, y_t = theta[:2]

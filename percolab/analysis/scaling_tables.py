@@ -67,7 +67,7 @@ def collapse_table(collapses: Sequence[Collapse]) -> str:
 
 def ratio_table(found: RatioCrossings) -> str:
     """Render the crossings of the moment ratio, and p_c from their drift."""
-    rows: list[tuple[str, ...]] = [("L1", "L2", "crossing p", "<s_1^2>/<s_1>^2 there")]
+    rows: list[tuple[str, ...]] = [("L1", "L2", "crossing p", "<s_1>^2/<s_1^2> there")]
     for item in found.crossings:
         p = format_with_error(item.p, item.p_error) if item.found else "none"
         ratio = format_with_error(item.probability, item.probability_error)

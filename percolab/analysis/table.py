@@ -101,15 +101,26 @@ def _headline_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:
         ("1/nu", format_with_error(fit.y_t, fit.y_t_error), ""),
         ("nu", format_with_error(fit.nu, fit.nu_error), ""),
         ("R(p_c)", critical, "that probability at p_c, large L"),
+        *_theory_rows(fit),
     ]
     if fit.with_correction:
         text = format_with_error(fit.scaling.correction, fit.correction_error)
         rows.append(("b", text, f"correction b L^-{fit.scaling.omega:g}"))
+        rows.append(("omega", f"{fit.scaling.omega:g}", fit.omega_source))
     if fit.with_mixed:
         text = format_with_error(fit.scaling.mixed, fit.mixed_error)
         rows.append(("c", text, f"mixed correction c (p - p_c) L^(1/nu - {fit.scaling.omega:g})"))
     rows.append(("fit", _quality(fit.chi_square), f"degree {fit.degree}"))
     return rows
+
+
+def _theory_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:
+    """Return the row that stands below R(p_c) where it is known exactly."""
+    known, z = fit.known_probability, fit.critical_probability_z
+    if known is None:
+        return []
+    away = f": {z:+.1f} sigma" if math.isfinite(z) else ""
+    return [("theory", f"{known.value:.6g}", f"{known.expression}{away}")]
 
 
 def _size_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:

@@ -55,6 +55,27 @@ def fit_threshold(
     """
     _check_options(omega=omega, degree=degree, window=window, bootstrap=bootstrap)
     used, notes = select(curves, min_size=min_size, window=window)
+    cells, model = model_of(used, omega=omega, degree=degree, correction=correction, mixed=mixed)
+    estimate = maximise(model, cells, cells.counts, model.start)
+    quality = chi_square(model, cells, estimate)
+    sizes, replicas = _analyse_sizes(
+        cells, model, estimate, degree=degree, bootstrap=bootstrap, seed=seed
+    )
+    notes += describe(
+        used,
+        quality,
+        sizes.crossings,
+        with_correction=model.with_correction,
+        lowered_to=model.degree if model.degree < degree else None,
+    )
+    notes += replicas.notes(sizes.crossings)
+    return _assemble(model, estimate, quality, sizes, replicas, tuple(curves), used, tuple(notes))
+
+
+def model_of(
+    used: Sequence[SpanningCurve], *, omega: float, degree: int, correction: bool, mixed: bool
+) -> tuple[ThresholdCells, ScalingModel]:
+    """Return the cells of selected curves and the largest model asked for that they carry."""
     cells = ThresholdCells.from_curves(used)
     with_correction = correction and len(linear_sizes(used)) > 2
     with_mixed = mixed and with_correction
@@ -66,20 +87,7 @@ def fit_threshold(
         with_mixed=with_mixed,
         omega=omega,
     )
-    estimate = maximise(model, cells, cells.counts, model.start)
-    quality = chi_square(model, cells, estimate)
-    sizes, replicas = _analyse_sizes(
-        cells, model, estimate, degree=degree, bootstrap=bootstrap, seed=seed
-    )
-    notes += describe(
-        used,
-        quality,
-        sizes.crossings,
-        with_correction=with_correction,
-        lowered_to=own_degree if own_degree < degree else None,
-    )
-    notes += replicas.notes(sizes.crossings)
-    return _assemble(model, estimate, quality, sizes, replicas, tuple(curves), used, tuple(notes))
+    return cells, model
 
 
 def _analyse_sizes(

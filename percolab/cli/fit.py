@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from percolab.cli.fit_quantities import write_quantity_fit
 from percolab.cli.options import (
     CORRECTIONS,
     as_json,
@@ -34,15 +35,28 @@ from percolab.cli.options import (
     is_flag=True,
     help="Data collapse of R, P_inf and chi: quality and the exponents that give it.",
 )
+@click.option(
+    "--quantities",
+    metavar="NAMES",
+    help="p_c from several dimensionless quantities at once, with a table of fits: "
+    "wrapping_any,wrapping_axis,Q_1,Q_2,Q_B,s_2/s_1 ..., or all.",
+)
 @as_json
 def command(
-    results: str, as_json: bool, fits: bool, exponents: bool, collapse: bool, **options
-) -> None:  # fmt: skip
+    results: str,
+    as_json: bool,
+    fits: bool,
+    exponents: bool,
+    collapse: bool,
+    quantities: str | None,
+    **options,
+) -> None:
     """Estimate p_c with its error, 1/nu, the crossings of successive sizes and their drift.
 
     With --min-size auto the best fit from every smallest size on comes first, with --fits every
     fit.  Of a study by --method threshold, mean, median and width of T and the cell-to-cell
-    thresholds follow.
+    thresholds follow.  --quantities fits wrapping or spanning probabilities and moment ratios
+    together.
     docs/analysis.md describes it all.  A graph and a Bethe lattice have no sizes that scale: their
     thresholds are where their clusters are most critical, size by size.
     """
@@ -61,8 +75,18 @@ def command(
 
     stored = read_results(results)
     if not stored.study.lattice.is_scalable:
-        _refuse(fits=fits, exponents=exponents, collapse=collapse, **options)
+        _refuse(
+            fits=fits,
+            exponents=exponents,
+            collapse=collapse,
+            quantities=quantities is not None,
+            **options,
+        )
         _estimate(stored, as_json, **options)
+        return
+    if quantities is not None:
+        others = {"exponents": exponents, "collapse": collapse} | options
+        write_quantity_fit(stored, quantities, as_json=as_json, fits=fits, **others)
         return
     name, automatic = observable_of(stored, options["observable"]), options["min_size"] == "auto"
     # A collapse knows no corrections, so it needs a cut-off of its own unless one is asked for.
@@ -142,6 +166,7 @@ def _refuse(
     fits: bool,
     exponents: bool,
     collapse: bool,
+    quantities: bool,
     min_size: Any,
     degree: int | None,
     corrections: str | None,
@@ -157,6 +182,7 @@ def _refuse(
         "--fits": fits,
         "--exponents": exponents,
         "--collapse": collapse,
+        "--quantities": quantities,
     }
     for name, is_given in given.items():
         if is_given:

@@ -23,22 +23,35 @@ _USUAL = (("open", "open"), ("periodic", "periodic"))
 def command(boundary: str | None, as_json: bool) -> None:
     """List the observables: name, symbol, unit, definition and source.
 
-    Which ones a lattice has depends on its boundary: what spans needs an open axis.
+    Which ones a lattice has depends on its boundary: what spans needs an open axis.  Below them is
+    what each word of sweep --measure adds.
     """
+    from percolab.extra_quantities import EXTRA_QUANTITIES
     from percolab.observables import observables_of
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
     found = {item.name: item for kinds in chosen for item in observables_of(kinds)}
     records = [_record(item) for item in found.values()]
+    extras = [_record(item) | {"measure": item.measure} for item in EXTRA_QUANTITIES]
     if as_json:
-        echo_json(records)
+        echo_json([*records, *extras])
         return
-    widths = {key: max(len(record[key]) for record in records) for key in records[0]}
     keys = ("name", "symbol", "unit")
+    widths = {key: max(len(record[key]) for record in [*records, *extras]) for key in keys}
     click.echo("  ".join([*(f"{key:<{widths[key]}}" for key in keys), "definition"]).rstrip())
     for record in records:
-        line = "  ".join([*(f"{record[key]:<{widths[key]}}" for key in keys), record["definition"]])
-        click.echo(line + (f"  [{record['source']}]" if record["source"] else ""))
+        click.echo(_line(record, widths))
+    for word in dict.fromkeys(record["measure"] for record in extras):
+        click.echo(f"\nwith sweep --measure {word}, beside these:")
+        for record in extras:
+            if record["measure"] == word:
+                click.echo(_line(record, widths))
+
+
+def _line(record: dict[str, str], widths: dict[str, int]) -> str:
+    columns = [f"{record[key]:<{width}}" for key, width in widths.items()]
+    source = f"  [{record['source']}]" if record["source"] else ""
+    return "  ".join([*columns, record["definition"]]) + source
 
 
 def _boundary(text: str) -> tuple[str, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 import click
 
 results_file = click.argument("results", type=click.Path(), metavar="RESULTS.h5")
-MEASURE_HELP = "Beside the observables: sizes (clusters of every size, s^3, s^4)."
+MEASURE_HELP = "Beside the observables: sizes (n_s, s^3, s^4), gyration (radii), or both."
 MODEL_HELP = (
     "bond, site, site-bond, or with one of its two probabilities fixed site-bond:site=0.9 or "
     "site-bond:bond=0.7.  [default: bond]"
@@ -41,8 +42,9 @@ CORRECTIONS: dict[str, dict[str, bool]] = {
 def fit_options(function):
     """Add the options of the threshold fit."""
     for option in (
-        click.option("--omega", type=click.FloatRange(0, 10, min_open=True), default=1.0,
-                     show_default=True, help="Exponent of the leading correction to scaling."),
+        click.option("--omega", type=click.FloatRange(0, 10, min_open=True),
+                     help="Exponent of the leading correction to scaling.  [default: 1 with an "
+                     "open axis; on a torus 2 in two dimensions, 1.2 in three]"),
         click.option("--min-size", type=MinSize(),
                      help="Smallest L to use, or auto: the first fit that chi^2 does not reject, "
                      "of higher degree or with more corrections before a size is left out."),
@@ -63,7 +65,7 @@ def fit_options(function):
 def fit_of(
     results: Any,
     *,
-    omega: float,
+    omega: float | None,
     min_size: int | Literal["auto"] | None,
     degree: int | None,
     corrections: str | None,
@@ -140,6 +142,30 @@ def estimates_text(results: Any, *, bootstrap: int = 200) -> str:
         f"{text}\n\npublished {known.value:.12g}  {known.expression}  ({known.reference}), of the "
         "infinite lattice: finite ones do not scale to it"
     )
+
+
+def read_study(results: str, observable: str | None) -> Any:
+    """Return stored results; InputError where they have no such observable, if one is named."""
+    from percolab.storage import read_results
+
+    stored = read_results(results)
+    if observable is not None:
+        observable_of(stored, observable)
+    return stored
+
+
+def write_figure(figure: Any, target: str | Path, *, quiet: bool) -> None:
+    """Write a figure and say so, on stderr if quiet; InputError if it cannot be written."""
+    from percolab.plots import save_figure
+    from percolab.toml_input import InputError
+
+    try:
+        save_figure(figure, target)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    click.echo(f"figure in {target}", err=quiet)
 
 
 def echo_json(record: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from percolab.cli.options import MEASURE_HELP, MODEL_HELP, described, estimates_text
+from percolab.cli.plan_report import echo_plan
 from percolab.cli.progress import ProgressWatcher
 from percolab.config import make_request, parse_probabilities, parse_sizes, read_request
 from percolab.labelers import LABELERS
@@ -50,6 +51,8 @@ from percolab.toml_input import InputError
 @click.option("--labeler", help=f"{', '.join(LABELERS)}.  [default: the device's fastest]")
 @click.option("--workers", type=click.IntRange(min=1), help="CPU threads.  [default: all cores]")
 @click.option("--out", type=click.Path(), help="Results file.  [default: results.h5]")
+@click.option("--plan", is_flag=True, help="Predict time, memory, file and error; sample nothing.")
+@click.option("--json", "as_json", is_flag=True, help="With --plan: write JSON to stdout.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
     study: str | None,
@@ -57,6 +60,8 @@ def command(
     labeler: str | None,
     workers: int | None,
     quiet: bool,
+    plan: bool,
+    as_json: bool,
     **given: Any,
 ) -> None:
     """Sample spanning clusters at several p and L, and estimate the threshold p_c.
@@ -70,6 +75,9 @@ def command(
     By --model site a bond is open if its two sites are occupied, and p is the probability of a
     site; by site-bond it must be open itself, too. Clusters are those of occupied sites.
 
+    --plan predicts from a pilot of a few seconds what the same sweep without it will take, and the
+    error of p_c it will give; the results file is read, not written.
+
     A --graph has one size.  Its threshold is where its second largest cluster and the mean size of
     the others are largest; with --source and --target, also where they are connected.
     """  # fmt: skip
@@ -77,18 +85,22 @@ def command(
     if study is not None and Path(study).suffix != ".toml":
         raise InputError(f"{study}: a study file ends in .toml; a lattice goes with --lattice")
     request = read_request(Path(study), overrides) if study else make_request(**overrides)
+    options: dict[str, Any] = {
+        "device": Device.parse(device),
+        "labeler": labeler,
+        "workers": workers,
+        "watcher": ProgressWatcher(silent=quiet or plan),
+    }
+    if as_json and not plan:
+        raise InputError(
+            "--json goes with --plan; percolab fit --json writes the numbers of a file"
+        )
+    if plan:
+        echo_plan(request, options, as_json=as_json)
+        return
     with ResultsWriter(request.out) as writer:
-        watcher = ProgressWatcher(silent=quiet)
         try:
-            results = run_study(
-                request.study,
-                request.rule,
-                writer=writer,
-                device=Device.parse(device),
-                labeler=labeler,
-                workers=workers,
-                watcher=watcher,
-            )
+            results = run_study(request.study, request.rule, writer=writer, **options)
         except Interrupted as error:
             held = f"finished blocks are in {request.out}"
             if not error.stored:

@@ -1,0 +1,51 @@
+"""percolab fit --quantities: the joint fit of dimensionless quantities, as tables or as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from percolab.cli.options import echo_json
+
+
+def write_quantity_fit(
+    stored: Any,
+    quantities: str,
+    *,
+    as_json: bool,
+    fits: bool,
+    min_size: Any,
+    omega: float | None,
+    degree: int | None,
+    corrections: str | None,
+    **others: Any,
+) -> None:
+    """Fit and write; quantities: names with commas.  InputError for options of the other fit."""
+    from percolab.analysis.quantity_table import quantity_table
+    from percolab.moments import fit_quantities
+    from percolab.toml_input import InputError
+
+    for name in ("observable", "exponents", "collapse"):
+        if others.get(name):
+            raise InputError(f"--{name}: not with --quantities; leave one of them out")
+    found = fit_quantities(
+        stored,
+        [name.strip() for name in quantities.split(",")],
+        omega=omega,
+        min_size=None if min_size == "auto" else min_size,
+        degree=degree,
+        corrections=corrections,
+    )
+    if as_json:
+        echo_json(found.to_dict())
+        return
+    texts = [quantity_table(found, every=fits)]
+    known = stored.study.lattice.threshold(stored.study.model)
+    if known is not None:
+        away = (found.threshold - known.value) / found.threshold_error
+        texts.append(
+            f"published {known.value:.12g}  {known.expression}  ({known.reference}): "
+            f"{away:+.1f} sigma"
+        )
+    click.echo("\n\n".join(texts))

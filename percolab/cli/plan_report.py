@@ -1,0 +1,89 @@
+"""`percolab sweep --plan`: what a sweep will take, as a table or JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from percolab.cli.options import described, echo_json
+from percolab.config import SweepRequest
+from percolab.storage import ResultsWriter
+
+_HEADINGS = ("L", "p", "samples", "held", "samples/s", "time", "memory", "file")
+
+
+def echo_plan(request: SweepRequest, options: dict[str, Any], *, as_json: bool) -> None:
+    """Write to stdout what a request would take; InputError as the sweep itself."""
+    from percolab.plan import plan_study
+
+    plan = plan_study(request.study, request.rule, writer=ResultsWriter(request.out), **options)
+    if as_json:
+        title = described(request.study)
+        echo_json({"study": title, "results": str(request.out)} | plan.to_dict())
+        return
+    click.echo(f"{described(request.study)}; would go to {request.out}")
+    click.echo("\n".join(plan_lines(plan)))
+
+
+def plan_lines(plan: Any) -> list[str]:
+    """Return a plan as lines of text: a row a size, then totals and notes."""
+    rows = [
+        (
+            str(size.L),
+            str(size.points) if size.points else "all",
+            str(size.samples),
+            str(size.held),
+            f"{size.rate:.4g}",
+            _time(size.seconds),
+            _bytes(size.host_bytes),
+            _bytes(size.file_bytes),
+        )
+        for size in plan.sizes
+    ]
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows)]
+    table = [
+        "  ".join(text.rjust(width) for text, width in zip(row, widths))
+        for row in (_HEADINGS, *rows)
+    ]
+    return [*table, *_totals(plan), *(f"note: {note}" for note in plan.notes)]
+
+
+def _totals(plan: Any) -> list[str]:
+    threads = f"{plan.workers} thread{'s' if plan.workers != 1 else ''}"
+    lines = [
+        f"time    {_time(plan.seconds)} on {plan.device} with {threads}, labeler {plan.labeler}"
+        f" (of it {_time(plan.placing_seconds)} to find p, {_time(plan.analysis_seconds)} to fit)",
+        f"memory  {_bytes(plan.host_bytes)}, of it {_bytes(plan.base_bytes)} Python and libraries"
+        + (f"; {_bytes(plan.device_bytes)} on {plan.device}" if plan.device_bytes else ""),
+        f"file    {_bytes(plan.file_bytes)}",
+    ]
+    if plan.rounds > 1:
+        lines.append(f"rounds  {plan.rounds}")
+    if plan.threshold_error is not None:
+        lines.append(f"error   sigma(p_c) = {plan.threshold_error:.1e}")
+    return lines
+
+
+def _time(seconds: float) -> str:
+    """Return a time in the largest unit that leaves two digits.
+
+    >>> _time(0.21), _time(45.3), _time(400), _time(9000)
+    ('0.2 s', '45 s', '6.7 min', '2.5 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _bytes(count: float) -> str:
+    """Return a number of bytes in decimal units.
+
+    >>> _bytes(999), _bytes(45_300), _bytes(1_230_000_000)
+    ('999 B', '45.3 kB', '1.23 GB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

@@ -1,0 +1,123 @@
+"""The figures of what is not a curve of one number: cluster numbers, and the ways to wrap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis import AnalysisError
+from percolab.analysis.gyration import fit_radius
+from percolab.observables import observables_of, wrapping_names
+from percolab.plots_gyration import plot_gyration
+from percolab.plots_sizes import plot_sizes
+from percolab.plots_wrapping import WrappingCurve, WrappingPanel, plot_wrapping
+from percolab.size_counts import fisher_at, gyration_sums_of, has_sizes, size_counts_of
+from percolab.study_view import StudyView
+from percolab.theory.critical import critical_probability
+from percolab.toml_input import InputError
+
+Drawn = tuple[Any, dict[str, Any]]
+
+
+def no_sizes(figures: StudyView) -> str | None:
+    """Return why cluster numbers cannot be drawn, or None if they can."""
+    if any(map(has_sizes, figures.measured())):
+        return None
+    return "clusters of every size were not counted: sweep with --measure sizes"
+
+
+def draw_sizes(figures: StudyView) -> Drawn:
+    """Draw n_s at the p_c of the fit with its tau; without a fit at a p of the grid."""
+    counts = size_counts_of(figures.results)
+    try:
+        fit = figures.fit
+    except (AnalysisError, InputError):
+        threshold, source = _taken_for_threshold(figures)
+        y_t = None
+        try:
+            fisher = fisher_at(figures.results, threshold)
+        except AnalysisError:
+            fisher = None
+    else:
+        threshold, source, y_t = fit.threshold, "the fit of all sizes", fit.y_t
+        fisher = figures.exponents.fisher if figures.exponents is not None else None
+    figure, numbers = plot_sizes(
+        counts, threshold=threshold, title=figures.head["title"], fisher=fisher, y_t=y_t
+    )
+    return figure, numbers | {"threshold_source": source}
+
+
+def _taken_for_threshold(figures: StudyView) -> tuple[float, str]:
+    """Return the grid point of the largest size that is taken for p_c, and why it is."""
+    largest = figures.measured("grid")[-1]
+    p = np.array(largest.task.p)
+    known = figures.head["exact"]
+    if known is not None and p[0] <= known[0] <= p[-1]:
+        at = int(np.argmin(np.abs(p - known[0])))
+        return float(p[at]), "the p nearest to the published threshold, without an error"
+    at = int(np.argmax(largest.column("second_largest").sum(axis=0)))
+    return float(p[at]), "the p at which the second largest cluster is largest, without an error"
+
+
+def no_gyration(figures: StudyView) -> str | None:
+    """Return why radii cannot be drawn, or None if they can."""
+    if any("gyration" in item.task.measure for item in figures.measured()):
+        return None
+    return "radii of clusters were not measured: sweep with --measure gyration"
+
+
+def draw_gyration(figures: StudyView) -> Drawn:
+    """Draw R_s at the p nearest to p_c with its d_f, of the largest size, and xi at every p."""
+    sums = gyration_sums_of(figures.results)
+    try:
+        threshold, source = figures.fit.threshold, "the fit of all sizes"
+    except (AnalysisError, InputError):
+        threshold, source = _taken_for_threshold(figures)
+    try:
+        dimension = figures.study.lattice.dimension
+        radius = fit_radius(sums[-1], threshold=threshold, dimension=dimension)
+    except AnalysisError:
+        radius = None
+    figure, numbers = plot_gyration(sums, threshold=threshold, radius=radius, **figures.head)
+    return figure, numbers | {"threshold_source": source}
+
+
+def no_wrapping(figures: StudyView) -> str | None:
+    """Return why the ways to wrap cannot be drawn, or None if they can."""
+    if not _wrapping(figures):
+        return "no axis is periodic, or the file is from before wrapping was measured"
+    return None
+
+
+def _wrapping(figures: StudyView) -> list[str]:
+    """Return the wrapping observables that all tasks have."""
+    known = wrapping_names(figures.study.boundary)
+    items = figures.measured("grid")
+    stored = [{each.name for each in item.observables} for item in items]
+    return [name for name in known if items and all(name in own for own in stored)]
+
+
+def draw_wrapping(figures: StudyView) -> Drawn:
+    """Draw the probability of every way to wrap, with its exact value at p_c in two dimensions."""
+    study = figures.study
+    meanings = {item.name: item.meaning for item in observables_of(study.boundary)}
+    panels = [
+        WrappingPanel(
+            name=name,
+            meaning=meanings[name],
+            curves=[
+                WrappingCurve(
+                    item.task.size,
+                    item.num_samples,
+                    np.array(item.task.p),
+                    item.column(name).sum(axis=0),
+                )
+                for item in figures.measured("grid")
+            ],
+            known=critical_probability(study.lattice, study.boundary, name),
+        )
+        for name in _wrapping(figures)
+    ]
+    sites = {item.task.size: item.task.num_sites for item in figures.measured()}
+    return plot_wrapping(panels, num_sites=sites, **figures.head)

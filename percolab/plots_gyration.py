@@ -1,0 +1,129 @@
+"""Radii of clusters: R_s against s at p_c, and the correlation length against p."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from percolab.plots import (
+    EXACT_LINE,
+    STYLE,
+    Exact,
+    add_legend,
+    exact_label,
+    exact_record,
+    legend_entries,
+    look_of,
+    size_label,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from percolab.analysis.gyration import GyrationSums, RadiusFit
+
+
+def plot_gyration(
+    tasks: Sequence[GyrationSums],
+    *,
+    threshold: float,
+    title: str,
+    exact: Exact | None = None,
+    radius: RadiusFit | None = None,
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw R_s at the p nearest to the threshold against s, and xi against p.
+
+    tasks: at least one, ascending in L.  radius: the fit of R_s.  Returns the figure and all
+    numbers drawn.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    from percolab.analysis.record import plain
+
+    sites = {item.L: item.num_sites for item in tasks}
+    numbers = []
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 4.0), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        order = sorted(sites)
+        for item in tasks:
+            look = look_of(order.index(item.L), order.index(item.L))
+            numbers.append(_draw_task(left, right, item, threshold, look, sites))
+        if radius is not None:
+            _draw_fit(left, radius)
+        left.set(xscale="log", yscale="log", xlabel="$s$ (sites)", ylabel="$R_s$")
+        right.set(yscale="log", xlabel="$p$", ylabel=r"correlation length $\xi$")
+        if exact:
+            right.axvline(exact[0], label=exact_label(exact), zorder=0, **EXACT_LINE)
+        figure.suptitle(title, fontsize=STYLE["axes.titlesize"])
+        # The sizes are in both panels' lists; the left one names them.
+        entries = [*legend_entries(left), *legend_entries(right)]
+        add_legend(
+            figure, entries, loc="outside lower center", ncols=3, title_fontsize=8,
+            title="Error bars: one standard error, jackknife over blocks",
+        )  # fmt: skip
+    return figure, {
+        "title": title,
+        "threshold": threshold,
+        "exact": exact_record(exact),
+        "curves": plain(numbers),
+        "fit": radius.to_dict() if radius is not None else None,
+    }
+
+
+def _draw_task(
+    left: Axes,
+    right: Axes,
+    item: GyrationSums,
+    threshold: float,
+    look: dict[str, Any],
+    sites: Mapping[int, int],
+) -> dict[str, Any]:
+    """Draw R_s and xi of one task; return the numbers drawn."""
+    from percolab.analysis.gyration import jackknife_error
+
+    at = int(np.argmin(np.abs(item.p - threshold)))
+    s, squared, without = item.radii(at)
+    radius, error = np.sqrt(squared), jackknife_error(np.sqrt(without))
+    xi, xi_error = item.correlation_length()
+    style: dict[str, Any] = {"markersize": 3.0, "elinewidth": 0.8} | look
+    drawn = radius > 0
+    left.errorbar(
+        s[drawn], radius[drawn], np.nan_to_num(error[drawn]), linestyle="none",
+        label=size_label(item.L, sites), **style,
+    )  # fmt: skip
+    known = np.isfinite(xi) & (xi > 0) & ~(xi_error > xi / 2)
+    right.errorbar(item.p[known], xi[known], np.nan_to_num(xi_error[known]), linewidth=0.7, **style)
+    return {
+        "L": item.L,
+        "num_sites": item.num_sites,
+        "samples": item.samples,
+        "p_of_radius": item.p[at],
+        "s": s,
+        "radius": radius,
+        "radius_error": error,
+        "p": item.p,
+        "correlation_length": xi,
+        "correlation_length_error": xi_error,
+    }
+
+
+def _draw_fit(axes: Axes, radius: RadiusFit) -> None:
+    from percolab.analysis import format_with_error
+
+    s = np.geomspace(radius.s_min, radius.s_max, 100)
+    label = f"fit of $L = {radius.L}$, $s = {radius.s_min}$ to {radius.s_max}"
+    fitted = np.sqrt(radius.squared_radius(s))
+    axes.plot(s, fitted, color="black", linewidth=0.9, label=label, zorder=4)
+    value = format_with_error(radius.d_f, radius.error)
+    known = radius.known
+    name = "exact" if known is not None and not known.error else "published"
+    beside = f"\n({name}: ${known.value:.5g}$)" if known is not None else ""
+    axes.annotate(
+        rf"$R_s \sim s^{{1/d_f}}$, $d_f = {value}$" + beside, (0.95, 0.06), None,
+        "axes fraction", ha="right", fontsize=9,
+    )  # fmt: skip
