@@ -25,6 +25,11 @@ quantity_fits  their table of fits, the choice and the systematic error
 quantity_table  a joint fit as text
 collapse   data collapse, its quality and the exponents that give it
 sample_thresholds  mean, median and width of single T, and cell to cell
+cluster_numbers  n_s, clusters of s sites per site, in bins of sizes
+fisher     tau from n_s at p_c: the window, and what is told of it
+fisher_fit one fit of tau in a window of s
+shrinkage  correlations from few blocks
+gyration   radii of clusters, d_f from them, and the correlation length
 maxima     the threshold of one size alone: where clusters are most critical
 table      a fit as text
 scaling_tables  exponents, collapses and single T as text
