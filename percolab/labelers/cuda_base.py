@@ -8,32 +8,28 @@ import numpy as np
 
 from percolab.device import load_cuda
 from percolab.geometry import Geometry
-from percolab.kernels.clusters import ROW_WIDTH, without_vacant
+from percolab.kernels.clusters import ROW_WIDTH
 from percolab.kernels.cuda_growth import absorb_kernel, grow_kernel, seam_kernel
 from percolab.kernels.cuda_sampling import (
     COUNTED_WORDS,
     PARTIALS,
-    PER_THREAD,
     THREADS,
     clear_kernel,
     count_sizes_kernel,
     finish_rows_kernel,
     mark_layer_kernel,
-    open_words_kernel,
     partial_rows_kernel,
 )
-from percolab.kernels.cuda_sites import close_bonds_kernel, close_seam_kernel, count_sites_kernel
 from percolab.kernels.cuda_tally import clear_tally_kernel, tally_sizes_kernel
 from percolab.kernels.cuda_winding import plant_kernel, wind_seam_kernel, wind_words_kernel
 from percolab.kernels.tally import row_width_of
+from percolab.labelers.cuda_samples import CudaSamples
 from percolab.labelers.gyration_cuda import GyrationCuda
 from percolab.labelers.spanning_threshold import Bisection
 from percolab.model import BOND, Model
 from percolab.topology import Topology, period_codes, periods_of
 
 cuda = load_cuda()
-
-_MAX_GRID_Y = 65535
 
 
 def _shared_grid(samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
@@ -52,13 +48,7 @@ def _num_partials(num_points: int) -> int:
     return min(max(num_points // (16 * THREADS), 1), PARTIALS)
 
 
-def _on_device(values: Any) -> Any:
-    if hasattr(values, "__cuda_array_interface__"):
-        return values
-    return cuda.to_device(np.asarray(values, np.uint64))
-
-
-class CudaLabeler(Bisection):
+class CudaLabeler(CudaSamples, Bisection):
     """Labels and measures up to ``capacity`` items of one topology per launch.
 
     An item is one sample at one p.  A subclass defines ``label_items``.  Device memory: the bond
@@ -73,37 +63,18 @@ class CudaLabeler(Bisection):
 
     def __init__(self, topology: Topology, model: Model = BOND, *, capacity: int) -> None:
         points = topology.num_points
-        # The kernels index the whole batch with 32 bits.
-        fitting = (2**32 - 1) // max(points, topology.exists.size)
-        self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
-        self.model = model
         if points > self.most_points(topology.num_axes):
             raise ValueError(f"{points} sites do not fit beside {topology.num_axes} axis bits")
+        super().__init__(topology, model, capacity)
         self._size_mask = np.uint32(CudaLabeler.most_points(topology.num_axes))
-        self.opened = cuda.device_array(self.capacity * topology.exists.size, np.uint32)
         self.labels = cuda.device_array(self.capacity * points, np.uint32)
         self._sizes = None
-        self.seam = () if topology.seam is None else cuda.to_device(topology.seam.ravel())
-        self._exists = cuda.to_device(topology.exists.ravel())
-        self._seam_bonds = cuda.to_device(topology.seam_bonds)
-        self._seam_ends = cuda.to_device(topology.seam_ends)
-        if topology.neighbours is None:
-            self.ends: Any = tuple(np.int32(delta) for delta in topology.deltas)
-        else:
-            self.ends = cuda.to_device(topology.neighbours)
         self._load_winding()
         self._gyration: GyrationCuda | None = None
         #: Columns of a row: those of every row, and the tally's once :meth:`keep_tally` was called.
         self.row_width = ROW_WIDTH
         self._tallies = cuda.device_array(1, np.uint64)
-        self._occupied = cuda.to_device(topology.occupied)
         self._later: Any = None
-        self.sites: tuple[Any, ...] = ()
-        if model.draws_sites:
-            words, per_item, *_ = topology.site_lattice(self.ends)
-            lattice = words, per_item, self.ends, self._seam_bonds, self._seam_ends
-            self.sites = model.rule, lattice
-            self._occupied_words = cuda.device_array(self.capacity * int(per_item), np.uint32)
         self._layers = [
             (axis, tuple(cuda.to_device(layer) for layer in pair))
             for axis, pair in enumerate(topology.end_layers)
@@ -204,13 +175,6 @@ class CudaLabeler(Bisection):
         ]
         return np.concatenate(parts)
 
-    @property
-    def occupied_words(self) -> tuple[Any, np.uint32]:
-        """The occupied sites on the device, uint32 words, and how many of them each item has."""
-        if self.sites:
-            return self._occupied_words, np.uint32(self.topology.num_words)
-        return self._occupied, np.uint32(0)
-
     @staticmethod
     def most_points(axes: int) -> int:
         """Return the most grid points of an item.
@@ -226,83 +190,6 @@ class CudaLabeler(Bisection):
         words = 8 * topology.exists.size + 4 * topology.num_words
         forest = 8 * topology.num_points if topology.seam_codes.size else 0
         return words + 8 * topology.num_points + forest + partials + 64
-
-    @staticmethod
-    def grid(elements: int, items: int, per_block: int = PER_THREAD * THREADS) -> tuple[int, int]:
-        """Return the grid with one row of blocks an item."""
-        return -(-elements // per_block), items
-
-    def open_bonds(self, generator: int, seed: int, samples: Any, thresholds: Any) -> int:
-        """Generate the open bonds of items (sample, threshold); return their number.
-
-        Both are uint64 arrays of equal length, on the host or on the device.
-        """
-        self._open_words(generator, seed, samples, thresholds, self.opened)
-        return len(samples)
-
-    def _open_words(
-        self, generator: int, seed: int, samples: Any, thresholds: Any, words: Any
-    ) -> None:
-        """Write the open bonds of items into ``words``."""
-        keys = generator, np.uint64(seed), _on_device(samples)
-        if not self.sites:
-            limits = _on_device(thresholds)
-            self._fill_words(*keys, limits, np.uint32(0), self._exists, words)
-            return
-        items, (words_per_item, num_words, *_) = len(samples), self.sites[1]
-        sites, bonds = self._limits_at(thresholds)
-        self._fill_words(*keys, sites, words_per_item, self._occupied, self._occupied_words)
-        self._fill_words(*keys, bonds, np.uint32(0), self._exists, words)
-        close_bonds_kernel[self.grid(int(num_words), items, THREADS), THREADS](
-            words, self.seam, self._occupied_words, self.sites[1]
-        )
-        if self._seam_bonds.size:
-            close_seam_kernel[self.grid(self._seam_bonds.size, items, THREADS), THREADS](
-                words, self._occupied_words, self.sites[1]
-            )
-
-    def _fill_words(
-        self,
-        generator: int,
-        seed: np.uint64,
-        samples: Any,
-        thresholds: Any,
-        first: np.uint32,
-        exists: Any,
-        words: Any,
-    ) -> None:
-        """Write what is open of the words from ``first`` on; all arrays are on the device."""
-        open_words_kernel[self.grid(exists.size, len(samples)), THREADS](
-            generator, seed, samples, thresholds, first, exists, words
-        )
-
-    def _limits_at(self, thresholds: Any) -> tuple[Any, Any]:
-        """Return the thresholds (of sites, of bonds) of items, on the device."""
-        site_varies, bond_varies, *limits = self.model.rule
-        return tuple(
-            _on_device(thresholds if varies else np.full(len(thresholds), limit))
-            for varies, limit in zip((site_varies, bond_varies), limits, strict=True)
-        )
-
-    def _leave_vacant_out(
-        self,
-        generator: int,
-        seed: int,
-        samples: np.ndarray,
-        thresholds: np.ndarray,
-        rows: np.ndarray,
-    ) -> None:
-        """Leave the vacant sites of the model out of rows of items, (n, row_width), in place."""
-        for first in range(0, len(samples), _MAX_GRID_Y):
-            batch = slice(first, first + _MAX_GRID_Y)
-            keys = _on_device(samples[batch])
-            counts = cuda.to_device(np.zeros(len(keys), np.uint32))
-            sites, _ = self._limits_at(thresholds[batch])
-            count_sites_kernel[self.grid(self._occupied.size, len(keys)), THREADS](
-                generator, np.uint64(seed), keys, sites, self.sites[1][0], self._occupied, counts
-            )
-            vacant = self.topology.num_sites - counts.copy_to_host().astype(np.int64)
-            without_vacant(rows[batch], vacant)
 
     def rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray
@@ -374,12 +261,6 @@ class CudaLabeler(Bisection):
             rows[:, step] = self._rows_of_sizes(items)
         return rows
 
-    def load_bonds(self, opened: np.ndarray) -> int:
-        """Copy given open bonds, uint32 (items, num_classes * num_words), into the batch."""
-        flat = np.ascontiguousarray(opened, np.uint32).ravel()
-        self.opened[: flat.size].copy_to_device(flat)
-        return len(opened)
-
     def join_seam(self, items: int) -> None:
         """Join the ends of the open bonds across periodic seams."""
         if self._seam_bonds.size:
@@ -448,13 +329,6 @@ class CudaLabeler(Bisection):
         # A slice of a flat array: one of rows takes longer to find than to copy.
         rows = self._rows[: items * ROW_WIDTH].copy_to_host().reshape(items, ROW_WIDTH)
         return self._with_tallies(rows, self._tallies)
-
-    def occupied_of(self, items: int) -> np.ndarray:
-        """Return the occupied sites of the first items, uint32 (items, num_words), a bit a site."""
-        words = self.topology.num_words
-        if not self.sites:
-            return np.broadcast_to(self.topology.occupied, (items, words))
-        return self._occupied_words[: items * words].copy_to_host().reshape(items, words)
 
     def labels_of(self, items: int) -> np.ndarray:
         """Return the labels of the first items, int32 (items, num_points)."""
