@@ -49,9 +49,10 @@ def test_clusters_per_site_at_the_threshold_are_exact(name):
         assert abs(density.mean() - CLUSTERS_PER_SITE[name] - excess) <= 4 * error, task.size
 
 
-def test_exponents_of_the_square_torus_are_nienhuis():
-    tasks_of("torus/square.h5")
-    results = open_results(RESULTS / "torus" / "square.h5")
+@pytest.mark.parametrize("name", ["square", "square-scaling"])
+def test_exponents_of_the_square_torus_are_nienhuis(name):
+    tasks_of(f"torus/{name}.h5")
+    results = open_results(RESULTS / "torus" / f"{name}.h5")
     fit = fit_results(results)
     assert abs(fit.threshold - 0.5) <= 4 * fit.threshold_error
     exponents = exponents_of(results, fit).exponents
