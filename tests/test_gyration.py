@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from percolab.geometry import geometry_of
+from percolab.kernels.clusters import BINS
 from percolab.kernels.gyration import PER_BIN, spread_of
 from percolab.kernels.open_bonds import XORWOW, threshold_of
 from percolab.kernels.tally import bin_of, num_bins
@@ -127,3 +128,32 @@ def test_places_are_those_of_the_drawn_lattice():
 def test_a_lattice_without_coordinates_is_refused():
     with pytest.raises(InputError, match="has no coordinates"):
         geometry_of(load_structure("bethe:3"), (10,))
+
+
+class AllConfigurations(labeler_class("raster", "cpu")):
+    """Sample n has the bonds whose bits of n are set, whatever p is."""
+
+    def open_bonds(self, generator, seed, sample, threshold):
+        owners = self.topology.bonds()
+        words = np.zeros_like(self.topology.exists)
+        for bit, (k, owner, _) in enumerate(owners.tolist()):
+            words[k, owner // 32] |= (int(sample) >> bit & 1) << owner % 32
+        self.opened[:] = words.ravel()
+
+
+@pytest.mark.parametrize("boundary", [("periodic", "periodic"), ("open", "periodic")], ids="-".join)
+def test_every_configuration_of_a_tiny_torus_has_its_sizes_and_radii(boundary):
+    lattice, shape = load_lattice("square"), (3, 2)
+    labeler = AllConfigurations(lattice.topology(shape, boundary))
+    labeler.keep_tally()
+    geometry, row = geometry_of(lattice, shape), np.zeros(labeler.row_width, np.int64)
+    for number in range(2**labeler.topology.num_bonds):
+        sample = np.array([number], np.uint64)
+        found = labeler.gyration_rows(XORWOW, 0, sample, sample, geometry).reshape(-1, PER_BIN)
+        expected = np.zeros((num_bins(6), PER_BIN), int)
+        for size, spread in walk(labeler, geometry):
+            expected[bin_of(size)] += (size**2, spread, 0)
+        assert found.tolist() == expected.tolist(), number
+        labeler.measure(row)
+        sizes = [int(size) for size in np.bincount(labeler.label()) if size]
+        assert row[BINS:].tolist() == [sizes.count(size) for size in range(1, 7)], number
