@@ -14,13 +14,10 @@ from percolab.kernels.clusters import spanning_bits
 from percolab.kernels.cuda_sampling import PER_THREAD, element
 from percolab.kernels.cuda_tally import add_wide
 from percolab.kernels.cuda_winding import field_of_code, parent_of, periods_to
-from percolab.kernels.gyration import BESIDE, PER_BIN, spread_of
+from percolab.kernels.gyration import BESIDE, OUT, PER_BIN, spread_of
 from percolab.kernels.tally import bin_of
 
 cuda = load_cuda()
-
-#: The bit of ``reach`` of a cluster that wraps.
-OUT = 1 << 31
 
 
 @cuda.jit(cache=True)
@@ -96,7 +93,7 @@ def sum_places_kernel(forest, num_points, occupied, words_per_item, geometry, re
             node = forest[uint32(base + i)]
             if has_bit(word, uint32(i & uint32(31))) and _has_end(reach[parent_of(node)]):
                 root = uint32(parent_of(node) - base)
-                at = uint64(start + uint64(root))
+                at = uint64(start + uint64(uint64(root) * uint64(BESIDE + axes)))
                 square = uint64(0)
                 for axis in range(axes):
                     place = int64(int64(places[axis, i]) - int64(places[axis, root]))
@@ -104,13 +101,11 @@ def sum_places_kernel(forest, num_points, occupied, words_per_item, geometry, re
                         turns = int64(field_of_code(periods_to(node), period, width))
                         place = int64(place + int64(turns * spans[period, axis]))
                     square = uint64(square + uint64(place * place))
-                    to = uint64(at + uint64(uint64(BESIDE + axis) * uint64(num_points)))
-                    cuda.atomic.add(sums, to, uint64(place))
-                points = uint64(num_points)
+                    cuda.atomic.add(sums, uint64(at + uint64(BESIDE + axis)), uint64(place))
+                low, high = uint64(square & uint64(0xFFFFFFFF)), uint64(square >> uint64(32))
                 cuda.atomic.add(sums, at, uint64(1))
-                cuda.atomic.add(sums, uint64(at + points), uint64(square & uint64(0xFFFFFFFF)))
-                to = uint64(at + uint64(points + points))
-                cuda.atomic.add(sums, to, uint64(square >> uint64(32)))
+                cuda.atomic.add(sums, uint64(at + uint64(1)), low)
+                cuda.atomic.add(sums, uint64(at + uint64(2)), high)
 
 
 @cuda.jit(cache=True)
@@ -123,9 +118,9 @@ def add_spreads_kernel(forest, num_points, axes, sums, width, found, first, step
     for part in range(PER_THREAD):
         i = element(part)
         if i < num_points and parent_of(forest[uint32(base + i)]) == uint32(base + i):
-            at = uint64(start + uint64(i))
+            at = uint64(start + uint64(uint64(i) * uint64(BESIDE + axes)))
             if sums[at] != uint64(0):
-                size, low, high = spread_of(sums, at, uint64(num_points), axes)
+                size, low, high = spread_of(sums, at, axes)
                 to = uint64(row + uint64(PER_BIN * bin_of(size)))
                 cuda.atomic.add(found, to, uint64(size * size))
                 add_wide(found, uint64(to + uint64(1)), low, high)

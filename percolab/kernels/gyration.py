@@ -25,32 +25,37 @@ from percolab.topology import PERIOD_BITS
 PER_BIN = 3
 #: What is summed over a cluster beside its place along every axis: sites, the two halves of |r|^2.
 BESIDE = 3
+#: The bit that marks the root of a cluster that wraps, beside its end flags.
+OUT = 1 << 31
 
 
 @njit
-def add_site(sums, base, points, root, place, axes):
+def add_site(sums, root, place, axes):
     """Add a site at ``place``, int64 (axes,), to the sums of its root (serial use).
 
-    sums: uint64, ``axes + BESIDE`` times ``points`` from ``base`` on: sites, low and high 32 bits
-    of |r|^2, then the place along every axis.
+    sums: uint64, ``axes + BESIDE`` numbers for each root: sites, low and high 32 bits of |r|^2,
+    then the place along every axis.
     """
-    at = base + root
+    at = int64(root) * (axes + BESIDE)
     square = uint64(0)
     for axis in range(axes):
         step = int64(place[axis])
         square = uint64(square + uint64(step * step))
-        sums[at + (BESIDE + axis) * points] += uint64(step)
+        sums[at + BESIDE + axis] += uint64(step)
     sums[at] += uint64(1)
-    sums[at + points] += uint64(square & uint64(0xFFFFFFFF))
-    sums[at + 2 * points] += uint64(square >> uint64(32))
+    sums[at + 1] += uint64(square & uint64(0xFFFFFFFF))
+    sums[at + 2] += uint64(square >> uint64(32))
 
 
 @njit
-def spread_of(sums, at, points, axes):
-    """Return (s, low, high) of a cluster: its sites and the 128 bits of s^2 R_s^2."""
+def spread_of(sums, at, axes):
+    """Return (s, low, high) of the cluster whose sums are at ``at``, uint64.
+
+    s: its sites; (low, high): the 128 bits of s^2 R_s^2.
+    """
     size = uint64(sums[at])
-    low, high = product(size, uint64(sums[uint64(at + points)]))
-    upper, top = product(size, uint64(sums[uint64(at + uint64(uint64(2) * points))]))
+    low, high = product(size, uint64(sums[uint64(at + uint64(1))]))
+    upper, top = product(size, uint64(sums[uint64(at + uint64(2))]))
     low, high = add_pair(
         low,
         high,
@@ -58,7 +63,7 @@ def spread_of(sums, at, points, axes):
         uint64(uint64(top << uint64(32)) | uint64(upper >> uint64(32))),
     )
     for axis in range(axes):
-        step = uint64(sums[uint64(at + uint64(uint64(BESIDE + axis) * points))])
+        step = uint64(sums[uint64(at + uint64(BESIDE + axis))])
         if step >> uint64(63) != uint64(0):
             step = uint64(~step + uint64(1))
         less, most = product(step, step)
@@ -92,7 +97,6 @@ def gyration_of_bonds(opened, bonds, codes, occupied, layers, geometry, scratch,
         root, total = find_winding(parents, periods, i)
         parents[i], periods[i] = root, total
     reach[:] = 0
-    bits = uint32(1) << uint32(31)
     for n in range(layers[0].size):
         reach[parents[layers[0][n]]] |= layers[1][n]
     # Bonds inside the lattice were joined before those: the loops they close do not wind.
@@ -101,7 +105,7 @@ def gyration_of_bonds(opened, bonds, codes, occupied, layers, geometry, scratch,
         if has_bit(opened[bond >> 5], bond & 31):
             i, j = bond % (32 * num_words), seam_ends[n]
             if periods[i] + codes[n] != periods[j]:
-                reach[parents[i]] |= bits
+                reach[parents[i]] |= uint32(OUT)
     sums[:] = 0
     place = np.empty(axes, np.int64)
     for word in range(occupied.size):
@@ -115,12 +119,20 @@ def gyration_of_bonds(opened, bonds, codes, occupied, layers, geometry, scratch,
                 for period in range(spans.shape[0]):
                     turns = periods_along(periods[i], period, PERIOD_BITS)
                     place[axis] += turns * spans[period, axis]
-            add_site(sums, 0, points, root, place, axes)
+            add_site(sums, root, place, axes)
+    add_spreads(parents, reach, points, sums, axes, found)
+
+
+@njit(nogil=True, cache=True)
+def add_spreads(parents, reach, nodes, sums, axes, found):
+    """Write the numbers of all bins from the sums of the roots that neither wrap nor span."""
     found[:] = 0
-    for i in range(points):
-        has_end = reach[i] < bits and spanning_bits(reach[i]) == 0
-        if parents[i] == i and sums[i] != uint64(0) and has_end:
-            size, low, high = spread_of(sums, uint64(i), uint64(points), axes)
+    for i in range(nodes):
+        at_root = int64(i) * (axes + BESIDE)
+        if parents[i] != i or sums[at_root] == uint64(0):
+            continue
+        if reach[i] < uint32(OUT) and spanning_bits(reach[i]) == 0:
+            size, low, high = spread_of(sums, uint64(at_root), axes)
             at = PER_BIN * bin_of(size)
             found[at] += int64(uint64(size * size))
             add_wide(found, at + 1, low, high)

@@ -71,7 +71,7 @@ class CpuLabeler(Bisection):
         sizes, reach = np.empty(points, np.int32), np.empty(points, np.uint32)
         row_of_labels(self.label(), self.topology.occupied, *self.end_flags, sizes, reach, row)
         if row.size > ROW_WIDTH:
-            tally_sizes(sizes, sizes.size, row)
+            tally_sizes(sizes, sizes.size, reach, row)
         if self.topology.seam_codes.size:
             row[SPANNING] |= self._wrapping()
 
@@ -102,22 +102,25 @@ class CpuLabeler(Bisection):
 
         int64 (n, m, PER_BIN * bins), as :mod:`percolab.kernels.gyration` has it.
         """
-        top, points = self.topology, self.topology.num_points
-        bonds = self.seam, self.ends, top.num_words, top.seam_bonds, top.seam_ends
-        scratch = (
-            np.empty(points, np.int32),
-            np.empty(points, np.int64),
-            np.empty(points, np.uint32),
-            np.empty((geometry.places.shape[0] + BESIDE) * points, np.uint64),
-        )
+        points = self.topology.num_points
+        sums = np.empty((geometry.places.shape[0] + BESIDE) * points, np.uint64)
         found = np.empty((len(samples), grid.size, PER_BIN * num_bins(points)), np.int64)
-        places = geometry.places, geometry.spans
         for sample, rows in zip(samples, found, strict=True):
             for threshold, row in zip(grid, rows, strict=True):
                 self.open_bonds(generator, seed, sample, threshold)
-                words = self.opened, bonds, top.seam_codes, self.occupied
-                gyration_of_bonds(*words, self.end_flags, places, scratch, row)
+                self._measure_gyration((geometry.places, geometry.spans), sums, row)
         return found
+
+    def _measure_gyration(
+        self, places: tuple[np.ndarray, np.ndarray], sums: np.ndarray, row: np.ndarray
+    ) -> None:
+        """Write how far the clusters of the open bonds reach; ``sums`` is scratch."""
+        top, points = self.topology, self.topology.num_points
+        bonds = self.seam, self.ends, top.num_words, top.seam_bonds, top.seam_ends
+        forest = np.empty(points, np.int32), np.empty(points, np.int64)
+        scratch = *forest, np.empty(points, np.uint32), sums
+        words = self.opened, bonds, top.seam_codes, self.occupied
+        gyration_of_bonds(*words, self.end_flags, places, scratch, row)
 
     def _bond_rows(
         self, generator: int, seed: int, samples: np.ndarray, thresholds: np.ndarray

@@ -28,6 +28,7 @@ from percolab.labelers.raster_grid import (
     sort_by_step,
     wind_clusters,
 )
+from percolab.labelers.raster_gyration import gyration_of_runs
 from percolab.labelers.raster_runs import (
     find_clusters,
     join_inside,
@@ -63,7 +64,7 @@ def _measure(opened, bonds, occupied, num_points, end_flags, scratch, winding, r
         runs = find_clusters(opened, bonds, occupied, num_points, scratch)
     row_of_sizes(sizes, runs, row)
     if row.size > ROW_WIDTH:
-        tally_sizes(sizes, runs, row)
+        tally_sizes(sizes, runs, reach, row)
     reach[:runs] = 0
     spanning = spanning_of_runs(end_flags[0], end_flags[1], starts, first, parents, reach)
     row[SPANNING] = spanning | wrapping
@@ -235,6 +236,13 @@ class Raster(CpuLabeler):
         places = self._points(), self.end_flags, self._scratch, self._winding
         _rows(*items, *words, *places, self._lists, rows)
         return rows
+
+    def _measure_gyration(
+        self, places: tuple[np.ndarray, np.ndarray], sums: np.ndarray, row: np.ndarray
+    ) -> None:
+        """Write how far the clusters of the open bonds reach; ``sums`` is scratch."""
+        sample = self.opened, self._bonds, self.occupied, self.topology.num_points, self.end_flags
+        gyration_of_runs(*sample, self._scratch, self._winding, places, sums, row)
 
     @property
     def widest_window(self) -> int:
