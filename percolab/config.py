@@ -149,7 +149,10 @@ def parse_measure(measure: str | Sequence[str]) -> tuple[str, ...]:
     words = measure.split(",") if isinstance(measure, str) else measure
     if not all(isinstance(word, str) for word in words):
         raise InputError(f"measure = {measure!r}, but only words are allowed")
-    return tuple(word.strip() for word in words if word.strip())
+    found = tuple(word.strip() for word in words if word.strip())
+    if isinstance(measure, str) and not found:
+        raise InputError(f"measure = {measure!r}, but it must name some of {', '.join(MEASURES)}")
+    return found
 
 
 def default_sizes(structure: Structure) -> tuple[int, ...]:

@@ -20,11 +20,17 @@ from percolab.toml_input import InputError
 Drawn = tuple[Any, dict[str, Any]]
 
 
+def _how_to_measure(figures: StudyView, word: str) -> str:
+    """Return how a sweep measures what a word of --measure stands for."""
+    by_grid = " and --method grid" if figures.study.method == "threshold" else ""
+    return f"sweep with --measure {word}{by_grid}"
+
+
 def no_sizes(figures: StudyView) -> str | None:
     """Return why cluster numbers cannot be drawn, or None if they can."""
     if any(map(has_sizes, figures.measured())):
         return None
-    return "clusters of every size were not counted: sweep with --measure sizes"
+    return f"clusters of every size were not counted: {_how_to_measure(figures, 'sizes')}"
 
 
 def draw_sizes(figures: StudyView) -> Drawn:
@@ -62,9 +68,14 @@ def _taken_for_threshold(figures: StudyView) -> tuple[float, str]:
 
 def no_gyration(figures: StudyView) -> str | None:
     """Return why radii cannot be drawn, or None if they can."""
-    if any("gyration" in item.task.measure for item in figures.measured()):
-        return None
-    return "radii of clusters were not measured: sweep with --measure gyration"
+    if not figures.study.lattice.is_scalable:
+        return f"{figures.study.lattice.name} has no coordinates"
+    if not any("gyration" in item.task.measure for item in figures.measured()):
+        return f"radii of clusters were not measured: {_how_to_measure(figures, 'gyration')}"
+    # A cluster of two sites that neither wraps nor spans has a radius; single sites have none.
+    if not any(item.spreads.any() for item in gyration_sums_of(figures.results)):
+        return "no cluster of two sites or more ends inside the lattice, so there are no radii"
+    return None
 
 
 def draw_gyration(figures: StudyView) -> Drawn:

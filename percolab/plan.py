@@ -26,7 +26,7 @@ from percolab.analysis import (
 )
 from percolab.plan_file import file_bytes
 from percolab.plan_pilot import Pilot, SizePilot, run_pilot
-from percolab.rounds import StopRule, first_targets, grown, own_tasks
+from percolab.rounds import StopRule, first_targets, grown, is_held, next_targets, own_tasks
 from percolab.runner import Means, Watcher, choose_means, open_study, record_of
 from percolab.sampler import Device, required_memory
 from percolab.scheduler import saving_seconds
@@ -125,7 +125,7 @@ def plan_study(
         for key, item in results.tasks.items()
         if key not in {task.id for task in tasks}
     }
-    targets, rounds = _targets(study, rule, tasks, information, others, reason)
+    targets, rounds = _targets(results, rule, tasks, information, others, reason)
     blocks = {task.id: _blocks_at_end(results, task, targets[task.size]) for task in tasks}
     kept = {task.id: _pilot_of(pilot, task).kept for task in tasks}
     record = record_of(means) | {"seconds": 1.234, "blocks": dict.fromkeys(blocks, 100)}
@@ -138,7 +138,9 @@ def plan_study(
         samples = {task.id: blocks[task.id] * task.block_size for task in tasks}
         found = information.error(samples | others)
         error = found if np.isfinite(found) else None
-    analysis = _ANALYSIS_SECONDS + rounds * _ROUND_SECONDS if error is not None else 0.0
+    analysis = 0.0
+    if error is not None and sampling:
+        analysis = _ANALYSIS_SECONDS + rounds * _ROUND_SECONDS
     saving = saving_seconds(sampling, saving)
     return Plan(
         device=str(means.device),
@@ -283,7 +285,7 @@ def _transition(function: ScalingFunction, size: int) -> np.ndarray:
 
 
 def _targets(
-    study: Study,
+    results: Results,
     rule: StopRule,
     tasks: Sequence[Task],
     information: Information | None,
@@ -291,12 +293,21 @@ def _targets(
     reason: str,
 ) -> tuple[dict[int, int], int]:
     """Return the samples of every size when the rule is met, and the rounds until then."""
+    study = results.study
     targets, rounds = first_targets(study, rule), 1
     if rule.target_error is None:
         return targets, rounds
     if information is None:
         raise InputError(f"--plan: the pilot finds no p_c, so no target error of it: {reason}")
+    placed = all(results.of_size(size) for size in study.sizes)
     while not all(n >= rule.limit(size) for size, n in targets.items()):
+        if placed and is_held(results, targets):
+            # How the sweep judges what is there is known, and need not be foreseen.
+            following = next_targets(results, rule, targets)
+            if following is None:
+                break
+            targets, rounds = following, rounds + 1
+            continue
         samples = {task.id: ceil(targets[task.size] / task.block_size) * task.block_size
                    for task in tasks}  # fmt: skip
         if information.error(samples | dict(others)) <= rule.target_error:

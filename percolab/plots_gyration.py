@@ -55,8 +55,10 @@ def plot_gyration(
             numbers.append(_draw_task(left, right, item, threshold, look, sites))
         if radius is not None:
             _draw_fit(left, radius)
-        left.set(xscale="log", yscale="log", xlabel="$s$ (sites)", ylabel="$R_s$")
-        right.set(yscale="log", xlabel="$p$", ylabel=r"correlation length $\xi$")
+        left.set(xlabel="$s$ (sites)", ylabel="$R_s$")
+        right.set(xlabel="$p$", ylabel=r"correlation length $\xi$")
+        for axes, logarithmic in ((left, "xy"), (right, "y")):
+            _make_logarithmic(axes, logarithmic)
         if exact:
             right.axvline(exact[0], label=exact_label(exact), zorder=0, **EXACT_LINE)
         figure.suptitle(title, fontsize=STYLE["axes.titlesize"])
@@ -73,6 +75,16 @@ def plot_gyration(
         "curves": plain(numbers),
         "fit": radius.to_dict() if radius is not None else None,
     }
+
+
+def _make_logarithmic(axes: Axes, names: str) -> None:
+    """Make the axes of these names logarithmic where there are points, or say that none are."""
+    if not any(line.get_xdata().size for line in axes.lines):  # type: ignore[union-attr]
+        # Nothing is positive, which a logarithmic axis has to be.
+        axes.annotate("too few clusters", (0.5, 0.5), None, "axes fraction", ha="center")
+        axes.set(**{f"{name}ticks": [] for name in names})
+        return
+    axes.set(**{f"{name}scale": "log" for name in names})
 
 
 def _draw_task(

@@ -18,7 +18,13 @@ from percolab.analysis import (
     synthetic_study,
 )
 from percolab.analysis.curve import SpanningCurve
-from percolab.analysis.exponents import MIN_REPLICAS, _interpolated
+from percolab.analysis.exponents import (
+    MIN_REPLICAS,
+    QUANTITIES,
+    Values,
+    _interpolated,
+    _with_logarithm,
+)
 from percolab.analysis.power_law import fit_power_law
 
 SIZES = (16, 32, 64, 128)
@@ -192,3 +198,31 @@ def test_ratios_that_do_not_cross_are_absent():
     assert "none" in ratio_table(found)
     with pytest.raises(AnalysisError, match="at least two sizes"):
         ratio_crossings(apart[:1], near=0.65, exponent=1.75)
+
+
+def test_replicas_and_sizes_without_a_logarithm_are_left_out_and_counted():
+    replicas = np.random.default_rng(3).normal([1.0, 2.0, 3.0], 0.1, (80, 3))
+    values = Values(QUANTITIES[0], (4, 8, 16), np.array([1.0, 2.0, 3.0]), replicas)
+    assert _with_logarithm(values)[1] == []
+    replicas[5, 1] = -0.1
+    replicas[:, 0] = 1.0
+    kept, notes = _with_logarithm(values)
+    assert kept.sizes == (8, 16)
+    assert kept.replicas.shape == (79, 2)
+    assert "for L = 4: left out" in notes[0]
+    assert "not positive in 1 of 80 bootstrap replicas" in notes[1]
+
+
+def test_a_size_whose_quantities_never_differ_does_not_end_the_others():
+    """P_inf of a single site is 1 in every replica, and its chi 0."""
+    fit, clusters = a_study(6)
+    first = clusters[0]
+    site = ClusterCurve(
+        L=1, num_sites=1, p=first.p, samples=first.samples,
+        largest=np.full(first.largest.shape, 50.0), second_largest=0 * first.largest,
+        sum_squares=np.full(first.largest.shape, 50.0),
+        largest_squares=np.full(first.largest.shape, 50.0), label="site",
+    )  # fmt: skip
+    found = fit_exponents(fit, [site, *clusters], dimension=2, bootstrap=60)
+    assert sum("for L = 1: left out" in note for note in found.notes) == 3
+    assert all(np.isfinite(item.value) for item in found.exponents)

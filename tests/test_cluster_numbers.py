@@ -272,3 +272,33 @@ def test_radii_of_pairs_of_sites_are_half_a_bond_and_xi_is_drawn():
         assert curve["correlation_length"] == sums.correlation_length()[0].tolist()
     told = refusal("plot", stored(Path("none.h5")), "--kind", "gyration", "--bootstrap", 0)
     assert "sweep with --measure gyration" in told
+
+
+@pytest.mark.parametrize("p", [[0.0, 1.0], [0.0]])
+def test_without_a_cluster_of_two_sites_that_ends_there_are_no_radii(p):
+    results = sweep("square", L=[2, 4], p=p, samples=40, block_size=10, measure="sizes,gyration",
+                    device="cpu")  # fmt: skip
+    path = stored(Path("radii.h5"), results)
+    told = refusal("plot", path, "--kind", "gyration", "--bootstrap", 0)
+    assert "there are no radii" in told
+    answer("report", path, "--bootstrap", 0)
+    assert "there are no radii" in Path("radii.html").read_text()
+
+
+def test_radii_of_one_block_leave_their_panel_empty():
+    """An empty panel cannot be logarithmic, and does not end the report."""
+    results = sweep("cubic", L=[1, 2, 3], p=[0.1, 0.2, 0.3], samples=50, measure="gyration",
+                    boundary="periodic", device="cpu")  # fmt: skip
+    path = stored(Path("block.h5"), results)
+    answer("plot", path, "--kind", "gyration", "--bootstrap", 0)
+    answer("report", path, "--bootstrap", 0)
+
+
+def test_a_refusal_says_what_would_measure_it():
+    results = sweep("square", L=[4, 8], samples=40, method="threshold", device="cpu")
+    path = stored(Path("thresholds.h5"), results)
+    for kind in ("sizes", "gyration"):
+        told = refusal("plot", path, "--kind", kind, "--bootstrap", 0)
+        assert f"sweep with --measure {kind} and --method grid" in told
+    bethe = stored(Path("bethe.h5"), sweep("bethe:3", L=[3], p=[0.5], samples=40, device="cpu"))
+    assert "has no coordinates" in refusal("plot", bethe, "--kind", "gyration")

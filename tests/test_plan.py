@@ -88,6 +88,19 @@ def test_a_plan_counts_what_the_file_holds(tmp_path):
     assert done.file_bytes == pytest.approx(os.path.getsize(path), rel=0.1)
 
 
+def test_a_plan_of_a_finished_target_error_adds_nothing(tmp_path):
+    """The sweep judges its own samples, so the plan does not foresee what is there."""
+    path = tmp_path / "results.h5"
+    for seed in (3, 4, 5):
+        path.unlink(missing_ok=True)
+        study = SQUARE | {"samples": None, "target_error": 8e-3, "seed": seed}
+        results, _ = swept(path, **study)
+        plan = planned(path, **study)
+        assert [row.samples for row in plan.sizes] == [row.held for row in plan.sizes]
+        assert (plan.seconds, plan.analysis_seconds) == (0, 0)
+        assert plan.rounds == len(results.runs)
+
+
 def test_a_plan_changes_no_sample(tmp_path):
     """The pilot draws from other seeds, and leaves nothing behind that a sweep would find."""
     first, second = tmp_path / "first.h5", tmp_path / "second.h5"

@@ -195,3 +195,14 @@ def test_observables_lists_what_every_measure_adds():
         if extra.columns:
             assert [item.column for item in own] == list(range(extra.columns))
     assert all(item.meaning in text and item.source in text for item in POWERS)
+
+
+def test_every_measure_that_is_named_is_measured_and_status_says_so():
+    answer("sweep", "--lattice", "square", "-L", "4,6", "-p", "0.5", "--samples", 10, "--measure",
+           "sizes", "--measure", "gyration", "--out", "both.h5", "--quiet")  # fmt: skip
+    told = json.loads(answer("status", "both.h5", "--json"))
+    assert [task["measure"] for task in told["tasks"]] == [["sizes", "gyration"]] * 2
+    line = "measured beside the observables: sizes, gyration (L = 4, 6)"
+    assert line in answer("status", "both.h5").splitlines()
+    assert "must name some of sizes, gyration" in refusal("sweep", "--measure", "")
+    assert not Path("results.h5").exists()

@@ -51,6 +51,8 @@ NAN = float("nan")
 
 #: Replicas that a covariance of several sizes needs at least.
 MIN_REPLICAS = 50
+# What scatters by less, relative to itself, scatters by the rounding of an interpolation.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -177,10 +179,13 @@ def fit_exponents(
     known = known_exponents(dimension)
     found = [Exponent("1/nu", fit.y_t, fit.y_t_error, "the fit of all curves", known.get("1/nu"))]
     for item in values:
-        if len(item.sizes) < 2:
-            notes.append(f"{item.quantity.meaning}: fewer than two sizes, so no exponent")
+        kept, left_out = _with_logarithm(item)
+        notes += left_out
+        if len(kept.sizes) < 2 or len(kept.replicas) < MIN_REPLICAS:
+            few = "two sizes" if len(kept.sizes) < 2 else f"{MIN_REPLICAS} replicas"
+            notes.append(f"{item.quantity.meaning}: fewer than {few}, so no exponent")
             continue
-        found.append(_exponent(item, fit.scaling.omega, known))
+        found.append(_exponent(kept, fit.scaling.omega, known))
         law = found[-1].law
         if law is not None and is_poor(law.chi_square):
             notes.append(
@@ -337,6 +342,28 @@ def _interpolated(p: Floats, values: Floats, wanted: Floats, centre: float) -> F
     """
     nearest = nearest_nodes(p, centre)
     return np.sum(values[..., nearest] * node_weights(p[nearest], wanted), axis=-1)
+
+
+def _with_logarithm(values: Values) -> tuple[Values, list[str]]:
+    """Return the sizes and replicas whose quantity has a logarithm with an error, and notes.
+
+    A slope read off few samples can be negative in a replica; of one site P_inf is always 1.
+    """
+    meaning, notes = values.quantity.meaning, []
+    usable = (values.values > 0) & (values.errors > _ROUNDING * np.abs(values.values))
+    sizes = np.array(values.sizes)
+    if not usable.all():
+        lost = ", ".join(map(str, sizes[~usable]))
+        notes.append(f"{meaning}: not positive, or without an error, for L = {lost}: left out")
+    replicas = values.replicas[:, usable]
+    whole = (replicas > 0).all(axis=1)
+    if not whole.all():
+        notes.append(
+            f"{meaning}: not positive in {np.sum(~whole)} of {whole.size} bootstrap replicas, "
+            "which its exponent leaves out, so that its error is too small"
+        )
+    kept = tuple(sizes[usable].tolist())
+    return Values(values.quantity, kept, values.values[usable], replicas[whole]), notes
 
 
 def _exponent(values: Values, omega: float, known: dict[str, Known]) -> Exponent:

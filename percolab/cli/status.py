@@ -23,6 +23,7 @@ def command(results: str, as_json: bool) -> None:
             "L": item.task.size,
             "sites": item.task.num_points,
             "method": item.task.method,
+            "measure": list(item.task.measure),
             "p": list(item.task.p),
             "seed": item.task.seed,
             "block_size": item.task.block_size,
@@ -40,6 +41,9 @@ def command(results: str, as_json: bool) -> None:
     if study.method == "threshold":
         placed = "of every sample's threshold"
     click.echo(f"seed {study.seed}, {study.rng}, p {placed}")
+    for measure in sorted({", ".join(task["measure"]) for task in tasks} - {""}):
+        sizes = sorted({task["L"] for task in tasks if ", ".join(task["measure"]) == measure})
+        click.echo(f"measured beside the observables: {measure} (L = {', '.join(map(str, sizes))})")
     # A merged file holds several seeds; the study's is that of its first part.
     width = max([4, *(len(str(task["seed"])) for task in tasks)])
     click.echo(f"{'L':>7} {'seed':>{width}} {'samples':>9} {'blocks':>7}  {'p':<24} task")

@@ -41,7 +41,7 @@ from percolab.toml_input import InputError
 )
 @click.option("--model", help=MODEL_HELP)
 @click.option("--method", help="grid of p, or threshold: T of every sample.  [default: grid]")
-@click.option("--measure", help=MEASURE_HELP)
+@click.option("--measure", multiple=True, help=MEASURE_HELP)
 @click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  [default: open]")
 @click.option("--samples", type=click.IntRange(min=1), help="Samples a size.  [default: 10000]")
 @click.option("--target-error", type=float, help="Stop when the error of p_c is this small.")
@@ -125,11 +125,13 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
             "rng",
             "method",
             "model",
-            "measure",
             "out",
         )
         if given[key] is not None
     }
+    # Each word adds something, so that of several --measure none may replace the others.
+    if given["measure"]:
+        settings["measure"] = ",".join(given["measure"])
     if given["multi"]:
         settings["multi"] = True
     if given["sizes"] is not None:
