@@ -10,7 +10,7 @@ import numpy as np
 
 from percolab.analysis.curve import AnalysisError
 from percolab.analysis.known_exponents import Known, known_exponents
-from percolab.analysis.observations import BlockMoments, what_lacks
+from percolab.analysis.observations import MIN_SIZES, BlockMoments, what_blocks_lack, what_lacks
 from percolab.analysis.quantities import (
     PROBABILITY,
     Floats,
@@ -52,6 +52,8 @@ def fit_quantities(
     notes: list[str] = []
     if list(names) == ["all"]:
         chosen, notes = _fittable(chosen, moments)
+    moments, left_out = _with_enough_blocks(moments, chosen)
+    notes += left_out
     omegas, omega_2 = correction_exponents(chosen, boundary)
     if omega is not None:
         omegas, omega_2 = [(omega,) * len(chosen)], 2 * omega
@@ -77,6 +79,17 @@ def _fittable(
     lacks = [what_lacks(item, moments) for item in quantities]
     kept = tuple(item for item, lack in zip(quantities, lacks, strict=True) if not lack)
     return kept or tuple(quantities), [f"{lack}: left out" for lack in lacks if lack]
+
+
+def _with_enough_blocks(
+    moments: list[BlockMoments], quantities: Sequence[Quantity]
+) -> tuple[list[BlockMoments], list[str]]:
+    """Return the tasks whose blocks tell a covariance, all if too few sizes have, and notes."""
+    lacks = [what_blocks_lack(item.grouped(), sum(map(item.has, quantities))) for item in moments]
+    kept = [item for item, lack in zip(moments, lacks, strict=True) if not lack]
+    if len({item.L for item in kept}) < MIN_SIZES:
+        return moments, []
+    return kept, [f"{lack}: left out" for lack in lacks if lack]
 
 
 def _known(results: Results, quantity: Quantity) -> Known | None:

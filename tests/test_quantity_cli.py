@@ -8,6 +8,7 @@ from cli_support import answer, refusal, stored
 
 from percolab.api import sweep
 from percolab.merging import merge
+from percolab.moments import fit_quantities
 from percolab.theory.critical import critical_probability
 
 SIZES = [4, 6, 8, 12, 16]
@@ -121,3 +122,14 @@ def test_exact_thresholds_of_samples_are_fitted_too(tmp_path):
     record = fitted(path, "--quantities", "spanning_axis")
     assert abs(record["threshold"] - 0.5) <= 4 * record["threshold_error"]
     assert any("too far from p_c" in note for note in record["notes"])
+
+
+def test_a_part_with_too_few_blocks_is_left_out_with_a_note():
+    shared = {"L": [4, 8, 12, 16], "p": [0.48, 0.5, 0.52], "boundary": "periodic", "device": "cpu"}
+    many = sweep("square", samples=3000, seed=5, block_size=50, **shared)
+    alone = fit_quantities(many, ["wrapping_any", "Q_1"])
+    # A part of its own: other blocks than the large one's, so that they are not pooled.
+    few = sweep("square", samples=250, seed=6, block_size=25, **shared)
+    both = fit_quantities(merge([("many", many), ("few", few)]), ["wrapping_any", "Q_1"])
+    assert both.threshold == alone.threshold
+    assert sum("10 blocks are too few" in note for note in both.notes) == 4

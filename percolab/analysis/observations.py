@@ -24,6 +24,8 @@ from percolab.analysis.quantities import Floats, Quantity
 
 #: So many blocks a value at least, and so many combinations of a quantity's p at most.
 MIN_BLOCKS_PER_VALUE, MAX_COMBINATIONS = 5, 6
+#: Sizes that a fit must have.
+MIN_SIZES = 3
 
 #: Blocks of long runs are put together to about so many groups, which says no less of a covariance.
 MAX_GROUPS = 4000
@@ -166,7 +168,7 @@ def what_lacks(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | Non
     """Return in a line why a quantity cannot be fitted, or None: too few sizes, or p."""
     own = [item for item in moments if item.has(quantity)]
     sizes = sorted({item.L for item in own})
-    if len(sizes) < 3:
+    if len(sizes) < MIN_SIZES:
         shown = ", ".join(f"L = {size}" for size in sizes) or "no size"
         return f"quantity {quantity.name!r} is there at fewer than three sizes ({shown})"
     if max(len({p for m in own if size == m.L for p in m.p.tolist()}) for size in sizes) < 2:
@@ -174,18 +176,27 @@ def what_lacks(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | Non
     return None
 
 
+def what_blocks_lack(moments: BlockMoments, quantities: int) -> str | None:
+    """Return in a line why a task's blocks cannot tell a covariance, or None."""
+    blocks = moments.samples.size
+    least = min(moments.p.size, 2) * MIN_BLOCKS_PER_VALUE * quantities
+    if blocks >= least:
+        return None
+    return (
+        f"L = {moments.L}: {blocks} blocks are too few for the covariance of {quantities} "
+        f"quantities (at least {least})"
+    )
+
+
 def _affordable(moments: BlockMoments, quantities: int) -> int:
     """Return how many combinations of p a quantity may have; AnalysisError if too few.
 
     Of several p at least two combinations must be left, or they tell nothing of the slope.
     """
-    blocks, least = moments.samples.size, min(moments.p.size, 2) * MIN_BLOCKS_PER_VALUE
-    most = blocks // (MIN_BLOCKS_PER_VALUE * quantities)
-    if blocks < least * quantities:
-        raise AnalysisError(
-            f"L = {moments.L}: {blocks} blocks are too few for the covariance of {quantities} "
-            f"quantities (at least {least * quantities}): ask for fewer quantities, or add samples"
-        )
+    lack = what_blocks_lack(moments, quantities)
+    if lack:
+        raise AnalysisError(f"{lack}: ask for fewer quantities, or add samples")
+    most = moments.samples.size // (MIN_BLOCKS_PER_VALUE * quantities)
     return min(most, MAX_COMBINATIONS, moments.p.size)
 
 
