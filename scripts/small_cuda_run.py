@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 
+from percolab.geometry import geometry_of
 from percolab.kernels.open_bonds import XORWOW, threshold_of
 from percolab.labelers import LABELERS, labeler_class
 from percolab.labelers.spanning_threshold import find_thresholds
@@ -18,9 +19,13 @@ for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classe
         computed = load_lattice("honeycomb").topology((130, 100), boundary)
         for topology, model in product((computed, computed.explicit()), (BOND, Model("site"))):
             batch = labeler_class(name, "cuda")(topology, model, capacity=3)
+            batch.keep_tally()
             batch.rows(XORWOW, 1, np.repeat(SAMPLES, GRID.size), np.tile(GRID, SAMPLES.size))
             batch.label_items(batch.open_bonds(XORWOW, 1, SAMPLES[:3], GRID))
             batch.labels_of(3)
+            if topology is computed:
+                places = geometry_of(load_lattice("honeycomb"), topology.shape)
+                batch.gyration_rows(XORWOW, 1, SAMPLES, GRID, places)
             if "open" in boundary and name == "tiled":
                 find_thresholds(batch, XORWOW, 1, SAMPLES, (int(GRID[0]), int(GRID[-1])))
     print(name)
