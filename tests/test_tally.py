@@ -42,12 +42,13 @@ def test_tallies_of_grids_follow_from_labels(name, model):
     centre += 0.06 if model.draws_sites else 0.0
     grid = np.array([threshold_of(centre + step) for step in (-0.03, 0.0, 0.01, 0.03)], np.uint64)
     judge = labeler_class("reference", "cpu")(topology, model)
+    expected_sizes = [[sizes_of(judge, sample, limit) for limit in grid] for sample in SAMPLES]
     for labeler in ("raster", "four_step"):
         measured = labeler_class(labeler, "cpu")(topology, model)
         measured.keep_tally()
         rows = measured.grid_rows(XORWOW, 1, SAMPLES, grid)
         for sample, threshold in np.ndindex(rows.shape[:2]):
-            row, sizes = rows[sample, threshold], sizes_of(judge, sample, grid[threshold])
+            row, sizes = rows[sample, threshold], expected_sizes[sample][threshold]
             counts, _ = np.histogram(sizes, bin_edges(topology.num_points))
             assert row[BINS:].tolist() == counts.tolist()
             assert row[CLUSTERS] == len(sizes)
@@ -55,7 +56,7 @@ def test_tallies_of_grids_follow_from_labels(name, model):
             assert wide(row, CUBES) == sum(size**3 for size in large)
             assert wide(row, FOURTHS) == sum(size**4 for size in large)
         sums = sums_of_tallies(rows[None])["powers"][0]
-        sizes = [[sizes_of(judge, sample, limit) for sample in SAMPLES] for limit in grid]
+        sizes = list(zip(*expected_sizes, strict=True))
         expected = [
             [
                 sum(s**3 for one in point for s in one),
