@@ -90,7 +90,7 @@ def compare_models(name):
     small = [topology for _, topology in topologies(name)][:4]
     for number, model in enumerate(SITE_MODELS):
         cases = [(each, small[number % len(small)], (0.5, 0.8)) for each in CUDA_LABELERS]
-        if dimension:
+        if dimension and number < 2:
             shape, kind = TILED_SHAPES[dimension][-1], ("open", "periodic")[number % 2]
             large = lattice(name).topology(shape, (kind,) * dimension)
             cases.append(("tiled", large, (0.7, 0.704, 0.71)))
