@@ -6,7 +6,15 @@ import pytest
 from percolab.api import open_results, sweep
 from percolab.kernels.clusters import BINS, CLUSTERS, CUBES, FOURTHS
 from percolab.kernels.open_bonds import XORWOW, threshold_of
-from percolab.kernels.tally import EXACT, bin_edges, bin_of, num_bins, product, sums_of_tallies
+from percolab.kernels.tally import (
+    EXACT,
+    bin_edges,
+    bin_of,
+    num_bins,
+    product,
+    sums_of_tallies,
+    tally_cluster,
+)
 from percolab.labelers import labeler_class
 from percolab.lattice import load_lattice
 from percolab.model import BOND, Model
@@ -103,3 +111,19 @@ def test_a_study_without_a_tally_says_so():
         sweep("square", L=[4], p=[0.5], measure="size", device="cpu")
     with pytest.raises(InputError, match="method threshold"):
         sweep("square", L=[4], method="threshold", measure="sizes", device="cpu")
+
+
+def test_the_tally_of_huge_clusters_carries_and_forgets_them_again():
+    rng, row = np.random.default_rng(7), np.zeros(BINS + num_bins(2**31), np.int64)
+    sizes = [2**30, *(int(size) for size in rng.integers(2**15, 2**24, 90))]
+    for size in sizes:
+        tally_cluster(row, np.int64(size), np.int64(1))
+    assert wide(row, CUBES) == sum(size**3 for size in sizes)
+    assert wide(row, FOURTHS) == sum(size**4 for size in sizes)
+    powers = sums_of_tallies(row[None, None, None])["powers"][0, 0]
+    assert powers[1] == pytest.approx(float(sum(size**4 for size in sizes)), rel=1e-15)
+    for size in sizes[:-1]:
+        tally_cluster(row, np.int64(size), np.int64(-1))
+    assert wide(row, CUBES) == sizes[-1] ** 3
+    assert wide(row, FOURTHS) == sizes[-1] ** 4
+    assert row[BINS:].sum() == 1
