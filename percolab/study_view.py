@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis import AnalysisError, Collapse, ExponentFit, ThresholdFit
-from percolab.analysis.exponents import MIN_REPLICAS
+from percolab.analysis.exponent_values import MIN_REPLICAS
 from percolab.model import Model
 from percolab.plots import Exact
 from percolab.spanning import collapse_of, default_observable, exponents_of

@@ -18,12 +18,12 @@ from percolab.analysis import (
     synthetic_study,
 )
 from percolab.analysis.curve import SpanningCurve
-from percolab.analysis.exponents import (
+from percolab.analysis.exponent_values import (
     MIN_REPLICAS,
     QUANTITIES,
     Values,
     _interpolated,
-    _with_logarithm,
+    with_logarithm,
 )
 from percolab.analysis.power_law import fit_power_law
 
@@ -203,10 +203,10 @@ def test_ratios_that_do_not_cross_are_absent():
 def test_replicas_and_sizes_without_a_logarithm_are_left_out_and_counted():
     replicas = np.random.default_rng(3).normal([1.0, 2.0, 3.0], 0.1, (80, 3))
     values = Values(QUANTITIES[0], (4, 8, 16), np.array([1.0, 2.0, 3.0]), replicas)
-    assert _with_logarithm(values)[1] == []
+    assert with_logarithm(values)[1] == []
     replicas[5, 1] = -0.1
     replicas[:, 0] = 1.0
-    kept, notes = _with_logarithm(values)
+    kept, notes = with_logarithm(values)
     assert kept.sizes == (8, 16)
     assert kept.replicas.shape == (79, 2)
     assert "for L = 4: left out" in notes[0]
