@@ -1,9 +1,14 @@
 """CUDA kernels of the tiled labeler: tiles into border clusters, these into clusters, into rows.
 
-A cluster of a tile that holds no *border* site (one with a bond to another tile, or of an end
-layer) is finished when its tile is.  Every other becomes a *node*; ``labels`` holds a node's number
-at its border sites, and nowhere else anything, until the labels are written.  Bonds between tiles
-are joined on the nodes.
+A site is at the *border* of its tile in an item if it is of an end layer, or an open bond leads
+from it to another tile.  A cluster of a tile that holds no border site is finished when its tile
+is.  Every other becomes a *node*; ``labels`` holds a node's number at its border sites, and nowhere
+else anything, until the labels are written.  The open bonds between tiles are listed before, and
+joined on the nodes.
+
+crossing: (bond words, owners, masks, deltas, codes) of :class:`percolab.labelers.tiling.Crossing`.
+listed: (bonds, numbers of bonds, room for those of an item): the listed bonds of an item are 32 n +
+b for bit b of entry n of ``crossing``.
 
 Tile t of item n is block n * tiles + t.  A block has room for ``room`` nodes from ``block * room``
 on; ``interior[block]`` holds of its finished clusters (number, sum of squares, largest, second
@@ -11,16 +16,19 @@ largest) and then the number of its nodes, all uint32.  A node has a parent, a s
 2a: it touches the first layer of axis a, bit 2a + 1: the last), and its smallest site, the origin.
 """
 
-from numba import int64, types, uint32
+from numba import int64, types, uint32, uint64
 
 from percolab.device import load_cuda
+from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.bonds import has_bit
 from percolab.kernels.clusters import spanning_bits
 from percolab.kernels.cuda_sampling import (
+    PER_THREAD,
     SLOTS,
     THREADS,
     add_size,
     clear_slots,
+    element,
     flush_slots,
     reduce_block,
     write_partial,
@@ -36,16 +44,80 @@ CLUSTERS, SQUARES, LARGEST, SECOND, NODES = range(5)
 
 
 @cuda.jit(cache=True)
-def merge_kernel(labels, points, opened, words_per_item, parents, words, owners, others):
-    """Join the nodes at the two ends of every open bond between tiles."""
+def clear_border_kernel(border, ends, counts):
+    """Begin the border of every item with its end layers, and forget the listed bonds."""
+    item, size = uint32(cuda.blockIdx.y), uint32(ends.size)
+    for step in range(PER_THREAD):
+        n = element(step)
+        if n < size:
+            border[uint32(uint32(item * size) + n)] = ends[n]
+    if element(0) == uint32(0):
+        counts[item] = uint32(0)
+
+
+@cuda.jit(device=True)
+def _mark_bits(border, place, found):
+    """Set bits of the border that another thread may set, too."""
+    if found != uint32(0):
+        cuda.atomic.or_(border, place, found)
+
+
+@cuda.jit(cache=True)
+def list_crossing_kernel(opened, words_per_item, crossing, border, words_of_sites, listed):
+    """List the open bonds between tiles, and mark their ends in the border: one thread an entry."""
+    shared = cuda.shared.array(2, types.uint32)
+    words, owners, masks, deltas, _ = crossing
+    bonds, counts, room = listed
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if cuda.threadIdx.x == 0:
+        shared[0] = uint32(0)
+    cuda.syncthreads()
+    found, slot = uint32(0), uint32(0)
     if n < words.size:
-        owner = uint32(owners[n])
-        if has_bit(opened[uint32(uint32(item * words_per_item) + words[n])], owner & uint32(31)):
-            base = uint32(item * points)
-            one, other = labels[uint32(base + owner)], labels[uint32(base + others[n])]
-            if one != other:
-                union(parents, uint32(0), one, other)
+        found = uint32(opened[uint32(uint32(item * words_per_item) + words[n])] & masks[n])
+    if found != uint32(0):
+        slot = cuda.atomic.add(shared, 0, uint32(popcount(found)))
+        base = uint32(item * words_of_sites)
+        cuda.atomic.or_(border, uint32(base + owners[n]), found)
+        first = int64(int64(int64(owners[n]) << int64(5)) + int64(deltas[n]))
+        place, shift = uint32(base + uint32(first >> int64(5))), uint32(first & int64(31))
+        _mark_bits(border, place, uint32(found << shift))
+        if shift != uint32(0):
+            after = uint32(found >> uint32(uint32(32) - shift))
+            _mark_bits(border, uint32(place + uint32(1)), after)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        shared[1] = cuda.atomic.add(counts, item, shared[0])
+    cuda.syncthreads()
+    place = uint64(uint64(uint64(item) * uint64(room)) + uint64(uint32(shared[1] + slot)))
+    while found != uint32(0):
+        bonds[place] = uint32(uint32(n << uint32(5)) + uint32(lowest_one(found)))
+        found = uint32(found & uint32(found - uint32(1)))
+        place = uint64(place + uint64(1))
+
+
+@cuda.jit(device=True)
+def listed_bond(k, item, listed, crossing):
+    """Return (entry, bit, owner, other end) of the k-th listed bond of an item."""
+    bonds, _, room = listed
+    _, owners, _, deltas, _ = crossing
+    bond = bonds[uint64(uint64(uint64(item) * uint64(room)) + uint64(k))]
+    n, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
+    owner = uint32(uint32(owners[n] << uint32(5)) + bit)
+    return n, bit, owner, uint32(owner + uint32(deltas[n]))
+
+
+@cuda.jit(cache=True)
+def merge_kernel(labels, points, opened, words_per_item, parents, crossing, listed):
+    """Join the nodes at the two ends of every listed bond that is open."""
+    item = uint32(cuda.blockIdx.y)
+    base = uint32(item * points)
+    for k in range(cuda.grid(1), listed[1][item], cuda.gridsize(1)):
+        n, bit, owner, other = listed_bond(k, item, listed, crossing)
+        if has_bit(opened[uint32(uint32(item * words_per_item) + crossing[0][n])], bit):
+            i, j = labels[uint32(base + owner)], labels[uint32(base + other)]
+            if i != j:
+                union(parents, uint32(0), i, j)
 
 
 @cuda.jit(cache=True)

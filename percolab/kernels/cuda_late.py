@@ -14,7 +14,8 @@ from numba import uint32, uint64
 
 from percolab.device import load_cuda
 from percolab.kernels.bits import lowest_one
-from percolab.kernels.cuda_border import TILES_PER_BLOCK
+from percolab.kernels.bonds import has_bit
+from percolab.kernels.cuda_border import TILES_PER_BLOCK, listed_bond
 from percolab.kernels.cuda_tile import (
     LANES,
     before_first,
@@ -106,25 +107,22 @@ def _ends_of(starts, first, shifts, rows, word, c, bit):
 
 
 @cuda.jit(cache=True)
-def cross_events_kernel(
-    labels, points, opened, words_per_item, room, words, owners, others, codes, late
-):
-    """Write the events of late bonds between tiles."""
-    later, events, counts, event_room, overflow = late
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < words.size:
-        place = uint32(uint32(item * words_per_item) + words[n])
-        bit = uint32(owners[n] & uint32(31))
-        if uint32(uint32(uint32(later[place] & ~opened[place]) >> bit) & uint32(1)) != uint32(0):
-            base = uint32(item * points)
-            one = labels[uint32(base + owners[n])]
-            other = labels[uint32(base + others[n])]
+def cross_events_kernel(labels, points, opened, words_per_item, room, crossing, listed, late):
+    """Write the events of the listed bonds that are late; all listed ones open in the end."""
+    _, events, counts, event_room, overflow = late
+    item = uint32(cuda.blockIdx.y)
+    base = uint32(item * points)
+    for k in range(cuda.grid(1), listed[1][item], cuda.gridsize(1)):
+        n, bit, owner, other = listed_bond(k, item, listed, crossing)
+        word = crossing[0][n]
+        if not has_bit(opened[uint32(uint32(item * words_per_item) + word)], bit):
+            one, other = labels[uint32(base + owner)], labels[uint32(base + other)]
             block = uint32(one // room)
             slot = cuda.atomic.add(counts, block, uint32(1))
             if slot < event_room:
                 events[block, slot, 0], events[block, slot, 1] = one, other
-                events[block, slot, 2] = uint32(uint32(words[n] << uint32(5)) | bit)
-                events[block, slot, 3] = uint32(codes[n])
+                events[block, slot, 2] = uint32(uint32(word << uint32(5)) | bit)
+                events[block, slot, 3] = uint32(crossing[4][n])
             else:
                 overflow[0] = uint32(1)
 

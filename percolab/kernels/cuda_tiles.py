@@ -29,13 +29,10 @@ from percolab.kernels.cuda_tile import (
     rank_of,
     table_root,
 )
-from percolab.kernels.runs import bits_at, first_of_segments
+from percolab.kernels.runs import bits_at
 from percolab.kernels.union_find import find
 
 cuda = load_cuda()
-
-# Border bits of a word that its own thread goes through.
-_FEW = 4
 
 
 @cuda.jit(device=True)
@@ -72,24 +69,34 @@ def _block_number():
 
 
 @cuda.jit(device=True)
-def _masks_of(masks, site, count):
-    """Return the words of occupied and of border sites."""
+def _occupied_at(occupied, site, count):
+    """Return the word of occupied sites."""
     if count == uint32(0):
-        return uint32(0), uint32(0)
-    occupied = bits_at(masks[0], uint32(0), site, count)
-    return occupied, bits_at(masks[1], uint32(0), site, count)
+        return uint32(0)
+    return bits_at(occupied, uint32(0), site, count)
 
 
 @cuda.jit(device=True)
-def _share_border(border, word, counter, shared):
-    """Make a word's border bits known to all threads, and list the word if there are many.
+def _border_at(border, base, site, count):
+    """Return the word of border sites; the item's begin at ``base``."""
+    if count == uint32(0):
+        return uint32(0)
+    return bits_at(border, base, site, count)
 
-    Few words have many, and going through them bit by bit would keep a warp for one of its threads:
-    each warp takes some of them, one bit a lane.
+
+@cuda.jit(device=True)
+def _list_places(border, word, slot, begin, places):
+    """List a word's border sites as places of the tile, the first at ``slot``.
+
+    The list holds what comes from ``begin`` on, as far as there is room.
     """
-    shared[word] = border
-    if popcount(border) > _FEW:
-        shared[TILE_WORDS + cuda.atomic.add(counter, 2, uint32(1))] = uint32(word)
+    k = uint32(slot - begin)
+    while border != uint32(0):
+        # What comes before the list's begin is a number far above its room.
+        if k < uint32(places.size):
+            places[k] = types.uint16(uint32(uint32(word) << uint32(5)) + uint32(lowest_one(border)))
+        border = uint32(border & uint32(border - uint32(1)))
+        k = uint32(k + uint32(1))
 
 
 @cuda.jit(device=True)
@@ -99,21 +106,18 @@ def _run_at(starts, first, word, bit):
 
 
 @cuda.jit(device=True)
-def _mark_border(table, starts, first, border, word, counter, shared, queue, room):
-    """Mark the roots of border runs, and list each when it is first met."""
-    if popcount(border) <= _FEW:
-        left = first_of_segments(border, uint32(starts[word] | uint32(1)))
-        while left != uint32(0):
-            n = _run_at(starts, first, word, uint32(lowest_one(left)))
-            left = uint32(left & uint32(left - uint32(1)))
-            list_root(table, table_root(table, n), counter, queue, room)
-    for k in range(word // LANES, counter[2], STRIPS):
-        other = shared[TILE_WORDS + k]
-        marked = first_of_segments(shared[other], uint32(starts[other] | uint32(1)))
-        for bit in range(word % LANES, 32, LANES):
-            if has_bit(marked, bit):
-                n = _run_at(starts, first, other, uint32(bit))
-                list_root(table, table_root(table, n), counter, queue, room)
+def _root_at(table, starts, first, place):
+    """Return the root of the cluster at a place of the tile."""
+    n = _run_at(starts, first, uint32(place >> uint32(5)), uint32(place & uint32(31)))
+    return table_root(table, n)
+
+
+@cuda.jit(device=True)
+def _mark_border(table, starts, first, places, end, counter, queue, room):
+    """Mark the roots of listed border sites, and list each when it is first met."""
+    for k in range(cuda.threadIdx.x, end, TILE_WORDS):
+        root = _root_at(table, starts, first, uint32(places[k]))
+        list_root(table, root, counter, queue, room)
 
 
 @cuda.jit(device=True)
@@ -152,30 +156,15 @@ def _sum_finished(table, start, runs, lane):
 
 
 @cuda.jit(device=True)
-def _node_at(table, starts, first, word, bit, least, room):
-    """Return the node of the cluster that holds a bit of a word."""
-    root = table_root(table, _run_at(starts, first, word, bit))
-    # A root for which there was no room has no number; all is then done again.
-    return uint32(least + min(field_of(table[root]), uint32(room - uint32(1))))
-
-
-@cuda.jit(device=True)
-def _write_nodes(
-    table, starts, first, border, word, counter, shared, sites, base, least, room, labels
-):
-    """Write the node of every border site where the tiles around look for it."""
-    left = border if popcount(border) <= _FEW else uint32(0)
-    while left != uint32(0):
-        bit = uint32(lowest_one(left))
-        left = uint32(left & uint32(left - uint32(1)))
-        place = uint32(uint32(base + sites[word]) + bit)
-        labels[place] = _node_at(table, starts, first, word, bit, least, room)
-    for k in range(word // LANES, counter[2], STRIPS):
-        other = shared[TILE_WORDS + k]
-        for bit in range(word % LANES, 32, LANES):
-            if has_bit(shared[other], bit):
-                place = uint32(uint32(base + sites[other]) + uint32(bit))
-                labels[place] = _node_at(table, starts, first, other, uint32(bit), least, room)
+def _write_nodes(table, starts, first, places, end, sites, base, least, room, labels):
+    """Write the nodes of listed border sites where the tiles around look for them."""
+    for k in range(cuda.threadIdx.x, end, TILE_WORDS):
+        place = uint32(places[k])
+        root = _root_at(table, starts, first, place)
+        site = uint32(sites[uint32(place >> uint32(5))] + uint32(place & uint32(31)))
+        # A root for which there was no room has no number; all is then done again.
+        node = min(field_of(table[root]), uint32(room - uint32(1)))
+        labels[uint32(base + site)] = uint32(least + node)
 
 
 @cuda.jit(device=True)
@@ -216,11 +205,11 @@ def tile_kernel(
     axis 1 the others, axis 2 items.  bonds: (opened, inner, chain).  sizes_of: (words of a class,
     words of an item, sites).  lattice: (classes, shifts, rows) of :class:`Tiling`.  geometry:
     (shape, binary logarithms of the tile, tiles along axis 1 or 0 where axis 2 has one tile).
-    masks: (occupied, border).  rooms: (nodes of a tile, listed bonds of a strip).  nodes: (parents,
-    sizes, ends, origins).  late: as in :mod:`percolab.kernels.cuda_late`; without room for events
-    there are no late bonds.  kept: if it has room, it gets for every run, TILE_NODES a tile, what
-    :func:`label_tile_kernel` finds its label by.  tally: (tallies, width of each); they get the
-    finished clusters if they have room.
+    masks: (occupied, border of every item).  rooms: (nodes of a tile, listed bonds of a strip).
+    nodes: (parents, sizes, ends, origins).  late: as in :mod:`percolab.kernels.cuda_late`; without
+    room for events there are no late bonds.  kept: if it has room, it gets for every run,
+    TILE_NODES a tile, what :func:`label_tile_kernel` finds its label by.  tally: (tallies, width of
+    each); they get the finished clusters if they have room.
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -234,7 +223,8 @@ def tile_kernel(
     room, listed = rooms
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
-    occupied, border = _masks_of(masks, site, count)
+    occupied = _occupied_at(masks[0], site, count)
+    border = _border_at(masks[1], uint32(item * num_words), site, count)
     sites[word] = site
     if word == 0:
         counter[0], counter[1], counter[2] = uint32(0), uint32(0), uint32(0)
@@ -246,9 +236,17 @@ def tile_kernel(
     )
     start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
     # The bonds have done their work; their memory serves the border.
-    _share_border(border, word, counter, links)
+    places = cuda.shared.array(0, types.uint16)[: 4 * len(lattice[0]) * TILE_WORDS]
+    slot = cuda.atomic.add(counter, 2, uint32(popcount(border)))
     cuda.syncthreads()
-    _mark_border(table, starts, first, border, word, counter, links, queue, room)
+    total, begin = counter[2], uint32(0)
+    while begin < total:
+        _list_places(border, uint32(word), slot, begin, places)
+        cuda.syncthreads()
+        end = min(uint32(total - begin), uint32(places.size))
+        _mark_border(table, starts, first, places, end, counter, queue, room)
+        cuda.syncthreads()
+        begin = uint32(begin + uint32(places.size))
     if late[3] != uint32(0):
         mark_late(table, starts, first, ours, num_words, lattice, place, late, counter, queue, room)
     cuda.syncthreads()
@@ -260,10 +258,16 @@ def tile_kernel(
     cuda.syncthreads()
     if kept.size > 1:
         _keep_runs(table, totals, block, kept)
-    base = uint32(item * points)
-    _write_nodes(
-        table, starts, first, border, word, counter, links, sites, base, least, room, labels
-    )
+    base, begin = uint32(item * points), uint32(0)
+    while begin < total:
+        if total > uint32(places.size):
+            # The list was too short: it is filled again.
+            cuda.syncthreads()
+            _list_places(border, uint32(word), slot, begin, places)
+            cuda.syncthreads()
+        end = min(uint32(total - begin), uint32(places.size))
+        _write_nodes(table, starts, first, places, end, sites, base, least, room, labels)
+        begin = uint32(begin + uint32(places.size))
     if late[3] != uint32(0):
         emit_late(table, starts, first, ours, num_words, lattice, place, late, counter, block, room)
     cuda.syncthreads()
@@ -324,7 +328,7 @@ def label_tile_kernel(bonds, sizes_of, geometry, masks, room, labels, nodes, int
     num_words, words_per_item, points = sizes_of
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
-    occupied, _ = _masks_of(masks, site, count)
+    occupied = _occupied_at(masks[0], site, count)
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
     joined = load_chain(ours, num_words, site, count)
     begins = uint32(uint32(uint32(~joined) | uint32(1)) & occupied)

@@ -11,7 +11,7 @@ from numba import int32, int64, uint32, uint64
 from percolab.device import load_cuda
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.bonds import has_bit, inner_word, other_end
-from percolab.kernels.cuda_border import NODES, TILES_PER_BLOCK
+from percolab.kernels.cuda_border import NODES, TILES_PER_BLOCK, listed_bond
 from percolab.kernels.cuda_sampling import PER_THREAD, element
 from percolab.kernels.cuda_tile import LANES
 from percolab.kernels.winding import FIRST_WRAPPING, TWO_DIRECTIONS
@@ -162,17 +162,17 @@ def wind_seam_kernel(
 
 @cuda.jit(cache=True)
 def wind_crossing_kernel(
-    labels, points, opened, words_per_item, forest, words, owners, others, codes, wrapping
+    labels, points, opened, words_per_item, forest, crossing, listed, wrapping
 ):
-    """Join the nodes at the two ends of every open bond between tiles, in one forest of nodes."""
+    """Join the nodes at the two ends of every listed bond that is open, in one forest of nodes."""
     loops, flags, axes, width = wrapping
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < words.size:
-        owner = uint32(owners[n])
-        if has_bit(opened[uint32(uint32(item * words_per_item) + words[n])], owner & uint32(31)):
-            base = uint32(item * points)
-            one, other = labels[uint32(base + owner)], labels[uint32(base + others[n])]
-            wound = _close_or_hang(forest, one, other, codes[n])
+    item = uint32(cuda.blockIdx.y)
+    base = uint32(item * points)
+    for k in range(cuda.grid(1), listed[1][item], cuda.gridsize(1)):
+        n, bit, owner, other = listed_bond(k, item, listed, crossing)
+        if has_bit(opened[uint32(uint32(item * words_per_item) + crossing[0][n])], bit):
+            one, other = labels[uint32(base + owner)], labels[uint32(base + other)]
+            wound = _close_or_hang(forest, one, other, crossing[4][n])
             _note_loop(wound, item, loops, flags, axes, width)
 
 

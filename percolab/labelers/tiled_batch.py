@@ -17,8 +17,10 @@ from percolab.device import load_cuda
 from percolab.kernels.clusters import ROW_WIDTH
 from percolab.kernels.cuda_border import (
     TILES_PER_BLOCK,
+    clear_border_kernel,
     end_flags_kernel,
     gather_kernel,
+    list_crossing_kernel,
     merge_kernel,
     origin_kernel,
     partial_nodes_kernel,
@@ -71,7 +73,7 @@ class TiledBatch(FourStepCuda):
 
     @staticmethod
     def bytes_per_item(topology: Topology) -> int:
-        """Return about the device memory an item takes: two sets of bonds, labels, nodes, runs.
+        """Return about the device memory an item takes: two sets of bonds, labels, nodes, lists.
 
         In three dimensions nodes take up to 8 bytes a site, in two a third of that; of all runs 4
         bytes a site are kept where labels are asked for, and events where a window of p is.
@@ -79,7 +81,10 @@ class TiledBatch(FourStepCuda):
         words = 8 * topology.exists.size + 4 * topology.num_words
         # Where an axis is periodic, the forest takes 8 bytes a node, and half of all sites may be.
         forest = 4 * topology.num_points if topology.seam_codes.size else 0
-        return words + 16 * topology.num_points + forest + 16384
+        listed = 0
+        if not can_tile(topology):
+            listed = 4 * tiling_of(topology, TILE_WORDS, LANES).crossing.num_bonds
+        return words + 16 * topology.num_points + forest + listed + 16384
 
     def _load_tiling(self) -> None:
         topology, tiling = self.topology, self._tiling
@@ -95,13 +100,7 @@ class TiledBatch(FourStepCuda):
         self._late_words, self._grid_rows_found = self.opened, self._rows
         self._grid_tallies = self._tallies
         self._make_room(tiling.room, 0, 0)
-        crossing = np.ascontiguousarray(tiling.crossing.T.astype(np.uint32))
-        self._crossing = tuple(cuda.to_device(column) for column in crossing)
-        codes = np.zeros(len(tiling.codes), np.int32)
-        if topology.seam_codes.size:
-            periods = periods_of(tiling.codes, topology.num_axes)
-            codes = period_codes(periods, self._period_width).astype(np.int32)
-        self._codes = cuda.to_device(codes)
+        self._load_crossing()
         sites, flags = topology.end_flags()
         self._end_flags = cuda.to_device(sites.astype(np.uint32)), cuda.to_device(flags)
         logarithms = [extent.bit_length() - 1 for extent in tiling.tile]
@@ -115,10 +114,25 @@ class TiledBatch(FourStepCuda):
             cuda.to_device(tiling.inner.ravel()),
             np.int32(topology.chain),
         )
-        self._masks = self._occupied, cuda.to_device(tiling.border)
+        self._ends = cuda.to_device(tiling.ends)
+        self._masks = self._occupied, cuda.device_array(self.capacity * tiling.ends.size, np.uint32)
         self._counts = tuple(
             map(np.uint32, (topology.num_words, topology.exists.size, topology.num_points))
         )
+
+    def _load_crossing(self) -> None:
+        """Load the bonds between tiles, and make room for a list of those that are open."""
+        crossing, axes = self._tiling.crossing, self.topology.num_axes
+        codes = crossing.codes
+        if self.topology.seam_codes.size:
+            codes = period_codes(periods_of(codes, axes), self._period_width)
+        self._crossing = (
+            *(cuda.to_device(part.astype(np.uint32)) for part in crossing[:3]),
+            *(cuda.to_device(part.astype(np.int32)) for part in (crossing.deltas, codes)),
+        )
+        room = crossing.num_bonds
+        bonds = cuda.device_array(max(self.capacity * room, 1), np.uint32)
+        self._listed = bonds, cuda.device_array(self.capacity, np.uint32), np.uint32(room)
 
     def _make_room(self, room: int, event_room: int, steps: int) -> None:
         """See to it that there is memory for so many nodes and events of a tile, and for rows."""
@@ -151,8 +165,8 @@ class TiledBatch(FourStepCuda):
     ) -> None:
         """Find the clusters of all tiles and join what crosses their borders.
 
-        late: with the bonds that open later.  keep: what the labels are found by.  wind: note what
-        wraps, if an axis is periodic.
+        late: with the bonds that open later, which are listed with the open ones.  keep: what the
+        labels are found by.  wind: note what wraps, if an axis is periodic.
         """
         classes = len(self._tiling.classes)
         listed = _LISTED * classes
@@ -161,6 +175,7 @@ class TiledBatch(FourStepCuda):
         # The bins of a tally come where the bonds were.
         shared = max(shared, 4 * TILE_BINS)
         self._clear_tallies(items)
+        self._list_crossing(items, self._late_words if late else self.opened)
         tile_kernel[self._grid_of(items), TILE_WORDS, 0, shared](
             self._bonds,
             self._counts,
@@ -178,27 +193,42 @@ class TiledBatch(FourStepCuda):
         )
         if wind and self.topology.seam_codes.size:
             self._wind_tiles(items)
-        elif self._tiling.crossing.size:
-            merge_kernel[self.grid(len(self._tiling.crossing), items, THREADS), THREADS](
+        elif self._listed[2]:
+            merge_kernel[self._blocks_of_listed(items)](
                 self.labels,
                 self._counts[2],
                 self.opened,
                 self._counts[1],
                 self._nodes[0],
-                *self._crossing,
+                self._crossing,
+                self._listed,
             )
+
+    def _list_crossing(self, items: int, opened: Any) -> None:
+        """List the open bonds between tiles, and mark what is at the border of a tile."""
+        (_, border), size = self._masks, self._ends.size
+        clear_border_kernel[self.grid(size, items), THREADS](border, self._ends, self._listed[1])
+        if self._listed[2]:
+            entries = self._tiling.crossing.words.size
+            list_crossing_kernel[self.grid(entries, items, THREADS), THREADS](
+                opened, self._counts[1], self._crossing, border, self._counts[0], self._listed
+            )
+
+    def _blocks_of_listed(self, items: int) -> tuple[tuple[int, int], int]:
+        """Return blocks and threads for the listed bonds of each item, of which a part is open."""
+        return self.grid(int(self._listed[2]), items), THREADS
 
     def _wind_tiles(self, items: int) -> None:
         """Join what crosses the borders of tiles in a forest with periods, and note what wraps."""
         self._plant_forest(items, self._tiling.num_tiles * self._room)
-        wind_crossing_kernel[self.grid(len(self._tiling.crossing), items, THREADS), THREADS](
+        wind_crossing_kernel[self._blocks_of_listed(items)](
             self.labels,
             self._counts[2],
             self.opened,
             self._counts[1],
             self._forest,
-            *self._crossing,
-            self._codes,
+            self._crossing,
+            self._listed,
             self._wrapping,
         )
         self._write_roots(items)

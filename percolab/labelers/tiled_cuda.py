@@ -189,20 +189,20 @@ class TiledCuda(TiledBatch):
 
         Afterwards ``_overflow`` tells whether a tile had more late bonds than there is room for.
         """
-        items, keys, tiling = len(samples), cuda.to_device(samples), self._tiling
+        items, keys = len(samples), cuda.to_device(samples)
         self._overflow.copy_to_device(np.zeros(1, np.uint32))
         self.open_bonds(generator, seed, keys, low)
         self._open_words(generator, seed, keys, high, self._late_words)
         self._join_tiles(items, late=True, wind=wind)
-        if tiling.crossing.size:
-            cross_events_kernel[self.grid(len(tiling.crossing), items, THREADS), THREADS](
+        if self._listed[2]:
+            cross_events_kernel[self._blocks_of_listed(items)](
                 self.labels,
                 self._counts[2],
                 self.opened,
                 self._counts[1],
                 np.uint32(self._room),
-                *self._crossing,
-                self._codes,
+                self._crossing,
+                self._listed,
                 self._late(wanted=True),
             )
         return keys

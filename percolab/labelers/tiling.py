@@ -9,11 +9,47 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 from percolab.labelers import TILE_DIMENSION
 from percolab.topology import Topology, pack_bits, unpack_bits
+
+
+class Crossing(NamedTuple):
+    """Bonds between tiles: those of one word that lead equally far are one entry of n.
+
+    words:  int64 (n,), the bond word
+    owners: int64 (n,), the word of sites that own its bonds
+    masks:  uint32 (n,), which of its bonds lead to another tile
+    deltas: int64 (n,), their other ends less their owners
+    codes:  int64 (n,), over how many periods they lead, as ``Topology.seam_codes``
+    """
+
+    words: np.ndarray
+    owners: np.ndarray
+    masks: np.ndarray
+    deltas: np.ndarray
+    codes: np.ndarray
+
+    @property
+    def num_bonds(self) -> int:
+        """How many bonds there are."""
+        return int(np.bitwise_count(self.masks).sum(dtype=np.int64))
+
+    def mark_ends(self, border: np.ndarray) -> None:
+        """Set the bits of both ends of all bonds, in place; border: uint32, one bit a site."""
+        np.bitwise_or.at(border, self.owners, self.masks)
+        first, shift = np.divmod(32 * self.owners + self.deltas, 32)
+        masks, shift = self.masks.astype(np.uint64), shift.astype(np.uint64)
+        both = masks << shift
+        for word, bits in (
+            (first, both & np.uint64(0xFFFFFFFF)),
+            (first + 1, both >> np.uint64(32)),
+        ):
+            some = bits != 0
+            np.bitwise_or.at(border, word[some], bits[some].astype(np.uint32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,25 +59,24 @@ class Tiling:
     shape, tile, tiles: grid points of the lattice; words (axis 0) and grid points (axes 1, 2) of a
                         tile, powers of two; tiles along every axis
     inner:     uint32 like ``Topology.exists``: bonds with both ends in one tile
-    border:    uint32 (num_words,), one bit a site: ends of bonds between tiles, end layers
-    room:      the most border sites that a tile has
+    ends:      uint32 (num_words,), one bit a site: those of end layers
+    room:      the most sites of a tile that may be at its border: in end layers, or ends of bonds
+               between tiles
     classes, shifts, rows: for every class but the chain's, its number, and how many grid points
                         along axis 0 and how many words of a tile the other end is away
-    crossing:  int64 (n, 3): for every bond between tiles its bond word, owner and other end
-    codes:     int64 (n,), over how many periods it leads, as ``Topology.seam_codes``
+    crossing:  the bonds between tiles
     """
 
     shape: tuple[int, int, int]
     tile: tuple[int, int, int]
     tiles: tuple[int, int, int]
     inner: np.ndarray
-    border: np.ndarray
+    ends: np.ndarray
     room: int
     classes: tuple[int, ...]
     shifts: tuple[int, ...]
     rows: tuple[int, ...]
-    crossing: np.ndarray
-    codes: np.ndarray
+    crossing: Crossing
 
     @property
     def num_tiles(self) -> int:
@@ -67,8 +102,9 @@ def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
     offsets = [_padded(offset, 0) for offset in topology.offsets]
     tile = _tile_of(shape, offsets, words, strip)
     inner = _inner_bonds(topology, shape, offsets, tile)
-    crossing, codes = _crossing_bonds(topology, inner)
-    border = _border_sites(topology, crossing)
+    crossing, ends = _crossing_bonds(topology, inner), _end_sites(topology)
+    border = ends.copy()
+    crossing.mark_ends(border)
     others = [k for k in range(topology.num_classes) if k != topology.chain]
     rows = [tile[0] * (offsets[k][1] + tile[1] * offsets[k][2]) for k in others]
     shifts = [offsets[k][0] for k in others]
@@ -77,13 +113,12 @@ def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
         tile=tile,
         tiles=_tiles(shape, tile),
         inner=inner,
-        border=pack_bits(border),
-        room=_most_in_a_tile(border, shape, tile),
+        ends=ends,
+        room=_most_in_a_tile(unpack_bits(border, topology.num_points), shape, tile),
         classes=tuple(others),
         shifts=tuple(shifts),
         rows=tuple(rows),
         crossing=crossing,
-        codes=codes,
     )
 
 
@@ -139,30 +174,34 @@ def _inner_bonds(
     return inner
 
 
-def _crossing_bonds(topology: Topology, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (bond word, owner, other end) and codes of all bonds not inner, in canonical order."""
-    left = (topology.exists & ~inner).ravel()
+def _crossing_bonds(topology: Topology, inner: np.ndarray) -> Crossing:
+    """Return all bonds that are not inner: first those inside the lattice, then across seams."""
+    seam, length = topology.seam_bonds, topology.num_words
+    bits = np.uint32(1) << (seam & 31).astype(np.uint32)
+    across = np.zeros(topology.exists.size, np.uint32)
+    np.bitwise_or.at(across, seam >> 5, bits)
+    left = (topology.exists & ~inner).ravel() & ~across
     words = np.flatnonzero(left)
-    row, bit = np.nonzero(unpack_bits(left[words, None], 32))
-    word = words[row]
-    k = word // topology.num_words
-    owner = 32 * (word % topology.num_words) + bit
-    other = owner + topology.deltas[k]
-    codes = np.zeros(word.size, np.int64)
-    if topology.seam_bonds.size:
-        seam = np.searchsorted(32 * word + bit, topology.seam_bonds)
-        other[seam], codes[seam] = topology.seam_ends, topology.seam_codes
-    return np.stack([word, owner, other], axis=1), codes
+    deltas = np.asarray(topology.deltas)[words // length]
+    inside = words, words % length, left[words], deltas, np.zeros(words.size, np.int64)
+    if not seam.size:
+        return Crossing(*inside)
+    words = seam >> 5
+    deltas = topology.seam_ends - (32 * (words % length) + (seam & 31))
+    alike = np.stack([words, deltas, topology.seam_codes])
+    starts = np.flatnonzero(np.append(True, np.any(alike[:, 1:] != alike[:, :-1], axis=0)))
+    masks = np.bitwise_or.reduceat(bits, starts)
+    words, deltas, codes = alike[:, starts]
+    outside = words, words % length, masks, deltas, codes
+    return Crossing(*map(np.concatenate, zip(inside, outside, strict=True)))
 
 
-def _border_sites(topology: Topology, crossing: np.ndarray) -> np.ndarray:
-    border = np.zeros(topology.num_points, bool)
-    border[crossing[:, 1]] = True
-    border[crossing[:, 2]] = True
+def _end_sites(topology: Topology) -> np.ndarray:
+    ends = np.zeros(topology.num_points, bool)
     for pair in topology.end_layers:
         for layer in pair:
-            border[layer] = True
-    return border
+            ends[layer] = True
+    return pack_bits(ends)
 
 
 def _most_in_a_tile(
