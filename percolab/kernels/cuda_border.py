@@ -35,6 +35,7 @@ from percolab.kernels.cuda_sampling import (
 )
 from percolab.kernels.cuda_tile import LANES
 from percolab.kernels.union_find import find, union
+from percolab.kernels.winding import root_in
 
 cuda = load_cuda()
 
@@ -62,38 +63,54 @@ def _mark_bits(border, place, found):
         cuda.atomic.or_(border, place, found)
 
 
+@cuda.jit(device=True)
+def _open_of(opened, base, crossing, n):
+    """Return the open bonds of entry n of ``crossing``, of the item that begins at ``base``."""
+    words, _, masks, _, _ = crossing
+    if n >= uint32(words.size):
+        return uint32(0)
+    return uint32(opened[uint32(base + words[n])] & masks[n])
+
+
 @cuda.jit(cache=True)
 def list_crossing_kernel(opened, words_per_item, crossing, border, words_of_sites, listed):
-    """List the open bonds between tiles, and mark their ends in the border: one thread an entry."""
+    """List the open bonds between tiles, and mark their ends in the border."""
     shared = cuda.shared.array(2, types.uint32)
-    words, owners, masks, deltas, _ = crossing
+    _, owners, _, deltas, _ = crossing
     bonds, counts, room = listed
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    item = uint32(cuda.blockIdx.y)
+    base, first = uint32(item * words_per_item), uint32(item * words_of_sites)
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
     cuda.syncthreads()
-    found, slot = uint32(0), uint32(0)
-    if n < words.size:
-        found = uint32(opened[uint32(uint32(item * words_per_item) + words[n])] & masks[n])
-    if found != uint32(0):
-        slot = cuda.atomic.add(shared, 0, uint32(popcount(found)))
-        base = uint32(item * words_of_sites)
-        cuda.atomic.or_(border, uint32(base + owners[n]), found)
-        first = int64(int64(int64(owners[n]) << int64(5)) + int64(deltas[n]))
-        place, shift = uint32(base + uint32(first >> int64(5))), uint32(first & int64(31))
-        _mark_bits(border, place, uint32(found << shift))
-        if shift != uint32(0):
-            after = uint32(found >> uint32(uint32(32) - shift))
-            _mark_bits(border, uint32(place + uint32(1)), after)
+    count = uint32(0)
+    for step in range(PER_THREAD):
+        n = element(step)
+        found = _open_of(opened, base, crossing, n)
+        if found != uint32(0):
+            count = uint32(count + uint32(popcount(found)))
+            cuda.atomic.or_(border, uint32(first + owners[n]), found)
+            bit = int64(int64(int64(owners[n]) << int64(5)) + int64(deltas[n]))
+            place, shift = uint32(first + uint32(bit >> int64(5))), uint32(bit & int64(31))
+            _mark_bits(border, place, uint32(found << shift))
+            if shift != uint32(0):
+                after = uint32(found >> uint32(uint32(32) - shift))
+                _mark_bits(border, uint32(place + uint32(1)), after)
+    slot = uint32(0)
+    if count != uint32(0):
+        slot = cuda.atomic.add(shared, 0, count)
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
         shared[1] = cuda.atomic.add(counts, item, shared[0])
     cuda.syncthreads()
     place = uint64(uint64(uint64(item) * uint64(room)) + uint64(uint32(shared[1] + slot)))
-    while found != uint32(0):
-        bonds[place] = uint32(uint32(n << uint32(5)) + uint32(lowest_one(found)))
-        found = uint32(found & uint32(found - uint32(1)))
-        place = uint64(place + uint64(1))
+    for step in range(PER_THREAD):
+        n = element(step)
+        found = _open_of(opened, base, crossing, n) if count != uint32(0) else uint32(0)
+        while found != uint32(0):
+            bonds[place] = uint32(uint32(n << uint32(5)) + uint32(lowest_one(found)))
+            found = uint32(found & uint32(found - uint32(1)))
+            place = uint64(place + uint64(1))
 
 
 @cuda.jit(device=True)
@@ -111,18 +128,22 @@ def listed_bond(k, item, listed, crossing):
 def merge_kernel(labels, points, opened, words_per_item, parents, crossing, listed):
     """Join the nodes at the two ends of every listed bond that is open."""
     item = uint32(cuda.blockIdx.y)
-    base = uint32(item * points)
-    for k in range(cuda.grid(1), listed[1][item], cuda.gridsize(1)):
+    base, k = uint32(item * points), uint32(cuda.grid(1))
+    while k < listed[1][item]:
         n, bit, owner, other = listed_bond(k, item, listed, crossing)
         if has_bit(opened[uint32(uint32(item * words_per_item) + crossing[0][n])], bit):
             i, j = labels[uint32(base + owner)], labels[uint32(base + other)]
             if i != j:
                 union(parents, uint32(0), i, j)
+        k = uint32(k + uint32(cuda.gridsize(1)))
 
 
 @cuda.jit(cache=True)
-def gather_kernel(parents, sizes, ends, interior, blocks, room):
-    """Move the size and the end flags of every node that was joined to another to its root."""
+def gather_kernel(parents, sizes, ends, interior, blocks, room, forest):
+    """Move the size and the end flags of every node that was joined to another to its root.
+
+    Where ``forest`` has the nodes they were joined there, and their parents follow it now.
+    """
     keys = cuda.shared.array(SLOTS, types.uint32)
     counts = cuda.shared.array(SLOTS, types.uint32)
     clear_slots(keys, counts, THREADS)
@@ -132,9 +153,14 @@ def gather_kernel(parents, sizes, ends, interior, blocks, room):
     if block < blocks:
         for n in range(lane, interior[block, NODES], LANES):
             node = uint32(uint32(uint32(block) * room) + uint32(n))
-            size = sizes[node]
-            if size != uint32(0) and parents[node] != node:
-                root = find(parents, uint32(0), node)
+            size, root = sizes[node], node
+            if size != uint32(0):
+                if forest.size > 1:
+                    root = root_in(forest, node)
+                else:
+                    root = uint32(find(parents, uint32(0), node))
+            if root != node:
+                parents[node] = root
                 add_size(keys, counts, sizes, uint32(0), root, size)
                 sizes[node] = uint32(0)
                 if ends[node] != uint32(0):

@@ -13,9 +13,10 @@ from percolab.kernels.bonds import has_bit
 from percolab.kernels.clusters import spanning_bits
 from percolab.kernels.cuda_sampling import PER_THREAD, element
 from percolab.kernels.cuda_tally import add_wide
-from percolab.kernels.cuda_winding import field_of_code, parent_of, periods_to
+from percolab.kernels.cuda_winding import field_of_code
 from percolab.kernels.gyration import BESIDE, OUT, PER_BIN, spread_of
 from percolab.kernels.tally import bin_of
+from percolab.kernels.winding import parent_of, periods_to
 
 cuda = load_cuda()
 

@@ -111,8 +111,8 @@ def cross_events_kernel(labels, points, opened, words_per_item, room, crossing, 
     """Write the events of the listed bonds that are late; all listed ones open in the end."""
     _, events, counts, event_room, overflow = late
     item = uint32(cuda.blockIdx.y)
-    base = uint32(item * points)
-    for k in range(cuda.grid(1), listed[1][item], cuda.gridsize(1)):
+    base, k = uint32(item * points), uint32(cuda.grid(1))
+    while k < listed[1][item]:
         n, bit, owner, other = listed_bond(k, item, listed, crossing)
         word = crossing[0][n]
         if not has_bit(opened[uint32(uint32(item * words_per_item) + word)], bit):
@@ -125,6 +125,7 @@ def cross_events_kernel(labels, points, opened, words_per_item, room, crossing, 
                 events[block, slot, 3] = uint32(crossing[4][n])
             else:
                 overflow[0] = uint32(1)
+        k = uint32(k + uint32(cuda.gridsize(1)))
 
 
 @cuda.jit(cache=True)

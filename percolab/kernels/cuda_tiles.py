@@ -1,6 +1,6 @@
 """CUDA kernels that find the clusters of tiles, and write labels once all clusters are known."""
 
-from numba import types, uint32, uint64
+from numba import int32, types, uint32, uint64
 
 from percolab.device import load_cuda
 from percolab.kernels.bits import lowest_one, popcount
@@ -115,14 +115,16 @@ def _root_at(table, starts, first, place):
 @cuda.jit(device=True)
 def _mark_border(table, starts, first, places, end, counter, queue, room):
     """Mark the roots of listed border sites, and list each when it is first met."""
-    for k in range(cuda.threadIdx.x, end, TILE_WORDS):
+    k = uint32(cuda.threadIdx.x)
+    while k < end:
         root = _root_at(table, starts, first, uint32(places[k]))
         list_root(table, root, counter, queue, room)
+        k = uint32(k + uint32(TILE_WORDS))
 
 
 @cuda.jit(device=True)
-def _begin_nodes(table, counter, queue, room, thread, least, sites, nodes):
-    """Begin a node for every listed root, and leave its number in the table."""
+def _begin_nodes(table, counter, queue, room, thread, least, sites, nodes, forest):
+    """Begin a node for every listed root, in the forest too, and leave its number in the table."""
     parents, sizes, ends, origins = nodes
     number, end = uint32(thread), min(counter[0], room)
     while number < end:
@@ -132,6 +134,8 @@ def _begin_nodes(table, counter, queue, room, thread, least, sites, nodes):
         table[root] = uint32(entry ^ uint32(uint32(others ^ number) << uint32(FIELD)))
         node = uint32(least + number)
         parents[node] = node
+        if forest.size > 1:
+            forest[node] = uint64(node)
         sizes[node] = uint32(others + length_of(entry))
         ends[node] = uint32(0)
         origins[node] = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
@@ -158,13 +162,15 @@ def _sum_finished(table, start, runs, lane):
 @cuda.jit(device=True)
 def _write_nodes(table, starts, first, places, end, sites, base, least, room, labels):
     """Write the nodes of listed border sites where the tiles around look for them."""
-    for k in range(cuda.threadIdx.x, end, TILE_WORDS):
+    k = uint32(cuda.threadIdx.x)
+    while k < end:
         place = uint32(places[k])
         root = _root_at(table, starts, first, place)
         site = uint32(sites[uint32(place >> uint32(5))] + uint32(place & uint32(31)))
         # A root for which there was no room has no number; all is then done again.
         node = min(field_of(table[root]), uint32(room - uint32(1)))
         labels[uint32(base + site)] = uint32(least + node)
+        k = uint32(k + uint32(TILE_WORDS))
 
 
 @cuda.jit(device=True)
@@ -198,6 +204,7 @@ def tile_kernel(
     late,
     kept,
     tally,
+    wound,
 ):
     """Find the clusters of every tile of every item, and make those at its border nodes.
 
@@ -209,7 +216,8 @@ def tile_kernel(
     nodes: (parents, sizes, ends, origins).  late: as in :mod:`percolab.kernels.cuda_late`; without
     room for events there are no late bonds.  kept: if it has room, it gets for every run,
     TILE_NODES a tile, what :func:`label_tile_kernel` finds its label by.  tally: (tallies, width of
-    each); they get the finished clusters if they have room.
+    each); they get the finished clusters if they have room.  wound: (forest, loops) as in
+    :mod:`percolab.kernels.cuda_winding`; nodes begin there too if it has room.
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -229,6 +237,7 @@ def tile_kernel(
     if word == 0:
         counter[0], counter[1], counter[2] = uint32(0), uint32(0), uint32(0)
         spanning[item] = uint32(0)
+        wound[1][item] = int32(0)
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
     place = (site, count, occupied)
     runs = join_tile(
@@ -254,7 +263,7 @@ def tile_kernel(
     cuda.syncthreads()
     block = _block_number()
     least = uint32(block * room)
-    _begin_nodes(table, counter, queue, room, word, least, sites, nodes)
+    _begin_nodes(table, counter, queue, room, word, least, sites, nodes, wound[0])
     cuda.syncthreads()
     if kept.size > 1:
         _keep_runs(table, totals, block, kept)

@@ -11,24 +11,12 @@ from numba import int32, int64, uint32, uint64
 from percolab.device import load_cuda
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.bonds import has_bit, inner_word, other_end
-from percolab.kernels.cuda_border import NODES, TILES_PER_BLOCK, listed_bond
+from percolab.kernels.cuda_border import TILES_PER_BLOCK, listed_bond
 from percolab.kernels.cuda_sampling import PER_THREAD, element
 from percolab.kernels.cuda_tile import LANES
-from percolab.kernels.winding import FIRST_WRAPPING, TWO_DIRECTIONS
+from percolab.kernels.winding import FIRST_WRAPPING, TWO_DIRECTIONS, parent_of, periods_to
 
 cuda = load_cuda()
-
-
-@cuda.jit(device=True)
-def parent_of(node):
-    """Return the parent of a node, as uint32."""
-    return uint32(node & uint64(0xFFFFFFFF))
-
-
-@cuda.jit(device=True)
-def periods_to(node):
-    """Return the periods from a node's parent to it, as an int32 code."""
-    return int32(uint32(node >> uint64(32)))
 
 
 @cuda.jit(device=True)
@@ -167,13 +155,14 @@ def wind_crossing_kernel(
     """Join the nodes at the two ends of every listed bond that is open, in one forest of nodes."""
     loops, flags, axes, width = wrapping
     item = uint32(cuda.blockIdx.y)
-    base = uint32(item * points)
-    for k in range(cuda.grid(1), listed[1][item], cuda.gridsize(1)):
+    base, k = uint32(item * points), uint32(cuda.grid(1))
+    while k < listed[1][item]:
         n, bit, owner, other = listed_bond(k, item, listed, crossing)
         if has_bit(opened[uint32(uint32(item * words_per_item) + crossing[0][n])], bit):
             one, other = labels[uint32(base + owner)], labels[uint32(base + other)]
             wound = _close_or_hang(forest, one, other, crossing[4][n])
             _note_loop(wound, item, loops, flags, axes, width)
+        k = uint32(k + uint32(cuda.gridsize(1)))
 
 
 @cuda.jit(cache=True)
@@ -190,19 +179,3 @@ def wind_events_kernel(forest, step, tiles, blocks, late, wrapping):
                 code = int32(events[block, n, 3])
                 wound = _close_or_hang(forest, one, other, code)
                 _note_loop(wound, uint32(block // tiles), loops, flags, axes, width)
-
-
-@cuda.jit(cache=True)
-def write_roots_kernel(forest, parents, interior, blocks, room):
-    """Write the root of every node of every tile as its parent."""
-    warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
-    block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
-    if block < blocks:
-        for n in range(lane, interior[block, NODES], LANES):
-            i = uint32(uint32(uint32(block) * room) + uint32(n))
-            node = uint32(i)
-            parent = parent_of(forest[i])
-            while parent != i:
-                i = parent
-                parent = parent_of(forest[i])
-            parents[node] = i

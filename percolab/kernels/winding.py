@@ -8,10 +8,12 @@ whether two of them wind in different directions.  Machta et al., Phys. Rev. E 5
 Newman and Ziff, Phys. Rev. E 64, 016706 (2001), section II.D.
 
 Periods along all axes are one integer (:func:`percolab.topology.period_codes`).
+
+In a CUDA forest a node is one uint64: its parent below, the periods from the parent to it above.
 """
 
 import numpy as np
-from numba import int64, njit, uint32
+from numba import int32, int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.bonds import has_bit, inner_word, other_end
@@ -20,6 +22,29 @@ from percolab.topology import PERIOD_BITS
 #: Where the wrapping bits begin in a row's flags, beside the spanning bits; and the bit that is set
 #: where loops wind in two directions.
 FIRST_WRAPPING, TWO_DIRECTIONS = 8, 16
+
+
+@njit
+def parent_of(node):
+    """Return the parent of a CUDA forest's node, as uint32."""
+    return uint32(node & uint64(0xFFFFFFFF))
+
+
+@njit
+def periods_to(node):
+    """Return the periods from the parent of a CUDA forest's node to it, as an int32 code."""
+    return int32(uint32(node >> uint64(32)))
+
+
+@njit
+def root_in(forest, i):
+    """Return the root of a node of a CUDA forest, as uint32."""
+    i = uint32(i)
+    parent = parent_of(forest[i])
+    while parent != i:
+        i = parent
+        parent = parent_of(forest[i])
+    return i
 
 
 @njit

@@ -29,7 +29,7 @@ from percolab.kernels.cuda_sampling import PARTIALS, THREADS
 from percolab.kernels.cuda_tally import TILE_BINS, tally_nodes_kernel
 from percolab.kernels.cuda_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
 from percolab.kernels.cuda_tiles import label_tile_kernel, label_vacant_kernel, tile_kernel
-from percolab.kernels.cuda_winding import wind_crossing_kernel, write_roots_kernel
+from percolab.kernels.cuda_winding import wind_crossing_kernel
 from percolab.labelers.four_step_cuda import FourStepCuda
 from percolab.labelers.tiling import can_tile, tiling_of
 from percolab.model import BOND, Model
@@ -140,6 +140,8 @@ class TiledBatch(FourStepCuda):
         if room > self._room:
             self._room = room
             self._nodes = tuple(cuda.device_array(blocks * room, np.uint32) for _ in range(4))
+            periodic = self.topology.seam_codes.size > 0
+            self._node_forest = cuda.device_array(blocks * room if periodic else 1, np.uint64)
         if event_room > self._event_room or not self._event_room:
             self._event_room = max(event_room, 1)
             self._events = cuda.device_array((blocks, self._event_room, 4), np.uint32)
@@ -190,19 +192,16 @@ class TiledBatch(FourStepCuda):
             self._late(wanted=late),
             self._kept if keep else self._nothing_kept,
             (self._tallies, self._tally_width),
+            (self._node_forest, self._loops),
         )
+        if not self._listed[2]:
+            return
+        bonds = self.labels, self._counts[2], self.opened, self._counts[1]
+        listed, grid = (self._crossing, self._listed), self._blocks_of_listed(items)
         if wind and self.topology.seam_codes.size:
-            self._wind_tiles(items)
-        elif self._listed[2]:
-            merge_kernel[self._blocks_of_listed(items)](
-                self.labels,
-                self._counts[2],
-                self.opened,
-                self._counts[1],
-                self._nodes[0],
-                self._crossing,
-                self._listed,
-            )
+            wind_crossing_kernel[grid](*bonds, self._node_forest, *listed, self._wrapping)
+        else:
+            merge_kernel[grid](*bonds, self._nodes[0], *listed)
 
     def _list_crossing(self, items: int, opened: Any) -> None:
         """List the open bonds between tiles, and mark what is at the border of a tile."""
@@ -210,34 +209,13 @@ class TiledBatch(FourStepCuda):
         clear_border_kernel[self.grid(size, items), THREADS](border, self._ends, self._listed[1])
         if self._listed[2]:
             entries = self._tiling.crossing.words.size
-            list_crossing_kernel[self.grid(entries, items, THREADS), THREADS](
+            list_crossing_kernel[self.grid(entries, items), THREADS](
                 opened, self._counts[1], self._crossing, border, self._counts[0], self._listed
             )
 
     def _blocks_of_listed(self, items: int) -> tuple[tuple[int, int], int]:
         """Return blocks and threads for the listed bonds of each item, of which a part is open."""
-        return self.grid(int(self._listed[2]), items), THREADS
-
-    def _wind_tiles(self, items: int) -> None:
-        """Join what crosses the borders of tiles in a forest with periods, and note what wraps."""
-        self._plant_forest(items, self._tiling.num_tiles * self._room)
-        wind_crossing_kernel[self._blocks_of_listed(items)](
-            self.labels,
-            self._counts[2],
-            self.opened,
-            self._counts[1],
-            self._forest,
-            self._crossing,
-            self._listed,
-            self._wrapping,
-        )
-        self._write_roots(items)
-
-    def _write_roots(self, items: int) -> None:
-        blocks, tiles = self._tiles_of(items)
-        write_roots_kernel[blocks, THREADS](
-            self._forest, self._nodes[0], self._interior, tiles, np.uint32(self._room)
-        )
+        return self.grid(int(self._listed[2]), items, 2 * THREADS), THREADS
 
     def _tiles_of(self, items: int) -> tuple[int, np.int32]:
         """Return the blocks of threads that go through the nodes of all tiles, and their number."""
@@ -287,8 +265,9 @@ class TiledBatch(FourStepCuda):
         """Move sizes and end flags to the roots of nodes."""
         blocks, tiles = self._tiles_of(items)
         parents, sizes, ends, _ = self._nodes
-        room = np.uint32(self._room)
-        gather_kernel[blocks, THREADS](parents, sizes, ends, self._interior, tiles, room)
+        gather_kernel[blocks, THREADS](
+            parents, sizes, ends, self._interior, tiles, np.uint32(self._room), self._node_forest
+        )
 
     def _flag_ends(self, items: int) -> None:
         """Tell the roots of nodes which end layers they touch."""

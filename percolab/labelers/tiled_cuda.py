@@ -155,14 +155,13 @@ class TiledCuda(TiledBatch):
             join_events_kernel[blocks, THREADS](self._nodes[0], np.uint32(step), tiles, events)
             return
         wind_events_kernel[blocks, THREADS](
-            self._forest,
+            self._node_forest,
             np.uint32(step),
             np.int32(self._tiling.num_tiles),
             tiles,
             events,
             self._wrapping,
         )
-        self._write_roots(items)
 
     def _has_room(self, late: int) -> bool:
         """Return whether so many late bonds a tile fit beside its nodes, and have 32-bit names."""
