@@ -51,6 +51,9 @@ def topologies(name):
         topology = item.topology(shape, boundary)
         yield (shape, boundary, "computed"), topology
         yield (shape, boundary, "explicit"), topology.explicit()
+    if max(item.cell) == 1:
+        boundary = ("periodic",) * item.dimension
+        yield "one site", item.topology((1,) * item.dimension, boundary)
 
 
 def compare_bonds(name):
@@ -65,7 +68,7 @@ def compare_bonds(name):
                 judge="reference",
                 generator=generators[number % len(generators)],
                 items=items_of(ps),
-                capacity=2,
+                capacity=min(topology.num_points, 2),
                 case=case,
                 tally=number % 2 == 0,
             )

@@ -63,54 +63,38 @@ def _mark_bits(border, place, found):
         cuda.atomic.or_(border, place, found)
 
 
-@cuda.jit(device=True)
-def _open_of(opened, base, crossing, n):
-    """Return the open bonds of entry n of ``crossing``, of the item that begins at ``base``."""
-    words, _, masks, _, _ = crossing
-    if n >= uint32(words.size):
-        return uint32(0)
-    return uint32(opened[uint32(base + words[n])] & masks[n])
-
-
 @cuda.jit(cache=True)
 def list_crossing_kernel(opened, words_per_item, crossing, border, words_of_sites, listed):
-    """List the open bonds between tiles, and mark their ends in the border."""
+    """List the open bonds between tiles, and mark their ends in the border: one thread an entry."""
     shared = cuda.shared.array(2, types.uint32)
-    _, owners, _, deltas, _ = crossing
+    words, owners, masks, deltas, _ = crossing
     bonds, counts, room = listed
-    item = uint32(cuda.blockIdx.y)
-    base, first = uint32(item * words_per_item), uint32(item * words_of_sites)
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
     cuda.syncthreads()
-    count = uint32(0)
-    for step in range(PER_THREAD):
-        n = element(step)
-        found = _open_of(opened, base, crossing, n)
-        if found != uint32(0):
-            count = uint32(count + uint32(popcount(found)))
-            cuda.atomic.or_(border, uint32(first + owners[n]), found)
-            bit = int64(int64(int64(owners[n]) << int64(5)) + int64(deltas[n]))
-            place, shift = uint32(first + uint32(bit >> int64(5))), uint32(bit & int64(31))
-            _mark_bits(border, place, uint32(found << shift))
-            if shift != uint32(0):
-                after = uint32(found >> uint32(uint32(32) - shift))
-                _mark_bits(border, uint32(place + uint32(1)), after)
-    slot = uint32(0)
-    if count != uint32(0):
-        slot = cuda.atomic.add(shared, 0, count)
+    found, slot = uint32(0), uint32(0)
+    if n < uint32(words.size):
+        found = uint32(opened[uint32(uint32(item * words_per_item) + words[n])] & masks[n])
+    if found != uint32(0):
+        slot = cuda.atomic.add(shared, 0, uint32(popcount(found)))
+        base = uint32(item * words_of_sites)
+        cuda.atomic.or_(border, uint32(base + owners[n]), found)
+        first = int64(int64(int64(owners[n]) << int64(5)) + int64(deltas[n]))
+        place, shift = uint32(base + uint32(first >> int64(5))), uint32(first & int64(31))
+        _mark_bits(border, place, uint32(found << shift))
+        if shift != uint32(0):
+            after = uint32(found >> uint32(uint32(32) - shift))
+            _mark_bits(border, uint32(place + uint32(1)), after)
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
         shared[1] = cuda.atomic.add(counts, item, shared[0])
     cuda.syncthreads()
     place = uint64(uint64(uint64(item) * uint64(room)) + uint64(uint32(shared[1] + slot)))
-    for step in range(PER_THREAD):
-        n = element(step)
-        found = _open_of(opened, base, crossing, n) if count != uint32(0) else uint32(0)
-        while found != uint32(0):
-            bonds[place] = uint32(uint32(n << uint32(5)) + uint32(lowest_one(found)))
-            found = uint32(found & uint32(found - uint32(1)))
-            place = uint64(place + uint64(1))
+    while found != uint32(0):
+        bonds[place] = uint32(uint32(n << uint32(5)) + uint32(lowest_one(found)))
+        found = uint32(found & uint32(found - uint32(1)))
+        place = uint64(place + uint64(1))
 
 
 @cuda.jit(device=True)

@@ -140,8 +140,9 @@ class TiledBatch(FourStepCuda):
         if room > self._room:
             self._room = room
             self._nodes = tuple(cuda.device_array(blocks * room, np.uint32) for _ in range(4))
-            periodic = self.topology.seam_codes.size > 0
-            self._node_forest = cuda.device_array(blocks * room if periodic else 1, np.uint64)
+            # One element stands for no forest.
+            nodes = max(blocks * room, 2) if self.topology.seam_codes.size else 1
+            self._node_forest = cuda.device_array(nodes, np.uint64)
         if event_room > self._event_room or not self._event_room:
             self._event_room = max(event_room, 1)
             self._events = cuda.device_array((blocks, self._event_room, 4), np.uint32)
@@ -196,12 +197,14 @@ class TiledBatch(FourStepCuda):
         )
         if not self._listed[2]:
             return
-        bonds = self.labels, self._counts[2], self.opened, self._counts[1]
-        listed, grid = (self._crossing, self._listed), self._blocks_of_listed(items)
+        grid = self._blocks_of_listed(items)
+        bonds: tuple[Any, ...] = self.labels, self._counts[2], self.opened, self._counts[1]
         if wind and self.topology.seam_codes.size:
-            wind_crossing_kernel[grid](*bonds, self._node_forest, *listed, self._wrapping)
+            wind_crossing_kernel[grid](
+                *bonds, self._node_forest, self._crossing, self._listed, self._wrapping
+            )
         else:
-            merge_kernel[grid](*bonds, self._nodes[0], *listed)
+            merge_kernel[grid](*bonds, self._nodes[0], self._crossing, self._listed)
 
     def _list_crossing(self, items: int, opened: Any) -> None:
         """List the open bonds between tiles, and mark what is at the border of a tile."""
@@ -209,7 +212,7 @@ class TiledBatch(FourStepCuda):
         clear_border_kernel[self.grid(size, items), THREADS](border, self._ends, self._listed[1])
         if self._listed[2]:
             entries = self._tiling.crossing.words.size
-            list_crossing_kernel[self.grid(entries, items), THREADS](
+            list_crossing_kernel[self.grid(entries, items, THREADS), THREADS](
                 opened, self._counts[1], self._crossing, border, self._counts[0], self._listed
             )
 
