@@ -14,7 +14,7 @@ from percolab.bethe import BetheLattice, parents, site_numbers
 from percolab.cluster_colours import ClusterColours, colours_of
 from percolab.cluster_legend import add_legend, numbers_of
 from percolab.configurations.clusters import Clusters
-from percolab.plots import STYLE
+from percolab.plots import new_figure
 from percolab.toml_input import InputError
 
 if TYPE_CHECKING:
@@ -56,22 +56,17 @@ def plot_bethe(
     The JSON has the sites from the centre outwards, shell after shell: their ``site_numbers`` and
     ``site_labels``.  InputError: more sites than can be drawn.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
     check_shells(lattice, shells)
     coordination_number = lattice.coordination_number
     colours = colours_of(clusters)
     places = bethe_places(shells, coordination_number)
     sites = site_numbers(len(places), lattice.numbering)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(_INCHES, _INCHES + 0.8))
-        figure.set_layout_engine("constrained")
+    with new_figure(_INCHES, _INCHES + 0.8) as figure:
         axes: Any = figure.subplots()
         axes.set_axis_off()
         axes.set_aspect("equal")
         axes.set(xlim=(-shells - 0.5, shells + 0.5), ylim=(-shells - 0.5, shells + 0.5))
-        figure.suptitle(title, fontsize=10)
+        figure.suptitle(title)
         radius = _radius(shells, coordination_number)
         inner = parents(len(places), coordination_number)
         lines = np.stack([places[inner], places[1:]], axis=1)

@@ -17,7 +17,7 @@ from percolab.cluster_legend import add_legend, numbers_of
 from percolab.configurations.clusters import Clusters
 from percolab.configurations.site_bonds import is_open
 from percolab.lattice import Lattice
-from percolab.plots import STYLE
+from percolab.plots import new_figure
 from percolab.toml_input import InputError
 from percolab.topology import Topology
 
@@ -51,23 +51,18 @@ def plot_clusters(
     InputError: another dimension than 2 or 3, more points than can be seen, or a lattice that does
     not say where its points are.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
     topology = clusters.topology
     check_drawable(lattice, topology.num_points)
     colours = colours_of(clusters)
     layers = _layers(topology.shape)
     places = lattice.positions(topology.shape) if lattice.dimension == 2 else None
-    with matplotlib.rc_context(STYLE):
-        plane = _in_plane(lattice)
-        ends = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * topology.shape[:2] - 0.5
-        corners = ends @ plane
-        width, height = np.ptp(corners, axis=0)
-        figure = Figure(figsize=_figure_size(height / width, len(layers)))
-        figure.set_layout_engine("constrained")
+    plane = _in_plane(lattice)
+    ends = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * topology.shape[:2] - 0.5
+    corners = ends @ plane
+    width, height = np.ptp(corners, axis=0)
+    with new_figure(*_figure_size(height / width, len(layers))) as figure:
         panels = figure.subplots(1, len(layers), squeeze=False)[0]
-        figure.suptitle(title, fontsize=10)
+        figure.suptitle(title)
         if places is not None and opened is not None and topology.num_points <= MOST_WITH_BONDS:
             drawn = "bonds"
             _draw_bonds(panels[0], clusters, colours, lattice, places, opened)

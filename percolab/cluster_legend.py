@@ -48,8 +48,8 @@ def add_legend(
     if entries:
         columns = 2 if len(figure.axes) > 1 and len(entries) > 1 else 1
         figure.legend(
-            *zip(*entries, strict=True), loc="outside lower center", frameon=False,
-            ncols=columns, handler_map={tuple: HandlerTuple(ndivide=None)},
+            *zip(*entries, strict=True), loc="outside lower center", ncols=columns,
+            handler_map={tuple: HandlerTuple(ndivide=None)},
         )  # fmt: skip
 
 

@@ -146,11 +146,11 @@ def parse_measure(measure: str | Sequence[str]) -> tuple[str, ...]:
     >>> parse_measure("sizes")
     ('sizes',)
     """
-    words = measure.split(",") if isinstance(measure, str) else measure
-    if not all(isinstance(word, str) for word in words):
+    parts = [measure] if isinstance(measure, str) else list(measure)
+    if not all(isinstance(part, str) for part in parts):
         raise InputError(f"measure = {measure!r}, but only words are allowed")
-    found = tuple(word.strip() for word in words if word.strip())
-    if isinstance(measure, str) and not found:
+    found = tuple(word.strip() for part in parts for word in part.split(",") if word.strip())
+    if parts and not found:
         raise InputError(f"measure = {measure!r}, but it must name some of {', '.join(MEASURES)}")
     return found
 
@@ -172,7 +172,8 @@ def _graph_of(
     """Return a graph or read it; InputError if it is given what only a lattice has."""
     for key, value in given.items():
         if value is not None:
-            raise InputError(f"{key} = {value!r}, but a graph has its own: leave it out")
+            shown = list(value) if isinstance(value, tuple) else value
+            raise InputError(f"{key} = {shown!r}, but a graph has its own: leave it out")
     if not isinstance(graph, Graph):
         return load_graph(graph, source=source, target=target, multi=multi)
     if source is not None or target is not None or multi:
@@ -217,7 +218,9 @@ def read_request(path: Path, overrides: dict[str, Any]) -> SweepRequest:
     table = Table(parse_toml(read_text(path), where=str(path)), _KEYS, str(path))
     settings = {**_settings(table), **overrides}
     try:
-        return make_request(**settings)
+        request = make_request(**settings)
+        request.rule.check(request.study)
+        return request
     except InputError as error:
         given = f" with {', '.join(overrides)} given" if overrides else ""
         raise InputError(f"{path}{given}: {error}") from error
@@ -254,7 +257,8 @@ def _settings(table: Table) -> dict[str, Any]:
     if "measure" in data:
         found["measure"] = data["measure"]
         if not _is_text_list(data["measure"]):
-            raise table.error("measure", f"a list of {', '.join(MEASURES)}")
+            words = ", ".join(f'"{word}"' for word in MEASURES)
+            raise table.error("measure", f"{words}, or a list with some of them")
     if "target_error" in data:
         found["target_error"] = table.number("target_error")
     if "seed" in data:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from percolab.kernels.open_bonds import NEVER, TOP
-from percolab.plots_clusters import ClusterMeans
-from percolab.plots_thresholds import ThresholdSample
+from percolab.plots.clusters import ClusterMeans
+from percolab.plots.thresholds import ThresholdSample
 from percolab.spanning import cluster_curves_of
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult

@@ -8,10 +8,11 @@ import numpy as np
 
 from percolab.analysis import AnalysisError
 from percolab.analysis.gyration import fit_radius
+from percolab.math_text import symbol_text
 from percolab.observables import observables_of, wrapping_names
-from percolab.plots_gyration import plot_gyration
-from percolab.plots_sizes import plot_sizes
-from percolab.plots_wrapping import WrappingCurve, WrappingPanel, plot_wrapping
+from percolab.plots.gyration import plot_gyration
+from percolab.plots.sizes import plot_sizes
+from percolab.plots.wrapping import WrappingCurve, WrappingPanel, plot_wrapping
 from percolab.size_counts import fisher_at, gyration_sums_of, has_sizes, size_counts_of
 from percolab.study_view import StudyView
 from percolab.theory.critical import critical_probability
@@ -40,16 +41,22 @@ def draw_sizes(figures: StudyView) -> Drawn:
         fit = figures.fit
     except (AnalysisError, InputError):
         threshold, source = _taken_for_threshold(figures)
-        y_t = None
+        error = y_t = None
         try:
             fisher = fisher_at(figures.results, threshold)
         except AnalysisError:
             fisher = None
     else:
-        threshold, source, y_t = fit.threshold, "the fit of all sizes", fit.y_t
+        threshold, error, y_t = fit.threshold, fit.threshold_error, fit.y_t
+        source = "the fit of all sizes"
         fisher = figures.exponents.fisher if figures.exponents is not None else None
     figure, numbers = plot_sizes(
-        counts, threshold=threshold, title=figures.head["title"], fisher=fisher, y_t=y_t
+        counts,
+        threshold=threshold,
+        error=error,
+        title=figures.head["title"],
+        fisher=fisher,
+        y_t=y_t,
     )
     return figure, numbers | {"threshold_source": source}
 
@@ -96,9 +103,11 @@ def draw_gyration(figures: StudyView) -> Drawn:
 
 def no_wrapping(figures: StudyView) -> str | None:
     """Return why the ways to wrap cannot be drawn, or None if they can."""
-    if not _wrapping(figures):
-        return "no axis is periodic, or the file is from before wrapping was measured"
-    return None
+    if not wrapping_names(figures.study.boundary):
+        return "no axis is periodic"
+    if not figures.measured("grid"):
+        return "what wraps is measured on a grid of p, not by method threshold"
+    return None if _wrapping(figures) else "the file is from before wrapping was measured"
 
 
 def _wrapping(figures: StudyView) -> list[str]:
@@ -112,11 +121,12 @@ def _wrapping(figures: StudyView) -> list[str]:
 def draw_wrapping(figures: StudyView) -> Drawn:
     """Draw the probability of every way to wrap, with its exact value at p_c in two dimensions."""
     study = figures.study
-    meanings = {item.name: item.meaning for item in observables_of(study.boundary)}
+    known = {item.name: item for item in observables_of(study.boundary)}
     panels = [
         WrappingPanel(
             name=name,
-            meaning=meanings[name],
+            meaning=known[name].meaning,
+            symbol=symbol_text(known[name].symbol),
             curves=[
                 WrappingCurve(
                     item.task.size,

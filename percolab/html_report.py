@@ -22,11 +22,12 @@ from percolab.analysis import (
     format_with_error,
 )
 from percolab.extra_quantities import EXTRA_QUANTITIES
+from percolab.graph import TERMINALS
 from percolab.html_page import PAGE, paragraph, preformatted, table
 from percolab.model import Model
 from percolab.observables import observables_of
 from percolab.plots import svg_text
-from percolab.plots_clusters import PANELS
+from percolab.plots.clusters import PANELS
 from percolab.report import KINDS, StudyFigures
 from percolab.spanning import estimates_of, probability_names
 from percolab.storage import Results
@@ -34,7 +35,7 @@ from percolab.study import Study
 from percolab.toml_input import InputError
 
 _FIT_HEADER = (
-    "observable", "p_c", "curvature", "p_c of the drift", "1/nu", "R(p_c)", "theory",
+    "observable", "p_c", "curvature error", "p_c of the drift", "1/nu", "value at p_c", "theory",
     "sigma away", "corrections", "smallest L", "chi2/dof", "p-value",
 )  # fmt: skip
 
@@ -101,19 +102,20 @@ def _fit_or_raise(fits: dict[str, ThresholdFit | str], name: str) -> ThresholdFi
 
 
 def _answer(figures: StudyFigures) -> str:
-    """Return p_c in one line, beside the published one."""
+    """Return p_c in one line, beside the published one; that alone where there is no fit."""
+    known = figures.study.lattice.threshold(figures.study.model)
+    published = ""
+    if known is not None:
+        named = known.expression or "numerical"
+        published = f"published {known.value:.12g}, {named} ({known.reference})"
     try:
         fit = figures.fit
     except (AnalysisError, InputError):
-        return ""
+        return paragraph(f"Threshold of the infinite lattice: {published}") if published else ""
     line = f"p_c = {format_with_error(fit.threshold, fit.threshold_error)}"
-    known = figures.study.lattice.threshold(figures.study.model)
     if known is not None:
-        line += (
-            f"; published {known.value:.12g}, {known.expression or 'numerical'} "
-            f"({known.reference}), "
-            f"{(fit.threshold - known.value) / fit.threshold_error:+.1f} sigma away"
-        )
+        away = (fit.threshold - known.value) / fit.threshold_error
+        line += f"; {published}, {away:+.1f} sigma away"
     notes = "".join(f"<p>Note: {escape(note)}</p>" for note in fit.notes)
     return f'<p class="answer">{escape(line)}</p>{notes}'
 
@@ -127,7 +129,7 @@ def _study(study: Study) -> str:
         [
             ("lattice", f"{study.lattice.name}: {study.lattice.title}"),
             ("model", f"{study.model}; p is the {Model.parse(study.model).varying}"),
-            ("boundary along each axis", ", ".join(study.boundary) or "none"),
+            _boundary(study),
             ("L", ", ".join(map(str, study.sizes))),
             ("p", given),
             ("method", study.method),
@@ -135,6 +137,13 @@ def _study(study: Study) -> str:
             ("digest of the lattice", study.lattice.digest),
         ],
     )
+
+
+def _boundary(study: Study) -> tuple[str, str]:
+    """Return what clusters span or wrap between, as a row of a table."""
+    if TERMINALS in study.boundary:
+        return "clusters span", "from the source to the target"
+    return "boundary along each axis", ", ".join(study.boundary) or "none"
 
 
 def _fits(figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap: int) -> str:
@@ -227,15 +236,17 @@ def _samples(figures: StudyFigures) -> str:
 
 def _methods(study: Study) -> str:
     """Return what was measured and how errors were found."""
+    grid = study.method == "grid"
     observables = [
-        (item.name, item.symbol, item.meaning, item.unit) for item in observables_of(study.boundary)
+        (item.name, item.symbol, item.meaning, item.unit)
+        for item in observables_of(study.boundary)
+        if grid or item.name.startswith("spanning")
     ]
     observables += [
         (item.name, item.symbol, item.meaning, item.unit)
         for item in EXTRA_QUANTITIES
         if item.measure in study.measure
     ]
-    drawn = [(name, meaning) for name, (_, meaning) in PANELS.items()]
     measured = (
         "A sample is a field of independent uniform numbers, one a bond or site, which is open or "
         "occupied where its number is below p; so one sample holds all p. By method grid it is "
@@ -243,15 +254,15 @@ def _methods(study: Study) -> str:
         "span, T, is found along every open axis, and the spanning probability at p is the part of "
         "the samples with T at or below p."
     )
-    return "".join(
-        [
-            paragraph(measured),
-            table(("observable", "symbol", "meaning for a single sample", "unit"), observables),
+    header = ("observable", "symbol", "meaning for a single sample", "unit")
+    parts = [paragraph(measured), table(header, observables)]
+    if grid:
+        drawn = [(name, *words) for name, (_, *words) in PANELS.items()]
+        parts += [
             paragraph("From these the figures draw, as means over samples, N being all sites:"),
-            table(("mean", "meaning"), drawn),
-            *(paragraph(text) for text in _ERRORS),
+            table(("mean", "symbol", "meaning"), drawn),
         ]
-    )
+    return "".join([*parts, *(paragraph(text) for text in _ERRORS)])
 
 
 #: How errors are found: for every reader of a page, whatever it draws.
@@ -275,7 +286,7 @@ def _provenance(results: Results, name: str, checksum: str) -> str:
             run["started"],
             shlex.join(map(str, run.get("command", ()))),
             f"{run.get('device', '?')}, {run.get('device_name', '?')}",
-            f"{run.get('labeler', '?')}, {run.get('workers', '?')} workers",
+            f"{run.get('labeler', '?')}, workers: {run.get('workers', '?')}",
             f"{run.get('seconds', 0.0):.1f}",
             sum(run["blocks"].values()),
         )

@@ -26,6 +26,7 @@ from percolab.topology import MAX_POINTS, Topology, num_words_of, pack_bits, per
 
 Point = tuple[int, ...]
 BOUNDARIES = ("open", "periodic")
+AXIS_NAMES = "xyzuvwst"
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,8 @@ class Lattice:
             )
         for axis in self._cut_axes(shape, boundary):
             raise InputError(
-                f"L = {size}: a periodic axis {axis} of {self.name} needs a multiple of "
-                f"{self.cell[axis] // self.per_size[axis]}"
+                f"L = {size}, but along the periodic axis {AXIS_NAMES[axis]} of {self.name} it "
+                f"must be a multiple of {self.cell[axis] // self.per_size[axis]}"
             )
 
     def _cut_axes(self, shape: Point, boundary: tuple[str, ...]) -> list[int]:
@@ -147,8 +148,8 @@ class Lattice:
         boundary = boundary or ("open",) * self.dimension
         for axis in self._cut_axes(shape, boundary):
             raise InputError(
-                f"{self.name}: {shape[axis]} grid points along periodic axis {axis} cut a cell "
-                f"of {self.cell[axis]}"
+                f"{self.name}: {shape[axis]} grid points along the periodic axis "
+                f"{AXIS_NAMES[axis]} cut a cell of {self.cell[axis]}"
             )
         grid = Grid(self.cell, shape, boundary, depths=self.per_size)
         masks = [grid.bond_masks(bond.at, bond.offset) for bond in self.bonds]

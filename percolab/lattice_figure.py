@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.lattice import Lattice
-from percolab.plots import COLOURS, STYLE
+from percolab.plots import COLOURS, new_figure
 from percolab.toml_input import InputError
 from percolab.topology import unpack_bits
 
@@ -62,17 +62,13 @@ def plot_lattice(lattice: Lattice) -> Figure:
 
     InputError where the dimension is not 2 or 3, or the file has no [drawing] vectors.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
     if lattice.dimension not in (2, 3):
         raise InputError(
             f"{lattice.name} has dimension {lattice.dimension}; only 2 and 3 can be drawn"
         )
     if not lattice.vectors or abs(np.linalg.det(lattice.vectors)) < _EPSILON:
         raise InputError(f"{lattice.name}: to be drawn it needs independent [drawing] vectors")
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(4.2, 4.7))
+    with new_figure(4.2, 4.7) as figure:
         figure.set_layout_engine("constrained", h_pad=0.1)
         axes: Any = figure.subplots()
         axes.set_axis_off()
@@ -80,7 +76,7 @@ def plot_lattice(lattice: Lattice) -> Figure:
         title = lattice.title.replace("$", r"\$")
         axes.set_title(f"{title},  $z = {lattice.coordination_number:.4g}$")
         drawn = (_draw_plane if lattice.dimension == 2 else _draw_space)(axes, lattice)
-        figure.legend(handles=drawn, loc="outside lower center", ncols=3, frameon=False)
+        figure.legend(handles=drawn, loc="outside lower center", ncols=3)
     return figure
 
 

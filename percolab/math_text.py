@@ -34,6 +34,16 @@ def typeset(text: str) -> str:
     return math_text(expression) + bracket + reference.replace("$", r"\$")
 
 
+def symbol_text(symbol: str) -> str:
+    r"""Return an observable's symbol, as its entry has it, in mathematics without dollar signs.
+
+    >>> symbol_text("R_y"), symbol_text("W_any"), symbol_text("R")
+    ('R_y', 'W_{\\mathrm{any}}', 'R')
+    """
+    letter, _, index = symbol.partition("_")
+    return rf"{letter}_{{\mathrm{{{index}}}}}" if len(index) > 1 else symbol
+
+
 def _is_expression(text: str) -> bool:
     return bool(re.search(r"\d|pi", text)) and not _TOKEN.sub("", text)
 

@@ -84,11 +84,14 @@ def _fittable(
 def _with_enough_blocks(
     moments: list[BlockMoments], quantities: Sequence[Quantity]
 ) -> tuple[list[BlockMoments], list[str]]:
-    """Return the tasks whose blocks tell a covariance, all if too few sizes have, and notes."""
+    """Return the tasks whose blocks tell a covariance, all if too few sizes have, and notes.
+
+    Of all, the one with the fewest blocks comes first: it says how many quantities they allow.
+    """
     lacks = [what_blocks_lack(item.grouped(), sum(map(item.has, quantities))) for item in moments]
     kept = [item for item, lack in zip(moments, lacks, strict=True) if not lack]
     if len({item.L for item in kept}) < MIN_SIZES:
-        return moments, []
+        return sorted(moments, key=lambda item: item.samples.size), []
     return kept, [f"{lack}: left out" for lack in lacks if lack]
 
 

@@ -17,9 +17,8 @@ from percolab.kernels.clusters import (
 )
 from percolab.kernels.tally import num_bins
 from percolab.kernels.winding import FIRST_WRAPPING, TWO_DIRECTIONS
+from percolab.lattice import AXIS_NAMES
 from percolab.toml_input import InputError, nearest
-
-AXIS_NAMES = "xyzuvwst"
 
 #: How many of the flags in an observable's mask a sample must have.
 ANY, ALL, SOME = range(3)
@@ -245,7 +244,7 @@ def _wrapping_of(boundary: Sequence[str]) -> list[Observable]:
         found.append(
             Observable(
                 "wrapping_diagonal",
-                "W_diag",
+                "W_diagonal",
                 "1 if the sample wraps around both axes at once and in no other direction",
                 "1",
                 mask=mask,

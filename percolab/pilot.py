@@ -44,12 +44,18 @@ def place_probabilities(
 ) -> dict[int, tuple[float, ...]]:
     """Return the p values of every size of a study, small sizes first.
 
-    InputError if the lattice does not span even with all bonds open.
+    InputError if the lattice does not span even with all bonds open, or spans at every p.
     """
     grids: dict[int, tuple[float, ...]] = {}
     window = (0.0, 1.0)
     for size in sorted(study.sizes):
         thresholds = _sample_thresholds(pilot_of(study.task(size)), window, labeler, device)
+        # So near to 0 is where bisection ends for a single layer, which is spanned without a bond.
+        if thresholds.max() < 2.0**-_MAX_STEPS:
+            raise InputError(
+                f"L = {size}: {study.lattice.name} spans at every p, so there is no transition to "
+                "look for: give the p values (-p)"
+            )
         window = _bracket(thresholds)
         centres, spreads = thresholds.mean(axis=0), np.maximum(thresholds.std(axis=0), 1e-9)
         grids[size] = covering(centres - _REACH * spreads, centres + _REACH * spreads, POINTS)

@@ -158,7 +158,7 @@ def plan_study(
         file_bytes=size,
         threshold_error=error,
         rounds=rounds,
-        notes=_notes(pilot, reason),
+        notes=_notes(study, pilot, reason),
     )
 
 
@@ -235,7 +235,7 @@ def _information(
 ) -> tuple[Information | None, str]:
     """Return the information of one sample of every task, or why there is none."""
     if not results.study.lattice.is_scalable:
-        return None, "no p_c from several sizes, so no error of it"
+        return None, "thresholds are of each size alone here, and their errors are not predicted"
     try:
         function = _curve(results, pilot)
         others = [item.task for item in results.tasks.values() if item.blocks]
@@ -319,7 +319,7 @@ def _targets(
     return targets, rounds
 
 
-def _notes(pilot: Pilot, reason: str) -> tuple[str, ...]:
+def _notes(study: Study, pilot: Pilot, reason: str) -> tuple[str, ...]:
     notes = [
         f"the first call of a process compiles or loads: {pilot.compiling:.1f} s here, not counted"
     ]
@@ -328,4 +328,10 @@ def _notes(pilot: Pilot, reason: str) -> tuple[str, ...]:
         notes.append(f"p of L = {sizes} are extrapolated: the sweep's own pilot looks for them")
     if reason:
         notes.append(f"no error of p_c: {reason}")
+    placed = study.method == "grid" and study.p is None
+    if placed and study.boundary and not study.lattice.is_scalable:
+        notes.append(
+            "p are placed where samples begin to span, and the maxima of clusters may lie above: "
+            "give other p values (-p)"
+        )
     return tuple(notes)

@@ -14,6 +14,7 @@ import numpy as np
 from percolab.analysis import AnalysisError, ThresholdFit
 from percolab.figure_data import cluster_means, threshold_sample
 from percolab.figures_sizes import (
+    Drawn,
     draw_gyration,
     draw_sizes,
     draw_wrapping,
@@ -22,17 +23,15 @@ from percolab.figures_sizes import (
     no_wrapping,
 )
 from percolab.kernels.open_bonds import NEVER
-from percolab.plots_clusters import plot_clusters
-from percolab.plots_collapse import plot_collapse
-from percolab.plots_maxima import plot_maxima
-from percolab.plots_spanning import plot_drift, plot_spanning
-from percolab.plots_thresholds import plot_thresholds
+from percolab.plots.clusters import plot_clusters
+from percolab.plots.collapse import plot_collapse
+from percolab.plots.maxima import plot_maxima
+from percolab.plots.spanning import plot_drift, plot_spanning
+from percolab.plots.thresholds import plot_thresholds
 from percolab.spanning import cluster_curves_of, curves_of, default_observable, estimates_of
 from percolab.storage import Results
 from percolab.study_view import StudyView
 from percolab.toml_input import InputError, nearest
-
-Drawn = tuple[Any, dict[str, Any]]
 
 
 @dataclass(eq=False)
@@ -124,7 +123,7 @@ def _draw_drift(figures: StudyFigures) -> Drawn:
 def _draw_collapse(figures: StudyFigures) -> Drawn:
     collapses: Any = figures.collapses
     figure, numbers = plot_collapse(
-        figures.fit, collapses, axis_label=f"${figures.letter}{figures.symbol}(p)$", **figures.head
+        figures.fit, collapses, axis_label=f"${figures.symbol}(p)$", **figures.head
     )
     return figure, numbers | {"observable": figures.name}
 
@@ -151,12 +150,12 @@ def _draw_thresholds(figures: StudyFigures) -> Drawn:
         threshold_sample([item for item in items if item.task.size == size], figures.name)
         for size in sizes
     ]
-    figure, numbers = plot_thresholds(samples, symbol=f"T{figures.symbol}", **figures.head)
+    figure, numbers = plot_thresholds(samples, symbol=f"T{figures.symbol[1:]}", **figures.head)
     return figure, numbers | {"observable": figures.name}
 
 
 def _axis_label(figures: StudyFigures) -> str:
-    return f"{figures.name.partition('_')[0]} probability ${figures.letter}{figures.symbol}(p)$"
+    return f"{figures.name.partition('_')[0]} probability ${figures.symbol}(p)$"
 
 
 def _nothing_spans(figures: StudyFigures) -> str | None:
@@ -227,32 +226,33 @@ class Kind:
 #: By the name that --kind takes, in the order of a report.
 KINDS = {
     "curves": Kind(
-        "Spanning probability against p, with p_c and, close up, the crossings of the sizes.",
-        "Error bars are 68 % Wilson intervals; lines are the fit of all sizes, in the close-up of "
-        "each size alone; the band is p_c with its error, a dotted line what theory says of the "
-        "curves at p_c.",
+        "Probability to span or to wrap against p, of a single p against L; where sizes are fitted "
+        "together, with p_c and, close up, their crossings.",
+        "Error bars are 68 % Wilson intervals; lines are the fit of all sizes, in the close-up and "
+        "where there is no such fit of each size alone; the band is p_c with its error, a dotted "
+        "line what theory says of the curves at p_c.",
         _nothing_spans,
         lambda figures: _draw_spanning(figures, with_drift=False),
     ),
     "drift": Kind(
-        "Crossings p* of neighbouring sizes against their mean size, extrapolated to infinite "
-        "size.",
+        "Crossings p* of neighbouring sizes against a power of their mean size, extrapolated to "
+        "infinite size.",
         "Error bars are one-sigma errors of a bootstrap over blocks; the band is p_c of the fit of "
         "all sizes with its error.",
         _no_crossing,
         _draw_drift,
     ),
     "collapse": Kind(
-        "Spanning probability and cluster sizes before and after they are scaled by the fitted "
-        "p_c and exponents.",
+        "Probability to span or to wrap, and cluster sizes, before and after they are scaled by "
+        "the fitted p_c and exponents.",
         "Error bars are one standard error of each point, without those of p_c and the exponents. "
-        "Q is the mean squared distance of a point from the other sizes in units of its error.",
+        "S is the mean squared distance of a point from the other sizes in units of its error.",
         _no_collapse,
         _draw_collapse,
     ),
     "clusters": Kind(
         "Largest cluster, mean cluster size without it, second largest cluster and number of "
-        "clusters, each per site, against p.",
+        "clusters, each per site, against p, of a single p against L.",
         "Error bars are one standard error, of a jackknife over blocks.",
         _no_grid,
         _draw_clusters,
@@ -275,16 +275,16 @@ KINDS = {
         draw_gyration,
     ),
     "wrapping": Kind(
-        "Probabilities of every way to wrap around the periodic axes, against p; dotted, where it "
-        "is known, what theory says of them at p_c.",
+        "Probabilities of every way to wrap around the periodic axes, against p, of a single p "
+        "against L; dotted, where it is known, what theory says of them at p_c.",
         "Error bars are 68 % Wilson intervals.",
         no_wrapping,
         draw_wrapping,
     ),
     "maxima": Kind(
-        "Largest clusters of a graph against p, with the thresholds of each size alone.",
-        "Error bars are one standard error, of a jackknife over blocks; bands are the errors of "
-        "the thresholds, of a bootstrap over blocks.",
+        "Largest clusters of a graph against p, with the thresholds of a single size.",
+        "Error bars are one standard error, of a jackknife over blocks, those of R 68 % Wilson "
+        "intervals; bands are the errors of the thresholds, of a bootstrap over blocks.",
         _no_maxima,
         _draw_maxima,
     ),

@@ -35,7 +35,8 @@ from percolab.analysis import (
 )
 from percolab.analysis.known_exponents import correction_exponent
 from percolab.kernels.open_bonds import NEVER, TOP, threshold_of
-from percolab.observables import AXIS_NAMES, SOME, axis_observables, observables_of, spanning_names
+from percolab.lattice import AXIS_NAMES
+from percolab.observables import SOME, axis_observables, observables_of, spanning_names
 from percolab.size_counts import size_counts_of
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult

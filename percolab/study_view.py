@@ -11,7 +11,9 @@ import numpy as np
 
 from percolab.analysis import AnalysisError, Collapse, ExponentFit, ThresholdFit
 from percolab.analysis.exponent_values import MIN_REPLICAS
+from percolab.math_text import symbol_text
 from percolab.model import Model
+from percolab.observables import observables_of
 from percolab.plots import Exact
 from percolab.spanning import collapse_of, default_observable, exponents_of
 from percolab.storage import Results
@@ -46,16 +48,11 @@ class StudyView:
         """The probability drawn; InputError where there is none."""
         return self.observable or default_observable(self.results)
 
-    @property
-    def letter(self) -> str:
-        """R of a spanning probability, W of one of wrapping."""
-        return "W" if self.name.startswith("wrapping") else "R"
-
     @cached_property
     def symbol(self) -> str:
-        """Its index in mathematics: "_{y}" of spanning_y, nothing of spanning."""
-        index = self.name.removeprefix("spanning").removeprefix("wrapping").removeprefix("_")
-        return f"_{{{index}}}" if index else ""
+        """Its symbol in mathematics: R_y of spanning_y, W_y of wrapping_y, R of spanning."""
+        symbols = {item.name: item.symbol for item in observables_of(self.study.boundary)}
+        return symbol_text(symbols[self.name])
 
     @cached_property
     def fit_or_problem(self) -> ThresholdFit | str:

@@ -35,7 +35,7 @@ from percolab.config import read_request
 from percolab.configurations import random_configuration
 from percolab.lattice import load_lattice
 from percolab.plots import save_figure
-from percolab.plots_timing import Timing, plot_timing
+from percolab.plots.timing import Timing, plot_timing
 from percolab.provenance import package_versions, processor_name
 from percolab.report import spanning_figure
 from percolab.runner import device_label, run_study

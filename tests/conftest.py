@@ -1,4 +1,4 @@
-"""Tests marked ``gpu`` are skipped, with the reason, where no GPU can be used."""
+"""Fixtures of many files; tests marked ``gpu`` are skipped where none can be used."""
 
 import pytest
 
@@ -13,3 +13,23 @@ def pytest_collection_modifyitems(items):
     if problem:
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=problem))
+
+
+@pytest.fixture
+def own_directory(tmp_path, monkeypatch):
+    """Nothing is written outside a test's directory."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def without_gpu(monkeypatch):
+    """Machines without a GPU and with one agree."""
+    monkeypatch.setattr("percolab.device.cuda_problem", lambda: "no GPU here")
+
+
+@pytest.fixture
+def file(tmp_path):
+    """The small results, stored as results.h5 in the test's directory."""
+    from cli_support import stored
+
+    return stored(tmp_path / "results.h5")

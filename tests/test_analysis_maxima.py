@@ -113,6 +113,8 @@ def test_few_blocks_give_no_error_and_say_so():
     assert "9 blocks are too few" in found.notes[0]
     assert found.to_dict()["estimates"][0]["error"] is None
     assert "note: 9 blocks are too few" in estimate_table([found])
+    alone = estimate_size([curve_of(1, blocks=1)], [], num_sites=9)
+    assert alone.notes[0] == "1 block is too few for an error (at least 10): add samples"
 
 
 def test_the_median_stands_beside_the_maxima_and_alone():

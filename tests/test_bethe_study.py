@@ -13,11 +13,7 @@ from percolab.bethe import BetheLattice, reach_probability
 from percolab.storage import read_results
 from percolab.structure import load_structure
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("percolab.device.cuda_problem", lambda: "no GPU here")
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
 @pytest.mark.parametrize(("name", "z"), [("bethe", 3), ("bethe:4", 4), ("bethe:3:random", 3)])

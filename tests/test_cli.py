@@ -15,6 +15,7 @@ from cli_support import (
     TINY,
     answer,
     assert_equal_datasets,
+    refusal,
     run,
     small_results,
     stored,
@@ -28,17 +29,7 @@ from percolab.storage import read_results
 
 SIGNATURES = {".png": b"\x89PNG\r\n", ".pdf": b"%PDF-", ".svg": b"<?xml"}
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    """Nothing is written outside a test's directory; machines without a GPU and with one agree."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("percolab.device.cuda_problem", lambda: "no GPU here")
-
-
-@pytest.fixture
-def file(tmp_path):
-    return stored(tmp_path / "results.h5")
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
 # Help
@@ -247,6 +238,7 @@ def test_merge_puts_seeds_and_sizes_into_one_file_that_every_command_reads(file)
     stored(Path("more.h5"), sweep("square", device="cpu", **more))
     told = answer("merge", file, "more.h5", "--out", "both.h5")
     assert told == "2 files, 5 tasks, 220 samples in both.h5\n"
+    assert answer("merge", "both.h5", "--out", "one.h5").startswith("1 file, 5 tasks, ")
     tasks = json.loads(answer("status", "both.h5", "--json"))["tasks"]
     assert [(t["L"], t["seed"]) for t in tasks] == [(4, 5), (4, 6), (8, 5), (16, 5), (32, 6)]
     lines = answer("status", "both.h5").splitlines()[2:8]
@@ -271,6 +263,7 @@ def test_lattices_are_listed_and_described():
         assert record["thresholds"][0]["reference"] in text
     assert re.search(r"^bethe:z +- +z +1/\(z - 1\) +1/\(z - 1\) ", text, re.MULTILINE)
     assert "bethe:4" in answer("lattices", "--help")
+    assert "a Bethe lattice has no cell" in refusal("lattices", "bethe:4")
     (only,) = json.loads(answer("lattices", "honeycomb", "--json"))
     assert only["coordination_number"] == 3
     assert "[-1, 0]" in answer("lattices", "honeycomb")

@@ -24,17 +24,7 @@ from percolab.cli import COMMANDS
 
 READERS = [name for name in COMMANDS if name in {"status", "fit", "plot", "export"}]
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    """Nothing is written outside a test's directory; machines without a GPU and with one agree."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("percolab.device.cuda_problem", lambda: "no GPU here")
-
-
-@pytest.fixture
-def file(tmp_path):
-    return stored(tmp_path / "results.h5")
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
 # Bad targets
@@ -157,10 +147,11 @@ def test_a_sweep_refuses_the_file_of_another_study(options, told):
         (("--omega", "inf"), "'--omega': inf is not in the range"),
         (("--omega", "nan"), "omega must be positive, got nan"),
         (("--omega", "nan", "--min-size", "auto"), "omega must be positive, got nan"),
-        (("--omega", "x"), "'--omega': 'x' is not a valid float"),
+        (("--omega", "x"), "'--omega': 'x' is not a valid float."),
         (("--min-size", "0"), "'--min-size': 0 is not in the range x>=1"),
+        (("--min-size", "automatic"), "'--min-size': 'automatic' is not a valid integer or auto."),
         (("--bootstrap", "-1"), "'--bootstrap': -1 is not in the range x>=0"),
-        (("--bootstrap", "1.5"), "'--bootstrap': '1.5' is not a valid integer"),
+        (("--bootstrap", "1.5"), "'--bootstrap': '1.5' is not a valid integer."),
         (("--observable", "spaning_x"), "did you mean 'spanning_x'?"),
         (("--observable", "spanning_z"), "--observable spanning_z: no spanning observable"),
         (("--observable", "largest"), "--observable largest: no spanning observable; known: spann"),

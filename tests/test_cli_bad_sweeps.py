@@ -17,12 +17,7 @@ from percolab.storage import read_results
 
 CELL = "[cell]\nshape = [1, 1]\n"
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    """Nothing is written outside a test's directory; machines without a GPU and with one agree."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("percolab.device.cuda_problem", lambda: "no GPU here")
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
 BAD_SWEEPS = [

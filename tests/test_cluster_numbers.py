@@ -28,10 +28,7 @@ from percolab.spanning import exponents_of
 TAU = 187 / 91
 OMEGA = correction_of_sizes(2).value
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 # Exact

@@ -3,6 +3,7 @@
 import csv
 import io
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,7 @@ from percolab.toml_input import InputError
 
 MISSING = "{} is not installed; it comes with: pip install 'percolab[tables]'"
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 def thresholds():
@@ -132,6 +130,9 @@ def test_what_is_not_installed_is_told_in_one_line(monkeypatch):
 
 def test_tables_that_exclude_each_other_are_refused():
     path = stored(Path("t.h5"), thresholds())
-    assert "give one of them" in refusal("export", path, "--tidy", "--thresholds")
+    for one, other in combinations(("--tidy", "--thresholds", "--sizes"), 2):
+        told = refusal("export", path, one, other)
+        assert told == f"{one} and {other}: each is a table of its own; give one of them"
+    assert refusal("export", path, "--sizes", "-p", "0.5").endswith("leave -p out")
     Path("d.parquet").mkdir()
     assert "d.parquet: is a directory" in refusal("export", path, "--out", "d.parquet")

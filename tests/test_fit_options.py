@@ -139,13 +139,19 @@ def test_bad_options_are_refused(file, options, told):
     assert told in refusal("fit", file, *options)
 
 
+OF_SIZES = ["--omega=1", "--min-size=2", "--degree=3", "--corrections=b"]
+OF_FIT = ["--fits", "--exponents", "--collapse", "--quantities=all"]
+
+
 @pytest.mark.parametrize(
-    "option", ["--fits", "--exponents", "--collapse", "--degree=3", "--corrections=b"]
+    ("command", "option"),
+    [("fit", option) for option in OF_FIT]
+    + [(command, option) for command in ("fit", "plot", "report") for option in OF_SIZES],
 )
-def test_a_graph_has_no_sizes_to_fit(tmp_path, option):
+def test_a_graph_has_no_sizes_to_fit(tmp_path, command, option):
     found = sweep(graph=Graph.of_bonds(3, [(0, 1), (1, 2)]), samples=60, device="cpu")
     path = stored(tmp_path / "graph.h5", found)
-    told = refusal("fit", path, option)
+    told = refusal(command, path, option)
     assert (
         told == f"{option.partition('=')[0]}: there is no fit of several sizes here; leave it out"
     )

@@ -32,11 +32,7 @@ DUMBBELL += [(0, 4)]
 BRIDGE = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]
 KARATE = nx.karate_club_graph()
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("percolab.device.cuda_problem", lambda: "no GPU here")
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
 def write_matrix(path, num_sites, pairs):
@@ -168,7 +164,7 @@ def test_parallel_edges_are_bonds_of_their_own_if_they_are_kept(multi, bonds):
     write_edges("triple.txt", [(0, 1), (1, 0), (0, 1)])
     result = run("sweep", "--graph", "triple.txt", "--source", "0", "--target", "1", "-p", "0.3",
                  "--samples", 4000, *["--multi"] * multi)  # fmt: skip
-    assert f"triple.txt: 2 sites, {bonds} bonds" in result.stdout
+    assert f"triple.txt: 2 sites, {bonds} bond{'s' * multi}, source" in result.stdout
     assert result.stderr.count("2 parallel edges merged") == (not multi)
     (item,) = read_results("results.h5").tasks.values()
     expected = 1 - 0.7**bonds

@@ -20,11 +20,7 @@ CPU = Device("cpu")
 #: Five bonds from 0 to 3: the dual of the bridge is the bridge, so R(1/2) = 1/2.
 BRIDGE = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("percolab.device.cuda_problem", lambda: "no GPU here")
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
 #: What a sweep of a graph can get wrong, as options or as the text of the graph's file.
@@ -35,7 +31,7 @@ WRONG = {
     ("--graph", "g.txt", "--source", "0", "--target", "9"): "target: sites '9': site '9', but",
     ("--graph", "g.txt", "--source", "0", "--target", "far"): "target: far: cannot be read",
     ("--graph", "g.txt", "--lattice", "square"): "lattice = 'square', but a graph has its own",
-    ("--graph", "g.txt", "-L", "8"): "L = (8,), but a graph has its own",
+    ("--graph", "g.txt", "-L", "8"): "L = [8], but a graph has its own",
     ("--graph", "g.txt", "--boundary", "open"): "boundary = 'open', but a graph has its own",
     ("--graph", "g.txt", "--method", "threshold"): "needs a source and a target",
     ("--graph", "g.txt", "--target-error", "0.1"): "give the number of samples",

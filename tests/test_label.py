@@ -27,10 +27,7 @@ from percolab.topology import unpack_bits
 SHAPES = {2: [(1, 1), (1, 9), (33, 1), (7, 31), (8, 32), (13, 33)], 3: [(1, 1, 1), (4, 5, 33)]}
 SAMPLE = ("--lattice", "honeycomb", "-L", 16, "-p", 0.65, "--seed", 4, "--sample", 2)
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 def smallest_sites(labels, occupied):

@@ -12,10 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from percolab.graph_structure import load_graph
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 def labels_in(name: str) -> np.ndarray:

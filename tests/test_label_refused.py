@@ -16,10 +16,7 @@ from percolab.lattice import load_lattice
 
 SAMPLE = ("--lattice", "honeycomb", "-L", 16, "-p", 0.65, "--seed", 4, "--sample", 2)
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 def png(path, pixels, mode="L", **options):
@@ -145,7 +142,7 @@ def prepared():
         ("good.npy --device quick", "--device quick: must be auto, cpu, cuda or cuda:n"),
         ("good.npy -p 0.5", "-p: INPUT is a configuration already; leave it out"),
         ("good.npy --seed 3", "--seed: INPUT is a configuration already; leave it out"),
-        ("good.npy --lattice kagome --boundary periodic", "kagome: 3 grid points along periodic"),
+        ("good.npy --lattice kagome --boundary periodic", "kagome: 3 grid points along the"),
         ("bonds.npy -L 4", "a configuration of bonds (-L) needs --lattice"),
         ("bonds.npy -L 7 --lattice square", "bonds.npy: uint32 (2, 1), but the open bonds of squ"),
         ("wide.npy -L 4 --lattice square", "wide.npy: int64 (2, 1), but the open bonds of square"),

@@ -165,7 +165,7 @@ def test_size_is_checked_against_boundary_and_largest_label():
     lattice("honeycomb_unit_cell").check_size(3, torus)
     for size, boundary, message in (
         (0, free, "at least 1"),
-        (3, torus, "a periodic axis 0 of honeycomb needs a multiple of 2"),
+        (3, torus, "along the periodic axis x of honeycomb it must be a multiple of 2"),
         (50_000, free, "at most"),
     ):
         with pytest.raises(InputError, match=message):

@@ -55,6 +55,15 @@ def test_any_is_at_least_one_axis_and_all_is_every_axis(bits, x, y, any_axis, al
     }
 
 
+@pytest.mark.parametrize("boundary", [("open", "open"), ("periodic", "periodic")], ids=str)
+def test_symbols_of_probabilities_are_short_for_their_names(boundary):
+    letters = {"spanning": "R", "wrapping": "W"}
+    for item in observables_of(boundary):
+        if item.mask:
+            word, _, way = item.name.partition("_")
+            assert item.symbol == f"{letters[word]}_{way}"
+
+
 def test_any_and_all_ask_open_axes_alone():
     found = spanning_of(0b101, ("open", "periodic", "open"))
     assert found["spanning_all"] == 1

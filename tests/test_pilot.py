@@ -141,6 +141,12 @@ def test_a_lattice_that_cannot_span_is_reported():
         place_probabilities(study, device=CPU)
 
 
+@pytest.mark.parametrize("name", ["square", "kagome", "maple-leaf"])
+def test_a_single_layer_has_no_transition(name):
+    with pytest.raises(InputError, match=f"L = 1: {name} spans at every p, .* give the p values"):
+        place_probabilities(study_of(load_lattice(name), 1, 2), device=CPU)
+
+
 @pytest.mark.parametrize("window", [(0.7, 0.9), (0.1, 0.3)], ids=["above", "below"])
 def test_a_window_that_misses_the_transition_is_mended(window):
     task = study_of(load_lattice("square"), 16).task(16, (0.5,))

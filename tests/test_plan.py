@@ -137,6 +137,14 @@ def test_a_graph_has_time_and_file_planned(tmp_path):
     assert plan.file_bytes == pytest.approx(os.path.getsize(out), rel=0.15)
 
 
+@pytest.mark.parametrize(("given", "tells"), [({}, True), ({"p": [0.5, 0.8]}, False)], ids=str)
+def test_a_plan_of_a_bethe_lattice_says_what_it_leaves_out(tmp_path, given, tells):
+    plan = planned(tmp_path / "tree.h5", lattice="bethe:3", L=[3, 5], samples=500, **given)
+    assert plan.threshold_error is None
+    assert any("errors are not predicted" in note for note in plan.notes)
+    assert any("the maxima of clusters may lie above" in note for note in plan.notes) == tells
+
+
 def test_likely_blocks_have_the_sums_of_as_many_samples():
     task = Task(load_lattice("square"), 8, ("open", "open"), (0.4, 0.5), seed=1, block_size=1)
     kept = Sampler(task, device=Device("cpu")).sample(range(400))
@@ -211,6 +219,19 @@ def test_json_holds_every_number(tmp_path):
     assert found["seconds"] > 0
     assert found["host_bytes"] > found["base_bytes"] > 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rounds_to_come_are_told_as_about(tmp_path):
+    command = ("sweep", "--lattice", "square", "-L", "8,16", "--target-error", "5e-3", "--device",
+               "cpu", "--workers", "1", "--out", tmp_path / "results.h5")  # fmt: skip
+
+    def rounds():
+        lines = answer(*command, "--plan").splitlines()
+        return next(line.removeprefix("rounds  ") for line in lines if line.startswith("rounds"))
+
+    assert rounds().endswith(", or one more or less: the sweep judges its own samples")
+    answer(*command, "--quiet")
+    assert rounds() == str(len(read_results(command[-1]).runs))
 
 
 @pytest.mark.parametrize(

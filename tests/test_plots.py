@@ -10,8 +10,8 @@ import pytest
 
 from percolab.analysis import ScalingFunction, fit_threshold, format_with_error, synthetic_study
 from percolab.plots import save_figure
-from percolab.plots_spanning import plot_spanning
-from percolab.plots_timing import Timing, plot_timing
+from percolab.plots.spanning import plot_spanning
+from percolab.plots.timing import Timing, plot_timing
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
 EXACT = (0.6527036, "Sykes & Essam (1964)")
@@ -208,7 +208,7 @@ def test_an_unknown_suffix_is_refused_with_the_allowed_ones(tmp_path, name):
 
 
 def test_importing_plots_loads_neither_matplotlib_nor_scipy():
-    code = "import sys, percolab.plots_spanning; print({'matplotlib', 'scipy'} & set(sys.modules))"
+    code = "import sys, percolab.plots.spanning; print({'matplotlib', 'scipy'} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -10,7 +10,7 @@ from cli_support import answer, refusal, small_results, stored
 
 from percolab.api import fit, sweep
 from percolab.kernels.open_bonds import NEVER, TOP
-from percolab.plots_thresholds import ThresholdSample, plot_thresholds
+from percolab.plots.thresholds import ThresholdSample, plot_thresholds
 from percolab.report import KINDS, StudyFigures, study_figure
 from percolab.tables import mean_table
 
@@ -183,6 +183,18 @@ def test_what_needs_a_fit_says_that_there_is_none(single):
     figures = StudyFigures(periodic, lambda: fit(periodic))
     assert figures.kinds() == ["curves", "clusters", "wrapping"]
     assert figures.name == "wrapping_y"
+
+
+def test_what_connects_a_source_and_a_target_has_a_panel_of_its_own():
+    tree = sweep("bethe:3", L=[4, 5], p=[0.4, 0.6], samples=40, device="cpu")
+    figure, numbers = study_figure(tree, kind="maxima", fitted=lambda: fit(tree))
+    first = figure.axes[0]
+    assert first.get_ylabel() == "$R$"
+    drawn = [bars.lines[0].get_ydata().tolist() for bars in first.containers]
+    assert drawn == [curve["probability"] for curve in numbers["spanning"]]
+    assert len(figure.axes) == 5
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names[:2] == ["$N = 46$, $L = 4$", "$N = 94$, $L = 5$"]
 
 
 def test_nothing_is_drawn_without_samples():

@@ -179,7 +179,7 @@ def test_few_blocks_leave_few_combinations_of_many_p():
     curve = (few.p - few.p.mean()) ** 2
     assert abs(few.combine @ curve)[1] <= 1e-12 < abs(few.combine @ curve)[0]
     with pytest.raises(
-        AnalysisError, match=r"9 blocks are too few .* 1 quantities \(at least 10\)"
+        AnalysisError, match=r"9 blocks are too few .* 1 quantity \(at least 10\): add"
     ):
         observe(normal_moments(rng, blocks=9, points=9)[0], [quantity("Q_1")])
 

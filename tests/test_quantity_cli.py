@@ -1,6 +1,7 @@
 """percolab fit --quantities: the joint fit from stored files, its options and its refusals."""
 
 import json
+import re
 from functools import cache
 
 import pytest
@@ -81,13 +82,42 @@ def test_options_hold_what_they_give(path):
     [
         (("--quantities", "Q_9"), "unknown quantity 'Q_9'; "),
         (("--quantities", "Q_B"), "quantity 'Q_B' is not in this file: "),
+        (("--quantities", "al"), "unknown quantity 'al'; did you mean 'all'?"),
+        (
+            ("--quantities", "all,Q_2"),
+            "quantity 'all' stands alone, for wrapping_any, wrapping_all, Q_1, Q_2, ",
+        ),
         (("--quantities", "Q_1", "--exponents"), "--exponents: not with --quantities"),
+        (("--quantities", "Q_1", "--collapse"), "--collapse: not with --quantities"),
         (("--quantities", "Q_1", "--observable", "wrapping_x"), "--observable: not with"),
+        (("--quantities", "Q_1", "--bootstrap", "0"), "--bootstrap: not with --quantities"),
+        (("--quantities", "Q_1", "--bootstrap", "200"), "--bootstrap: not with --quantities"),
         (("--quantities", "wrapping_any,wrapping_all,wrapping_x,wrapping_y"), "follows exactly"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(path, options, message):
     assert message in refusal("fit", path, *options)
+
+
+def test_too_few_blocks_are_told_with_how_many_quantities_they_are_enough_for(tmp_path):
+    options = {"boundary": "periodic", "block_size": 200, "device": "cpu", "workers": 1}
+    counts, p = [8000, 7600, 4800], (0.47, 0.5, 0.53)
+    results = sweep("square", L=SIZES[:3], p=p, samples=counts, seed=2, **options)
+    path = stored(tmp_path / "few.h5", results)
+    names = "wrapping_any,wrapping_all,Q_1,Q_2,s_2/s_1"
+    assert refusal("fit", path, "--quantities", names) == (
+        "L = 8: 24 blocks are too few for the covariance of 5 quantities (at least 50; they are "
+        "enough for 2): ask for fewer quantities, or add samples"
+    )
+    assert fitted(path, "--quantities", "wrapping_any,Q_1")["samples"]["8"] == 4800
+
+
+def test_p_too_far_apart_are_no_fault_of_the_quantity(tmp_path):
+    results = sweep("square", L=[8, 16, 32], samples=2000, device="cpu", workers=1)
+    names = "spanning_any,spanning_all,Q_1,Q_2"
+    told = refusal("fit", stored(tmp_path / "wide.h5", results), "--quantities", names)
+    assert re.match(r"near p_c = 0\.\d+, quantity 'spanning_any' is there at one p a size, ", told)
+    assert told.endswith("so its slope is unknown: use a finer p grid there")
 
 
 def test_all_leaves_out_what_has_no_slope(tmp_path):

@@ -100,6 +100,8 @@ def test_equal_results_make_equal_reports_with_the_checksum_of_their_file():
     assert page_of(path, "--out", "again.htm") == text
     assert hashlib.sha256(path.read_bytes()).hexdigest() in text
     assert "every sample&#x27;s T" in text
+    assert "<td>spanning_y</td>" in text
+    assert "<td>largest</td>" not in text, "method threshold measures no clusters"
     assert "Thresholds. Distribution of T" in text
 
 
@@ -145,6 +147,8 @@ def test_what_does_not_span_or_scale_has_a_report_too():
     text = page_of(stored(Path("b.h5"), sweep("bethe:3", L=[4], **options)))
     assert "Maxima. Largest clusters" in text
     assert "maximum of the second largest cluster" in text
+    assert "from the source to the target" in text
+    assert "Threshold of the infinite lattice: published 0.5, 1/2" in text
 
 
 @pytest.mark.parametrize(

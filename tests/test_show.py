@@ -25,10 +25,7 @@ from percolab.topology import unpack_bits
 
 SAMPLE = ("--lattice", "honeycomb", "-L", 12, "-p", 0.65, "--seed", 1)
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 # Bonds
@@ -245,7 +242,7 @@ def prepared():
         ("--lattice square -p 0.5", "a sample (without LABELS) needs -L"),
         ("--lattice square -L 4 -p 2", "p = 2.0, but it must be a number from 0 to 1"),
         ("--lattice square -L 4 -p 0.5 --shells 3", "--shells: only a Bethe lattice (--bethe) has"),
-        ("--lattice kagome -L 5 -p 0.5 --boundary periodic", "L = 5: a periodic axis 0 of kagome"),
+        ("--lattice kagome -L 5 -p 0.5 --boundary periodic", "L = 5, but along the periodic axis"),
         ("", "a sample (without LABELS) needs --lattice and -L and -p"),
         ("--bethe 3 --shells 10 -p 0.5", "10 shells: 3070 sites, but at most 1600 are drawn"),
         ("--bethe 3 --shells 99 -p 0.5", "99 shells with coordination number 3: more than"),

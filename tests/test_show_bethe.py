@@ -18,10 +18,7 @@ from percolab.configurations import (
     random_configuration,
 )
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 @pytest.mark.parametrize("numbering", ["standard", "random"])

@@ -15,10 +15,7 @@ from percolab.plots import save_figure
 #: In which no two bonds cross, so that few colours suffice.
 PLANAR = [name for name in FLAT if name != "square-nnn"]
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 @pytest.mark.parametrize("name", PLANAR)

@@ -11,9 +11,10 @@ from cli_support import answer, refusal, stored
 from counted_sizes import counted, sorted_tasks
 from helpers import assert_z
 
+from percolab.analysis import format_with_error
 from percolab.api import fit, sweep
 from percolab.extra_quantities import EXTRA_QUANTITIES, POWERS
-from percolab.observables import EXTRAS
+from percolab.observables import EXTRAS, observables_of
 from percolab.report import StudyFigures, study_figure
 from percolab.size_counts import size_counts_of
 from percolab.size_tables import SIZE_HEADER
@@ -22,6 +23,11 @@ from percolab.size_tables import SIZE_HEADER
 @pytest.fixture(autouse=True)
 def _own_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+def texts_of(axes):
+    """Return what is written into a panel, but for its letter."""
+    return [text.get_text() for text in axes.texts if text.get_weight() != "bold"]
 
 
 def test_fit_prints_tau_of_n_s_beside_theory():
@@ -78,14 +84,40 @@ def test_the_figure_tells_the_stored_n_s():
 def test_n_s_of_one_size_is_drawn_at_the_p_that_is_taken_for_the_threshold():
     one = sweep("square", L=[32], p=[0.45, 0.5], samples=400, measure="sizes", block_size=20,
                 boundary="periodic", device="cpu")  # fmt: skip
-    _, numbers = study_figure(one, kind="sizes", fitted=lambda: fit(one))
+    figure, numbers = study_figure(one, kind="sizes", fitted=lambda: fit(one))
+    assert "$p = 0.5$" in texts_of(figure.axes[0])
     assert numbers["threshold"] == 0.5
     assert "published" in numbers["threshold_source"]
     assert numbers["fit"]["error_method"] == "jackknife"
     few = sweep("bethe:3", L=[5], p=[0.4, 0.5, 0.6], samples=40, measure="sizes", device="cpu")
-    _, numbers = study_figure(few, kind="sizes", fitted=lambda: fit(few))
+    figure, numbers = study_figure(few, kind="sizes", fitted=lambda: fit(few))
+    assert texts_of(figure.axes[0]) == ["$p = 0.5$"]
+    assert figure.legends[0].get_title().get_text() == "", "no bars of a single block"
     assert numbers["fit"] is None
     assert numbers["scaled"] == []
+
+
+def test_n_s_and_radii_tell_the_p_that_they_are_drawn_at():
+    results = counted()
+    found = fit(results, bootstrap=0)
+    figure, _ = study_figure(results, kind="sizes", fitted=lambda: found, bootstrap=60)
+    value = format_with_error(found.threshold, found.threshold_error)
+    assert f"$p_c = {value}$" in texts_of(figure.axes[0])
+    radii = sweep("square", L=[16], p=[0.4, 0.49], samples=200, measure="gyration", block_size=20,
+                  device="cpu")  # fmt: skip
+    figure, _ = study_figure(radii, kind="gyration", fitted=lambda: fit(radii))
+    assert "$p = 0.49$" in texts_of(figure.axes[0])
+    assert all("lattice units" in axes.get_ylabel() for axes in figure.axes)
+
+
+def test_a_figure_has_the_symbols_of_the_registry():
+    results = counted()
+    figure, told = study_figure(results, kind="wrapping", fitted=lambda: fit(results, bootstrap=0))
+    symbols = {item.name: item.symbol for item in observables_of(results.study.boundary)}
+    for axes, panel in zip(figure.axes, told["panels"], strict=True):
+        letter, index = symbols[panel["observable"]].split("_")
+        shown = index if len(index) == 1 else rf"{{\mathrm{{{index}}}}}"
+        assert axes.get_ylabel() == f"${letter}_{shown}$"
 
 
 def test_wrapping_is_drawn_with_pinsons_values():

@@ -31,11 +31,6 @@ GOLDEN_SUMS = {
 }
 
 
-@pytest.fixture
-def file(tmp_path):
-    return stored(tmp_path / "results.h5")
-
-
 # What goes in comes out
 
 

@@ -15,11 +15,6 @@ from percolab.toml_input import InputError
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.fixture
-def file(tmp_path):
-    return stored(tmp_path / "results.h5")
-
-
 def changed(path, change):
     """Apply a change to an open HDF5 file and return its path."""
     with h5py.File(path, "r+") as opened:

@@ -159,7 +159,8 @@ def estimate_size(
     estimates, notes = [], []
     few = min(curve.samples.size for curve in curves)
     if few < MIN_BLOCKS:
-        notes.append(f"{few} blocks are too few for an error (at least {MIN_BLOCKS}): add samples")
+        blocks = "1 block is" if few == 1 else f"{few} blocks are"
+        notes.append(f"{blocks} too few for an error (at least {MIN_BLOCKS}): add samples")
         bootstrap = 0
     if clusters:
         draws = [_draws(curve.samples.size, bootstrap, rng) for curve in clusters]

@@ -182,10 +182,20 @@ def what_blocks_lack(moments: BlockMoments, quantities: int) -> str | None:
     least = min(moments.p.size, 2) * MIN_BLOCKS_PER_VALUE * quantities
     if blocks >= least:
         return None
+    enough = _enough_for(moments)
     return (
-        f"L = {moments.L}: {blocks} blocks are too few for the covariance of {quantities} "
-        f"quantities (at least {least})"
+        f"L = {moments.L}: {blocks} blocks are too few for the covariance of "
+        f"{quantities} quantit{'y' if quantities == 1 else 'ies'} "
+        f"(at least {least}{f'; they are enough for {enough}' if enough else ''})"
     )
+
+
+def _enough_for(moments: BlockMoments) -> int:
+    """Return of how many quantities a task's blocks tell the covariance, whatever they are.
+
+    Each has two values: with fewer quantities more p may be near p_c than with many.
+    """
+    return moments.samples.size // (2 * MIN_BLOCKS_PER_VALUE)
 
 
 def _affordable(moments: BlockMoments, quantities: int) -> int:
@@ -195,7 +205,8 @@ def _affordable(moments: BlockMoments, quantities: int) -> int:
     """
     lack = what_blocks_lack(moments, quantities)
     if lack:
-        raise AnalysisError(f"{lack}: ask for fewer quantities, or add samples")
+        fewer = "ask for fewer quantities, or " if _enough_for(moments) else ""
+        raise AnalysisError(f"{lack}: {fewer}add samples")
     most = moments.samples.size // (MIN_BLOCKS_PER_VALUE * quantities)
     return min(most, MAX_COMBINATIONS, moments.p.size)
 

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.known_exponents import correction_exponent
-from percolab.observables import AXIS_NAMES, observables_of
+from percolab.lattice import AXIS_NAMES
+from percolab.observables import observables_of
 from percolab.toml_input import InputError, nearest
 
 Floats = NDArray[np.float64]
@@ -167,11 +168,16 @@ def choose_quantities(
     wanted: Sequence[str], boundary: Sequence[str], available: Sequence[str]
 ) -> tuple[Quantity, ...]:
     """Return quantities by name, "all" for the default ones; InputError for others and repeats."""
-    names = default_quantities(boundary, available) if list(wanted) == ["all"] else list(wanted)
+    default = default_quantities(boundary, available)
+    names = default if list(wanted) == ["all"] else list(wanted)
     known = {item.name: item for item in quantities_of(boundary)}
     for name in names:
+        if name == "all":
+            raise InputError(
+                f"quantity 'all' stands alone, for {', '.join(default)}: leave out the others"
+            )
         if name not in known:
-            raise InputError(f"unknown quantity {name!r}; {nearest(name, list(known))}")
+            raise InputError(f"unknown quantity {name!r}; {nearest(name, [*known, 'all'])}")
         if name not in available:
             raise InputError(
                 f"quantity {name!r} is not in this file: {', '.join(known[name].needs)} "

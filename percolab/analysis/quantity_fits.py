@@ -1,5 +1,8 @@
 """The table of fits of dimensionless quantities, the choice among them, and the systematic error.
 
+Each quantity is fitted alone first, and enters what follows from its own smallest L on, since some
+show corrections that no model has at sizes where others do not.
+
 For each cut-off L_min, smallest first, every model is fitted, and the best is that with the least
 chi^2 + 2 k for k parameters (H. Akaike, IEEE Trans. Autom. Control 19, 716 (1974)).  The first best
 one that is accepted is taken.  A fit is accepted when chi^2 does not reject it, and when leaving
@@ -73,17 +76,17 @@ class QuantityTrial:
 
 @dataclass(frozen=True)
 class QuantityAnalysis:
-    """The chosen joint fit, all that were tried, and each quantity's own fit with the same model.
+    """The chosen joint fit, all that were tried, and the chosen fit of each quantity alone.
 
     systematic_error: see the module; NaN if no other fit is accepted.
-    compared: how many fits it is the spread of.  alone: by quantity; None where it has no fit.
+    compared: how many fits it is the spread of.  alone: by quantity, from its own smallest L on.
     quantities: what was fitted.  omega_2: of the correction b_2.  samples: by size.  notes: one
     line each.  known: the exact value of each quantity at p_c, to print beside.
     """
 
     chosen: QuantityTrial
     trials: tuple[QuantityTrial, ...]
-    alone: tuple[QuantityFit | None, ...]
+    alone: tuple[QuantityFit, ...]
     systematic_error: float
     compared: int
     quantities: tuple[Quantity, ...]
@@ -117,7 +120,7 @@ class QuantityAnalysis:
             ],
             "known": plain(self.known),
             "chosen": self.chosen.to_dict(),
-            "alone": [fit and fit.to_dict() for fit in self.alone],
+            "alone": [fit.to_dict() for fit in self.alone],
             "fits": [trial.to_dict() for trial in self.trials],
             "notes": list(self.notes),
         }
@@ -133,6 +136,29 @@ class _Fitter:
     start: Start
     scales: Scales
     made: dict[tuple[int, ModelChoice], QuantityFit | AnalysisError] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes that are there, ascending."""
+        return sorted({item.L for item in self.observations})
+
+    def beginning(self, sizes: Sequence[int]) -> _Fitter:
+        """Return a fitter in which each quantity begins at a size of its own."""
+        parts = [
+            item.keep([index for index, size in enumerate(sizes) if size <= item.L])
+            for item in self.observations
+        ]
+        return replace(self, observations=[part for part in parts if part], made={})
+
+    def only(self, index: int) -> _Fitter:
+        """Return a fitter of one quantity."""
+        parts = [item.only(index) for item in self.observations]
+        return replace(
+            self,
+            observations=[part for part in parts if part],
+            names=[self.names[index]],
+            made={},
+        )
 
     def fit(self, min_size: int, choice: ModelChoice) -> QuantityFit:
         """Return a fit from a smallest size on; AnalysisError as fit_model."""
@@ -154,10 +180,10 @@ class _Fitter:
         outer = [*first[: 1 + (choice.y_t is None)], *(model.groups if choice.free_omega else ())]
         return fit_model(model, np.array(outer), self.names)
 
-    def trial(self, min_size: int, choice: ModelChoice, sizes: Sequence[int]) -> QuantityTrial:
+    def trial(self, min_size: int, choice: ModelChoice) -> QuantityTrial:
         """Return a fit with what leaving out its smallest size does to chi^2."""
         fit = self.fit(min_size, choice)
-        larger = [size for size in sizes if size > min_size]
+        larger = [size for size in self.sizes if size > min_size]
         try:
             after = self.fit(larger[0], choice).chi_square if larger else None
         except AnalysisError:
@@ -196,24 +222,27 @@ def analyse_quantities(
     _check(quantities, moments)
     start, near = near_threshold(moments, quantities)
     notes = _dropped(moments, near)
+    _check(quantities, near, f"near p_c = {start.threshold:.4g}, ", "use a finer p grid there")
     observations = [observe(item, quantities) for item in near]
-    _check(quantities, near)
     sizes = _sizes(near)
     width = 1.0 / start.steepest / float(np.exp(np.mean(np.log(sizes)))) ** start.y_t
     scales = scales_of(observations, start.threshold, width)
     names = [item.name for item in quantities]
     fitter = _Fitter(observations, names, omega_2, start, scales)
     ladder = _ladder(degree, corrections, omegas, _most_distinct(near))
-    trials = _trials(fitter, sizes, ladder, y_t)
-    best = [item for item in trials if item.best]
-    chosen = next((item for item in best if item.accepted), best[-1])
+    alone: tuple[QuantityFit, ...] = ()
+    if len(quantities) > 1:
+        alone = tuple(_alone(fitter, i, ladder, y_t) for i in range(len(quantities)))
+        fitter = fitter.beginning([fit.min_size for fit in alone])
+    trials = _trials(fitter, ladder, y_t)
+    chosen = _chosen(trials)
     if not chosen.accepted:
         notes.append("no fit is accepted: the last one tried is taken, its error means little")
     systematic, compared = _systematic(chosen, trials)
     return QuantityAnalysis(
         chosen=chosen,
         trials=tuple(trials),
-        alone=_alone(fitter, chosen.fit, len(quantities)),
+        alone=alone or (chosen.fit,),
         systematic_error=systematic,
         compared=compared,
         quantities=tuple(quantities),
@@ -223,11 +252,16 @@ def analyse_quantities(
     )
 
 
-def _check(quantities: Sequence[Quantity], moments: Sequence[BlockMoments]) -> None:
+def _check(
+    quantities: Sequence[Quantity],
+    moments: Sequence[BlockMoments],
+    where: str = "",
+    advice: str = "leave it out",
+) -> None:
     """Raise AnalysisError for a quantity that cannot be fitted."""
     for item in quantities:
         if lack := what_lacks(item, moments):
-            raise AnalysisError(f"{lack}: leave it out")
+            raise AnalysisError(f"{where}{lack}: {advice}")
 
 
 def _sizes(moments: Sequence[BlockMoments]) -> list[int]:
@@ -268,16 +302,17 @@ def _ladder(
 
 
 def _trials(
-    fitter: _Fitter, sizes: Sequence[int], ladder: Sequence[ModelChoice], y_t: float | None
+    fitter: _Fitter, ladder: Sequence[ModelChoice], y_t: float | None
 ) -> list[QuantityTrial]:
     """Return the rows of the table and the other models; AnalysisError if there is none."""
+    sizes = fitter.sizes
     rows: list[QuantityTrial] = []
     failure: AnalysisError | None = None
     for size in sizes[: max(len(sizes) - LEAST_SIZES + 1, 1)]:
         own: list[QuantityTrial] = []
         for choice in ladder:
             try:
-                own.append(fitter.trial(size, choice, sizes))
+                own.append(fitter.trial(size, choice))
             except AnalysisError as error:
                 failure = failure or error
         if not own:
@@ -286,7 +321,7 @@ def _trials(
         rows.append(replace(best, best=True, shown=True))
         for choice in _variants(best.fit.choice, y_t):
             try:
-                rows.append(replace(fitter.trial(size, choice, sizes), shown=True))
+                rows.append(replace(fitter.trial(size, choice), shown=True))
             except AnalysisError:
                 continue
         shown = [item.fit.choice for item in rows if item.fit.min_size == size]
@@ -314,23 +349,18 @@ def _systematic(chosen: QuantityTrial, trials: Sequence[QuantityTrial]) -> tuple
     return float(np.sqrt(np.average(squares, weights=weights))), len(others)
 
 
-def _alone(fitter: _Fitter, chosen: QuantityFit, count: int) -> tuple[QuantityFit | None, ...]:
-    """Return the fit of each quantity alone, with the terms and the sizes of the chosen one."""
-    if count == 1:
-        return (chosen,)
-    return tuple(_one(fitter, chosen, index) for index in range(count))
+def _chosen(trials: Sequence[QuantityTrial]) -> QuantityTrial:
+    """Return the first best trial that is accepted, or the last best one."""
+    best = [item for item in trials if item.best]
+    return next((item for item in best if item.accepted), best[-1])
 
 
-def _one(fitter: _Fitter, chosen: QuantityFit, index: int) -> QuantityFit | None:
-    parts = [item.only(index) for item in fitter.observations if np.any(item.quantity == index)]
-    own = replace(
-        fitter,
-        observations=parts,
-        names=[fitter.names[index]],
-        made={},
-    )
+def _alone(
+    fitter: _Fitter, index: int, ladder: Sequence[ModelChoice], y_t: float | None
+) -> QuantityFit:
+    """Return the chosen fit of one quantity alone; AnalysisError if it has none."""
+    choices = [replace(item, omegas=(item.omegas[index],)) for item in ladder]
     try:
-        choice = replace(chosen.choice, omegas=(chosen.choice.omegas[index],))
-        return own.fit(chosen.min_size, choice)
-    except AnalysisError:
-        return None
+        return _chosen(_trials(fitter.only(index), list(dict.fromkeys(choices)), y_t)).fit
+    except AnalysisError as error:
+        raise AnalysisError(f"quantity {fitter.names[index]!r} alone: {error}") from None

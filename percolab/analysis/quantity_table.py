@@ -79,7 +79,10 @@ def _quantity_rows(found: QuantityAnalysis) -> list[tuple[str, ...]]:
                 _omega(own),
                 format_with_error(own.mixed, own.mixed_error),
                 format_with_error(own.second, own.second_error),
-                format_with_error(alone.threshold, alone.threshold_error) if alone else "-",
+                format_with_error(alone.threshold, alone.threshold_error),
+                str(alone.min_size),
+                _TERMS[alone.choice.corrections],
+                f"{alone.chi_square.value:.1f}/{alone.chi_square.dof}",
             )
         )
     # A column in which no quantity has anything is left out.

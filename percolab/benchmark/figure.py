@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 from percolab.benchmark.peers import PeerTime
 from percolab.benchmark.records import StageTime
 from percolab.benchmark.stages import STAGES
-from percolab.plots import COLOURS, MARKERS, STYLE
+from percolab.plots.axes import add_column_legend, legend_entries, plain_ticks
+from percolab.plots.style import DASHES, look_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Colour and marker tell the stage, the line's dashes the labeler.
-_DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.5)), (0, (6, 2, 1.2, 2)))
 _PEERS: Any = {"color": "0.45", "markerfacecolor": "white", "linewidth": 0.8, "linestyle": ":"}
 _PEER_MARKERS = {("scipy", "build"): "v", ("scipy", "labels"): "P", ("cupyx", "labels"): "X"}
 #: Units of the vertical axis in ns, the finest first.
@@ -31,17 +30,12 @@ def plot_time_per_site(records: Sequence[StageTime | PeerTime], *, title: str) -
     own = [record for record in records if isinstance(record, StageTime)]
     if not own:
         raise ValueError("plot_time_per_site needs at least one record of a stage")
-    import matplotlib
-    from matplotlib.figure import Figure
-
     lattices = list(dict.fromkeys(record.lattice for record in own))
     columns = max(len(_places(own, lattice)) for lattice in lattices)
     programs = {_key(record)[0] for record in records}
     unit, scale = _unit(own)
-    with matplotlib.rc_context(STYLE):
-        width = max(4.6, 2.0 + 2.3 * columns, 1.75 * len(programs))
-        size = (width, 1.4 + 2.6 * len(lattices))
-        figure = Figure(figsize=size, layout="constrained")
+    width = max(4.6, 2.0 + 2.3 * columns, 1.75 * len(programs))
+    with new_figure(width, 1.4 + 2.6 * len(lattices)) as figure:
         grid = figure.subplots(len(lattices), columns, sharex=True, sharey=True, squeeze=False)
         for row, lattice in zip(grid, lattices, strict=True):
             places = _places(own, lattice)
@@ -49,8 +43,8 @@ def plot_time_per_site(records: Sequence[StageTime | PeerTime], *, title: str) -
                 _draw_panel(axes, records, lattice, place, scale)
             for axes in row[len(places) :]:
                 axes.set_visible(False)
-        _label_decades(grid[0, 0])
-        figure.suptitle(title, fontsize=10)
+        plain_ticks(grid[0, 0], decades=8)
+        figure.suptitle(title)
         for axes in grid[-1]:
             axes.set_xlabel(r"number of sites $N$")
         for axes in grid[:, 0]:
@@ -89,8 +83,9 @@ def _draw_panel(
             look = _PEERS | {"marker": _PEER_MARKERS[program, part]}
         else:
             colour = STAGES.index(part)
-            look = {"color": COLOURS[colour], "marker": MARKERS[colour]}
-            look["linestyle"] = _DASHES[labelers.index(program) % len(_DASHES)]
+            # Colour and marker tell the stage, the line's dashes the labeler.
+            look = look_of(colour, colour)
+            look["linestyle"] = DASHES[labelers.index(program) % len(DASHES)]
         sites = [record.num_sites for record in line]
         times = [record.nanoseconds_per_site / scale for record in line]
         axes.plot(sites, times, **look, label=_label(line[0]))
@@ -100,17 +95,6 @@ def _draw_panel(
     axes.set(xscale="log", yscale="log")
     axes.set_title(f"{lattice}, {at}", fontsize=9)
     axes.grid(axis="y", color="0.9", linewidth=0.6)
-
-
-def _label_decades(axes: Axes) -> None:
-    """Write the ticks of the (shared) vertical axis as plain numbers, few of them."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    low, high = axes.get_ylim()
-    within = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
-    axes.yaxis.set_major_locator(LogLocator(10, subs=within))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _key(record: StageTime | PeerTime) -> tuple[str, str]:
@@ -130,20 +114,9 @@ def _label(record: StageTime | PeerTime) -> str:
 
 def _add_legend(figure: Figure) -> None:
     """Write a legend below the panels, with a column for every program."""
-    from matplotlib.lines import Line2D
-
     entries: dict[str, Any] = {}
     for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+        for handle, label in legend_entries(axes):
             entries.setdefault(label, handle)
-    columns: dict[str, list[tuple[Any, str]]] = {}
-    for label, handle in entries.items():
-        columns.setdefault(label.partition(",")[0], []).append((handle, label))
-    depth = max(map(len, columns.values()))
-    blank = (Line2D([], [], linestyle="none"), "")
-    cells = [cell for own in columns.values() for cell in own + [blank] * (depth - len(own))]
-    handles, labels = map(list, zip(*cells, strict=True))
-    figure.legend(
-        handles, labels, loc="outside lower center", frameon=False, ncols=len(columns),
-        handlelength=3.2,
-    )  # fmt: skip
+    programs = ((label.partition(",")[0], (handle, label)) for label, handle in entries.items())
+    add_column_legend(figure, programs, handlelength=3.2)

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from percolab.cli.options import WholeNumber
+
 _HEADER = (
     f"{'lattice':<11}{'L':>6} {'p':>8} {'program':<11}{'stage':<8}{'samples':>8}{'ns/site':>11}"
     f"{'ps/site':>11}{'B/site':>9}{'of copy':>9}{'to scipy':>9}{'to one p':>9}"
@@ -38,7 +40,7 @@ _QUICK_SIZES = {"cpu": "64,256", "cuda": "256,2048"}
     help="Repeat for several; sweep times measure too.  [default: all]",
 )
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
-@click.option("--runs", type=click.IntRange(min=1), default=11, show_default=True)
+@click.option("--runs", type=WholeNumber(min=1), default=11, show_default=True)
 @click.option("--peers/--no-peers", default=True, show_default=True, help="Time scipy and cupyx.")
 @click.option("--quick", is_flag=True, help="Two sizes, p_c alone, unless given.")
 @click.option("--json", "json_file", type=click.Path(), help="Write all records here; - is stdout.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import results_file
+from percolab.cli.options import counted, results_file
 
 
 @click.command()
@@ -40,7 +40,7 @@ def command(
     if out is not None and Path(out).suffix.lower() == ".parquet":
         _check_target(out, "a Parquet file")
         replace_file(Path(out), parquet_bytes((header, rows)))
-        click.echo(f"{len(rows)} rows in {out}")
+        click.echo(f"{counted(len(rows), 'row')} in {out}")
         return
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -51,7 +51,7 @@ def command(
         return
     _check_target(out, "a CSV file")
     replace_file(Path(out), buffer.getvalue().encode())
-    click.echo(f"{len(rows)} rows in {out}")
+    click.echo(f"{counted(len(rows), 'row')} in {out}")
 
 
 def _table(
@@ -64,18 +64,19 @@ def _table(
     from percolab.tables import long_table, mean_table, threshold_table
     from percolab.toml_input import InputError
 
+    tables = {"--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
+    asked = [name for name, is_given in tables.items() if is_given]
+    if len(asked) > 1:
+        raise InputError(f"{' and '.join(asked)}: each is a table of its own; give one of them")
     if thresholds:
         if probabilities is not None:
             raise InputError("-p and --thresholds: T of a sample has no p; give one of them")
-        if tidy:
-            raise InputError("--tidy and --thresholds: T of samples is one table; give one of them")
-        if sizes:
-            raise InputError("--sizes and --thresholds: each is one table; give one of them")
         return threshold_table(stored)
     if sizes:
-        if probabilities is not None or tidy:
-            other = "--tidy" if tidy else "-p"
-            raise InputError(f"{other} and --sizes: clusters are counted at the p of the grid")
+        if probabilities is not None:
+            raise InputError(
+                "-p and --sizes: clusters are counted at the p of the grid alone; leave -p out"
+            )
         return size_table(stored)
     p = None if probabilities is None else parse_probabilities(probabilities)
     if p is not None:
@@ -89,6 +90,6 @@ def _check_target(out: str, what: str) -> None:
     from percolab.toml_input import InputError
 
     if Path(out).is_dir():
-        raise InputError(f"{out}: is a directory; give the name of a file")
+        raise InputError(f"{Path(out)}: is a directory; give the name of a file")
     if is_hdf5(out):
         raise InputError(f"{out}: is an HDF5 file, which {what} must not replace")

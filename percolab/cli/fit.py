@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from percolab.cli.fit_quantities import write_quantity_fit
 from percolab.cli.options import (
@@ -17,6 +18,7 @@ from percolab.cli.options import (
     fit_options,
     observable_of,
     one_line_errors,
+    refuse_scaling,
     results_file,
 )
 
@@ -74,18 +76,15 @@ def command(
     from percolab.storage import read_results
 
     stored = read_results(results)
+    more = {"exponents": exponents, "collapse": collapse}
     if not stored.study.lattice.is_scalable:
-        _refuse(
-            fits=fits,
-            exponents=exponents,
-            collapse=collapse,
-            quantities=quantities is not None,
-            **options,
-        )
+        refuse_scaling(options | more | {"fits": fits, "quantities": quantities})
         _estimate(stored, as_json, **options)
         return
     if quantities is not None:
-        others = {"exponents": exponents, "collapse": collapse} | options
+        others = options | more
+        if _is_default("bootstrap"):
+            del others["bootstrap"]
         write_quantity_fit(stored, quantities, as_json=as_json, fits=fits, **others)
         return
     name, automatic = observable_of(stored, options["observable"]), options["min_size"] == "auto"
@@ -161,32 +160,9 @@ def _collapses(stored: Any, name: str, p_c: float, min_size: Any, bootstrap: int
         ]
 
 
-def _refuse(
-    *,
-    fits: bool,
-    exponents: bool,
-    collapse: bool,
-    quantities: bool,
-    min_size: Any,
-    degree: int | None,
-    corrections: str | None,
-    **_: Any,
-) -> None:
-    """Raise InputError for an option of a fit of several sizes."""
-    from percolab.toml_input import InputError
-
-    given = {
-        "--min-size": min_size is not None,
-        "--degree": degree is not None,
-        "--corrections": corrections is not None,
-        "--fits": fits,
-        "--exponents": exponents,
-        "--collapse": collapse,
-        "--quantities": quantities,
-    }
-    for name, is_given in given.items():
-        if is_given:
-            raise InputError(f"{name}: there is no fit of several sizes here; leave it out")
+def _is_default(option: str) -> bool:
+    """Return whether an option of this command has its default because it was not given."""
+    return click.get_current_context().get_parameter_source(option) == ParameterSource.DEFAULT
 
 
 def _estimate(

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import echo_json
+from percolab.cli.options import echo_json, is_given
 
 
 def write_quantity_fit(
@@ -21,13 +21,16 @@ def write_quantity_fit(
     corrections: str | None,
     **others: Any,
 ) -> None:
-    """Fit and write; quantities: names with commas.  InputError for options of the other fit."""
+    """Fit and write; quantities: names with commas.
+
+    others: options of the other fit, None or False where not given.  InputError if one is.
+    """
     from percolab.analysis.quantity_table import quantity_table
     from percolab.moments import fit_quantities
     from percolab.toml_input import InputError
 
-    for name in ("observable", "exponents", "collapse"):
-        if others.get(name):
+    for name, value in others.items():
+        if is_given(value):
             raise InputError(f"--{name}: not with --quantities; leave one of them out")
     found = fit_quantities(
         stored,

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import as_json, echo_json
+from percolab.cli.options import as_json, counted, echo_json
 from percolab.cli.sample_options import (
     lattice_and_size,
     need,
@@ -61,7 +61,8 @@ def command(
     if as_json:
         echo_json({"labels": out, "shape": list(chosen.shape), **chosen.record, **summary})
         return
-    click.echo(f"{summary['clusters']} clusters of {summary['sites']} sites in {out}")
+    clusters, sites = counted(summary["clusters"], "cluster"), counted(summary["sites"], "site")
+    click.echo(f"{clusters} of {sites} in {out}")
     click.echo(f"largest {summary['largest']}, second largest {summary['second_largest']}")
     if summary["open_axes"]:
         click.echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")

@@ -28,6 +28,8 @@ def command(name: str | None, plot: str | None, as_json: bool) -> None:
     """
     if plot is not None and not name:
         raise InputError("--plot: name the lattice to draw, as in percolab lattices kagome --plot")
+    if name and name.partition(":")[0] == "bethe":
+        raise InputError(f"{name}: a Bethe lattice has no cell; percolab show --bethe draws one")
     chosen = [load_lattice(each) for each in ([name] if name else lattice_names())]
     if plot is not None:
         from percolab.lattice_figure import plot_lattice

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from percolab.cli.options import counted
+
 
 @click.command()
 @click.argument("parts", nargs=-1, required=True, type=click.Path(), metavar="PART.h5...")
@@ -25,4 +27,5 @@ def command(parts: tuple[str, ...], out: str) -> None:
         merged = merge((part, read_results(part)) for part in parts)
         writer.save(merged)
     samples = sum(item.num_samples for item in merged.tasks.values())
-    click.echo(f"{len(parts)} files, {len(merged.tasks)} tasks, {samples} samples in {out}")
+    told = (counted(len(parts), "file"), counted(len(merged.tasks), "task"))
+    click.echo(f"{', '.join(told)}, {counted(samples, 'sample')} in {out}")

@@ -57,8 +57,7 @@ def _line(record: dict[str, str], widths: dict[str, int]) -> str:
 def _boundary(text: str) -> tuple[str, ...]:
     """Return the boundary of every axis that an option names."""
     from percolab.graph import TERMINALS
-    from percolab.lattice import BOUNDARIES
-    from percolab.observables import AXIS_NAMES
+    from percolab.lattice import AXIS_NAMES, BOUNDARIES
 
     kinds = tuple(part.strip() for part in text.split(","))
     known = (*BOUNDARIES, TERMINALS)

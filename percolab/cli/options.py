@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -19,16 +19,26 @@ MODEL_HELP = (
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 
 
-class MinSize(click.ParamType):
+class WholeNumber(click.IntRange):
+    """An integer in a range, called an integer in messages and help."""
+
+    name = "integer"
+
+
+class Number(click.FloatRange):
+    """A float in a range, called a float in messages and help."""
+
+    name = "float"
+
+
+class MinSize(WholeNumber):
     """A smallest size, or "auto"."""
 
-    name = "integer|auto"
+    name = "integer or auto"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return an integer of at least 1, or "auto"."""
-        if value == "auto":
-            return value
-        return click.IntRange(min=1).convert(value, param, ctx)
+        """Return an integer in the range, or "auto"."""
+        return value if value == "auto" else super().convert(value, param, ctx)
 
 
 #: What --corrections stands for among the options of a fit.
@@ -42,18 +52,18 @@ CORRECTIONS: dict[str, dict[str, bool]] = {
 def fit_options(function):
     """Add the options of the threshold fit."""
     for option in (
-        click.option("--omega", type=click.FloatRange(0, 10, min_open=True),
+        click.option("--omega", type=Number(0, 10, min_open=True),
                      help="Exponent of the leading correction to scaling.  [default: 1 with an "
                      "open axis; on a torus 2 in two dimensions, 1.2 in three]"),
-        click.option("--min-size", type=MinSize(),
+        click.option("--min-size", type=MinSize(min=1), metavar="INTEGER|auto",
                      help="Smallest L to use, or auto: the first fit that chi^2 does not reject, "
                      "of higher degree or with more corrections before a size is left out."),
-        click.option("--degree", type=click.IntRange(1, 8),
+        click.option("--degree", type=WholeNumber(1, 8),
                      help="Degree of the scaling polynomial.  [default: 3; auto tries 3 to 5]"),
         click.option("--corrections", type=click.Choice(sorted(CORRECTIONS)),
                      help="Corrections to scaling: none, b L^-omega, or bc: c (p - p_c) "
                      "L^(1/nu - omega) too.  [default: b; auto tries b and bc]"),
-        click.option("--bootstrap", type=click.IntRange(min=0), default=200, show_default=True,
+        click.option("--bootstrap", type=WholeNumber(min=0), default=200, show_default=True,
                      help="Bootstrap replicas over blocks; 0 takes the curvature error."),
         click.option("--observable", help="spanning_x, spanning_y, spanning_any, spanning_all ... "
                      "[default: along the last open axis]"),
@@ -86,6 +96,15 @@ def fit_of(
             bootstrap=bootstrap,
             **CORRECTIONS.get(corrections or "", {}),
         )
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "file"), counted(2, "file")
+    ('1 file', '2 files')
+    """
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 @contextmanager
@@ -124,9 +143,8 @@ def described(study: Any) -> str:
     if not isinstance(item, Graph):
         return item.title
     ends = f", source of {item.num_sources}, target of {item.num_targets}"
-    return f"{item.name}: {item.num_sites} sites, {item.num_bonds} bonds" + (
-        ends if item.num_sources else ""
-    )
+    parts = f"{counted(item.num_sites, 'site')}, {counted(item.num_bonds, 'bond')}"
+    return f"{item.name}: {parts}{ends if item.num_sources else ''}"
 
 
 def estimates_text(results: Any, *, bootstrap: int = 200) -> str:
@@ -144,14 +162,48 @@ def estimates_text(results: Any, *, bootstrap: int = 200) -> str:
     )
 
 
-def read_study(results: str, observable: str | None) -> Any:
-    """Return stored results; InputError where they have no such observable, if one is named."""
+def read_study(results: str, options: Mapping[str, Any]) -> Any:
+    """Return stored results; InputError where they have not what the options of a fit name."""
     from percolab.storage import read_results
 
     stored = read_results(results)
-    if observable is not None:
-        observable_of(stored, observable)
+    if options["observable"] is not None:
+        observable_of(stored, options["observable"])
+    if not stored.study.lattice.is_scalable:
+        refuse_scaling(options)
     return stored
+
+
+#: Options of a fit of several sizes.
+_SCALING = (
+    "omega",
+    "min_size",
+    "degree",
+    "corrections",
+    "fits",
+    "exponents",
+    "collapse",
+    "quantities",
+)
+
+
+def is_given(value: Any) -> bool:
+    """Return whether an option without a default was given: None stands for no, False for no flag.
+
+    >>> is_given(0), is_given(""), is_given(False)
+    (True, True, False)
+    """
+    return value is not None and value is not False
+
+
+def refuse_scaling(options: Mapping[str, Any]) -> None:
+    """Raise InputError for an option of a fit of several sizes, for where none scale."""
+    from percolab.toml_input import InputError
+
+    for key in _SCALING:
+        if is_given(options.get(key)):
+            name = key.replace("_", "-")
+            raise InputError(f"--{name}: there is no fit of several sizes here; leave it out")
 
 
 def write_figure(figure: Any, target: str | Path, *, quiet: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import described, echo_json
+from percolab.cli.options import counted, described, echo_json
 from percolab.config import SweepRequest
 from percolab.storage import ResultsWriter
 
@@ -50,7 +50,7 @@ def plan_lines(plan: Any) -> list[str]:
 
 
 def _totals(plan: Any) -> list[str]:
-    threads = f"{plan.workers} thread{'s' if plan.workers != 1 else ''}"
+    threads = counted(plan.workers, "thread")
     lines = [
         f"time    {_time(plan.seconds)} on {plan.device} with {threads}, labeler {plan.labeler}"
         f" (of it {_time(plan.placing_seconds)} to find p, {_time(plan.analysis_seconds)} to fit)",
@@ -59,7 +59,9 @@ def _totals(plan: Any) -> list[str]:
         f"file    {_bytes(plan.file_bytes)}",
     ]
     if plan.rounds > 1:
-        lines.append(f"rounds  {plan.rounds}")
+        # What is held already has been judged; what is to come will be, by its own samples.
+        about = ", or one more or less: the sweep judges its own samples" if plan.seconds else ""
+        lines.append(f"rounds  {plan.rounds}{about}")
     if plan.threshold_error is not None:
         lines.append(f"error   sigma(p_c) = {plan.threshold_error:.1e}")
     return lines

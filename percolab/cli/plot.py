@@ -46,7 +46,7 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     """
     from percolab.report import study_figure
 
-    stored = read_study(results, options["observable"])
+    stored = read_study(results, options)
     figure, numbers = study_figure(
         stored,
         observable=options["observable"],

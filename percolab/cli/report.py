@@ -43,8 +43,8 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
         raise InputError(f"{target}: is a directory; give the name of a file")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the directory {target.parent} does not exist")
+    stored = read_study(results, options)
     chosen = options.pop("observable")
-    stored = read_study(results, chosen)
     page, numbers = report_page(
         stored,
         name=Path(results).name,

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from percolab.bethe import NUMBERINGS
-from percolab.cli.options import MODEL_HELP
+from percolab.cli.options import MODEL_HELP, WholeNumber
 from percolab.toml_input import InputError
 
 #: What the options stand for when they are left out.
@@ -26,9 +26,9 @@ def sample_options(function):
                      "[default: open]"),
         click.option("--model", help=MODEL_HELP),
         click.option("--rng", help="xorwow or philox.  [default: xorwow]"),
-        click.option("--sample", type=click.IntRange(min=0, max=2**64 - 1),
+        click.option("--sample", type=WholeNumber(min=0, max=2**64 - 1),
                      help="Number of the sample.  [default: 0]"),
-        click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1),
+        click.option("--seed", type=WholeNumber(min=0, max=2**63 - 1),
                      help="Seed of the sweep.  [default: 1]"),
         click.option("-p", "p", type=float, help="Probability of a bond, or as --model says."),
         click.option("-L", "--size", "size", type=int, help="Linear size; of bethe:Z the shells."),

@@ -98,8 +98,8 @@ def _plain(text: str) -> str:
 
 
 def _title(name: str, record: dict[str, Any]) -> str:
+    from percolab.lattice import AXIS_NAMES
     from percolab.model import Model
-    from percolab.observables import AXIS_NAMES
 
     parts = [name]
     if "model" in record:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import as_json, described, echo_json, results_file
+from percolab.cli.options import as_json, counted, described, echo_json, results_file
 
 
 @click.command()
@@ -56,9 +56,9 @@ def command(results: str, as_json: bool) -> None:
             f"{grid:<24} {task['task']}"
         )
     for run in stored.runs:
-        blocks = sum(run["blocks"].values())
+        blocks = counted(sum(run["blocks"].values()), "block")
         click.echo(
-            f"run {run['started']}: {blocks} blocks in {run['seconds']:.1f} s, {run['labeler']} on "
+            f"run {run['started']}: {blocks} in {run['seconds']:.1f} s, {run['labeler']} on "
             f"{run['device']} ({run['device_name']}), "
             f"percolab {run['versions'].get('percolab', '?')}"
         )

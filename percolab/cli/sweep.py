@@ -8,7 +8,13 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import MEASURE_HELP, MODEL_HELP, described, estimates_text
+from percolab.cli.options import (
+    MEASURE_HELP,
+    MODEL_HELP,
+    WholeNumber,
+    described,
+    estimates_text,
+)
 from percolab.cli.plan_report import echo_plan
 from percolab.cli.progress import ProgressWatcher
 from percolab.config import make_request, parse_probabilities, parse_sizes, read_request
@@ -43,13 +49,13 @@ from percolab.toml_input import InputError
 @click.option("--method", help="grid of p, or threshold: T of every sample.  [default: grid]")
 @click.option("--measure", multiple=True, help=MEASURE_HELP)
 @click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  [default: open]")
-@click.option("--samples", type=click.IntRange(min=1), help="Samples a size.  [default: 10000]")
+@click.option("--samples", type=WholeNumber(min=1), help="Samples a size.  [default: 10000]")
 @click.option("--target-error", type=float, help="Stop when the error of p_c is this small.")
-@click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed.  [default: 1]")
+@click.option("--seed", type=WholeNumber(min=0, max=2**63 - 1), help="Seed.  [default: 1]")
 @click.option("--rng", help="xorwow or philox.  [default: xorwow]")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
 @click.option("--labeler", help=f"{', '.join(LABELERS)}.  [default: the device's fastest]")
-@click.option("--workers", type=click.IntRange(min=1), help="CPU threads.  [default: all cores]")
+@click.option("--workers", type=WholeNumber(min=1), help="CPU threads.  [default: all cores]")
 @click.option("--out", type=click.Path(), help="Results file.  [default: results.h5]")
 @click.option("--plan", is_flag=True, help="Predict time, memory, file and error; sample nothing.")
 @click.option("--json", "as_json", is_flag=True, help="With --plan: write JSON to stdout.")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import as_json, echo_json
+from percolab.cli.options import WholeNumber, as_json, echo_json
 
 _ROW = "  {:<62} {:>14} {:>14} {:>9} {:>6}  {}"
 #: What chance leaves beyond two, and beyond four, standard deviations.
@@ -22,7 +22,7 @@ _BEYOND_TWO, _BEYOND_FOUR = math.erfc(2 / math.sqrt(2)), math.erfc(4 / math.sqrt
 @click.option("--full", is_flag=True, help="More samples, larger lattices, all of them: for a GPU.")
 @click.option(
     "--seed",
-    type=click.IntRange(min=0, max=2**63 - 1),
+    type=WholeNumber(min=0, max=2**63 - 1),
     default=1,
     show_default=True,
     help="Seed of every sample that is drawn.",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.observables import AXIS_NAMES
+from percolab.lattice import AXIS_NAMES
 from percolab.topology import Topology
 
 

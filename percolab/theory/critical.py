@@ -93,6 +93,6 @@ def _crossing(y_over_x: float, angle: float, observable: str) -> Known | None:
 
 
 def _written(tau: complex) -> str:
-    """Return a modulus in short: 1i, or -0.5+0.866i."""
+    """Return a modulus in short: i, or -0.5+0.866i."""
     real = f"{tau.real:.4g}+" if abs(tau.real) > 1e-9 else ""
-    return f"{real}{tau.imag:.4g}i"
+    return f"{real}{'' if abs(tau.imag - 1) < 1e-9 else f'{tau.imag:.4g}'}i"

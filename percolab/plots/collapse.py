@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from percolab.plots import (
-    EXACT_LINE,
-    STYLE,
+from percolab.plots.axes import (
     Exact,
     add_legend,
-    exact_label,
+    draw_exact,
     exact_record,
     few_ticks,
+    is_size,
     legend_entries,
-    look_of,
+    plain_ticks,
 )
+from percolab.plots.style import PAGE_WIDTH, new_figure, size_look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,10 +33,12 @@ _CLUSTERS: Mapping[str, tuple[str, str, str, int]] = {
         r"$\langle s_2 \rangle / N$", r"$(\langle s_2 \rangle / N)\, L^{\beta/\nu}$",
         r"\beta/\nu", -1,
     ),
-    "chi": (r"$S$ (sites)", r"$S\, L^{-\gamma/\nu}$ (sites)", r"\gamma/\nu", 1),
+    "chi": (r"$\chi$ (sites)", r"$\chi\, L^{-\gamma/\nu}$ (sites)", r"\gamma/\nu", 1),
 }  # fmt: skip
+#: A mean cluster size that grows by more than this has a logarithmic axis.
+_WIDE = 20.0
 _LEGEND_TITLE = (
-    "Error bars: one standard error.  $Q$: quality, about 1 where all sizes agree within errors"
+    "Error bars: one standard error.  $S$: quality, about 1 where all sizes agree within errors"
 )
 
 
@@ -55,15 +57,11 @@ def plot_collapse(
     without its corrections, which fall as L^-omega: points miss the line by these and by their
     errors.  Returns the figure and all numbers drawn.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
     from percolab.analysis.record import plain
 
     sizes = sorted({int(size) for item, _ in collapses for size in item.L})
     line = None
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 1.2 + 2.6 * len(collapses)), layout="constrained")
+    with new_figure(PAGE_WIDTH, 1.2 + 2.6 * len(collapses)) as figure:
         rows: Any = figure.subplots(len(collapses), 2, sharex="col", squeeze=False)
         for (before, after), (item, error) in zip(rows, collapses, strict=True):
             is_probability = item.observable not in _CLUSTERS
@@ -73,26 +71,23 @@ def plot_collapse(
             _draw_points(after, item, item.x, item.y, item.dy, sizes)
             if is_probability:
                 line = _draw_line(after, fit, item)
-            if exact:
-                before.axvline(exact[0], label=exact_label(exact), zorder=0, **EXACT_LINE)
+            draw_exact(before, exact)
             before.set_ylabel(first)
             after.set_ylabel(second)
             used = _scaled_with(item, exponent, sign, error) if exponent else _fitted(fit, item)
             after.set_title(used, fontsize=9)
-            few_ticks(before, number=5)
-        rows[0][0].set_title(title)
+            if item.observable == "chi" and 0 < _WIDE * item.value.min() < item.value.max():
+                before.set_yscale("log")
+                plain_ticks(before)
+        for axes in rows.flat:
+            few_ticks(axes, number=5)
+        figure.suptitle(title)
         rows[-1][0].set_xlabel("$p$")
         rows[-1][1].set_xlabel(r"$(p - p_c)\, L^{1/\nu}$")
-        entries = [
-            pair
-            for axes in (rows[0][1], rows[0][0])
-            for pair in legend_entries(axes)
-            if axes is rows[0][1] or not pair[1].startswith("$L =")
-        ]
-        add_legend(
-            figure, entries, loc="outside lower center", ncols=4,
-            title=_LEGEND_TITLE, title_fontsize=8,
-        )  # fmt: skip
+        # The sizes are in the lists of both panels of a row.
+        others = [entry for entry in legend_entries(rows[0][0]) if not is_size(entry[1])]
+        entries = [*legend_entries(rows[0][1]), *others]
+        add_legend(figure, entries, loc="outside lower center", ncols=4, title=_LEGEND_TITLE)
     names = ("threshold", "threshold_error", "y_t", "y_t_error", "corrections", "chi_square")
     return figure, {
         "title": title,
@@ -112,7 +107,7 @@ def _draw_points(
         own = np.equal(item.L, size)
         if own.any():
             axes.errorbar(
-                x[own], y[own], dy[own], **look_of(index, index), linestyle="none", capsize=1.5,
+                x[own], y[own], dy[own], **size_look(index), linestyle="none", capsize=1.5,
                 markersize=3.2, elinewidth=0.8, label=f"$L = {size}$", zorder=3,
             )  # fmt: skip
 
@@ -133,11 +128,11 @@ def _fitted(fit: ThresholdFit, item: Collapse) -> str:
 
     threshold = format_with_error(fit.threshold, fit.threshold_error)
     y_t = format_with_error(fit.y_t, fit.y_t_error)
-    return rf"$p_c = {threshold}$, $1/\nu = {y_t}$, $Q = {item.quality:.3g}$"
+    return rf"$p_c = {threshold}$, $1/\nu = {y_t}$" "\n" rf"$S = {item.quality:.3g}$"
 
 
 def _scaled_with(item: Collapse, exponent: str, sign: int, error: float) -> str:
     from percolab.analysis import format_with_error
 
     value = format_with_error(sign * item.exponent, error)
-    return f"${exponent} = {value}$, $Q = {item.quality:.3g}$"
+    return f"${exponent} = {value}$, $S = {item.quality:.3g}$"

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.plots import (
-    COLUMN_WIDTH,
-    EXACT_LINE,
-    STYLE,
+from percolab.plots.axes import (
     Exact,
     add_legend,
-    exact_label,
+    draw_exact,
     exact_record,
     few_ticks,
     legend_entries,
-    look_of,
+    only_p,
+    place_sizes,
     size_label,
 )
+from percolab.plots.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of, new_figure
 from percolab.statistics import wilson_interval
 
 if TYPE_CHECKING:
@@ -55,18 +54,16 @@ class WrappingCurve:
 
 @dataclass(frozen=True, eq=False)
 class WrappingPanel:
-    """One way to wrap: name and meaning, the curve of every task, and the exact value at p_c."""
+    """One way to wrap: the curve of every task, and the exact value at p_c.
+
+    name, meaning: of the observable.  symbol: what the axis says, in matplotlib's mathematics.
+    """
 
     name: str
     meaning: str
+    symbol: str
     curves: Sequence[WrappingCurve]
     known: Known | None = None
-
-    @property
-    def symbol(self) -> str:
-        """What the vertical axis says, in matplotlib's mathematics."""
-        index = self.name.removeprefix("wrapping_")
-        return f"$W_{index}$" if len(index) == 1 else rf"$W_{{\mathrm{{{index}}}}}$"
 
 
 def plot_wrapping(
@@ -78,31 +75,33 @@ def plot_wrapping(
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw the probability of every way to wrap against p, for all sizes, with theory's at p_c.
 
-    panels: at least one, with curves of the same tasks.  exact: published threshold and what is
-    said of it.  num_sites: N of each L.  Returns the figure and all numbers drawn.
+    panels: at least one, with curves of the same tasks; of one p alone they are drawn against L.
+    exact: published threshold and what is said of it.  num_sites: N of each L.  Returns the figure
+    and all numbers drawn.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
     columns = min(len(panels), 3)
+    at = only_p(panels[0].curves)
     rows = -(-len(panels) // columns)
-    size = (7.2, 1.1 + 2.3 * rows) if columns > 1 else (COLUMN_WIDTH, 3.6)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=size, layout="constrained")
+    size = (PAGE_WIDTH, 1.1 + 2.3 * rows) if columns > 1 else (COLUMN_WIDTH, 3.6)
+    with new_figure(*size) as figure:
         grid: Any = figure.subplots(rows, columns, sharex=True, squeeze=False)
         for axes, panel in zip(grid.flat, panels):
-            _draw_panel(axes, panel, num_sites)
-            if exact:
-                axes.axvline(exact[0], label=exact_label(exact), zorder=0, **EXACT_LINE)
+            _draw_panel(axes, panel, num_sites, against_size=at is not None)
+            if at is None:
+                draw_exact(axes, exact)
         for axes in grid.flat[len(panels) :]:
             axes.set_axis_off()
-        for axes in grid[-1]:
+        for axes in grid.flat[max(len(panels) - columns, 0) : len(panels)]:
             axes.set_xlabel("$p$")
-        figure.suptitle(title, fontsize=STYLE["axes.titlesize"])
+            axes.tick_params(labelbottom=True)
+            if at is not None:
+                place_sizes(axes, sorted({curve.L for curve in panels[0].curves}))
+        for axes in grid.flat[: len(panels)]:
+            few_ticks(axes, number=4)
+        figure.suptitle(title if at is None else f"{title}, $p = {at:.8g}$")
         add_legend(
             figure, _entries(grid.flat[0], panels), loc="outside lower center",
             ncols=3 if columns > 1 else 1, title="Error bars: 68 % Wilson intervals",
-            title_fontsize=8,
         )  # fmt: skip
     return figure, {
         "title": title,
@@ -111,27 +110,25 @@ def plot_wrapping(
     }
 
 
-def _draw_panel(axes: Axes, panel: WrappingPanel, num_sites: Mapping[int, int]) -> None:
-    sizes = sorted({curve.L for curve in panel.curves})
-    seen: set[int] = set()
-    for curve in panel.curves:
-        number = sizes.index(curve.L)
+def _draw_panel(
+    axes: Axes, panel: WrappingPanel, num_sites: Mapping[int, int], *, against_size: bool
+) -> None:
+    for curve, look, new in looks_of(panel.curves):
         low, high = curve.interval()
         bars = np.abs(np.stack([low, high]) - curve.probability)
         axes.errorbar(
-            curve.p, curve.probability, bars, **look_of(number, number), markersize=2.8,
+            [curve.L] if against_size else curve.p, curve.probability, bars, **look, markersize=2.8,
             linewidth=0.7, elinewidth=0.8, zorder=3,
-            label=None if curve.L in seen else size_label(curve.L, num_sites),
+            label=size_label(curve.L, num_sites) if new else None,
         )  # fmt: skip
-        seen.add(curve.L)
-    axes.set_ylabel(panel.symbol)
+    axes.set_ylabel(f"${panel.symbol}$")
     if panel.known is not None:
         axes.axhline(panel.known.value, **_VALUE)
         axes.set_title(f"theory at $p_c$: {panel.known.value:.5f}", fontsize=8)
-    # What does not rise with p is small: it has an axis of its own.
-    top = max(float(curve.interval()[1].max()) for curve in panel.curves)
-    axes.set_ylim(-0.04 * top, 1.06 * top)
-    few_ticks(axes, number=4)
+    if not against_size:
+        # What does not rise with p is small: it has an axis of its own.
+        top = max(float(curve.interval()[1].max()) for curve in panel.curves)
+        axes.set_ylim(-0.04 * top, 1.06 * top)
 
 
 def _entries(axes: Axes, panels: Sequence[WrappingPanel]) -> list[tuple[Any, str]]:
@@ -142,8 +139,9 @@ def _entries(axes: Axes, panels: Sequence[WrappingPanel]) -> list[tuple[Any, str
     named = [panel.known for panel in panels if panel.known is not None]
     if named:
         line = {key: value for key, value in _VALUE.items() if key != "zorder"}
-        formula = named[0].expression.replace("tau", r"$\tau$")
-        entries.append((Line2D([], [], **line), f"at $p_c$, {formula}"))
+        formula, _, modulus = named[0].expression.partition(", tau = ")
+        shape = rf", $\tau = {modulus}$" if modulus else ""
+        entries.append((Line2D([], [], **line), f"at $p_c$, {formula}{shape}"))
     return entries
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from percolab.plots import (
-    EXACT_LINE,
-    STYLE,
+from percolab.plots.axes import (
     Exact,
     add_legend,
-    exact_label,
+    bars_if_known,
+    draw_exact,
     exact_record,
+    jackknife_title,
     legend_entries,
-    look_of,
+    plain_ticks,
     size_label,
 )
+from percolab.plots.style import PAGE_WIDTH, looks_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,34 +40,28 @@ def plot_gyration(
     tasks: at least one, ascending in L.  radius: the fit of R_s.  Returns the figure and all
     numbers drawn.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
     from percolab.analysis.record import plain
 
     sites = {item.L: item.num_sites for item in tasks}
     numbers = []
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 4.0), layout="constrained")
+    with new_figure(PAGE_WIDTH, 4.0) as figure:
         left, right = figure.subplots(1, 2)
-        order = sorted(sites)
-        for item in tasks:
-            look = look_of(order.index(item.L), order.index(item.L))
-            numbers.append(_draw_task(left, right, item, threshold, look, sites))
+        for item, look, new in looks_of(tasks):
+            look |= {"label": size_label(item.L, sites) if new else None}
+            numbers.append(_draw_task(left, right, item, threshold, look))
         if radius is not None:
             _draw_fit(left, radius)
-        left.set(xlabel="$s$ (sites)", ylabel="$R_s$")
-        right.set(xlabel="$p$", ylabel=r"correlation length $\xi$")
+        left.set(xlabel="$s$ (sites)", ylabel="$R_s$ (lattice units)")
+        right.set(xlabel="$p$", ylabel=r"correlation length $\xi$ (lattice units)")
         for axes, logarithmic in ((left, "xy"), (right, "y")):
             _make_logarithmic(axes, logarithmic)
-        if exact:
-            right.axvline(exact[0], label=exact_label(exact), zorder=0, **EXACT_LINE)
-        figure.suptitle(title, fontsize=STYLE["axes.titlesize"])
-        # The sizes are in both panels' lists; the left one names them.
+        _say_p(left, [item["p_of_radius"] for item in numbers], threshold)
+        draw_exact(right, exact)
+        figure.suptitle(title)
         entries = [*legend_entries(left), *legend_entries(right)]
         add_legend(
-            figure, entries, loc="outside lower center", ncols=3, title_fontsize=8,
-            title="Error bars: one standard error, jackknife over blocks",
+            figure, entries, loc="outside lower center", ncols=3,
+            title=jackknife_title(item["radius_error"] for item in numbers),
         )  # fmt: skip
     return figure, {
         "title": title,
@@ -81,19 +76,22 @@ def _make_logarithmic(axes: Axes, names: str) -> None:
     """Make the axes of these names logarithmic where there are points, or say that none are."""
     if not any(line.get_xdata().size for line in axes.lines):  # type: ignore[union-attr]
         # Nothing is positive, which a logarithmic axis has to be.
-        axes.annotate("too few clusters", (0.5, 0.5), None, "axes fraction", ha="center")
+        axes.annotate("too few samples", (0.5, 0.5), None, "axes fraction", ha="center")
         axes.set(**{f"{name}ticks": [] for name in names})
         return
     axes.set(**{f"{name}scale": "log" for name in names})
+    plain_ticks(axes)
+
+
+def _say_p(axes: Axes, found: Sequence[float], threshold: float) -> None:
+    """Write at which p radii are, which every size has on its own grid."""
+    same = len(set(found)) == 1
+    text = f"$p = {found[0]:.6g}$" if same else f"$p$ nearest to ${threshold:.6g}$"
+    axes.annotate(text, (0.05, 0.95), None, "axes fraction", va="top", fontsize=9)
 
 
 def _draw_task(
-    left: Axes,
-    right: Axes,
-    item: GyrationSums,
-    threshold: float,
-    look: dict[str, Any],
-    sites: Mapping[int, int],
+    left: Axes, right: Axes, item: GyrationSums, threshold: float, look: dict[str, Any]
 ) -> dict[str, Any]:
     """Draw R_s and xi of one task; return the numbers drawn."""
     from percolab.analysis.gyration import jackknife_error
@@ -104,12 +102,11 @@ def _draw_task(
     xi, xi_error = item.correlation_length()
     style: dict[str, Any] = {"markersize": 3.0, "elinewidth": 0.8} | look
     drawn = radius > 0
-    left.errorbar(
-        s[drawn], radius[drawn], np.nan_to_num(error[drawn]), linestyle="none",
-        label=size_label(item.L, sites), **style,
-    )  # fmt: skip
+    left.errorbar(s[drawn], radius[drawn], bars_if_known(error[drawn]), linestyle="none", **style)
+    # The left panel names the sizes.
+    style["label"] = None
     known = np.isfinite(xi) & (xi > 0) & ~(xi_error > xi / 2)
-    right.errorbar(item.p[known], xi[known], np.nan_to_num(xi_error[known]), linewidth=0.7, **style)
+    right.errorbar(item.p[known], xi[known], bars_if_known(xi_error[known]), linewidth=0.7, **style)
     return {
         "L": item.L,
         "num_sites": item.num_sites,

@@ -7,30 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from percolab.plots import (
+from percolab.plots.axes import (
+    Exact,
+    add_legend,
+    draw_exact,
+    exact_record,
+    few_ticks,
+    is_size,
+    legend_entries,
+    only_p,
+    place_sizes,
+    size_label,
+)
+from percolab.plots.inset import draw_close_up
+from percolab.plots.style import (
     BAND,
     COLOURS,
     COLUMN_STYLE,
     COLUMN_WIDTH,
     EXACT_LINE,
+    PAGE_WIDTH,
     STYLE,
-    Exact,
-    add_legend,
-    exact_label,
-    exact_record,
-    few_ticks,
-    is_size,
-    legend_entries,
-    look_of,
-    size_label,
+    new_figure,
+    size_look,
 )
-from percolab.plots_inset import draw_close_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from percolab.analysis import SpanningCurve, ThresholdFit
+
+_INTERVALS = "68 % Wilson intervals"
 
 
 def plot_spanning(
@@ -44,30 +52,34 @@ def plot_spanning(
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw R_L(p) with its threshold, the crossings close up, and the drift of the crossings.
 
-    data: a fit; or bare curves when no threshold can be had, drawn without an estimate.
+    data: a fit; or bare curves when no threshold can be had, drawn without an estimate, and if
+    they are several at one p alone, against L.
     axis_label: what spans, for the vertical axis. exact: published threshold and what is said of
     it, as in "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
     num_sites: sites N of each L, to label curves by N as well. with_drift: draw the drift beside
     the curves, on the width of a page; else the curves alone, on that of a column.
     Returns the figure and a JSON-serialisable dict of all numbers drawn.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
     from percolab.analysis import ThresholdFit
 
     fit = data if isinstance(data, ThresholdFit) else None
     curves = fit.curves if fit else tuple(data)  # type: ignore[arg-type]
+    at = only_p(curves)
     two = with_drift and fit is not None
-    size = (7.2, 4.3) if two else (4.8, 4.3) if with_drift else (COLUMN_WIDTH, 3.6)
+    size = (PAGE_WIDTH, 4.3) if two else (4.8, 4.3) if with_drift else (COLUMN_WIDTH, 3.6)
     drift = None
-    with matplotlib.rc_context(STYLE if with_drift else COLUMN_STYLE):
-        figure = Figure(figsize=size, layout="constrained")
+    with new_figure(*size, style=STYLE if with_drift else COLUMN_STYLE) as figure:
         panels: Any = figure.subplots(1, 1 + two, width_ratios=[1.9, 1] if two else None)
         main, side = panels if two else (panels, None)
-        lines = _draw_curves(main, curves, fit, num_sites or {})
-        main.set(xlabel=r"$p$", ylabel=axis_label, ylim=(-0.03, 1.03), title=title)
-        main.set_xlim(*_symmetric_range(curves, fit))
+        lines = _draw_curves(main, curves, fit, (num_sites or {}) if with_drift else {})
+        main.set(xlabel=r"$p$", ylabel=axis_label, title=title)
+        main.set_ylim(*_range_of_probability(curves))
+        if at is None:
+            main.set_xlim(*_symmetric_range(curves, fit))
+        else:
+            place_sizes(main, sorted({curve.L for curve in curves}))
+            main.set_title(f"{title}, $p = {at:.8g}$")
+        few_ticks(main, number=6)
         if fit:
             _draw_estimate(main, fit)
             _draw_theory(main, fit)
@@ -75,10 +87,9 @@ def plot_spanning(
         if fit and side is not None:
             drift = _draw_drift(side, fit)
             _draw_estimate(side, fit, across=True, labelled=False)
-            if exact:
-                side.axhline(exact[0], zorder=1, **EXACT_LINE)
-        if exact:
-            main.axvline(exact[0], label=exact_label(exact), zorder=1, **EXACT_LINE)
+            draw_exact(side, exact, across=True, labelled=False, zorder=1)
+        if at is None:
+            draw_exact(main, exact, zorder=1)
         _add_legends(figure, main, columns=2 if with_drift else 1)
     numbers = {
         "title": title,
@@ -98,17 +109,12 @@ def plot_drift(
 
     fit: with at least one crossing found.  Returns the figure and all numbers drawn.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(COLUMN_STYLE):
-        figure = Figure(figsize=(COLUMN_WIDTH, 3.2), layout="constrained")
+    with new_figure(COLUMN_WIDTH, 3.2, style=COLUMN_STYLE) as figure:
         axes: Any = figure.subplots()
         drift = _draw_drift(axes, fit)
         _draw_estimate(axes, fit, across=True)
         axes.set_title(title)
-        if exact:
-            axes.axhline(exact[0], label=exact_label(exact), zorder=1, **EXACT_LINE)
+        draw_exact(axes, exact, across=True, zorder=1)
         add_legend(figure, legend_entries(axes), loc="outside lower center")
     return figure, {
         "title": title,
@@ -131,13 +137,14 @@ def _draw_curves(
     sizes = sorted({curve.L for curve in curves})
     for index, size in enumerate(sizes):
         own = [curve for curve in curves if size == curve.L]
-        look = look_of(index, index)
+        x = [size] if only_p(curves) is not None else None
+        look = size_look(index)
         for number, curve in enumerate(own):
             low, high = curve.interval()
             bars = np.abs(np.stack([low, high]) - curve.probability)
             label = size_label(size, num_sites) if number == 0 else None
             axes.errorbar(
-                curve.p, curve.probability, bars, **look, linestyle="none", capsize=1.5,
+                x or curve.p, curve.probability, bars, **look, linestyle="none", capsize=1.5,
                 elinewidth=0.8, label=label, zorder=3,
             )  # fmt: skip
         line = _fitted_line(own, fit)
@@ -179,8 +186,16 @@ def _symmetric_range(
     centre = fit.threshold if fit else float(p[np.argmin(np.abs(probability - 0.5))])
     rising = p[(probability > 0.001) & (probability < 0.999)]
     p = rising if rising.size else p
-    reach = 1.06 * max(float(np.abs(p - centre).max()), 1e-6)
+    reach = 1.06 * float(np.abs(p - centre).max()) or 0.05
     return centre - reach, centre + reach
+
+
+def _range_of_probability(curves: Sequence[SpanningCurve]) -> tuple[float, float]:
+    """Range of the vertical axis: from 0 to 1, or of the curves if they rise but little."""
+    low = min(float(curve.interval()[0].min()) for curve in curves)
+    high = max(float(curve.interval()[1].max()) for curve in curves)
+    margin = 0.08 * (high - low)
+    return (low - margin, high + margin) if 0 < high - low < 0.5 else (-0.03, 1.03)
 
 
 def _draw_estimate(
@@ -230,8 +245,8 @@ def _draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
     right = 1.1 * float(x.max()) if x.size else 1.0
     axes.set(xlim=(-0.08 * right, right), title="drift of the crossings")
     axes.set(xlabel=r"$\bar{L}^{\,-(\omega + 1/\nu)}$", ylabel=r"$p^*(L_1, L_2)$")
-    axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0))
     few_ticks(axes, number=5)
+    axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useOffset=True)
     return {
         "exponent": exponent,
         "x": x.tolist(),
@@ -242,12 +257,29 @@ def _draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
 
 
 def _add_legends(figure: Figure, main: Axes, *, columns: int) -> None:
-    """Sizes in the free upper left corner, everything else below the panels."""
+    """Sizes in the upper left corner where it is free, everything else below the panels."""
     entries = [pair for axes in figure.axes for pair in legend_entries(axes)]
     sizes = [(handle, label) for handle, label in entries if is_size(label)]
     rest = [entry for entry in entries if entry not in sizes]
-    add_legend(
-        main, sizes, loc="upper left", title="68 % Wilson intervals", alignment="left",
-        title_fontsize="medium" if columns == 1 else 8,
-    )  # fmt: skip
     add_legend(figure, rest, loc="outside lower center", ncols=columns)
+    for ncols in (1, 2):
+        add_legend(
+            main, sizes, loc="upper left", title=_INTERVALS, alignment="left", ncols=ncols,
+            handlelength=1.2, columnspacing=1.2,
+        )  # fmt: skip
+        if not _hides_a_line(main):
+            return
+        main.get_legend().remove()  # type: ignore[union-attr]
+    for legend in list(figure.legends):
+        legend.remove()
+    add_legend(figure, entries, loc="outside lower center", ncols=columns + 1, title=_INTERVALS)
+
+
+def _hides_a_line(axes: Axes) -> bool:
+    """Return whether a line passes below the legend of axes."""
+    figure: Any = axes.figure
+    figure.draw_without_rendering()
+    legend: Any = axes.get_legend()
+    box = legend.get_window_extent().padded(3)
+    lines = [line.get_path().transformed(line.get_transform()) for line in axes.lines]
+    return any(path.intersects_bbox(box, filled=False) for path in lines)

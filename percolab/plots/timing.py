@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from percolab.plots import STYLE, legend_entries, look_of
+from percolab.plots.axes import add_column_legend, legend_entries, plain_ticks
+from percolab.plots.style import DASHES, look_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,48 +38,36 @@ class Timing:
 def plot_timing(records: Sequence[Timing], *, title: str) -> tuple[Figure, dict[str, Any]]:
     """Draw the time per sample against N, doubly logarithmic, with a guide proportional to N.
 
-    A series is one (lattice, labeler, p / p_c): colour tells lattice and labeler, the marker p.
+    A series is one (lattice, labeler, p / p_c): colour and dashes tell lattice and labeler, the
+    marker p.
     Markers are hollow, larger for a larger p, so that times that agree are seen to.  The legend
     has a column a lattice.
     Returns the figure and the numbers drawn. Raises ValueError without records.
     """
     if not records:
         raise ValueError("plot_timing needs at least one record")
-    import matplotlib
-    from matplotlib.figure import Figure
-
     groups = list(dict.fromkeys((record.lattice, record.labeler) for record in records))
     ratios = sorted({record.ratio for record in records})
     series = []
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(5.2, 4.6), layout="constrained")
+    with new_figure(5.2, 4.6) as figure:
         axes = figure.subplots()
         for group, ratio in [(group, ratio) for group in groups for ratio in ratios]:
             own = [r for r in records if (r.lattice, r.labeler, r.ratio) == (*group, ratio)]
             if own:
-                look = look_of(groups.index(group), ratios.index(ratio))
+                number = groups.index(group)
+                look = look_of(number, ratios.index(ratio))
+                look |= {"linestyle": DASHES[number % len(DASHES)]}
                 look |= {"markerfacecolor": "none", "markeredgewidth": 0.9}
                 look |= {"markersize": _MARKER * _GROWTH ** ratios.index(ratio)}
                 series.append(_draw_series(axes, own, look))
         axes.set(xscale="log", yscale="log", title=title)
         axes.set(xlabel=r"number of sites $N$", ylabel="time per sample (ms)")
         guide = _draw_guide(axes, records)
-        _add_legend(figure, legend_entries(axes), [one["lattice"] for one in series])
+        plain_ticks(axes)
+        lattices = [one["lattice"] for one in series]
+        entries = zip(lattices, legend_entries(axes), strict=True)
+        add_column_legend(figure, entries, handlelength=3.2)
     return figure, {"title": title, "series": series, "guide": guide}
-
-
-def _add_legend(figure: Figure, entries: list[tuple[Any, str]], lattices: list[str]) -> None:
-    """Write a legend below the panel, one column a lattice of as many entries as the longest."""
-    from matplotlib.lines import Line2D
-
-    columns: dict[str, list[tuple[Any, str]]] = {}
-    for lattice, entry in zip(lattices, entries, strict=True):
-        columns.setdefault(lattice, []).append(entry)
-    depth = max(map(len, columns.values()))
-    blank = (Line2D([], [], linestyle="none"), "")
-    cells = [cell for own in columns.values() for cell in own + [blank] * (depth - len(own))]
-    handles, labels = zip(*cells, strict=True)
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(columns), frameon=False)
 
 
 def _draw_series(axes: Axes, records: Sequence[Timing], look: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.plots import COLUMN_WIDTH, STYLE, add_legend, legend_entries, look_of, size_label
+from percolab.plots.axes import (
+    add_legend,
+    bars_if_known,
+    jackknife_title,
+    legend_entries,
+    plain_ticks,
+    size_label,
+)
+from percolab.plots.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +35,8 @@ _LEAST_COUNT = 10
 _SMALLEST, _PART = 30, 0.1
 #: The close-up of what is flat: from this part of it below to twice as much above, or more.
 _AROUND = 0.15
-_LEGEND_TITLE = "Error bars: one standard error, jackknife over blocks"
 _TICKS = r"ticks at the foot: $\langle s_1 \rangle$"
+_FOOT: dict[str, Any] = {"marker": 2, "markersize": 8, "markeredgewidth": 1.6, "linestyle": "none"}
 _LINE: dict[str, Any] = {"color": "black", "linewidth": 0.9, "zorder": 4}
 
 
@@ -92,31 +100,28 @@ def plot_sizes(
     *,
     threshold: float,
     title: str,
+    error: float | None = None,
     fisher: FisherFit | None = None,
     y_t: float | None = None,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw n_s at the threshold against s; with a fit of tau, s^tau n_s in further panels too.
 
-    tasks: at least one, ascending in L.  threshold: p_c, or the p taken for it.  y_t: 1/nu, with
-    which s^tau n_s off p_c is drawn against (p - p_c) s^sigma, sigma = (tau - 1) / (d nu); not of
-    a lattice with open sides, which keep the points of different L apart.  Returns the figure and
-    all numbers drawn.
+    tasks: at least one, ascending in L.  threshold: p_c with its error, or without one the p taken
+    for it.  y_t: 1/nu, with which s^tau n_s off p_c is drawn against (p - p_c) s^sigma, sigma =
+    (tau - 1) / (d nu); not of a lattice with open sides, which keep the points of different L
+    apart.  Returns the figure and all numbers drawn.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
     from percolab.analysis.record import plain
 
     curves = [size_curve(item, threshold) for item in tasks]
     off: list[dict[str, Any]] = []
-    with matplotlib.rc_context(STYLE):
-        shape = (7.2, 6.4) if fisher else (COLUMN_WIDTH, 3.6)
-        figure = Figure(figsize=shape, layout="constrained")
+    with new_figure(*((PAGE_WIDTH, 6.4) if fisher else (COLUMN_WIDTH, 3.6))) as figure:
         if fisher is None:
             panels: Any = [figure.subplots()]
         else:
             panels = list(figure.subplots(2, 2).flat)
-        _draw_numbers(panels[0], curves, fisher)
+        _draw_numbers(panels[0], curves, fisher, threshold)
+        _say_p(panels[0], threshold, error)
         if fisher is not None:
             _draw_flat(panels[1], curves, fisher)
             _draw_cutoff(panels[2], curves, fisher)
@@ -127,8 +132,13 @@ def plot_sizes(
                     f"({letter})", (0, 1), (-6, 5), "axes fraction", "offset points",
                     fontweight="bold", ha="right",
                 )  # fmt: skip
-        figure.suptitle(title, fontsize=STYLE["axes.titlesize"])
-        _add_legend(figure, panels, with_fourth=bool(off) or fisher is None)
+            for axes in panels:
+                plain_ticks(axes)
+        figure.suptitle(title)
+        _add_legend(
+            figure, panels, with_fourth=bool(off) or fisher is None,
+            title=jackknife_title(curve.error for curve in curves),
+        )  # fmt: skip
     return figure, {
         "title": title,
         "threshold": threshold,
@@ -139,9 +149,14 @@ def plot_sizes(
     }
 
 
-def _add_legend(figure: Figure, panels: Sequence[Axes], *, with_fourth: bool) -> None:
+def _add_legend(
+    figure: Figure, panels: Sequence[Axes], *, with_fourth: bool, title: str | None
+) -> None:
     """Add the legend below the panels, or where the fourth of them would stand."""
-    entries = legend_entries(panels[0])
+    from matplotlib.lines import Line2D
+
+    tick = Line2D([], [], color="black", **_FOOT | {"marker": "|"})
+    entries = [*legend_entries(panels[0]), (tick, _TICKS)]
     target: Any = figure
     options: dict[str, Any] = {"loc": "outside lower center", "ncols": 3 if len(panels) > 1 else 2}
     if not with_fourth:
@@ -149,24 +164,34 @@ def _add_legend(figure: Figure, panels: Sequence[Axes], *, with_fourth: bool) ->
         for text in panels[3].texts:
             text.remove()
         panels[3].set_axis_off()
-    add_legend(target, entries, title=_LEGEND_TITLE, title_fontsize=8, **options)
+    add_legend(target, entries, title=title, **options)
 
 
-def _draw_numbers(axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit | None) -> None:
+def _say_p(axes: Axes, threshold: float, error: float | None) -> None:
+    """Write at which p n_s is: in the upper right corner, which it leaves free."""
+    from percolab.analysis import format_with_error
+
+    text = f"$p = {threshold:.8g}$"
+    if error is not None:
+        text = f"$p_c = {format_with_error(threshold, error)}$"
+    axes.annotate(text, (0.95, 0.95), None, "axes fraction", ha="right", va="top", fontsize=9)
+
+
+def _draw_numbers(
+    axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit | None, threshold: float
+) -> None:
     """Draw n_s against s on logarithmic axes, the fit, and where <s_1> of each size is."""
     from percolab.analysis import format_with_error
 
     axes.set(xscale="log", yscale="log", xlabel="$s$ (sites)", ylabel="$n_s$ (per site)")
     sites = {curve.L: curve.num_sites for curve in curves}
-    for curve, look, new in _looks(curves):
-        label = size_label(curve.L, sites) if new else None
+    for curve, look, new in looks_of(curves):
+        elsewhere = f", $p = {curve.p:.6g}$" if curve.p != threshold else ""
+        label = size_label(curve.L, sites) + elsewhere if new else None
         _bars(axes, curve.s, curve.n_s, curve.error, curve.drawn, look, label)
         # A tick at <s_1>, where the size of the lattice cuts n_s off.
-        axes.plot(
-            max(curve.largest, 1.0), 0.0, marker="|", color=look["color"], markersize=9,
-            markeredgewidth=1.4, transform=axes.get_xaxis_transform(), clip_on=False,
-            linestyle="none", label=_TICKS if curve is curves[-1] else None,
-        )  # fmt: skip
+        foot = axes.get_xaxis_transform()
+        axes.plot(max(curve.largest, 1.0), 0.0, color=look["color"], transform=foot, **_FOOT)
     if fisher is not None:
         s = np.geomspace(fisher.s_min, max(fisher.s_max), 100)
         limit = r", $L \to \infty$" if fisher.is_open else ""
@@ -184,7 +209,7 @@ def _draw_numbers(axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit | N
 
 def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit) -> None:
     """Draw s^tau n_s against s, close up where n_s is a power of s."""
-    for curve, look, _ in _looks(curves):
+    for curve, look, _ in looks_of(curves):
         # Beyond <s_1> n_s ends, and would cross the panel once more.
         kept = curve.drawn & (curve.s <= curve.largest)
         _bars(axes, curve.s, *_flattened(curve, fisher), kept, look | {"linestyle": ":"})
@@ -209,7 +234,7 @@ def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit) -> No
 def _draw_cutoff(axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit) -> None:
     """Draw s^tau n_s against s / L^d_f: the cut-off of all sizes in one place."""
     d_f = fisher.fractal_dimension
-    for curve, look, _ in _looks(curves):
+    for curve, look, _ in looks_of(curves):
         x = curve.s / float(curve.L) ** d_f
         large = curve.drawn & (curve.s >= fisher.s_min)
         _bars(axes, x, *_flattened(curve, fisher), large, look)
@@ -226,7 +251,7 @@ def _draw_off(
 
     sigma = y_t / fisher.fractal_dimension
     points: list[dict[str, Any]] = []
-    for task, look, _ in _looks([item.coarse() for item in tasks]):
+    for task, look, _ in looks_of([item.coarse() for item in tasks]):
         numbers, errors, s = task.numbers(), task.errors(), task.sizes
         largest = task.largest.sum(axis=0) / task.samples.sum()
         # Below p_c <s_1> is a cluster of the correlation length: the lattice is not seen there.
@@ -255,17 +280,6 @@ def _flattened(curve: SizeCurve, fisher: FisherFit) -> tuple[Floats, Floats]:
     return power * curve.n_s, power * curve.error
 
 
-def _looks(items: Sequence[Any]) -> list[tuple[Any, dict[str, Any], bool]]:
-    """Return every item with the look of its L, and whether it is the first of this L."""
-    sizes = sorted({item.L for item in items})
-    found, seen = [], set()
-    for item in items:
-        number = sizes.index(item.L)
-        found.append((item, look_of(number, number), item.L not in seen))
-        seen.add(item.L)
-    return found
-
-
 def _bars(
     axes: Axes,
     x: Floats,
@@ -281,5 +295,4 @@ def _bars(
         "linewidth": 0.6,
         "elinewidth": 0.8,
     } | look
-    bars = error[kept] if np.isfinite(error[kept]).all() else None
-    axes.errorbar(x[kept], y[kept], bars, label=label, zorder=3, **style)
+    axes.errorbar(x[kept], y[kept], bars_if_known(error[kept]), label=label, zorder=3, **style)

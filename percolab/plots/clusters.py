@@ -9,37 +9,47 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.plots import (
-    EXACT_LINE,
-    STYLE,
+from percolab.plots.axes import (
     Exact,
     add_legend,
-    exact_label,
+    bars_if_known,
+    draw_exact,
     exact_record,
+    jackknife_title,
     legend_entries,
-    look_of,
+    only_p,
+    place_sizes,
+    plain_ticks,
     size_label,
 )
+from percolab.plots.style import PAGE_WIDTH, looks_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: A panel each: what is drawn, its axis, and what it is, in words.
-PANELS: Mapping[str, tuple[str, str]] = {
+#: A panel each: what is drawn, its axis, the same as plain text, and what it is, in words.
+PANELS: Mapping[str, tuple[str, str, str]] = {
     "percolation_strength": (
         r"$P_\infty = \langle s_1 \rangle / N$",
+        "P_inf = <s_1>/N",
         "part of all sites in the largest cluster",
     ),
     "mean_cluster_size": (
-        r"$S = \langle \Sigma s^2 - s_1^2 \rangle / N$  (sites)",
-        "mean cluster size without the largest cluster",
+        r"$\chi = \langle \Sigma s^2 - s_1^2 \rangle / N$  (sites)",
+        "chi = <sum s^2 - s_1^2>/N",
+        "mean cluster size without the largest cluster, in sites",
     ),
     "second_largest": (
         r"$\langle s_2 \rangle / N$",
+        "<s_2>/N",
         "part of all sites in the second largest cluster",
     ),
-    "cluster_density": (r"$n_c = \langle n \rangle / N$", "clusters per site"),
+    "cluster_density": (
+        r"$\langle n_c \rangle / N$",
+        "<n_c>/N",
+        "clusters per site",
+    ),
 }
 #: A mean cluster size that grows by more than this has a logarithmic axis.
 _WIDE = 20.0
@@ -66,43 +76,43 @@ def plot_clusters(
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw every mean of PANELS against p, a panel each, one curve a task with its errors.
 
-    curves: at least one.  Returns the figure and all numbers drawn.
+    curves: at least one; of one p alone they are drawn against L.  Returns the figure and all
+    numbers drawn.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    order = sorted({curve.L for curve in curves})
     sites = {curve.L: curve.num_sites for curve in curves}
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 5.9), layout="constrained")
+    at = only_p(curves)
+    with new_figure(PAGE_WIDTH, 5.9) as figure:
         panels: Any = figure.subplots(2, 2, sharex=True)
-        for axes, (name, (label, _)) in zip(panels.flat, PANELS.items(), strict=True):
-            seen: set[int] = set()
-            for curve in curves:
-                look = look_of(order.index(curve.L), order.index(curve.L))
-                _draw_mean(axes, curve, name, look, None if curve.L in seen else sites)
-                seen.add(curve.L)
+        for axes, (name, (label, *_)) in zip(panels.flat, PANELS.items(), strict=True):
+            for curve, look, new in looks_of(curves):
+                look |= {"label": size_label(curve.L, sites) if new else None}
+                _draw_mean(axes, curve, name, look, curve.p if at is None else [curve.L])
             axes.set_ylabel(label)
             values = np.concatenate([curve.means[name] for curve in curves])
             if name == "mean_cluster_size" and 0 < _WIDE * values.min() < values.max():
                 axes.set_yscale("log")
             elif values.max() > 4 * values.min():
                 axes.set_ylim(bottom=0.0)
-            if exact:
-                axes.axvline(exact[0], label=exact_label(exact), zorder=0, **EXACT_LINE)
-        if is_uneven(np.unique(np.concatenate([curve.p for curve in curves]))):
-            panels.flat[0].set_xscale("log")
+            if at is None:
+                draw_exact(axes, exact)
         for axes in panels[-1]:
             axes.set_xlabel("$p$")
-        figure.suptitle(title, fontsize=STYLE["axes.titlesize"])
+        if at is not None:
+            for axes in panels[-1]:
+                place_sizes(axes, sorted(sites))
+        elif is_uneven(np.unique(np.concatenate([curve.p for curve in curves]))):
+            panels.flat[0].set_xscale("log")
+        for axes in panels.flat:
+            plain_ticks(axes)
+        figure.suptitle(title if at is None else f"{title}, $p = {at:.8g}$")
         add_legend(
             figure, legend_entries(panels.flat[0]), loc="outside lower center", ncols=3,
-            title=_title_of_errors(curves), title_fontsize=8,
+            title=jackknife_title(each for curve in curves for each in curve.errors.values()),
         )  # fmt: skip
     return figure, {
         "title": title,
         "exact": exact_record(exact),
-        "meanings": {name: meaning for name, (_, meaning) in PANELS.items()},
+        "meanings": {name: meaning for name, (*_, meaning) in PANELS.items()},
         "curves": [_numbers_of(curve) for curve in curves],
     }
 
@@ -113,24 +123,11 @@ def is_uneven(p: NDArray[np.float64]) -> bool:
     return bool(steps.size > 1 and p[0] > 0 and steps[-1] > 10 * steps[0] and p[-1] > 10 * p[0])
 
 
-def _draw_mean(
-    axes: Axes,
-    curve: ClusterMeans,
-    name: str,
-    look: dict[str, Any],
-    sites: Mapping[int, int] | None,
-) -> None:
-    errors = curve.errors[name]
+def _draw_mean(axes: Axes, curve: ClusterMeans, name: str, look: dict[str, Any], x: Any) -> None:
     axes.errorbar(
-        curve.p, curve.means[name], errors if np.isfinite(errors).all() else None, **look,
+        x, curve.means[name], bars_if_known(curve.errors[name]), **look,
         markersize=3.2, linewidth=0.7, elinewidth=0.8, capsize=1.5,
-        label=None if sites is None else size_label(curve.L, sites),
     )  # fmt: skip
-
-
-def _title_of_errors(curves: Sequence[ClusterMeans]) -> str | None:
-    known = any(np.isfinite(error).all() for curve in curves for error in curve.errors.values())
-    return "Error bars: one standard error, jackknife over blocks" if known else None
 
 
 def _numbers_of(curve: ClusterMeans) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from percolab.plots import look_of
+from percolab.plots.axes import few_ticks, width_of
+from percolab.plots.style import look_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +63,7 @@ def draw_close_up(main: Axes, fit: ThresholdFit) -> None:
         axis.set_major_locator(MaxNLocator(3, prune="both"))
         axis.set_major_formatter(ScalarFormatter(useOffset=False))
     inset.tick_params(labelsize=6.5, length=2)
+    few_ticks(inset, number=3, width=place[2] * width_of(main))
 
 
 def _free_place(axes: Axes, curves: Sequence[SpanningCurve]) -> Box | None:

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.plots import (
-    EXACT_LINE,
-    STYLE,
+from percolab.plots.axes import (
     Exact,
     add_legend,
-    exact_label,
+    draw_exact,
     exact_record,
+    few_ticks,
     legend_entries,
-    look_of,
+    place_sizes,
+    plain_ticks,
     size_label,
 )
+from percolab.plots.style import PAGE_WIDTH, new_figure, size_look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,17 +109,13 @@ def plot_thresholds(
     called, in matplotlib's mathematics.  The normal fit has the mean and the deviation of the T.
     Returns the figure and all numbers drawn.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
     drawn = [item for item in samples if item.thresholds.size]
     sites = {item.L: item.num_sites for item in drawn}
     numbers = []
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 4.1), layout="constrained")
+    with new_figure(PAGE_WIDTH, 4.1) as figure:
         main, side = figure.subplots(1, 2, width_ratios=[1.75, 1])
         for index, item in enumerate(drawn):
-            numbers.append(_draw_density(main, item, look_of(index, index), sites))
+            numbers.append(_draw_density(main, item, size_look(index), sites))
         moments = [item.moments() for item in drawn]
         _draw_moments(side, [item.L for item in drawn], moments)
         main.set(xlabel=f"${symbol}$", ylabel=f"density of ${symbol}$", title=title)
@@ -128,18 +125,16 @@ def plot_thresholds(
             lowest = min(min(filter(None, number["density"]), default=1.0) for number in numbers)
             main.set_yscale("log")
             main.set_ylim(bottom=0.5 * lowest)
+            plain_ticks(main)
         else:
             main.set_ylim(bottom=0.0)
         side.set(ylabel=f"${symbol}$", title="mean and median")
-        for axes, line in ((main, main.axvline), (side, side.axhline)):
-            if exact:
-                label = exact_label(exact) if axes is main else None
-                line(exact[0], label=label, zorder=0, **EXACT_LINE)
+        draw_exact(main, exact)
+        draw_exact(side, exact, across=True, labelled=False)
         entries = [pair for axes in (main, side) for pair in legend_entries(axes)]
         add_legend(
             figure, entries, loc="outside lower center", ncols=3,
             title="Points: histogram, lines: normal distribution; error bars: one standard error",
-            title_fontsize=8,
         )  # fmt: skip
     return figure, {"title": title, "exact": exact_record(exact), "sizes": numbers}
 
@@ -178,10 +173,5 @@ def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, 
             markerfacecolor=("black", "white")[number], elinewidth=0.8, capsize=2.0,
             label=f"{name} of each size",
         )  # fmt: skip
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(list(sizes), [str(size) for size in sizes])
-    axes.set_xlim(min(sizes) / 1.5, max(sizes) * 1.5)
-    axes.minorticks_off()
-    axes.set_xlabel("$L$")
-    axes.ticklabel_format(axis="y", useOffset=False)
-    axes.locator_params(axis="y", nbins=6)
+    place_sizes(axes, sizes)
+    few_ticks(axes, number=6)

@@ -1,0 +1,87 @@
+"""The look of all figures: fonts, widths, colours and markers, and a new figure that has it.
+
+Figures are plain `matplotlib.figure.Figure` objects, without pyplot or any global state.  Colours
+are the colour-blind-safe set of Okabe and Ito (2008); markers differ as well, for print in grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#7F3C8D")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+#: For lines that print in grey would not tell apart.
+DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.5)), (0, (6, 2, 1.2, 2)))
+
+STYLE: Any = {
+    "font.size": 9,
+    "axes.labelsize": 10,
+    "axes.titlesize": 10,
+    "figure.titlesize": 10,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "legend.title_fontsize": 8,
+    "legend.frameon": False,
+    "xtick.direction": "in",
+    "ytick.direction": "in",
+    "xtick.top": True,
+    "ytick.right": True,
+    "axes.linewidth": 0.8,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 4.0,
+    "axes.formatter.use_mathtext": True,
+    "svg.hashsalt": "percolab",
+}
+#: Widths in inches of a journal's page and of one column of it, 89 mm.
+PAGE_WIDTH, COLUMN_WIDTH = 7.2, 3.5
+#: A figure of one column is printed as it is: no smaller than 6.5 points.
+COLUMN_STYLE: Any = STYLE | {
+    "font.size": 7.5,
+    "axes.labelsize": 8.5,
+    "axes.titlesize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.title_fontsize": 7.5,
+    "lines.markersize": 3.2,
+    "lines.linewidth": 1.0,
+}
+BAND: dict[str, Any] = {"color": "0.5", "alpha": 0.35, "linewidth": 0.8}
+EXACT_LINE: dict[str, Any] = {"color": "black", "linestyle": (0, (5, 4)), "linewidth": 0.7}
+
+
+@contextmanager
+def new_figure(width: float, height: float, *, style: Any = STYLE) -> Iterator[Figure]:
+    """Give an empty figure, inches wide and high, and the style while panels are drawn into it."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(style):
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+def look_of(colour: int, marker: int) -> dict[str, Any]:
+    """Return the colour and the marker with these numbers, as matplotlib's keywords."""
+    return {"color": COLOURS[colour % len(COLOURS)], "marker": MARKERS[marker % len(MARKERS)]}
+
+
+def size_look(number: int) -> dict[str, Any]:
+    """Return the look of the size with this number, ascending in L; beyond the eighth hollow."""
+    again = number // len(COLOURS) % 2
+    return look_of(number, number) | ({"markerfacecolor": "white"} if again else {})
+
+
+def looks_of(items: Sequence[Any]) -> list[tuple[Any, dict[str, Any], bool]]:
+    """Return every item with the look of its L, and whether it is the first of this L."""
+    sizes = sorted({item.L for item in items})
+    found, seen = [], set()
+    for item in items:
+        found.append((item, size_look(sizes.index(item.L)), item.L not in seen))
+        seen.add(item.L)
+    return found
