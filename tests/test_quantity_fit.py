@@ -202,8 +202,9 @@ def test_the_table_of_fits_chooses_one_and_tells_the_spread():
     assert found.systematic_error == pytest.approx(np.sqrt(np.sum(away * weights) / weights.sum()))
     # Every quantity alone agrees.
     for quantity, own in zip(QUANTITIES, found.alone, strict=True):
-        assert abs(own.threshold - P_C) <= 4 * own.threshold_error
-        critical = own.amplitudes[0]
+        assert own.accepted
+        assert abs(own.fit.threshold - P_C) <= 4 * own.fit.threshold_error
+        critical = own.fit.amplitudes[0]
         assert abs(critical.critical - TRUTH[quantity.name][0]) <= 4 * critical.critical_error
     text = quantity_table(found)
     assert all(word in text for word in ("chosen", "rejected", "Q_c wrapping_any"))

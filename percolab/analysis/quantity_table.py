@@ -26,21 +26,29 @@ def quantity_table(found: QuantityAnalysis, *, every: bool = False) -> str:
     ]
     if any(trial.fit.choice.corrections != "none" for trial in shown):
         parts.append(aligned(_value_rows(found, shown, "b")))
+    if len(found.quantities) > 1:
+        parts.insert(2, aligned(_alone_rows(found)))
     if found.notes:
         parts.append("\n".join(f"note: {note}" for note in found.notes))
     return "\n\n".join(parts)
 
 
 def _headline(found: QuantityAnalysis) -> list[tuple[str, ...]]:
-    fit = found.chosen.fit
+    fit, mean = found.chosen.fit, found.mean
+    kind = "statistical error" if len(found.quantities) == 1 else "joint fit, statistical error"
     rows: list[tuple[str, ...]] = [
-        ("p_c", format_with_error(fit.threshold, fit.threshold_error), "statistical error")
+        ("p_c", format_with_error(fit.threshold, fit.threshold_error), kind)
     ]
     if math.isfinite(found.systematic_error):
         text = f"+- {found.systematic_error:.2g}"
         rows.append(("", text, f"systematic: spread of {found.compared} other accepted fits"))
     else:
         rows.append(("", "", "no other fit is accepted that could tell of a systematic error"))
+    if mean is not None:
+        rows += [
+            ("", format_with_error(mean.threshold, mean.error), "mean of the quantities alone"),
+            ("", f"+- {mean.spread:.2g}", "their spread about it"),
+        ]
     quality = fit.chi_square
     sizes = ", ".join(map(str, fit.sizes))
     rows += [
@@ -59,13 +67,13 @@ def _model(fit: QuantityFit) -> str:
 
 
 def _quantity_rows(found: QuantityAnalysis) -> list[tuple[str, ...]]:
-    """Return a row for each quantity: the joint fit, theory, and p_c from this quantity alone."""
+    """Return a row for each quantity: its numbers in the joint fit, and theory."""
     has_theory = any(item is not None for item in found.known)
-    head = ["quantity", "", "Q_c", "theory", "", "a_1", "b", "omega", "c", "b_2", "p_c alone"]
+    head = ["quantity", "", "Q_c", "theory", "", "a_1", "b", "omega", "c", "b_2"]
     rows: list[tuple[str, ...]] = [tuple(head)]
     known = found.known or (None,) * len(found.quantities)
-    fits = zip(found.quantities, found.chosen.fit.amplitudes, known, found.alone, strict=True)
-    for quantity, own, exact, alone in fits:
+    fits = zip(found.quantities, found.chosen.fit.amplitudes, known, strict=True)
+    for quantity, own, exact in fits:
         away = (own.critical - exact.value) / own.critical_error if exact else 0.0
         rows.append(
             (
@@ -79,10 +87,6 @@ def _quantity_rows(found: QuantityAnalysis) -> list[tuple[str, ...]]:
                 _omega(own),
                 format_with_error(own.mixed, own.mixed_error),
                 format_with_error(own.second, own.second_error),
-                format_with_error(alone.threshold, alone.threshold_error),
-                str(alone.min_size),
-                _TERMS[alone.choice.corrections],
-                f"{alone.chi_square.value:.1f}/{alone.chi_square.dof}",
             )
         )
     # A column in which no quantity has anything is left out.
@@ -93,6 +97,43 @@ def _quantity_rows(found: QuantityAnalysis) -> list[tuple[str, ...]]:
         and (has_theory or column not in (3, 4))
     ]
     return [tuple(row[column] for column in keep) for row in rows]
+
+
+def _alone_rows(found: QuantityAnalysis) -> list[tuple[str, ...]]:
+    """Return a row for the chosen fit of each quantity alone."""
+    head = (
+        "alone",
+        "p_c",
+        "weight",
+        "L_min",
+        "degree",
+        "corrections",
+        "omega",
+        "chi2/dof",
+        "p-value",
+    )
+    rows: list[tuple[str, ...]] = [(*head, "")]
+    for index, (quantity, trial) in enumerate(zip(found.quantities, found.alone, strict=True)):
+        if trial is None:
+            rows.append((quantity.name, *["-"] * 8, ""))
+            continue
+        fit = trial.fit
+        weight = f"{found.mean.weights[index]:.2f}" if found.mean and trial.accepted else "-"
+        rows.append(
+            (
+                quantity.name,
+                format_with_error(fit.threshold, fit.threshold_error),
+                weight,
+                str(fit.min_size),
+                str(fit.choice.degree),
+                _TERMS[fit.choice.corrections],
+                _omegas(fit),
+                f"{fit.chi_square.value:.1f}/{fit.chi_square.dof}",
+                p_value_text(fit.chi_square),
+                "" if trial.accepted else "rejected",
+            )
+        )
+    return rows
 
 
 def _omega(own: Amplitudes) -> str:
