@@ -6,8 +6,6 @@ is.  Every other becomes a *node*; ``labels`` holds a node's number at its borde
 else anything, until the labels are written.  The open bonds between tiles are listed before, and
 joined on the nodes.
 
-border: one bit a site, for every item: end layers, and the other ends of listed bonds.  Their
-owners are not marked here: a tile sees them in the bond words that it reads anyway.
 crossing: (bond words, owners, masks, deltas, codes) of :class:`percolab.labelers.tiling.Crossing`.
 listed: (bonds, numbers of bonds, room for those of an item): the listed bonds of an item are 32 n +
 b for bit b of entry n of ``crossing``.
@@ -67,7 +65,7 @@ def _mark_bits(border, place, found):
 
 @cuda.jit(cache=True)
 def list_crossing_kernel(opened, words_per_item, crossing, border, words_of_sites, listed):
-    """List the open bonds between tiles, and mark their other ends: one thread an entry."""
+    """List the open bonds between tiles, and mark their ends in the border: one thread an entry."""
     shared = cuda.shared.array(2, types.uint32)
     words, owners, masks, deltas, _ = crossing
     bonds, counts, room = listed
@@ -80,9 +78,10 @@ def list_crossing_kernel(opened, words_per_item, crossing, border, words_of_site
         found = uint32(opened[uint32(uint32(item * words_per_item) + words[n])] & masks[n])
     if found != uint32(0):
         slot = cuda.atomic.add(shared, 0, uint32(popcount(found)))
+        base = uint32(item * words_of_sites)
+        cuda.atomic.or_(border, uint32(base + owners[n]), found)
         first = int64(int64(int64(owners[n]) << int64(5)) + int64(deltas[n]))
-        place = uint32(uint32(item * words_of_sites) + uint32(first >> int64(5)))
-        shift = uint32(first & int64(31))
+        place, shift = uint32(base + uint32(first >> int64(5))), uint32(first & int64(31))
         _mark_bits(border, place, uint32(found << shift))
         if shift != uint32(0):
             after = uint32(found >> uint32(uint32(32) - shift))

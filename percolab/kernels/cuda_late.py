@@ -44,20 +44,6 @@ def _late_bits(bonds, later, index, site, count):
 
 
 @cuda.jit(device=True)
-def late_outside(bonds, later, num_words, classes, site, count):
-    """Return which sites of a word own bonds to other tiles that are open at the highest p."""
-    _, base, inner, chain = bonds
-    found, index = uint32(0), uint32(0)
-    if count == uint32(0):
-        return found
-    for _ in range(len(classes) + (1 if chain >= 0 else 0)):
-        left = bits_at(later, uint32(base + index), site, count)
-        found = uint32(found | uint32(left & ~bits_at(inner, index, site, count)))
-        index = uint32(index + num_words)
-    return found
-
-
-@cuda.jit(device=True)
 def mark_late(table, starts, first, bonds, num_words, lattice, place, late, counter, queue, room):
     """List the roots of all clusters that late bonds of this thread's word join to another."""
     classes, shifts, rows = lattice

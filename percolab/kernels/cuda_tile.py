@@ -154,41 +154,27 @@ def before_first(starts, first, word, shift, row, others):
 
 
 @cuda.jit(device=True)
-def _load_class(bonds, index, site, count):
-    """Return a word's open bonds inside the tile, and those to other tiles, of one class.
-
-    index: where the class begins.  Across seams no bond is inside, whichever tile it leads to.
-    """
-    opened, base, inner, _ = bonds
-    if count == uint32(0):
-        return uint32(0), uint32(0)
-    found = bits_at(opened, uint32(base + index), site, count)
-    inside = bits_at(inner, index, site, count)
-    return uint32(found & inside), uint32(found & ~inside)
-
-
-@cuda.jit(device=True)
 def load_chain(bonds, num_words, site, count):
-    """Return a word's open chain bonds inside the tile, and those to other tiles."""
-    chain = bonds[3]
-    if chain < 0:
-        return uint32(0), uint32(0)
-    return _load_class(bonds, uint32(uint32(chain) * num_words), site, count)
+    """Return a word's chain bonds inside the tile."""
+    opened, base, inner, chain = bonds
+    if chain < 0 or count == uint32(0):
+        return uint32(0)
+    index = uint32(uint32(chain) * num_words)
+    joined = bits_at(inner, index, site, count)
+    return uint32(joined & bits_at(opened, uint32(base + index), site, count))
 
 
 @cuda.jit(device=True)
 def _load_bonds(bonds, num_words, classes, site, count, word, links):
-    """Read a word's bonds inside the tile that are no chain bonds into ``links``.
-
-    Returns which of its sites own such bonds to other tiles.
-    """
-    outside = uint32(0)
+    """Read a word's bonds inside the tile that are no chain bonds into ``links``."""
+    opened, base, inner, _ = bonds
     for c in range(len(classes)):
-        index = uint32(uint32(classes[c]) * num_words)
-        found, left = _load_class(bonds, index, site, count)
+        found = uint32(0)
+        if count > uint32(0):
+            index = uint32(uint32(classes[c]) * num_words)
+            found = bits_at(inner, index, site, count)
+            found = uint32(found & bits_at(opened, uint32(base + index), site, count))
         links[2 * c * TILE_WORDS + word] = found
-        outside = uint32(outside | left)
-    return outside
 
 
 @cuda.jit(device=True)
@@ -354,15 +340,14 @@ def join_tile(table, starts, first, totals, links, queue, room, bonds, num_words
     inner, chain).  lattice: (classes, shifts, rows), for the bonds that are no chain bonds which
     class they are, and how many bits and how many words of the tile the other end is away.  place:
     the first grid point of this thread's word, how many it holds, and the bits of those that are
-    occupied.  Returns the number of runs of this thread's strip, and which sites of its word own
-    open bonds to other tiles.
+    occupied.  Returns the number of runs of this thread's strip.
     """
     classes, shifts, rows = lattice
     site, count, occupied = place
     word = cuda.threadIdx.x
     strip, lane = word // LANES, word % LANES
-    joined, outside = load_chain(bonds, num_words, site, count)
-    outside = uint32(outside | _load_bonds(bonds, num_words, classes, site, count, word, links))
+    joined = load_chain(bonds, num_words, site, count)
+    _load_bonds(bonds, num_words, classes, site, count, word, links)
     # A run ends where the next begins, or where a vacancy does; the latter is no run.
     edges = uint32(uint32(~joined) | uint32(1))
     ours = uint32(edges & occupied)
@@ -402,4 +387,4 @@ def join_tile(table, starts, first, totals, links, queue, room, bonds, num_words
         done = uint32(done + room)
         if done >= most:
             break
-    return runs, outside
+    return runs

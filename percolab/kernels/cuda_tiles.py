@@ -6,7 +6,7 @@ from percolab.device import load_cuda
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.bonds import has_bit
 from percolab.kernels.cuda_border import CLUSTERS, LARGEST, NODES, SECOND, SQUARES
-from percolab.kernels.cuda_late import emit_late, late_outside, mark_late
+from percolab.kernels.cuda_late import emit_late, mark_late
 from percolab.kernels.cuda_sampling import reduce_block
 from percolab.kernels.cuda_tally import TILE_BINS, clear_bins, flush_bins, tally_finished
 from percolab.kernels.cuda_tile import (
@@ -232,6 +232,7 @@ def tile_kernel(
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
     occupied = _occupied_at(masks[0], site, count)
+    border = _border_at(masks[1], uint32(item * num_words), site, count)
     sites[word] = site
     if word == 0:
         counter[0], counter[1], counter[2] = uint32(0), uint32(0), uint32(0)
@@ -239,13 +240,9 @@ def tile_kernel(
         wound[1][item] = int32(0)
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
     place = (site, count, occupied)
-    runs, border = join_tile(
+    runs = join_tile(
         table, starts, first, totals, links, queue, listed, ours, num_words, lattice, place
     )
-    # Loaded only now: no register is to hold it all the while.
-    border = uint32(border | _border_at(masks[1], uint32(item * num_words), site, count))
-    if late[3] != uint32(0):
-        border |= late_outside(ours, late[0], num_words, lattice[0], site, count)
     start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
     # The bonds have done their work; their memory serves the border.
     places = cuda.shared.array(0, types.uint16)[: 4 * len(lattice[0]) * TILE_WORDS]
@@ -342,7 +339,7 @@ def label_tile_kernel(bonds, sizes_of, geometry, masks, room, labels, nodes, int
     site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
     occupied = _occupied_at(masks[0], site, count)
     ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
-    joined, _ = load_chain(ours, num_words, site, count)
+    joined = load_chain(ours, num_words, site, count)
     begins = uint32(uint32(uint32(~joined) | uint32(1)) & occupied)
     strip, lane = word // LANES, word % LANES
     before, whole = number_words(first, uint32(popcount(begins)), strip, lane, word)

@@ -207,7 +207,7 @@ class TiledBatch(FourStepCuda):
             merge_kernel[grid](*bonds, self._nodes[0], self._crossing, self._listed)
 
     def _list_crossing(self, items: int, opened: Any) -> None:
-        """List the open bonds between tiles; mark end layers, and the other ends of these bonds."""
+        """List the open bonds between tiles, and mark what is at the border of a tile."""
         (_, border), size = self._masks, self._ends.size
         clear_border_kernel[self.grid(size, items), THREADS](border, self._ends, self._listed[1])
         if self._listed[2]:
