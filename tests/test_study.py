@@ -154,5 +154,5 @@ def test_a_study_that_cannot_be_sampled_is_refused(change, told):
 def test_a_periodic_honeycomb_needs_whole_cells():
     honeycomb = load_lattice("honeycomb")
     Task(lattice=honeycomb, size=8, boundary=("periodic", "open"), p=(0.5,), seed=1)
-    with pytest.raises(InputError, match="needs a multiple of 2"):
+    with pytest.raises(InputError, match="must be a multiple of 2"):
         Task(lattice=honeycomb, size=7, boundary=("periodic", "open"), p=(0.5,), seed=1)

@@ -40,6 +40,15 @@ def cases(name):
                 yield topology, tiling_of(topology, words, strip), words, strip
 
 
+def crossing_bonds(tiling):
+    """Return the bond word, owner, other end and code of every bond between tiles, int64 (n, 4)."""
+    crossing = tiling.crossing
+    entry, bit = np.nonzero(unpack_bits(crossing.masks[:, None], 32))
+    owner = 32 * crossing.owners[entry] + bit
+    other = owner + crossing.deltas[entry]
+    return np.column_stack([crossing.words[entry], owner, other, crossing.codes[entry]])
+
+
 def tile_of(sites, tiling):
     """Return the tile of every site, as triples."""
     nx, ny, _ = tiling.shape
@@ -63,17 +72,25 @@ def test_every_bond_is_inside_a_tile_or_between_two(name):
         )
         np.testing.assert_array_equal(inner, same & ~seam)
         assert direct[inner].all()
-        crossing = np.column_stack([k * topology.num_words + owner // 32, owner, other])[~inner]
-        np.testing.assert_array_equal(tiling.crossing, crossing)
+        code = np.zeros_like(owner)
+        code[seam] = topology.seam_codes
+        word = k * topology.num_words + owner // 32
+        expected = np.column_stack([word, owner, other, code])[~inner]
+        found = crossing_bonds(tiling)
+        assert len(found) == tiling.crossing.num_bonds
+        np.testing.assert_array_equal(found[np.lexsort(found.T[1::-1])], expected)
 
 
 @pytest.mark.parametrize("name", FLAT)
 def test_border_sites_are_the_ends_of_crossing_bonds_and_the_end_layers(name):
     for topology, tiling, _, _ in cases(name):
         layers = [layer for pair in topology.end_layers for layer in pair]
-        expected = set(tiling.crossing[:, 1:].ravel()).union(*map(set, layers))
-        border = np.flatnonzero(unpack_bits(tiling.border, topology.num_points))
-        assert set(border) == expected
+        ends = np.flatnonzero(unpack_bits(tiling.ends, topology.num_points))
+        assert set(ends) == set().union(*map(set, layers))
+        marked = tiling.ends.copy()
+        tiling.crossing.mark_ends(marked)
+        border = np.flatnonzero(unpack_bits(marked, topology.num_points))
+        assert set(border) == set(crossing_bonds(tiling)[:, 1:3].ravel()).union(ends)
         number = tile_of(border, tiling) @ (1, 1000, 1000000)
         assert tiling.room == np.unique(number, return_counts=True)[1].max(initial=0)
 
