@@ -114,7 +114,7 @@ def compare_models(name):
 
 
 #: Shapes of several tiles, in the simulator's size, not all of them whole.
-TILED_SHAPES = {2: ((66, 10), (34, 4)), 3: ((34, 3, 6),)}
+TILED_SHAPES = {2: ((66, 6), (34, 4)), 3: ((34, 3, 6),)}
 
 
 def compare_tiles(name):

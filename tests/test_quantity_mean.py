@@ -12,6 +12,7 @@ from test_quantity_fit import (
     Y_T,
     analysed,
     check_pulls,
+    one_p,
     task,
     three_p,
 )
@@ -24,24 +25,32 @@ from percolab.analysis.quantity_table import quantity_table
 from percolab.analysis.quantity_trials import Fitter
 
 FIXED = {"degree": 2, "corrections": "b", "y_t": None}
-STUDIES = 200
+STUDIES = 120
 
 
 def fitted(moments):
-    """Return the fits of each quantity alone with the right model, from all sizes, and the mean."""
+    """Return the fits of each quantity alone with the right model, and the mean.
+
+    Each has a smallest size of its own.
+    """
     observations = [observe(item, QUANTITIES) for item in moments]
     start = Start(P_C, Y_T, 1.5)
     names = [item.name for item in QUANTITIES]
     fitter = Fitter(observations, names, 2.0, start, scales_of(observations, P_C, 0.02))
     choice = ModelChoice(2, (OMEGA,), "b")
-    fits = [fitter.only(index).fit(SIZES[0], choice) for index in range(len(QUANTITIES))]
+    fits = [fitter.only(index).fit(SIZES[index], choice) for index in range(len(QUANTITIES))]
     return fits, mean_threshold(fitter, fits)
 
 
-@pytest.fixture(scope="module")
-def studies():
+def coarse(rng):
+    """Return a study with so few blocks that of five p four combinations are used."""
+    return [task(rng, L, points=5, samples=10**6, blocks=60) for L in SIZES]
+
+
+@pytest.fixture(scope="module", params=[three_p, one_p, coarse])
+def studies(request):
     rng = np.random.default_rng(31)
-    return [fitted(three_p(rng)) for _ in range(STUDIES)]
+    return [fitted(request.param(rng)) for _ in range(STUDIES)]
 
 
 def test_weights_are_those_of_the_least_variance():

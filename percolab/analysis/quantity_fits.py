@@ -99,9 +99,9 @@ def analyse_quantities(
     """Fit several quantities together, with every cut-off that leaves LEAST_SIZES sizes.
 
     omegas: exponents of the leading correction, of each quantity; several of them are tried all.
-    omega_2: that of b_2.  y_t: known
-    value of 1/nu, for the fits in which it is held; None leaves these out.  min_size: smallest L
-    to use at all.  degree, corrections: fixed if given, else chosen.
+    omega_2: that of b_2.  y_t: known value of 1/nu, for the fits in which it is held; None leaves
+    these out.  min_size: smallest L to use at all.  degree, corrections: fixed if given, else
+    chosen.
 
     Raises AnalysisError (one line) when the data cannot give a threshold.
     """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from percolab.analysis.quantity_fit import Amplitudes, QuantityFit
-from percolab.analysis.quantity_fits import QuantityAnalysis, QuantityTrial
+from percolab.analysis.quantity_fits import QuantityAnalysis
+from percolab.analysis.quantity_trials import QuantityTrial
 from percolab.analysis.table import aligned, format_with_error, p_value_text
 
 #: What a table calls the corrections.

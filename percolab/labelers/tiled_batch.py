@@ -39,6 +39,8 @@ cuda = load_cuda()
 
 #: Nodes of a tile for which there is room in shared memory.
 MAX_ROOM = 2048
+#: Entries of bonds between tiles, of which 32 have each a 32-bit name.
+MAX_ENTRIES = 2**27
 # Extra bonds that a strip lists for each class; about 70 and 125 are usual near p_c.
 _LISTED = 4 * LANES
 
@@ -62,6 +64,8 @@ class TiledBatch(FourStepCuda):
             self._tiling = tiling_of(topology, TILE_WORDS, LANES)
             if self._tiling.room > MAX_ROOM:
                 self.falls_back = "nearly every site is at the border of a tile"
+            if self._tiling.crossing.words.size > MAX_ENTRIES:
+                self.falls_back = "its tiles share more bonds than have a 32-bit name"
         self.measure_needs_labels = bool(self.falls_back)
         if not self.falls_back:
             self._load_tiling()
