@@ -289,7 +289,7 @@ def test_damage_anywhere_in_a_file_of_labels_is_told_in_one_line():
     answer("label", *SAMPLE)
     whole = Path("labels.h5").read_bytes()
     random = np.random.default_rng(4)
-    for _ in range(60):
+    for _ in range(30):
         damaged = bytearray(whole)
         damaged[random.integers(len(whole))] ^= int(random.integers(1, 256))
         Path("labels.h5").write_bytes(damaged)
