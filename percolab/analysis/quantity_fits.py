@@ -127,7 +127,7 @@ def analyse_quantities(
         notes.append("no fit is accepted: the last one tried is taken, its error means little")
     alone: list[QuantityTrial | None] = [chosen]
     if len(names) > 1:
-        alone = [_alone(fitter, index, ladder, y_t) for index in range(len(names))]
+        alone = [alone_of(fitter, index, ladder, y_t) for index in range(len(names))]
         notes += [
             f"{name} alone: no fit is accepted"
             for name, trial in zip(names, alone, strict=True)
@@ -194,7 +194,7 @@ def _systematic(chosen: QuantityTrial, trials: Sequence[QuantityTrial]) -> tuple
     return float(np.sqrt(np.average(squares, weights=weights))), len(others)
 
 
-def _alone(
+def alone_of(
     fitter: Fitter, index: int, ladder: Sequence[ModelChoice], y_t: float | None
 ) -> QuantityTrial | None:
     """Return the chosen fit of one quantity alone, None if it has none."""

@@ -158,11 +158,15 @@ class JointModel:
         theta[self.outer :] = np.linalg.lstsq(design, self.target, rcond=1e-12)[0]
         return theta
 
-    def residuals(self, theta: Floats) -> Floats:
-        """Return the whitened residuals, model minus values, float64 (d,)."""
+    def values(self, theta: Floats) -> Floats:
+        """Return the values of the model, float64 (n,), one observation after the other."""
         delta, y_t, omegas, amplitudes = self.split(theta)
         columns = self._columns(delta, y_t, omegas)[-1]
-        return self.whitened(np.sum(columns * amplitudes[self._data[2]], axis=1)) - self.target
+        return np.asarray(np.sum(columns * amplitudes[self._data[2]], axis=1), np.float64)
+
+    def residuals(self, theta: Floats) -> Floats:
+        """Return the whitened residuals, model minus values, float64 (d,)."""
+        return self.whitened(self.values(theta)) - self.target
 
     def jacobian(self, theta: Floats) -> Floats:
         """Return the derivatives of the residuals, float64 (d, parameters)."""
