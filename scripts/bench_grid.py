@@ -18,8 +18,8 @@ from percolab.runner import device_label
 from percolab.sampler import Device, Sampler
 from percolab.study import Task
 
-# Half the window of p at L = 4096, and how it shrinks: the scaling region of two dimensions.
-HALF_WINDOW, LARGEST, EXPONENT = 0.0013, 4096, 0.75
+# Half the window of p is the first times L to the power of minus the second: the scaling region.
+WINDOWS = {2: (0.6656, 0.75), 3: (0.3, 1.141)}
 
 
 def milliseconds(labeler, grid: np.ndarray, samples: int, repeats: int) -> float:
@@ -39,28 +39,41 @@ def milliseconds(labeler, grid: np.ndarray, samples: int, repeats: int) -> float
 @click.option("--sites", default=2**30, show_default=True, help="Sites of all samples of a call.")
 @click.option("--repeats", default=5, show_default=True)
 @click.option("--model", default="bond", show_default=True, help="bond or site.")
+@click.option("--lattice", "names", multiple=True, default=("honeycomb", "square", "triangular"))
+@click.option("--boundary", default="open", show_default=True, help="Of all axes.")
+@click.option("--points", default="1,9,21", show_default=True, help="Numbers of p.")
 @click.option("-L", "sizes", default="64,256,1024,4096", show_default=True)
-def main(device: str, sites: int, repeats: int, model: str, sizes: str) -> None:
+def main(
+    device: str,
+    sites: int,
+    repeats: int,
+    model: str,
+    names: tuple[str, ...],
+    boundary: str,
+    points: str,
+    sizes: str,
+) -> None:
     """Time and print."""
     target = Device.parse(device).resolve()
     click.echo(f"{device_label(target)}, {model}: ms a sample, ratio to one p, ps a site and p")
-    for name in ("honeycomb", "square", "triangular"):
+    for name in names:
         lattice = load_lattice(name)
         known = lattice.threshold(model)
         assert known is not None
+        width, shrinks = WINDOWS[lattice.dimension]
         for size in parse_sizes(sizes):
-            open_ends = ("open",) * lattice.dimension
-            task = Task(lattice, size, open_ends, (0.5,), seed=1, model=model)
+            kinds = (boundary,) * lattice.dimension
+            task = Task(lattice, size, kinds, (0.5,), seed=1, model=model)
             labeler = Sampler(task, device=target).labeler
-            half = HALF_WINDOW * (LARGEST / size) ** EXPONENT
             one = 0.0
-            for points in (1, 9, 21):
-                grid = known.value + half * np.linspace(-1, 1, points) * (points > 1)
-                took = milliseconds(labeler, grid, max(sites // size**2, 1), repeats)
+            for count in map(int, points.split(",")):
+                reach = width * size**-shrinks * (count > 1)
+                grid = known.value + reach * np.linspace(-1, 1, count)
+                took = milliseconds(labeler, grid, max(sites // task.num_points, 1), repeats)
                 one = one or took
                 click.echo(
-                    f"{name:<11}{size:>5} {points:>3} p {took:>9.4f} {took / one:>6.2f} "
-                    f"{1e9 * took / size**2 / points:>8.1f}"
+                    f"{name:<11}{size:>5} {count:>3} p {took:>9.4f} {took / one:>6.2f} "
+                    f"{1e9 * took / task.num_points / count:>8.1f}"
                 )
             del labeler
 

@@ -14,11 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from percolab.analysis.observations import observe
 from percolab.analysis.quantities import choose_quantities, correction_exponents
-from percolab.analysis.quantity_fits import alone_of
-from percolab.analysis.quantity_mean import mean_threshold
-from percolab.analysis.quantity_model import ModelChoice, scales_of
+from percolab.analysis.quantity_fits import alone_of, mean_of
+from percolab.analysis.quantity_model import ModelChoice
 from percolab.analysis.quantity_start import near_threshold
 from percolab.analysis.quantity_trials import Fitter, ladder_of
 from percolab.api import open_results
@@ -34,15 +32,10 @@ def fitter_of(path):
     chosen = choose_quantities(["all"], boundary, available_quantities(results))
     omegas, omega_2 = correction_exponents(chosen, boundary)
     start, near = near_threshold(moments_of(results, chosen), chosen)
-    observations = [observe(item, chosen) for item in near]
-    sizes = [item.L for item in near]
-    width = 1 / start.steepest / float(np.exp(np.mean(np.log(sizes)))) ** start.y_t
-    scales = scales_of(observations, start.threshold, width)
-    names = [item.name for item in chosen]
-    points = max(len({p for m in near if size == m.L for p in m.p.tolist()}) for size in sizes)
-    ladder = ladder_of(None, None, omegas, points)
+    fitter = Fitter.of(near, chosen, start, omega_2)
+    ladder = ladder_of(None, None, omegas, near)
     truth = ModelChoice(3, tuple(omegas[0]), "b2")
-    return Fitter(observations, names, omega_2, start, scales), ladder, truth
+    return fitter, ladder, truth
 
 
 def true_values(fitter, truth, min_size, third):
@@ -78,7 +71,7 @@ def main():
             drawn.append(replace(item, values=part + np.linalg.pinv(item.combine) @ noise))
         study = replace(fitter, observations=drawn, made={})
         alone = [alone_of(study, index, ladder, None) for index in range(len(fitter.names))]
-        mean = mean_threshold(study, [t.fit if t and t.accepted else None for t in alone])
+        mean = mean_of(study, alone)
         if mean is None:
             print(number, "no mean")
             continue

@@ -15,10 +15,10 @@ import numpy as np
 
 from percolab.analysis.curve import AnalysisError
 from percolab.analysis.known_exponents import Known
-from percolab.analysis.observations import BlockMoments, observe, what_lacks
+from percolab.analysis.observations import BlockMoments, what_lacks
 from percolab.analysis.quantities import Quantity
 from percolab.analysis.quantity_mean import QuantityMean, mean_threshold
-from percolab.analysis.quantity_model import ModelChoice, scales_of
+from percolab.analysis.quantity_model import ModelChoice
 from percolab.analysis.quantity_start import near_threshold
 from percolab.analysis.quantity_trials import (
     Fitter,
@@ -114,13 +114,9 @@ def analyse_quantities(
     start, near = near_threshold(moments, quantities)
     notes = _dropped(moments, near)
     _check(quantities, near, f"near p_c = {start.threshold:.4g}, ", "use a finer p grid there")
-    observations = [observe(item, quantities) for item in near]
-    sizes = _sizes(near)
-    width = 1.0 / start.steepest / float(np.exp(np.mean(np.log(sizes)))) ** start.y_t
-    scales = scales_of(observations, start.threshold, width)
-    names = [item.name for item in quantities]
-    fitter = Fitter(observations, names, omega_2, start, scales)
-    ladder = ladder_of(degree, corrections, omegas, _most_distinct(near))
+    fitter = Fitter.of(near, quantities, start, omega_2)
+    names, observations = fitter.names, fitter.observations
+    ladder = ladder_of(degree, corrections, omegas, near)
     trials = trials_of(fitter, ladder, y_t)
     chosen = chosen_of(trials)
     if not chosen.accepted:
@@ -138,14 +134,14 @@ def analyse_quantities(
         chosen=chosen,
         trials=tuple(trials),
         alone=tuple(alone),
-        mean=mean_threshold(
-            fitter, [trial.fit if trial and trial.accepted else None for trial in alone]
-        ),
+        mean=mean_of(fitter, alone),
         systematic_error=systematic,
         compared=compared,
         quantities=tuple(quantities),
         omega_2=omega_2,
-        samples={size: sum(o.samples for o in observations if size == o.L) for size in sizes},
+        samples={
+            size: sum(o.samples for o in observations if size == o.L) for size in fitter.sizes
+        },
         notes=tuple(notes),
     )
 
@@ -178,12 +174,6 @@ def _dropped(moments: Sequence[BlockMoments], near: Sequence[BlockMoments]) -> l
     return notes
 
 
-def _most_distinct(near: Sequence[BlockMoments]) -> int:
-    """Return the largest number of different p that a size has."""
-    own = ({p for item in near if size == item.L for p in item.p.tolist()} for size in _sizes(near))
-    return max(len(points) for points in own)
-
-
 def _systematic(chosen: QuantityTrial, trials: Sequence[QuantityTrial]) -> tuple[float, int]:
     """Return the spread of p_c, NaN without other fits, and of how many of them it is."""
     others = [t.fit for t in trials if t is not chosen and t.shown and t.accepted]
@@ -203,3 +193,9 @@ def alone_of(
         return chosen_of(trials_of(fitter.only(index), list(choices), y_t))
     except AnalysisError:
         return None
+
+
+def mean_of(fitter: Fitter, alone: Sequence[QuantityTrial | None]) -> QuantityMean | None:
+    """Return the mean of the quantities whose fit alone is accepted; None of fewer than two."""
+    fits = [trial.fit if trial and trial.accepted else None for trial in alone]
+    return mean_threshold(fitter, fits)

@@ -19,9 +19,10 @@ from scipy.special import chdtrc
 
 from percolab.analysis.curve import AnalysisError
 from percolab.analysis.cutoff import LEAST_SIZES
-from percolab.analysis.observations import Observations
+from percolab.analysis.observations import BlockMoments, Observations, observe
+from percolab.analysis.quantities import Quantity
 from percolab.analysis.quantity_fit import QuantityFit, fit_model
-from percolab.analysis.quantity_model import JointModel, ModelChoice, Scales
+from percolab.analysis.quantity_model import JointModel, ModelChoice, Scales, scales_of
 from percolab.analysis.quantity_start import Start
 from percolab.analysis.selection import POOR_FIT, is_poor
 
@@ -75,6 +76,21 @@ class Fitter:
     scales: Scales
     made: dict[tuple[int, ModelChoice], QuantityFit | AnalysisError] = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls,
+        near: Sequence[BlockMoments],
+        quantities: Sequence[Quantity],
+        start: Start,
+        omega_2: float,
+    ) -> Fitter:
+        """Return the fitter of moments near p_c; AnalysisError as observe."""
+        observations = [observe(item, quantities) for item in near]
+        sizes = sorted({item.L for item in near})
+        width = 1.0 / start.steepest / float(np.exp(np.mean(np.log(sizes)))) ** start.y_t
+        scales = scales_of(observations, start.threshold, width)
+        return cls(observations, [item.name for item in quantities], omega_2, start, scales)
+
     @property
     def sizes(self) -> list[int]:
         """The sizes that are there, ascending."""
@@ -124,17 +140,23 @@ class Fitter:
 
 
 def ladder_of(
-    degree: int | None, corrections: str | None, omegas: Sequence[Sequence[float]], points: int
+    degree: int | None,
+    corrections: str | None,
+    omegas: Sequence[Sequence[float]],
+    near: Sequence[BlockMoments],
 ) -> list[ModelChoice]:
-    """Return the models to try; a size with so many points bears a degree of one less."""
+    """Return the models to try; a size with so many different p bears a degree of one less."""
+    sizes = {item.L for item in near}
+    own = ({p for item in near if size == item.L for p in item.p.tolist()} for size in sizes)
+    points = max(len(each) for each in own)
     most = max(points - 1, 1)
     degrees = sorted({min(power, most) for power in (DEGREES if degree is None else (degree,))})
     kinds = LADDER if corrections is None else (corrections,)
     return [
-        ModelChoice(power, tuple(own), kind)
+        ModelChoice(power, tuple(each), kind)
         for power in degrees
         for kind in kinds
-        for own in omegas
+        for each in omegas
     ]
 
 

@@ -1,0 +1,33 @@
+"""Scripts that make records in results/: they run, and print what they are for."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(name, *arguments):
+    command = [sys.executable, str(ROOT / "scripts" / name), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_rows_are_timed_on_a_torus_of_three_dimensions():
+    shape = ("--lattice", "cubic", "--boundary", "periodic", "-L", "6,8", "--points", "1,3")
+    lines = run("bench_grid.py", "--device", "cpu", "--sites", 2000, "--repeats", 1, *shape)
+    rows = [line.split() for line in lines.splitlines()[1:]]
+    assert [row[:4] for row in rows] == [
+        ["cubic", size, count, "p"] for size in ("6", "8") for count in ("1", "3")
+    ]
+    assert all(float(row[4]) > 0 for row in rows)
+
+
+def test_a_synthetic_study_has_pulls():
+    slopes = ROOT / "results" / "cubic-h200" / "slopes.h5"
+    if not slopes.exists():
+        pytest.skip(f"{slopes.name} is not in this copy")
+    lines = run("synthetic_quantities.py", slopes, "--studies", 1, "--third", 0).splitlines()
+    assert lines[0].startswith("0 away")
+    assert lines[-3].startswith("statistical: pulls of mean")
