@@ -5,7 +5,7 @@ A number that there is not is None.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
 from percolab.toml_input import InputError
 
-Table = tuple[list[str], Iterable[list[Any]]]
+Table = tuple[list[str], list[list[Any]]]
 
 #: Mean and standard error.
 Pair = tuple[float | None, float | None]
@@ -100,7 +100,9 @@ def threshold_table(results: Results) -> Table:
     items = [item for item in _ordered(results) if item.task.method == "threshold"]
     if not items:
         raise InputError("no thresholds of single samples here: sweep with --method threshold")
-    return ["lattice", "L", "seed", "sample", *(f"T_{x}" for x in letters)], _single_rows(items)
+    return ["lattice", "L", "seed", "sample", *(f"T_{x}" for x in letters)], list(
+        _single_rows(items)
+    )
 
 
 def _single_rows(items: list[TaskResult]) -> Iterator[list[Any]]:

@@ -106,6 +106,19 @@ def test_parquet_holds_the_table_of_the_csv_file(options):
     assert [{key: str(value) for key, value in row.items()} for row in rows] == plain
 
 
+@pytest.mark.parametrize("target", ["t.csv", "t.parquet"])
+def test_thresholds_of_samples_go_to_a_file(target):
+    if target.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    path = stored(Path("t.h5"), thresholds())
+    shown = answer("export", path, "--thresholds")
+    count = len(shown.splitlines()) - 1
+    assert answer("export", path, "--thresholds", "--out", target) == f"{count} rows in {target}\n"
+    assert count > 1
+    if target == "t.csv":
+        assert Path(target).read_text() == shown
+
+
 def test_parquet_has_nothing_where_t_gives_nothing():
     parquet = pytest.importorskip("pyarrow.parquet")
     path = stored(Path("t.h5"), thresholds())
