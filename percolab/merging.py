@@ -29,6 +29,11 @@ def merge(parts: Iterable[tuple[str, Results]]) -> Results:
             )
         elif part.study.lattice.digest != merged.study.lattice.digest:
             raise InputError(f"{name}: {_other_lattice(part.study, merged.study)}")
+        elif part.study.sample_version != merged.study.sample_version:
+            raise InputError(
+                f"{name}: has samples of version {part.study.sample_version}, not "
+                f"{merged.study.sample_version} like the others"
+            )
         for item in part.tasks.values():
             earlier = owners.setdefault(item.task.stream_seed, [])
             for other_name, other in earlier:

@@ -28,6 +28,7 @@ from percolab.rounds import (
     own_tasks,
     wanted_blocks,
 )
+from percolab.sample_versions import check_can_continue
 from percolab.sampler import Device, Sampler, check_memory, required_memory
 from percolab.scheduler import Pace, missing_jobs, run_jobs
 from percolab.statistics import AnyBlock, ThresholdBlock
@@ -170,6 +171,7 @@ def _continued(study: Study, writer: ResultsWriter | None) -> Results:
         return Results(study)
     if isinstance(study.lattice, Graph) and writer is not None:
         stored = _with_bonds(stored, study.lattice, writer.path)
+    check_can_continue(stored, writer.path if writer else "")
     for item in stored.tasks.values():
         if len(item.observables) < len(observables_of(item.task.boundary)):
             raise InputError(

@@ -219,5 +219,6 @@ def _decode_study(record: dict[str, Any], lattice: Structure) -> Study:
         p=p,
         method=record.get("method", "grid"),
         measure=tuple(record.get("measure", ())),
+        sample_version=record.get("sample_version", 1),
         **{key: record[key] for key in keys},
     )

@@ -117,6 +117,7 @@ def encode_task(group: h5py.Group, item: TaskResult) -> None:
     group.attrs["stream_seed"] = np.uint64(task.stream_seed)
     group.attrs["block_size"] = task.block_size
     group.attrs["method"] = task.method
+    group.attrs["sample_version"] = task.sample_version
     _dataset(group, "block", item.numbers, "number of the block", "1")
     if task.method == "grid":
         _encode_sums(group, item)
@@ -195,6 +196,7 @@ def decode_task(group: h5py.Group, lattice: Structure) -> TaskResult:
         block_size=int(group.attrs["block_size"]),
         method=method,
         measure=tuple(group.attrs.get("measure", ())),
+        sample_version=int(group.attrs.get("sample_version", 1)),
     )
     numbers = group["block"][...]
     arrays = _sums_of(group, task) if method == "grid" else _thresholds_of(group, task)

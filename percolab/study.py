@@ -23,8 +23,10 @@ from percolab.observables import check_measure, open_axes
 from percolab.structure import Structure
 from percolab.toml_input import InputError, nearest
 
-#: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.
-SAMPLE_VERSION = 1
+#: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.  Only this
+#: one can be sampled; :mod:`percolab.sample_versions` says what was wrong with earlier ones.
+SAMPLE_VERSION = 2
+_KNOWN_VERSIONS = (1, SAMPLE_VERSION)
 #: How a task is sampled: every observable on a grid of p, or every sample's exact threshold.
 METHODS = ("grid", "threshold")
 MAX_SEED = 2**63 - 1
@@ -56,6 +58,7 @@ class Task:
     a lattice, "terminals" of a graph with source and target, and () of one without.  ``model`` is
     the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every sample's
     spanning thresholds are found.  ``measure`` names what is measured beside the observables.
+    ``sample_version`` is which version of percolab's samples they are.
     """
 
     lattice: Structure
@@ -68,8 +71,10 @@ class Task:
     block_size: int = 0
     method: str = "grid"
     measure: tuple[str, ...] = ()
+    sample_version: int = SAMPLE_VERSION
 
     def __post_init__(self) -> None:
+        check_sample_version(self.sample_version)
         check_boundary(self.lattice, self.boundary)
         self.lattice.check_size(self.size, self.boundary)
         check_choice("method", self.method, METHODS)
@@ -133,7 +138,7 @@ class Task:
     @cached_property
     def _samples_content(self) -> dict[str, Any]:
         return {
-            "version": SAMPLE_VERSION,
+            "version": self.sample_version,
             "lattice": self.lattice.digest,
             "size": self.size,
             "boundary": self.boundary,
@@ -160,6 +165,15 @@ class Task:
         Two tasks with equal stream seeds draw the same samples, so they are not independent.
         """
         return int.from_bytes(_digest(self._samples_content)[:8], "little")
+
+
+def check_sample_version(version: int) -> None:
+    """Raise InputError unless samples of this version are known."""
+    if version not in _KNOWN_VERSIONS:
+        raise InputError(
+            f"sample version {version}: this percolab knows versions "
+            f"{', '.join(map(str, _KNOWN_VERSIONS))}"
+        )
 
 
 def check_choice(key: str, value: str, known: Any) -> None:
@@ -218,6 +232,7 @@ class Study:
     block_size: int = 0
     method: str = "grid"
     measure: tuple[str, ...] = ()
+    sample_version: int = SAMPLE_VERSION
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", str(Model.parse(self.model)))
@@ -248,6 +263,7 @@ class Study:
             block_size=self.block_size,
             method=self.method,
             measure=self.measure,
+            sample_version=self.sample_version,
         )
 
     @property
@@ -258,8 +274,11 @@ class Study:
 
     def description(self) -> dict[str, Any]:
         """Return what identifies the study, as plain JSON values."""
-        measure = {"measure": list(self.measure)} if self.measure else {}
-        return measure | {
+        # Files of sample version 1 do not say so.
+        extra: dict[str, Any] = {"measure": list(self.measure)} if self.measure else {}
+        if self.sample_version != 1:
+            extra["sample_version"] = self.sample_version
+        return extra | {
             "lattice": self.lattice.name,
             "lattice_digest": self.lattice.digest,
             "L": list(self.sizes),

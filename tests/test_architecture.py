@@ -31,7 +31,16 @@ FLOORS = [
     ["labelers"],
     ["observables", "extra_quantities", "statistics"],
     ["study", "sampler", "pilot", "cluster_pilot"],
-    ["storage", "stored_tasks", "merging", "hdf5_guard", "executors", "scheduler", "provenance"],
+    [
+        "storage",
+        "stored_tasks",
+        "sample_versions",
+        "merging",
+        "hdf5_guard",
+        "executors",
+        "scheduler",
+        "provenance",
+    ],
     [
         "analysis",
         "theory",
