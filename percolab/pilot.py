@@ -4,7 +4,8 @@ Every sample has a spanning threshold T along each open axis, the smallest p at 
 few samples' T are found by bisection; their mean and spread say where R_L(p) rises along each axis.
 An anisotropic lattice, like the honeycomb's brick wall, spans along one axis at smaller p than
 along another, and the p values serve all of them.  On a torus nothing spans, and T is the smallest
-p at which a sample wraps around.  The pilot's samples come from another seed than the study's.
+p at which a sample wraps around.  The pilot's samples are drawn for that purpose: they are not the
+study's.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ _BRACKET = 5.0
 _WINDOW = 4.0
 _RESOLUTION = 0.2
 _MAX_STEPS = 40
-_SEED_SHIFT = 0x5DEECE66D
 
 
 def place_probabilities(
@@ -83,9 +83,8 @@ def reach_of(thresholds: np.ndarray) -> tuple[float, float]:
 
 
 def pilot_of(task: Task) -> Task:
-    """Return the task with another seed, and one p where it has none."""
-    seed = (task.seed ^ _SEED_SHIFT) & (2**63 - 1)
-    return replace(task, seed=seed, method="grid", p=task.p or (0.5,))
+    """Return the task with samples of its own, and one p where it has none."""
+    return replace(task, purpose="pilot", method="grid", p=task.p or (0.5,))
 
 
 def _bracket(thresholds: np.ndarray) -> tuple[float, float]:

@@ -32,7 +32,6 @@ _MOST_KEPT, _LEAST_KEPT = 1000, 4
 # Samples in whole blocks are for the rate, and for the curve: more would not sharpen either.
 _MOST_WHOLE = 4000
 _KEPT_SITES = 2**30
-_SEED_SHIFT = 0x2545F4914F6CDD1D
 # A grid's labeling costs this many times one at a single p, about.
 _GRID_COST = 1.5
 # What one look at a sample is timed with: a launch of a GPU takes as long for one as for these.
@@ -132,14 +131,8 @@ def _look_seconds(task: Task, means: Means) -> float:
 
 
 def _single(task: Task) -> Task:
-    """Return a task of other samples, in blocks of one."""
-    return _reseeded(task, 0, 1)
-
-
-def _reseeded(task: Task, number: int, block_size: int) -> Task:
-    """Return a task of samples that neither the study nor another pilot has."""
-    seed = (task.seed ^ (_SEED_SHIFT + number)) & (2**63 - 1)
-    return replace(task, seed=seed, block_size=block_size)
+    """Return a task of samples drawn for the plan alone, in blocks of one."""
+    return replace(task, purpose="plan", block_size=1)
 
 
 def _free(means: Means) -> int:
@@ -224,7 +217,7 @@ class _Measuring:
         self._task, self._means, self._executor = task, means, executor
         self._budget = budget
         single = _single(task)
-        whole = _reseeded(task, 1, task.block_size)
+        whole = replace(task, purpose="plan blocks")
         self._samplers = {
             key: Sampler(
                 item, labeler=means.labeler, device=means.device, window=window, share=share / part

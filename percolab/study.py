@@ -29,6 +29,17 @@ SAMPLE_VERSION = 2
 _KNOWN_VERSIONS = (1, SAMPLE_VERSION)
 #: How a task is sampled: every observable on a grid of p, or every sample's exact threshold.
 METHODS = ("grid", "threshold")
+#: What random words serve; each purpose has words of its own.
+PURPOSES = (
+    "percolation",
+    "pilot",
+    "plan",
+    "plan blocks",
+    "chain",
+    "spins",
+    "weights",
+    "bootstrap",
+)
 MAX_SEED = 2**63 - 1
 
 _SITES_PER_BLOCK = 2**24
@@ -58,7 +69,8 @@ class Task:
     a lattice, "terminals" of a graph with source and target, and () of one without.  ``model`` is
     the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every sample's
     spanning thresholds are found.  ``measure`` names what is measured beside the observables.
-    ``sample_version`` is which version of percolab's samples they are.
+    ``sample_version`` is which version of percolab's samples they are.  A pilot's task has another
+    ``purpose``, and so samples of its own.
     """
 
     lattice: Structure
@@ -72,9 +84,11 @@ class Task:
     method: str = "grid"
     measure: tuple[str, ...] = ()
     sample_version: int = SAMPLE_VERSION
+    purpose: str = "percolation"
 
     def __post_init__(self) -> None:
         check_sample_version(self.sample_version)
+        check_choice("purpose", self.purpose, PURPOSES)
         check_boundary(self.lattice, self.boundary)
         self.lattice.check_size(self.size, self.boundary)
         check_choice("method", self.method, METHODS)
@@ -137,7 +151,9 @@ class Task:
 
     @cached_property
     def _samples_content(self) -> dict[str, Any]:
-        return {
+        # Sample version 1 knew one purpose.
+        purpose = {} if self.sample_version == 1 else {"purpose": self.purpose}
+        return purpose | {
             "version": self.sample_version,
             "lattice": self.lattice.digest,
             "size": self.size,

@@ -20,7 +20,7 @@ from percolab.kernels.open_bonds import (
 )
 from percolab.kernels.open_bonds_cpu import fill_open_bonds
 from percolab.kernels.philox import philox_digits
-from percolab.kernels.xorwow import xorwow_next, xorwow_state
+from percolab.kernels.xorwow import next_digits, xorwow_state
 from percolab.topology import unpack_bits
 
 ALL = 0xFFFFFFFF
@@ -35,11 +35,11 @@ every_generator = pytest.mark.parametrize("generator", GENERATORS.values(), ids=
 
 def stream(generator, seed, sample, word):
     """Return the 63 digit planes of a word's 32 uniform numbers."""
-    key = np.uint64(seed), np.uint64(sample), np.uint32(word)
+    key = np.uint64(seed), np.uint64(sample), np.uint64(word)
     if generator == XORWOW:
         state, planes = xorwow_state(*key), []
-        for _ in range(PLANES):
-            digits, *state = xorwow_next(*(np.uint32(number) for number in state))
+        for plane in range(PLANES):
+            digits, *state = next_digits(plane, *(np.uint32(number) for number in state))
             planes.append(digits)
         return planes
     return [digits for block in range(16) for digits in philox_digits(*key, block)][:PLANES]
@@ -55,7 +55,7 @@ def uniforms(generator, seed, sample, word):
 
 
 def word_at(generator, word, threshold, exists=ALL, seed=SEED, sample=SAMPLE):
-    key = np.uint64(seed), np.uint64(sample), np.uint32(word)
+    key = np.uint64(seed), np.uint64(sample), np.uint64(word)
     return open_word(generator, *key, np.uint64(threshold), np.uint32(exists))
 
 
@@ -80,7 +80,7 @@ def test_p_outside_zero_to_one_is_refused(p):
 @every_generator
 @pytest.mark.parametrize("p", EDGES)
 def test_bond_is_open_when_its_uniform_is_below_p(generator, p):
-    for word in (0, 1, 2**32 - 1):
+    for word in (0, 1, 2**32 - 1, 2**32, 2**45 + 1):
         expected = [
             Fraction(u, 2**PLANES) < Fraction(p) for u in uniforms(generator, SEED, SAMPLE, word)
         ]
@@ -123,6 +123,20 @@ def test_open_bonds_at_a_smaller_p_are_a_subset(generator):
     ps = sorted({*EDGES, *np.linspace(0, 1, 41).tolist()})
     words = [filled(generator, p, words=512) for p in ps]
     assert all(not (low & ~high).any() for low, high in pairwise(words))
+
+
+@every_generator
+def test_words_are_numbered_beyond_32_bits(generator):
+    exists, opened = np.full(4, ALL, np.uint32), np.zeros(4, np.uint32)
+    key = np.uint64(SEED), np.uint64(SAMPLE), np.uint64(threshold_of(0.4))
+    for first in (2**32 - 2, 2**40):
+        fill_open_bonds(generator, *key, np.uint64(first), exists, opened)
+        again = [word_at(generator, first + n, threshold_of(0.4)) for n in range(4)]
+        assert opened.tolist() == again
+        assert again != [word_at(generator, n, threshold_of(0.4)) for n in range(4)]
+        assert again != [
+            word_at(generator, (first + n) % 2**32, threshold_of(0.4)) for n in range(4)
+        ]
 
 
 @every_generator

@@ -35,6 +35,16 @@ def test_stream_is_keyed_by_the_whole_of_seed_sample_word_and_block():
     assert " ".join(f"{digits:08x}" for digits in found) == KNOWN["pi"][2]
 
 
+def test_the_counter_holds_words_of_60_bits():
+    key = np.uint64(0x299F31D0A4093822), np.uint64(0x0370734413198A2E)
+    # The words of the counter that the known answer has: block 15 of a word above 2^32.
+    word = (0x85A308D3 >> 4) << 32 | 0x243F6A88
+    found = philox_digits(*key, np.uint64(word), 0x85A308D3 & 15)
+    assert " ".join(f"{digits:08x}" for digits in found) == KNOWN["pi"][2]
+    below = philox_digits(*key, np.uint64(0x243F6A88), 3)
+    assert below != philox_digits(*key, np.uint64(2**32 + 0x243F6A88), 3)
+
+
 def test_types_stay_unsigned():
     philox_digits(np.uint64(1), np.uint64(2), np.uint32(3), 4)
     four = types.UniTuple(types.uint32, 4)

@@ -12,7 +12,7 @@ from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.models import bond_number, ends_of, fill_sample
 from percolab.kernels.open_bonds import XORWOW
 from percolab.kernels.philox import philox_digits
-from percolab.kernels.xorwow import xorwow_next, xorwow_state
+from percolab.kernels.xorwow import next_digits, xorwow_state
 
 #: Planes that are compared at once; a multiple of Philox's four.
 PLANES = 24
@@ -25,7 +25,7 @@ def fill_planes(generator, seed, sample, word, planes):
     if generator == XORWOW:
         v0, v1, v2, v3, v4, d = xorwow_state(seed, sample, word)
         for k in range(planes.size):
-            planes[k], v0, v1, v2, v3, v4, d = xorwow_next(v0, v1, v2, v3, v4, d)
+            planes[k], v0, v1, v2, v3, v4, d = next_digits(k, v0, v1, v2, v3, v4, d)
     else:
         for k in range(0, planes.size, 4):
             x0, x1, x2, x3 = philox_digits(seed, sample, word, k >> 2)

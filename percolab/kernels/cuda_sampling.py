@@ -5,7 +5,7 @@ has its words at ``n * words_per_item`` and its labels and sizes at ``n * num_po
 fit 32 bits.
 """
 
-from numba import config, int64, types, uint32
+from numba import config, int64, types, uint32, uint64
 
 from percolab.device import load_cuda
 from percolab.kernels.bits import trailing_zeros
@@ -54,7 +54,12 @@ def open_words_kernel(generator, seed, samples, thresholds, first, exists, opene
         word = element(step)
         if word < exists.size:
             opened[uint32(base + word)] = open_word(
-                generator, seed, sample, uint32(first + word), threshold, exists[word]
+                generator,
+                seed,
+                sample,
+                uint64(uint64(first) + uint64(word)),
+                threshold,
+                exists[word],
             )
 
 

@@ -1,6 +1,6 @@
 """CUDA kernels where sites are drawn too: close what a vacant site closes, count the occupied."""
 
-from numba import uint32
+from numba import uint32, uint64
 
 from percolab.device import load_cuda
 from percolab.kernels.bits import popcount
@@ -53,7 +53,7 @@ def count_sites_kernel(generator, seed, samples, thresholds, first, exists, coun
                 generator,
                 seed,
                 samples[item],
-                uint32(first + word),
+                uint64(uint64(first) + uint64(word)),
                 thresholds[item],
                 exists[word],
             )

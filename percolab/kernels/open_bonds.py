@@ -1,8 +1,8 @@
 """Which of the 32 bonds of a word are open at p: digit planes of 32 uniform numbers against p.
 
-Bit b of the k-th output of a word's stream is the k-th binary digit, most significant first, of the
-uniform number u_b of bond b.  A bond is open when u_b < p, which its first digit different from p's
-decides; a word needs about 6 outputs until no bond is undecided.
+Bit b of the k-th digit plane of a word's stream is the k-th binary digit, most significant first,
+of the uniform number u_b of bond b.  A bond is open when u_b < p, which its first digit different
+from p's decides; a word needs about 6 planes until no bond is undecided.
 
 p is passed as its *threshold*, ceil(p * 2^63): bit 63 is the integer digit of p (one for p = 1
 only, and then every u < 1 is below p), bits 62 ... 0 are the digits compared.
@@ -13,7 +13,7 @@ import math
 from numba import njit, uint32, uint64
 
 from percolab.kernels.philox import philox_digits
-from percolab.kernels.xorwow import xorwow_next, xorwow_state
+from percolab.kernels.xorwow import next_digits, xorwow_state
 
 XORWOW, PHILOX = 0, 1
 GENERATORS = {"xorwow": XORWOW, "philox": PHILOX}
@@ -62,11 +62,11 @@ def open_word_xorwow(seed, sample, word, threshold, exists):
     undecided, opened = uint32(exists), uint32(0)
     v0, v1, v2, v3, v4, d = xorwow_state(seed, sample, word)
     for plane in range(_BLIND_PLANES):
-        digits, v0, v1, v2, v3, v4, d = xorwow_next(v0, v1, v2, v3, v4, d)
+        digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
         undecided, opened = compare_plane(digits, _digit(threshold, plane), undecided, opened)
     plane = _BLIND_PLANES
     while undecided != uint32(0) and plane < _LAST_PLANE:
-        digits, v0, v1, v2, v3, v4, d = xorwow_next(v0, v1, v2, v3, v4, d)
+        digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
         undecided, opened = compare_plane(digits, _digit(threshold, plane), undecided, opened)
         plane += 1
     return opened
@@ -111,8 +111,8 @@ def uniform_of(generator, seed, sample, word, bit):
     number = uint64(0)
     if generator == XORWOW:
         v0, v1, v2, v3, v4, d = xorwow_state(seed, sample, word)
-        for _ in range(_LAST_PLANE):
-            digits, v0, v1, v2, v3, v4, d = xorwow_next(v0, v1, v2, v3, v4, d)
+        for plane in range(_LAST_PLANE):
+            digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
             digit = uint64((uint32(digits) >> uint32(bit)) & uint32(1))
             number = uint64(uint64(number << uint64(1)) | digit)
         return number

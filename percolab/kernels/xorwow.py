@@ -2,33 +2,21 @@
 
 A stream's six state words are three outputs of a SplitMix64 sequence (Steele, Lea and Flood 2014)
 whose start and increment are hashed from seed and sample.  The first five outputs of XORWOW are a
-bijection of its 160 state bits, so a short stream is as good as that mixer.  The all-zero state,
-which XORWOW never leaves, has probability 2^-160 and is not treated.
+bijection of its 160 state bits, so these are as good as that mixer.  Later outputs are tied to them
+by a recurrence of few bits; :func:`next_digits` scatters every output before its bits are used, so
+that no short relation falls on few of them.  The all-zero state, which XORWOW never leaves, has
+probability 2^-160 and is not treated.
 
-Source of the recurrence: G. Marsaglia, "Xorshift RNGs", J. Stat. Softw. 8(14), 2003.
+Sources: G. Marsaglia, "Xorshift RNGs", J. Stat. Softw. 8(14), 2003; the multiplications and the
+rotation between them are the scrambler of D. Blackman and S. Vigna, "Scrambled linear pseudorandom
+number generators", ACM Trans. Math. Softw. 47(4), 36, 2021.
 """
 
-from numba import float64, njit, uint32, uint64
+from numba import njit, uint32, uint64
 
-_GOLDEN = 0x9E3779B97F4A7C15
+from percolab.kernels.keys import mix64, stream_keys
+
 _WEYL = 362437
-
-
-@njit
-def mix64(z):
-    """Return the SplitMix64 finaliser of a uint64: a bijection, each bit depends on all."""
-    z = uint64(z)
-    z = uint64((z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9))
-    z = uint64((z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB))
-    return uint64(z ^ (z >> uint64(31)))
-
-
-@njit
-def stream_keys(seed, sample):
-    """Return (start, step), uint64: where the streams of a sample lie."""
-    start = mix64(mix64(uint64(seed) + uint64(_GOLDEN)) + uint64(uint64(sample) * uint64(_GOLDEN)))
-    # An increment of its own per sample: two samples never walk the same SplitMix64 sequence.
-    return start, uint64(mix64(start ^ uint64(_GOLDEN)) | uint64(1))
 
 
 @njit
@@ -40,7 +28,7 @@ def xorwow_state(seed, sample, word):
 
 @njit
 def xorwow_state_of(start, step, word):
-    """Return the state of a word's stream, given :func:`stream_keys` of its sample."""
+    """Return the state of a word's stream, given the keys of its sample."""
     z = uint64(start + uint64(uint64(uint64(word) * uint64(3)) * step))
     a = mix64(z)
     b = mix64(uint64(z + step))
@@ -66,7 +54,29 @@ def xorwow_next(v0, v1, v2, v3, v4, d):
 
 
 @njit
-def uniform_double(x, y):
-    """Return the double in (0, 1] that cuRAND's ``curand_uniform_double`` makes of two outputs."""
-    z = uint64(uint64(x) ^ uint64(uint64(y) << uint64(21)))
-    return float64(z) * 2.0**-53 + 2.0**-54
+def rotated(x, count):
+    """Return a uint32 rotated to the left by ``count`` mod 32 places."""
+    left = uint32(uint32(count) & uint32(31))
+    right = uint32(uint32(uint32(32) - left) & uint32(31))
+    return uint32(uint32(x << left) | uint32(x >> right))
+
+
+@njit
+def scattered(output, plane):
+    """Return the output of a stream as the digit plane of that number: 32 binary digits.
+
+    A bijection of the output.  The scrambler leaves no bit that a few bits of the state decide, and
+    the rotation gives every bond another bit in every plane.
+    """
+    x = rotated(uint32(output * uint32(5)), uint32(7))
+    return rotated(uint32(x * uint32(9)), uint32(uint32(11) * uint32(plane)))
+
+
+@njit
+def next_digits(plane, v0, v1, v2, v3, v4, d):
+    """Return (digits, v0, v1, v2, v3, v4, d): the digit plane of that number and the state after.
+
+    Planes must be taken in order, from 0 on.
+    """
+    output, v0, v1, v2, v3, v4, d = xorwow_next(v0, v1, v2, v3, v4, d)
+    return scattered(output, plane), v0, v1, v2, v3, v4, d

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.kernels.keys import GOLDEN, mix64
 from percolab.kernels.open_bonds import GENERATORS, threshold_of, uniform_of
 from percolab.kernels.open_bonds_cpu import fill_open_bonds
 from percolab.kernels.philox import philox_block
-from percolab.kernels.xorwow import mix64, xorwow_next
+from percolab.kernels.xorwow import xorwow_next
 from percolab.topology import unpack_bits
 from percolab.validation.check import Check, Outcome, Setting, differing
 from percolab.validation.vectors import CURAND_XORWOW, PHILOX, SPLITMIX64, SPLITMIX64_SEED
 
-_GOLDEN = 0x9E3779B97F4A7C15
 #: Short and long binary expansions: one digit decides at 1/2, many elsewhere.
 _P = (0.5, 0.3472963553338607, 0.9)
 _WORDS = 2**16
@@ -31,7 +31,7 @@ def _known_outputs(setting: Setting) -> Iterator[Outcome]:
             words = tuple(np.uint32(word) for word in rest)
             wrong += int(found) != output
     yield differing("XORWOW outputs unlike cuRAND's", wrong)
-    starts = [(SPLITMIX64_SEED + n * _GOLDEN) % 2**64 for n in (1, 2, 3)]
+    starts = [(SPLITMIX64_SEED + n * GOLDEN) % 2**64 for n in (1, 2, 3)]
     wrong = sum(int(mix64(np.uint64(z))) != known for z, known in zip(starts, SPLITMIX64))
     yield differing("SplitMix64 outputs unlike the reference's", wrong)
     wrong = 0
