@@ -1,13 +1,16 @@
 """Put percolab's random words, in the order in which open_word uses them, through TestU01.
 
 A sample's words are visited as the samplers visit them: sample 0, 1, 2, ..., in each word 0, 1, 2,
-..., and from a word's stream only the outputs that :func:`open_word` needs, that is, until no bond
-is undecided at p (all 32 bonds exist).  Every word opens a stream of its own, so a battery meets
-millions of short keyed streams laid end to end.  Where a stream is left depends only on outputs
-already fed, so ideal random words would still give an ideal sequence.
+..., and from a word's stream only the digit planes that :func:`open_word` needs, that is, until no
+bond is undecided at p (all 32 bonds exist).  Every word opens a stream of its own, so a battery
+meets millions of short keyed streams laid end to end.  Where a stream is left depends only on
+outputs already fed, so ideal random words would still give an ideal sequence.
 
-``--planes N`` feeds exactly the first N outputs of every word instead.  ``--planes 1`` is the
+``--planes N`` feeds exactly the first N digit planes of every word instead.  ``--planes 1`` is the
 hardest case for keyed streams: all randomness then comes from hashing the key.
+
+``--lanes 0,2,12,23`` feeds the deep digits of up to four bonds instead, those of planes 6 to 12: of
+every word the digits of the first, then of the next, side by side, packed into words of 32 bits.
 
 The generator is machine code (numba cfuncs on a record array, around the kernels' own functions),
 so TestU01 calls no Python.  ``--check`` compares it with a slow loop that follows the definition,
@@ -31,7 +34,7 @@ from numba import carray, cfunc, float64, from_dtype, njit, types, uint32, uint6
 
 from percolab.kernels.open_bonds import GENERATORS, XORWOW, compare_plane, open_word, threshold_of
 from percolab.kernels.philox import philox_digits
-from percolab.kernels.xorwow import xorwow_next, xorwow_state
+from percolab.kernels.xorwow import next_digits, xorwow_state
 
 ALL_BONDS = 0xFFFFFFFF
 DIGITS = 63  # binary digits of p that open_word compares at most
@@ -39,6 +42,7 @@ BATTERIES = {"small": "SmallCrush", "crush": "Crush"}
 SUSPECT = 0.001  # TestU01's own limit for its list of suspicious p-values
 NOT_RUN = -1.0  # what TestU01 leaves as the p-value of a test that was not asked for
 MAX_TESTS = 200  # TestU01's size of the arrays of p-values and of repetitions
+DEEP = (6, 13)  # the planes whose digits --lanes feeds
 
 stream_dtype = np.dtype(
     [
@@ -58,13 +62,16 @@ stream_dtype = np.dtype(
         ("v3", "u4"),
         ("v4", "u4"),
         ("d", "u4"),
+        ("lanes", "u4"),  # one bit a lane whose deep digits are fed; 0: whole outputs
+        ("bits", "u8"),  # deep digits that wait to be fed, the last ones lowest
+        ("num_bits", "u4"),
     ],
     align=True,
 )
 _stream_pointer = types.CPointer(from_dtype(stream_dtype))
 
 
-def new_stream(*, generator, seed, p, num_words, planes=0, bit_reversed=False):
+def new_stream(*, generator, seed, p, num_words, planes=0, bit_reversed=False, lanes=()):
     """Return a stream record (array of shape (1,)) that stands before word 0 of sample 0."""
     stream = np.zeros(1, stream_dtype)
     stream["generator"] = GENERATORS[generator]
@@ -74,6 +81,7 @@ def new_stream(*, generator, seed, p, num_words, planes=0, bit_reversed=False):
     stream["planes"] = planes
     stream["bit_reversed"] = bit_reversed
     stream["undecided"] = ALL_BONDS
+    stream["lanes"] = sum(1 << lane for lane in lanes)
     return stream
 
 
@@ -90,8 +98,10 @@ def _reverse_bits(x):
 def _next_xorwow(s):
     if s.plane == uint32(0):
         s.v0, s.v1, s.v2, s.v3, s.v4, s.d = xorwow_state(s.seed, s.sample, s.word)
-    output, s.v0, s.v1, s.v2, s.v3, s.v4, s.d = xorwow_next(s.v0, s.v1, s.v2, s.v3, s.v4, s.d)
-    return output
+    digits, s.v0, s.v1, s.v2, s.v3, s.v4, s.d = next_digits(
+        s.plane, s.v0, s.v1, s.v2, s.v3, s.v4, s.d
+    )
+    return digits
 
 
 @njit
@@ -130,8 +140,34 @@ def _start_next_word(s):
 
 
 @njit
+def _take_deep_digits(s):
+    """Append the deep digits of one word's lanes to those that wait."""
+    digits = np.zeros(DEEP[1], np.uint32)
+    for plane in range(DEEP[1]):
+        s.plane = uint32(plane)
+        digits[plane] = _next_xorwow(s) if s.generator == uint32(XORWOW) else _next_philox(s)
+    for lane in range(32):
+        if (s.lanes >> uint32(lane)) & uint32(1):
+            for plane in range(DEEP[0], DEEP[1]):
+                bit = uint64((digits[plane] >> uint32(lane)) & uint32(1))
+                s.bits = uint64(uint64(s.bits << uint64(1)) | bit)
+                s.num_bits = uint32(s.num_bits + uint32(1))
+    _start_next_word(s)
+
+
+@njit
+def _next_deep_output(s):
+    while s.num_bits < uint32(32):
+        _take_deep_digits(s)
+    s.num_bits = uint32(s.num_bits - uint32(32))
+    return uint32((s.bits >> uint64(s.num_bits)) & uint64(0xFFFFFFFF))
+
+
+@njit
 def next_output(s):
     """Return the next uint32 that is used and advance the stream record."""
+    if s.lanes != uint32(0):
+        return _next_deep_output(s)
     output = _next_xorwow(s) if s.generator == uint32(XORWOW) else _next_philox(s)
     if _word_is_done(s, output):
         _start_next_word(s)
@@ -219,15 +255,36 @@ def _outputs_of_word(generator, seed, sample, word):
         for block in itertools.count():
             yield from (int(x) for x in philox_digits(*key, np.uint32(block)))
     state = xorwow_state(*key)
-    while True:
-        output, *state = xorwow_next(*(np.uint32(x) for x in state))
-        yield int(output)
+    for plane in itertools.count():
+        digits, *state = next_digits(plane, *(np.uint32(x) for x in state))
+        yield int(digits)
+
+
+def _deep_outputs_by_definition(*, generator, seed, num_words, lanes):
+    """Yield the packed deep digits of lanes, in plain Python."""
+    text = ""
+    for sample in itertools.count():
+        for word in range(num_words):
+            outputs = list(
+                itertools.islice(_outputs_of_word(generator, seed, sample, word), DEEP[1])
+            )
+            for lane in lanes:
+                text += "".join(str(output >> lane & 1) for output in outputs[DEEP[0] :])
+            while len(text) >= 32:
+                yield int(text[:32], 2)
+                text = text[32:]
 
 
 def check_stream(library, count, *, bit_reversed, **options):
     """Raise ClickException unless TestU01 draws, both ways, what the definition says."""
-    words = _words_by_definition(**options)
-    expected = list(itertools.islice(itertools.chain.from_iterable(words), count))
+    if options["lanes"]:
+        keys = ("generator", "seed", "num_words", "lanes")
+        drawn_words = _deep_outputs_by_definition(**{key: options[key] for key in keys})
+        expected = list(itertools.islice(drawn_words, count))
+    else:
+        whole = {key: value for key, value in options.items() if key != "lanes"}
+        drawn_words = itertools.chain.from_iterable(_words_by_definition(**whole))
+        expected = list(itertools.islice(drawn_words, count))
     if bit_reversed:
         expected = [int(f"{x:032b}"[::-1], 2) for x in expected]
     # r = 0 keeps the leading bits, s = 32 all of them.
@@ -257,8 +314,11 @@ def run_battery(library, battery, gen, test=None):
     return [(name.decode(), p_value) for name, p_value in pairs if p_value != NOT_RUN]
 
 
-def describe(*, generator, seed, p, num_words, planes, bit_reversed):
+def describe(*, generator, seed, p, num_words, planes, bit_reversed, lanes):
     """Return the generator's name for TestU01, which cuts it at a colon and at 100 characters."""
+    if lanes:
+        shown = " ".join(map(str, lanes))
+        return f"{generator}, digits {DEEP[0]} to {DEEP[1] - 1} of bonds {shown}, seed {seed}"
     fed = f"first {planes} of each word" if planes else f"used at p={p:g}"
     reversed_ = " bit-reversed" if bit_reversed else ""
     return f"{generator}{reversed_}, outputs {fed}, {num_words} words a sample, seed {seed}"
@@ -285,11 +345,15 @@ def describe(*, generator, seed, p, num_words, planes, bit_reversed):
     help="Feed the first so many outputs of every word; 0 (default) feeds those used at p.",
 )
 @click.option("--bit-reversed", is_flag=True, help="Feed every word with its lowest bit first.")
+@click.option("--lanes", help="Feed the deep digits of these bonds of every word, as in 0,2,12.")
 @click.option("--test", type=click.IntRange(1, MAX_TESTS), help="Run only the test of this number.")
 @click.option("--verbose", is_flag=True, help="Let TestU01 report every test as it ends.")
 @click.option("--check", is_flag=True, help="Only compare the stream with its definition.")
-def main(battery, test, verbose, check, **options):
+def main(battery, test, verbose, check, lanes, **options):
     """Put percolab's random words, in the order they are used, through a TestU01 battery."""
+    options["lanes"] = tuple(sorted({int(lane) for lane in lanes.split(",")})) if lanes else ()
+    if len(options["lanes"]) > 4 or not set(options["lanes"]) <= set(range(32)):
+        raise click.UsageError("--lanes takes one to four numbers from 0 to 31")
     library = load_testu01()
     if check:
         check_stream(library, 5000, **options)

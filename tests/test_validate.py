@@ -19,18 +19,22 @@ from percolab.observables import observables_of
 from percolab.sampler import Device, Sampler
 from percolab.scheduler import Interrupted
 from percolab.theory.torus import wrapping_probabilities
+from percolab.topology import unpack_bits
 from percolab.validation import (
+    LIMIT,
     Check,
     Outcome,
     Setting,
     checks_of,
     generator,
+    lanes,
     outcomes_of,
     parity,
     sweeps,
     thresholds,
     wrapping,
 )
+from percolab.validation.version_1 import fill_of_version_1
 
 DOCS = Path(__file__).parents[1] / "docs" / "validation.md"
 
@@ -40,6 +44,13 @@ class Short(Setting):
 
     def count(self, quick, full):
         return max(quick // 10, 2)
+
+
+class Few(Setting):
+    """A setting with 2^17 words for each p."""
+
+    def count(self, quick, full):
+        return 2**17
 
 
 SHORT = Short(Device("cpu"), seed=3)
@@ -172,6 +183,40 @@ def test_samples_at_another_p_fail(monkeypatch, name):
         "percolab.validation.sampling.threshold_of", lambda p: threshold_of(p + 0.05)
     )
     assert failing(name)
+
+
+@pytest.mark.parametrize("rng", ["xorwow", "philox"])
+def test_the_bonds_of_a_word_are_independent(rng):
+    few = Few(Device("cpu"), seed=4)
+    outcomes = [item for item in lanes.CHECKS[0].run(few) if item.name.endswith(rng)]
+    assert len(outcomes) == 4 * len(lanes.P)
+    assert all(item.holds for item in outcomes), outcomes
+
+
+def test_words_of_sample_version_1_are_refused():
+    """Bonds 0 and 2 of them had a correlation of 2e-3: 6 sigma in so many words."""
+    p = lanes.P[0]
+
+    def fill(sample, words):
+        fill_of_version_1(7, sample, threshold_of(p), words)
+
+    pairs, largest, *_ = lanes.lane_outcomes(fill, 2**23, p, "version 1")
+    assert not pairs.holds or not largest.holds
+    assert largest.value > LIMIT
+
+
+def test_the_counts_of_pairs_and_triples_are_those_of_a_loop():
+    rng = np.random.default_rng(1)
+    words = rng.integers(0, 2**32, 64, dtype=np.uint64).astype(np.uint32)
+    is_open = unpack_bits(words, 2048).reshape(64, 32).astype(int)
+    one, two = np.zeros(32, np.int64), np.zeros((32, 32), np.int64)
+    three = np.zeros((32, 32, 32), np.int64)
+    scratch = np.empty((32, 2), np.uint32), np.empty(2, np.uint32)
+    lanes.count_lanes(words, *scratch, one, two, three)
+    np.testing.assert_array_equal(one, is_open.sum(axis=0))
+    np.testing.assert_array_equal(two, np.triu(is_open.T @ is_open, 1))
+    assert three[3, 17, 31] == np.sum(is_open[:, 3] * is_open[:, 17] * is_open[:, 31])
+    assert three.sum() == sum(math.comb(count, 3) for count in is_open.sum(axis=1))
 
 
 def test_generators_that_differ_fail(monkeypatch):

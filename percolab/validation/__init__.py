@@ -3,6 +3,8 @@
 check          what a check, its setting and its outcome are
 enumeration    all configurations of tiny graphs, by deletion and contraction
 vectors        known outputs of the generators
+deviates       statistics as normal deviates
+version_1      words as they were made once, which must fail
 sampling       rows of samples on any device, means with errors
 generator ...  one file a group of checks, in the order below
 """
@@ -13,6 +15,7 @@ from percolab.validation import (
     clusters,
     exact,
     generator,
+    lanes,
     parity,
     spanning,
     sweeps,
@@ -28,6 +31,7 @@ def checks_of(setting: Setting) -> tuple[Check, ...]:
     """Return all checks of a setting, those of the cause before those of the effect."""
     return (
         *generator.CHECKS,
+        *lanes.CHECKS,
         *(parity.full_checks() if setting.full else parity.checks()),
         *exact.CHECKS,
         *clusters.CHECKS,

@@ -15,6 +15,7 @@ from percolab.kernels.philox import philox_block
 from percolab.kernels.xorwow import xorwow_next
 from percolab.topology import unpack_bits
 from percolab.validation.check import Check, Outcome, Setting, differing
+from percolab.validation.deviates import as_normal
 from percolab.validation.vectors import CURAND_XORWOW, PHILOX, SPLITMIX64, SPLITMIX64_SEED
 
 #: Short and long binary expansions: one digit decides at 1/2, many elsewhere.
@@ -114,7 +115,7 @@ def _tests_of(counts: _Counts, case: str, p: float) -> Iterator[Outcome]:
     # A bit has two cells, open and not.
     spread = counts.words * p * (1 - p)
     of_bit = np.sum((counts.of_bit - counts.words * p) ** 2) / spread
-    yield _as_normal(f"each bond of a word, {case}", float(of_bit), 32)
+    yield as_normal(f"each bond of a word, {case}", float(of_bit), 32)
     pairs, both = 16 * counts.words, p * p
     sigma = float(np.sqrt(both * (1 - both) / pairs))
     for name, found in (("words", counts.beside), ("samples", counts.in_next)):
@@ -138,17 +139,7 @@ def _chi_square(
     name: str, found: NDArray[np.float64], expected: NDArray[np.float64], *, fixed: int
 ) -> Outcome:
     chi_square = float(np.sum((found - expected) ** 2 / expected))
-    return _as_normal(name, chi_square, found.size - fixed)
-
-
-def _as_normal(name: str, chi_square: float, dof: int) -> Outcome:
-    """Return chi^2 as the normal deviate with the same probability to be exceeded."""
-    from scipy.stats import chi2, norm
-
-    # Where a probability underflows, the deviate is tens of sigma either way.
-    exceeded = float(np.clip(chi2.sf(chi_square, dof), 1e-300, 1 - 1e-16))
-    deviate = float(norm.isf(exceeded))
-    return Outcome(f"chi^2: {name}", deviate, 0.0, 1.0, f"chi^2 {chi_square:.1f}, {dof} dof")
+    return as_normal(name, chi_square, found.size - fixed)
 
 
 CHECKS = (

@@ -1,0 +1,128 @@
+"""Are the 32 bonds of a word independent of one another?  All pairs and triples of them.
+
+A fault of single bonds is seen in few words.  One that ties two bonds of a word together leaves
+every bond and every word as it should be, and is seen only by looking at these two: sample version
+1 had correlations of 2e-3, which 2^26 words show at 17 sigma (docs/randomness.md).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit, uint32
+from numpy.typing import NDArray
+
+from percolab.kernels.bits import popcount
+from percolab.kernels.open_bonds import GENERATORS, threshold_of
+from percolab.kernels.open_bonds_cpu import fill_open_bonds
+from percolab.validation.check import Check, Outcome, Setting
+from percolab.validation.deviates import as_normal, largest_as_normal
+
+#: Bonds of the cubic and the honeycomb lattice at p_c, nearly, and a p of many digits.
+P = (0.120164, 1 / 3, 0.652704)
+_WORDS = 2**14
+_PIECES = _WORDS // 32
+
+Fill = Callable[[int, NDArray[np.uint32]], None]
+
+
+@njit
+def _turn(words, columns):
+    """Write bit l of all words to column l: uint32 (32 n,) to uint32 (32, n)."""
+    columns[:] = uint32(0)
+    for w in range(words.size):
+        for lane in range(32):
+            bit = uint32((words[w] >> uint32(lane)) & uint32(1))
+            columns[lane, w >> 5] |= uint32(bit << uint32(w & 31))
+
+
+@njit(nogil=True, cache=True)
+def count_lanes(words, columns, both, one, two, three):
+    """Add up the words in which a bond, two, or three given bonds are open.
+
+    words: uint32 (32 n,); columns: uint32 (32, n) and both: uint32 (n,), scratch; one, two, three:
+    int64 (32,), (32, 32) and (32, 32, 32), ascending indices.
+    """
+    _turn(words, columns)
+    for i in range(32):
+        for k in range(both.size):
+            one[i] += popcount(columns[i, k])
+        for j in range(i + 1, 32):
+            found = 0
+            for k in range(both.size):
+                both[k] = columns[i, k] & columns[j, k]
+                found += popcount(both[k])
+            two[i, j] += found
+            for m in range(j + 1, 32):
+                found = 0
+                for k in range(both.size):
+                    found += popcount(both[k] & columns[m, k])
+                three[i, j, m] += found
+
+
+def _count(
+    fill: Fill, samples: range
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return how often one, two and three bonds are open in the first words of some samples."""
+    words = np.empty(_WORDS, np.uint32)
+    columns, both = np.empty((32, _PIECES), np.uint32), np.empty(_PIECES, np.uint32)
+    one, two = np.zeros(32, np.int64), np.zeros((32, 32), np.int64)
+    three = np.zeros((32, 32, 32), np.int64)
+    for sample in samples:
+        fill(sample, words)
+        count_lanes(words, columns, both, one, two, three)
+    return one, two, three
+
+
+def lane_deviates(
+    fill: Fill, num_words: int, p: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return z of the covariances of all pairs and of the third moments of all triples of bonds.
+
+    fill: writes the words of a sample; num_words is rounded up to whole samples of 2^14.
+    """
+    workers = os.cpu_count() or 1
+    samples = range(math.ceil(num_words / _WORDS))
+    parts = [samples[n::workers] for n in range(workers)]
+    with ThreadPoolExecutor(workers) as executor:
+        counts = list(executor.map(lambda part: _count(fill, part), parts))
+    one, two, three = (sum(arrays) / 1.0 for arrays in zip(*counts, strict=True))
+    n, q = len(samples) * _WORDS, 1 - p
+    i, j = np.triu_indices(32, 1)
+    pairs = (two[i, j] - p * (one[i] + one[j]) + n * p * p) / (math.sqrt(n) * p * q)
+    i, j, m = np.array([(i, j, m) for i in range(32) for j in range(i) for m in range(j)]).T
+    twos = two[j, i] + two[m, i] + two[m, j]
+    moments = three[m, j, i] - p * twos + p * p * (one[i] + one[j] + one[m]) - n * p**3
+    return pairs, moments / (math.sqrt(n) * (p * q) ** 1.5)
+
+
+def _filled(generator: int, seed: int, p: float) -> Fill:
+    exists, limit = np.full(_WORDS, 2**32 - 1, np.uint32), np.uint64(threshold_of(p))
+
+    def fill(sample: int, words: NDArray[np.uint32]) -> None:
+        key = np.uint64(seed), np.uint64(sample)
+        fill_open_bonds(generator, *key, limit, np.uint64(0), exists, words)
+
+    return fill
+
+
+def lane_outcomes(fill: Fill, num_words: int, p: float, case: str) -> Iterator[Outcome]:
+    """Yield what is found of the words that ``fill`` writes."""
+    for name, z in zip(("pairs", "triples"), lane_deviates(fill, num_words, p), strict=True):
+        yield as_normal(f"{name} of bonds, {case}", float(np.sum(z * z)), z.size)
+        yield largest_as_normal(f"largest of {name} of bonds, {case}", z)
+
+
+def _lanes(setting: Setting) -> Iterator[Outcome]:
+    count = setting.count(quick=2**26, full=2**27)
+    for rng, generator in GENERATORS.items():
+        for p in P:
+            fill = _filled(generator, setting.stream_seed("lanes", rng, p), p)
+            yield from lane_outcomes(fill, count, p, f"p = {p:.4g}, {rng}")
+
+
+CHECKS = (Check("generator", "pairs and triples of bonds", _lanes),)
