@@ -25,7 +25,8 @@ import click
 import numpy as np
 from numba import njit, uint32, uint64
 
-from percolab.kernels.xorwow import mix64, xorwow_next
+from percolab.kernels.keys import mix64
+from percolab.kernels.xorwow import xorwow_next
 
 WEYL = 362437
 ROTATION = 11

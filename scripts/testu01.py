@@ -27,6 +27,8 @@ random number generators", ACM Trans. Math. Softw. 33(4), 22, 2007.
 import ctypes
 import ctypes.util
 import itertools
+import multiprocessing
+import os
 
 import click
 import numpy as np
@@ -39,6 +41,7 @@ from percolab.kernels.xorwow import next_digits, xorwow_state
 ALL_BONDS = 0xFFFFFFFF
 DIGITS = 63  # binary digits of p that open_word compares at most
 BATTERIES = {"small": "SmallCrush", "crush": "Crush"}
+NUM_TESTS = {"small": 10, "crush": 96}
 SUSPECT = 0.001  # TestU01's own limit for its list of suspicious p-values
 NOT_RUN = -1.0  # what TestU01 leaves as the p-value of a test that was not asked for
 MAX_TESTS = 200  # TestU01's size of the arrays of p-values and of repetitions
@@ -314,6 +317,23 @@ def run_battery(library, battery, gen, test=None):
     return [(name.decode(), p_value) for name, p_value in pairs if p_value != NOT_RUN]
 
 
+def _run_alone(battery, options, test):
+    """Run one test of a battery in a process of its own; return its (name, p-value) pairs."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    stream = new_stream(**options)
+    gen = unif01_gen(stream, describe(**options))
+    return run_battery(load_testu01(), BATTERIES[battery], gen, test)
+
+
+def run_side_by_side(battery, options, jobs):
+    """Run every test of a battery from the stream's beginning, several at a time."""
+    context = multiprocessing.get_context("fork")
+    tests = range(1, NUM_TESTS[battery] + 1)
+    with context.Pool(jobs, maxtasksperchild=1) as pool:
+        calls = [pool.apply_async(_run_alone, (battery, options, test)) for test in tests]
+        return [pair for call in calls for pair in call.get()]
+
+
 def describe(*, generator, seed, p, num_words, planes, bit_reversed, lanes):
     """Return the generator's name for TestU01, which cuts it at a colon and at 100 characters."""
     if lanes:
@@ -347,9 +367,10 @@ def describe(*, generator, seed, p, num_words, planes, bit_reversed, lanes):
 @click.option("--bit-reversed", is_flag=True, help="Feed every word with its lowest bit first.")
 @click.option("--lanes", help="Feed the deep digits of these bonds of every word, as in 0,2,12.")
 @click.option("--test", type=click.IntRange(1, MAX_TESTS), help="Run only the test of this number.")
+@click.option("--jobs", default=1, help="Run so many tests at once, each from the first word on.")
 @click.option("--verbose", is_flag=True, help="Let TestU01 report every test as it ends.")
 @click.option("--check", is_flag=True, help="Only compare the stream with its definition.")
-def main(battery, test, verbose, check, lanes, **options):
+def main(battery, test, jobs, verbose, check, lanes, **options):
     """Put percolab's random words, in the order they are used, through a TestU01 battery."""
     options["lanes"] = tuple(sorted({int(lane) for lane in lanes.split(",")})) if lanes else ()
     if len(options["lanes"]) > 4 or not set(options["lanes"]) <= set(range(32)):
@@ -362,10 +383,17 @@ def main(battery, test, verbose, check, lanes, **options):
         return
     for flag in ("swrite_Basic", "swrite_Parameters"):
         ctypes.c_int.in_dll(library, flag).value = verbose and flag == "swrite_Basic"
-    stream = new_stream(**options)
-    gen = unif01_gen(stream, describe(**options))
-    results = run_battery(library, BATTERIES[battery], gen, test)
-    click.echo(f"Samples begun: {int(stream['sample'][0]) + 1}\n\nAll p-values:\n")
+    if jobs > 1:
+        click.echo(
+            f"{BATTERIES[battery]}, every test from the first word on\n{describe(**options)}"
+        )
+        results = run_side_by_side(battery, options, jobs)
+        click.echo("\nAll p-values:\n")
+    else:
+        stream = new_stream(**options)
+        gen = unif01_gen(stream, describe(**options))
+        results = run_battery(library, BATTERIES[battery], gen, test)
+        click.echo(f"Samples begun: {int(stream['sample'][0]) + 1}\n\nAll p-values:\n")
     for name, p_value in results:
         mark = "" if SUSPECT <= p_value <= 1 - SUSPECT else "  *"
         click.echo(f"  {name:<32}{p_value:12.4e}{mark}")
