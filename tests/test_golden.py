@@ -1,0 +1,39 @@
+"""Samples of version 2 and everything read off them are what they were when they were first made."""
+
+from collections import defaultdict
+
+import golden
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="module")
+def stored():
+    """Return {case: {task id: {column: array}}}."""
+    found = defaultdict(lambda: defaultdict(dict))
+    with np.load(golden.FOLDER / "samples.npz", allow_pickle=False) as file:
+        for key in file.files:
+            case, task, column = key.split("|")
+            found[case][task][column] = file[key]
+    return found
+
+
+def test_every_case_is_stored(stored):
+    assert set(stored) == set(golden.CASES)
+
+
+@pytest.mark.parametrize("name", golden.CASES)
+def test_samples_are_what_they_were(name, stored):
+    found = golden.measured(golden.CASES[name])
+    assert set(found) == set(stored[name]), "ids of tasks"
+    for task, columns in stored[name].items():
+        # A column that came later is not there.
+        for column, expected in columns.items():
+            np.testing.assert_array_equal(found[task][column], expected, err_msg=column)
+            assert found[task][column].dtype == expected.dtype, column
+
+
+@pytest.mark.parametrize("name", golden.LABELS)
+def test_labels_are_what_they_were(name):
+    with np.load(golden.FOLDER / "labels.npz", allow_pickle=False) as file:
+        np.testing.assert_array_equal(golden.labels_of(*golden.LABELS[name]), file[name])
