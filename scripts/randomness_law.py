@@ -24,7 +24,7 @@ from functools import cache
 import click
 import numpy as np
 from numba import njit
-from randomness_relations import PROBABILITIES, ROTATION, WEYL, walsh_amplitude
+from randomness_relations import PROBABILITIES, ROTATION, WEYL, triple_lanes, walsh_amplitude
 
 PLANES = (0, 4, 5)
 
@@ -227,9 +227,7 @@ def digits_chain(mask: int, width: int, tolerance: float) -> list[np.ndarray]:
 
 
 @cache
-def plane_chain(
-    mask: int, plane: int, width: int, tolerance: float
-) -> tuple[np.ndarray, ...]:
+def plane_chain(mask: int, plane: int, width: int, tolerance: float) -> tuple[np.ndarray, ...]:
     """Return the Walsh spectrum over v_k, for every d_0, of digits of plane k.
 
     A chain of [left, mask bit, d bit, right]; o = v + d_0 + WEYL (k + 1) carries 0, 1 or 2.
@@ -248,8 +246,7 @@ def plane_chain(
     small = compressed(chain, tolerance)
     walsh = np.array([[0.5, 0.5], [0.5, -0.5]])
     return tuple(
-        np.einsum("mv,avdb->amdb", walsh, core.reshape(core.shape[0], 2, 2, -1))
-        for core in small
+        np.einsum("mv,avdb->amdb", walsh, core.reshape(core.shape[0], 2, 2, -1)) for core in small
     )
 
 
@@ -289,3 +286,70 @@ def spectral(
                     after[key] = after.get(key, 0) + z
         state = after
     return float(sum(x[0, 0, 0] for x in state.values()))
+
+
+# --- Command line ---------------------------------------------------------------------------------
+
+#: Lanes followed, the rotation, and the products of lanes (by position) that are printed.
+WALKS = (
+    ("version 1", (0, 1, 2), 0, ((0, 1), (0, 2), (1, 2), (0, 1, 2))),
+    ("rotation alone", (0, 2, 12, 23), ROTATION, ((0, 1), (0, 1, 2), (0, 1, 2, 3))),
+    ("rotation alone", (0, 2, 11, 12, 13), ROTATION, ((0, 1), (0, 1, 2, 3), (0, 1, 2, 3, 4))),
+)
+
+
+def print_walks() -> None:
+    """Print the correlations of the lanes most at risk without the scrambler."""
+    for name, lanes, rotation, products in WALKS:
+        click.echo(f"{name}, lanes {lanes}: p, then products of lanes")
+        for p in PROBABILITIES:
+            law = walk(lanes, p, rotation)
+            values = [
+                f"{tuple(lanes[i] for i in chosen)} {product_correlation(law, chosen, p):+.3e}"
+                for chosen in products
+            ]
+            click.echo(f"  {p:.6f}  " + "  ".join(values))
+
+
+def print_widths(tolerance: float) -> None:
+    """Print how the bias of three digits falls with the width of the words."""
+    click.echo("width, digits of planes 0, 4, 5: mean bias over d_0, root mean square over 8 d_0")
+    generator = np.random.default_rng(1)
+    for width in (8, 10, 12, 14):
+        bits = (width // 2,) * 3
+        masks = (1 << bits[0], 1 << bits[1], 1 << bits[2])
+        some = generator.integers(0, 1 << width, 8)
+        given = [spectral(masks, width, d=int(d), tolerance=tolerance) for d in some]
+        mean = spectral(masks, width, tolerance=tolerance)
+        click.echo(f"  {width} {bits}: {mean:+.2e} {np.sqrt(np.mean(np.square(given))):.1e}")
+
+
+def print_digits(chosen: list[tuple[int, int, int]], tolerance: float) -> None:
+    """Print the bias of parities of three digits of words of 32 bits, and what lanes make of it."""
+    click.echo("bits i, j, k of outputs 0, 4, 5, scrambled, and lanes: mean bias over d_0")
+    for bits in chosen:
+        bias = spectral((1 << bits[0], 1 << bits[1], 1 << bits[2]), 32, tolerance=tolerance)
+        lanes = triple_lanes(*bits, ROTATION)
+        most = max(abs(walsh_amplitude(lanes, p)) for p in PROBABILITIES) * abs(bias)
+        click.echo(f"  {bits} {tuple(lanes)}: {bias:+.2e}, correlation at most {most:.1e}")
+
+
+@click.command(help=__doc__)
+@click.option("--walks/--no-walks", default=True, help="Version 1 and rotation alone.")
+@click.option("--widths/--no-widths", default=False, help="How biases fall with the width.")
+@click.option("--triple", "triples", multiple=True, type=(int, int, int), help="Bits i, j, k.")
+@click.option("--tolerance", default=1e-3, show_default=True, help="Of the chains.")
+def main(
+    walks: bool, widths: bool, triples: tuple[tuple[int, int, int], ...], tolerance: float
+) -> None:
+    """Print the laws asked for."""
+    if walks:
+        print_walks()
+    if widths:
+        print_widths(tolerance)
+    if triples:
+        print_digits(list(triples), tolerance)
+
+
+if __name__ == "__main__":
+    main()
