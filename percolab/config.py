@@ -26,6 +26,7 @@ DEFAULT_SIZES = (32, 64, 128, 256)
 DEFAULT_SHELLS = (5, 7, 9, 11, 13)
 DEFAULT_SAMPLES = 10_000
 
+_SUFFIXES = (".h5", ".hdf5")
 _MAX_POINTS = 10_000
 _KEYS = {"lattice", "L", "p", "boundary", "samples", "target_error", "seed", "rng", "block_size"}
 _KEYS |= {"method", "model", "measure", "out", "graph", "source", "target", "multi"}
@@ -33,11 +34,16 @@ _KEYS |= {"method", "model", "measure", "out", "graph", "source", "target", "mul
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """A study with its stop rule and the file it goes to."""
+    """A study with its stop rule and the file it goes to.
+
+    left_open: what was not given and has its default, unless the file says otherwise
+    (:data:`percolab.continuing.LEFT_OPEN`).
+    """
 
     study: Study
     rule: StopRule
     out: Path
+    left_open: frozenset[str] = frozenset()
 
 
 def parse_probabilities(text: str) -> tuple[float, ...]:
@@ -115,7 +121,7 @@ def make_request(
     elif source is not None or target is not None or multi:
         raise InputError("source, target and multi belong to a graph: give it (--graph FILE)")
     elif lattice is None or isinstance(lattice, str):
-        lattice = load_structure(lattice or DEFAULT_LATTICE)
+        lattice = load_structure(DEFAULT_LATTICE if lattice is None else lattice)
     sizes = default_sizes(lattice) if L is None else _whole("L", L)
     kinds = boundary if boundary is not None else lattice.boundaries[0]
     if isinstance(kinds, str):
@@ -135,9 +141,22 @@ def make_request(
         model=model,
         measure=parse_measure(measure),
     )
+    left_open = {"L"} if L is None else set()
     if samples is None and target_error is None:
         samples = DEFAULT_SAMPLES
-    return SweepRequest(study, StopRule(_per_size(samples, sizes), target_error), Path(out))
+        left_open.add("samples")
+    rule = StopRule(_per_size(samples, sizes), target_error)
+    return SweepRequest(study, rule, _results_path(out), frozenset(left_open))
+
+
+def _results_path(out: str | Path) -> Path:
+    """Return the path of a results file; InputError if it ends as something else does."""
+    path = Path(out)
+    if path.suffix not in _SUFFIXES and not path.is_dir():
+        ending = f"ends in {path.suffix}" if path.suffix else "has no suffix"
+        allowed = " or ".join(_SUFFIXES)
+        raise InputError(f"out = {path} {ending}, but a results file ends in {allowed}")
+    return path
 
 
 def parse_measure(measure: str | Sequence[str]) -> tuple[str, ...]:
@@ -216,6 +235,8 @@ def read_request(path: Path, overrides: dict[str, Any]) -> SweepRequest:
     InputError names the file and the key at fault.
     """
     table = Table(parse_toml(read_text(path), where=str(path)), _KEYS, str(path))
+    if not table.data:
+        raise InputError(f"{path}: is empty, so it asks for nothing; its keys are {_key_list()}")
     settings = {**_settings(table), **overrides}
     try:
         request = make_request(**settings)
@@ -224,6 +245,10 @@ def read_request(path: Path, overrides: dict[str, Any]) -> SweepRequest:
     except InputError as error:
         given = f" with {', '.join(overrides)} given" if overrides else ""
         raise InputError(f"{path}{given}: {error}") from error
+
+
+def _key_list() -> str:
+    return ", ".join(sorted(_KEYS))
 
 
 def _settings(table: Table) -> dict[str, Any]:
