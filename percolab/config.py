@@ -17,7 +17,7 @@ from percolab.observables import MEASURES
 from percolab.runner import StopRule
 from percolab.structure import Structure, load_structure
 from percolab.study import MAX_SEED, Study, check_boundary
-from percolab.toml_input import InputError, Table, parse_toml, read_text
+from percolab.toml_input import InputError, Table, parse_toml, read_text, shown
 from percolab.topology import MAX_POINTS
 
 DEFAULT_LATTICE = "honeycomb"
@@ -61,11 +61,11 @@ def parse_probabilities(text: str) -> tuple[float, ...]:
         return tuple(float(value) for value in values)
     parts = text.split(":")
     if len(parts) != 3 or not parts[2].strip().isdecimal():
-        raise InputError(f"p = {text!r}, but a range is from:to:count, as in 0.50:0.55:21")
+        raise InputError(f"p = {shown(text)}, but a range is from:to:count, as in 0.50:0.55:21")
     low, high, count = _number(parts[0], text), _number(parts[1], text), int(parts[2])
     if not 2 <= count <= _MAX_POINTS or high <= low:
         raise InputError(
-            f"p = {text!r} is empty: from must be below to, and count from 2 to {_MAX_POINTS}"
+            f"p = {shown(text)} is empty: from must be below to, and count from 2 to {_MAX_POINTS}"
         )
     # In decimal arithmetic 0.5:0.6:3 holds 0.55, not 0.55000000000000004.
     return tuple(float(low + (high - low) * n / (count - 1)) for n in range(count))
@@ -75,7 +75,7 @@ def _number(text: str, whole: str) -> Decimal:
     try:
         value = Decimal(text.strip())
     except InvalidOperation as error:
-        raise InputError(f"p = {whole!r}: {text.strip()!r} is not a number") from error
+        raise InputError(f"p = {shown(whole)}: {shown(text.strip())} is not a number") from error
     if not value.is_finite() or not 0 <= value <= 1:
         raise InputError(f"p = {text.strip()}, but it must be a number from 0 to 1")
     return value
@@ -205,7 +205,7 @@ def _whole(key: str, value: Any) -> tuple[int, ...]:
     try:
         return tuple(operator.index(item) for item in (value if np.ndim(value) else [value]))
     except TypeError as error:
-        raise InputError(f"{key} = {value!r}, but only integers are allowed") from error
+        raise InputError(f"{key} = {shown(value)}, but only integers are allowed") from error
 
 
 def _floats(value: Any) -> tuple[float, ...]:
@@ -215,7 +215,7 @@ def _floats(value: Any) -> tuple[float, ...]:
     try:
         return tuple(float(item) for item in (value if np.ndim(value) else [value]))
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"p = {value!r}, but only numbers from 0 to 1 are allowed") from error
+        raise InputError(f"p = {shown(value)}, but only numbers from 0 to 1 are allowed") from error
 
 
 def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:

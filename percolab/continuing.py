@@ -98,12 +98,18 @@ def _check_graph(stored: Results, graph: Graph, path: Path | None) -> None:
 def _check_same(study: Study, stored: Results, path: Path | None) -> None:
     """Raise InputError if a study contradicts stored results."""
     here, there = _identity(study), _identity(stored.study)
+    if study.lattice.digest == stored.study.lattice.digest:
+        # A name decides nothing.
+        there["lattice"] = here["lattice"]
+    elif here["lattice"] == there["lattice"]:
+        for found, lattice in ((here, study.lattice), (there, stored.study.lattice)):
+            found["lattice"] = f"{lattice.name} (digest {lattice.digest})"
     sizes = {task.block_size for task in own_tasks(stored)}
     if study.block_size and sizes - {study.block_size}:
         there["block_size"], here["block_size"] = max(sizes), study.block_size
     for key in here:
         if here[key] != there[key]:
-            advice = "; percolab merge joins the two files" if key in _MERGED else ""
+            advice = " and join the files with percolab merge" if key in _MERGED else ""
             raise InputError(
                 f"{path}: holds another study ({key} is {there[key]} there, {here[key]} here); "
                 f"choose another --out{advice}"
@@ -113,9 +119,6 @@ def _check_same(study: Study, stored: Results, path: Path | None) -> None:
 def _identity(study: Study) -> dict[str, Any]:
     """Return what all tasks of a study have in common, as it is shown in a message."""
     found = {"measure": [], **study.description()}
-    # A name decides nothing, but says more than a digest.
-    lattice = f"{study.lattice.name} (digest {study.lattice.digest})"
-    found["lattice"] = lattice if study.lattice.digest else study.lattice.name
     return {key: found[key] for key in _FIXED}
 
 

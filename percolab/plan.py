@@ -26,7 +26,7 @@ from percolab.analysis import (
 )
 from percolab.continuing import Opened, missing_p, new_task, rounded_up
 from percolab.joined import joined, joined_tasks
-from percolab.plan_file import file_bytes
+from percolab.plan_file import at_points, file_bytes
 from percolab.plan_pilot import Pilot, SizePilot, run_pilot
 from percolab.rounds import StopRule, first_targets, grown, is_held, next_targets, own_tasks
 from percolab.runner import Means, Watcher, choose_means, open_study, record_of
@@ -134,7 +134,7 @@ def plan_study(
     }
     targets, rounds = _targets(results, rule, whole, information, others, reason)
     blocks = {task.id: _blocks_at_end(results, task, targets[task.size]) for task in tasks}
-    kept = {task.id: _pilot_of(pilot, task).kept for task in tasks}
+    kept = {task.id: at_points(_pilot_of(pilot, task).kept, len(task.p)) for task in tasks}
     record = record_of(means) | {"seconds": 1.234, "blocks": dict.fromkeys(blocks, 100)}
     size, by_task, saving = file_bytes(results, tasks, blocks, kept, [record] * rounds)
     rows = tuple(_row(results, means, item, blocks, by_task) for item in pilot.sizes)
@@ -165,7 +165,7 @@ def plan_study(
         file_bytes=size,
         threshold_error=error,
         rounds=rounds,
-        notes=(*rounded_up(tasks, results, rule), *_notes(study, pilot, reason)),
+        notes=(*rounded_up(tasks, results, rule), *_notes(pilot, reason)),
     )
 
 
@@ -343,7 +343,7 @@ def _targets(
     return targets, rounds
 
 
-def _notes(study: Study, pilot: Pilot, reason: str) -> tuple[str, ...]:
+def _notes(pilot: Pilot, reason: str) -> tuple[str, ...]:
     notes = [
         f"the first call of a process compiles or loads: {pilot.compiling:.1f} s here, not counted"
     ]
@@ -352,10 +352,4 @@ def _notes(study: Study, pilot: Pilot, reason: str) -> tuple[str, ...]:
         notes.append(f"p of L = {sizes} are extrapolated: the sweep's own pilot looks for them")
     if reason:
         notes.append(f"no error of p_c: {reason}")
-    placed = study.method == "grid" and study.p is None
-    if placed and study.boundary and not study.lattice.is_scalable:
-        notes.append(
-            "p are placed where samples begin to span, and the maxima of clusters may lie above: "
-            "give other p values (-p)"
-        )
     return tuple(notes)

@@ -176,7 +176,7 @@ def _placed(
     if study.method == "grid" and len(stored) == len(study.sizes):
         return stored, {}, {}, ()
     study = replace(study, p=None)
-    few = study.sizes[:2] if study.boundary else study.sizes
+    few = study.sizes[:2] if study.lattice.is_scalable else study.sizes
     spans, seconds = _timed_spans(results, study, few, means, watcher)
     left = [size for size in study.sizes if size not in few]
     per_look = seconds / sum(looks[size] for size in few)

@@ -224,7 +224,7 @@ def grids_of(study: Study, means: Means, watcher: Watcher) -> dict[int, tuple[fl
     """Return the p of every size, placed by a pilot unless they are given or not needed."""
     if study.method == "threshold" or study.p is not None:
         return dict.fromkeys(study.sizes, study.p or ())
-    place = place_probabilities if study.boundary else place_over_maxima
+    place = place_probabilities if study.lattice.is_scalable else place_over_maxima
     return place(study, labeler=means.labeler, device=means.device, report=watcher.placed)
 
 
