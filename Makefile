@@ -55,7 +55,7 @@ kernels: $(DEVELOPED)  ## registers, shared memory and spills of every CUDA kern
 # cached kernel may be older than the newest source.
 .PHONY: stale-kernels
 stale-kernels:
-	@newest=$$(find percolab -name '*.py' -exec ls -t {} + | head -n 1); \
+	@newest=$$(find percolab -name '*.py' -exec ls -t {} + | sed -n 1p); \
 	find percolab \( -name '*.nbi' -o -name '*.nbc' \) ! -newer "$$newest" -exec rm -f {} +
 
 clean:  ## remove the environment and all caches

@@ -96,6 +96,7 @@ def sweep(
         "labeler": labeler,
         "workers": workers,
         "watcher": watcher,
+        "left_open": request.left_open,
     }
     if out is None:
         return run_study(request.study, request.rule, **options)

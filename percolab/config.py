@@ -17,7 +17,7 @@ from percolab.observables import MEASURES
 from percolab.runner import StopRule
 from percolab.structure import Structure, load_structure
 from percolab.study import MAX_SEED, Study, check_boundary
-from percolab.toml_input import InputError, Table, parse_toml, read_text
+from percolab.toml_input import InputError, Table, parse_toml, read_text, shown
 from percolab.topology import MAX_POINTS
 
 DEFAULT_LATTICE = "honeycomb"
@@ -26,6 +26,7 @@ DEFAULT_SIZES = (32, 64, 128, 256)
 DEFAULT_SHELLS = (5, 7, 9, 11, 13)
 DEFAULT_SAMPLES = 10_000
 
+_SUFFIXES = (".h5", ".hdf5")
 _MAX_POINTS = 10_000
 _KEYS = {"lattice", "L", "p", "boundary", "samples", "target_error", "seed", "rng", "block_size"}
 _KEYS |= {"method", "model", "measure", "out", "graph", "source", "target", "multi"}
@@ -33,11 +34,16 @@ _KEYS |= {"method", "model", "measure", "out", "graph", "source", "target", "mul
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """A study with its stop rule and the file it goes to."""
+    """A study with its stop rule and the file it goes to.
+
+    left_open: what was not given and has its default, unless the file says otherwise
+    (:data:`percolab.continuing.LEFT_OPEN`).
+    """
 
     study: Study
     rule: StopRule
     out: Path
+    left_open: frozenset[str] = frozenset()
 
 
 def parse_probabilities(text: str) -> tuple[float, ...]:
@@ -55,11 +61,11 @@ def parse_probabilities(text: str) -> tuple[float, ...]:
         return tuple(float(value) for value in values)
     parts = text.split(":")
     if len(parts) != 3 or not parts[2].strip().isdecimal():
-        raise InputError(f"p = {text!r}, but a range is from:to:count, as in 0.50:0.55:21")
+        raise InputError(f"p = {shown(text)}, but a range is from:to:count, as in 0.50:0.55:21")
     low, high, count = _number(parts[0], text), _number(parts[1], text), int(parts[2])
     if not 2 <= count <= _MAX_POINTS or high <= low:
         raise InputError(
-            f"p = {text!r} is empty: from must be below to, and count from 2 to {_MAX_POINTS}"
+            f"p = {shown(text)} is empty: from must be below to, and count from 2 to {_MAX_POINTS}"
         )
     # In decimal arithmetic 0.5:0.6:3 holds 0.55, not 0.55000000000000004.
     return tuple(float(low + (high - low) * n / (count - 1)) for n in range(count))
@@ -69,7 +75,7 @@ def _number(text: str, whole: str) -> Decimal:
     try:
         value = Decimal(text.strip())
     except InvalidOperation as error:
-        raise InputError(f"p = {whole!r}: {text.strip()!r} is not a number") from error
+        raise InputError(f"p = {shown(whole)}: {shown(text.strip())} is not a number") from error
     if not value.is_finite() or not 0 <= value <= 1:
         raise InputError(f"p = {text.strip()}, but it must be a number from 0 to 1")
     return value
@@ -115,7 +121,7 @@ def make_request(
     elif source is not None or target is not None or multi:
         raise InputError("source, target and multi belong to a graph: give it (--graph FILE)")
     elif lattice is None or isinstance(lattice, str):
-        lattice = load_structure(lattice or DEFAULT_LATTICE)
+        lattice = load_structure(DEFAULT_LATTICE if lattice is None else lattice)
     sizes = default_sizes(lattice) if L is None else _whole("L", L)
     kinds = boundary if boundary is not None else lattice.boundaries[0]
     if isinstance(kinds, str):
@@ -135,9 +141,22 @@ def make_request(
         model=model,
         measure=parse_measure(measure),
     )
+    left_open = {"L"} if L is None else set()
     if samples is None and target_error is None:
         samples = DEFAULT_SAMPLES
-    return SweepRequest(study, StopRule(_per_size(samples, sizes), target_error), Path(out))
+        left_open.add("samples")
+    rule = StopRule(_per_size(samples, sizes), target_error)
+    return SweepRequest(study, rule, _results_path(out), frozenset(left_open))
+
+
+def _results_path(out: str | Path) -> Path:
+    """Return the path of a results file; InputError if it ends as something else does."""
+    path = Path(out)
+    if path.suffix not in _SUFFIXES and not path.is_dir():
+        ending = f"ends in {path.suffix}" if path.suffix else "has no suffix"
+        allowed = " or ".join(_SUFFIXES)
+        raise InputError(f"out = {path} {ending}, but a results file ends in {allowed}")
+    return path
 
 
 def parse_measure(measure: str | Sequence[str]) -> tuple[str, ...]:
@@ -186,7 +205,7 @@ def _whole(key: str, value: Any) -> tuple[int, ...]:
     try:
         return tuple(operator.index(item) for item in (value if np.ndim(value) else [value]))
     except TypeError as error:
-        raise InputError(f"{key} = {value!r}, but only integers are allowed") from error
+        raise InputError(f"{key} = {shown(value)}, but only integers are allowed") from error
 
 
 def _floats(value: Any) -> tuple[float, ...]:
@@ -196,7 +215,7 @@ def _floats(value: Any) -> tuple[float, ...]:
     try:
         return tuple(float(item) for item in (value if np.ndim(value) else [value]))
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"p = {value!r}, but only numbers from 0 to 1 are allowed") from error
+        raise InputError(f"p = {shown(value)}, but only numbers from 0 to 1 are allowed") from error
 
 
 def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:
@@ -216,6 +235,8 @@ def read_request(path: Path, overrides: dict[str, Any]) -> SweepRequest:
     InputError names the file and the key at fault.
     """
     table = Table(parse_toml(read_text(path), where=str(path)), _KEYS, str(path))
+    if not table.data:
+        raise InputError(f"{path}: is empty, so it asks for nothing; its keys are {_key_list()}")
     settings = {**_settings(table), **overrides}
     try:
         request = make_request(**settings)
@@ -224,6 +245,10 @@ def read_request(path: Path, overrides: dict[str, Any]) -> SweepRequest:
     except InputError as error:
         given = f" with {', '.join(overrides)} given" if overrides else ""
         raise InputError(f"{path}{given}: {error}") from error
+
+
+def _key_list() -> str:
+    return ", ".join(sorted(_KEYS))
 
 
 def _settings(table: Table) -> dict[str, Any]:

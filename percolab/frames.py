@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.extra_quantities import EXTRA_QUANTITIES
+from percolab.joined import joined
 from percolab.observables import observables_of
 from percolab.size_tables import power_arrays, size_arrays, size_table
 from percolab.storage import Results
@@ -63,7 +64,8 @@ def to_xarray(results: Results) -> xarray.Dataset:
     points: dict[str, list[tuple[float, list[Pair]]]] = {}
     for result, p, columns in task_means(results):
         points.setdefault(result.task.id, []).append((p, columns))
-    tasks = [results.tasks[key] for key in points]
+    held = joined(results).tasks
+    tasks = [held[key] for key in points]
     study = results.study
     observables = observables_of(study.boundary)
     shape = (len(tasks), max(map(len, points.values()), default=0))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from percolab.joined import can_join
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
 from percolab.study import Study
@@ -37,6 +38,9 @@ def merge(parts: Iterable[tuple[str, Results]]) -> Results:
         for item in part.tasks.values():
             earlier = owners.setdefault(item.task.stream_seed, [])
             for other_name, other in earlier:
+                # The same samples at other p: the analysis joins the two.
+                if can_join(item.task, other.task):
+                    continue
                 _refuse_overlap(name, item, other_name, other)
             earlier.append((name, item))
             merged.add_task(item.task).blocks.update(item.blocks)

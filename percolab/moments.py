@@ -20,6 +20,7 @@ from percolab.analysis.quantities import (
     quantities_of,
 )
 from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
+from percolab.joined import joined
 from percolab.observables import spanning_names
 from percolab.spanning import spanning_counts, transition_grid
 from percolab.storage import Results
@@ -129,7 +130,7 @@ def moments_of(results: Results, quantities: Sequence[Quantity]) -> list[BlockMo
     Tasks with the same size, p, block size and moments differ in their seeds alone: they are one
     task with more blocks.  AnalysisError: two tasks hold the same samples.
     """
-    items = [item for item in results.tasks.values() if item.blocks]
+    items = [item for item in joined(results).tasks.values() if item.blocks]
     _check_independent(items)
     alike: dict[tuple, list[BlockMoments]] = {}
     for item in sorted(items, key=lambda item: (item.task.size, item.task.id)):

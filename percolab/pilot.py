@@ -11,7 +11,7 @@ study's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -47,6 +47,20 @@ def place_probabilities(
     InputError if the lattice does not span even with all bonds open, or spans at every p.
     """
     grids: dict[int, tuple[float, ...]] = {}
+    for size, low, high in transitions_of(study, labeler=labeler, device=device):
+        grids[size] = covering(low, high, POINTS)
+        if report is not None:
+            report(size, grids[size])
+    return grids
+
+
+def transitions_of(
+    study: Study, *, labeler: str | None, device: Device
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield every size, small ones first, and the p between which it begins to span.
+
+    These are float64 (axes,) each; InputError as :func:`place_probabilities`.
+    """
     window = (0.0, 1.0)
     for size in sorted(study.sizes):
         thresholds = _sample_thresholds(pilot_of(study.task(size)), window, labeler, device)
@@ -58,10 +72,7 @@ def place_probabilities(
             )
         window = _bracket(thresholds)
         centres, spreads = thresholds.mean(axis=0), np.maximum(thresholds.std(axis=0), 1e-9)
-        grids[size] = covering(centres - _REACH * spreads, centres + _REACH * spreads, POINTS)
-        if report is not None:
-            report(size, grids[size])
-    return grids
+        yield size, centres - _REACH * spreads, centres + _REACH * spreads
 
 
 def place_window(

@@ -8,7 +8,7 @@ the information of one sample, and any numbers of samples follow from it.  Nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
@@ -24,7 +24,9 @@ from percolab.analysis import (
     fit_threshold,
     information_of,
 )
-from percolab.plan_file import file_bytes
+from percolab.continuing import Opened, missing_p, new_task, rounded_up
+from percolab.joined import joined, joined_tasks
+from percolab.plan_file import at_points, file_bytes
 from percolab.plan_pilot import Pilot, SizePilot, run_pilot
 from percolab.rounds import StopRule, first_targets, grown, is_held, next_targets, own_tasks
 from percolab.runner import Means, Watcher, choose_means, open_study, record_of
@@ -107,27 +109,32 @@ def plan_study(
     labeler: str | None = None,
     workers: int | None = None,
     watcher: Watcher | None = None,
+    left_open: Collection[str] = (),
 ) -> Plan:
     """Return what :func:`percolab.runner.run_study` would take and give with the same arguments.
 
-    writer: of the results file, which need not be locked and is not written.  InputError: as the
-    sweep's own; or a target error is asked for and the pilot finds no p_c.
+    writer: of the results file, which need not be locked and is not written.  left_open: as for
+    the sweep.
+    InputError: as the sweep's own; or a target error is asked for and the pilot finds no p_c.
     """
     watcher = watcher or Watcher()
-    results = open_study(study, rule, writer, labeler, watcher)
-    means = choose_means(study, device, labeler, workers, watcher)
-    pilot = run_pilot(results, means, _missing(results, rule), watcher)
+    opened = open_study(study, rule, writer, labeler, watcher, left_open)
+    results, asked, rule = _with_given_p(opened), opened.asked, opened.rule
+    means = choose_means(asked, device, labeler, workers, watcher)
+    pilot = run_pilot(results, asked, rule, means, _missing(results, rule), watcher)
     base = psutil.Process().memory_info().rss
-    tasks = _tasks_of(results, pilot)
-    information, reason = _information(results, pilot, tasks)
+    tasks = _tasks_of(results, asked, pilot)
+    # Tasks of the same samples count once, at all their p.
+    whole = joined_tasks(tasks)
+    information, reason = _information(results, pilot, whole)
     others = {
         key: item.num_samples
-        for key, item in results.tasks.items()
-        if key not in {task.id for task in tasks}
+        for key, item in joined(results).tasks.items()
+        if item.blocks and key not in {task.id for task in [*tasks, *whole]}
     }
-    targets, rounds = _targets(results, rule, tasks, information, others, reason)
+    targets, rounds = _targets(results, rule, whole, information, others, reason)
     blocks = {task.id: _blocks_at_end(results, task, targets[task.size]) for task in tasks}
-    kept = {task.id: _pilot_of(pilot, task).kept for task in tasks}
+    kept = {task.id: at_points(_pilot_of(pilot, task).kept, len(task.p)) for task in tasks}
     record = record_of(means) | {"seconds": 1.234, "blocks": dict.fromkeys(blocks, 100)}
     size, by_task, saving = file_bytes(results, tasks, blocks, kept, [record] * rounds)
     rows = tuple(_row(results, means, item, blocks, by_task) for item in pilot.sizes)
@@ -135,7 +142,7 @@ def plan_study(
     sampling = sum(row.seconds for row in rows)
     error = None
     if information is not None:
-        samples = {task.id: blocks[task.id] * task.block_size for task in tasks}
+        samples = {task.id: _samples_at_end(blocks, tasks, task.size) for task in whole}
         found = information.error(samples | others)
         error = found if np.isfinite(found) else None
     analysis = 0.0
@@ -158,24 +165,40 @@ def plan_study(
         file_bytes=size,
         threshold_error=error,
         rounds=rounds,
-        notes=_notes(study, pilot, reason),
+        notes=(*rounded_up(tasks, results, rule), *_notes(pilot, reason)),
     )
 
 
 def _missing(results: Results, rule: StopRule) -> dict[int, int]:
     """Return the samples that every size still takes at least."""
-    held = {size: sum(item.num_samples for item in results.of_size(size))
-            for size in results.study.sizes}  # fmt: skip
+    held: dict[int, int] = {}
+    for task in own_tasks(results):
+        count = results.tasks[task.id].num_samples
+        held[task.size] = min(held.get(task.size, count), count)
     wanted = first_targets(results.study, rule)
-    return {size: max(wanted[size] - held[size], 0) for size in wanted}
+    return {size: max(wanted[size] - held.get(size, 0), 0) for size in wanted}
 
 
-def _tasks_of(results: Results, pilot: Pilot) -> list[Task]:
-    """Return the study's own tasks, ascending in L: those of the file, and those to come."""
-    own = own_tasks(results)
+def _with_given_p(opened: Opened) -> Results:
+    """Return results with the tasks that will be added at p that are known."""
+    results = Results(opened.results.study, dict(opened.results.tasks), opened.results.runs)
+    for size, p in missing_p(results, opened.asked).items():
+        if p is not None:
+            results.add_task(new_task(results, opened.rule, size, p))
+    return results
+
+
+def _tasks_of(results: Results, asked: Study, pilot: Pilot) -> list[Task]:
+    """Return the tasks that are asked for, ascending in L: those of the file, and those to come."""
+    own = [task for task in own_tasks(results) if task.size in asked.sizes]
     found = {task.size for task in own}
     own += [item.task for item in pilot.sizes if item.task.size not in found]
     return sorted(own, key=lambda task: task.size)
+
+
+def _samples_at_end(blocks: Mapping[str, int], tasks: Sequence[Task], size: int) -> int:
+    """Return the samples that all tasks of a size will have."""
+    return min(blocks[task.id] * task.block_size for task in tasks if task.size == size)
 
 
 def _pilot_of(pilot: Pilot, task: Task) -> SizePilot:
@@ -197,15 +220,14 @@ def _row(
     by_task: Mapping[str, int],
 ) -> SizePlan:
     own = [task for key in blocks for task in [_task_of(results, item, key)] if task is not None]
-    held = sum(len(results.tasks[task.id].blocks) * task.block_size
-               for task in own if task.id in results.tasks)  # fmt: skip
-    samples = sum(blocks[task.id] * task.block_size for task in own)
-    missing = samples - held
+    held = {task.id: results.tasks[task.id].num_samples if task.id in results.tasks else 0
+            for task in own}  # fmt: skip
+    missing = sum(blocks[task.id] * task.block_size - held[task.id] for task in own)
     return SizePlan(
         L=item.task.size,
-        points=len(item.task.p),
-        samples=samples,
-        held=held,
+        points=sum(len(task.p) for task in own),
+        samples=_samples_at_end(blocks, own, item.task.size),
+        held=min(held.values()),
         rate=item.rate,
         seconds=missing / item.rate + item.setup if missing else 0.0,
         host_bytes=required_memory(item.task, means.labeler, means.device, means.workers),
@@ -238,7 +260,9 @@ def _information(
         return None, "thresholds are of each size alone here, and their errors are not predicted"
     try:
         function = _curve(results, pilot)
-        others = [item.task for item in results.tasks.values() if item.blocks]
+        held = [item.task for item in joined(results).tasks.values() if item.blocks]
+        asked = {(task.stream_seed, task.method) for task in tasks}
+        others = [task for task in held if (task.stream_seed, task.method) not in asked]
         every = {task.id: task for task in [*others, *tasks]}
         curves = [expected_curve(function, task) for task in every.values()]
         return information_of(curves, omega=omega_of(results)), ""
@@ -299,7 +323,7 @@ def _targets(
         return targets, rounds
     if information is None:
         raise InputError(f"--plan: the pilot finds no p_c, so no target error of it: {reason}")
-    placed = all(results.of_size(size) for size in study.sizes)
+    placed = {task.size for task in own_tasks(results)} >= set(study.sizes)
     while not all(n >= rule.limit(size) for size, n in targets.items()):
         if placed and is_held(results, targets):
             # How the sweep judges what is there is known, and need not be foreseen.
@@ -319,7 +343,7 @@ def _targets(
     return targets, rounds
 
 
-def _notes(study: Study, pilot: Pilot, reason: str) -> tuple[str, ...]:
+def _notes(pilot: Pilot, reason: str) -> tuple[str, ...]:
     notes = [
         f"the first call of a process compiles or loads: {pilot.compiling:.1f} s here, not counted"
     ]
@@ -328,10 +352,4 @@ def _notes(study: Study, pilot: Pilot, reason: str) -> tuple[str, ...]:
         notes.append(f"p of L = {sizes} are extrapolated: the sweep's own pilot looks for them")
     if reason:
         notes.append(f"no error of p_c: {reason}")
-    placed = study.method == "grid" and study.p is None
-    if placed and study.boundary and not study.lattice.is_scalable:
-        notes.append(
-            "p are placed where samples begin to span, and the maxima of clusters may lie above: "
-            "give other p values (-p)"
-        )
     return tuple(notes)

@@ -93,5 +93,21 @@ def likely_block(
     )
 
 
+def at_points(kept: list[AnyBlock], points: int) -> list[AnyBlock]:
+    """Return single samples at another number of p, as a task at further p has it.
+
+    For the size of a file any rows do, so those that are there are repeated or left out.
+    """
+    found: list[AnyBlock] = []
+    for block in kept:
+        if isinstance(block, ThresholdBlock) or len(block.sums) == points:
+            found.append(block)
+            continue
+        rows = np.arange(points) % len(block.sums)
+        extras = {name: array[rows] for name, array in block.extras.items()}
+        found.append(Block(block.number, block.sums[rows], block.products[rows], extras))
+    return found
+
+
 def _summed(arrays: list[np.ndarray]) -> np.ndarray:
     return np.sum(arrays, axis=0, dtype=arrays[0].dtype)

@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from percolab.continuing import new_task
 from percolab.executors import make_executor
 from percolab.kernels.open_bonds import threshold_of
+from percolab.rounds import StopRule, own_tasks
 from percolab.runner import Means, Watcher, grids_of, place_windows, share_of
 from percolab.sampler import Sampler
 from percolab.scheduler import missing_jobs, run_jobs
@@ -74,18 +76,27 @@ class Pilot:
 
 
 def run_pilot(
-    results: Results, means: Means, samples: Mapping[int, int], watcher: Watcher
+    results: Results,
+    study: Study,
+    rule: StopRule,
+    means: Means,
+    samples: Mapping[int, int],
+    watcher: Watcher,
 ) -> Pilot:
-    """Measure every size of a study; results: what its file holds, which stays as it is.
+    """Measure every size of a study that is asked for with a rule.
 
+    results: what its file holds, with the tasks to be added at given p; they stay as they are.
     samples: those that every size still takes, as far as known; they bound what a pilot may take.
     InputError: the lattice does not span.
     """
-    study = results.study
     compiling = _compile(study.task(study.sizes[0]), means)
     looks = {size: _look_seconds(study.task(size), means) for size in study.sizes}
     run = sum(_GRID_COST * looks[size] * n / means.workers for size, n in samples.items())
-    tasks, windows, placing, extrapolated = _placed(results, means, looks, run, watcher)
+    tasks, windows, placing, extrapolated = _placed(results, study, means, looks, run, watcher)
+    tasks = {
+        size: task if task.id in results.tasks else new_task(results, rule, size, task.p)
+        for size, task in tasks.items()
+    }
     free, samplers, found = _free(means), [], []
     with make_executor(means.device, means.workers) as executor:
         budget = max(_MEASURING, _PART * run)
@@ -144,22 +155,29 @@ def _free(means: Means) -> int:
 
 
 def _placed(
-    results: Results, means: Means, looks: Mapping[int, float], run: float, watcher: Watcher
+    results: Results,
+    study: Study,
+    means: Means,
+    looks: Mapping[int, float],
+    run: float,
+    watcher: Watcher,
 ) -> tuple[dict[int, Task], dict[int, tuple[float, float]], dict[int, float], tuple[int, ...]]:
     """Return every size's task, window and seconds of placing, and the sizes extrapolated."""
-    study = results.study
-    stored = {size: results.of_size(size)[0].task for size in study.sizes if results.of_size(size)}
-    if study.method == "grid" and (study.p is not None or len(stored) == len(study.sizes)):
-        return {s: stored.get(s, study.task(s)) for s in study.sizes}, {}, {}, ()
-    few = study.sizes[:2] if study.boundary else study.sizes
-    spans, seconds = _timed_spans(results, few, means, watcher)
+    # Of several tasks of a size, the one that most is missing of.
+    own = sorted(own_tasks(results), key=lambda task: -len(results.tasks[task.id].blocks))
+    stored = {task.size: task for task in own if task.size in study.sizes}
+    if study.method == "grid" and len(stored) == len(study.sizes):
+        return stored, {}, {}, ()
+    study = replace(study, p=None)
+    few = study.sizes[:2] if study.lattice.is_scalable else study.sizes
+    spans, seconds = _timed_spans(results, study, few, means, watcher)
     left = [size for size in study.sizes if size not in few]
     per_look = seconds / sum(looks[size] for size in few)
     allowed, near = max(_PLACING, _PART * run), list(few)
     while left and per_look * sum(looks[size] for size in [*near, left[0]]) <= allowed:
         near.append(left.pop(0))
     if len(near) > len(few):
-        spans, seconds = _timed_spans(results, tuple(near), means, watcher)
+        spans, seconds = _timed_spans(results, study, tuple(near), means, watcher)
         per_look = seconds / sum(looks[size] for size in near)
     for size in left:
         spans[size] = extrapolated(spans, size)
@@ -172,15 +190,15 @@ def _placed(
 
 
 def _timed_spans(
-    results: Results, sizes: tuple[int, ...], means: Means, watcher: Watcher
+    results: Results, study: Study, sizes: tuple[int, ...], means: Means, watcher: Watcher
 ) -> tuple[Spans, float]:
     """Return the p of these sizes, or the ends of their windows, and the seconds that took."""
-    study: Study = replace(results.study, sizes=sizes)
+    study = replace(study, sizes=sizes)
     begin = time.perf_counter()
     if study.method == "grid":
         return grids_of(study, means, watcher), time.perf_counter() - begin
     part = Results(study, {key: results.tasks[key] for key in results.tasks})
-    windows = place_windows(part, means, watcher)
+    windows = place_windows(part, sizes, means, watcher)
     return {**windows}, time.perf_counter() - begin
 
 

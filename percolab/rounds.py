@@ -18,6 +18,7 @@ import numpy as np
 
 from percolab.allocation import Choice, allocate
 from percolab.analysis import AnalysisError, Information, information_of
+from percolab.joined import joined
 from percolab.spanning import curves_of, omega_of
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
@@ -93,7 +94,8 @@ def next_targets(
     """
     if rule.target_error is None or all(n >= rule.limit(size) for size, n in targets.items()):
         return None
-    held = judged(results, targets)
+    # At the end of a round all tasks of a size have the same blocks, so that they join to one.
+    held = joined(judged(results, targets))
     samples = {key: item.num_samples for key, item in held.tasks.items()}
     try:
         information = information_of(curves_of(held), omega=omega_of(held))
@@ -101,7 +103,7 @@ def next_targets(
         information = None
     if information is not None and information.error(samples) <= rule.target_error:
         return None
-    own = own_tasks(results)
+    own = own_tasks(held)
     others = {key: n for key, n in samples.items() if key not in {task.id for task in own}}
     return grown(own, information, others, targets, rule)
 
@@ -140,13 +142,21 @@ def grown(
 def own_tasks(results: Results) -> list[Task]:
     """Return the study's own tasks, without those of merged files."""
     study = results.study
-    tasks = [item.task for item in results.tasks.values()]
-    return [task for task in tasks if task.seed == study.seed and task.size in study.sizes]
+    own = study.seed, study.rng, study.method, study.measure
+    tasks = [item.task for item in results.tasks.values() if item.task.size in study.sizes]
+    return [task for task in tasks if (task.seed, task.rng, task.method, task.measure) == own]
 
 
 def wanted_blocks(results: Results, targets: Mapping[int, int]) -> dict[str, int]:
-    """Return the blocks each of the study's own tasks should have; merged ones want none."""
-    return {task.id: ceil(targets[task.size] / task.block_size) for task in own_tasks(results)}
+    """Return the blocks each of the study's own tasks should have; merged ones want none.
+
+    Nor do tasks of a size that has no target: it was not asked for this time.
+    """
+    return {
+        task.id: ceil(targets[task.size] / task.block_size)
+        for task in own_tasks(results)
+        if task.size in targets
+    }
 
 
 def is_held(results: Results, targets: Mapping[int, int]) -> bool:
@@ -160,9 +170,10 @@ def is_held(results: Results, targets: Mapping[int, int]) -> bool:
 
 def is_finished(results: Results, rule: StopRule) -> bool:
     """Return whether a study's stop rule is met by what is there."""
-    if not all(results.of_size(size) for size in results.study.sizes):
+    first = first_targets(results.study, rule)
+    if not set(first) <= {task.size for task in own_tasks(results)}:
         return False
-    targets: dict[int, int] | None = first_targets(results.study, rule)
+    targets: dict[int, int] | None = first
     while targets is not None:
         if not is_held(results, targets):
             return False

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from percolab.cluster_pilot import place_over_maxima
+from percolab.continuing import (
+    Opened,
+    continue_results,
+    missing_p,
+    new_task,
+    request_record,
+    rounded_up,
+)
 from percolab.executors import default_workers, make_executor
 from percolab.graph_structure import Graph
 from percolab.kernels.open_bonds import TOP
 from percolab.labelers import DEFAULT_LABELER, LABELERS, fitting_labeler, labeler_class
 from percolab.lattice import Lattice
 from percolab.model import Model
-from percolab.observables import observables_of
 from percolab.pilot import place_probabilities, place_window, reach_of
 from percolab.provenance import processor_name, run_record
 from percolab.rounds import (
@@ -28,14 +34,13 @@ from percolab.rounds import (
     own_tasks,
     wanted_blocks,
 )
-from percolab.sample_versions import check_can_continue
 from percolab.sampler import Device, Sampler, check_memory, required_memory
 from percolab.scheduler import Pace, missing_jobs, run_jobs
 from percolab.statistics import AnyBlock, ThresholdBlock
 from percolab.storage import Results, ResultsWriter
 from percolab.stored_tasks import TaskResult
 from percolab.study import Study, check_choice
-from percolab.toml_input import InputError
+from percolab.warm_up import heard_compiling, warm_up
 
 
 class Watcher:
@@ -46,6 +51,9 @@ class Watcher:
 
     def placed(self, size: int, p: tuple[float, ...]) -> None:
         """Hear the p values that the pilot placed for a size."""
+
+    def compiling(self) -> None:
+        """Hear that kernels are compiled, which they are once after an installation."""
 
     def started(self, sites: int, done: int) -> None:
         """Hear how many site labelings a round takes in all, and how many are done already."""
@@ -66,27 +74,35 @@ def run_study(
     labeler: str | None = None,
     workers: int | None = None,
     watcher: Watcher | None = None,
+    left_open: Collection[str] = (),
 ) -> Results:
     """Run a study until its stop rule is met, continuing what the writer's file holds.
 
+    left_open: what was not given and is as the file has it (:mod:`percolab.continuing`).
     InputError: the file holds another study, or a size does not fit in memory.
     """
     watcher = watcher or Watcher()
-    results = open_study(study, rule, writer, labeler, watcher)
-    if is_finished(results, rule):
+    opened = open_study(study, rule, writer, labeler, watcher, left_open)
+    results, asked, rule = opened.results, opened.asked, opened.rule
+    if not missing_p(results, asked) and is_finished(results, rule):
+        if writer is not None and not opened.is_described:
+            writer.save(results)
         return results
-    means = choose_means(study, device, labeler, workers, watcher)
-    _place_tasks(results, means, watcher)
+    means = choose_means(asked, device, labeler, workers, watcher)
+    _warm_up(results, asked, means, watcher)
+    _place_tasks(results, asked, rule, means, watcher)
+    for line in rounded_up(own_tasks(results), results, rule):
+        watcher.noted(line)
     if writer is not None and not writer.path.exists():
         writer.save(results)
-    windows = place_windows(results, means, watcher)
-    samplers = _samplers_of(results, windows, means)
-    targets: dict[int, int] | None = first_targets(study, rule)
+    windows = place_windows(results, asked.sizes, means, watcher)
+    samplers = _samplers_of(results, asked.sizes, windows, means)
+    targets: dict[int, int] | None = first_targets(results.study, rule)
     # A target error makes many rounds, not all of which are worth a save.
     pace = None if rule.target_error is None else Pace()
     try:
         while targets is not None:
-            _run_round(results, targets, samplers, writer, means, watcher, pace)
+            _run_round(results, rule, targets, samplers, writer, means, watcher, pace)
             targets = next_targets(results, rule, targets)
     finally:
         if writer is not None and pace is not None and pace.pending:
@@ -109,8 +125,9 @@ def open_study(
     writer: ResultsWriter | None,
     labeler: str | None,
     watcher: Watcher,
-) -> Results:
-    """Return what a writer's file holds of a study, or empty results.
+    left_open: Collection[str] = (),
+) -> Opened:
+    """Return what a writer's file holds of a study, or empty results, and what is asked of it.
 
     InputError: the rule cannot end the study, there is no such labeler, or the file holds another
     study.
@@ -119,11 +136,13 @@ def open_study(
     _check_layers(study)
     if labeler is not None:
         check_choice("labeler", labeler, LABELERS)
-    results = _continued(study, writer)
+    stored, path = (None, None) if writer is None else (writer.load(), writer.path)
+    opened = continue_results(study, rule, stored, path, left_open)
+    opened.rule.check(opened.results.study)
     if isinstance(study.lattice, Graph):
         for line in study.lattice.notes:
             watcher.noted(f"{study.lattice.name}: {line}")
-    return results
+    return opened
 
 
 def choose_means(
@@ -165,72 +184,58 @@ def _check_layers(study: Study) -> None:
         study.lattice.topology(study.lattice.shape(study.sizes[0])).site_lattice(None)
 
 
-def _continued(study: Study, writer: ResultsWriter | None) -> Results:
-    stored = writer.load() if writer is not None else None
-    if stored is None:
-        return Results(study)
-    if isinstance(study.lattice, Graph) and writer is not None:
-        stored = _with_bonds(stored, study.lattice, writer.path)
-    check_can_continue(stored, writer.path if writer else "")
-    for item in stored.tasks.values():
-        if len(item.observables) < len(observables_of(item.task.boundary)):
-            raise InputError(
-                f"{writer.path if writer else ''}: was written before wrapping was measured; "
-                "choose another --out"
-            )
-    asked, found = study.description(), stored.study.description()
-    differing = [key for key in asked if asked[key] != found.get(key)]
-    if differing:
-        key = differing[0]
-        raise InputError(
-            f"{writer.path if writer else ''}: holds another study "
-            f"({key} is {found.get(key)} there, {asked[key]} here); choose another --out"
-        )
-    return stored
+def _warm_up(results: Results, asked: Study, means: Means, watcher: Watcher) -> None:
+    with_pilot = asked.method == "threshold" or None in missing_p(results, asked).values()
+    with heard_compiling(watcher.compiling, means.device):
+        warm_up(asked, means.device, means.labeler, with_pilot=with_pilot)
 
 
-def _with_bonds(stored: Results, graph: Graph, path: Path) -> Results:
-    """Return results with the graph they were made from, which a results file does not hold.
+def _place_tasks(
+    results: Results, asked: Study, rule: StopRule, means: Means, watcher: Watcher
+) -> None:
+    """Add the tasks that what is asked needs and the file does not have."""
+    missing = missing_p(results, asked)
+    unplaced = [size for size, p in missing.items() if p is None]
+    grids: Mapping[int, tuple[float, ...]] = {}
+    if unplaced:
+        # Smaller sizes help to find the p of larger ones, and they shall not depend on the order
+        # in which sizes were asked for.
+        sizes = tuple(size for size in results.study.sizes if size <= max(unplaced))
+        grids = grids_of(replace(asked, sizes=sizes, p=None), means, _Only(watcher, unplaced))
+    for size, p in missing.items():
+        if p and results.of_size(size):
+            watcher.noted(f"L = {size}: {len(p)} more p, of the same samples as those of the file")
+        results.add_task(new_task(results, rule, size, grids[size] if p is None else p))
 
-    A file may have another name than it had before.  InputError: the results are of another graph.
-    """
-    before = stored.study.lattice
-    if before.digest != graph.digest:
-        raise InputError(
-            f"{path}: was sampled on {before.name} (digest {before.digest}), and {graph.name} has "
-            f"other sites, bonds, source or target (digest {graph.digest}); choose another --out"
-        )
-    known = Results(replace(stored.study, lattice=graph), runs=stored.runs)
-    for key, item in stored.tasks.items():
-        known.tasks[key] = TaskResult(replace(item.task, lattice=graph), item.blocks)
-    return known
 
+class _Only(Watcher):
+    """Lets another watcher hear of the p of some sizes alone."""
 
-def _place_tasks(results: Results, means: Means, watcher: Watcher) -> None:
-    study = results.study
-    missing = [size for size in study.sizes if not results.of_size(size)]
-    if missing:
-        grids = grids_of(study, means, watcher)
-        for size in missing:
-            results.add_task(study.task(size, grids[size]))
+    def __init__(self, watcher: Watcher, sizes: Sequence[int]) -> None:
+        self._watcher, self._sizes = watcher, sizes
+
+    def placed(self, size: int, p: tuple[float, ...]) -> None:
+        """Hear the p values that the pilot placed for a size."""
+        if size in self._sizes:
+            self._watcher.placed(size, p)
 
 
 def grids_of(study: Study, means: Means, watcher: Watcher) -> dict[int, tuple[float, ...]]:
     """Return the p of every size, placed by a pilot unless they are given or not needed."""
     if study.method == "threshold" or study.p is not None:
         return dict.fromkeys(study.sizes, study.p or ())
-    place = place_probabilities if study.boundary else place_over_maxima
+    place = place_probabilities if study.lattice.is_scalable else place_over_maxima
     return place(study, labeler=means.labeler, device=means.device, report=watcher.placed)
 
 
 def place_windows(
-    results: Results, means: Means, watcher: Watcher
+    results: Results, sizes: Sequence[int], means: Means, watcher: Watcher
 ) -> dict[int, tuple[float, float]]:
-    """Return where the thresholds of every size are looked for first; empty for a grid of p."""
+    """Return where the thresholds of these sizes are looked for first; empty for a grid of p."""
     study = results.study
     windows: dict[int, tuple[float, float]] = {}
     if study.method == "threshold":
-        for size in study.sizes:
+        for size in sizes:
             found = _stored_thresholds(results.of_size(size))
             if len(found) > 1:
                 windows[size] = reach_of(found)
@@ -255,10 +260,13 @@ def _stored_thresholds(items: list[TaskResult]) -> np.ndarray:
 
 
 def _samplers_of(
-    results: Results, windows: Mapping[int, tuple[float, float]], means: Means
+    results: Results,
+    sizes: Sequence[int],
+    windows: Mapping[int, tuple[float, float]],
+    means: Means,
 ) -> dict[str, Sampler]:
-    """Return the samplers of the study's own tasks, for all rounds."""
-    own = own_tasks(results)
+    """Return the samplers of the study's own tasks of these sizes, for all rounds."""
+    own = [task for task in own_tasks(results) if task.size in sizes]
     return {
         task.id: Sampler(
             task,
@@ -273,6 +281,7 @@ def _samplers_of(
 
 def _run_round(
     results: Results,
+    rule: StopRule,
     targets: Mapping[int, int],
     samplers: Mapping[str, Sampler],
     writer: ResultsWriter | None,
@@ -287,7 +296,7 @@ def _run_round(
     }
     if not any(todo.values()):
         return
-    record = record_of(means)
+    record = record_of(means) | {"asked": request_record(results, rule)}
     results.runs.append(record)
     begin = time.perf_counter()
 

@@ -232,6 +232,12 @@ class Sampler:
         generator = GENERATORS[self.task.rng]
         return self.labeler.rows(generator, self.task.stream_seed, samples, thresholds)
 
+    def grid_rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        """Return the rows of samples at ascending thresholds, int64 (n, m, row width)."""
+        generator = GENERATORS[self.task.rng]
+        found = self.labeler.grid_rows(generator, self.task.stream_seed, samples, thresholds)
+        return found.reshape(len(samples), len(thresholds), -1)
+
     def spanning_thresholds(self, samples: np.ndarray) -> np.ndarray:
         """Return T of samples, uint64 (n,), along every open axis: uint64 (n, open axes)."""
         generator = GENERATORS[self.task.rng]

@@ -8,6 +8,7 @@ from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.curve import AnalysisError
 from percolab.analysis.fisher import FisherFit, fit_fisher
 from percolab.analysis.gyration import GyrationSums
+from percolab.joined import joined
 from percolab.kernels.tally import bin_edges
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
@@ -20,7 +21,7 @@ def has_sizes(item: TaskResult) -> bool:
 
 def size_counts_of(results: Results) -> list[SizeCounts]:
     """Return the counted sizes of all tasks that have them, ascending in L; [] if none has."""
-    items = [item for item in results.tasks.values() if has_sizes(item)]
+    items = [item for item in joined(results).tasks.values() if has_sizes(item)]
     ordered = sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id))
     return [counts_of(item) for item in ordered]
 
@@ -41,9 +42,8 @@ def counts_of(item: TaskResult) -> SizeCounts:
 
 def gyration_sums_of(results: Results) -> list[GyrationSums]:
     """Return the sums over radii of all tasks that have them, ascending in L; [] if none has."""
-    items = [
-        item for item in results.tasks.values() if item.blocks and "gyration" in item.task.measure
-    ]
+    tasks = joined(results).tasks.values()
+    items = [item for item in tasks if item.blocks and "gyration" in item.task.measure]
     found = []
     for item in sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id)):
         sums = item.extra("gyration")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.extra_quantities import POWERS, ExtraQuantity
+from percolab.joined import joined
 from percolab.size_counts import counts_of, has_sizes, size_counts_of
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
@@ -29,7 +30,7 @@ def size_table(results: Results) -> tuple[list[str], list[list[Any]]]:
     a jackknife over blocks, None for a single block.  InputError: sizes were not counted.
     """
     rows: list[list[Any]] = []
-    tasks = {item.task.id: item for item in results.tasks.values()}
+    tasks = joined(results).tasks
     for counts in size_counts_of(results):
         task, samples = tasks[counts.label].task, tasks[counts.label].num_samples
         lead = [task.lattice.name, task.model, ",".join(task.boundary), task.size]

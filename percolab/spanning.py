@@ -34,6 +34,7 @@ from percolab.analysis import (
     try_fits,
 )
 from percolab.analysis.known_exponents import correction_exponent
+from percolab.joined import joined
 from percolab.kernels.open_bonds import NEVER, TOP, threshold_of
 from percolab.lattice import AXIS_NAMES
 from percolab.observables import SOME, axis_observables, observables_of, spanning_names
@@ -91,7 +92,7 @@ def curves_of(results: Results, observable: str | None = None) -> list[SpanningC
     Exact thresholds are counted at POINTS values of p, equally spaced over the transition.
     """
     name = observable or default_observable(results)
-    curves = [_curve_of(item, name) for item in results.tasks.values() if item.blocks]
+    curves = [_curve_of(item, name) for item in joined(results).tasks.values() if item.blocks]
     return sorted(curves, key=lambda curve: curve.L)
 
 
@@ -375,7 +376,8 @@ def estimates_of(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimat
 
 def cluster_curves_of(results: Results) -> list[ClusterCurve]:
     """Return the cluster sizes of all tasks of method "grid" that have blocks, ascending in L."""
-    items = [item for item in results.tasks.values() if item.blocks and item.task.method == "grid"]
+    tasks = joined(results).tasks.values()
+    items = [item for item in tasks if item.blocks and item.task.method == "grid"]
     return [_clusters_of(item) for item in sorted(items, key=lambda item: item.task.size)]
 
 

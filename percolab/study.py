@@ -44,6 +44,8 @@ MAX_SEED = 2**63 - 1
 
 _SITES_PER_BLOCK = 2**24
 _MIN_BLOCK, _MAX_BLOCK = 10, 100
+# The bootstrap's error of a fit asks for so many blocks; more than _MOST_BLOCKS make a file large.
+_ENOUGH_BLOCKS, _MOST_BLOCKS = 10, 1000
 
 
 def default_block_size(num_points: int) -> int:
@@ -54,6 +56,22 @@ def default_block_size(num_points: int) -> int:
     """
     wanted = min(max(_SITES_PER_BLOCK // num_points, _MIN_BLOCK), _MAX_BLOCK)
     return max(min(wanted, (2**63 - 1) // num_points**2), 1)
+
+
+def block_size_for(samples: int, default: int) -> int:
+    """Return the block size with which a task has so many samples, and enough blocks.
+
+    It is the largest of at most ``default`` that divides the samples into _ENOUGH_BLOCKS or more.
+    Where none does without more than _MOST_BLOCKS, one that exceeds them by the least.
+
+    >>> [block_size_for(samples, 100) for samples in (10_000, 250, 10, 2)]
+    [100, 25, 1, 1]
+    >>> block_size_for(10_007, 100)  # a prime: 10 008 samples
+    72
+    """
+    largest = max(min(default, samples // _ENOUGH_BLOCKS), 1)
+    least = min(-(-samples // _MOST_BLOCKS), (largest + 1) // 2)
+    return min(range(largest, least - 1, -1), key=lambda size: -samples % size)
 
 
 def _digest(content: dict[str, Any]) -> bytes:

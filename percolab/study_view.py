@@ -11,6 +11,7 @@ import numpy as np
 
 from percolab.analysis import AnalysisError, Collapse, ExponentFit, ThresholdFit
 from percolab.analysis.exponent_values import MIN_REPLICAS
+from percolab.joined import joined
 from percolab.math_text import symbol_text
 from percolab.model import Model
 from percolab.observables import observables_of
@@ -128,7 +129,7 @@ class StudyView:
         """Return the tasks that have blocks, of one method or all, ascending in L."""
         found = [
             item
-            for item in self.results.tasks.values()
+            for item in joined(self.results).tasks.values()
             if item.blocks and method in (None, item.task.method)
         ]
         return sorted(found, key=lambda item: (item.task.size, item.task.seed))

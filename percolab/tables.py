@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from percolab.extra_quantities import POWERS, ExtraQuantity
+from percolab.joined import joined
 from percolab.kernels.open_bonds import NEVER, TOP
 from percolab.observables import axis_names, observables_of, spanning_names
 from percolab.size_tables import power_means
@@ -117,7 +118,7 @@ def _single_rows(items: list[TaskResult]) -> Iterator[list[Any]]:
 
 def _ordered(results: Results) -> list[TaskResult]:
     """Return the tasks that have blocks, small sizes first."""
-    found = [item for item in results.tasks.values() if item.blocks]
+    found = [item for item in joined(results).tasks.values() if item.blocks]
     return sorted(found, key=lambda item: (item.task.size, item.task.id))
 
 

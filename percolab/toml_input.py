@@ -20,6 +20,16 @@ def nearest(word: str, known: Collection[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
 
 
+def shown(value: Any, most: int = 80) -> str:
+    """Return a value as a message shows it: of a long one the beginning.
+
+    >>> shown([0.5]), shown("0.5," * 1000, 12)
+    ('[0.5]', "'0.5,0.5,...")
+    """
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def read_text(path: Path) -> str:
     """Return the text of a file; InputError if it cannot be read."""
     try:
@@ -58,7 +68,9 @@ class Table:
         """Return the error for a key whose value is not allowed."""
         if key not in self.data:
             return InputError(f"{self.where}: key {key!r} is missing; it must be {allowed}")
-        return InputError(f"{self.where}: {key} = {self.data[key]!r}, but it must be {allowed}")
+        return InputError(
+            f"{self.where}: {key} = {shown(self.data[key])}, but it must be {allowed}"
+        )
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return a string; without a default the key must be there."""

@@ -30,11 +30,12 @@ FLOORS = [
     ["kernels", "device", "model"],
     ["labelers"],
     ["observables", "extra_quantities", "statistics"],
-    ["study", "sampler", "pilot", "cluster_pilot"],
+    ["study", "sampler", "pilot", "cluster_pilot", "warm_up"],
     [
         "storage",
         "stored_tasks",
         "sample_versions",
+        "joined",
         "merging",
         "hdf5_guard",
         "executors",
@@ -58,6 +59,7 @@ FLOORS = [
     [
         "allocation",
         "rounds",
+        "continuing",
         "runner",
         "plan",
         "plan_file",

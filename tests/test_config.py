@@ -13,6 +13,7 @@ from percolab.config import (
     parse_sizes,
     read_request,
 )
+from percolab.study import SAMPLE_VERSION
 from percolab.toml_input import InputError
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
@@ -186,6 +187,7 @@ def test_every_key_of_a_study_file_is_heard(tmp_path):
         "rng": "philox",
         "model": "bond",
         "block_size": 5,
+        "sample_version": SAMPLE_VERSION,
     }
     assert request.rule.samples == {8: 30, 16: 20}
     assert request.rule.target_error == 0.01

@@ -54,7 +54,8 @@ def _totals(plan: Any) -> list[str]:
     lines = [
         f"time    {_time(plan.seconds)} on {plan.device} with {threads}, labeler {plan.labeler}"
         f" (of it {_time(plan.placing_seconds)} to find p, {_time(plan.analysis_seconds)} to fit)",
-        f"memory  {_bytes(plan.host_bytes)}, of it {_bytes(plan.base_bytes)} Python and libraries"
+        f"memory  at most {_bytes(plan.host_bytes)}, "
+        f"of it {_bytes(plan.base_bytes)} Python and libraries"
         + (f"; {_bytes(plan.device_bytes)} on {plan.device}" if plan.device_bytes else ""),
         f"file    {_bytes(plan.file_bytes)}",
     ]

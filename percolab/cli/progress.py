@@ -38,6 +38,10 @@ class ProgressWatcher(Watcher):
         if not self._silent:
             click.echo(f"pilot: L = {size}: {len(p)} p values from {p[0]} to {p[-1]}", err=True)
 
+    def compiling(self) -> None:
+        """Say why nothing moves yet."""
+        self.noted("compiling kernels (first run only) ...")
+
     def started(self, sites: int, done: int) -> None:
         """Open the bar."""
         terminal = sys.stderr.isatty()

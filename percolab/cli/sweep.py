@@ -96,6 +96,7 @@ def command(
         "labeler": labeler,
         "workers": workers,
         "watcher": ProgressWatcher(silent=quiet or plan),
+        "left_open": request.left_open,
     }
     if as_json and not plan:
         raise InputError(

@@ -1,0 +1,97 @@
+"""The first call of every kernel, which compiles it or loads it: before anything is timed.
+
+Numba compiles a kernel when it is first called, for which a fresh install takes a minute or two,
+and keeps it on the disk.  A sweep makes these calls with a single sample before it starts to count,
+so that its rate and the time it has left are those of sampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numba.core import event
+
+from percolab.kernels.open_bonds import threshold_of
+from percolab.sampler import Device, Sampler
+from percolab.study import Study, Task
+from percolab.toml_input import InputError
+
+# Kernels do not depend on the size of a lattice on the CPU, so the smallest of this L will do.
+_SMALL = 4
+
+
+def warm_up(study: Study, device: Device, labeler: str, *, with_pilot: bool) -> None:
+    """Call once what sampling a study calls, and what its pilot calls if there is one.
+
+    On a GPU what is compiled may depend on the size, and one sample of any takes little.
+    """
+    tasks = [_small_task(study)] if device.kind == "cpu" else [_task(study, L) for L in study.sizes]
+    for task in tasks:
+        # A share of nothing: memory for one sample.
+        sampler = Sampler(task, labeler=labeler, device=device, share=0.0)
+        if with_pilot:
+            sampler.rows(np.zeros(1, np.uint64), np.array([threshold_of(0.5)], np.uint64))
+        sampler.sample([0])
+
+
+@contextmanager
+def heard_compiling(tell: Callable[[], None], device: Device) -> Iterator[None]:
+    """Call ``tell`` once if Numba compiles something for a device inside.
+
+    What comes from the disk is not compiled.
+    """
+    told: list[bool] = []
+
+    def tell_once() -> None:
+        if not told:
+            told.append(True)
+            tell()
+
+    with ExitStack() as stack:
+        for module in _event_modules(device):
+            listener = _listener(module, tell_once)
+            stack.enter_context(module.install_listener("numba:compile", listener))
+        yield
+
+
+def _listener(module: Any, tell: Callable[[], None]) -> Any:
+    """Return a listener, of the kind that a module of events takes, which tells of every start."""
+
+    class Listener(module.Listener):
+        def on_start(self, event: Any) -> None:
+            tell()
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    return Listener()
+
+
+def _event_modules(device: Device) -> list[Any]:
+    """Return Numba's events, and those of its CUDA target, which has its own."""
+    modules: list[Any] = [event]
+    if device.kind == "cuda":
+        with suppress(ImportError):
+            modules.append(import_module("numba.cuda.core.event"))
+    return modules
+
+
+def _small_task(study: Study) -> Task:
+    """Return the task of a study at a small size that its lattice and boundary allow."""
+    for size in range(_SMALL, study.sizes[0]):
+        try:
+            return _task(study, size)
+        except InputError:
+            continue
+    return _task(study, study.sizes[0])
+
+
+def _task(study: Study, size: int) -> Task:
+    """Return a task of one sample a block; its p makes no difference."""
+    p = () if study.method == "threshold" else (0.5,)
+    return replace(study.task(size, p), block_size=1)
