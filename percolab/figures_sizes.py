@@ -41,13 +41,14 @@ def draw_sizes(figures: StudyView) -> Drawn:
         fit = figures.fit
     except (AnalysisError, InputError):
         threshold, source = _taken_for_threshold(figures)
-        error = y_t = None
+        error = y_t = quality = None
         try:
             fisher = fisher_at(figures.results, threshold)
         except AnalysisError:
             fisher = None
     else:
         threshold, error, y_t = fit.threshold, fit.threshold_error, fit.y_t
+        quality = fit.chi_square
         source = "the fit of all sizes"
         fisher = figures.exponents.fisher if figures.exponents is not None else None
     figure, numbers = plot_sizes(
@@ -57,6 +58,7 @@ def draw_sizes(figures: StudyView) -> Drawn:
         title=figures.head["title"],
         fisher=fisher,
         y_t=y_t,
+        quality=quality,
     )
     return figure, numbers | {"threshold_source": source}
 

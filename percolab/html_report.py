@@ -29,6 +29,7 @@ from percolab.observables import observables_of
 from percolab.plots import svg_text
 from percolab.plots.clusters import PANELS
 from percolab.report import KINDS, StudyFigures
+from percolab.sample_versions import warning_of
 from percolab.spanning import estimates_of, probability_names
 from percolab.storage import Results
 from percolab.study import Study
@@ -64,7 +65,7 @@ def report_page(
     sections = {
         "title": escape(f"{_model_title(study)}, {study.lattice.title}"),
         "answer": _answer(figures),
-        "study": _study(study),
+        "study": _study(results),
         "fits": _fits(figures, fits, bootstrap),
         "figures": text,
         "samples": _samples(figures),
@@ -120,7 +121,8 @@ def _answer(figures: StudyFigures) -> str:
     return f'<p class="answer">{escape(line)}</p>{notes}'
 
 
-def _study(study: Study) -> str:
+def _study(results: Results) -> str:
+    study = results.study
     p = {"pilot": "placed by a pilot for each size", "all": "exact threshold of every sample"}
     shown = study.description()["p"]
     given = p[shown] if isinstance(shown, str) else ", ".join(f"{x:g}" for x in shown)
@@ -134,9 +136,15 @@ def _study(study: Study) -> str:
             ("p", given),
             ("method", study.method),
             ("seed, generator", f"{study.seed}, {study.rng}"),
+            ("sample version", _version(results)),
             ("digest of the lattice", study.lattice.digest),
         ],
     )
+
+
+def _version(results: Results) -> str:
+    """Return which version of percolab's samples these are, and what is wrong with it."""
+    return warning_of(results) or str(results.study.sample_version)
 
 
 def _boundary(study: Study) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from percolab.analysis.quantities import (
 from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
 from percolab.joined import joined
 from percolab.observables import spanning_names
-from percolab.spanning import spanning_counts, transition_grid
+from percolab.spanning import notes_of, spanning_counts, transition_grid
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
 from percolab.theory.critical import critical_probability
@@ -70,7 +70,7 @@ def fit_quantities(
         corrections=corrections,
     )
     known = tuple(_known(results, item) for item in chosen)
-    return replace(found, known=known, notes=(*notes, *found.notes))
+    return replace(found, known=known, notes=(*notes_of(results), *notes, *found.notes))
 
 
 def _fittable(

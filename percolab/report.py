@@ -55,7 +55,7 @@ class StudyFigures(StudyView):
             others = ", ".join(self.kinds()) or "nothing"
             raise InputError(f"kind {kind}: {problem}; these results give: {others}")
         figure, numbers = KINDS[kind].draw(self)
-        return figure, {"kind": kind} | numbers
+        return figure, {"kind": kind} | numbers | {"notes": self.notes}
 
 
 def study_figure(
@@ -77,9 +77,9 @@ def study_figure(
         return figures.draw(kind)
     if not figures.measured():
         raise AnalysisError("no samples yet")
-    if results.study.lattice.is_scalable or not figures.measured("grid"):
-        return spanning_figure(results, observable=observable, fitted=fitted)
-    return _draw_maxima(figures)
+    is_spanning = results.study.lattice.is_scalable or not figures.measured("grid")
+    figure, numbers = (_draw_spanning if is_spanning else _draw_maxima)(figures)
+    return figure, numbers | {"notes": figures.notes}
 
 
 def spanning_figure(

@@ -33,16 +33,22 @@ from percolab.analysis import (
     ratio_crossings,
     try_fits,
 )
+from percolab.analysis.curve import linear_sizes
+from percolab.analysis.cutoff import DEGREES
 from percolab.analysis.known_exponents import correction_exponent
 from percolab.joined import joined
 from percolab.kernels.open_bonds import NEVER, TOP, threshold_of
 from percolab.lattice import AXIS_NAMES
 from percolab.observables import SOME, axis_observables, observables_of, spanning_names
+from percolab.sample_versions import warning_of
 from percolab.size_counts import size_counts_of
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
 from percolab.theory.critical import critical_probability
 from percolab.toml_input import InputError
+
+#: What a user asks for who leaves the choice to chi^2.
+Auto = Literal["auto"]
 
 #: Values of p that exact thresholds are counted at, and the part of them to either side.
 POINTS, _TAIL = 25, 0.01
@@ -134,9 +140,9 @@ def fit_results(
     observable: str | None = None,
     *,
     omega: float | None = None,
-    min_size: int | Literal["auto"] | None = None,
-    degree: int | None = None,
-    mixed: bool | None = None,
+    min_size: int | Auto | None = None,
+    degree: int | Auto | None = None,
+    mixed: bool | Auto | None = None,
     **options: Any,
 ) -> ThresholdFit:
     """Fit p_c to stored results (see :func:`percolab.analysis.fit_threshold` for the options).
@@ -146,21 +152,27 @@ def fit_results(
 
     ``min_size`` "auto" takes the first fit that chi^2 does not reject: it adds terms to the model,
     as far as ``degree`` and ``mixed`` are left open, before it leaves out a size
-    (:mod:`percolab.analysis.cutoff`).
+    (:mod:`percolab.analysis.cutoff`).  ``degree`` or ``mixed`` "auto" alone adds terms in the same
+    way and leaves out no size.
     """
     _check_scalable(results)
     name = observable or default_observable(results)
-    model: dict[str, Any] = {"degree": degree, "mixed": mixed}
+    model: dict[str, Any] = {"min_size": min_size, "degree": degree, "mixed": mixed}
     options["omega"], source = _correction(results, omega)
-    if min_size == "auto":
+    if "auto" in model.values():
         model = choose_fit(trials_of(results, name, **model, **options)).model
-    else:
-        model["min_size"] = min_size
     given = {key: value for key, value in model.items() if value is not None}
     fit = fit_threshold(curves_of(results, name), **given, **options)
     study = results.study
     known = critical_probability(study.lattice, study.boundary, name)
-    return replace(fit, known_probability=known, omega_source=source)
+    notes = (*notes_of(results), *fit.notes)
+    return replace(fit, known_probability=known, omega_source=source, notes=notes)
+
+
+def notes_of(results: Results) -> tuple[str, ...]:
+    """Return what must be said of any p_c of these samples, whatever it is read off."""
+    warning = warning_of(results)
+    return () if warning is None else (warning,)
 
 
 def _correction(results: Results, omega: float | None) -> tuple[float, str]:
@@ -182,16 +194,28 @@ def trials_of(
     observable: str | None = None,
     *,
     omega: float | None = None,
+    min_size: int | Auto | None = "auto",
+    degree: int | Auto | None = None,
+    mixed: bool | Auto | None = None,
     every: bool = False,
     **options: Any,
 ) -> tuple[Trial, ...]:
     """Return the table of fits of stored results (:func:`percolab.analysis.try_fits`).
 
-    omega: as for :func:`fit_results`.
+    omega, min_size, degree, mixed: as for :func:`fit_results`.
     """
     _check_scalable(results)
     options["omega"], _ = _correction(results, omega)
-    return try_fits(curves_of(results, observable), every=every, **options)
+    curves = curves_of(results, observable)
+    if min_size != "auto":
+        # Sizes are held, and so is what is not asked to be chosen.
+        curves = [curve for curve in curves if min_size is None or min_size <= curve.L]
+        options["cutoffs"] = linear_sizes(curves)[:1]
+        degree, mixed = degree or DEGREES[0], mixed or False
+    # What is not given is tried.
+    options["degree"] = None if degree == "auto" else degree
+    options["mixed"] = None if mixed == "auto" else mixed
+    return try_fits(curves, every=every, **options)
 
 
 def _check_scalable(results: Results) -> None:
@@ -363,7 +387,7 @@ def estimates_of(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimat
     sites = {item.task.size: item.task.num_sites for item in items}
     if not sites:
         raise AnalysisError("no samples yet")
-    return tuple(
+    first, *others = (
         estimate_size(
             [curve for curve in clusters if size == curve.L],
             [curve for curve in spanning if size == curve.L],
@@ -372,6 +396,7 @@ def estimates_of(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimat
         )
         for size, num_sites in sorted(sites.items())
     )
+    return (replace(first, notes=(*notes_of(results), *first.notes)), *others)
 
 
 def cluster_curves_of(results: Results) -> list[ClusterCurve]:

@@ -16,7 +16,8 @@ from percolab.math_text import symbol_text
 from percolab.model import Model
 from percolab.observables import observables_of
 from percolab.plots import Exact
-from percolab.spanning import collapse_of, default_observable, exponents_of
+from percolab.sample_versions import warning_of
+from percolab.spanning import collapse_of, default_observable, exponents_of, notes_of
 from percolab.storage import Results
 from percolab.stored_tasks import TaskResult
 from percolab.structure import Structure
@@ -64,6 +65,12 @@ class StudyView:
             return str(error)
 
     @property
+    def notes(self) -> list[str]:
+        """What a reader of a figure must know: of the samples, and of the fit if it was made."""
+        made = self.__dict__.get("fit_or_problem")
+        return list(made.notes if isinstance(made, ThresholdFit) else notes_of(self.results))
+
+    @property
     def fit(self) -> ThresholdFit:
         """The fit; AnalysisError if there is none."""
         if isinstance(self.fit_or_problem, str):
@@ -74,7 +81,7 @@ class StudyView:
     def head(self) -> dict[str, Any]:
         """What every figure is given: its title, and the published threshold."""
         return {
-            "title": _title(self.study),
+            "title": _title(self.results),
             "exact": _exact(self.study.lattice, self.study.model),
         }
 
@@ -135,10 +142,13 @@ class StudyView:
         return sorted(found, key=lambda item: (item.task.size, item.task.seed))
 
 
-def _title(study: Study) -> str:
+def _title(results: Results) -> str:
+    study = results.study
     # A dollar sign in a file's name begins no mathematics.
     name = study.lattice.title.replace("$", r"\$")
-    return f"{Model.parse(study.model).title}, {name}"
+    # The notes say what is wrong with that version.
+    version = f" (sample version {study.sample_version})" if warning_of(results) else ""
+    return f"{Model.parse(study.model).title}, {name}{version}"
 
 
 def _exact(structure: Structure, model: str) -> Exact | None:

@@ -22,6 +22,8 @@ from cli_support import (
 from percolab.api import sweep
 from percolab.cli import COMMANDS
 
+#: What a command writes.
+NAMES = {"plot": "figure", "report": "page", "export": "table"}
 READERS = [name for name in COMMANDS if name in {"status", "fit", "plot", "export"}]
 
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
@@ -197,7 +199,7 @@ def test_a_file_without_blocks_is_answered(tmp_path, name):
         ("figure.gif", "cannot write a figure as '.gif'; use .png, .pdf, .svg"),
         ("figure", "cannot write a figure as 'no suffix'"),
         ("nowhere/figure.png", "nowhere/figure.png: cannot be written: No such file or directory"),
-        ("taken.png", "taken.png: cannot be written: Is a directory"),
+        ("taken.png", "taken.png: is a directory; give the name of a file"),
     ],
 )
 def test_plot_refuses_a_figure_it_cannot_write(file, target, told):
@@ -212,13 +214,39 @@ def test_plot_refuses_a_figure_it_cannot_write(file, target, told):
     [
         ("nowhere/table.csv", "nowhere/table.csv: cannot be written: No such file or directory"),
         (".", ".: is a directory; give the name of a file"),
-        ("results.h5", "results.h5: is an HDF5 file, which a CSV file must not replace"),
+        ("results.h5", "results.h5: cannot write a table as '.h5'; use .csv, .txt, .parquet"),
+        ("table.xlsx", "table.xlsx: cannot write a table as '.xlsx'; use .csv, .txt, .parquet"),
+        ("copy.csv", "copy.csv: is an HDF5 file, which a table must not replace"),
     ],
 )
 def test_export_refuses_a_table_it_must_not_write(file, target, told):
     before = file.read_bytes()
+    Path("copy.csv").write_bytes(before)
     assert refusal("export", file, "--out", target) == told
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["plot", "report", "export"])
+@pytest.mark.parametrize("target", ["a.gif", "nowhere/a{}", "file/a{}", "locked/a{}"])
+def test_a_target_is_refused_before_anything_is_computed(file, monkeypatch, name, target):
+    def computed(*_, **__):
+        raise AssertionError("computed before the target was looked at")
+
+    monkeypatch.setattr("percolab.spanning.fit_threshold", computed)
+    monkeypatch.setattr("percolab.tables.mean_table", computed)
+    # Whoever runs the tests may be allowed to write everywhere.
+    monkeypatch.setattr("os.access", lambda path, _: Path(path).name != "locked")
+    Path("file").touch()
+    Path("locked").mkdir()
+    suffix = {"plot": ".png", "report": ".html", "export": ".csv"}[name]
+    told = {
+        "a.gif": f"a.gif: cannot write a {NAMES[name]} as '.gif'; use {suffix}, ",
+        "nowhere/a{}": "cannot be written: No such file or directory",
+        "file/a{}": "cannot be written: Not a directory",
+        "locked/a{}": "cannot be written: Permission denied",
+    }[target]
+    assert told in refusal(name, file, "--out", target.format(suffix))
+    assert left_in("locked") == []
 
 
 def test_merge_refuses_what_would_lose_or_double_samples(file):

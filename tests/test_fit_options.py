@@ -64,6 +64,38 @@ def test_the_degree_and_the_corrections_are_heard(file):
     assert auto["degree"] == 4
 
 
+def test_auto_is_accepted_where_the_help_says_so(file, results, monkeypatch):
+    plain = as_json(file, "--bootstrap", 0)
+    assert as_json(file, "--bootstrap", 0, "--degree", "auto")["degree"] == plain["degree"]
+    # A chi^2 that rejects everything makes every model be tried, and no size be left out.
+    monkeypatch.setattr("percolab.analysis.cutoff.is_poor", lambda _: True)
+    for options, tried in {
+        ("--degree", "auto"): [(3, "b"), (4, "b"), (5, "b")],
+        ("--corrections", "auto"): [(3, "b"), (3, "b, c")],
+        ("--corrections", "auto", "--degree", "auto"): 6,
+        ("--corrections", "none", "--degree", "auto"): [(3, "none"), (4, "none"), (5, "none")],
+        ("--min-size", 6, "--corrections", "auto"): [(3, "b"), (3, "b, c")],
+    }.items():
+        record = as_json(file, "--bootstrap", 0, *options)
+        rows = [(row["degree"], row["corrections"]) for row in record["cutoffs"]]
+        fits = as_json(file, "--bootstrap", 0, "--fits", *options)["fits"]
+        models = [(row["degree"], row["corrections"]) for row in fits]
+        assert models == tried or len(models) == tried
+        assert rows == models[-1:]
+        least = 6 if 6 in options else 4
+        assert {row["min_size"] for row in fits} == {least}
+        assert (record["degree"], record["with_mixed"]) == (models[-1][0], "c" in models[-1][1])
+    both = fit_results(results, degree="auto", mixed="auto", bootstrap=0)
+    assert (both.degree, both.with_mixed) == (5, True)
+    assert min(both.sizes) == 4
+
+
+def test_auto_for_one_thing_leaves_the_others_as_they_are(file):
+    auto = ("--bootstrap", 0, "--min-size", "auto")
+    assert as_json(file, *auto, "--degree", "auto") == as_json(file, *auto)
+    assert as_json(file, *auto, "--corrections", "auto") == as_json(file, *auto)
+
+
 def test_automatic_fits_agree_between_the_command_line_and_python(file, results):
     record = as_json(file, "--bootstrap", 0, "--min-size", "auto")
     fit = fit_results(results, min_size="auto", bootstrap=0)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from percolab.analysis import ScalingFunction, fit_threshold, format_with_error, synthetic_study
+from percolab.analysis.likelihood import ChiSquare
 from percolab.plots import save_figure
-from percolab.plots.spanning import plot_spanning
+from percolab.plots.spanning import plot_drift, plot_spanning
 from percolab.plots.timing import Timing, plot_timing
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
@@ -42,6 +43,33 @@ def test_a_fit_is_drawn_with_curves_estimate_exact_value_crossings_and_drift():
     assert numbers["fit"] == fit.to_dict()
     assert len(numbers["curves"]) == len(numbers["lines"]) == 4
     json.dumps(numbers, allow_nan=False)
+
+
+def test_the_band_of_a_rejected_fit_is_no_confidence_interval():
+    good = fit_threshold(study(64, 128, 256, 512), bootstrap=50)
+    assert good.chi_square.p_value > 0.05
+    poor = replace(good, chi_square=ChiSquare(900.0, 20, 9e-140))
+    never = replace(good, chi_square=ChiSquare(90000.0, 20, 0.0))
+    for plot, options in ((plot_spanning, {"axis_label": "R"}), (plot_drift, {})):
+        for fit, said in (
+            (good, None),
+            (poor, r"9 \times 10^{-140}"),
+            (never, r"1 \times 10^{-300}"),
+        ):
+            figure, _ = plot(fit, title="test", **options)
+            texts = [text.get_text() for text in figure.legends[0].get_texts()]
+            told = [text for text in texts if "not a confidence interval" in text]
+            bands = [patch for axes in figure.axes for patch in axes.patches]
+            assert bands
+            if said is None:
+                assert not told
+                assert all(band.get_fill() and not band.get_hatch() for band in bands)
+            else:
+                assert len(told) == 1
+                assert r"rejected by $\chi^2$" in told[0]
+                assert said in told[0]
+                assert all(band.get_hatch() and band.get_facecolor()[3] == 0 for band in bands)
+                assert all(band.get_linestyle() != "-" for band in bands)
 
 
 def test_the_drawn_line_is_the_simultaneous_fit():

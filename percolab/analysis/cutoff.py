@@ -84,20 +84,24 @@ def try_fits(
     mixed: bool | None = None,
     correction: bool = True,
     every: bool = False,
+    cutoffs: Sequence[int] | None = None,
     **options: Any,
 ) -> tuple[Trial, ...]:
     """Fit with every cut-off that leaves at least LEAST_SIZES sizes (one, if there are fewer).
 
     For a cut-off the models of :func:`models_of` are tried until chi^2 accepts one, or with
     `every` all of them. What the data cannot tell apart, because they have too few points or
-    sizes, is tried once. options: as for `fit_threshold`; without a bootstrap, which changes no
-    threshold and no chi^2. Raises AnalysisError when nothing can be fitted.
+    sizes, is tried once. cutoffs: smallest sizes to try instead. options: as for `fit_threshold`;
+    without a bootstrap, which changes no threshold and no chi^2. Raises AnalysisError when nothing
+    can be fitted.
     """
     sizes = linear_sizes(curves)
     models = models_of(degree=degree, mixed=mixed if correction else False)
     found: list[Trial] = []
     failure: AnalysisError | None = None
-    for size in sizes[: max(len(sizes) - LEAST_SIZES + 1, 1)]:
+    if cutoffs is None:
+        cutoffs = sizes[: max(len(sizes) - LEAST_SIZES + 1, 1)]
+    for size in cutoffs:
         seen = set()
         for power, with_mixed in models:
             try:

@@ -10,6 +10,9 @@ from typing import Any
 import click
 
 from percolab.cli.options import counted, results_file
+from percolab.cli.targets import check_target
+
+_SUFFIXES = (".csv", ".txt", ".parquet")
 
 
 @click.command()
@@ -21,7 +24,7 @@ from percolab.cli.options import counted, results_file
 @click.option(
     "--out",
     type=click.Path(),
-    help="CSV file, or Parquet if it ends in .parquet.  [default: CSV to stdout]",
+    help="Table: .csv, .txt (the same) or .parquet.  [default: CSV to stdout]",
 )
 def command(
     results: str,
@@ -36,9 +39,10 @@ def command(
     from percolab.storage import read_results, replace_file
 
     stored = read_results(results)
+    if out is not None:
+        check_target(Path(out), _SUFFIXES, "a table")
     header, rows = _table(stored, probabilities, tidy=tidy, thresholds=thresholds, sizes=sizes)
     if out is not None and Path(out).suffix.lower() == ".parquet":
-        _check_target(out, "a Parquet file")
         replace_file(Path(out), parquet_bytes((header, rows)))
         click.echo(f"{counted(len(rows), 'row')} in {out}")
         return
@@ -49,7 +53,6 @@ def command(
     if out is None:
         click.echo(buffer.getvalue(), nl=False)
         return
-    _check_target(out, "a CSV file")
     replace_file(Path(out), buffer.getvalue().encode())
     click.echo(f"{counted(len(rows), 'row')} in {out}")
 
@@ -82,14 +85,3 @@ def _table(
     if p is not None:
         check_probabilities(p)
     return (long_table if tidy else mean_table)(stored, p)
-
-
-def _check_target(out: str, what: str) -> None:
-    from h5py import is_hdf5
-
-    from percolab.toml_input import InputError
-
-    if Path(out).is_dir():
-        raise InputError(f"{Path(out)}: is a directory; give the name of a file")
-    if is_hdf5(out):
-        raise InputError(f"{out}: is an HDF5 file, which {what} must not replace")

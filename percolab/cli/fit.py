@@ -56,9 +56,9 @@ def command(
     """Estimate p_c with its error, 1/nu, the crossings of successive sizes and their drift.
 
     With --min-size auto the best fit from every smallest size on comes first, with --fits every
-    fit.  Of a study by --method threshold, mean, median and width of T and the cell-to-cell
-    thresholds follow.  --quantities fits wrapping or spanning probabilities and moment ratios
-    together.
+    fit.  --degree auto and --corrections auto choose by chi^2 too, and leave out no size.  Of a
+    study by --method threshold, mean, median and width of T and the cell-to-cell thresholds follow.
+    --quantities fits wrapping or spanning probabilities and moment ratios together.
     docs/analysis.md describes it all.  A graph and a Bethe lattice have no sizes that scale: their
     thresholds are where their clusters are most critical, size by size.
     """
@@ -87,7 +87,8 @@ def command(
             del others["bootstrap"]
         write_quantity_fit(stored, quantities, as_json=as_json, fits=fits, **others)
         return
-    name, automatic = observable_of(stored, options["observable"]), options["min_size"] == "auto"
+    name = observable_of(stored, options["observable"])
+    automatic = "auto" in (options["min_size"], options["degree"], options["corrections"])
     # A collapse knows no corrections, so it needs a cut-off of its own unless one is asked for.
     smallest = options["min_size"] or "auto"
     texts: list[str] = []
@@ -95,6 +96,8 @@ def command(
     if automatic or fits:
         with one_line_errors():
             model = {"degree": options["degree"]} | CORRECTIONS.get(options["corrections"], {})
+            # Without a choice to be made the table is one to look at: of all smallest sizes.
+            model["min_size"] = options["min_size"] if automatic else "auto"
             trials = trials_of(stored, name, every=fits, omega=options["omega"], **model)
         record["fits"] = [trial.to_dict() for trial in trials]
         texts.append(trial_table(trials if fits else best_by_size(trials), mark=automatic))
@@ -102,7 +105,7 @@ def command(
         chosen = choose_fit(trials)
         record["cutoffs"] = [trial.to_dict() for trial in best_by_size(trials)]
         options |= {"min_size": chosen.min_size, "degree": chosen.degree}
-        if options["corrections"] is None:
+        if options["corrections"] in (None, "auto"):
             options["corrections"] = "bc" if chosen.fit.with_mixed else "b"
     fit = fit_of(stored, **options)
     texts.append(fit_table(fit))

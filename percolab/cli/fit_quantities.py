@@ -17,7 +17,7 @@ def write_quantity_fit(
     fits: bool,
     min_size: Any,
     omega: float | None,
-    degree: int | None,
+    degree: Any,
     corrections: str | None,
     **others: Any,
 ) -> None:
@@ -37,8 +37,8 @@ def write_quantity_fit(
         [name.strip() for name in quantities.split(",")],
         omega=omega,
         min_size=None if min_size == "auto" else min_size,
-        degree=degree,
-        corrections=corrections,
+        degree=None if degree == "auto" else degree,
+        corrections=None if corrections == "auto" else corrections,
     )
     if as_json:
         echo_json(found.to_dict())

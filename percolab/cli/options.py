@@ -31,8 +31,8 @@ class Number(click.FloatRange):
     name = "float"
 
 
-class MinSize(WholeNumber):
-    """A smallest size, or "auto"."""
+class WholeNumberOrAuto(WholeNumber):
+    """An integer in a range, or "auto"."""
 
     name = "integer or auto"
 
@@ -42,7 +42,8 @@ class MinSize(WholeNumber):
 
 
 #: What --corrections stands for among the options of a fit.
-CORRECTIONS: dict[str, dict[str, bool]] = {
+CORRECTIONS: dict[str, dict[str, Any]] = {
+    "auto": {"mixed": "auto"},
     "none": {"correction": False},
     "b": {"mixed": False},
     "bc": {"mixed": True},
@@ -55,14 +56,16 @@ def fit_options(function):
         click.option("--omega", type=Number(0, 10, min_open=True),
                      help="Exponent of the leading correction to scaling.  [default: 1 with an "
                      "open axis; on a torus 2 in two dimensions, 1.2 in three]"),
-        click.option("--min-size", type=MinSize(min=1), metavar="INTEGER|auto",
+        click.option("--min-size", type=WholeNumberOrAuto(min=1), metavar="INTEGER|auto",
                      help="Smallest L to use, or auto: the first fit that chi^2 does not reject, "
                      "of higher degree or with more corrections before a size is left out."),
-        click.option("--degree", type=WholeNumber(1, 8),
-                     help="Degree of the scaling polynomial.  [default: 3; auto tries 3 to 5]"),
+        click.option("--degree", type=WholeNumberOrAuto(1, 8), metavar="INTEGER|auto",
+                     help="Degree of the scaling polynomial; auto tries 3 to 5.  [default: 3; "
+                     "with --min-size auto: auto]"),
         click.option("--corrections", type=click.Choice(sorted(CORRECTIONS)),
                      help="Corrections to scaling: none, b L^-omega, or bc: c (p - p_c) "
-                     "L^(1/nu - omega) too.  [default: b; auto tries b and bc]"),
+                     "L^(1/nu - omega) too; auto tries b and bc.  [default: b; with --min-size "
+                     "auto: auto]"),
         click.option("--bootstrap", type=WholeNumber(min=0), default=200, show_default=True,
                      help="Bootstrap replicas over blocks; 0 takes the curvature error."),
         click.option("--observable", help="spanning_x, spanning_y, spanning_any, spanning_all ... "
@@ -77,7 +80,7 @@ def fit_of(
     *,
     omega: float | None,
     min_size: int | Literal["auto"] | None,
-    degree: int | None,
+    degree: int | Literal["auto"] | None,
     corrections: str | None,
     bootstrap: int,
     observable: str | None,

@@ -15,6 +15,7 @@ from percolab.cli.options import (
     results_file,
     write_figure,
 )
+from percolab.cli.targets import check_target
 
 
 @click.command()
@@ -44,9 +45,13 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
 
     With --json every number drawn goes to stdout.
     """
+    from percolab.plots import FORMATS
     from percolab.report import study_figure
 
     stored = read_study(results, options)
+    beside = Path(results).with_suffix(".png")
+    target = Path(out) if out else beside.with_stem(beside.stem + (f"-{kind}" if kind else ""))
+    check_target(target, FORMATS, "a figure")
     figure, numbers = study_figure(
         stored,
         observable=options["observable"],
@@ -54,8 +59,8 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
         bootstrap=options["bootstrap"],
         kind=kind,
     )
-    beside = Path(results).with_suffix(".png")
-    target = Path(out) if out else beside.with_stem(beside.stem + (f"-{kind}" if kind else ""))
     write_figure(figure, target, quiet=as_json)
+    for note in numbers["notes"]:
+        click.echo(f"note: {note}", err=as_json)
     if as_json:
         echo_json(numbers)

@@ -15,6 +15,7 @@ from percolab.cli.options import (
     read_study,
     results_file,
 )
+from percolab.cli.targets import check_target
 
 
 @click.command()
@@ -32,18 +33,10 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
     """
     from percolab.html_report import report_page
     from percolab.storage import replace_file
-    from percolab.toml_input import InputError
 
-    target = Path(out) if out else Path(results).with_suffix(".html")
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise InputError(
-            f"{target}: cannot write a page as {target.suffix or 'no suffix'!r}; use .html, .htm"
-        )
-    if target.is_dir():
-        raise InputError(f"{target}: is a directory; give the name of a file")
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: the directory {target.parent} does not exist")
     stored = read_study(results, options)
+    target = Path(out) if out else Path(results).with_suffix(".html")
+    check_target(target, (".html", ".htm"), "a page")
     chosen = options.pop("observable")
     page, numbers = report_page(
         stored,

@@ -14,6 +14,7 @@ from percolab.cli.options import as_json, counted, described, echo_json, results
 @as_json
 def command(results: str, as_json: bool) -> None:
     """Show the study, the samples of every size, and the runs that made them."""
+    from percolab.sample_versions import warning_of
     from percolab.storage import read_results
 
     stored = read_results(results)
@@ -32,8 +33,10 @@ def command(results: str, as_json: bool) -> None:
         }
         for item in sorted(stored.tasks.values(), key=lambda item: (item.task.size, item.task.seed))
     ]
+    warning = warning_of(stored)
     if as_json:
-        echo_json({"study": stored.study.description(), "tasks": tasks, "runs": stored.runs})
+        record = {"study": stored.study.description(), "tasks": tasks, "runs": stored.runs}
+        echo_json(record | {"notes": [warning] if warning else []})
         return
     study = stored.study
     click.echo(", ".join([described(study), f"{study.model} percolation", *_boundary(study)]))
@@ -41,6 +44,8 @@ def command(results: str, as_json: bool) -> None:
     if study.method == "threshold":
         placed = "of every sample's threshold"
     click.echo(f"seed {study.seed}, {study.rng}, p {placed}")
+    if warning:
+        click.echo(f"note: {warning}")
     for measure in sorted({", ".join(task["measure"]) for task in tasks} - {""}):
         sizes = sorted({task["L"] for task in tasks if ", ".join(task["measure"]) == measure})
         click.echo(f"measured beside the observables: {measure} (L = {', '.join(map(str, sizes))})")

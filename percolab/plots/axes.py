@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from percolab.analysis.likelihood import ChiSquare
+
 #: A published threshold, and what is said of it: "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
 Exact = tuple[float, str]
 
@@ -39,6 +41,17 @@ def is_size(label: str) -> bool:
 def exact_label(exact: Exact) -> str:
     """Return what a legend calls a published threshold."""
     return f"$p_c = {exact[0]:.8g}$, {typeset(exact[1])}"
+
+
+def rejection_label(quality: ChiSquare | None) -> str | None:
+    """Return what a figure says of a fit that chi^2 rejects; None of any other, or of no fit."""
+    from percolab.analysis.selection import is_poor
+
+    if quality is None or not is_poor(quality):
+        return None
+    p_value = f"{quality.p_value:.1g}" if quality.p_value > 0 else "< 1e-300"
+    shown = re.sub(r"(\d)e([+-])0*(\d+)", r"\1 \\times 10^{\g<2>\3}", p_value)
+    return rf"fit rejected by $\chi^2$ ($p$-value ${shown}$)"
 
 
 def exact_record(exact: Exact | None) -> dict[str, Any] | None:

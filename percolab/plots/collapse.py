@@ -17,6 +17,7 @@ from percolab.plots.axes import (
     is_size,
     legend_entries,
     plain_ticks,
+    rejection_label,
 )
 from percolab.plots.style import PAGE_WIDTH, new_figure, size_look
 
@@ -128,7 +129,8 @@ def _fitted(fit: ThresholdFit, item: Collapse) -> str:
 
     threshold = format_with_error(fit.threshold, fit.threshold_error)
     y_t = format_with_error(fit.y_t, fit.y_t_error)
-    return rf"$p_c = {threshold}$, $1/\nu = {y_t}$" "\n" rf"$S = {item.quality:.3g}$"
+    lines = [rf"$p_c = {threshold}$, $1/\nu = {y_t}$", rejection_label(fit.chi_square)]
+    return "\n".join([*filter(None, lines), rf"$S = {item.quality:.3g}$"])
 
 
 def _scaled_with(item: Collapse, exponent: str, sign: int, error: float) -> str:

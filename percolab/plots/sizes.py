@@ -15,6 +15,7 @@ from percolab.plots.axes import (
     jackknife_title,
     legend_entries,
     plain_ticks,
+    rejection_label,
     size_label,
 )
 from percolab.plots.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of, new_figure
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from percolab.analysis.cluster_numbers import SizeCounts
     from percolab.analysis.fisher import FisherFit
+    from percolab.analysis.likelihood import ChiSquare
 
 Floats = NDArray[np.float64]
 
@@ -103,13 +105,14 @@ def plot_sizes(
     error: float | None = None,
     fisher: FisherFit | None = None,
     y_t: float | None = None,
+    quality: ChiSquare | None = None,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw n_s at the threshold against s; with a fit of tau, s^tau n_s in further panels too.
 
     tasks: at least one, ascending in L.  threshold: p_c with its error, or without one the p taken
     for it.  y_t: 1/nu, with which s^tau n_s off p_c is drawn against (p - p_c) s^sigma, sigma =
     (tau - 1) / (d nu); not of a lattice with open sides, which keep the points of different L
-    apart.  Returns the figure and all numbers drawn.
+    apart.  quality: of the fit of p_c.  Returns the figure and all numbers drawn.
     """
     from percolab.analysis.record import plain
 
@@ -121,7 +124,7 @@ def plot_sizes(
         else:
             panels = list(figure.subplots(2, 2).flat)
         _draw_numbers(panels[0], curves, fisher, threshold)
-        _say_p(panels[0], threshold, error)
+        _say_p(panels[0], threshold, error, quality)
         if fisher is not None:
             _draw_flat(panels[1], curves, fisher)
             _draw_cutoff(panels[2], curves, fisher)
@@ -167,13 +170,17 @@ def _add_legend(
     add_legend(target, entries, title=title, **options)
 
 
-def _say_p(axes: Axes, threshold: float, error: float | None) -> None:
+def _say_p(axes: Axes, threshold: float, error: float | None, quality: ChiSquare | None) -> None:
     """Write at which p n_s is: in the upper right corner, which it leaves free."""
     from percolab.analysis import format_with_error
 
     text = f"$p = {threshold:.8g}$"
     if error is not None:
         text = f"$p_c = {format_with_error(threshold, error)}$"
+    rejection = rejection_label(quality)
+    if rejection:
+        # In one line it would run into the points.
+        text = "\n".join([text, *rejection.split(" (")]).replace("\n$p$-", "\n($p$-")
     axes.annotate(text, (0.95, 0.95), None, "axes fraction", ha="right", va="top", fontsize=9)
 
 

@@ -17,6 +17,7 @@ from percolab.plots.axes import (
     legend_entries,
     only_p,
     place_sizes,
+    rejection_label,
     size_label,
 )
 from percolab.plots.inset import draw_close_up
@@ -27,6 +28,7 @@ from percolab.plots.style import (
     COLUMN_WIDTH,
     EXACT_LINE,
     PAGE_WIDTH,
+    REJECTED_BAND,
     STYLE,
     new_figure,
     size_look,
@@ -201,14 +203,21 @@ def _range_of_probability(curves: Sequence[SpanningCurve]) -> tuple[float, float
 def _draw_estimate(
     axes: Axes, fit: ThresholdFit, *, across: bool = False, labelled: bool = True
 ) -> None:
-    """Draw p_c as a band one error wide on either side, with its value in the legend."""
+    """Draw p_c as a band one error wide on either side, with its value in the legend.
+
+    Where chi^2 rejects the fit, the legend says so, and the band is an outline.
+    """
     from percolab.analysis import format_with_error
 
     value = format_with_error(fit.threshold, fit.threshold_error)
     low, high = fit.threshold - fit.threshold_error, fit.threshold + fit.threshold_error
     label = rf"$p_c = {value}$, finite-size scaling"
+    rejection = rejection_label(fit.chi_square)
+    if rejection:
+        label += f";\n{rejection}:\nthe band is not a confidence interval"
+    look = REJECTED_BAND if rejection else BAND
     span, line = (axes.axhspan, axes.axhline) if across else (axes.axvspan, axes.axvline)
-    span(low, high, label=label if labelled else None, zorder=0, **BAND)
+    span(low, high, label=label if labelled else None, zorder=0, **look)
     line(fit.threshold, color="0.5", linewidth=0.6, zorder=0)
 
 
