@@ -33,13 +33,16 @@ def command(
 ) -> None:
     """Write the mean of every observable with its standard error, for every size and p."""
     from percolab.frames import parquet_bytes
-    from percolab.storage import read_results, replace_file
+    from percolab.output_files import CSV, PARQUET, check_output, write_output
+    from percolab.storage import read_results
 
+    is_parquet = out is not None and Path(out).suffix.lower() == ".parquet"
+    if out is not None:
+        check_output(out, PARQUET if is_parquet else CSV)
     stored = read_results(results)
     header, rows = _table(stored, probabilities, tidy=tidy, thresholds=thresholds, sizes=sizes)
-    if out is not None and Path(out).suffix.lower() == ".parquet":
-        _check_target(out, "a Parquet file")
-        replace_file(Path(out), parquet_bytes((header, rows)))
+    if out is not None and is_parquet:
+        write_output(out, parquet_bytes((header, rows)), PARQUET)
         click.echo(f"{counted(len(rows), 'row')} in {out}")
         return
     buffer = io.StringIO()
@@ -49,8 +52,7 @@ def command(
     if out is None:
         click.echo(buffer.getvalue(), nl=False)
         return
-    _check_target(out, "a CSV file")
-    replace_file(Path(out), buffer.getvalue().encode())
+    write_output(out, buffer.getvalue().encode(), CSV)
     click.echo(f"{counted(len(rows), 'row')} in {out}")
 
 
@@ -82,14 +84,3 @@ def _table(
     if p is not None:
         check_probabilities(p)
     return (long_table if tidy else mean_table)(stored, p)
-
-
-def _check_target(out: str, what: str) -> None:
-    from h5py import is_hdf5
-
-    from percolab.toml_input import InputError
-
-    if Path(out).is_dir():
-        raise InputError(f"{Path(out)}: is a directory; give the name of a file")
-    if is_hdf5(out):
-        raise InputError(f"{out}: is an HDF5 file, which {what} must not replace")

@@ -31,7 +31,7 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
     With --json the numbers of all fits and figures go to stdout.
     """
     from percolab.html_report import report_page
-    from percolab.storage import replace_file
+    from percolab.output_files import check_output, write_output
     from percolab.toml_input import InputError
 
     target = Path(out) if out else Path(results).with_suffix(".html")
@@ -39,10 +39,7 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
         raise InputError(
             f"{target}: cannot write a page as {target.suffix or 'no suffix'!r}; use .html, .htm"
         )
-    if target.is_dir():
-        raise InputError(f"{target}: is a directory; give the name of a file")
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: the directory {target.parent} does not exist")
+    check_output(target)
     stored = read_study(results, options)
     chosen = options.pop("observable")
     page, numbers = report_page(
@@ -53,7 +50,7 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
         observable=chosen,
         bootstrap=options["bootstrap"],
     )
-    replace_file(target, page.encode())
+    write_output(target, page.encode())
     click.echo(f"report in {target}", err=as_json)
     if as_json:
         echo_json(numbers)
