@@ -12,6 +12,19 @@ import h5py
 _MOST_PACKED = 1032
 
 
+class Allowance:
+    """How much data a file can hold in all, of which every part takes its own."""
+
+    def __init__(self, file: h5py.File) -> None:
+        self._left = _MOST_PACKED * file.id.get_filesize()
+
+    def take(self, name: str, claimed: int) -> None:
+        """Raise ValueError if this part, with those before it, is more than the file can hold."""
+        self._left -= claimed
+        if self._left < 0:
+            raise ValueError(f"{name} claims more data than its file can hold")
+
+
 def check_links(group: h5py.Group) -> None:
     """Raise ValueError if a member of a group is a link to elsewhere; none of them is followed."""
     for name in group:
@@ -22,25 +35,8 @@ def check_links(group: h5py.Group) -> None:
             raise ValueError(f"{where} is {kind} link, and links are not followed")
 
 
-def check_datasets(group: h5py.Group) -> None:
-    """Raise ValueError unless a group's datasets can all be read from its own file.
-
-    Links are refused, and data in other files, and more data than the file can hold.
-    """
-    check_links(group)
-    datasets = [item for item in group.values() if isinstance(item, h5py.Dataset)]
-    for dataset in datasets:
-        check_dataset(dataset)
-    _check_size(group, sum(item.nbytes for item in datasets))
-
-
 def check_dataset(dataset: h5py.Dataset) -> None:
     """Raise ValueError if a dataset lies in another file, or is larger than its file can hold."""
     if dataset.external or dataset.is_virtual:
         raise ValueError(f"{dataset.name} takes its data from another file")
-    _check_size(dataset, dataset.nbytes)
-
-
-def _check_size(item: h5py.Group | h5py.Dataset, claimed: int) -> None:
-    if claimed > _MOST_PACKED * item.file.id.get_filesize():
-        raise ValueError(f"{item.name} claims more data than its file can hold")
+    Allowance(dataset.file).take(dataset.name, dataset.nbytes)

@@ -24,19 +24,37 @@ def exit_code_of(error: BaseException | None) -> int:
     return 128 + signal.SIGINT
 
 
+def _terminate(*_: object) -> None:
+    raise Terminated
+
+
 @contextmanager
 def sigterm_like_ctrl_c() -> Iterator[None]:
     """Raise Terminated in the main thread on SIGTERM, unless somebody else handles it already."""
-
-    def terminate(*_: object) -> None:
-        raise Terminated
 
     free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if not free or threading.current_thread() is not threading.main_thread():
         yield
         return
-    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def default_signals() -> Iterator[None]:
+    """Let SIGTERM end the process at once while a library may not return to Python to hear it.
+
+    Only where SIGTERM is heard by :func:`sigterm_like_ctrl_c`.
+    """
+    is_ours = signal.getsignal(signal.SIGTERM) is _terminate
+    if not is_ours or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, _terminate)

@@ -361,8 +361,8 @@ def _thresholds(table: Table) -> list[Threshold]:
     return [
         Threshold(
             model=item.text("model"),
-            value=item.number("value"),
-            error=item.number("error", 0.0),
+            value=item.number_from("value", 0, 1),
+            error=item.number_from("error", 0, 1, default=0.0),
             expression=item.text("expression", ""),
             reference=item.text("reference"),
             cite=item.text("cite", ""),

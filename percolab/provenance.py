@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import sys
 from datetime import UTC, datetime
@@ -32,6 +33,38 @@ def processor_name() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+#: What a run's record has, and of which type.
+_RUN_KINDS: dict[str, tuple[type, ...]] = {
+    "started": (str,),
+    "command": (list,),
+    "versions": (dict,),
+    "system": (str,),
+    "processor": (str,),
+    "device": (str,),
+    "device_name": (str,),
+    "labeler": (str,),
+    "workers": (int,),
+    "seconds": (int, float),
+    "blocks": (dict,),
+}
+
+
+def check_run(record: Any) -> None:
+    """Raise ValueError unless a stored record is one that :func:`run_record` could have begun."""
+    if not isinstance(record, dict) or not isinstance(record.get("blocks"), dict):
+        raise ValueError("a run's record is no table of blocks")
+    for key, kinds in _RUN_KINDS.items():
+        # By type: true is an int in Python.
+        if type(record.get(key)) not in kinds:
+            raise ValueError(f"a run's record has {key} = {record.get(key)!r}")
+    if not all(type(text) is str for text in (*record["command"], *record["versions"].values())):
+        raise ValueError("a run's record has a command or versions that are not text")
+    if not all(type(count) is int and count >= 0 for count in record["blocks"].values()):
+        raise ValueError("a run's record has blocks that are no numbers of blocks")
+    if not (math.isfinite(record["seconds"]) and record["seconds"] >= 0):
+        raise ValueError(f"a run's record has seconds = {record['seconds']}")
 
 
 def run_record(*, device: str, device_label: str, labeler: str, workers: int) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 The layout is documented in docs/hdf5-format.md.  A file is built in memory, written beside its
 target, flushed to the disk and renamed over it, so that at any moment there is a whole file, old
 or new.  A lock file keeps a second writer out.  Datasets depend on the study alone; who made them
-when is kept in attributes.
+when is kept in attributes.  What is read is compared with its checksums, and with what its runs say
+that they made: a file that lost something is refused, not continued.
 """
 
 from __future__ import annotations
@@ -11,27 +12,30 @@ from __future__ import annotations
 import io
 import json
 import os
-from contextlib import suppress
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import h5py
+import numpy as np
 from filelock import FileLock, Timeout
 
-from percolab.hdf5_guard import check_links
+from percolab.hdf5_reading import read_file
+from percolab.hdf5_tree import Node, check_seal, write_tree
 from percolab.lattice import Lattice, lattice_from_text
+from percolab.output_files import check_place, replace_file
+from percolab.provenance import check_run
 from percolab.stored_tasks import TaskResult, decode_task, encode_task
 from percolab.structure import Structure, record_of, structure_of
 from percolab.study import Study, Task
-from percolab.toml_input import InputError
+from percolab.toml_input import InputError, Table
 
 FORMAT = "percolab results"
-#: What is written, and what can be read: version 1 knew no method but the grid of p.
-SCHEMA_VERSION, _READABLE = 2, (1, 2, 3, 4)
-#: Written where something else than a lattice was sampled, which version 2 does not know, and where
-#: more was measured than the observables, which version 3 does not know.
-_STRUCTURE_VERSION, _EXTRAS_VERSION = 3, 4
+#: What is written, and what can be read.  Versions before the fifth have text of variable length,
+#: and a checksum of a task's numbers alone or none.
+SCHEMA_VERSION, _READABLE = 5, (1, 2, 3, 4, 5)
+#: The first with a checksum of everything.
+_SEALED = 5
 
 
 @dataclass(eq=False)
@@ -60,10 +64,16 @@ class ResultsWriter:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        _check_target(self.path)
+        check_place(self.path)
         # A link stays a link, and a file has one lock whatever name it is reached by.
         self._target = Path(os.path.realpath(path))
+        if self._target.exists() and self._target.stat().st_nlink > 1:
+            raise InputError(
+                f"{self.path}: has a second name (a hard link), which a save would leave with what "
+                "there is now; copy the file, or remove the other name"
+            )
         self._lock = FileLock(self._target.with_name(f".{self._target.name}.lock"))
+        self._seen = _identity(self._target)
 
     def __enter__(self) -> ResultsWriter:
         try:
@@ -74,6 +84,7 @@ class ResultsWriter:
             ) from error
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written: {error.strerror}") from error
+        self._seen = _identity(self._target)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -87,64 +98,52 @@ class ResultsWriter:
         return read_results(self.path) if self.path.exists() else None
 
     def save(self, results: Results) -> None:
-        """Put a complete new file in place; InputError, and the old file stays, if that fails."""
-        replace_file(self._target, encode(results), name=self.path)
+        """Put a complete new file in place; InputError, and the old file stays, if that fails.
+
+        A file that another program put there since is left as it is, and the results go beside it.
+        """
+        content = encode(results)
+        found = _identity(self._target)
+        if found not in (None, self._seen):
+            beside = self._target.with_name(f"{self._target.stem}-rescued{self._target.suffix}")
+            replace_file(beside, content)
+            raise InputError(
+                f"{self.path}: another program has put a file here, which is left as it is; the "
+                f"results are in {self.path.with_name(beside.name)}"
+            )
+        replace_file(self._target, content, name=self.path)
+        self._seen = _identity(self._target)
 
 
-def replace_file(path: Path, content: bytes, *, name: Path | None = None) -> None:
-    """Put a complete file in place of an old one; InputError, and the old one stays, if that fails.
-
-    ``name`` is what the error calls the file.  Only one process at a time may replace a file.
-    """
-    temporary = path.with_name(f".{path.name}.tmp")
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    """Return what tells one file from another put in its place; None if there is none."""
+    # Not the time, which some networks' file systems change after a file was written.
     try:
-        # One that was killed may have left its own; and a link put there must not be followed.
-        temporary.unlink(missing_ok=True)
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"{name or path}: cannot be written: {error.strerror}") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def _check_target(path: Path) -> None:
-    folder = Path(os.path.realpath(path)).parent
-    if path.is_dir():
-        raise InputError(f"{path}: is a directory; give the name of a file")
-    if not folder.is_dir():
-        raise InputError(f"{path}: the directory {folder} does not exist")
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"{path}: the directory {folder} is not writable")
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path}: is not a regular file")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise InputError(f"{path}: is not writable")
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size
 
 
 def encode(results: Results) -> bytes:
-    """Return the HDF5 file of results; equal results give equal bytes."""
+    """Return the HDF5 file of results; equal results give equal bytes.
+
+    ValueError: its runs made more than there is, so that no reader would take the file.
+    """
+    _check_complete(results)
+    lattice = results.study.lattice
+    root = Node({"format": FORMAT, "schema_version": np.array(SCHEMA_VERSION)})
+    root.attributes["study"] = json.dumps(results.study.description())
+    if isinstance(lattice, Lattice):
+        root.attributes["lattice"] = lattice.source
+    else:
+        root.attributes["structure"] = json.dumps(record_of(lattice))
+    root.attributes["runs"] = [json.dumps(run) for run in results.runs]
+    tasks = {key: encode_task(results.tasks[key]) for key in sorted(results.tasks)}
+    if tasks:
+        root.groups["tasks"] = Node(groups=tasks)
     buffer = io.BytesIO()
-    # Attributes above 64 KB, as many runs make, need the format of HDF5 1.8.
-    with h5py.File(buffer, "w", libver=("v108", "v108")) as file:
-        file.attrs["format"] = FORMAT
-        lattice = results.study.lattice
-        file.attrs["study"] = json.dumps(results.study.description())
-        if isinstance(lattice, Lattice):
-            file.attrs["schema_version"] = SCHEMA_VERSION
-            file.attrs["lattice"] = lattice.source
-        else:
-            file.attrs["schema_version"] = _STRUCTURE_VERSION
-            file.attrs["structure"] = json.dumps(record_of(lattice))
-        if any(item.task.measure for item in results.tasks.values()) or results.study.measure:
-            file.attrs["schema_version"] = _EXTRAS_VERSION
-        file.attrs["runs"] = [json.dumps(run) for run in results.runs]
-        for key in sorted(results.tasks):
-            encode_task(file.create_group(f"tasks/{key}"), results.tasks[key])
+    write_tree(buffer, root)
     return buffer.getvalue()
 
 
@@ -154,9 +153,7 @@ def read_results(path: str | Path) -> Results:
     if path.is_dir():
         raise InputError(f"{path}: is a directory, not a results file")
     try:
-        # A stored file never changes, it is replaced; and HDF5's own locks fail on some networks.
-        with h5py.File(path, "r", locking=False) as file:
-            return _decode(file, path)
+        return _decode(read_file(path), path)
     except InputError as error:
         if str(path) in str(error):
             raise
@@ -169,7 +166,9 @@ def read_results(path: str | Path) -> Results:
         raise InputError(
             f"{path}: is not a readable HDF5 file (truncated, or another format)"
         ) from error
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
+    except (
+        KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError
+    ) as error:  # fmt: skip
         raise InputError(
             f"{path}: is damaged or not a percolab file: {_one_line(error)}"
         ) from error
@@ -179,46 +178,84 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _decode(file: h5py.File, path: Path) -> Results:
-    if file.attrs.get("format") != FORMAT:
+def _decode(root: Node, path: Path) -> Results:
+    if root.attributes.get("format") != FORMAT:
         raise InputError(f"{path}: is an HDF5 file, but not one of percolab's")
-    version = file.attrs["schema_version"]
+    version = root.integer("schema_version")
     if version not in _READABLE:
         raise InputError(
             f"{path}: has schema version {version}; this percolab reads versions "
             f"{', '.join(map(str, _READABLE))}"
         )
+    if version >= _SEALED:
+        check_seal(root)
     lattice: Structure
-    if "structure" in file.attrs:
-        lattice = structure_of(json.loads(file.attrs["structure"]))
+    if "structure" in root.attributes:
+        lattice = structure_of(json.loads(root.text("structure")))
     else:
-        lattice = lattice_from_text(file.attrs["lattice"], where=f"{path}: lattice")
-    results = Results(_decode_study(json.loads(file.attrs["study"]), lattice))
-    results.runs = [json.loads(run) for run in file.attrs["runs"]]
-    if not all(isinstance(run, dict) and isinstance(run["blocks"], dict) for run in results.runs):
-        raise ValueError("a run's record is no table of blocks")
-    check_links(file)
-    tasks = file.get("tasks", {})
-    if tasks:
-        check_links(tasks)
+        lattice = lattice_from_text(root.text("lattice"), where=f"{path}: lattice")
+    results = Results(_decode_study(json.loads(root.text("study")), lattice))
+    results.runs = [json.loads(run) for run in root.texts("runs")]
+    for run in results.runs:
+        check_run(run)
+    tasks = root.groups["tasks"].groups if "tasks" in root.groups else {}
     for key, group in tasks.items():
-        item = decode_task(group, lattice)
+        item = decode_task(group, lattice, sealed=version >= _SEALED)
         if item.task.id != key:
             raise InputError(f"{path}: task {key} does not match its own description")
         results.tasks[key] = item
+    _check_complete(results)
+    _check_own_tasks(results)
     return results
 
 
+def _check_complete(results: Results) -> None:
+    """Raise ValueError if there are fewer blocks of a task than the runs have made."""
+    made: Counter[str] = Counter()
+    for run in results.runs:
+        made.update(run["blocks"])
+    for key, count in made.items():
+        found = len(results.tasks[key].blocks) if key in results.tasks else 0
+        if found < count:
+            raise ValueError(
+                f"blocks of task {key}: its runs made {count}, and there are {found}; the file is "
+                "neither read nor overwritten"
+            )
+
+
+def _check_own_tasks(results: Results) -> None:
+    """Raise ValueError if a size of the study has no task, where there are any."""
+    study = results.study
+    for size in study.sizes if results.tasks else ():
+        known = {(item.task.seed, item.task.rng, item.task.model) for item in results.of_size(size)}
+        if (study.seed, study.rng, study.model) not in known:
+            raise ValueError(
+                f"its study has L = {size}, seed {study.seed}, {study.rng}, {study.model}, of "
+                "which there is no task"
+            )
+
+
+_STUDY_KEYS = {
+    "lattice", "lattice_digest", "L", "boundary", "method", "measure", "p", "seed", "rng", "model",
+    "block_size", "sample_version",
+}  # fmt: skip
+
+
 def _decode_study(record: dict[str, Any], lattice: Structure) -> Study:
-    p = None if record["p"] in ("pilot", "all") else tuple(record["p"])
-    keys = ("seed", "rng", "model", "block_size")
+    table = Table(record, _STUDY_KEYS, "its study")
+    if table.text("lattice_digest") != lattice.digest:
+        raise ValueError(f"its study is of another lattice than the {lattice.name} that it holds")
+    high = 2**63 - 1
     return Study(
         lattice=lattice,
-        sizes=tuple(record["L"]),
-        boundary=tuple(record["boundary"]),
-        p=p,
-        method=record.get("method", "grid"),
-        measure=tuple(record.get("measure", ())),
-        sample_version=record.get("sample_version", 1),
-        **{key: record[key] for key in keys},
+        sizes=tuple(table.list_of("L", int)),
+        boundary=tuple(table.list_of("boundary", str)),
+        p=None if record["p"] in ("pilot", "all") else tuple(table.list_of("p", int, float)),
+        seed=table.integer("seed", low=0, high=high),
+        rng=table.text("rng"),
+        model=table.text("model"),
+        block_size=table.integer("block_size", low=0, high=high),
+        method=table.text("method", "grid"),
+        measure=tuple(table.list_of("measure", str)),
+        sample_version=table.integer("sample_version", low=1, high=high, default=1),
     )

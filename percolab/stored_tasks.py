@@ -8,11 +8,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.hdf5_guard import check_datasets
+from percolab.hdf5_tree import Data, Node
 from percolab.kernels.open_bonds import NEVER, TOP
 from percolab.kernels.tally import bin_edges
 from percolab.observables import (
@@ -105,156 +104,159 @@ def _stacked(item: TaskResult, name: str, kind: type, shape: tuple[int, ...]) ->
     return np.array(found, kind).reshape(len(found), *shape)
 
 
-def encode_task(group: h5py.Group, item: TaskResult) -> None:
-    """Write a task and its blocks into an empty group."""
+def encode_task(item: TaskResult) -> Node:
+    """Return the group of a task and its blocks."""
     task = item.task
-    group.attrs["L"] = task.size
-    group.attrs["shape"] = task.shape
-    group.attrs["boundary"] = list(task.boundary)
-    group.attrs["model"] = task.model
-    group.attrs["rng"] = task.rng
-    group.attrs["seed"] = np.uint64(task.seed)
-    group.attrs["stream_seed"] = np.uint64(task.stream_seed)
-    group.attrs["block_size"] = task.block_size
-    group.attrs["method"] = task.method
-    group.attrs["sample_version"] = task.sample_version
-    _dataset(group, "block", item.numbers, "number of the block", "1")
+    node = Node(
+        {
+            "L": np.array(task.size),
+            "shape": np.array(task.shape, np.int64),
+            "boundary": list(task.boundary),
+            "model": task.model,
+            "rng": task.rng,
+            "seed": np.array(task.seed, np.uint64),
+            "stream_seed": np.array(task.stream_seed, np.uint64),
+            "block_size": np.array(task.block_size),
+            "method": task.method,
+            "sample_version": np.array(task.sample_version),
+        }
+    )
+    node.datasets["block"] = _data(item.numbers, "number of the block", "1")
     if task.method == "grid":
-        _encode_sums(group, item)
+        _encode_sums(node, item)
     else:
-        _encode_thresholds(group, item)
+        _encode_thresholds(node, item)
+    return node
 
 
-def _encode_sums(group: h5py.Group, item: TaskResult) -> None:
+def _encode_sums(node: Node, item: TaskResult) -> None:
     observables = item.observables
     for key in ("name", "symbol", "meaning", "unit", "source"):
-        group.attrs[f"observable_{key}s"] = [getattr(each, key) for each in observables]
+        node.attributes[f"observable_{key}s"] = [getattr(each, key) for each in observables]
     width, points = len(observables), len(item.task.p)
-    sums = _stacked(item, "sums", np.int64, (points, width))
-    products = _stacked(item, "products", np.float64, (points, width * (width + 1) // 2))
     extras = extras_of(item.task.measure, item.task.num_points)
-    arrays = [item.extra(name) for name in extras]
-    group.attrs["checksum"] = _checksum(item.numbers, sums, products, *arrays)
-    _dataset(group, "p", np.array(item.task.p), item.task.draw.varying, "1")
-    _dataset(group, "sums", sums, "sum over the block's samples [block, p, observable]", "mixed")
-    _dataset(
-        group,
-        "products",
-        products,
+    node.datasets["p"] = _data(np.array(item.task.p, np.float64), item.task.draw.varying, "1")
+    node.datasets["sums"] = _data(
+        _stacked(item, "sums", np.int64, (points, width)),
+        "sum over the block's samples [block, p, observable]",
+        "mixed",
+    )
+    node.datasets["products"] = _data(
+        _stacked(item, "products", np.float64, (points, width * (width + 1) // 2)),
         "sum of products of two observables [block, p, pair]; pairs in upper-triangular row order",
         "mixed",
     )
     if extras:
-        group.attrs["measure"] = list(item.task.measure)
-        largest = item.task.num_points
-        _dataset(group, "size_edges", bin_edges(largest), "smallest size of each bin", "site")
-    for (extra, _), array in zip(extras.values(), arrays, strict=True):
-        _dataset(group, extra.name, array, f"{extra.meaning} [block, p, column]", extra.unit)
+        node.attributes["measure"] = list(item.task.measure)
+        edges = bin_edges(item.task.num_points)
+        node.datasets["size_edges"] = _data(edges, "smallest size of each bin", "site")
+    for name, (extra, _) in extras.items():
+        meaning = f"{extra.meaning} [block, p, column]"
+        node.datasets[name] = _data(item.extra(name), meaning, extra.unit)
 
 
-def _encode_thresholds(group: h5py.Group, item: TaskResult) -> None:
+def _encode_thresholds(node: Node, item: TaskResult) -> None:
     axes = axis_names(item.task.boundary)
-    found = _stacked(item, "thresholds", np.uint64, (item.task.block_size, len(axes)))
-    group.attrs["axes"] = axes
-    group.attrs["checksum"] = _checksum(item.numbers, found)
-    _dataset(
-        group,
-        "thresholds",
-        found,
+    node.attributes["axes"] = list(axes)
+    node.datasets["thresholds"] = _data(
+        _stacked(item, "thresholds", np.uint64, (item.task.block_size, len(axes))),
         "T, the p at which a sample begins to span, 2^64 - 1: never [block, sample, axis]",
         "2^-63",
     )
 
 
-def _checksum(*arrays: np.ndarray) -> str:
-    """Return the SHA-256 of the arrays' little-endian bytes, one array after the other."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
-    return digest.hexdigest()
+def _data(values: np.ndarray, meaning: str, unit: str) -> Data:
+    return Data(values, {"meaning": meaning, "unit": unit})
 
 
-def _dataset(group: h5py.Group, name: str, data: np.ndarray, meaning: str, unit: str) -> None:
-    packing = {"compression": "gzip", "shuffle": True} if data.ndim > 1 and data.size else {}
-    dataset = group.create_dataset(name, data=data, **packing)
-    dataset.attrs["meaning"] = meaning
-    dataset.attrs["unit"] = unit
+def decode_task(node: Node, lattice: Structure, *, sealed: bool) -> TaskResult:
+    """Return the task of a group; ValueError or the like if it is damaged.
 
-
-def decode_task(group: h5py.Group, lattice: Structure) -> TaskResult:
-    """Return the task of a group; ValueError or the like if it is damaged."""
-    check_datasets(group)
-    method = group.attrs.get("method", "grid")
-    task = Task(
-        lattice=lattice,
-        size=int(group.attrs["L"]),
-        boundary=tuple(group.attrs["boundary"]),
-        p=tuple(group["p"][...].tolist()) if method == "grid" else (),
-        seed=int(group.attrs["seed"]),
-        rng=group.attrs["rng"],
-        model=group.attrs["model"],
-        block_size=int(group.attrs["block_size"]),
-        method=method,
-        measure=tuple(group.attrs.get("measure", ())),
-        sample_version=int(group.attrs.get("sample_version", 1)),
-    )
-    numbers = group["block"][...]
-    arrays = _sums_of(group, task) if method == "grid" else _thresholds_of(group, task)
-    if any(len(array) != numbers.size for array in arrays):
+    sealed: the checksum of everything in the group was compared already; otherwise there may be one
+    of its numbers.
+    """
+    task = _task_of(node, lattice)
+    numbers = node.array("block", np.int64)
+    arrays = _sums_of(node, task) if task.method == "grid" else _thresholds_of(node, task)
+    if any(len(array) != numbers.size for array in arrays.values()):
         raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
-    checksum = _checksum(numbers, *arrays)
-    if group.attrs.get("checksum", checksum) != checksum:
-        raise ValueError(f"task {task.id}: its datasets do not match their checksum")
+    if not sealed and "checksum" in node.attributes:
+        _check_numbers(node, numbers, *arrays.values())
     if np.any(np.diff(numbers, prepend=-1) < 1):
         raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
-    names = list(extras_of(task.measure, task.num_points))
     blocks: dict[int, AnyBlock] = {}
-    for n, *parts in zip(numbers.tolist(), *arrays, strict=True):
-        if method == "grid":
+    for n, *parts in zip(numbers.tolist(), *arrays.values(), strict=True):
+        if task.method == "grid":
             sums, products, *extras = parts
-            blocks[n] = Block(n, sums, products, dict(zip(names, extras, strict=True)))
+            blocks[n] = Block(n, sums, products, dict(zip(list(arrays)[2:], extras, strict=True)))
         else:
             blocks[n] = ThresholdBlock(n, *parts)
     return TaskResult(task, blocks)
 
 
-def _sums_of(group: h5py.Group, task: Task) -> tuple[NDArray, ...]:
-    sums, products = group["sums"][...], group["products"][...]
-    points, width = len(task.p), _width_of(group, task)
-    if sums.shape[1:] != (points, width) or products.shape[1:] != (
-        points,
-        width * (width + 1) // 2,
-    ):
-        raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
-    return sums, products, *_extras_of(group, task)
+def _task_of(node: Node, lattice: Structure) -> Task:
+    method = node.text("method", "grid")
+    task = Task(
+        lattice=lattice,
+        size=node.integer("L"),
+        boundary=tuple(node.texts("boundary")),
+        p=tuple(node.array("p", np.float64).tolist()) if method == "grid" else (),
+        seed=node.integer("seed"),
+        rng=node.text("rng"),
+        model=node.text("model"),
+        block_size=node.integer("block_size"),
+        method=method,
+        measure=tuple(node.texts("measure")) if "measure" in node.attributes else (),
+        sample_version=node.integer("sample_version", 1),
+    )
+    shape = node.attributes.get("shape")
+    is_own = isinstance(shape, np.ndarray) and shape.tolist() == list(task.shape)
+    if not is_own or node.integer("stream_seed") != task.stream_seed:
+        raise ValueError(f"task {task.id}: its shape or the seed of its streams is not its own")
+    return task
 
 
-def _extras_of(group: h5py.Group, task: Task) -> list[NDArray]:
-    found = []
+def _check_numbers(node: Node, *arrays: np.ndarray) -> None:
+    """Raise ValueError unless arrays match the checksum of a file before schema version 5."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+    if node.text("checksum") != digest.hexdigest():
+        raise ValueError("the datasets of a task do not match their checksum")
+
+
+def _sums_of(node: Node, task: Task) -> dict[str, NDArray]:
+    points, observables = len(task.p), _observables_of(node, task)
+    width = len(observables)
+    pairs = width * (width + 1) // 2
+    found: dict[str, NDArray] = {
+        "sums": node.array("sums", np.int64, (points, width)),
+        "products": node.array("products", np.float64, (points, pairs)),
+    }
     for name, (extra, columns) in extras_of(task.measure, task.num_points).items():
-        array = group[name][...]
-        if array.shape[1:] != (len(task.p), columns) or array.dtype != extra.kind:
-            raise ValueError(f"task {task.id}: {name} is {array.dtype} {array.shape}")
-        found.append(array)
+        found[name] = node.array(name, extra.kind, (points, columns))
+    for name, array in found.items():
+        if array.size and array.min() < 0:
+            raise ValueError(f"task {task.id}: {name} holds a negative number")
+    most = [task.block_size * (1 if item.mask else task.num_points**2) for item in observables]
+    if np.any(found["sums"] > np.array(most, np.uint64).astype(np.float64)):
+        raise ValueError(f"task {task.id}: sums holds more than its samples can have")
     return found
 
 
-def _width_of(group: h5py.Group, task: Task) -> int:
-    """Return how many observables a group has: all, or those of before wrapping was measured."""
-    stored = list(group.attrs["observable_names"])
-    known = [item.name for item in observables_of(task.boundary)]
-    wrapping = wrapping_names(task.boundary)
-    if stored not in (known, known[: len(known) - len(wrapping)]):
-        raise ValueError(f"task {task.id}: its observables are {', '.join(map(str, stored))}")
-    return len(stored)
+def _observables_of(node: Node, task: Task) -> tuple[Observable, ...]:
+    """Return the observables of a group: all, or those of before wrapping was measured."""
+    stored = node.texts("observable_names")
+    known = observables_of(task.boundary)
+    names = [item.name for item in known]
+    if stored not in (names, names[: len(names) - len(wrapping_names(task.boundary))]):
+        raise ValueError(f"task {task.id}: its observables are {', '.join(stored)}")
+    return known[: len(stored)]
 
 
-def _thresholds_of(group: h5py.Group, task: Task) -> tuple[NDArray]:
-    found = group["thresholds"][...]
-    if found.shape[1:] != (task.block_size, len(open_axes(task.boundary))):
-        raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
-    if found.dtype != np.uint64:
-        raise ValueError(f"task {task.id}: its thresholds are {found.dtype}, not uint64")
+def _thresholds_of(node: Node, task: Task) -> dict[str, NDArray]:
+    axes = len(open_axes(task.boundary))
+    found = node.array("thresholds", np.uint64, (task.block_size, axes))
     if np.any((found > np.uint64(TOP)) & (found != np.uint64(NEVER))):
         raise ValueError(f"task {task.id}: a threshold is above 1")
-    return (found,)
+    return {"thresholds": found}

@@ -93,6 +93,13 @@ class Table:
             raise self.error(key, "a number")
         return float(value)
 
+    def number_from(self, key: str, low: float, high: float, default: float | None = None) -> float:
+        """Return a number in [low, high]."""
+        value = self.data.get(key, default)
+        if not _is_number(value) or not low <= value <= high:
+            raise self.error(key, f"a number from {low:g} to {high:g}")
+        return float(value)
+
     def integers(self, key: str, count: int) -> tuple[int, ...]:
         """Return exactly ``count`` integers."""
         value = self.data.get(key)
@@ -114,6 +121,14 @@ class Table:
         value = self.data.get(key, [])
         if not isinstance(value, list):
             raise self.error(key, "a list")
+        return value
+
+    def list_of(self, key: str, *kinds: type) -> list[Any]:
+        """Return a list of values of these types, empty if the key is absent."""
+        value = self.sequence(key)
+        # By type: true is an int in Python.
+        if not all(type(item) in kinds for item in value):
+            raise self.error(key, f"a list of {' or '.join(kind.__name__ for kind in kinds)}")
         return value
 
     def tables(self, key: str, known: Collection[str]) -> list[Table]:

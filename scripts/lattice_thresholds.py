@@ -34,12 +34,13 @@ from percolab.config import SweepRequest, read_request
 from percolab.kernels.open_bonds import threshold_of
 from percolab.labelers import fitting_labeler
 from percolab.lattice import Lattice, lattice_names, load_lattice
+from percolab.output_files import replace_file
 from percolab.provenance import package_versions, processor_name
 from percolab.runner import StopRule, Watcher, device_label, run_study
 from percolab.sampler import Device, Sampler
 from percolab.spanning import fit_results
 from percolab.statistics import AnyBlock
-from percolab.storage import Results, ResultsWriter, replace_file
+from percolab.storage import Results, ResultsWriter
 from percolab.stored_tasks import TaskResult
 from percolab.study import Study
 

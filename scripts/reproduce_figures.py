@@ -34,6 +34,7 @@ from percolab.cli.progress import ProgressWatcher
 from percolab.config import read_request
 from percolab.configurations import random_configuration
 from percolab.lattice import load_lattice
+from percolab.output_files import replace_file
 from percolab.plots import save_figure
 from percolab.plots.timing import Timing, plot_timing
 from percolab.provenance import package_versions, processor_name
@@ -41,7 +42,7 @@ from percolab.report import spanning_figure
 from percolab.runner import device_label, run_study
 from percolab.sampler import Device
 from percolab.spanning import fit_results
-from percolab.storage import ResultsWriter, replace_file
+from percolab.storage import ResultsWriter
 
 ROOT = Path(__file__).resolve().parent.parent
 LATTICES = {"5": "honeycomb", "6": "triangular"}

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from percolab.api import sweep
 from percolab.cli import main
+from percolab.hdf5_tree import read_tree, seal
 from percolab.storage import Results, ResultsWriter, read_results
 
 SMALL = {
@@ -39,6 +41,45 @@ def stored(path: Path, results: Results | None = None) -> Path:
     """Write results to a file and return its path."""
     with ResultsWriter(path) as writer:
         writer.save(results or small_results())
+    return path
+
+
+def without_blocks() -> Results:
+    """Return the small results before anything was sampled."""
+    results = deepcopy(small_results())
+    results.runs.clear()
+    for item in results.tasks.values():
+        item.blocks.clear()
+    return results
+
+
+def text_of(item: h5py.File | h5py.Group, name: str) -> str:
+    """Return an attribute that is a text."""
+    return item.attrs[name].decode()
+
+
+def texts_of(item: h5py.File | h5py.Group, name: str) -> list[str]:
+    """Return an attribute that is a list of texts."""
+    return [text.decode() for text in item.attrs[name].tolist()]
+
+
+def put_text(item: h5py.File | h5py.Group, name: str, text: str | list[str]) -> None:
+    """Write an attribute, a text or a list of texts, as bytes of fixed length."""
+    texts = np.array([text] if isinstance(text, str) else text).astype("S")
+    kind = h5py.string_dtype("utf-8", texts.dtype.itemsize)
+    item.attrs.create(name, texts[0] if isinstance(text, str) else texts, dtype=kind)
+
+
+def sealed_again(path: Path) -> Path:
+    """Give a file that was changed the checksums of what it holds now, and return its path."""
+    with h5py.File(path, "r+") as file:
+        root = read_tree(file)
+        seal(root)
+        tasks = root.groups["tasks"]
+        groups = [(file, root), (file["tasks"], tasks)]
+        groups += [(file["tasks"][key], node) for key, node in tasks.groups.items()]
+        for group, node in groups:
+            put_text(group, "checksum", node.text("checksum"))
     return path
 
 

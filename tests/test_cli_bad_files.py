@@ -1,22 +1,24 @@
 """The command line refuses targets and results files that it cannot use, and leaves nothing."""
 
+import json
 import os
 import re
 import resource
 import subprocess
 import sys
 from contextlib import contextmanager
-from copy import deepcopy
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 from cli_support import (
     TINY,
     answer,
     left_in,
     refusal,
-    small_results,
     stored,
+    without_blocks,
 )
 
 from percolab.api import sweep
@@ -34,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 def test_an_output_directory_that_is_not_writable_is_refused(monkeypatch):
     # os.access is replaced because root may write everywhere.
-    monkeypatch.setattr("percolab.storage.os.access", lambda *_: False)
+    monkeypatch.setattr("os.access", lambda *_: False)
     assert "is not writable" in refusal(*TINY)
     assert left_in() == []
 
@@ -183,10 +185,7 @@ def test_on_a_torus_p_c_is_read_off_wrapping(tmp_path, name):
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_file_without_blocks_is_answered(tmp_path, name):
-    empty = deepcopy(small_results())
-    for item in empty.tasks.values():
-        item.blocks.clear()
-    path = stored(tmp_path / "empty.h5", empty)
+    path = stored(tmp_path / "empty.h5", without_blocks())
     if name in ("fit", "plot"):
         assert "got none" in refusal("fit", path)
     else:
@@ -198,7 +197,7 @@ def test_a_file_without_blocks_is_answered(tmp_path, name):
     [
         ("figure.gif", "cannot write a figure as '.gif'; use .png, .pdf, .svg"),
         ("figure", "cannot write a figure as 'no suffix'"),
-        ("nowhere/figure.png", "nowhere/figure.png: cannot be written: No such file or directory"),
+        ("nowhere/figure.png", "nowhere/figure.png: the directory nowhere does not exist"),
         ("taken.png", "taken.png: is a directory; give the name of a file"),
     ],
 )
@@ -212,11 +211,14 @@ def test_plot_refuses_a_figure_it_cannot_write(file, target, told):
 @pytest.mark.parametrize(
     ("target", "told"),
     [
-        ("nowhere/table.csv", "nowhere/table.csv: cannot be written: No such file or directory"),
+        ("nowhere/table.csv", "nowhere/table.csv: the directory nowhere does not exist"),
         (".", ".: is a directory; give the name of a file"),
         ("results.h5", "results.h5: cannot write a table as '.h5'; use .csv, .txt, .parquet"),
         ("table.xlsx", "table.xlsx: cannot write a table as '.xlsx'; use .csv, .txt, .parquet"),
-        ("copy.csv", "copy.csv: is an HDF5 file, which a table must not replace"),
+        (
+            "copy.csv",
+            "copy.csv: holds something else than a table of percolab's; give another name",
+        ),
     ],
 )
 def test_export_refuses_a_table_it_must_not_write(file, target, told):
@@ -241,9 +243,9 @@ def test_a_target_is_refused_before_anything_is_computed(file, monkeypatch, name
     suffix = {"plot": ".png", "report": ".html", "export": ".csv"}[name]
     told = {
         "a.gif": f"a.gif: cannot write a {NAMES[name]} as '.gif'; use {suffix}, ",
-        "nowhere/a{}": "cannot be written: No such file or directory",
-        "file/a{}": "cannot be written: Not a directory",
-        "locked/a{}": "cannot be written: Permission denied",
+        "nowhere/a{}": "the directory nowhere does not exist",
+        "file/a{}": "the directory file does not exist",
+        "locked/a{}": "the directory locked is not writable",
     }[target]
     assert told in refusal(name, file, "--out", target.format(suffix))
     assert left_in("locked") == []
@@ -282,3 +284,168 @@ def test_merge_refuses_what_would_lose_or_double_samples(file):
 )
 def test_what_is_not_a_command_or_option_is_told_with_the_nearest(given, told):
     assert told in refusal(*given)
+
+
+# Damaged files: a line each, by whatever command
+
+DAMAGED = Path(__file__).parent / "data" / "damaged"
+OLD = Path(__file__).parent / "data" / "old"
+
+
+def edited(name, change):
+    """Write a changed copy of an old file, in which text and most numbers have no checksum."""
+    path = Path(name)
+    path.write_bytes((OLD / "grid_v2.h5").read_bytes())
+    with h5py.File(path, "r+") as opened:
+        change(opened, next(iter(opened["tasks"].values())))
+    return path
+
+
+def put(group, name, values):
+    del group[name]
+    if "checksum" in group.attrs:
+        del group.attrs["checksum"]
+    group[name] = values
+
+
+def with_runs(opened, **changes):
+    opened.attrs["runs"] = [json.dumps(json.loads(opened.attrs["runs"][0]) | changes)]
+
+
+def without_a_task(opened, group):
+    del opened["tasks"][group.name.rpartition("/")[2]]
+
+
+def with_bytes(opened, text):
+    """Write an attribute of variable length that is not UTF-8."""
+    kind = h5py.string_dtype("utf-8")
+    del opened.attrs["study"]
+    opened.attrs.create("study", b'{"lattice": "\xc3\x28"}', dtype=kind)
+
+
+EDITED = {
+    "a task gone": (without_a_task, "blocks of task [0-9a-f]+: its runs made 1, and there are 0"),
+    "blocks gone": (
+        lambda o, g: [put(g, n, g[n][:0]) for n in ("block", "sums", "products")],
+        "its runs made 1, and there are 0; the file is neither read nor overwritten",
+    ),
+    "bytes in study": (with_bytes, "holds text that is not UTF-8"),
+    "run of numbers": (lambda o, g: with_runs(o, started=5), "a run's record has started = 5"),
+    "run of texts": (lambda o, g: with_runs(o, seconds="3"), "a run's record has seconds = '3'"),
+    "run counted in texts": (
+        lambda o, g: with_runs(o, blocks={"a": "1"}),
+        "a run's record has blocks that are no numbers",
+    ),
+    "no versions": (lambda o, g: with_runs(o, versions=None), "has versions = None"),
+    "sums as text": (lambda o, g: put(g, "sums", g["sums"][...].astype("S8")), "holds .S8, not"),
+    "sums as floats": (
+        lambda o, g: put(g, "sums", g["sums"][...].astype(float)),
+        "sums holds float64, not int64",
+    ),
+    "sums too large": (
+        lambda o, g: put(g, "sums", g["sums"][...] + 2**40),
+        "sums holds more than its samples can have",
+    ),
+    "sums below zero": (lambda o, g: put(g, "sums", -g["sums"][...]), "holds a negative number"),
+    "products not a number": (
+        lambda o, g: put(g, "products", g["products"][...] * np.nan),
+        "products holds a value that is no finite number",
+    ),
+    "L in study": (
+        lambda o, g: o.attrs.__setitem__("study", o.attrs["study"].replace("[4, 6, 8]", "[4, 7]")),
+        "its study has L = 7, seed 7, xorwow, bond, of which there is no task",
+    ),
+    "seed in study": (
+        lambda o, g: o.attrs.__setitem__(
+            "study", o.attrs["study"].replace('"seed": 7', '"seed": 8')
+        ),
+        "its study has L = 4, seed 8, xorwow, bond, of which there is no task",
+    ),
+    "threshold of 7": (
+        lambda o, g: o.attrs.__setitem__(
+            "lattice", o.attrs["lattice"].replace("value = 0.5", "value = 7.0", 1)
+        ),
+        "value = 7.0, but it must be a number from 0 to 1",
+    ),
+}
+TASK = ("sweep", "--lattice", "square", "-L", "4,6,8", "-p", "0.4,0.5,0.6", "--seed", 7)
+
+
+def assert_refused_by_every_command(path, told):
+    """Fail unless every command refuses a file in this one line, and leaves it as it is."""
+    before = path.read_bytes()
+    for command in (
+        ("status", path),
+        ("report", path),
+        ("fit", path),
+        ("plot", path),
+        ("export", path),
+        ("merge", path, "--out", "merged.h5"),
+        (*TASK, "--samples", 30, "--out", path),
+    ):
+        assert re.search(told, refusal(*command)), command
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(("change", "told"), EDITED.values(), ids=EDITED)
+def test_an_edited_file_is_refused_by_every_command(change, told):
+    path = edited("edited.h5", change)
+    if change is without_a_task or "neither" in told:
+        assert_refused_by_every_command(path, told)
+    else:
+        assert re.search(told, refusal("status", path))
+
+
+def test_tasks_behind_a_damaged_byte_are_refused_not_replaced():
+    path = Path("gone.h5")
+    path.write_bytes((DAMAGED / "tasks_gone.h5").read_bytes())
+    assert_refused_by_every_command(path, "incorrect metadata checksum")
+
+
+def test_reading_that_would_not_end_is_ended_and_told(monkeypatch):
+    monkeypatch.setattr("percolab.hdf5_reading._LEAST_SECONDS", 2)
+    path = Path("endless.h5")
+    path.write_bytes((DAMAGED / "endless.h5").read_bytes())
+    assert refusal("status", path) == "endless.h5: is damaged: reading it did not end in 2 s"
+
+
+# Foreign files in the place of what is written
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("export", "results.h5"), "thesis.tex"),
+        (("export", "results.h5"), "table.csv"),
+        (("export", "results.h5"), "table.parquet"),
+        (("plot", "results.h5", "--bootstrap", 0), "figure.png"),
+        (("report", "results.h5", "--bootstrap", 0), "page.html"),
+        (("label", "--lattice", "square", "-L", 4, "-p", 0.5), "labels.h5"),
+        (("label", "--lattice", "square", "-L", 4, "-p", 0.5), "labels.npy"),
+        (("lattices", "square", "--plot"), "lattice.svg"),
+        (("bench", "--quick", "--json"), "times.json"),
+    ],
+    ids=lambda item: item if isinstance(item, str) else item[0],
+)
+def test_a_foreign_file_is_not_overwritten(file, command, name):
+    Path(name).write_text('{"years": "of work"}')
+    option = () if command[0] in ("lattices", "bench") else ("--out",)
+    told = refusal(*command, *option, name)
+    assert told.startswith(f"{name}: holds something else than ")
+    assert Path(name).read_text() == '{"years": "of work"}'
+
+
+def test_what_percolab_wrote_is_written_again_with_its_mode(file):
+    for command, name in (
+        (("export", file), "table.csv"),
+        (("lattices", "square"), "lattice.svg"),
+        (("label", "--lattice", "square", "-L", 4, "-p", 0.5), "labels.h5"),
+        (("label", "--lattice", "square", "-L", 4, "-p", 0.5), "labels.npy"),
+    ):
+        option = "--plot" if command[0] == "lattices" else "--out"
+        answer(*command, option, name)
+        Path(name).chmod(0o600)
+        answer(*command, option, name)
+        assert Path(name).stat().st_mode & 0o777 == 0o600
+        Path(name).chmod(0o400)
+        assert "is not writable" in refusal(*command, option, name)

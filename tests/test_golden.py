@@ -1,4 +1,4 @@
-"""Samples of version 2 and everything read off them are what they were when they were first made."""
+"""Samples of version 2 and all that is read off them are what they were when first made."""
 
 from collections import defaultdict
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, refusal, run
+from cli_support import answer, refusal, run, text_of
 from helpers import cpu_labeler
 from PIL import Image
 from scipy import ndimage
@@ -218,7 +218,8 @@ def test_hdf5_holds_labels_sizes_and_their_origin(serial):
     expected = percolab.label("honeycomb", 16, 0.65, seed=4, sample=2, serial=bool(serial))
     with h5py.File("labels.h5") as file:
         labels, sizes, roots = (file[name][...] for name in ("labels", "sizes", "roots"))
-        attributes = dict(file.attrs)
+        texts = ("format", "numbering", "record", "summary", "lattice")
+        attributes = {name: text_of(file, name) for name in texts}
     np.testing.assert_array_equal(labels, expected)
     assert (labels.dtype, sizes.dtype, roots.dtype) == (np.int32, np.int64, np.int32)
     numbers = np.arange(sizes.size) if serial else roots

@@ -8,6 +8,7 @@ from cli_support import assert_equal_datasets, stored
 from percolab.api import sweep
 from percolab.graph_structure import Graph
 from percolab.merging import merge
+from percolab.storage import encode, read_results
 from percolab.toml_input import InputError
 
 
@@ -17,18 +18,28 @@ def part(seed=5, samples=20, **changes):
 
 
 def blocks_only(results, *numbers):
-    """Return a copy that holds only the blocks with these numbers."""
+    """Return a copy with the blocks of these numbers alone, as a run that made no others."""
     results = deepcopy(results)
     for item in results.tasks.values():
         item.blocks = {n: item.blocks[n] for n in numbers}
+    results.runs[0]["blocks"] = dict.fromkeys(results.tasks, len(numbers))
     return results
 
 
 def test_blocks_of_one_task_unite(tmp_path):
     whole = part(samples=40)
-    merged = merge([("a", blocks_only(whole, 3, 0)), ("b", blocks_only(whole, 1, 2))])
+    parts = [blocks_only(whole, 3, 0), blocks_only(whole, 1, 2)]
+    merged = merge(zip(("a", "b"), parts))
     assert_equal_datasets(stored(tmp_path / "m.h5", merged), stored(tmp_path / "w.h5", whole))
-    assert merged.runs == 2 * whole.runs
+    assert merged.runs == parts[0].runs + parts[1].runs
+    assert read_results(tmp_path / "m.h5").runs == merged.runs
+
+
+def test_merged_blocks_are_the_bytes_of_an_undivided_run(tmp_path):
+    whole = part(samples=40)
+    merged = merge([("a", blocks_only(whole, 3, 0)), ("b", blocks_only(whole, 1, 2))])
+    merged.runs = whole.runs
+    assert encode(merged) == encode(whole)
 
 
 def test_other_seeds_sizes_and_grids_stand_beside_each_other():

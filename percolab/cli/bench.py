@@ -53,6 +53,7 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
     plain copy on this machine, "to scipy" how many times longer connected_components takes.
     """
     from percolab.benchmark import copy_bandwidth, document_of, plot_time_per_site, timer_of
+    from percolab.output_files import TIMES, write_output
     from percolab.plots import save_figure
     from percolab.sampler import Device
 
@@ -77,14 +78,18 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
         copy_bandwidth=bandwidth,
     )
     if json_file is not None:
-        with click.open_file(json_file, "w", encoding="utf-8") as file:
-            file.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
+        text = json.dumps(document, indent=1, allow_nan=False)
+        if quiet:
+            click.echo(text)
+        else:
+            write_output(json_file, f"{text}\n".encode(), TIMES)
     if plot_file is not None:
         save_figure(plot_time_per_site(records, title=machine["device_name"]), plot_file)
 
 
 def _check_target(option: str, file: str | None) -> None:
     """Refuse, before anything is timed, a file that could not be written."""
+    from percolab.output_files import TIMES, check_output
     from percolab.plots import FORMATS
     from percolab.toml_input import InputError
 
@@ -95,6 +100,7 @@ def _check_target(option: str, file: str | None) -> None:
         raise InputError(f"{option} {file}: must end in {', '.join(FORMATS)}")
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(f"{option} {file}: is a folder, or in one that does not exist")
+    check_output(path, TIMES if option == "--json" else None)
 
 
 def _plan(

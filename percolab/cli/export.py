@@ -10,9 +10,6 @@ from typing import Any
 import click
 
 from percolab.cli.options import counted, results_file
-from percolab.cli.targets import check_target
-
-_SUFFIXES = (".csv", ".txt", ".parquet")
 
 
 @click.command()
@@ -36,14 +33,17 @@ def command(
 ) -> None:
     """Write the mean of every observable with its standard error, for every size and p."""
     from percolab.frames import parquet_bytes
-    from percolab.storage import read_results, replace_file
+    from percolab.output_files import CSV, PARQUET, check_output, check_suffix, write_output
+    from percolab.storage import read_results
 
-    stored = read_results(results)
+    is_parquet = out is not None and Path(out).suffix.lower() == ".parquet"
     if out is not None:
-        check_target(Path(out), _SUFFIXES, "a table")
+        check_suffix(out, (".csv", ".txt", ".parquet"), "a table")
+        check_output(out, PARQUET if is_parquet else CSV)
+    stored = read_results(results)
     header, rows = _table(stored, probabilities, tidy=tidy, thresholds=thresholds, sizes=sizes)
-    if out is not None and Path(out).suffix.lower() == ".parquet":
-        replace_file(Path(out), parquet_bytes((header, rows)))
+    if out is not None and is_parquet:
+        write_output(out, parquet_bytes((header, rows)), PARQUET)
         click.echo(f"{counted(len(rows), 'row')} in {out}")
         return
     buffer = io.StringIO()
@@ -53,7 +53,7 @@ def command(
     if out is None:
         click.echo(buffer.getvalue(), nl=False)
         return
-    replace_file(Path(out), buffer.getvalue().encode())
+    write_output(out, buffer.getvalue().encode(), CSV)
     click.echo(f"{counted(len(rows), 'row')} in {out}")
 
 

@@ -15,7 +15,6 @@ from percolab.cli.options import (
     results_file,
     write_figure,
 )
-from percolab.cli.targets import check_target
 
 
 @click.command()
@@ -45,13 +44,15 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
 
     With --json every number drawn goes to stdout.
     """
+    from percolab.output_files import check_output, check_suffix
     from percolab.plots import FORMATS
     from percolab.report import study_figure
 
-    stored = read_study(results, options)
     beside = Path(results).with_suffix(".png")
     target = Path(out) if out else beside.with_stem(beside.stem + (f"-{kind}" if kind else ""))
-    check_target(target, FORMATS, "a figure")
+    check_suffix(target, FORMATS, "a figure")
+    check_output(target)
+    stored = read_study(results, options)
     figure, numbers = study_figure(
         stored,
         observable=options["observable"],

@@ -15,7 +15,6 @@ from percolab.cli.options import (
     read_study,
     results_file,
 )
-from percolab.cli.targets import check_target
 
 
 @click.command()
@@ -32,11 +31,12 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
     With --json the numbers of all fits and figures go to stdout.
     """
     from percolab.html_report import report_page
-    from percolab.storage import replace_file
+    from percolab.output_files import check_output, check_suffix, write_output
 
-    stored = read_study(results, options)
     target = Path(out) if out else Path(results).with_suffix(".html")
-    check_target(target, (".html", ".htm"), "a page")
+    check_suffix(target, (".html", ".htm"), "a page")
+    check_output(target)
+    stored = read_study(results, options)
     chosen = options.pop("observable")
     page, numbers = report_page(
         stored,
@@ -46,7 +46,7 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
         observable=chosen,
         bootstrap=options["bootstrap"],
     )
-    replace_file(target, page.encode())
+    write_output(target, page.encode())
     click.echo(f"report in {target}", err=as_json)
     if as_json:
         echo_json(numbers)

@@ -148,6 +148,9 @@ def _grey_values(image: Any, path: Path, told: Told) -> np.ndarray:
 def _read_dataset(path: Path, name: str, told: Told) -> np.ndarray:
     import h5py
 
+    from percolab.hdf5_reading import check_reading_ends
+
+    check_reading_ends(path, name)
     try:
         # The file is only read; and HDF5's own locks fail on some networks.
         with h5py.File(path, "r", locking=False) as file:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 from percolab.bethe import BetheLattice, bethe_lattice
@@ -25,14 +25,17 @@ from percolab.configurations.array_files import (
 from percolab.configurations.clusters import Clusters
 from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration, boundary_of
 from percolab.configurations.site_bonds import bonds_between
-from percolab.hdf5_guard import check_datasets
+from percolab.hdf5_reading import read_file
+from percolab.hdf5_tree import Data, Node, check_seal, write_tree
 from percolab.lattice import Lattice, lattice_from_text, load_lattice
 from percolab.model import Model
-from percolab.storage import replace_file
+from percolab.output_files import NPY_LABELS, check_output, replace_file
 from percolab.toml_input import InputError
 from percolab.topology import MAX_POINTS
 
-FORMAT, SCHEMA_VERSION = "percolab labels", 1
+FORMAT, SCHEMA_VERSION = "percolab labels", 2
+#: The first version had no checksum, and text of variable length.
+_READABLE, _SEALED = (1, 2), 2
 SUFFIXES = (".npy", *HDF5_SUFFIXES)
 
 
@@ -57,22 +60,19 @@ def check_target(out: str | Path, source: str | None = None) -> None:
     path = Path(out)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: labels are written as .npy or .h5")
-    if path.is_dir():
-        raise InputError(f"{path}: is a directory; give the name of a file")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the directory {path.parent} does not exist")
     given = split_name(source)[0] if source is not None else path
     if source is not None and path.exists() and given.exists() and given.samefile(path):
         raise InputError(f"{path}: is the input itself; give another name")
-    if path.is_file() and h5py.is_hdf5(path) and not _is_ours(path):
+    check_output(path, NPY_LABELS if path.suffix.lower() == ".npy" else None)
+    is_kept = path.suffix.lower() != ".npy" and path.exists() and path.stat().st_size > 0
+    if is_kept and not _is_ours(path):
         raise InputError(f"{path}: holds something else than labels; give another name")
 
 
 def _is_ours(path: Path) -> bool:
     try:
-        with h5py.File(path, "r", locking=False) as file:
-            return file.attrs.get("format") == FORMAT
-    except (OSError, RuntimeError):
+        return read_file(path).attributes.get("format") == FORMAT
+    except (OSError, RuntimeError, ValueError):
         return False
 
 
@@ -90,32 +90,29 @@ def write_labels(
     if path.suffix.lower() == ".npy":
         np.save(buffer, labels, allow_pickle=False)
     else:
-        _write_hdf5(buffer, labels, clusters, configuration, serial=serial)
-    replace_file(path, buffer.getvalue())
+        write_tree(buffer, _tree_of(labels, clusters, configuration, serial=serial))
+    replace_file(Path(os.path.realpath(path)), buffer.getvalue(), name=path)
 
 
-def _write_hdf5(
-    buffer: io.BytesIO,
-    labels: np.ndarray,
-    clusters: Clusters,
-    configuration: Configuration,
-    *,
-    serial: bool,
-) -> None:
-    # Labels repeat, so they pack well; a small file is quicker to look at without.
-    packed: dict[str, Any] = {"compression": "gzip", "shuffle": True} if labels.size > 4096 else {}
-    # From HDF5 1.8 on what is not data has checksums: in damage without them HDF5 may loop forever.
-    with h5py.File(buffer, "w", libver=("v108", "v108")) as file:
-        file.attrs["format"] = FORMAT
-        file.attrs["schema_version"] = SCHEMA_VERSION
-        file.attrs["numbering"] = "serial" if serial else "smallest site"
-        file.attrs["record"] = json.dumps(configuration.record)
-        file.attrs["summary"] = json.dumps(clusters.summary())
-        lattice = configuration.lattice
-        file.attrs["lattice"] = lattice.source if isinstance(lattice, Lattice) else lattice.name
-        file.create_dataset("labels", data=labels, **packed)
-        file.create_dataset("roots", data=clusters.roots)
-        file.create_dataset("sizes", data=clusters.sizes)
+def _tree_of(
+    labels: np.ndarray, clusters: Clusters, configuration: Configuration, *, serial: bool
+) -> Node:
+    lattice = configuration.lattice
+    return Node(
+        {
+            "format": FORMAT,
+            "schema_version": np.array(SCHEMA_VERSION),
+            "numbering": "serial" if serial else "smallest site",
+            "record": json.dumps(configuration.record),
+            "summary": json.dumps(clusters.summary()),
+            "lattice": lattice.source if isinstance(lattice, Lattice) else lattice.name,
+        },
+        {
+            "labels": Data(labels),
+            "roots": Data(clusters.roots),
+            "sizes": Data(clusters.sizes),
+        },
+    )
 
 
 def read_labels(
@@ -139,8 +136,7 @@ def read_labels(
         return _labels(name, labels, lattice, boundary_of(lattice, boundary or "open"), {})
     if lattice is not None or boundary is not None:
         raise InputError(f"{name}: holds its lattice and boundary; leave out these options")
-    record, text = _read_record(path)
-    labels = read_array(f"{name}:/labels", _wrong_labels)
+    record, text, labels = _read_hdf5(path)
     if record.get("graph"):
         raise InputError(f"{name}: labels of a graph, whose sites have no places to be drawn at")
     # No text in TOML begins so.
@@ -151,28 +147,36 @@ def read_labels(
     return _labels(name, labels, lattice, kinds, record)
 
 
-def _read_record(path: Path) -> tuple[dict[str, Any], str]:
-    """Return the record and the lattice's text of an .h5 file; InputError if it is not one."""
+def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray]:
+    """Return record, lattice's text and labels of an .h5 file; InputError if it is not one."""
     check_file(path)
     try:
-        with h5py.File(path, "r", locking=False) as file:
-            if file.attrs.get("format") != FORMAT:
-                raise InputError(f"{path}: is an HDF5 file, but not one of labels")
-            if file.attrs["schema_version"] != SCHEMA_VERSION:
-                raise InputError(f"{path}: was written by another version of percolab")
-            check_datasets(file)
-            record, text = json.loads(file.attrs["record"]), file.attrs["lattice"]
-        if not isinstance(text, str) or not all(
-            isinstance(kind, str) for kind in record["boundary"]
-        ):
+        root = read_file(path)
+        if root.attributes.get("format") != FORMAT:
+            raise InputError(f"{path}: is an HDF5 file, but not one of labels")
+        version = root.integer("schema_version")
+        if version not in _READABLE:
+            raise InputError(f"{path}: was written by another version of percolab")
+        if version >= _SEALED:
+            check_seal(root)
+        record, text = json.loads(root.text("record")), root.text("lattice")
+        if not all(isinstance(kind, str) for kind in record["boundary"]):
             raise ValueError("the record is no table with a boundary")
         _check_record(record)
-        return record, text
+        if "labels" not in root.datasets:
+            raise ValueError("there are no labels in it")
+        labels = root.datasets["labels"].values
+        wrong = _wrong_labels(labels.shape, labels.dtype)
+        if wrong:
+            raise ValueError(f"labels: {wrong}")
+        return record, text, labels
     except InputError:
         raise
+    except PermissionError as error:
+        raise InputError(f"{path}: cannot be read: permission denied") from error
     except (OSError, RuntimeError) as error:
         raise InputError(f"{path}: is not a readable HDF5 file") from error
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{path}: is damaged: {' '.join(str(error).split())}") from error
 
 

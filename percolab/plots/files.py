@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from percolab.output_files import check_output, write_output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +24,8 @@ FORMATS: Mapping[str, Mapping[str, str | None]] = {
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure as .png (300 dpi), .pdf or .svg; equal figures give equal bytes.
 
-    The file appears complete or not at all. Raises ValueError for another suffix.
+    The file appears complete or not at all.  Raises ValueError for another suffix, InputError where
+    it cannot be written or holds something else than such a figure.
     """
     import matplotlib
 
@@ -34,13 +36,11 @@ def save_figure(figure: Figure, path: str | Path) -> None:
         raise ValueError(
             f"{path}: cannot write a figure as {suffix or 'no suffix'!r}; use {allowed}"
         )
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with matplotlib.rc_context({"svg.hashsalt": "percolab"}):
-            figure.savefig(part, format=suffix[1:], dpi=300, metadata=dict(FORMATS[suffix]))
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    check_output(path)
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "percolab"}):
+        figure.savefig(buffer, format=suffix[1:], dpi=300, metadata=dict(FORMATS[suffix]))
+    write_output(path, buffer.getvalue())
 
 
 def svg_text(figure: Figure, name: str) -> str:

@@ -1,0 +1,564 @@
+"""Damages files of every kind that percolab reads, and counts what becomes of them.
+
+    python scripts/fuzz_files.py --mutants 10000 --seed 1 --out results/reliability
+
+Every mutant is read in a worker process with a limit of time and of memory; a worker that hangs or
+dies is replaced.  What can come of it:
+
+    clean      refused in one line
+    equal      read, and what was read is what was there before
+    reads      read with another content, in a kind of file that has nothing to notice it by
+    different  the same in a kind of file that should have noticed it
+    hang       not read within the limit of time
+    traceback  any other error, or the end of the process
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import multiprocessing
+import random
+import re
+import shlex
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import click
+import h5py
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+OUTCOMES = ("clean", "equal", "reads", "different", "hang", "traceback")
+#: Every so many mutants of results are given to the commands as well.
+_EVERY = 50
+
+# What is damaged: family -> (files, how they are read, whether a change must be noticed)
+
+
+def originals(folder: Path) -> dict[str, tuple[list[Path], str, bool]]:
+    """Make a file of every kind in a folder, and return all by family."""
+    old = sorted((ROOT / "tests" / "data" / "old").glob("*.h5"))
+    labels = [path for path in old if path.name.startswith("labels")]
+    return {
+        "results, schema 5": (_results(folder), "results", True),
+        "results, schema 5, edited": (_results(folder), "results", True),
+        "results, schema 5, edited and sealed anew": (_results(folder), "results", False),
+        "results, schemas 1 to 4": (
+            [*(path for path in old if path not in labels), ROOT / "tests/data/golden_v1.h5"],
+            "results",
+            False,
+        ),
+        "results, schemas 1 to 4, edited": (
+            [path for path in old if path not in labels],
+            "results",
+            False,
+        ),
+        "labels, HDF5": ([folder / "labels.h5"], "labels", True),
+        "labels, HDF5, schema 1": (labels, "labels", False),
+        "labels, NPY": ([folder / "labels.npy"], "labels", False),
+        "configurations": (_configurations(folder), "sites", False),
+        "lattices, TOML": (sorted((ROOT / "percolab/lattices").glob("*.toml")), "lattice", False),
+        "studies, TOML": (sorted((ROOT / "configs").glob("*.toml")), "study", False),
+        "graphs": (_graphs(folder), "graph", False),
+    }
+
+
+def _results(folder: Path) -> list[Path]:
+    """Write small results of every kind, once, and return their names."""
+    from percolab.api import sweep
+    from percolab.configurations import random_configuration, write_labels
+    from percolab.graph_structure import load_graph
+    from percolab.lattice import load_lattice
+    from percolab.storage import encode
+
+    names = [folder / f"{kind}.h5" for kind in ("grid", "threshold", "graph", "measure")]
+    if names[0].exists():
+        return names
+    keys = {"samples": 30, "block_size": 10, "seed": 7, "device": "cpu", "workers": 1}
+    graph = load_graph(_graphs(folder)[0], source="0", target="6")
+    made = [
+        sweep("square", L=[4, 6, 8], p=[0.4, 0.5, 0.6], **keys),
+        sweep("triangular", L=[4, 6], method="threshold", **keys),
+        sweep(graph=graph, p=[0.4, 0.5, 0.6], **keys),
+        sweep("honeycomb", L=[4], boundary="periodic", p=[0.6], measure="sizes", **keys),
+    ]
+    for name, results in zip(names, made, strict=True):
+        name.write_bytes(encode(results))
+    one = random_configuration(load_lattice("square"), 8, 0.5, seed=3)
+    for suffix in (".h5", ".npy"):
+        write_labels(folder / f"labels{suffix}", one.label(), one)
+    return names
+
+
+def _configurations(folder: Path) -> list[Path]:
+    from PIL import Image
+
+    sites = np.random.default_rng(3).random((12, 9)) < 0.6
+    np.save(folder / "sites.npy", sites)
+    Image.fromarray(sites).save(folder / "sites.png")
+    with h5py.File(folder / "sites.h5", "w") as file:
+        file.create_dataset("run/sites", data=sites.astype("u1"), compression="gzip")
+        file.attrs["note"] = "a text of variable length"
+    return [folder / f"sites.{suffix}" for suffix in ("npy", "png", "h5")]
+
+
+def _graphs(folder: Path) -> list[Path]:
+    import networkx
+    import scipy.sparse
+
+    pairs = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4), (4, 5), (5, 6), (6, 4)]
+    graph = networkx.Graph(pairs)
+    (folder / "graph.csv").write_text("".join(f"{a},{b}\n" for a, b in pairs))
+    lines = "".join(f"{a + 1} {b + 1}\n" for b, a in pairs if a > b)
+    lines += "".join(f"{a + 1} {b + 1}\n" for a, b in pairs if a > b)
+    header = f"%%MatrixMarket matrix coordinate pattern symmetric\n7 7 {len(pairs)}\n"
+    (folder / "graph.mtx").write_text(header + lines)
+    scipy.sparse.save_npz(folder / "graph.npz", scipy.sparse.csr_matrix(_adjacency(pairs)))
+    networkx.write_graphml(graph, folder / "graph.graphml")
+    networkx.write_gml(graph, folder / "graph.gml")
+    return [folder / f"graph.{suffix}" for suffix in ("csv", "mtx", "npz", "graphml", "gml")]
+
+
+def _adjacency(pairs: list[tuple[int, int]]) -> np.ndarray:
+    matrix = np.zeros((7, 7), np.int8)
+    for a, b in pairs:
+        matrix[a, b] = matrix[b, a] = 1
+    return matrix
+
+
+# How a file is damaged
+
+_TOKENS = (
+    b"-1", b"0", b"1e400", b"nan", b"-inf", b"9" * 30, b"1e-320", b"true", b"''", b'"', b"[", b"]",
+    b"{}", b"=", b"\x00", b"\xff\xfe", b"\xc3\x28", b"\r", b"\n\n", b"#", b"../x", b"0x7f", b",",
+)  # fmt: skip
+
+
+def damaged(content: bytes, rng: random.Random, *, is_text: bool) -> bytes:
+    """Return bytes with one to three changes: bits, bytes, ranges, and words of text."""
+    data = bytearray(content)
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        kinds = [_flip, _flip, _set, _zero, _cut, _double, _copy, _end]
+        if is_text:
+            kinds += [_word, _word, _word, _insert, _insert]
+        rng.choice(kinds)(data, rng)
+    return bytes(data)
+
+
+def _range(data: bytearray, rng: random.Random) -> tuple[int, int]:
+    start = rng.randrange(max(len(data), 1))
+    return start, min(start + rng.choice((1, 2, 4, 8, 16, 64, 512)), len(data))
+
+
+def _flip(data: bytearray, rng: random.Random) -> None:
+    if data:
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+
+
+def _set(data: bytearray, rng: random.Random) -> None:
+    if data:
+        data[rng.randrange(len(data))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
+
+
+def _zero(data: bytearray, rng: random.Random) -> None:
+    start, end = _range(data, rng)
+    data[start:end] = bytes([rng.choice((0, 0xFF))]) * (end - start)
+
+
+def _cut(data: bytearray, rng: random.Random) -> None:
+    start, end = _range(data, rng)
+    del data[start:end]
+
+
+def _double(data: bytearray, rng: random.Random) -> None:
+    start, end = _range(data, rng)
+    data[start:start] = data[start:end]
+
+
+def _copy(data: bytearray, rng: random.Random) -> None:
+    start, end = _range(data, rng)
+    other = rng.randrange(max(len(data), 1))
+    data[other : other + end - start] = data[start:end]
+
+
+def _end(data: bytearray, rng: random.Random) -> None:
+    del data[rng.randrange(max(len(data), 1)) :]
+
+
+def _insert(data: bytearray, rng: random.Random) -> None:
+    at = rng.randrange(len(data) + 1)
+    data[at:at] = rng.choice(_TOKENS)
+
+
+def _word(data: bytearray, rng: random.Random) -> None:
+    words = list(re.finditer(rb"[\w.+-]+", bytes(data)))
+    if words:
+        word = rng.choice(words)
+        data[word.start() : word.end()] = rng.choice(_TOKENS)
+
+
+def edited(content: bytes, rng: random.Random, *, sealed: bool) -> bytes:
+    """Return an HDF5 file in which a member was changed, deleted, added or given another type."""
+    buffer = io.BytesIO(content)
+    with h5py.File(buffer, "r+") as file:
+        groups: list[h5py.Group] = [file]
+        file.visititems(
+            lambda _, item: groups.append(item) if isinstance(item, h5py.Group) else None
+        )
+        group = rng.choice(groups)
+        names = [*group.attrs] if rng.random() < 0.6 else []
+        members = [name for name in group if isinstance(group[name], h5py.Dataset)]
+        if names:
+            _edit_attribute(group, rng.choice(names), rng)
+        elif members:
+            _edit_dataset(group, rng.choice(members), rng)
+        elif len(group):
+            del group[rng.choice(list(group))]
+        if sealed:
+            _seal_again(file)
+    return buffer.getvalue()
+
+
+def _seal_again(file: h5py.File) -> None:
+    from percolab.hdf5_tree import Node, read_tree, seal
+
+    try:
+        root = read_tree(file)
+    except (ValueError, OSError, RuntimeError, KeyError):
+        return
+    seal(root)
+
+    def write(group: h5py.Group, node: Node) -> None:
+        checksum = str(node.attributes["checksum"]).encode()
+        group.attrs.create("checksum", np.array(checksum), dtype=h5py.string_dtype("utf-8", 64))
+        for name, below in node.groups.items():
+            write(group[name], below)
+
+    write(file, root)
+
+
+def _edit_attribute(group: h5py.Group, name: str, rng: random.Random) -> None:
+    old = group.attrs[name]
+    if isinstance(old, bytes | str) and rng.random() < 0.6:
+        text = old if isinstance(old, bytes) else old.encode()
+        new = damaged(text, rng, is_text=True).rstrip(b"\0") or b" "
+        group.attrs.create(name, np.array(new), dtype=h5py.string_dtype("utf-8", len(new)))
+        return
+    values = (
+        0, -1, 2**62, 1.5, float("nan"), "text", np.bytes_(b"\xff\xfe"), [], [1, 2, 3], ["a", "b"],
+        np.array([[1.0]]), h5py.Empty("f8"), True, 1j, np.uint8(7), 5,
+    )  # fmt: skip
+    if rng.random() < 0.2:
+        del group.attrs[name]
+    else:
+        group.attrs[name] = rng.choice(values)
+
+
+def _edit_dataset(group: h5py.Group, name: str, rng: random.Random) -> None:
+    old = group[name][...]
+    del group[name]
+    changes: list[Callable[[], object]] = [
+        lambda: old.astype("f4"),
+        lambda: old.astype("S8"),
+        lambda: old.astype("i4"),
+        lambda: old.astype("f8") * np.nan,
+        lambda: old.astype("c16"),
+        lambda: old[:-1],
+        lambda: old[..., :0],
+        lambda: old.ravel(),
+        lambda: np.zeros_like(old),
+        lambda: -(old.astype("i8")),
+        lambda: old.astype(old.dtype.newbyteorder()),
+        lambda: old.view("u8") ^ np.uint64(1 << rng.randrange(64)),
+        lambda: np.roll(old, 1),
+        lambda: "text",
+        lambda: np.float64(3),
+    ]
+    if rng.random() < 0.9:
+        group[name] = rng.choice(changes)()
+
+
+# How a file is read
+
+
+def content_of(kind: str, path: Path) -> str:
+    """Read a file as percolab does, and return a hash of what was read."""
+    return hashlib.sha256(_READERS[kind](path)).hexdigest()
+
+
+def _read_results(path: Path) -> bytes:
+    from percolab.storage import read_results
+    from percolab.structure import record_of
+
+    found = read_results(path)
+    lattice = found.study.lattice
+    text = getattr(lattice, "source", None) or record_of(lattice)
+    content = [json.dumps([found.study.description(), text, found.runs], sort_keys=True).encode()]
+    for key in sorted(found.tasks):
+        content.append(f"{key} {found.tasks[key].task.num_points}".encode())
+        for number, block in sorted(found.tasks[key].blocks.items()):
+            content.append(str(number).encode())
+            for _, values in sorted(vars(block).items()):
+                arrays = values.values() if isinstance(values, dict) else [values]
+                content += [np.asarray(array).tobytes() for array in arrays]
+    return b"\n".join(content)
+
+
+def _read_labels(path: Path) -> bytes:
+    from percolab.configurations import read_labels
+
+    found = read_labels(str(path))
+    return found.clusters.labels.tobytes() + json.dumps(found.record).encode()
+
+
+def _read_sites(path: Path) -> bytes:
+    from percolab.configurations import site_configuration
+
+    found = site_configuration(f"{path}:/run/sites" if path.suffix == ".h5" else str(path))
+    return found.sites.tobytes()
+
+
+def _read_lattice(path: Path) -> bytes:
+    from percolab.lattice import load_lattice
+
+    lattice = load_lattice(str(path))
+    boundary = ("open",) * lattice.dimension
+    lattice.check_size(2, boundary)
+    lattice.topology(lattice.shape(2), boundary)
+    return repr(lattice).encode()
+
+
+def _read_study(path: Path) -> bytes:
+    from percolab.config import read_request
+
+    return json.dumps(read_request(path, {}).study.description()).encode()
+
+
+def _read_graph(path: Path) -> bytes:
+    from percolab.graph_structure import load_graph
+
+    return load_graph(path).digest.encode()
+
+
+_READERS: dict[str, Callable[[Path], bytes]] = {
+    "results": _read_results,
+    "labels": _read_labels,
+    "sites": _read_sites,
+    "lattice": _read_lattice,
+    "study": _read_study,
+    "graph": _read_graph,
+}
+
+
+def try_commands(path: Path) -> None:
+    """Give a file to the commands that read results; AssertionError for more than a line."""
+    from click.testing import CliRunner
+
+    from percolab.cli import main
+
+    target = str(path.with_name("out"))
+    for command in (
+        ["status", path],
+        ["export", path],
+        ["fit", path, "--bootstrap", "0"],
+        ["merge", path, "--out", f"{target}.h5"],
+    ):
+        result = CliRunner().invoke(main, list(map(str, command)))
+        Path(f"{target}.h5").unlink(missing_ok=True)
+        assert result.exit_code in (0, 2), f"{command}: {result.exception!r}"
+        if result.exit_code:
+            assert len(result.stderr.splitlines()) == 1, f"{command}: {result.stderr}"
+
+
+# Workers
+
+
+def work(connection, memory: int) -> None:
+    """Read files by name until there are no more, and say what came of each."""
+    import resource
+
+    from percolab import hdf5_reading
+    from percolab.toml_input import InputError
+
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    check = hdf5_reading.check_reading_ends
+    hdf5_reading._LEAST_SECONDS = 2
+    for kind, name, commands, guarded in iter(connection.recv, None):
+        # This process has a limit of its own; a file that runs into it comes again, guarded.
+        hdf5_reading.check_reading_ends = check if guarded else lambda *_: None
+        quiet = io.StringIO()
+        try:
+            with redirect_stdout(quiet), redirect_stderr(quiet):
+                if commands:
+                    try_commands(Path(name))
+                found = ("read", content_of(kind, Path(name)))
+        except InputError as error:
+            text = str(error)
+            found = ("clean", text) if "\n" not in text else ("traceback", f"lines: {text}")
+        except MemoryError:
+            found = ("clean", "not enough memory")
+        except BaseException as error:
+            found = ("traceback", f"{type(error).__name__}: {error}")
+        connection.send(found)
+
+
+class Worker:
+    """A process that reads files, and is made anew when it hangs or dies."""
+
+    def __init__(self, seconds: float, memory: int) -> None:
+        self._seconds, self._memory = seconds, memory
+        self._context = multiprocessing.get_context("spawn")
+        self._start()
+
+    def _start(self) -> None:
+        self._pipe, other = self._context.Pipe()
+        self._process = self._context.Process(target=work, args=(other, self._memory), daemon=True)
+        self._process.start()
+        other.close()
+
+    def read(self, kind: str, path: Path, *, commands: bool, guarded: bool) -> tuple[str, str]:
+        """Return what came of a file: ("read", hash), or an outcome and what was said."""
+        self._pipe.send((kind, str(path), commands, guarded))
+        # A new process, or a file that is read by a process of its own, takes its time.
+        patience = self._seconds * (10 if commands or guarded else 1)
+        try:
+            if self._pipe.poll(patience):
+                return self._pipe.recv()
+            found = ("hang", f"{patience} s")
+        except (EOFError, OSError):
+            found = ("traceback", "the process ended")
+        self._process.kill()
+        self._process.join()
+        self._start()
+        return found
+
+    def end(self) -> None:
+        """Let the process end."""
+        self._pipe.send(None)
+        self._process.join()
+
+    def warm_up(self, kind: str, path: Path) -> str:
+        """Read a sound file, however long it takes, and return the hash of its content."""
+        self._pipe.send((kind, str(path), False, False))
+        outcome, found = self._pipe.recv()
+        if outcome != "read":
+            raise click.ClickException(f"{path}: {found}")
+        return found
+
+
+def judged(
+    worker: Worker, kind: str, path: Path, known: str, *, noticed: bool, commands: bool
+) -> tuple[str, str]:
+    """Return the outcome of a mutant, and what was said of it."""
+    outcome, told = worker.read(kind, path, commands=commands, guarded=False)
+    if outcome in ("hang", "traceback") and path.suffix == ".h5":
+        outcome, told = worker.read(kind, path, commands=commands, guarded=True)
+    if outcome != "read":
+        return outcome, told
+    if told == known:
+        return "equal", ""
+    return ("different" if noticed else "reads"), ""
+
+
+def mutants(
+    family: str, files: list[Path], count: int, seed: int
+) -> Iterator[tuple[int, Path, bytes]]:
+    """Yield number, original and content of the mutants of a family; equal seeds, equal mutants."""
+    for number in range(count):
+        rng = random.Random(f"{seed} {family} {number}")
+        path = rng.choice(files)
+        content = path.read_bytes()
+        if "edited" in family:
+            yield number, path, edited(content, rng, sealed="sealed" in family)
+        else:
+            is_text = path.suffix not in (".h5", ".npy", ".npz", ".png")
+            yield number, path, damaged(content, rng, is_text=is_text)
+
+
+@click.command()
+@click.option("--mutants", "total", default=10_000, show_default=True, help="Over all families.")
+@click.option("--seed", default=1, show_default=True)
+@click.option("--seconds", default=10.0, show_default=True, help="For a mutant to be read in.")
+@click.option("--memory", default=4.0, show_default=True, help="GiB of a worker.")
+@click.option("--family", "only", help="One family alone, by a part of its name.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for fuzz.json and the bad.")
+def main(
+    total: int, seed: int, seconds: float, memory: float, only: str | None, out: Path | None
+) -> None:
+    """Damage files, have them read, and count the outcomes; exit code 1 for any that is bad."""
+    begin = time.time()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        families = {key: item for key, item in originals(folder).items() if (only or "") in key}
+        counts = {
+            family: _tried(
+                family, *item, total // len(families), seed, seconds, memory, folder, out
+            )
+            for family, item in families.items()
+        }
+    summed = {key: sum(count[key] for count in counts.values()) for key in OUTCOMES}
+    click.echo(f"{'all':42}" + _line(summed))
+    if out is not None:
+        _write_record(out, counts, summed, seed, seconds, memory, time.time() - begin)
+    sys.exit(int(any(summed[key] for key in ("different", "hang", "traceback"))))
+
+
+def _tried(
+    family: str, files: list[Path], kind: str, noticed: bool, count: int, seed: int,
+    seconds: float, memory: float, folder: Path, out: Path | None,
+) -> dict[str, int]:  # fmt: skip
+    worker = Worker(seconds, int(memory * 2**30))
+    known = {path: worker.warm_up(kind, path) for path in files}
+    found: Counter[str] = Counter()
+    for number, path, content in mutants(family, files, count, seed):
+        mutant = folder / f"mutant{path.suffix}"
+        mutant.write_bytes(content)
+        commands = kind == "results" and number % _EVERY == 0
+        outcome, told = judged(
+            worker, kind, mutant, known[path], noticed=noticed, commands=commands
+        )
+        found[outcome] += 1
+        if outcome in ("different", "hang", "traceback"):
+            click.echo(f"{outcome}: {family} {number}, of {path.name}: {told[:300]}")
+            if out is not None:
+                out.mkdir(parents=True, exist_ok=True)
+                slug = re.sub(r"\W+", "-", family)
+                (out / f"{outcome}-{slug}-{number}{path.suffix}").write_bytes(content)
+    worker.end()
+    counts = {key: found[key] for key in OUTCOMES}
+    click.echo(f"{family:42}{_line(counts)}")
+    return counts
+
+
+def _line(counts: dict[str, int]) -> str:
+    return "".join(f"{key} {counts[key]:<6}" for key in OUTCOMES)
+
+
+def _write_record(
+    out: Path, counts: dict, summed: dict, seed: int, seconds: float, memory: float, wall: float
+) -> None:
+    from percolab.provenance import package_versions
+
+    record = {
+        "command": shlex.join(["python", "scripts/fuzz_files.py", *sys.argv[1:]]),
+        "versions": package_versions() | {"hdf5": h5py.version.hdf5_version},
+        "seed": seed,
+        "limits": {"seconds": seconds, "GiB": memory},
+        "seconds": round(wall),
+        "mutants": sum(summed.values()),
+        "counts": summed,
+        "families": counts,
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "fuzz.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
