@@ -41,9 +41,15 @@ def test_exact_bias_of_two_instances_agrees_with_simulation():
     assert relations.exact_bias((5, 5, 0, 0, 1, 0, 1)) == 0.25
 
 
-def test_rotation_alone_correlates_five_lanes():
-    found = relation_on(FIVE_LANES, relations.ROTATION)
-    assert found.correlation(relations.ROTATION, 1 / 3) == pytest.approx(1.08e-5, rel=0.01)
+@pytest.mark.parametrize(("p", "factor"), [(85 / 256, 2), (58 / 256, 0)])
+def test_rotation_alone_correlates_five_lanes(p, factor):
+    """Carries bring a second relation of the same lanes: together twice the first, or nothing."""
+    found = relation_on(FIVE_LANES, relations.ROTATION).correlation(relations.ROTATION, p)
+    exact = law.product_correlation(
+        law.walk(FIVE_LANES, p, relations.ROTATION, planes=8), tuple(range(5)), p
+    )
+    assert found > 5e-6
+    assert exact == pytest.approx(factor * found, rel=1e-9, abs=1e-15)
 
 
 @pytest.mark.parametrize(("p", "lanes_0_2"), [(1 / 3, -2.01e-3), (0.120164, -2.24e-3)])
