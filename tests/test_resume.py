@@ -252,8 +252,8 @@ def test_more_samples_top_up(tmp_path, more):
     answer(*STUDY, *more, "--out", direct, "--quiet")
     assert_equal_datasets(path, direct)
     assert [sum(run["blocks"].values()) for run in read_results(path).runs] == [
-        len(SIZES),
-        blocks_in(path) - len(SIZES),
+        BLOCKS,
+        blocks_in(path) - BLOCKS,
     ]
 
 
