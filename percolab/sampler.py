@@ -249,6 +249,17 @@ class Sampler:
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
+        return self._blocks(numbers, stopped)
+
+    def call_first(self, *, with_pilot: bool) -> None:
+        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
+        if with_pilot:
+            self.rows(np.zeros(1, np.uint64), np.array([threshold_of(0.5)], np.uint64))
+        self._blocks([0])
+
+    def _blocks(
+        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
+    ) -> list[AnyBlock]:
         size = self.task.block_size
         samples = np.concatenate(
             [np.arange(number * size, (number + 1) * size, dtype=np.uint64) for number in numbers]

@@ -13,10 +13,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 from numba.core import event
 
-from percolab.kernels.open_bonds import threshold_of
 from percolab.sampler import Device, Sampler
 from percolab.study import Study, Task
 from percolab.toml_input import InputError
@@ -34,9 +32,7 @@ def warm_up(study: Study, device: Device, labeler: str, *, with_pilot: bool) -> 
     for task in tasks:
         # A share of nothing: memory for one sample.
         sampler = Sampler(task, labeler=labeler, device=device, share=0.0)
-        if with_pilot:
-            sampler.rows(np.zeros(1, np.uint64), np.array([threshold_of(0.5)], np.uint64))
-        sampler.sample([0])
+        sampler.call_first(with_pilot=with_pilot)
 
 
 @contextmanager

@@ -47,16 +47,16 @@ def test_thresholds_of_samples_are_distributed_as_the_recursion_says():
 
 def test_a_file_of_a_bethe_lattice_is_read_continued_merged_and_drawn():
     sweep = ("sweep", "--lattice", "bethe:3:random", "-L", "4,6", "--quiet", "--samples")
-    answer(*sweep, 200, "--out", "one.h5")
-    told = answer(*sweep, 400, "--out", "one.h5")
+    answer(*sweep, 1000, "--out", "one.h5")
+    told = answer(*sweep, 2000, "--out", "one.h5")
     assert "published 0.5  1/2  (M. E. Fisher and J. W. Essam" in told
-    whole = percolab.sweep(BetheLattice(3, "random"), L=[4, 6], samples=400, device="cpu")
+    whole = percolab.sweep(BetheLattice(3, "random"), L=[4, 6], samples=2000, device="cpu")
     assert_equal_datasets(Path("one.h5"), stored(Path("whole.h5"), whole))
     assert read_results("one.h5").study.lattice == load_structure("bethe:3:random")
-    answer(*sweep, 400, "--out", "two.h5", "--seed", 2)
+    answer(*sweep, 2000, "--out", "two.h5", "--seed", 2)
     answer("merge", "one.h5", "two.h5", "--out", "both.h5")
     sizes = json.loads(answer("fit", "both.h5", "--json"))
-    assert [(size["L"], size["samples"]) for size in sizes] == [(4, 800), (6, 800)]
+    assert [(size["L"], size["samples"]) for size in sizes] == [(4, 4000), (6, 4000)]
     numbers = json.loads(answer("plot", "both.h5", "--json"))
     assert numbers["exact"]["threshold"] == 0.5
     assert "Bethe lattice, z = 3, random numbering, bond percolation" in answer("status", "both.h5")

@@ -199,9 +199,9 @@ def test_a_sweep_is_continued_with_the_same_graph_under_any_name_and_with_no_oth
     write_edges("renamed.csv", [edge[::-1] for edge in edges])
     write_edges("turned.txt", edges[::-1])
     ends = ("--source", "0", "--target", "33", "-p", "0.2,0.3", "--out", "one.h5", "--quiet")
-    answer("sweep", "--graph", "karate.txt", *ends, "--samples", 100)
-    answer("sweep", "--graph", "renamed.csv", *ends, "--samples", 300)
-    whole = percolab.sweep(graph="karate.txt", source=[0], target="33", p=[0.2, 0.3], samples=300,
+    answer("sweep", "--graph", "karate.txt", *ends, "--samples", 1000)
+    answer("sweep", "--graph", "renamed.csv", *ends, "--samples", 3000)
+    whole = percolab.sweep(graph="karate.txt", source=[0], target="33", p=[0.2, 0.3], samples=3000,
                            device="cpu")  # fmt: skip
     assert_equal_datasets(Path("one.h5"), stored(Path("whole.h5"), whole))
     told = refusal("sweep", "--graph", "turned.txt", *ends, "--samples", 400)

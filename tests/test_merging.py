@@ -7,6 +7,7 @@ from cli_support import assert_equal_datasets, stored
 
 from percolab.api import sweep
 from percolab.graph_structure import Graph
+from percolab.joined import joined
 from percolab.merging import merge
 from percolab.storage import encode, read_results
 from percolab.toml_input import InputError
@@ -69,13 +70,18 @@ def test_merging_changes_no_part():
     assert all(list(item.blocks) == [1] for item in two.tasks.values())
 
 
+def test_the_same_samples_at_other_p_are_one_task_of_all_p():
+    merged = merge([("a.h5", part()), ("b.h5", part(p=[0.45]))])
+    assert joined(merged).tasks.keys() == part(p=[0.4, 0.45, 0.6]).tasks.keys()
+
+
 @pytest.mark.parametrize(
     "second",
     [
         {},
         {"samples": 40},
-        {"p": [0.45]},
         {"p": [0.4, 0.5, 0.6]},
+        {"p": [0.45], "block_size": 20},
         {"block_size": 7},
         {"L": [6]},
     ],

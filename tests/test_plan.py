@@ -261,7 +261,7 @@ def test_a_plan_of_another_study_is_refused(tmp_path):
     swept(out, **SQUARE | {"samples": 100})
     told = refusal(*COMMAND, "--seed", "5", "--out", out)
     assert "holds another study" in told
-    assert blocks_in(out) == 3
+    assert blocks_in(out) == 30
 
 
 def test_an_interrupted_adaptive_sweep_goes_on_until_its_target_is_met(tmp_path, monkeypatch):

@@ -30,7 +30,7 @@ from percolab.study import Study
 
 SIZES = [8, 12]
 STUDY = ("sweep", "--lattice", "square", "-L", "8,12", "-p", "0.4:0.6:5", "--device", "cpu")
-SAMPLES, BLOCKS = 500, 10
+SAMPLES, BLOCKS = 1000, 20
 ALONE = ("--workers", "1")
 
 
@@ -244,16 +244,16 @@ def test_a_finished_study_is_left_as_it_is(tmp_path, undisturbed):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("more", [("--samples", 200), ("--samples", 220)], ids=str)
+@pytest.mark.parametrize("more", [("--samples", 2000), ("--samples", 2500)], ids=str)
 def test_more_samples_top_up(tmp_path, more):
     path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
-    answer(*STUDY, "--samples", 100, "--out", path, "--quiet")
+    answer(*STUDY, "--samples", 1000, "--out", path, "--quiet")
     answer(*STUDY, *more, "--out", path, "--quiet")
     answer(*STUDY, *more, "--out", direct, "--quiet")
     assert_equal_datasets(path, direct)
     assert [sum(run["blocks"].values()) for run in read_results(path).runs] == [
-        len(SIZES),
-        blocks_in(path) - len(SIZES),
+        BLOCKS,
+        blocks_in(path) - BLOCKS,
     ]
 
 

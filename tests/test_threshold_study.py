@@ -98,7 +98,7 @@ def test_thresholds_and_grids_of_other_seeds_merge_and_are_fitted_together():
     estimate = fit(both, bootstrap=20)
     assert_z(estimate.threshold, 0.5, estimate.threshold_error)
     same = sweep("square", p=[0.5], seed=1, **options)
-    with pytest.raises(InputError, match="both hold samples 0 to 99 of L = 8"):
+    with pytest.raises(InputError, match="both hold samples 0 to 39 of L = 8"):
         merge([("a", single), ("c", same)])
 
 

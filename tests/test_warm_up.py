@@ -46,14 +46,14 @@ class Order(Watcher):
 @pytest.mark.parametrize("method", ["grid", "threshold"])
 def test_what_is_compiled_is_compiled_before_the_bar_starts(monkeypatch, method):
     """The first call is of one sample, on a lattice smaller than that of the study."""
-    order, real, fresh = Order(), Sampler.sample, new_function()
+    order, real, fresh = Order(), Sampler._blocks, new_function()
 
-    def sample(self, numbers, stopped=None):
+    def blocks(self, numbers, stopped=None):
         fresh(1)
         order.heard.append((self.task.size, self.task.block_size * len(numbers)))
         return real(self, numbers, stopped)
 
-    monkeypatch.setattr(Sampler, "sample", sample)
+    monkeypatch.setattr(Sampler, "_blocks", blocks)
     p = [0.4, 0.5] if method == "grid" else None
     settings = {"L": [12], "p": p, "method": method, "samples": 20, "workers": 1, "watcher": order}
     sweep("square", device="cpu", **settings)
