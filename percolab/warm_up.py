@@ -49,9 +49,8 @@ def heard_compiling(tell: Callable[[], None], device: Device) -> Iterator[None]:
             tell()
 
     with ExitStack() as stack:
-        for module in _event_modules(device):
-            listener = _listener(module, tell_once)
-            stack.enter_context(module.install_listener("numba:compile", listener))
+        for module, kind in _compile_events(device):
+            stack.enter_context(module.install_listener(kind, _listener(module, tell_once)))
         yield
 
 
@@ -68,13 +67,16 @@ def _listener(module: Any, tell: Callable[[], None]) -> Any:
     return Listener()
 
 
-def _event_modules(device: Device) -> list[Any]:
-    """Return Numba's events, and those of its CUDA target, which has its own."""
-    modules: list[Any] = [event]
+def _compile_events(device: Device) -> list[tuple[Any, str]]:
+    """Return Numba's events and the kind to hear, and those of its CUDA target, which has its own.
+
+    The built-in CUDA target, deprecated, has none: there nothing is told.
+    """
+    found: list[tuple[Any, str]] = [(event, "numba:compile")]
     if device.kind == "cuda":
         with suppress(ImportError):
-            modules.append(import_module("numba.cuda.core.event"))
-    return modules
+            found.append((import_module("numba.cuda.core.event"), "numba-cuda:compile"))
+    return found
 
 
 def _small_task(study: Study) -> Task:

@@ -30,6 +30,16 @@ def test_compiling_is_heard_once_and_calling_is_not():
     assert told == [1]
 
 
+def test_compiling_for_a_gpu_is_heard_too():
+    """Numba's CUDA target has events of its own, of another name."""
+    events = pytest.importorskip("numba.cuda.core.event")
+    told = []
+    heard = heard_compiling(lambda: told.append(1), Device("cuda", 0))
+    with heard, events.trigger_event("numba-cuda:compile", data={}):
+        pass
+    assert told == [1]
+
+
 class Order(Watcher):
     """Notes in which order it hears of things."""
 
