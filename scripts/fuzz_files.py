@@ -28,7 +28,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import click
 import h5py
@@ -38,6 +40,8 @@ ROOT = Path(__file__).parents[1]
 OUTCOMES = ("clean", "equal", "reads", "different", "hang", "traceback")
 #: Every so many mutants of results are given to the commands as well.
 _EVERY = 50
+#: Mutants that a worker is given at a time.
+_BATCH = 100
 
 # What is damaged: family -> (files, how they are read, whether a change must be noticed)
 
@@ -379,34 +383,42 @@ def try_commands(path: Path) -> None:
 
 # Workers
 
+#: Kind of reader, name of the file, whether commands are tried, whether it is read as users do.
+Job = tuple[str, str, bool, bool]
+
 
 def work(connection, memory: int) -> None:
     """Read files by name until there are no more, and say what came of each."""
     import resource
 
     from percolab import hdf5_reading
-    from percolab.toml_input import InputError
 
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     check = hdf5_reading.check_reading_ends
     hdf5_reading._LEAST_SECONDS = 2
-    for kind, name, commands, guarded in iter(connection.recv, None):
-        # This process has a limit of its own; a file that runs into it comes again, guarded.
-        hdf5_reading.check_reading_ends = check if guarded else lambda *_: None
-        quiet = io.StringIO()
-        try:
-            with redirect_stdout(quiet), redirect_stderr(quiet):
-                if commands:
-                    try_commands(Path(name))
-                found = ("read", content_of(kind, Path(name)))
-        except InputError as error:
-            text = str(error)
-            found = ("clean", text) if "\n" not in text else ("traceback", f"lines: {text}")
-        except MemoryError:
-            found = ("clean", "not enough memory")
-        except BaseException as error:
-            found = ("traceback", f"{type(error).__name__}: {error}")
-        connection.send(found)
+    for jobs in iter(connection.recv, None):
+        for kind, name, commands, guarded in jobs:
+            # This process has a limit of its own; a file that runs into it comes again, guarded.
+            hdf5_reading.check_reading_ends = check if guarded else lambda *_: None
+            connection.send(_tried_here(kind, Path(name), commands))
+
+
+def _tried_here(kind: str, path: Path, commands: bool) -> tuple[str, str]:
+    from percolab.toml_input import InputError
+
+    quiet = io.StringIO()
+    try:
+        with redirect_stdout(quiet), redirect_stderr(quiet):
+            if commands:
+                try_commands(path)
+            return "read", content_of(kind, path)
+    except InputError as error:
+        text = str(error)
+        return ("clean", text) if "\n" not in text else ("traceback", f"lines: {text}")
+    except MemoryError:
+        return "clean", "not enough memory"
+    except BaseException as error:
+        return "traceback", f"{type(error).__name__}: {error}"
 
 
 class Worker:
@@ -423,20 +435,30 @@ class Worker:
         self._process.start()
         other.close()
 
-    def read(self, kind: str, path: Path, *, commands: bool, guarded: bool) -> tuple[str, str]:
-        """Return what came of a file: ("read", hash), or an outcome and what was said."""
-        self._pipe.send((kind, str(path), commands, guarded))
-        # A new process, or a file that is read by a process of its own, takes its time.
-        patience = self._seconds * (10 if commands or guarded else 1)
-        try:
-            if self._pipe.poll(patience):
-                return self._pipe.recv()
-            found = ("hang", f"{patience} s")
-        except (EOFError, OSError):
-            found = ("traceback", "the process ended")
-        self._process.kill()
-        self._process.join()
-        self._start()
+    def read(self, jobs: list[Job]) -> list[tuple[str, str]]:
+        """Return what came of every job: ("read", hash), or an outcome and what was said.
+
+        All are sent at once: on a busy machine every change of processes takes its time.
+        """
+        found: list[tuple[str, str]] = []
+        while len(found) < len(jobs):
+            self._pipe.send(jobs[len(found) :])
+            try:
+                while len(found) < len(jobs):
+                    _, _, commands, guarded = jobs[len(found)]
+                    # A file that is read by a process of its own takes more.
+                    patience = self._seconds * (10 if commands or guarded else 1)
+                    if not self._pipe.poll(patience):
+                        found.append(("hang", f"{patience} s"))
+                        break
+                    found.append(self._pipe.recv())
+                else:
+                    return found
+            except (EOFError, OSError):
+                found.append(("traceback", "the process ended"))
+            self._process.kill()
+            self._process.join()
+            self._start()
         return found
 
     def end(self) -> None:
@@ -446,25 +468,20 @@ class Worker:
 
     def warm_up(self, kind: str, path: Path) -> str:
         """Read a sound file, however long it takes, and return the hash of its content."""
-        self._pipe.send((kind, str(path), False, False))
+        self._pipe.send([(kind, str(path), False, False)])
         outcome, found = self._pipe.recv()
         if outcome != "read":
             raise click.ClickException(f"{path}: {found}")
         return found
 
 
-def judged(
-    worker: Worker, kind: str, path: Path, known: str, *, noticed: bool, commands: bool
-) -> tuple[str, str]:
-    """Return the outcome of a mutant, and what was said of it."""
-    outcome, told = worker.read(kind, path, commands=commands, guarded=False)
-    if outcome in ("hang", "traceback") and path.suffix == ".h5":
-        outcome, told = worker.read(kind, path, commands=commands, guarded=True)
+def judged(outcome: str, told: str, known: str, *, noticed: bool) -> str:
+    """Return the outcome of a mutant from what came of it, and the hash of the original."""
     if outcome != "read":
-        return outcome, told
+        return outcome
     if told == known:
-        return "equal", ""
-    return ("different" if noticed else "reads"), ""
+        return "equal"
+    return "different" if noticed else "reads"
 
 
 def mutants(
@@ -497,16 +514,14 @@ def main(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         families = {key: item for key, item in originals(folder).items() if (only or "") in key}
-        counts = {
-            family: _tried(
-                family, *item, total // len(families), seed, seconds, memory, folder, out
-            )
-            for family, item in families.items()
-        }
-    summed = {key: sum(count[key] for count in counts.values()) for key in OUTCOMES}
-    click.echo(f"{'all':42}" + _line(summed))
-    if out is not None:
-        _write_record(out, counts, summed, seed, seconds, memory, time.time() - begin)
+        counts: dict[str, dict[str, int]] = {}
+        each = total // len(families)
+        for family, item in families.items():
+            counts[family] = _tried(family, *item, each, seed, seconds, memory, folder, out)
+            summed = {key: sum(count[key] for count in counts.values()) for key in OUTCOMES}
+            if out is not None:
+                _write_record(out, counts, summed, seed, seconds, memory, time.time() - begin)
+    click.echo(f"{'all':42}{_line(summed)}")
     sys.exit(int(any(summed[key] for key in ("different", "hang", "traceback"))))
 
 
@@ -517,24 +532,38 @@ def _tried(
     worker = Worker(seconds, int(memory * 2**30))
     known = {path: worker.warm_up(kind, path) for path in files}
     found: Counter[str] = Counter()
-    for number, path, content in mutants(family, files, count, seed):
-        mutant = folder / f"mutant{path.suffix}"
-        mutant.write_bytes(content)
-        commands = kind == "results" and number % _EVERY == 0
-        outcome, told = judged(
-            worker, kind, mutant, known[path], noticed=noticed, commands=commands
-        )
-        found[outcome] += 1
-        if outcome in ("different", "hang", "traceback"):
-            click.echo(f"{outcome}: {family} {number}, of {path.name}: {told[:300]}")
-            if out is not None:
-                out.mkdir(parents=True, exist_ok=True)
-                slug = re.sub(r"\W+", "-", family)
-                (out / f"{outcome}-{slug}-{number}{path.suffix}").write_bytes(content)
+    for batch in batched(mutants(family, files, count, seed), _BATCH):
+        jobs: list[Job] = []
+        for number, path, content in batch:
+            mutant = folder / f"mutant-{number % _BATCH}{path.suffix}"
+            mutant.write_bytes(content)
+            jobs.append((kind, str(mutant), kind == "results" and number % _EVERY == 0, False))
+        for (number, path, content), job, (outcome, told) in zip(
+            batch, jobs, worker.read(jobs), strict=True
+        ):
+            if outcome in ("hang", "traceback") and path.suffix == ".h5":
+                ((outcome, told),) = worker.read([(*job[:3], True)])
+            outcome = judged(outcome, told, known[path], noticed=noticed)
+            found[outcome] += 1
+            if outcome in ("different", "hang", "traceback"):
+                click.echo(f"{outcome}: {family} {number}, of {path.name}: {told[:300]}")
+                _keep(out, f"{outcome}-{family}-{number}", path.suffix, content)
     worker.end()
     counts = {key: found[key] for key in OUTCOMES}
     click.echo(f"{family:42}{_line(counts)}")
     return counts
+
+
+def batched(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    """Yield lists of so many items, the last of what is left."""
+    while batch := list(islice(items, size)):
+        yield batch
+
+
+def _keep(out: Path | None, name: str, suffix: str, content: bytes) -> None:
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / (re.sub(r"\W+", "-", name) + suffix)).write_bytes(content)
 
 
 def _line(counts: dict[str, int]) -> str:
