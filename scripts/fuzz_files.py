@@ -1,6 +1,6 @@
 """Damages files of every kind that percolab reads, and counts what becomes of them.
 
-    python scripts/fuzz_files.py --mutants 10000 --seed 1 --out results/reliability
+    python scripts/fuzz_files.py --mutants 10008 --seed 1 --out results/reliability
 
 Every mutant is read in a worker process with a limit of time and of memory; a worker that hangs or
 dies is replaced.  What can come of it:
@@ -22,6 +22,7 @@ import multiprocessing
 import random
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 import time
@@ -500,11 +501,11 @@ def mutants(
 
 
 @click.command()
-@click.option("--mutants", "total", default=10_000, show_default=True, help="Over all families.")
+@click.option("--mutants", "total", default=10_008, show_default=True, help="Over all families.")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--seconds", default=10.0, show_default=True, help="For a mutant to be read in.")
 @click.option("--memory", default=4.0, show_default=True, help="GiB of a worker.")
-@click.option("--family", "only", help="One family alone, by a part of its name.")
+@click.option("--family", "only", help="One alone, or all that begin so before a comma.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for fuzz.json and the bad.")
 def main(
     total: int, seed: int, seconds: float, memory: float, only: str | None, out: Path | None
@@ -513,14 +514,16 @@ def main(
     begin = time.time()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        families = {key: item for key, item in originals(folder).items() if (only or "") in key}
+        families = originals(folder)
+        if only is not None:
+            families = {key: families[key] for key in families if only in (key, key.split(",")[0])}
         counts: dict[str, dict[str, int]] = {}
         each = total // len(families)
         for family, item in families.items():
             counts[family] = _tried(family, *item, each, seed, seconds, memory, folder, out)
             summed = {key: sum(count[key] for count in counts.values()) for key in OUTCOMES}
             if out is not None:
-                _write_record(out, counts, summed, seed, seconds, memory, time.time() - begin)
+                _write_record(out, counts, seed, seconds, memory, time.time() - begin)
     click.echo(f"{'all':42}{_line(summed)}")
     sys.exit(int(any(summed[key] for key in ("different", "hang", "traceback"))))
 
@@ -571,22 +574,32 @@ def _line(counts: dict[str, int]) -> str:
 
 
 def _write_record(
-    out: Path, counts: dict, summed: dict, seed: int, seconds: float, memory: float, wall: float
+    out: Path, counts: dict, seed: int, seconds: float, memory: float, wall: float
 ) -> None:
+    """Write counts of families into the record in a folder, beside those of other families."""
     from percolab.provenance import package_versions
 
-    record = {
+    path = out / "fuzz.json"
+    families = json.loads(path.read_text(encoding="utf-8"))["families"] if path.exists() else {}
+    run = {
         "command": shlex.join(["python", "scripts/fuzz_files.py", *sys.argv[1:]]),
+        "commit": _commit(),
         "versions": package_versions() | {"hdf5": h5py.version.hdf5_version},
         "seed": seed,
         "limits": {"seconds": seconds, "GiB": memory},
         "seconds": round(wall),
-        "mutants": sum(summed.values()),
-        "counts": summed,
-        "families": counts,
     }
+    families |= {name: {"counts": count, "run": run} for name, count in counts.items()}
+    summed = {key: sum(item["counts"][key] for item in families.values()) for key in OUTCOMES}
+    record = {"mutants": sum(summed.values()), "counts": summed, "families": families}
     out.mkdir(parents=True, exist_ok=True)
-    (out / "fuzz.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    return ended.stdout.strip() or "not in a git repository"
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from cli_support import (
     texts_of,
 )
 
+from percolab import hdf5_reading
 from percolab.api import sweep
 from percolab.interrupts import default_signals, sigterm_like_ctrl_c
 from percolab.storage import encode, read_results
@@ -315,3 +316,15 @@ def test_sigterm_ends_the_process_while_a_file_is_read():
         with default_signals():
             assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         assert signal.getsignal(signal.SIGTERM) is before is not signal.SIG_DFL
+
+
+def test_limits_that_are_lower_already_stay_and_what_fails_is_not_taken_for_sound(monkeypatch):
+    """A fuzzer's limit of memory once kept the process from setting its own, and nobody noticed."""
+    old = ROOT / "tests" / "data" / "old" / "grid_v2.h5"
+    limits = "import resource as r; r.setrlimit(r.RLIMIT_CPU, (100, 100)); "
+    program = hdf5_reading._PROGRAM
+    monkeypatch.setattr(hdf5_reading, "_PROGRAM", limits + program)
+    assert read_results(old).tasks
+    monkeypatch.setattr(hdf5_reading, "_PROGRAM", "raise SystemExit('no such module')")
+    with pytest.raises(InputError, match="cannot be read safely: no such module"):
+        read_results(old)
