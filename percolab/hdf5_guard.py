@@ -29,6 +29,8 @@ def check_links(group: h5py.Group) -> None:
     """Raise ValueError if a member of a group is a link to elsewhere; none of them is followed."""
     for name in group:
         link = group.get(name, getlink=True)
+        if link is None:
+            raise ValueError(f"{group.name.rstrip('/')}/{name} cannot be read")
         if not isinstance(link, h5py.HardLink):
             kind = "an external" if isinstance(link, h5py.ExternalLink) else "a soft"
             where = f"{group.name.rstrip('/')}/{name}"

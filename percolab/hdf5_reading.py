@@ -61,10 +61,13 @@ def check_reading_ends(path: Path, dataset: str = "") -> None:
     seconds = _LEAST_SECONDS + int(path.stat().st_size * _SECONDS_A_BYTE)
     root = str(Path(__file__).parents[1])
     command = [sys.executable, "-P", "-c", _PROGRAM, root, str(path), str(seconds), dataset]
-    quiet = subprocess.DEVNULL
     try:
         ended = subprocess.run(
-            command, stdin=quiet, stdout=quiet, stderr=quiet, timeout=_BUSY * seconds
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_BUSY * seconds,
         )
     except subprocess.TimeoutExpired as error:
         raise _endless(path, seconds) from error
@@ -72,6 +75,14 @@ def check_reading_ends(path: Path, dataset: str = "") -> None:
         raise _endless(path, seconds)
     if ended.returncode < 0:
         raise InputError(f"{path}: is damaged: the HDF5 library fails in reading it")
+    if ended.returncode:
+        raise InputError(f"{path}: cannot be read safely: {_reason(ended.stderr)}")
+
+
+def _reason(told: bytes) -> str:
+    """Return the last line of what a process said."""
+    lines = told.decode("utf-8", "replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no process for it")
 
 
 def _endless(path: Path, seconds: int) -> InputError:
@@ -92,16 +103,25 @@ def try_to_read(path: str, seconds: str, dataset: str) -> None:
 
     What is wrong with the file, other than that reading it does not end, its reader will say.
     """
-    with suppress(ImportError):
-        import resource
-
-        most = int(seconds)
-        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        memory = _LEAST_MEMORY + _MEMORY_A_BYTE * Path(path).stat().st_size
-        resource.setrlimit(resource.RLIMIT_AS, (memory, resource.RLIM_INFINITY))
+    _lower_limit("RLIMIT_CPU", int(seconds))
+    _lower_limit("RLIMIT_CORE", 0)
+    _lower_limit("RLIMIT_AS", _LEAST_MEMORY + _MEMORY_A_BYTE * Path(path).stat().st_size)
     with suppress(Exception), h5py.File(path, "r", locking=False) as file:
         if dataset:
             file[dataset][...]
         else:
             read_tree(file)
+
+
+def _lower_limit(name: str, most: int) -> None:
+    """Set a limit of this process, where the system has it, unless there is a lower one."""
+    try:
+        import resource
+    except ImportError:
+        return
+    which = getattr(resource, name)
+    _, hard = resource.getrlimit(which)
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    # The hard limit stays: to raise it is not for everyone, not even to the same.
+    resource.setrlimit(which, (most, hard))

@@ -101,7 +101,9 @@ class ResultsWriter:
         """Put a complete new file in place; InputError, and the old file stays, if that fails.
 
         A file that another program put there since is left as it is, and the results go beside it.
+        ValueError: the runs made more than there is, so that no reader would take the file.
         """
+        _check_complete(results)
         content = encode(results)
         found = _identity(self._target)
         if found not in (None, self._seen):
@@ -126,11 +128,7 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
 
 
 def encode(results: Results) -> bytes:
-    """Return the HDF5 file of results; equal results give equal bytes.
-
-    ValueError: its runs made more than there is, so that no reader would take the file.
-    """
-    _check_complete(results)
+    """Return the HDF5 file of results; equal results give equal bytes."""
     lattice = results.study.lattice
     root = Node({"format": FORMAT, "schema_version": np.array(SCHEMA_VERSION)})
     root.attributes["study"] = json.dumps(results.study.description())

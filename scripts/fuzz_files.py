@@ -1,6 +1,6 @@
 """Damages files of every kind that percolab reads, and counts what becomes of them.
 
-    python scripts/fuzz_files.py --mutants 10000 --seed 1 --out results/reliability
+    python scripts/fuzz_files.py --mutants 10008 --seed 1 --out results/reliability
 
 Every mutant is read in a worker process with a limit of time and of memory; a worker that hangs or
 dies is replaced.  What can come of it:
@@ -22,13 +22,16 @@ import multiprocessing
 import random
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import click
 import h5py
@@ -38,6 +41,8 @@ ROOT = Path(__file__).parents[1]
 OUTCOMES = ("clean", "equal", "reads", "different", "hang", "traceback")
 #: Every so many mutants of results are given to the commands as well.
 _EVERY = 50
+#: Mutants that a worker is given at a time.
+_BATCH = 100
 
 # What is damaged: family -> (files, how they are read, whether a change must be noticed)
 
@@ -379,34 +384,42 @@ def try_commands(path: Path) -> None:
 
 # Workers
 
+#: Kind of reader, name of the file, whether commands are tried, whether it is read as users do.
+Job = tuple[str, str, bool, bool]
+
 
 def work(connection, memory: int) -> None:
     """Read files by name until there are no more, and say what came of each."""
     import resource
 
     from percolab import hdf5_reading
-    from percolab.toml_input import InputError
 
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     check = hdf5_reading.check_reading_ends
     hdf5_reading._LEAST_SECONDS = 2
-    for kind, name, commands, guarded in iter(connection.recv, None):
-        # This process has a limit of its own; a file that runs into it comes again, guarded.
-        hdf5_reading.check_reading_ends = check if guarded else lambda *_: None
-        quiet = io.StringIO()
-        try:
-            with redirect_stdout(quiet), redirect_stderr(quiet):
-                if commands:
-                    try_commands(Path(name))
-                found = ("read", content_of(kind, Path(name)))
-        except InputError as error:
-            text = str(error)
-            found = ("clean", text) if "\n" not in text else ("traceback", f"lines: {text}")
-        except MemoryError:
-            found = ("clean", "not enough memory")
-        except BaseException as error:
-            found = ("traceback", f"{type(error).__name__}: {error}")
-        connection.send(found)
+    for jobs in iter(connection.recv, None):
+        for kind, name, commands, guarded in jobs:
+            # This process has a limit of its own; a file that runs into it comes again, guarded.
+            hdf5_reading.check_reading_ends = check if guarded else lambda *_: None
+            connection.send(_tried_here(kind, Path(name), commands))
+
+
+def _tried_here(kind: str, path: Path, commands: bool) -> tuple[str, str]:
+    from percolab.toml_input import InputError
+
+    quiet = io.StringIO()
+    try:
+        with redirect_stdout(quiet), redirect_stderr(quiet):
+            if commands:
+                try_commands(path)
+            return "read", content_of(kind, path)
+    except InputError as error:
+        text = str(error)
+        return ("clean", text) if "\n" not in text else ("traceback", f"lines: {text}")
+    except MemoryError:
+        return "clean", "not enough memory"
+    except BaseException as error:
+        return "traceback", f"{type(error).__name__}: {error}"
 
 
 class Worker:
@@ -423,20 +436,30 @@ class Worker:
         self._process.start()
         other.close()
 
-    def read(self, kind: str, path: Path, *, commands: bool, guarded: bool) -> tuple[str, str]:
-        """Return what came of a file: ("read", hash), or an outcome and what was said."""
-        self._pipe.send((kind, str(path), commands, guarded))
-        # A new process, or a file that is read by a process of its own, takes its time.
-        patience = self._seconds * (10 if commands or guarded else 1)
-        try:
-            if self._pipe.poll(patience):
-                return self._pipe.recv()
-            found = ("hang", f"{patience} s")
-        except (EOFError, OSError):
-            found = ("traceback", "the process ended")
-        self._process.kill()
-        self._process.join()
-        self._start()
+    def read(self, jobs: list[Job]) -> list[tuple[str, str]]:
+        """Return what came of every job: ("read", hash), or an outcome and what was said.
+
+        All are sent at once: on a busy machine every change of processes takes its time.
+        """
+        found: list[tuple[str, str]] = []
+        while len(found) < len(jobs):
+            self._pipe.send(jobs[len(found) :])
+            try:
+                while len(found) < len(jobs):
+                    _, _, commands, guarded = jobs[len(found)]
+                    # A file that is read by a process of its own takes more.
+                    patience = self._seconds * (10 if commands or guarded else 1)
+                    if not self._pipe.poll(patience):
+                        found.append(("hang", f"{patience} s"))
+                        break
+                    found.append(self._pipe.recv())
+                else:
+                    return found
+            except (EOFError, OSError):
+                found.append(("traceback", "the process ended"))
+            self._process.kill()
+            self._process.join()
+            self._start()
         return found
 
     def end(self) -> None:
@@ -446,25 +469,20 @@ class Worker:
 
     def warm_up(self, kind: str, path: Path) -> str:
         """Read a sound file, however long it takes, and return the hash of its content."""
-        self._pipe.send((kind, str(path), False, False))
+        self._pipe.send([(kind, str(path), False, False)])
         outcome, found = self._pipe.recv()
         if outcome != "read":
             raise click.ClickException(f"{path}: {found}")
         return found
 
 
-def judged(
-    worker: Worker, kind: str, path: Path, known: str, *, noticed: bool, commands: bool
-) -> tuple[str, str]:
-    """Return the outcome of a mutant, and what was said of it."""
-    outcome, told = worker.read(kind, path, commands=commands, guarded=False)
-    if outcome in ("hang", "traceback") and path.suffix == ".h5":
-        outcome, told = worker.read(kind, path, commands=commands, guarded=True)
+def judged(outcome: str, told: str, known: str, *, noticed: bool) -> str:
+    """Return the outcome of a mutant from what came of it, and the hash of the original."""
     if outcome != "read":
-        return outcome, told
+        return outcome
     if told == known:
-        return "equal", ""
-    return ("different" if noticed else "reads"), ""
+        return "equal"
+    return "different" if noticed else "reads"
 
 
 def mutants(
@@ -483,11 +501,11 @@ def mutants(
 
 
 @click.command()
-@click.option("--mutants", "total", default=10_000, show_default=True, help="Over all families.")
+@click.option("--mutants", "total", default=10_008, show_default=True, help="Over all families.")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--seconds", default=10.0, show_default=True, help="For a mutant to be read in.")
 @click.option("--memory", default=4.0, show_default=True, help="GiB of a worker.")
-@click.option("--family", "only", help="One family alone, by a part of its name.")
+@click.option("--family", "only", help="One alone, or all that begin so before a comma.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for fuzz.json and the bad.")
 def main(
     total: int, seed: int, seconds: float, memory: float, only: str | None, out: Path | None
@@ -496,17 +514,17 @@ def main(
     begin = time.time()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        families = {key: item for key, item in originals(folder).items() if (only or "") in key}
-        counts = {
-            family: _tried(
-                family, *item, total // len(families), seed, seconds, memory, folder, out
-            )
-            for family, item in families.items()
-        }
-    summed = {key: sum(count[key] for count in counts.values()) for key in OUTCOMES}
-    click.echo(f"{'all':42}" + _line(summed))
-    if out is not None:
-        _write_record(out, counts, summed, seed, seconds, memory, time.time() - begin)
+        families = originals(folder)
+        if only is not None:
+            families = {key: families[key] for key in families if only in (key, key.split(",")[0])}
+        counts: dict[str, dict[str, int]] = {}
+        each = total // len(families)
+        for family, item in families.items():
+            counts[family] = _tried(family, *item, each, seed, seconds, memory, folder, out)
+            summed = {key: sum(count[key] for count in counts.values()) for key in OUTCOMES}
+            if out is not None:
+                _write_record(out, counts, seed, seconds, memory, time.time() - begin)
+    click.echo(f"{'all':42}{_line(summed)}")
     sys.exit(int(any(summed[key] for key in ("different", "hang", "traceback"))))
 
 
@@ -517,24 +535,38 @@ def _tried(
     worker = Worker(seconds, int(memory * 2**30))
     known = {path: worker.warm_up(kind, path) for path in files}
     found: Counter[str] = Counter()
-    for number, path, content in mutants(family, files, count, seed):
-        mutant = folder / f"mutant{path.suffix}"
-        mutant.write_bytes(content)
-        commands = kind == "results" and number % _EVERY == 0
-        outcome, told = judged(
-            worker, kind, mutant, known[path], noticed=noticed, commands=commands
-        )
-        found[outcome] += 1
-        if outcome in ("different", "hang", "traceback"):
-            click.echo(f"{outcome}: {family} {number}, of {path.name}: {told[:300]}")
-            if out is not None:
-                out.mkdir(parents=True, exist_ok=True)
-                slug = re.sub(r"\W+", "-", family)
-                (out / f"{outcome}-{slug}-{number}{path.suffix}").write_bytes(content)
+    for batch in batched(mutants(family, files, count, seed), _BATCH):
+        jobs: list[Job] = []
+        for number, path, content in batch:
+            mutant = folder / f"mutant-{number % _BATCH}{path.suffix}"
+            mutant.write_bytes(content)
+            jobs.append((kind, str(mutant), kind == "results" and number % _EVERY == 0, False))
+        for (number, path, content), job, (outcome, told) in zip(
+            batch, jobs, worker.read(jobs), strict=True
+        ):
+            if outcome in ("hang", "traceback") and path.suffix == ".h5":
+                ((outcome, told),) = worker.read([(*job[:3], True)])
+            outcome = judged(outcome, told, known[path], noticed=noticed)
+            found[outcome] += 1
+            if outcome in ("different", "hang", "traceback"):
+                click.echo(f"{outcome}: {family} {number}, of {path.name}: {told[:300]}")
+                _keep(out, f"{outcome}-{family}-{number}", path.suffix, content)
     worker.end()
     counts = {key: found[key] for key in OUTCOMES}
     click.echo(f"{family:42}{_line(counts)}")
     return counts
+
+
+def batched(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    """Yield lists of so many items, the last of what is left."""
+    while batch := list(islice(items, size)):
+        yield batch
+
+
+def _keep(out: Path | None, name: str, suffix: str, content: bytes) -> None:
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / (re.sub(r"\W+", "-", name) + suffix)).write_bytes(content)
 
 
 def _line(counts: dict[str, int]) -> str:
@@ -542,22 +574,32 @@ def _line(counts: dict[str, int]) -> str:
 
 
 def _write_record(
-    out: Path, counts: dict, summed: dict, seed: int, seconds: float, memory: float, wall: float
+    out: Path, counts: dict, seed: int, seconds: float, memory: float, wall: float
 ) -> None:
+    """Write counts of families into the record in a folder, beside those of other families."""
     from percolab.provenance import package_versions
 
-    record = {
+    path = out / "fuzz.json"
+    families = json.loads(path.read_text(encoding="utf-8"))["families"] if path.exists() else {}
+    run = {
         "command": shlex.join(["python", "scripts/fuzz_files.py", *sys.argv[1:]]),
+        "commit": _commit(),
         "versions": package_versions() | {"hdf5": h5py.version.hdf5_version},
         "seed": seed,
         "limits": {"seconds": seconds, "GiB": memory},
         "seconds": round(wall),
-        "mutants": sum(summed.values()),
-        "counts": summed,
-        "families": counts,
     }
+    families |= {name: {"counts": count, "run": run} for name, count in counts.items()}
+    summed = {key: sum(item["counts"][key] for item in families.values()) for key in OUTCOMES}
+    record = {"mutants": sum(summed.values()), "counts": summed, "families": families}
     out.mkdir(parents=True, exist_ok=True)
-    (out / "fuzz.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    return ended.stdout.strip() or "not in a git repository"
 
 
 if __name__ == "__main__":

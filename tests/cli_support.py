@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from percolab.api import sweep
 from percolab.cli import main
-from percolab.hdf5_tree import read_tree, seal
+from percolab.hdf5_tree import Node, read_tree, seal
 from percolab.storage import Results, ResultsWriter, read_results
 
 SMALL = {
@@ -72,14 +72,16 @@ def put_text(item: h5py.File | h5py.Group, name: str, text: str | list[str]) -> 
 
 def sealed_again(path: Path) -> Path:
     """Give a file that was changed the checksums of what it holds now, and return its path."""
+
+    def write(group: h5py.Group, node: Node) -> None:
+        put_text(group, "checksum", node.text("checksum"))
+        for name, below in node.groups.items():
+            write(group[name], below)
+
     with h5py.File(path, "r+") as file:
         root = read_tree(file)
         seal(root)
-        tasks = root.groups["tasks"]
-        groups = [(file, root), (file["tasks"], tasks)]
-        groups += [(file["tasks"][key], node) for key, node in tasks.groups.items()]
-        for group, node in groups:
-            put_text(group, "checksum", node.text("checksum"))
+        write(file, root)
     return path
 
 

@@ -251,3 +251,25 @@ def test_lattice_of_a_users_file_is_kept_in_the_labels():
     found = read_labels("labels.h5")
     assert found.lattice.name == "honeycomb_unit_cell"
     assert found.lattice.digest == load_lattice("mine.toml").digest
+
+
+def test_labels_of_the_first_version_are_read_and_drawn():
+    old = Path(__file__).parent / "data" / "old" / "labels_v1.h5"
+    assert read_labels(str(old)).clusters.labels.size == 64
+    answer("show", old, "--out", "old.png")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda file: file["labels"].__setitem__((0, 0), 63),
+        lambda file: file.attrs.__setitem__("record", b"{}"),
+        lambda file: file["sizes"].__setitem__(0, 2),
+        lambda file: file.__delitem__("roots"),
+    ],
+)
+def test_labels_that_were_changed_are_refused(change):
+    answer("label", *SAMPLE, "--out", "labels.h5")
+    with h5py.File("labels.h5", "r+") as file:
+        change(file)
+    assert "does not match its checksum" in refusal("show", "labels.h5", "--out", "a.png")

@@ -1,5 +1,6 @@
 """Lattice files that are refused: one line that names the file, the key or bond, and the value."""
 
+import re
 from itertools import product
 
 import numpy as np
@@ -251,3 +252,29 @@ def test_binary_file_is_refused(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match=r"binary\.toml: is not a text file"):
         load_lattice(str(path))
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("value = 7.0", "value = 7.0, but it must be a number from 0 to 1"),
+        ("value = -0.1", "value = -0.1, but it must be a number from 0 to 1"),
+        ("value = 0.5\nerror = -1e-8", "error = -1e-08, but it must be a number from 0 to 1"),
+        ("error = 1e-8", "key 'value' is missing; it must be a number from 0 to 1"),
+    ],
+)
+def test_a_threshold_that_is_no_probability_is_refused(line, told):
+    text = f"""
+name = "chain"
+dimension = 1
+[cell]
+shape = [1]
+[[bonds]]
+offset = [-1]
+[[thresholds]]
+model = "bond"
+reference = "nobody"
+{line}
+"""
+    with pytest.raises(InputError, match=re.escape(told)):
+        lattice_from_text(text, where="chain.toml")

@@ -1,6 +1,7 @@
 """Files that are no results, damaged, tampered with or leading elsewhere are refused."""
 
 import ast
+import signal
 from pathlib import Path
 
 import h5py
@@ -16,7 +17,9 @@ from cli_support import (
     texts_of,
 )
 
+from percolab import hdf5_reading
 from percolab.api import sweep
+from percolab.interrupts import default_signals, sigterm_like_ctrl_c
 from percolab.storage import encode, read_results
 from percolab.toml_input import InputError
 
@@ -281,3 +284,47 @@ def test_a_malformed_run_record_is_refused(tmp_path, record):
         put_text(file, "runs", [record])
     with pytest.raises(InputError, match="a run's record is no table"):
         read_results(sealed_again(path))
+
+
+# Files of earlier schema versions
+
+
+@pytest.mark.parametrize(
+    ("name", "tasks"), [("grid_v2", 3), ("threshold_v2", 2), ("graph_v3", 1), ("sizes_v4", 2)]
+)
+def test_files_of_earlier_versions_read_and_are_written_as_today(name, tasks, tmp_path):
+    old = read_results(ROOT / "tests" / "data" / "old" / f"{name}.h5")
+    assert len(old.tasks) == tasks
+    assert all(item.blocks for item in old.tasks.values())
+    again = read_results(stored(tmp_path / "new.h5", old))
+    assert encode(again) == encode(old)
+
+
+def test_files_of_today_need_no_process_of_their_own(file, monkeypatch):
+    def started(*_, **__):
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr("percolab.hdf5_reading.subprocess.run", started)
+    read_results(file)
+    with pytest.raises(AssertionError, match="a process was started"):
+        read_results(ROOT / "tests" / "data" / "golden_v1.h5")
+
+
+def test_sigterm_ends_the_process_while_a_file_is_read():
+    with sigterm_like_ctrl_c():
+        before = signal.getsignal(signal.SIGTERM)
+        with default_signals():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) is before is not signal.SIG_DFL
+
+
+def test_limits_that_are_lower_already_stay_and_what_fails_is_not_taken_for_sound(monkeypatch):
+    """A fuzzer's limit of memory once kept the process from setting its own, and nobody noticed."""
+    old = ROOT / "tests" / "data" / "old" / "grid_v2.h5"
+    limits = "import resource as r; r.setrlimit(r.RLIMIT_CPU, (100, 100)); "
+    program = hdf5_reading._PROGRAM
+    monkeypatch.setattr(hdf5_reading, "_PROGRAM", limits + program)
+    assert read_results(old).tasks
+    monkeypatch.setattr(hdf5_reading, "_PROGRAM", "raise SystemExit('no such module')")
+    with pytest.raises(InputError, match="cannot be read safely: no such module"):
+        read_results(old)
