@@ -35,7 +35,7 @@ def test_a_synthetic_study_has_pulls():
 
 
 def test_a_calibration_of_tau_goes_on_where_it_was(tmp_path):
-    small = ("-L", "16,32,64", "--samples", 200, "--blocks", 10, "--bootstrap", 50)
+    small = ("-L", "16,32,64", "--samples", 400, "--blocks", 10, "--bootstrap", 50)
     first = run("calibrate_tau.py", "--studies", 2, *small, "--out", tmp_path)
     lines = (tmp_path / "tau.jsonl").read_text().splitlines()
     assert [json.loads(line)["seed"] for line in lines[1:]] == [1, 2]
