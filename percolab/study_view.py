@@ -66,9 +66,8 @@ class StudyView:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of a figure must know: of the samples, and of the fit if it was made."""
-        made = self.__dict__.get("fit_or_problem")
-        return list(made.notes if isinstance(made, ThresholdFit) else notes_of(self.results))
+        """What a reader of any figure of these samples must know."""
+        return list(notes_of(self.results))
 
     @property
     def fit(self) -> ThresholdFit:

@@ -1,5 +1,6 @@
 """Scripts that make records in results/: they run, and print what they are for."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -31,3 +32,16 @@ def test_a_synthetic_study_has_pulls():
     lines = run("synthetic_quantities.py", slopes, "--studies", 1, "--third", 0).splitlines()
     assert lines[0].startswith("0 away")
     assert lines[-3].startswith("statistical: pulls of mean")
+
+
+def test_a_calibration_of_tau_goes_on_where_it_was(tmp_path):
+    small = ("-L", "16,32,64", "--samples", 400, "--blocks", 10, "--bootstrap", 50)
+    first = run("calibrate_tau.py", "--studies", 2, *small, "--out", tmp_path)
+    lines = (tmp_path / "tau.jsonl").read_text().splitlines()
+    assert [json.loads(line)["seed"] for line in lines[1:]] == [1, 2]
+    assert "2 studies, 0 without a fit" in first
+    assert "| tau, chosen window | 2 |" in first
+    more = run("calibrate_tau.py", "--studies", 3, *small, "--out", tmp_path)
+    assert "3 studies" in more
+    assert (tmp_path / "tau.jsonl").read_text().splitlines()[:3] == lines
+    assert (tmp_path / "tau.md").read_text() == more

@@ -63,6 +63,7 @@ def test_the_figure_tells_the_stored_n_s():
     assert Path("sizes-sizes.png").exists()
     assert set(told) == {
         "kind", "title", "threshold", "threshold_source", "curves", "fit", "y_t", "scaled",
+        "notes",
     }  # fmt: skip
     for curve, counts in zip(told["curves"], size_counts_of(counted()), strict=True):
         coarse = counts.coarse()

@@ -1,4 +1,4 @@
-"""One fit of tau to the n_s of all sizes in a window of s: model, covariance, least squares.
+"""One fit of tau to the n_s of all sizes in a window of s: model, weights, least squares.
 
 :mod:`percolab.analysis.fisher` says what is fitted, and chooses the window.
 """
@@ -16,7 +16,6 @@ from percolab.analysis.cluster_numbers import SizeCounts, mean_power
 from percolab.analysis.curve import AnalysisError
 from percolab.analysis.likelihood import ChiSquare
 from percolab.analysis.power_law import least_squares
-from percolab.analysis.shrinkage import shrunk_correlation
 
 Floats = NDArray[np.float64]
 
@@ -72,16 +71,14 @@ class Model:
 class Points:
     """n_s of one task at a threshold, float64 (bins,) unless said otherwise.
 
-    values: at this very p.  correlation: (bins, bins), between bins.  spread: the variance of n_s
-    over its mean.  usable: bins with clusters enough, in which p can be interpolated to.  reach:
-    <s_1>.  blocks: n_s of each block alone (n_blocks, bins).  drawn: n_s of each replica, at its
-    own threshold (r, bins), or None.
+    values: at this very p.  spread: the variance of n_s over its mean.  usable: bins with clusters
+    enough, in which p can be interpolated to.  reach: <s_1>.  blocks: n_s of each block alone
+    (n_blocks, bins).  drawn: n_s of each replica, at its own threshold (r, bins), or None.
     """
 
     task: SizeCounts
     threshold: float
     values: Floats
-    correlation: Floats
     spread: Floats
     usable: NDArray[np.bool_]
     reach: float
@@ -104,7 +101,6 @@ class Points:
             task=task,
             threshold=threshold,
             values=values,
-            correlation=shrunk_correlation(every),
             spread=_smooth_spread(values, own**2, np.diff(task.edges)),
             usable=fine & (own > 0) & (total >= LEAST_COUNT),
             reach=task.largest_at(threshold),
@@ -157,20 +153,12 @@ class Window:
         """Return what :meth:`joined` put together, float64 (n,), task by task."""
         return np.split(values, np.cumsum([int(mask.sum()) for mask in self.masks])[:-1])
 
-    def covariance(self, expected: Floats) -> Floats:
-        """Return the covariance of all bins at a given p (n, n).
+    def deviations(self, expected: Floats) -> Floats:
+        """Return the errors of all bins at a given p (n,).
 
         expected: n_s, float64 (n,), to which the variances are proportional.
         """
-        whole = np.zeros((self.bins, self.bins))
-        deviation = np.sqrt(self.joined([item.spread for item in self.points]) * expected)
-        at = 0
-        for item, mask in zip(self.points, self.masks):
-            end = at + int(mask.sum())
-            own = deviation[at:end]
-            whole[at:end, at:end] = item.correlation[np.ix_(mask, mask)] * np.outer(own, own)
-            at = end
-        return whole
+        return np.sqrt(self.joined([item.spread for item in self.points]) * expected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,10 +196,10 @@ class Fit:
     def _step(cls, window: Window, model: Model, expected: Floats, tau: float) -> Fit:
         """Fit by steps of Gauss and Newton from tau on, with the errors of the expected n_s."""
         values = window.joined([item.values for item in window.points])
-        covariance = window.covariance(expected)
-        # In units of each error the equations are well conditioned.
-        unit = np.sqrt(np.diag(covariance))
-        covariance /= np.outer(unit, unit)
+        # In units of each error the equations are well conditioned.  Correlations of bins are left
+        # to the error: as weights, from few blocks, they would fit the noise of these very blocks.
+        unit = window.deviations(expected)
+        covariance = np.eye(unit.size)
 
         def columns(exponent: float) -> Floats:
             return window.joined(model.columns(window.tasks, exponent)) / unit
@@ -228,14 +216,15 @@ class Fit:
             if not _RANGE[0] < tau < _RANGE[1]:
                 break
             if abs(change[-1]) < 1e-7:
-                influence = np.linalg.solve(covariance, design @ errors[-1]) / unit
+                influence = design @ errors[-1] / unit
                 return cls(window, tau, coefficients, influence, quality)
         raise AnalysisError("the fit of tau does not converge")
 
     def error(self) -> float:
         """Return the error of tau, of the bootstrap if there is one, or of a jackknife over blocks.
 
-        To first order tau is a sum over n_s, weighted by influence.
+        To first order tau is a sum over n_s, weighted by influence.  Blocks drawn with replacement
+        scatter less than samples do, by (B - 1) / B in the variance for B blocks.
         """
         window = self.window
         parts = list(zip(window.points, window.masks, window.split(self.influence)))
@@ -243,4 +232,5 @@ class Fit:
             each = [item.blocks[:, mask] @ own for item, mask, own in parts]
             return float(sum(values.var(ddof=1) / values.size for values in each)) ** 0.5
         taus: Floats = np.sum([item.drawn[:, mask] @ own for item, mask, own in parts], axis=0)
-        return float(taus.std(ddof=1))
+        blocks = min(len(item.blocks) for item in window.points)
+        return float(taus.std(ddof=1)) * (blocks / (blocks - 1)) ** 0.5
