@@ -14,9 +14,11 @@ Studies are kept one a line as they are made, so that a run that was ended goes 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +98,9 @@ def numbers_of(seed: int, options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def made(path: Path, studies: int, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def made(
+    path: Path, studies: int, options: dict[str, Any], processes: int
+) -> Iterator[dict[str, Any]]:
     """Yield all studies, of earlier runs from a file of lines, new ones as they are added to it."""
     # The device changes no sample, so a run may go on on another.
     asked = {key: value for key, value in options.items() if key != "device"}
@@ -105,15 +109,16 @@ def made(path: Path, studies: int, options: dict[str, Any]) -> Iterator[dict[str
     if lines and lines[0] != head:
         raise click.ClickException(f"{path}: holds studies of other options; choose another --out")
     kept = {record["seed"]: record for record in map(json.loads, lines[1:])}
-    with open(path, "a", encoding="utf-8") as file:
+    missing = [seed for seed in range(1, studies + 1) if seed not in kept]
+    context = multiprocessing.get_context("spawn")
+    with open(path, "a", encoding="utf-8") as file, context.Pool(processes) as pool:
         if not lines:
             file.write(head + "\n")
-        for seed in range(1, studies + 1):
-            if seed not in kept:
-                kept[seed] = numbers_of(seed, options)
-                file.write(json.dumps(kept[seed]) + "\n")
-                file.flush()
-            yield kept[seed]
+        yield from (record for seed, record in kept.items() if seed <= studies)
+        for record in pool.imap(partial(numbers_of, options=options), missing):
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            yield record
 
 
 def row_of(name: str, rows: list[Any], exact: float) -> str:
@@ -168,12 +173,13 @@ def table_of(records: list[dict[str, Any]], options: dict[str, Any]) -> str:
 @click.option("--studies", default=1000, show_default=True, type=click.IntRange(min=2))
 @click.option("--boundary", default="open", show_default=True, help="open or periodic.")
 @click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
+@click.option("--processes", default=1, show_default=True, type=click.IntRange(min=1))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder.")
-def main(sizes: str, studies: int, out: Path, **options: Any) -> None:
+def main(sizes: str, studies: int, processes: int, out: Path, **options: Any) -> None:
     """Make the studies that are missing, and the table."""
     options["L"] = [int(size) for size in sizes.split(",")]
     out.mkdir(parents=True, exist_ok=True)
-    every = made(out / "tau.jsonl", studies, options)
+    every = made(out / "tau.jsonl", studies, options, processes)
     with click.progressbar(every, length=studies, file=sys.stderr) as shown:
         records = list(shown)
     if all("failed" in record for record in records):

@@ -80,6 +80,29 @@ extern "C" __global__ void across(const u32* first, const u32* second, u64 group
   for (int d = 0; d < 34; d++) atomicAdd(&found[d * 32 + lane], (u64)n[d]);
 }
 
+// planes: digit planes one after the other, ``stride`` words each.  found[d][l]: words with an odd
+// number of ones among the planes of mask ``own`` at bit l and those of ``others`` at bit l + d.
+extern "C" __global__ void digit_parities(const u32* planes, u64 stride, u32 own, u32 others,
+                                          u64 groups, u64* found) {
+  u32 n[32] = {};
+  FOR_EACH_GROUP {
+    u64 word = group * 32 + (threadIdx.x & 31);
+    u32 first = 0, second = 0;
+    for (int k = 0; k < 7; k++) {
+      if ((own | others) >> k & 1) {
+        u32 digits = planes[k * stride + word];
+        if (own >> k & 1) first ^= digits;
+        if (others >> k & 1) second ^= digits;
+      }
+    }
+    u32 left = turned(first), x = turned(second);
+#pragma unroll
+    for (int d = 0; d < 32; d++) n[d] += __popc(left ^ COLUMN(d));
+  }
+#pragma unroll
+  for (int d = 0; d < 32; d++) atomicAdd(&found[d * 32 + lane], (u64)n[d]);
+}
+
 // Of every sample (a block each): its open bonds; of all words: the sum of squares of theirs.
 extern "C" __global__ void counts(const u32* words, u32 per_sample, u64* opened, u64* squares) {
   u32 total = 0, square = 0;

@@ -98,7 +98,8 @@ def orbits() -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def _compiled() -> cupy.RawModule:
+def lane_module() -> cupy.RawModule:
+    """Return the counting kernels, compiled for the sets of lanes that are looked at."""
     source = (Path(__file__).parent / "lane_statistics.cu").read_text(encoding="utf-8")
     triples = "".join(
         f"n[{k}] += __popc(x & y[{a}] & y[{b}]); " for k, (a, b) in enumerate(orbits())
@@ -318,7 +319,7 @@ def main(generator, words, deep, across_at, probabilities, seed, out):
             path = Path(out) / f"lanes-{generator}.txt"
             path.write_text("\n".join(text) + "\n", encoding="utf-8")
 
-    module, batch = _compiled(), SAMPLES * PER_SAMPLE
+    module, batch = lane_module(), SAMPLES * PER_SAMPLE
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     versions = f"Python {platform.python_version()}, numba {numba.__version__}"
     say(f"{generator}, seeds from {seed}, {PER_SAMPLE} words a sample; {device}, {versions}")
