@@ -5,7 +5,7 @@ from pathlib import Path
 
 import h5py
 import pytest
-from cli_support import answer, refusal
+from cli_support import answer, put_text, refusal, sealed_again, text_of
 from graph_file_support import write_edges
 
 import percolab
@@ -97,6 +97,7 @@ DAMAGED = {
 def test_a_damaged_record_of_a_graph_is_refused_with_the_name_of_the_file(change):
     percolab.sweep(graph=Graph.of_bonds(4, BRIDGE), p=[0.5], samples=10, device="cpu", out="g.h5")
     with h5py.File("g.h5", "r+") as file:
-        record = json.loads(file.attrs["structure"]) | change
-        file.attrs["structure"] = json.dumps(record)
+        record = json.loads(text_of(file, "structure")) | change
+        put_text(file, "structure", json.dumps(record))
+    sealed_again(Path("g.h5"))
     assert refusal("status", "g.h5").startswith("g.h5: ")

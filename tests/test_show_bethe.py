@@ -6,7 +6,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, refusal
+from cli_support import answer, put_text, refusal, sealed_again, text_of
 from matplotlib.collections import EllipseCollection, LineCollection
 from show_support import colour_of_labels, hexes, one
 
@@ -113,18 +113,21 @@ def test_a_bethe_lattice_is_drawn_alike_however_it_is_named():
 def test_labels_of_another_bethe_lattice_than_they_say_are_damaged(change, told):
     answer("label", "--bethe", 3, "--shells", 4, "-p", 0.5)
     with h5py.File("labels.h5", "r+") as file:
-        file.attrs["record"] = json.dumps(json.loads(file.attrs["record"]) | change)
+        put_text(file, "record", json.dumps(json.loads(text_of(file, "record")) | change))
+    sealed_again(Path("labels.h5"))
     assert refusal("show", "labels.h5").startswith(f"labels.h5: is damaged: {told}")
 
 
 def test_labels_say_which_bethe_lattice_they_are_on():
     answer("label", "--bethe", 3, "--shells", 4, "-p", 0.5)
     with h5py.File("labels.h5", "r+") as file:
-        file.attrs["lattice"] = "bethe:3:randm"
+        put_text(file, "lattice", "bethe:3:randm")
+    sealed_again(Path("labels.h5"))
     assert refusal("show", "labels.h5").startswith("labels.h5: is damaged: unknown numbering")
     with h5py.File("labels.h5", "r+") as file:
-        file.attrs["lattice"] = "bethe:3"
+        put_text(file, "lattice", "bethe:3")
         file["labels"][7] = -2
+    sealed_again(Path("labels.h5"))
     assert refusal("show", "labels.h5") == (
         "labels.h5: label -2, but labels are at least -1 (no site)"
     )
