@@ -10,6 +10,7 @@ import percolab
 from percolab.api import fit, label, open_results, plot, sweep
 from percolab.graph import graph_topology
 from percolab.lattice import load_lattice
+from percolab.runner import Watcher
 from percolab.toml_input import InputError
 
 OPTIONS = {"L": [4, 8], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
@@ -67,7 +68,7 @@ def test_every_size_may_have_its_own_number_of_samples():
 def test_a_watcher_hears_of_every_block():
     heard = []
 
-    class Listener:
+    class Listener(Watcher):
         def placed(self, size, p):
             heard.append(("placed", size))
 

@@ -415,7 +415,6 @@ def test_reading_that_would_not_end_is_ended_and_told(monkeypatch):
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        (("export", "results.h5"), "thesis.tex"),
         (("export", "results.h5"), "table.csv"),
         (("export", "results.h5"), "table.parquet"),
         (("plot", "results.h5", "--bootstrap", 0), "figure.png"),

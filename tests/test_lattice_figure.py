@@ -123,7 +123,7 @@ def test_lattice_of_a_file_is_described_and_drawn(tmp_path, monkeypatch):
 
 def test_figures_that_cannot_be_written_are_refused(tmp_path):
     assert "cannot write a figure as '.gif'" in refusal("lattices", "kagome", "--plot", "x.gif")
-    assert "cannot be written" in refusal("lattices", "kagome", "--plot", tmp_path / "no" / "x.png")
+    assert "does not exist" in refusal("lattices", "kagome", "--plot", tmp_path / "no" / "x.png")
     assert "name the lattice to draw" in refusal("lattices", "--plot")
 
 

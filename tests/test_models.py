@@ -203,9 +203,9 @@ def test_rows_of_bonds_alone_are_counted_as_before():
 def test_a_study_of_sites_is_stored_continued_and_read(tmp_path):
     out = tmp_path / "sites.h5"
     asked = {"L": [6, 9], "p": [0.5, 0.6, 0.7], "device": "cpu", "model": "site-bond:bond=0.9"}
-    whole = percolab.sweep("square", samples=400, **asked)
-    percolab.sweep("square", samples=200, out=out, **asked)
-    percolab.sweep("square", samples=400, out=out, **asked)
+    whole = percolab.sweep("square", samples=2000, **asked)
+    percolab.sweep("square", samples=1000, out=out, **asked)
+    percolab.sweep("square", samples=2000, out=out, **asked)
     stored = percolab.open_results(out)
     assert stored.study.model == "site-bond:bond=0.9"
     for key, item in whole.tasks.items():

@@ -37,16 +37,24 @@ def spanning_probability(study, size, p, name, samples=400):
 
 @pytest.mark.parametrize("lattice", PLANE)
 def test_the_p_values_hold_the_whole_transition(lattice):
-    study = study_of(load_lattice(lattice), 8, 32)
-    for size, grid in place_probabilities(study, device=CPU).items():
-        assert len(grid) >= 5
-        assert list(grid) == sorted(grid)
-        for axis in ("spanning_x", "spanning_y"):
-            low, *inside, high = spanning_probability(study, size, grid, axis)
-            assert low < 0.1, (size, axis)
-            assert high > 0.9, (size, axis)
-            assert sum(0.1 < value < 0.9 for value in inside) >= 3, inside
-            assert sum(0.02 < value < 0.98 for value in (low, *inside, high)) >= 6, inside
+    """The ends are 1.75 standard deviations of T from its mean, both known from 48 samples alone.
+
+    So an end is off by 0.23 of these standard deviations, and R there is between 0.01 and 0.22 with
+    four of them, where 400 samples add 0.02; the mean over seeds, sizes and axes is to be 0.05.
+    """
+    ends = []
+    for seed in (1, 2, 3):
+        study = replace(study_of(load_lattice(lattice), 8, 32), seed=seed)
+        for size, grid in place_probabilities(study, device=CPU).items():
+            assert len(grid) >= 5
+            assert list(grid) == sorted(grid)
+            for axis in ("spanning_x", "spanning_y"):
+                low, *inside, high = spanning_probability(study, size, grid, axis)
+                ends += [low, 1 - high]
+                assert sum(0.1 < value < 0.9 for value in inside) >= 3, inside
+                assert sum(0.02 < value < 0.98 for value in (low, *inside, high)) >= 6, inside
+    assert max(ends) < 0.22 + 4 * 0.02
+    assert np.mean(ends) < 0.1
 
 
 def grid_of(centres, spreads):

@@ -217,8 +217,8 @@ def test_files_carry_no_date_and_no_version(tmp_path, suffix):
 def test_a_failed_save_leaves_nothing_behind(tmp_path, monkeypatch):
     figure, _ = plot_timing(RECORDS, title="time")
 
-    def write_half(path, **_):
-        path.write_bytes(b"half")
+    def write_half(buffer, **_):
+        buffer.write(b"half")
         raise OSError("disk full")
 
     monkeypatch.setattr(figure, "savefig", write_half)

@@ -112,7 +112,8 @@ def test_tasks_of_one_size_may_differ_in_p_and_in_what_was_measured():
 
 def test_tasks_that_share_samples_are_refused():
     results = torus()
-    again = torus(p=(0.48,))
+    # Of other blocks: tasks of the same blocks are joined along p.
+    again = torus(p=(0.48,), block_size=4)
     for item in again.tasks.values():
         results.add_task(item.task).blocks.update(item.blocks)
     with pytest.raises(AnalysisError, match=r"L = 6: .* hold the same samples of seed 1"):

@@ -113,7 +113,8 @@ def test_too_few_blocks_are_told_with_how_many_quantities_they_are_enough_for(tm
 
 
 def test_p_too_far_apart_are_no_fault_of_the_quantity(tmp_path):
-    results = sweep("square", L=[8, 16, 32], samples=2000, device="cpu", workers=1)
+    options = {"samples": 2000, "block_size": 50, "seed": 6, "device": "cpu", "workers": 1}
+    results = sweep("square", L=[8, 16, 32], **options)
     names = "spanning_any,spanning_all,Q_1,Q_2"
     told = refusal("fit", stored(tmp_path / "wide.h5", results), "--quantities", names)
     assert re.match(r"near p_c = 0\.\d+, quantity 'spanning_any' is there at one p a size, ", told)

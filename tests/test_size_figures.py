@@ -47,7 +47,8 @@ def test_fit_prints_tau_of_n_s_beside_theory():
 
 
 def test_a_study_without_counts_has_no_cluster_numbers():
-    path = stored(Path("results.h5"))
+    options = {"p": [0.4, 0.45, 0.5, 0.55, 0.6], "samples": 1000, "block_size": 50}
+    path = stored(Path("results.h5"), sweep("square", L=[8, 12, 16], device="cpu", **options))
     told = json.loads(answer("fit", path, "--exponents", "--bootstrap", 60, "--json"))
     assert told["exponents"]["cluster_numbers"] is None
     plot = ("plot", path, "--kind", "sizes", "--bootstrap", 0)
@@ -83,7 +84,7 @@ def test_the_figure_tells_the_stored_n_s():
 
 
 def test_n_s_of_one_size_is_drawn_at_the_p_that_is_taken_for_the_threshold():
-    one = sweep("square", L=[32], p=[0.45, 0.5], samples=400, measure="sizes", block_size=20,
+    one = sweep("square", L=[32], p=[0.45, 0.5], samples=2000, measure="sizes", block_size=100,
                 boundary="periodic", device="cpu")  # fmt: skip
     figure, numbers = study_figure(one, kind="sizes", fitted=lambda: fit(one))
     assert "$p = 0.5$" in texts_of(figure.axes[0])
@@ -184,7 +185,9 @@ def test_exported_sizes_are_the_stored_counts():
             assert float(row["n_s"]) == pytest.approx(n_s, rel=1e-12)
         errors = item.errors().ravel()
         np.testing.assert_allclose([float(row["error"]) for row in own], errors, rtol=1e-12)
-    one_block = sweep("square", L=[4], p=[0.5], samples=10, measure="sizes", device="cpu")
+    one_block = sweep(
+        "square", L=[4], p=[0.5], samples=10, block_size=10, measure="sizes", device="cpu"
+    )
     told = answer("export", stored(Path("one.h5"), one_block), "--sizes").splitlines()
     assert all(line.endswith(",") for line in told[1:])
 

@@ -48,11 +48,12 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     from percolab.plots import FORMATS
     from percolab.report import study_figure
 
-    beside = Path(results).with_suffix(".png")
-    target = Path(out) if out else beside.with_stem(beside.stem + (f"-{kind}" if kind else ""))
-    check_suffix(target, FORMATS, "a figure")
-    check_output(target)
+    if out:
+        check_suffix(out, FORMATS, "a figure")
+        check_output(out)
     stored = read_study(results, options)
+    target = Path(out) if out else _beside(Path(results), kind)
+    check_output(target)
     figure, numbers = study_figure(
         stored,
         observable=options["observable"],
@@ -65,3 +66,8 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
         click.echo(f"note: {note}", err=as_json)
     if as_json:
         echo_json(numbers)
+
+
+def _beside(results: Path, kind: str | None) -> Path:
+    """Return the figure's name where none is given: that of the results, and the kind."""
+    return results.with_name(f"{results.stem}-{kind}.png" if kind else f"{results.stem}.png")

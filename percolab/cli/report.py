@@ -33,10 +33,12 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
     from percolab.html_report import report_page
     from percolab.output_files import check_output, check_suffix, write_output
 
-    target = Path(out) if out else Path(results).with_suffix(".html")
-    check_suffix(target, (".html", ".htm"), "a page")
-    check_output(target)
+    if out:
+        check_suffix(out, (".html", ".htm"), "a page")
+        check_output(out)
     stored = read_study(results, options)
+    target = Path(out) if out else Path(results).with_suffix(".html")
+    check_output(target)
     chosen = options.pop("observable")
     page, numbers = report_page(
         stored,
