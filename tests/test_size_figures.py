@@ -91,7 +91,15 @@ def test_n_s_of_one_size_is_drawn_at_the_p_that_is_taken_for_the_threshold():
     assert numbers["threshold"] == 0.5
     assert "published" in numbers["threshold_source"]
     assert numbers["fit"]["error_method"] == "jackknife"
-    few = sweep("bethe:3", L=[5], p=[0.4, 0.5, 0.6], samples=40, measure="sizes", device="cpu")
+    few = sweep(
+        "bethe:3",
+        L=[5],
+        p=[0.4, 0.5, 0.6],
+        samples=40,
+        block_size=40,
+        measure="sizes",
+        device="cpu",
+    )
     figure, numbers = study_figure(few, kind="sizes", fitted=lambda: fit(few))
     assert texts_of(figure.axes[0]) == ["$p = 0.5$"]
     assert figure.legends[0].get_title().get_text() == "", "no bars of a single block"
