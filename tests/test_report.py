@@ -158,7 +158,7 @@ def test_what_does_not_span_or_scale_has_a_report_too():
         (("--out", "page"), "cannot write a page as 'no suffix'"),
         (
             ("--out", "nowhere/a.html"),
-            "nowhere/a.html: cannot be written: No such file or directory",
+            "nowhere/a.html: the directory nowhere does not exist",
         ),
         (("--out", "taken.html"), "taken.html: is a directory"),
         (("--observable", "largest"), "no spanning observable"),
