@@ -5,14 +5,17 @@
 writes tests/data/golden anew, which is right only with a new sample version.
 """
 
+import hashlib
 import json
 import tempfile
 from pathlib import Path
 
 import h5py
 import numpy as np
+from click.testing import CliRunner
 
 import percolab
+from percolab.cli import main as command_line
 from percolab.lattice import lattice_names
 
 FOLDER = Path(__file__).parent / "data" / "golden"
@@ -99,8 +102,53 @@ def labels_of(lattice, size, p, boundary, model):
     return percolab.label(lattice, size, p, sample=5, seed=11, boundary=kinds, model=model)
 
 
+#: Kept results files of every schema version, whose tables and fits stay as they are.
+KEPT = (
+    "tests/data/golden_v1.h5",
+    "tests/data/old/grid_v2.h5",
+    "tests/data/old/threshold_v2.h5",
+    "tests/data/old/graph_v3.h5",
+    "tests/data/old/sizes_v4.h5",
+    "results/cubic-h200/slopes.h5",
+    "results/torus/square-scaling.h5",
+    "results/torus/square.h5",
+    "results/thresholds-h200/honeycomb.h5",
+    "results/thresholds-h200/hypercubic-5d.h5",
+    "results/komura2016-h200/komura2016-fig6.h5",
+)
+FITTED = KEPT[6:]
+
+
+def table_of(name):
+    """Return the SHA-256 of what ``percolab export`` prints of a kept file."""
+    done = CliRunner().invoke(command_line, ["export", str(ROOT / name)])
+    assert done.exit_code == 0, done.output
+    return hashlib.sha256(done.stdout.encode()).hexdigest()
+
+
+def fit_of(name):
+    """Return the numbers of ``percolab fit --json`` of a kept file, without a bootstrap."""
+    done = CliRunner().invoke(command_line, ["fit", str(ROOT / name), "--bootstrap", "0", "--json"])
+    assert done.exit_code == 0, done.output
+    return {key: value for key, value in _numbers(json.loads(done.stdout))}
+
+
+def _numbers(record, path=""):
+    if isinstance(record, dict):
+        for key, value in record.items():
+            yield from _numbers(value, f"{path}/{key}")
+    elif isinstance(record, list):
+        for n, value in enumerate(record):
+            yield from _numbers(value, f"{path}/{n}")
+    elif isinstance(record, int | float) and not isinstance(record, bool):
+        yield path, record
+
+
 def _write():
     FOLDER.mkdir(exist_ok=True)
+    kept = {"tables": {name: table_of(name) for name in KEPT}}
+    kept["fits"] = {name: fit_of(name) for name in FITTED}
+    (FOLDER / "kept.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     arrays = {
         f"{name}|{key}|{column}": array
         for name, case in CASES.items()

@@ -1,5 +1,6 @@
 """Samples of version 2 and all that is read off them are what they were when first made."""
 
+import json
 from collections import defaultdict
 
 import golden
@@ -37,3 +38,25 @@ def test_samples_are_what_they_were(name, stored):
 def test_labels_are_what_they_were(name):
     with np.load(golden.FOLDER / "labels.npz", allow_pickle=False) as file:
         np.testing.assert_array_equal(golden.labels_of(*golden.LABELS[name]), file[name])
+
+
+def kept():
+    return json.loads((golden.FOLDER / "kept.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", golden.KEPT)
+def test_tables_of_kept_files_are_what_they_were(name):
+    if not (golden.ROOT / name).exists():
+        pytest.skip(f"{name} is not in this copy")
+    assert golden.table_of(name) == kept()["tables"][name]
+
+
+@pytest.mark.parametrize("name", golden.FITTED)
+def test_fits_of_kept_files_are_what_they_were(name):
+    """Up to the last digits, which the linear algebra of another machine may round otherwise."""
+    if not (golden.ROOT / name).exists():
+        pytest.skip(f"{name} is not in this copy")
+    expected, found = kept()["fits"][name], golden.fit_of(name)
+    assert expected.keys() <= found.keys()
+    for key, value in expected.items():
+        assert found[key] == pytest.approx(value, rel=1e-5, abs=1e-9), key
