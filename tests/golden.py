@@ -130,7 +130,7 @@ def fit_of(name):
     """Return the numbers of ``percolab fit --json`` of a kept file, without a bootstrap."""
     done = CliRunner().invoke(command_line, ["fit", str(ROOT / name), "--bootstrap", "0", "--json"])
     assert done.exit_code == 0, done.output
-    return {key: value for key, value in _numbers(json.loads(done.stdout))}
+    return dict(_numbers(json.loads(done.stdout)))
 
 
 def _numbers(record, path=""):
