@@ -9,12 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from percolab.api import estimates, fit, label, open_results, plot, sweep
-    from percolab.frames import to_pandas, to_xarray
-    from percolab.graph import graph_topology
-    from percolab.graph_structure import Graph, load_graph
-    from percolab.lattice import Lattice, load_lattice
-    from percolab.toml_input import InputError
+    from percolab.api import estimates, fit, open_results, plot, sweep
+    from percolab.configurations.label import label
+    from percolab.errors import InputError
+    from percolab.lattices.graph import Graph, load_graph
+    from percolab.lattices.graph_topology import graph_topology
+    from percolab.lattices.lattice import Lattice, load_lattice
+    from percolab.tables.frames import to_pandas, to_xarray
 
 __all__ = [
     "Graph",
@@ -33,15 +34,38 @@ __all__ = [
     "to_xarray",
 ]
 
+#: The rooms, in order: a file imports only from its own and from those above it.
+ROOMS = (
+    "errors",
+    "lattices",
+    "kernels",
+    "bonds",
+    "measure",
+    "labelers",
+    "coupled",
+    "tasks",
+    "store",
+    "analysis",
+    "run",
+    "tables",
+    "figures",
+    "validation",
+    "benchmark",
+    "configurations",
+    "cli",
+    "api",
+)
+
 _HOMES = {
-    "Graph": "graph_structure",
-    "InputError": "toml_input",
-    "Lattice": "lattice",
-    "graph_topology": "graph",
-    "load_graph": "graph_structure",
-    "load_lattice": "lattice",
-    "to_pandas": "frames",
-    "to_xarray": "frames",
+    "label": "configurations.label",
+    "Graph": "lattices.graph",
+    "InputError": "errors",
+    "Lattice": "lattices.lattice",
+    "graph_topology": "lattices.graph_topology",
+    "load_graph": "lattices.graph",
+    "load_lattice": "lattices.lattice",
+    "to_pandas": "tables.frames",
+    "to_xarray": "tables.frames",
 }
 
 

@@ -16,11 +16,11 @@ import click
 import numpy as np
 
 from percolab.benchmark import probability_of
-from percolab.device import device_name, open_device
-from percolab.kernels.open_bonds import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, threshold_of
+from percolab.kernels.device import device_name, open_device
 from percolab.labelers import LABELERS, labeler_class
-from percolab.lattice import load_lattice
-from percolab.provenance import package_versions
+from percolab.lattices.lattice import load_lattice
+from percolab.store.provenance import package_versions
 
 WARM_UP_SECONDS = 0.1
 

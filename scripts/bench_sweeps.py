@@ -15,12 +15,12 @@ from bench_kernels import Timed, time_kernels
 
 from percolab.api import sweep
 from percolab.benchmark import probability_of
-from percolab.device import device_name, open_device
-from percolab.kernels.clusters import SPANNING
-from percolab.kernels.open_bonds import TOP, XORWOW, threshold_of
+from percolab.bonds.words import TOP, XORWOW, threshold_of
+from percolab.coupled.thresholds import find_thresholds
+from percolab.kernels.device import device_name, open_device
 from percolab.labelers import labeler_class
-from percolab.labelers.spanning_threshold import find_thresholds
-from percolab.lattice import Lattice, load_lattice
+from percolab.lattices.lattice import Lattice, load_lattice
+from percolab.measure.rows import SPANNING
 
 #: Samples by linear size: some seconds of work.
 SAMPLES = {64: 6_000_000, 256: 1_000_000, 512: 600_000, 1024: 160_000, 4096: 16_000}

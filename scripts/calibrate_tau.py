@@ -31,11 +31,11 @@ from percolab.analysis.crossings import half_width
 from percolab.analysis.exponent_values import CriticalReplicas
 from percolab.analysis.fisher import fit_fisher
 from percolab.analysis.fisher_fit import Replicas
+from percolab.analysis.fits import cluster_curves_of, fit_results
+from percolab.analysis.size_counts import size_counts_of
 from percolab.api import sweep
-from percolab.size_counts import size_counts_of
-from percolab.spanning import cluster_curves_of, fit_results
-from percolab.storage import Results
-from percolab.study import SAMPLE_VERSION
+from percolab.store.results import Results
+from percolab.tasks.study import SAMPLE_VERSION
 
 EXACT = 187 / 91
 HEADER = (

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 import click
 import numpy as np
 
+from percolab.analysis.fits import fit_results
 from percolab.api import sweep
-from percolab.config import parse_sizes
-from percolab.spanning import fit_results
-from percolab.storage import Results
+from percolab.store.results import Results
+from percolab.tasks.study_file import parse_sizes
 
 
 def cost_of(results: Results) -> int:

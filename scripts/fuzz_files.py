@@ -79,9 +79,9 @@ def _results(folder: Path) -> list[Path]:
     """Write small results of every kind, once, and return their names."""
     from percolab.api import sweep
     from percolab.configurations import random_configuration, write_labels
-    from percolab.graph_structure import load_graph
-    from percolab.lattice import load_lattice
-    from percolab.storage import encode
+    from percolab.lattices.graph import load_graph
+    from percolab.lattices.lattice import load_lattice
+    from percolab.store.results import encode
 
     names = [folder / f"{kind}.h5" for kind in ("grid", "threshold", "graph", "measure")]
     if names[0].exists():
@@ -232,7 +232,7 @@ def edited(content: bytes, rng: random.Random, *, sealed: bool) -> bytes:
 
 
 def _seal_again(file: h5py.File) -> None:
-    from percolab.hdf5_tree import Node, read_tree, seal
+    from percolab.store.tree import Node, read_tree, seal
 
     try:
         root = read_tree(file)
@@ -299,8 +299,8 @@ def content_of(kind: str, path: Path) -> str:
 
 
 def _read_results(path: Path) -> bytes:
-    from percolab.storage import read_results
-    from percolab.structure import record_of
+    from percolab.lattices.structure import record_of
+    from percolab.store.results import read_results
 
     found = read_results(path)
     lattice = found.study.lattice
@@ -331,7 +331,7 @@ def _read_sites(path: Path) -> bytes:
 
 
 def _read_lattice(path: Path) -> bytes:
-    from percolab.lattice import load_lattice
+    from percolab.lattices.lattice import load_lattice
 
     lattice = load_lattice(str(path))
     boundary = ("open",) * lattice.dimension
@@ -341,13 +341,13 @@ def _read_lattice(path: Path) -> bytes:
 
 
 def _read_study(path: Path) -> bytes:
-    from percolab.config import read_request
+    from percolab.tasks.study_file import read_request
 
     return json.dumps(read_request(path, {}).study.description()).encode()
 
 
 def _read_graph(path: Path) -> bytes:
-    from percolab.graph_structure import load_graph
+    from percolab.lattices.graph import load_graph
 
     return load_graph(path).digest.encode()
 
@@ -392,7 +392,7 @@ def work(connection, memory: int) -> None:
     """Read files by name until there are no more, and say what came of each."""
     import resource
 
-    from percolab import hdf5_reading
+    from percolab.store import reading as hdf5_reading
 
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     check = hdf5_reading.check_reading_ends
@@ -405,7 +405,7 @@ def work(connection, memory: int) -> None:
 
 
 def _tried_here(kind: str, path: Path, commands: bool) -> tuple[str, str]:
-    from percolab.toml_input import InputError
+    from percolab.errors import InputError
 
     quiet = io.StringIO()
     try:
@@ -577,7 +577,7 @@ def _write_record(
     out: Path, counts: dict, seed: int, seconds: float, memory: float, wall: float
 ) -> None:
     """Write counts of families into the record in a folder, beside those of other families."""
-    from percolab.provenance import package_versions
+    from percolab.store.provenance import package_versions
 
     path = out / "fuzz.json"
     families = json.loads(path.read_text(encoding="utf-8"))["families"] if path.exists() else {}

@@ -23,26 +23,26 @@ import numpy as np
 from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
-from percolab.geometry import Geometry
-from percolab.graph import graph_topology
-from percolab.kernels import (
-    cuda_border,
-    cuda_growth,
-    cuda_gyration,
-    cuda_late,
-    cuda_sampling,
-    cuda_sites,
-    cuda_tally,
-    cuda_threshold,
-    cuda_tiles,
-    cuda_winding,
-)
-from percolab.kernels.open_bonds import GENERATORS
-from percolab.labelers import LABELERS, gyration_cuda, labeler_class, tiled_search
-from percolab.labelers.cuda_base import CudaLabeler
-from percolab.lattice import load_lattice
-from percolab.model import BOND, Model
-from percolab.topology import Topology
+from percolab.bonds import sites_cuda as cuda_sites
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import GENERATORS
+from percolab.coupled import brackets_cuda as cuda_threshold
+from percolab.coupled import events_cuda as cuda_late
+from percolab.coupled import growth_cuda as cuda_growth
+from percolab.coupled import tiled_thresholds as tiled_search
+from percolab.labelers import LABELERS, labeler_class
+from percolab.labelers.base_cuda import CudaLabeler
+from percolab.labelers.tiled import all_tiles as cuda_tiles
+from percolab.labelers.tiled import borders as cuda_border
+from percolab.lattices.geometry import Geometry
+from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.lattice import load_lattice
+from percolab.lattices.topology import Topology
+from percolab.measure import radii_batch as gyration_cuda
+from percolab.measure import radii_cuda as cuda_gyration
+from percolab.measure import rows_cuda as cuda_sampling
+from percolab.measure import tallies_cuda as cuda_tally
+from percolab.measure import wrapping_cuda as cuda_winding
 
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"

@@ -30,19 +30,20 @@ import click
 import numpy as np
 
 from percolab.analysis import ThresholdFit, format_with_error
-from percolab.config import SweepRequest, read_request
-from percolab.kernels.open_bonds import threshold_of
+from percolab.analysis.fits import fit_results
+from percolab.bonds.words import threshold_of
 from percolab.labelers import fitting_labeler
-from percolab.lattice import Lattice, lattice_names, load_lattice
-from percolab.output_files import replace_file
-from percolab.provenance import package_versions, processor_name
-from percolab.runner import StopRule, Watcher, device_label, run_study
-from percolab.sampler import Device, Sampler
-from percolab.spanning import fit_results
-from percolab.statistics import AnyBlock
-from percolab.storage import Results, ResultsWriter
-from percolab.stored_tasks import TaskResult
-from percolab.study import Study
+from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
+from percolab.run.runner import Watcher, device_label, run_study
+from percolab.run.sampler import Device, Sampler
+from percolab.store.output_files import replace_file
+from percolab.store.provenance import package_versions, processor_name
+from percolab.store.results import Results, ResultsWriter
+from percolab.store.stored_tasks import TaskResult
+from percolab.tasks.blocks import AnyBlock
+from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.study import Study
+from percolab.tasks.study_file import SweepRequest, read_request
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "configs" / "thresholds"

@@ -22,7 +22,7 @@ import numba
 import numpy as np
 from numba import njit, uint64
 
-from percolab.lattice import load_lattice
+from percolab.lattices.lattice import load_lattice
 
 CRITICAL = {"cubic": 0.24881185, "fcc": 0.12016377}
 BATCHES = 20

@@ -27,17 +27,17 @@ from numba import int64, njit, uint32
 
 from percolab.benchmark import probability_of, timer_of
 from percolab.benchmark.stages import grid_around
-from percolab.config import parse_sizes
-from percolab.kernels.bond_grid import fill_planes, leading_digits
-from percolab.kernels.bonds import has_bit
-from percolab.kernels.clusters import CLUSTERS, LARGEST, SPANNING, SUM_SQUARES
-from percolab.kernels.open_bonds import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, threshold_of
+from percolab.coupled.bond_order import fill_planes, leading_digits
+from percolab.coupled.thresholds import find_thresholds
+from percolab.kernels.neighbours import has_bit
 from percolab.labelers import DEFAULT_LABELER, labeler_class
-from percolab.labelers.spanning_threshold import find_thresholds
-from percolab.lattice import load_lattice
-from percolab.provenance import package_versions
-from percolab.sampler import Device
-from percolab.topology import Topology
+from percolab.lattices.lattice import load_lattice
+from percolab.lattices.topology import Topology
+from percolab.measure.rows import CLUSTERS, LARGEST, SPANNING, SUM_SQUARES
+from percolab.run.sampler import Device
+from percolab.store.provenance import package_versions
+from percolab.tasks.study_file import parse_sizes
 
 #: Columns of percolab's row that the algorithm finds; the second largest cluster it does not.
 COLUMNS = (CLUSTERS, LARGEST, SUM_SQUARES, SPANNING)

@@ -26,8 +26,8 @@ from numba import uint32, uint64
 from randomness_lanes import Line, lane_module
 from randomness_relations import walsh_amplitude
 
-from percolab.device import load_cuda
-from percolab.kernels.xorwow import next_digits, xorwow_state
+from percolab.bonds.xorwow import next_digits, xorwow_state
+from percolab.kernels.device import load_cuda
 
 cuda = load_cuda()
 

@@ -33,9 +33,10 @@ import numpy as np
 from randomness_relations import SUSPECT_SETS
 from scipy.stats import chi2, norm
 
-from percolab.device import load_cuda
-from percolab.kernels.cuda_sampling import PER_THREAD, THREADS, open_words_kernel
-from percolab.kernels.open_bonds import GENERATORS, threshold_of
+from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words_cuda import open_words_kernel
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, THREADS
 from percolab.validation.version_1 import open_word_of_version_1
 
 cuda = load_cuda()

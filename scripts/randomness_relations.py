@@ -25,8 +25,8 @@ import click
 import numpy as np
 from numba import njit, uint32, uint64
 
-from percolab.kernels.keys import mix64
-from percolab.kernels.xorwow import xorwow_next
+from percolab.bonds.keys import mix64
+from percolab.bonds.xorwow import xorwow_next
 
 WEYL = 362437
 ROTATION = 11

@@ -27,22 +27,22 @@ from typing import Any
 
 import click
 
+from percolab.analysis.fits import fit_results
 from percolab.benchmark import StageTime, places_of, time_stages
-from percolab.bethe import NUMBERINGS, BetheLattice
-from percolab.bethe_figure import plot_bethe
 from percolab.cli.progress import ProgressWatcher
-from percolab.config import read_request
 from percolab.configurations import random_configuration
-from percolab.lattice import load_lattice
-from percolab.output_files import replace_file
-from percolab.plots import save_figure
-from percolab.plots.timing import Timing, plot_timing
-from percolab.provenance import package_versions, processor_name
-from percolab.report import spanning_figure
-from percolab.runner import device_label, run_study
-from percolab.sampler import Device
-from percolab.spanning import fit_results
-from percolab.storage import ResultsWriter
+from percolab.figures import save_figure
+from percolab.figures.bethe import plot_bethe
+from percolab.figures.kinds import spanning_figure
+from percolab.figures.timing import Timing, plot_timing
+from percolab.lattices.bethe import NUMBERINGS, BetheLattice
+from percolab.lattices.lattice import load_lattice
+from percolab.run.runner import device_label, run_study
+from percolab.run.sampler import Device
+from percolab.store.output_files import replace_file
+from percolab.store.provenance import package_versions, processor_name
+from percolab.store.results import ResultsWriter
+from percolab.tasks.study_file import read_request
 
 ROOT = Path(__file__).resolve().parent.parent
 LATTICES = {"5": "honeycomb", "6": "triangular"}

@@ -4,12 +4,12 @@ from itertools import product
 
 import numpy as np
 
-from percolab.geometry import geometry_of
-from percolab.kernels.open_bonds import XORWOW, threshold_of
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import XORWOW, threshold_of
+from percolab.coupled.thresholds import find_thresholds
 from percolab.labelers import LABELERS, labeler_class
-from percolab.labelers.spanning_threshold import find_thresholds
-from percolab.lattice import load_lattice
-from percolab.model import BOND, Model
+from percolab.lattices.geometry import geometry_of
+from percolab.lattices.lattice import load_lattice
 
 GRID = np.array([threshold_of(p) for p in (0.64, 0.65, 0.66)], np.uint64)
 SAMPLES = np.arange(4, dtype=np.uint64)

@@ -14,13 +14,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from percolab.analysis.fit_quantities import available_quantities, moments_of
 from percolab.analysis.quantities import choose_quantities, correction_exponents
 from percolab.analysis.quantity_fits import alone_of, mean_of
 from percolab.analysis.quantity_model import ModelChoice
 from percolab.analysis.quantity_start import near_threshold
 from percolab.analysis.quantity_trials import Fitter, ladder_of
 from percolab.api import open_results
-from percolab.moments import available_quantities, moments_of
 
 THIRD = 3.2
 

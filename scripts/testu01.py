@@ -34,9 +34,9 @@ import click
 import numpy as np
 from numba import carray, cfunc, float64, from_dtype, njit, types, uint32, uint64, void
 
-from percolab.kernels.open_bonds import GENERATORS, XORWOW, compare_plane, open_word, threshold_of
-from percolab.kernels.philox import philox_digits
-from percolab.kernels.xorwow import next_digits, xorwow_state
+from percolab.bonds.philox import philox_digits
+from percolab.bonds.words import GENERATORS, XORWOW, compare_plane, open_word, threshold_of
+from percolab.bonds.xorwow import next_digits, xorwow_state
 
 ALL_BONDS = 0xFFFFFFFF
 DIGITS = 63  # binary digits of p that open_word compares at most

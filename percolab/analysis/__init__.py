@@ -44,7 +44,7 @@ from percolab.analysis.collapse import (
     collapse_curves,
 )
 from percolab.analysis.crossings import Crossing, Drift
-from percolab.analysis.curve import AnalysisError, SpanningCurve
+from percolab.analysis.curve import SpanningCurve
 from percolab.analysis.cutoff import Trial, best_by_size, choose_fit, try_fits
 from percolab.analysis.exponents import Exponent, ExponentFit, fit_exponents
 from percolab.analysis.information import Information, information_of
@@ -63,13 +63,9 @@ from percolab.analysis.scaling_tables import (
 )
 from percolab.analysis.size_fit import SizeFit, fit_size
 from percolab.analysis.synthetic import synthetic_curve, synthetic_study
-from percolab.analysis.table import (
-    estimate_table,
-    fit_table,
-    format_with_error,
-    trial_table,
-)
+from percolab.analysis.table import estimate_table, fit_table, format_with_error, trial_table
 from percolab.analysis.threshold import fit_threshold
+from percolab.errors import AnalysisError
 
 __all__ = [
     "CLUSTER_QUANTITIES",

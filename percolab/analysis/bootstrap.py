@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.crossings import Crossing, half_width, replica_crossings
-from percolab.analysis.curve import AnalysisError
 from percolab.analysis.likelihood import ThresholdCells, maximise
 from percolab.analysis.scaling import ScalingFunction, ScalingModel
 from percolab.analysis.size_fit import SizeFit, fit_cells
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.interpolation import nearest_nodes, node_weights
-from percolab.kernels.tally import EXACT
+from percolab.measure.tallies import EXACT
 
 Floats = NDArray[np.float64]
 NAN = float("nan")

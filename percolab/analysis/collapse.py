@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from percolab.analysis.crossings import half_width
-from percolab.analysis.curve import AnalysisError, SpanningCurve
+from percolab.analysis.curve import SpanningCurve
 from percolab.analysis.likelihood import draw_blocks
 from percolab.analysis.maxima import ClusterCurve
 from percolab.analysis.record import plain
 from percolab.analysis.selection import WINDOW
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 NAN = float("nan")

@@ -9,11 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.record import plain
-from percolab.statistics import wilson_interval
-
-
-class AnalysisError(ValueError):
-    """The data cannot answer the question; the message is one line that says what is missing."""
+from percolab.analysis.wilson import wilson_interval
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from percolab.analysis.curve import AnalysisError, SpanningCurve, linear_sizes
+from percolab.analysis.curve import SpanningCurve, linear_sizes
 from percolab.analysis.record import plain
 from percolab.analysis.result import ThresholdFit
 from percolab.analysis.selection import is_poor
 from percolab.analysis.threshold import fit_threshold
+from percolab.errors import AnalysisError
 
 #: Sizes that a cut-off leaves at least, where there are so many.
 LEAST_SIZES = 4

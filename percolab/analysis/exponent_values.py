@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.curve import AnalysisError, curves_of_size, linear_sizes
+from percolab.analysis.curve import curves_of_size, linear_sizes
 from percolab.analysis.interpolation import nearest_nodes, node_weights
 from percolab.analysis.likelihood import ThresholdCells, draw_blocks, maximise, resample_curve
 from percolab.analysis.maxima import ClusterCurve
@@ -21,6 +21,7 @@ from percolab.analysis.record import plain
 from percolab.analysis.result import ThresholdFit
 from percolab.analysis.scaling import ScalingModel
 from percolab.analysis.size_fit import fit_cells, fit_size
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 NAN = float("nan")

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from percolab.analysis.cluster_numbers import SizeCounts
-from percolab.analysis.curve import AnalysisError
 from percolab.analysis.cutoff import LEAST_SIZES
 from percolab.analysis.exponent_values import (
     MIN_REPLICAS,
@@ -44,6 +43,7 @@ from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.record import plain
 from percolab.analysis.result import ThresholdFit
 from percolab.analysis.selection import is_poor
+from percolab.errors import AnalysisError
 
 
 @dataclass(frozen=True)

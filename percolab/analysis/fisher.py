@@ -37,12 +37,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.cluster_numbers import SizeCounts
-from percolab.analysis.curve import AnalysisError
 from percolab.analysis.fisher_fit import LEAST_COUNT, Fit, Model, Points, Replicas, Window
 from percolab.analysis.known_exponents import Known, correction_exponent, known_exponents
 from percolab.analysis.likelihood import MIN_BLOCKS, ChiSquare
 from percolab.analysis.record import plain
 from percolab.analysis.selection import is_poor
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 

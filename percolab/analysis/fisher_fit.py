@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.cluster_numbers import SizeCounts, mean_power
-from percolab.analysis.curve import AnalysisError
 from percolab.analysis.likelihood import ChiSquare
 from percolab.analysis.power_law import least_squares
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 

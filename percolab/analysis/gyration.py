@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.cluster_numbers import coarse_edges
-from percolab.analysis.curve import AnalysisError
 from percolab.analysis.fisher import correction_of_sizes
 from percolab.analysis.known_exponents import Known, known_exponents
 from percolab.analysis.likelihood import MIN_BLOCKS, ChiSquare
@@ -31,6 +30,7 @@ from percolab.analysis.power_law import least_squares
 from percolab.analysis.record import plain
 from percolab.analysis.selection import is_poor
 from percolab.analysis.shrinkage import shrunk_correlation
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.curve import AnalysisError, SpanningCurve
+from percolab.analysis.curve import SpanningCurve
 from percolab.analysis.likelihood import maximise, sample_information
 from percolab.analysis.selection import WINDOW, select
 from percolab.analysis.threshold import model_of
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtr
 
-from percolab.analysis.curve import AnalysisError, SpanningCurve
+from percolab.analysis.curve import SpanningCurve
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 Model = Callable[[Floats], tuple[Floats, Floats]]

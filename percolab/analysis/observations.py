@@ -19,8 +19,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.curve import AnalysisError
 from percolab.analysis.quantities import Floats, Quantity
+from percolab.errors import AnalysisError
 
 #: So many blocks a value at least, and so many combinations of a quantity's p at most.
 MIN_BLOCKS_PER_VALUE, MAX_COMBINATIONS = 5, 6

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from percolab.analysis.curve import AnalysisError
 from percolab.analysis.likelihood import ChiSquare
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 NAN = float("nan")

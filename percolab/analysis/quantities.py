@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.known_exponents import correction_exponent
-from percolab.lattice import AXIS_NAMES
-from percolab.observables import observables_of
-from percolab.toml_input import InputError, nearest
+from percolab.errors import InputError, nearest
+from percolab.lattices.lattice import AXIS_NAMES
+from percolab.measure.observables import observables_of
 
 Floats = NDArray[np.float64]
 Moments = Mapping[str, Floats]

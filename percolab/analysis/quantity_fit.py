@@ -14,11 +14,11 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.special import chdtrc
 
-from percolab.analysis.curve import AnalysisError
 from percolab.analysis.likelihood import ChiSquare
 from percolab.analysis.quantities import Floats
 from percolab.analysis.quantity_model import CORRECTIONS, JointModel, ModelChoice
 from percolab.analysis.record import plain
+from percolab.errors import AnalysisError
 
 NAN = float("nan")
 

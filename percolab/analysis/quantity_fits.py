@@ -13,21 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from percolab.analysis.curve import AnalysisError
 from percolab.analysis.known_exponents import Known
 from percolab.analysis.observations import BlockMoments, what_lacks
 from percolab.analysis.quantities import Quantity
 from percolab.analysis.quantity_mean import QuantityMean, mean_threshold
 from percolab.analysis.quantity_model import ModelChoice
 from percolab.analysis.quantity_start import near_threshold
-from percolab.analysis.quantity_trials import (
-    Fitter,
-    QuantityTrial,
-    chosen_of,
-    ladder_of,
-    trials_of,
-)
+from percolab.analysis.quantity_trials import Fitter, QuantityTrial, chosen_of, ladder_of, trials_of
 from percolab.analysis.record import plain
+from percolab.errors import AnalysisError
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from percolab.analysis.curve import AnalysisError
 from percolab.analysis.observations import BlockMoments
 from percolab.analysis.quantities import Floats, Quantity
+from percolab.errors import AnalysisError
 
 #: How far a quantity may be from its value at p_c, in the straight line through it.
 REACH = 0.2

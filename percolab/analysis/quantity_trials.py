@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import chdtrc
 
-from percolab.analysis.curve import AnalysisError
 from percolab.analysis.cutoff import LEAST_SIZES
 from percolab.analysis.observations import BlockMoments, Observations, observe
 from percolab.analysis.quantities import Quantity
@@ -25,6 +24,7 @@ from percolab.analysis.quantity_fit import QuantityFit, fit_model
 from percolab.analysis.quantity_model import JointModel, ModelChoice, Scales, scales_of
 from percolab.analysis.quantity_start import Start
 from percolab.analysis.selection import POOR_FIT, is_poor
+from percolab.errors import AnalysisError
 
 #: Degrees that are tried, and corrections.
 DEGREES, LADDER = (2, 3, 4), ("b", "bc", "b2", "bc2")

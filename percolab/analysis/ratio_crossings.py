@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.crossings import Crossing, Drift, extrapolate, with_errors
-from percolab.analysis.curve import AnalysisError
 from percolab.analysis.interpolation import nearest_nodes, node_weights
 from percolab.analysis.likelihood import draw_blocks
 from percolab.analysis.maxima import ClusterCurve
 from percolab.analysis.quantities import Q_1
 from percolab.analysis.record import plain
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 NAN = float("nan")

@@ -29,10 +29,11 @@ from scipy.optimize import least_squares
 from scipy.special import chdtrc
 
 from percolab.analysis.crossings import find_crossing, half_width
-from percolab.analysis.curve import AnalysisError, SpanningCurve, curves_of_size, linear_sizes
+from percolab.analysis.curve import SpanningCurve, curves_of_size, linear_sizes
 from percolab.analysis.likelihood import ChiSquare, ThresholdCells
 from percolab.analysis.record import plain
 from percolab.analysis.size_fit import SizeFit, fit_cells, fit_size
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 NAN = float("nan")

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from percolab.analysis.curve import AnalysisError, SpanningCurve, curves_of_size, linear_sizes
+from percolab.analysis.curve import SpanningCurve, curves_of_size, linear_sizes
 from percolab.analysis.likelihood import ThresholdCells
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 

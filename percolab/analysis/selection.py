@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from percolab.analysis.crossings import Crossing
-from percolab.analysis.curve import AnalysisError, SpanningCurve, curves_of_size, linear_sizes
+from percolab.analysis.curve import SpanningCurve, curves_of_size, linear_sizes
 from percolab.analysis.likelihood import MIN_BLOCKS, ChiSquare
+from percolab.errors import AnalysisError
 
 #: The cubic probit describes R_L(p) in this range; points outside merge into the end intervals.
 WINDOW = (0.02, 0.98)

@@ -11,9 +11,10 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from percolab.analysis.curve import AnalysisError, SpanningCurve
+from percolab.analysis.curve import SpanningCurve
 from percolab.analysis.likelihood import ChiSquare, ThresholdCells, chi_square, maximise
 from percolab.analysis.record import plain
+from percolab.errors import AnalysisError
 
 Floats = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from percolab.benchmark.peers import PeerTime
 from percolab.benchmark.records import StageTime
 from percolab.benchmark.stages import STAGES
-from percolab.plots.axes import add_column_legend, legend_entries, plain_ticks
-from percolab.plots.style import DASHES, look_of, new_figure
+from percolab.figures.axes import add_column_legend, legend_entries, plain_ticks
+from percolab.figures.style import DASHES, look_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

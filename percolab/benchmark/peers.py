@@ -11,9 +11,9 @@ import numpy as np
 
 from percolab.benchmark.stages import SEED
 from percolab.benchmark.timer import CpuTimer, CudaTimer, Work, times_of
-from percolab.kernels.open_bonds import XORWOW, threshold_of
-from percolab.kernels.open_bonds_cpu import fill_open_bonds
-from percolab.topology import Topology, unpack_bits
+from percolab.bonds.words import XORWOW, threshold_of
+from percolab.bonds.words_cpu import fill_open_bonds
+from percolab.lattices.topology import Topology, unpack_bits
 
 #: Larger samples are not given to scipy: it takes 50 bytes a site.
 MAX_SCIPY_SITES = 2**24

@@ -11,8 +11,8 @@ from percolab.benchmark.records import Place, StageTime, compared, time_lattice
 from percolab.benchmark.stages import STAGES
 from percolab.benchmark.timer import CpuTimer, CudaTimer
 from percolab.labelers import labeler_class
-from percolab.lattice import Lattice
-from percolab.provenance import package_versions
+from percolab.lattices.lattice import Lattice
+from percolab.store.provenance import package_versions
 
 Record = StageTime | PeerTime
 

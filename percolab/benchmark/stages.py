@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from percolab.benchmark.timer import CpuTimer, CudaTimer, Work
-from percolab.kernels.clusters import ROW_WIDTH
-from percolab.kernels.open_bonds import XORWOW, threshold_of
+from percolab.bonds.words import XORWOW, threshold_of
 from percolab.labelers import labeler_class
-from percolab.topology import Topology
+from percolab.lattices.topology import Topology
+from percolab.measure.rows import ROW_WIDTH
 
 STAGES = ("bonds", "labels", "measure", "sweep")
 SEED = 1

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from percolab.provenance import processor_name
-from percolab.sampler import Device
+from percolab.run.sampler import Device
+from percolab.store.provenance import processor_name
 
 Work = Callable[[], object]
 
@@ -78,7 +78,7 @@ class CudaTimer:
     """
 
     def __init__(self, device: Device) -> None:
-        from percolab.device import open_device
+        from percolab.kernels.device import open_device
 
         self.device = device
         self.cuda: Any = open_device(str(device))
@@ -105,7 +105,7 @@ class CudaTimer:
 
     def free_memory(self) -> int:
         """Return the free bytes of the device, once arrays that nobody holds are given back."""
-        from percolab.device import free_memory
+        from percolab.kernels.device import free_memory
 
         gc.collect()
         # Numba keeps freed arrays until a batch of them has gathered.
@@ -116,7 +116,7 @@ class CudaTimer:
 
     def machine(self) -> dict[str, Any]:
         """Return the GPU, its driver and CUDA's version, and the host."""
-        from percolab.device import device_name
+        from percolab.kernels.device import device_name
 
         return CpuTimer().machine() | {
             "device": str(self.device),

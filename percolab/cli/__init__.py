@@ -7,8 +7,8 @@ import sys
 
 import click
 
-from percolab.interrupts import exit_code_of, sigterm_like_ctrl_c
-from percolab.toml_input import InputError, nearest
+from percolab.errors import AnalysisError, InputError, nearest
+from percolab.store.interrupts import exit_code_of, sigterm_like_ctrl_c
 
 COMMANDS = {
     "sweep": "Sample a lattice and estimate its threshold.",
@@ -67,7 +67,7 @@ class Commands(click.Group):
         except click.ClickException as error:
             _fail(error.format_message())
         except ValueError as error:
-            if not isinstance(error, InputError) and type(error).__name__ != "AnalysisError":
+            if not isinstance(error, InputError | AnalysisError):
                 raise
             _fail(str(error))
         except MemoryError:

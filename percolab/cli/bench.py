@@ -53,9 +53,9 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
     plain copy on this machine, "to scipy" how many times longer connected_components takes.
     """
     from percolab.benchmark import copy_bandwidth, document_of, plot_time_per_site, timer_of
-    from percolab.output_files import TIMES, write_output
-    from percolab.plots import save_figure
-    from percolab.sampler import Device
+    from percolab.figures import save_figure
+    from percolab.run.sampler import Device
+    from percolab.store.output_files import TIMES, write_output
 
     for name, path in (("--json", json_file), ("--plot", plot_file)):
         _check_target(name, path)
@@ -89,9 +89,9 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
 
 def _check_target(option: str, file: str | None) -> None:
     """Refuse, before anything is timed, a file that could not be written."""
-    from percolab.output_files import TIMES, check_output
-    from percolab.plots import FORMATS
-    from percolab.toml_input import InputError
+    from percolab.errors import InputError
+    from percolab.figures import FORMATS
+    from percolab.store.output_files import TIMES, check_output
 
     if file is None or (option, file) == ("--json", "-"):
         return
@@ -118,8 +118,8 @@ def _plan(
 ) -> Any:
     """Return the plan that the options ask for; InputError if it cannot be followed."""
     from percolab.benchmark import STAGES, Plan, places_of
-    from percolab.config import parse_probabilities, parse_sizes
-    from percolab.lattice import load_lattice
+    from percolab.lattices.lattice import load_lattice
+    from percolab.tasks.study_file import parse_probabilities, parse_sizes
 
     asked = set(stages or STAGES)
     if "sweep" in asked:
@@ -140,7 +140,7 @@ def _plan(
 
 
 def _ratios(text: str) -> list[float]:
-    from percolab.toml_input import InputError
+    from percolab.errors import InputError
 
     try:
         ratios = [float(part) for part in text.split(",")]

@@ -32,9 +32,9 @@ def command(
     out: str | None,
 ) -> None:
     """Write the mean of every observable with its standard error, for every size and p."""
-    from percolab.frames import parquet_bytes
-    from percolab.output_files import CSV, PARQUET, check_output, check_suffix, write_output
-    from percolab.storage import read_results
+    from percolab.store.output_files import CSV, PARQUET, check_output, check_suffix, write_output
+    from percolab.store.results import read_results
+    from percolab.tables.frames import parquet_bytes
 
     is_parquet = out is not None and Path(out).suffix.lower() == ".parquet"
     if out is not None:
@@ -61,11 +61,11 @@ def _table(
     stored: Any, probabilities: str | None, *, tidy: bool, thresholds: bool, sizes: bool
 ) -> Any:
     """Return the table that was asked for; InputError for options that exclude each other."""
-    from percolab.config import parse_probabilities
-    from percolab.size_tables import size_table
-    from percolab.study import check_probabilities
-    from percolab.tables import long_table, mean_table, threshold_table
-    from percolab.toml_input import InputError
+    from percolab.errors import InputError
+    from percolab.tables.flat import long_table, mean_table, threshold_table
+    from percolab.tables.sizes import size_table
+    from percolab.tasks.study import check_probabilities
+    from percolab.tasks.study_file import parse_probabilities
 
     tables = {"--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
     asked = [name for name, is_given in tables.items() if is_given]

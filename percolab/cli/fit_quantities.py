@@ -25,9 +25,9 @@ def write_quantity_fit(
 
     others: options of the other fit, None or False where not given.  InputError if one is.
     """
+    from percolab.analysis.fit_quantities import fit_quantities
     from percolab.analysis.quantity_table import quantity_table
-    from percolab.moments import fit_quantities
-    from percolab.toml_input import InputError
+    from percolab.errors import InputError
 
     for name, value in others.items():
         if is_given(value):

@@ -13,11 +13,11 @@ from percolab.cli.options import as_json, echo_json
 @as_json
 def command(as_json: bool) -> None:
     """Show the versions in use, the labelers, and the devices percolab can run on."""
-    from percolab.device import cuda_problem
-    from percolab.executors import default_workers
+    from percolab.kernels.device import cuda_problem
     from percolab.labelers import LABELERS
-    from percolab.provenance import package_versions, processor_name
-    from percolab.sampler import Device
+    from percolab.run.executors import default_workers
+    from percolab.run.sampler import Device
+    from percolab.store.provenance import package_versions, processor_name
 
     record: dict[str, Any] = {
         "versions": package_versions(),
@@ -40,7 +40,7 @@ def command(as_json: bool) -> None:
 
 
 def _devices() -> list[str]:
-    from percolab.device import device_name, free_memory, open_device
+    from percolab.kernels.device import device_name, free_memory, open_device
 
     found = []
     for number in range(len(open_device("cuda").gpus)):

@@ -14,8 +14,8 @@ from percolab.cli.sample_options import (
     sample_options,
     with_defaults,
 )
+from percolab.errors import InputError
 from percolab.labelers import LABELERS
-from percolab.toml_input import InputError
 
 
 @click.command()
@@ -69,12 +69,8 @@ def command(
 
 
 def _configuration(name: str | None, given: dict[str, Any]):
-    from percolab.configurations import (
-        bond_configuration,
-        random_configuration,
-        site_configuration,
-    )
-    from percolab.lattice import load_lattice
+    from percolab.configurations import bond_configuration, random_configuration, site_configuration
+    from percolab.lattices.lattice import load_lattice
 
     if given["graph"] is not None:
         return _graph_configuration(name, given)
@@ -97,7 +93,7 @@ def _configuration(name: str | None, given: dict[str, Any]):
 
 def _graph_configuration(name: str | None, given: dict[str, Any]):
     from percolab.configurations import random_configuration
-    from percolab.graph_structure import load_graph
+    from percolab.lattices.graph import load_graph
 
     if name is not None:
         raise InputError(f"{name}: --graph is a configuration already; leave one of them out")

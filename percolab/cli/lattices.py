@@ -7,8 +7,8 @@ import math
 import click
 
 from percolab.cli.options import as_json, echo_json, write_figure
-from percolab.lattice import Lattice, Threshold, lattice_names, load_lattice
-from percolab.toml_input import InputError
+from percolab.errors import InputError
+from percolab.lattices.lattice import Lattice, Threshold, lattice_names, load_lattice
 
 _ROW = "{:<18}  {:>3}  {:>3}  {:<14}  {:<14}  {}"
 _MODELS = ("bond", "site")
@@ -32,7 +32,7 @@ def command(name: str | None, plot: str | None, as_json: bool) -> None:
         raise InputError(f"{name}: a Bethe lattice has no cell; percolab show --bethe draws one")
     chosen = [load_lattice(each) for each in ([name] if name else lattice_names())]
     if plot is not None:
-        from percolab.lattice_figure import plot_lattice
+        from percolab.figures.lattice import plot_lattice
 
         target = plot or f"{chosen[0].name}.png"
         write_figure(plot_lattice(chosen[0]), target, quiet=as_json)

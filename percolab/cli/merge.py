@@ -17,9 +17,9 @@ def command(parts: tuple[str, ...], out: str) -> None:
 
     The same samples twice are refused: independent runs need different seeds.
     """
-    from percolab.merging import merge
-    from percolab.storage import ResultsWriter, read_results
-    from percolab.toml_input import InputError
+    from percolab.errors import InputError
+    from percolab.store.merging import merge
+    from percolab.store.results import ResultsWriter, read_results
 
     with ResultsWriter(out) as writer:
         if writer.path.exists():

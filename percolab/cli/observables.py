@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from percolab.cli.options import as_json, echo_json
-from percolab.toml_input import InputError, nearest
+from percolab.errors import InputError, nearest
 
 #: Boundaries whose observables are listed together when none is chosen.
 _USUAL = (("open", "open"), ("periodic", "periodic"))
@@ -26,8 +26,8 @@ def command(boundary: str | None, as_json: bool) -> None:
     Which ones a lattice has depends on its boundary: what spans needs an open axis.  Below them is
     what each word of sweep --measure adds.
     """
-    from percolab.extra_quantities import EXTRA_QUANTITIES
-    from percolab.observables import observables_of
+    from percolab.measure.extras import EXTRA_QUANTITIES
+    from percolab.measure.observables import observables_of
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
     found = {item.name: item for kinds in chosen for item in observables_of(kinds)}
@@ -56,8 +56,8 @@ def _line(record: dict[str, str], widths: dict[str, int]) -> str:
 
 def _boundary(text: str) -> tuple[str, ...]:
     """Return the boundary of every axis that an option names."""
-    from percolab.graph import TERMINALS
-    from percolab.lattice import AXIS_NAMES, BOUNDARIES
+    from percolab.lattices.graph_topology import TERMINALS
+    from percolab.lattices.lattice import AXIS_NAMES, BOUNDARIES
 
     kinds = tuple(part.strip() for part in text.split(","))
     known = (*BOUNDARIES, TERMINALS)

@@ -86,7 +86,7 @@ def fit_of(
     observable: str | None,
 ):
     """Return the threshold fit with the options of :func:`fit_options`; bad ones are InputError."""
-    from percolab.spanning import fit_results
+    from percolab.analysis.fits import fit_results
 
     name = observable_of(results, observable)
     with one_line_errors():
@@ -114,7 +114,7 @@ def counted(number: int, word: str) -> str:
 def one_line_errors() -> Iterator[None]:
     """Turn a ValueError about an option of a fit into an InputError."""
     from percolab.analysis import AnalysisError
-    from percolab.toml_input import InputError
+    from percolab.errors import InputError
 
     try:
         yield
@@ -126,8 +126,8 @@ def one_line_errors() -> Iterator[None]:
 
 def observable_of(results: Any, observable: str | None) -> str:
     """Return a probability, the default if None is named; InputError for another observable."""
-    from percolab.spanning import default_observable, probability_names
-    from percolab.toml_input import InputError, nearest
+    from percolab.analysis.fits import default_observable, probability_names
+    from percolab.errors import InputError, nearest
 
     known = probability_names(results)
     name = observable if observable in known else observable or default_observable(results)
@@ -140,7 +140,7 @@ def observable_of(results: Any, observable: str | None) -> str:
 
 def described(study: Any) -> str:
     """Return what a study samples in a few words: a graph with its numbers, a lattice by title."""
-    from percolab.graph_structure import Graph
+    from percolab.lattices.graph import Graph
 
     item = study.lattice
     if not isinstance(item, Graph):
@@ -153,7 +153,7 @@ def described(study: Any) -> str:
 def estimates_text(results: Any, *, bootstrap: int = 200) -> str:
     """Return the thresholds of every size alone as text, and the published one."""
     from percolab.analysis import estimate_table
-    from percolab.spanning import estimates_of
+    from percolab.analysis.fits import estimates_of
 
     text = estimate_table(estimates_of(results, bootstrap=bootstrap))
     known = results.study.lattice.threshold(results.study.model)
@@ -167,7 +167,7 @@ def estimates_text(results: Any, *, bootstrap: int = 200) -> str:
 
 def read_study(results: str, options: Mapping[str, Any]) -> Any:
     """Return stored results; InputError where they have not what the options of a fit name."""
-    from percolab.storage import read_results
+    from percolab.store.results import read_results
 
     stored = read_results(results)
     if options["observable"] is not None:
@@ -201,7 +201,7 @@ def is_given(value: Any) -> bool:
 
 def refuse_scaling(options: Mapping[str, Any]) -> None:
     """Raise InputError for an option of a fit of several sizes, for where none scale."""
-    from percolab.toml_input import InputError
+    from percolab.errors import InputError
 
     for key in _SCALING:
         if is_given(options.get(key)):
@@ -211,8 +211,8 @@ def refuse_scaling(options: Mapping[str, Any]) -> None:
 
 def write_figure(figure: Any, target: str | Path, *, quiet: bool) -> None:
     """Write a figure and say so, on stderr if quiet; InputError if it cannot be written."""
-    from percolab.plots import save_figure
-    from percolab.toml_input import InputError
+    from percolab.errors import InputError
+    from percolab.figures import save_figure
 
     try:
         save_figure(figure, target)

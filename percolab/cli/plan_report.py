@@ -7,15 +7,15 @@ from typing import Any
 import click
 
 from percolab.cli.options import counted, described, echo_json
-from percolab.config import SweepRequest
-from percolab.storage import ResultsWriter
+from percolab.store.results import ResultsWriter
+from percolab.tasks.study_file import SweepRequest
 
 _HEADINGS = ("L", "p", "samples", "held", "samples/s", "time", "memory", "file")
 
 
 def echo_plan(request: SweepRequest, options: dict[str, Any], *, as_json: bool) -> None:
     """Write to stdout what a request would take; InputError as the sweep itself."""
-    from percolab.plan import plan_study
+    from percolab.run.plan import plan_study
 
     plan = plan_study(request.study, request.rule, writer=ResultsWriter(request.out), **options)
     if as_json:

@@ -44,9 +44,9 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
 
     With --json every number drawn goes to stdout.
     """
-    from percolab.output_files import check_output, check_suffix
-    from percolab.plots import FORMATS
-    from percolab.report import study_figure
+    from percolab.figures import FORMATS
+    from percolab.figures.kinds import study_figure
+    from percolab.store.output_files import check_output, check_suffix
 
     if out:
         check_suffix(out, FORMATS, "a figure")

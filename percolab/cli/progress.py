@@ -9,12 +9,12 @@ import click
 from tqdm import tqdm
 
 from percolab.analysis import AnalysisError, format_with_error
-from percolab.runner import Watcher, work_of
-from percolab.spanning import fit_results
-from percolab.statistics import AnyBlock
-from percolab.storage import Results
-from percolab.stored_tasks import TaskResult
-from percolab.toml_input import InputError
+from percolab.analysis.fits import fit_results
+from percolab.errors import InputError
+from percolab.run.runner import Watcher, work_of
+from percolab.store.results import Results
+from percolab.store.stored_tasks import TaskResult
+from percolab.tasks.blocks import AnyBlock
 
 # The fit is refreshed after this many seconds, or ten times what it took.
 _FIT_EVERY = 3.0

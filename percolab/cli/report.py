@@ -7,14 +7,7 @@ from pathlib import Path
 
 import click
 
-from percolab.cli.options import (
-    as_json,
-    echo_json,
-    fit_of,
-    fit_options,
-    read_study,
-    results_file,
-)
+from percolab.cli.options import as_json, echo_json, fit_of, fit_options, read_study, results_file
 
 
 @click.command()
@@ -30,8 +23,8 @@ def command(results: str, out: str | None, as_json: bool, **options) -> None:
 
     With --json the numbers of all fits and figures go to stdout.
     """
-    from percolab.html_report import report_page
-    from percolab.output_files import check_output, check_suffix, write_output
+    from percolab.figures.report import report_page
+    from percolab.store.output_files import check_output, check_suffix, write_output
 
     if out:
         check_suffix(out, (".html", ".htm"), "a page")

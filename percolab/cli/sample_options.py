@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from percolab.bethe import NUMBERINGS
 from percolab.cli.options import MODEL_HELP, WholeNumber
-from percolab.toml_input import InputError
+from percolab.errors import InputError
+from percolab.lattices.bethe import NUMBERINGS
 
 #: What the options stand for when they are left out.
 DEFAULTS = {"seed": 1, "sample": 0, "rng": "xorwow", "model": "bond"}
@@ -43,8 +43,8 @@ def lattice_and_size(given: dict[str, Any], what: str) -> tuple[Any, int]:
 
     --bethe Z, --shells K and --numbering say what --lattice bethe:Z:NUMBERING and -L K do.
     """
-    from percolab.bethe import BetheLattice
-    from percolab.structure import load_structure
+    from percolab.lattices.bethe import BetheLattice
+    from percolab.lattices.structure import load_structure
 
     if given["bethe"] is not None:
         refuse(given, "a Bethe lattice (--bethe) has its own size", "lattice", "size", "boundary")

@@ -27,8 +27,8 @@ def command(labels: str | None, out: str, as_json: bool, **given: Any) -> None:
 
     With --json every number drawn goes to stdout.
     """
-    from percolab.plots import FORMATS
-    from percolab.toml_input import InputError
+    from percolab.errors import InputError
+    from percolab.figures import FORMATS
 
     if not out.lower().endswith(tuple(FORMATS)):
         raise InputError(f"{out}: a figure is written as {', '.join(FORMATS)}")
@@ -42,10 +42,10 @@ def command(labels: str | None, out: str, as_json: bool, **given: Any) -> None:
 
 
 def _of_sample(given: dict[str, Any]):
-    from percolab.bethe import BetheLattice
-    from percolab.bethe_figure import check_shells
-    from percolab.cluster_figure import check_drawable
     from percolab.configurations import random_configuration
+    from percolab.figures.bethe import check_shells
+    from percolab.figures.configuration import check_drawable
+    from percolab.lattices.bethe import BetheLattice
 
     lattice, size = lattice_and_size(given, "a sample (without LABELS)")
     if isinstance(lattice, BetheLattice):
@@ -59,7 +59,7 @@ def _of_sample(given: dict[str, Any]):
 
 def _of_labels(name: str, given: dict[str, Any]):
     from percolab.configurations import read_labels
-    from percolab.lattice import load_lattice
+    from percolab.lattices.lattice import load_lattice
 
     refuse(given, "LABELS is a configuration already", "size", "p", "seed", "sample")
     refuse(given, "LABELS is a configuration already", "rng", "model")
@@ -80,9 +80,9 @@ def _of_labels(name: str, given: dict[str, Any]):
 
 def _drawn(clusters: Any, lattice: Any, record: dict[str, Any], name: str, **options: Any):
     """Return the figure of clusters on a lattice of any kind, and its numbers."""
-    from percolab.bethe import BetheLattice
-    from percolab.bethe_figure import plot_bethe
-    from percolab.cluster_figure import plot_clusters
+    from percolab.figures.bethe import plot_bethe
+    from percolab.figures.configuration import plot_clusters
+    from percolab.lattices.bethe import BetheLattice
 
     if isinstance(lattice, BetheLattice):
         name = f"Bethe lattice, $z = {lattice.coordination_number}$, {lattice.numbering} numbering"
@@ -98,8 +98,8 @@ def _plain(text: str) -> str:
 
 
 def _title(name: str, record: dict[str, Any]) -> str:
-    from percolab.lattice import AXIS_NAMES
-    from percolab.model import Model
+    from percolab.bonds.model import Model
+    from percolab.lattices.lattice import AXIS_NAMES
 
     parts = [name]
     if "model" in record:

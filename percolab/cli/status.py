@@ -14,8 +14,8 @@ from percolab.cli.options import as_json, counted, described, echo_json, results
 @as_json
 def command(results: str, as_json: bool) -> None:
     """Show the study, the samples of every size, and the runs that made them."""
-    from percolab.sample_versions import warning_of
-    from percolab.storage import read_results
+    from percolab.store.results import read_results
+    from percolab.store.sample_versions import warning_of
 
     stored = read_results(results)
     tasks: list[dict[str, Any]] = [

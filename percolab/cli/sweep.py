@@ -8,22 +8,16 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import (
-    MEASURE_HELP,
-    MODEL_HELP,
-    WholeNumber,
-    described,
-    estimates_text,
-)
+from percolab.cli.options import MEASURE_HELP, MODEL_HELP, WholeNumber, described, estimates_text
 from percolab.cli.plan_report import echo_plan
 from percolab.cli.progress import ProgressWatcher
-from percolab.config import make_request, parse_probabilities, parse_sizes, read_request
+from percolab.errors import InputError
 from percolab.labelers import LABELERS
-from percolab.runner import run_study
-from percolab.sampler import Device
-from percolab.scheduler import Interrupted
-from percolab.storage import ResultsWriter
-from percolab.toml_input import InputError
+from percolab.run.runner import run_study
+from percolab.run.sampler import Device
+from percolab.run.scheduler import Interrupted
+from percolab.store.results import ResultsWriter
+from percolab.tasks.study_file import make_request, parse_probabilities, parse_sizes, read_request
 
 
 @click.command()
@@ -150,7 +144,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 def _print_threshold(results: Any, out: Path) -> None:
     from percolab.analysis import AnalysisError, format_with_error
-    from percolab.spanning import default_observable, fit_results
+    from percolab.analysis.fits import default_observable, fit_results
 
     if not results.study.lattice.is_scalable:
         click.echo(f"{described(results.study)}; results in {out}")

@@ -36,8 +36,8 @@ def command(device: str, full: bool, seed: int, as_json: bool) -> int:
     has an error may deviate by 4 sigma; all others must be equal.  Exit code 0 if every check
     holds, 1 if one fails.  docs/validation.md lists the checks.
     """
-    from percolab.sampler import Device
-    from percolab.scheduler import Interrupted
+    from percolab.run.sampler import Device
+    from percolab.run.scheduler import Interrupted
     from percolab.validation import Setting
 
     setting = Setting(Device.parse(device).resolve(), seed=seed, full=full)
@@ -127,8 +127,8 @@ def _by_chance(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def _record(setting: Any, rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
-    from percolab.provenance import package_versions
-    from percolab.runner import device_label
+    from percolab.run.runner import device_label
+    from percolab.store.provenance import package_versions
     from percolab.validation import LIMIT
 
     return {

@@ -10,7 +10,6 @@ for it, and a file that cannot be used is refused in one line.  docs/labels.md i
     label_files    labels to and from NPY and HDF5
 """
 
-from percolab.configurations.clusters import Clusters
 from percolab.configurations.configuration import (
     Configuration,
     bond_configuration,
@@ -18,6 +17,7 @@ from percolab.configurations.configuration import (
     site_configuration,
 )
 from percolab.configurations.label_files import LabelFile, read_labels, write_labels
+from percolab.measure.clusters import Clusters
 
 __all__ = [
     "Clusters",

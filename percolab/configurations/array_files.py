@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from percolab.toml_input import InputError
+from percolab.errors import InputError
 
 #: Says what is wrong with an array of this shape and dtype, or "".
 Check = Callable[[tuple[int, ...], np.dtype], str]
@@ -148,7 +148,7 @@ def _grey_values(image: Any, path: Path, told: Told) -> np.ndarray:
 def _read_dataset(path: Path, name: str, told: Told) -> np.ndarray:
     import h5py
 
-    from percolab.hdf5_reading import check_reading_ends
+    from percolab.store.reading import check_reading_ends
 
     check_reading_ends(path, name)
     try:
@@ -171,7 +171,7 @@ def _read_dataset(path: Path, name: str, told: Told) -> np.ndarray:
 
 
 def _check_source(dataset: Any, path: Path) -> None:
-    from percolab.hdf5_guard import check_dataset
+    from percolab.store.guard import check_dataset
 
     try:
         check_dataset(dataset)

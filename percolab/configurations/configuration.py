@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import psutil
 
-from percolab.bethe import BetheLattice
-from percolab.config import make_request
+from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.configurations.array_files import read_array, split_name
-from percolab.configurations.clusters import Clusters
-from percolab.configurations.site_bonds import bonds_between
-from percolab.graph_structure import Graph
-from percolab.kernels.open_bonds import GENERATORS, threshold_of
+from percolab.errors import InputError
 from percolab.labelers import fitting_labeler
 from percolab.labelers.base import CpuLabeler
-from percolab.lattice import Lattice, load_lattice
-from percolab.runner import Watcher
-from percolab.sampler import Device, check_memory
-from percolab.structure import Structure
-from percolab.study import Task, check_boundary, check_choice
-from percolab.toml_input import InputError
-from percolab.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
+from percolab.lattices.bethe import BetheLattice
+from percolab.lattices.graph import Graph
+from percolab.lattices.lattice import Lattice, load_lattice
+from percolab.lattices.site_bonds import bonds_between
+from percolab.lattices.structure import Structure
+from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
+from percolab.measure.clusters import Clusters
+from percolab.run.runner import Watcher
+from percolab.run.sampler import Device, check_memory
+from percolab.tasks.study import Task, check_boundary, check_choice
+from percolab.tasks.study_file import make_request
 
 #: The lattice of a site configuration that names none, by its number of axes.
 DEFAULT_LATTICES = {2: "square", 3: "cubic"}
@@ -69,7 +69,7 @@ class Configuration:
 
         watcher: hears if another labeler takes the place of this one
         """
-        from percolab.api import label
+        from percolab.configurations.label import label
 
         if isinstance(self.lattice, Lattice):
             kind = Device.parse(device).resolve().kind

@@ -15,23 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from percolab.bethe import BetheLattice, bethe_lattice
-from percolab.configurations.array_files import (
-    HDF5_SUFFIXES,
-    check_file,
-    read_array,
-    split_name,
-)
-from percolab.configurations.clusters import Clusters
+from percolab.bonds.model import Model
+from percolab.configurations.array_files import HDF5_SUFFIXES, check_file, read_array, split_name
 from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration, boundary_of
-from percolab.configurations.site_bonds import bonds_between
-from percolab.hdf5_reading import read_file
-from percolab.hdf5_tree import Data, Node, check_seal, write_tree
-from percolab.lattice import Lattice, lattice_from_text, load_lattice
-from percolab.model import Model
-from percolab.output_files import NPY_LABELS, check_output, replace_file
-from percolab.toml_input import InputError
-from percolab.topology import MAX_POINTS
+from percolab.errors import InputError
+from percolab.lattices.bethe import BetheLattice, bethe_lattice
+from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
+from percolab.lattices.site_bonds import bonds_between
+from percolab.lattices.topology import MAX_POINTS
+from percolab.measure.clusters import Clusters
+from percolab.store.output_files import NPY_LABELS, check_output, replace_file
+from percolab.store.reading import read_file
+from percolab.store.tree import Data, Node, check_seal, write_tree
 
 FORMAT, SCHEMA_VERSION = "percolab labels", 2
 #: The first version had no checksum, and text of variable length.

@@ -60,7 +60,7 @@ def _atomic_or_cpu(array, index, value):
 
 
 def register_cuda() -> None:
-    """Give the three names their CUDA bodies; :mod:`percolab.device` calls it once."""
+    """Give the three names their CUDA bodies; :mod:`percolab.kernels.device` calls it once."""
     from numba import cuda
     from numba.cuda.extending import overload as cuda_overload
 

@@ -10,7 +10,7 @@ of an index.
 from numba import njit, uint32, uint64
 
 from percolab.kernels.atomics import atomic_min
-from percolab.kernels.bonds import has_bit
+from percolab.kernels.neighbours import has_bit
 
 
 @njit

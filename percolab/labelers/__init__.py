@@ -6,8 +6,8 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from percolab.lattice import Lattice
-from percolab.toml_input import InputError, nearest
+from percolab.errors import InputError, nearest
+from percolab.lattices.lattice import Lattice
 
 
 @dataclass(frozen=True)
@@ -25,30 +25,30 @@ LABELERS = {
         LabelerEntry(
             "reference",
             "breadth-first search in plain Python, the judge",
-            {"cpu": "reference:Reference"},
+            {"cpu": "labelers.reference:Reference"},
         ),
         LabelerEntry(
             "raster",
             "one scan, union-find with runs as nodes",
-            {"cpu": "raster:Raster"},
+            {"cpu": "labelers.raster:Raster"},
         ),
         LabelerEntry(
             "four_step",
             "Komura 2016: initialization, analysis, label reduction, analysis",
-            {"cpu": "four_step:FourStep", "cuda": "four_step_cuda:FourStepCuda"},
+            {"cpu": "labelers.four_step:FourStep", "cuda": "labelers.four_step_cuda:FourStepCuda"},
         ),
         LabelerEntry(
             "label_equivalence",
             "Hawick 2010, Kalentev 2011: scan and analysis until no label changes",
             {
-                "cpu": "label_equivalence:LabelEquivalence",
-                "cuda": "label_equivalence_cuda:LabelEquivalenceCuda",
+                "cpu": "labelers.label_equivalence:LabelEquivalence",
+                "cuda": "labelers.label_equivalence_cuda:LabelEquivalenceCuda",
             },
         ),
         LabelerEntry(
             "tiled",
             "tiles in shared memory, then the graph of what crosses their borders",
-            {"cuda": "tiled_cuda:TiledCuda"},
+            {"cuda": "coupled.tiled:TiledCuda"},
         ),
     )
 }
@@ -84,4 +84,4 @@ def labeler_class(name: str | None, kind: str) -> Any:
         able = ", ".join(entry.name for entry in LABELERS.values() if kind in entry.classes)
         raise InputError(f"labeler {name!r} does not run on {kind}; there: {able}")
     module, _, attribute = classes[kind].partition(":")
-    return getattr(importlib.import_module(f"percolab.labelers.{module}"), attribute)
+    return getattr(importlib.import_module(f"percolab.{module}"), attribute)

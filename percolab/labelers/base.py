@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from percolab.geometry import Geometry
-from percolab.kernels.clusters import ROW_WIDTH, SPANNING, row_of_labels, without_vacant
-from percolab.kernels.gyration import BESIDE, PER_BIN, gyration_of_bonds
-from percolab.kernels.models import fill_sample, limits_at
-from percolab.kernels.open_bonds_cpu import fill_open_bonds
-from percolab.kernels.tally import num_bins, row_width_of, tally_sizes
-from percolab.kernels.winding import wrapping_of_bonds
-from percolab.labelers.spanning_threshold import Bisection
-from percolab.model import BOND, Model
-from percolab.topology import Topology
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.sites import fill_sample, limits_at
+from percolab.bonds.words_cpu import fill_open_bonds
+from percolab.coupled.thresholds import Bisection
+from percolab.lattices.geometry import Geometry
+from percolab.lattices.topology import Topology
+from percolab.measure.radii import BESIDE, PER_BIN, gyration_of_bonds
+from percolab.measure.rows import ROW_WIDTH, SPANNING, row_of_labels, without_vacant
+from percolab.measure.tallies import num_bins, row_width_of, tally_sizes
+from percolab.measure.wrapping import wrapping_of_bonds
 
 
 class CpuLabeler(Bisection):
@@ -43,7 +43,7 @@ class CpuLabeler(Bisection):
             self.sites = model.rule, topology.site_lattice(self.ends), words
 
     def keep_tally(self) -> None:
-        """From now on, measure the tally of every sample too (:mod:`percolab.kernels.tally`)."""
+        """From now on, measure the tally of every sample too (:mod:`percolab.measure.tallies`)."""
         self.row_width = row_width_of(self.topology.num_points)
 
     @staticmethod
@@ -100,7 +100,7 @@ class CpuLabeler(Bisection):
     ) -> np.ndarray:
         """Return how far the clusters of samples reach at all m thresholds, uint64 each.
 
-        int64 (n, m, PER_BIN * bins), as :mod:`percolab.kernels.gyration` has it.
+        int64 (n, m, PER_BIN * bins), as :mod:`percolab.measure.radii` has it.
         """
         points = self.topology.num_points
         sums = np.empty((geometry.places.shape[0] + BESIDE) * points, np.uint64)

@@ -16,7 +16,7 @@ import numpy as np
 from numba import int32, int64, njit, uint32
 
 from percolab.kernels.bits import highest_one, trailing_zeros
-from percolab.kernels.bonds import has_bit, inner_word, is_chain, other_end
+from percolab.kernels.neighbours import has_bit, inner_word, is_chain, other_end
 from percolab.kernels.union_find import find, union, union_across_seam
 from percolab.labelers.base import CpuLabeler
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import uint32
 
-from percolab.device import load_cuda
-from percolab.kernels.cuda_sampling import PER_THREAD, THREADS, element
-from percolab.labelers.cuda_base import CudaLabeler
-from percolab.labelers.four_step import (
-    analysis,
-    initialization,
-    label_reduction,
-    word_reduction,
-)
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, THREADS, element
+from percolab.labelers.base_cuda import CudaLabeler
+from percolab.labelers.four_step import analysis, initialization, label_reduction, word_reduction
 
 cuda = load_cuda()
 

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit, uint32, uint64
 
 from percolab.kernels.atomics import atomic_min
-from percolab.kernels.bonds import has_bit, inner_word, other_end
+from percolab.kernels.neighbours import has_bit, inner_word, other_end
 from percolab.labelers.base import CpuLabeler
 from percolab.labelers.four_step import analysis
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import uint32
 
-from percolab.device import load_cuda
-from percolab.kernels.cuda_sampling import PER_THREAD, THREADS, element
-from percolab.labelers.cuda_base import CudaLabeler
+from percolab.bonds.model import BOND, Model
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, THREADS, element
+from percolab.labelers.base_cuda import CudaLabeler
 from percolab.labelers.four_step_cuda import analysis_kernel
 from percolab.labelers.label_equivalence import scan, scan_seam
-from percolab.model import BOND, Model
-from percolab.topology import Topology
+from percolab.lattices.topology import Topology
 
 cuda = load_cuda()
 

@@ -9,26 +9,15 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit
 
-from percolab.kernels.bond_grid import list_late_bonds, steps_of_bonds
-from percolab.kernels.bonds import code_of_bond, end_of_bond
-from percolab.kernels.clusters import (
-    LARGEST,
-    ROW_WIDTH,
-    SECOND_LARGEST,
-    SPANNING,
-    row_of_sizes,
-)
-from percolab.kernels.models import fill_sample
-from percolab.kernels.open_bonds import TOP
-from percolab.kernels.tally import tally_sizes
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.sites import fill_sample
+from percolab.bonds.words import TOP
+from percolab.coupled.bond_order import list_late_bonds, steps_of_bonds
+from percolab.coupled.raster_grid import merge_clusters, second_largest, sort_by_step, wind_clusters
+from percolab.coupled.raster_thresholds import thresholds_of_samples
+from percolab.kernels.neighbours import code_of_bond, end_of_bond
 from percolab.labelers.base import CpuLabeler
-from percolab.labelers.raster_grid import (
-    merge_clusters,
-    second_largest,
-    sort_by_step,
-    wind_clusters,
-)
-from percolab.labelers.raster_gyration import gyration_of_runs
+from percolab.labelers.raster_radii import gyration_of_runs
 from percolab.labelers.raster_runs import (
     find_clusters,
     join_inside,
@@ -39,9 +28,9 @@ from percolab.labelers.raster_runs import (
     wind_seam,
     write_labels,
 )
-from percolab.labelers.raster_threshold import thresholds_of_samples
-from percolab.model import BOND, Model
-from percolab.topology import Topology
+from percolab.lattices.topology import Topology
+from percolab.measure.rows import LARGEST, ROW_WIDTH, SECOND_LARGEST, SPANNING, row_of_sizes
+from percolab.measure.tallies import tally_sizes
 
 #: Thresholds of one sample that are measured in one go; a step's number is a uint8.
 MAX_STEPS = 255

@@ -13,11 +13,11 @@ periods of every run, int64; one int64, the first loop; axes), without codes on 
 from numba import int32, int64, njit, uint32
 
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.bonds import has_bit, inner_word
-from percolab.kernels.clusters import spanning_bits
+from percolab.kernels.neighbours import has_bit, inner_word
 from percolab.kernels.runs import first_of_segments
 from percolab.kernels.union_find import union_halving
-from percolab.kernels.winding import close_or_hang, note_loop
+from percolab.measure.rows import spanning_bits
+from percolab.measure.wrapping import close_or_hang, note_loop
 
 
 @njit(nogil=True, cache=True)

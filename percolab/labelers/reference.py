@@ -9,9 +9,9 @@ from collections import deque
 
 import numpy as np
 
-from percolab.kernels.winding import FIRST_WRAPPING, TWO_DIRECTIONS
 from percolab.labelers.base import CpuLabeler
-from percolab.topology import unpack_bits
+from percolab.lattices.topology import unpack_bits
+from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
 
 class Reference(CpuLabeler):

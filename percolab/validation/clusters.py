@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterator
 from functools import partial
 
-from percolab.kernels.clusters import CLUSTERS
-from percolab.lattice import load_lattice
-from percolab.theory.planar import CLUSTERS_PER_SITE, THRESHOLDS
-from percolab.theory.torus import excess_clusters
+from percolab.analysis.theory.planar import CLUSTERS_PER_SITE, THRESHOLDS
+from percolab.analysis.theory.torus import excess_clusters
+from percolab.lattices.lattice import load_lattice
+from percolab.measure.rows import CLUSTERS
 from percolab.validation.check import Check, Outcome, Setting
 from percolab.validation.sampling import mean_outcome, sampled_rows
 

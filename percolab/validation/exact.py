@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from percolab.bethe import bethe_topology
-from percolab.kernels.clusters import CLUSTERS, ROW_WIDTH, SPANNING, SUM_SQUARES
-from percolab.kernels.open_bonds import TOP, XORWOW
+from percolab.bonds.words import TOP, XORWOW
+from percolab.coupled.thresholds import find_thresholds
 from percolab.labelers import LABELERS
-from percolab.labelers.spanning_threshold import find_thresholds
-from percolab.lattice import load_lattice
-from percolab.topology import Topology
+from percolab.lattices.bethe import bethe_topology
+from percolab.lattices.lattice import load_lattice
+from percolab.lattices.topology import Topology
+from percolab.measure.rows import CLUSTERS, ROW_WIDTH, SPANNING, SUM_SQUARES
 from percolab.validation.check import Check, Outcome, Setting, differing
 from percolab.validation.enumeration import (
     Counts,

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.kernels.keys import GOLDEN, mix64
-from percolab.kernels.open_bonds import GENERATORS, threshold_of, uniform_of
-from percolab.kernels.open_bonds_cpu import fill_open_bonds
-from percolab.kernels.philox import philox_block
-from percolab.kernels.xorwow import xorwow_next
-from percolab.topology import unpack_bits
+from percolab.bonds.keys import GOLDEN, mix64
+from percolab.bonds.philox import philox_block
+from percolab.bonds.words import GENERATORS, threshold_of, uniform_of
+from percolab.bonds.words_cpu import fill_open_bonds
+from percolab.bonds.xorwow import xorwow_next
+from percolab.lattices.topology import unpack_bits
 from percolab.validation.check import Check, Outcome, Setting, differing
 from percolab.validation.deviates import as_normal
 from percolab.validation.vectors import CURAND_XORWOW, PHILOX, SPLITMIX64, SPLITMIX64_SEED

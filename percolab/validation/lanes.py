@@ -16,9 +16,9 @@ import numpy as np
 from numba import njit, uint32
 from numpy.typing import NDArray
 
+from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount
-from percolab.kernels.open_bonds import GENERATORS, threshold_of
-from percolab.kernels.open_bonds_cpu import fill_open_bonds
 from percolab.validation.check import Check, Outcome, Setting
 from percolab.validation.deviates import as_normal, largest_as_normal
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from percolab.kernels.open_bonds import GENERATORS, TOP, XORWOW, threshold_of
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import GENERATORS, TOP, XORWOW, threshold_of
+from percolab.coupled.thresholds import find_thresholds
 from percolab.labelers import LABELERS, fitting_labeler, labeler_class
-from percolab.labelers.spanning_threshold import find_thresholds
-from percolab.lattice import Lattice, lattice_names, load_lattice
-from percolab.model import BOND, Model
-from percolab.sampler import Device
-from percolab.topology import Topology
+from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
+from percolab.lattices.topology import Topology
+from percolab.run.sampler import Device
 from percolab.validation.check import Check, Outcome, Setting, differing
 from percolab.validation.sampling import new_labeler
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.executors import default_workers
-from percolab.kernels.open_bonds import GENERATORS, threshold_of
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.labelers import labeler_class
-from percolab.model import BOND, Model
-from percolab.sampler import Device
-from percolab.topology import Topology
+from percolab.lattices.topology import Topology
+from percolab.run.executors import default_workers
+from percolab.run.sampler import Device
 from percolab.validation.check import Outcome, Setting
 
 # Sites of a CUDA batch, and the part of the free memory it may take.
@@ -37,7 +37,7 @@ def new_labeler(
     """
     if device.kind == "cpu":
         return labeler_class(name, "cpu")(topology, model)
-    from percolab.device import free_memory, open_device
+    from percolab.kernels.device import free_memory, open_device
 
     # Tiles need a grid, which a graph has not.
     chosen = labeler_class(name or (None if topology.shape else "four_step"), device.kind)

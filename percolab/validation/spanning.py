@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from percolab.bethe import bethe_topology, reach_probability
-from percolab.kernels.clusters import SPANNING
-from percolab.lattice import load_lattice
-from percolab.model import BOND, Model
-from percolab.theory.planar import crossing_probability
+from percolab.analysis.theory.planar import crossing_probability
+from percolab.bonds.model import BOND, Model
+from percolab.lattices.bethe import bethe_topology, reach_probability
+from percolab.lattices.lattice import load_lattice
+from percolab.measure.rows import SPANNING
 from percolab.validation.check import Check, Outcome, Setting
 from percolab.validation.sampling import fraction_outcome, sampled_rows
 

@@ -10,12 +10,13 @@ from typing import Any
 import h5py
 import numpy as np
 
-from percolab.lattice import load_lattice
-from percolab.observables import observables_of
-from percolab.runner import StopRule, Watcher, run_study
-from percolab.scheduler import Interrupted
-from percolab.storage import ResultsWriter, read_results
-from percolab.study import Study
+from percolab.lattices.lattice import load_lattice
+from percolab.measure.observables import observables_of
+from percolab.run.runner import Watcher, run_study
+from percolab.run.scheduler import Interrupted
+from percolab.store.results import ResultsWriter, read_results
+from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.study import Study
 from percolab.validation.check import Check, Outcome, Setting, differing
 from percolab.validation.sampling import sampled_rows
 

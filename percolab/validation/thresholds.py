@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from percolab.lattice import load_lattice
-from percolab.runner import StopRule, run_study
-from percolab.spanning import fit_results
-from percolab.study import Study
-from percolab.theory.planar import THRESHOLDS
+from percolab.analysis.fits import fit_results
+from percolab.analysis.theory.planar import THRESHOLDS
+from percolab.lattices.lattice import load_lattice
+from percolab.run.runner import run_study
+from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.study import Study
 from percolab.validation.check import Check, Outcome, Setting
 
 #: Site percolation takes about ten times as long a sample as bond percolation.

@@ -7,8 +7,8 @@ docs/randomness.md.  Nothing but checks of checks may use this.
 import numpy as np
 from numba import njit, uint32, uint64
 
-from percolab.kernels.open_bonds import compare_plane
-from percolab.kernels.xorwow import xorwow_next, xorwow_state
+from percolab.bonds.words import compare_plane
+from percolab.bonds.xorwow import xorwow_next, xorwow_state
 
 
 @njit

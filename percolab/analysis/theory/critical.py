@@ -1,0 +1,98 @@
+"""Which exact result is the value of a probability at p_c, on a lattice as large as one likes.
+
+In two dimensions these probabilities hang on the shape alone, where all directions are alike
+(:mod:`percolab.analysis.theory.isotropy`).  Proved for sites of the triangular lattice (S. Smirnov,
+C. R. Acad. Sci. Paris 333, 239 (2001)); for others it is universality.  For a cylinder, open along
+one axis and closed along the other, nothing is given.
+"""
+
+from __future__ import annotations
+
+import cmath
+
+from percolab.analysis.known_exponents import Known
+from percolab.analysis.theory.isotropy import is_isotropic
+from percolab.analysis.theory.planar import crossing_probability, double_crossing_probability
+from percolab.analysis.theory.torus import wrapping_probabilities
+from percolab.lattices.lattice import Lattice
+from percolab.lattices.structure import Structure
+
+_CARDY = "J. Cardy, J. Phys. A 25, L201 (1992)"
+_WATTS = "G. M. T. Watts, J. Phys. A 29, L363 (1996)"
+_PINSON = "H. T. Pinson, J. Stat. Phys. 75, 1167 (1994)"
+
+#: Observable of a torus, and the field of :class:`WrappingProbabilities` that is its mean.
+WRAPPING = {
+    "wrapping_x": "x",
+    "wrapping_y": "y",
+    "wrapping_any": "either",
+    "wrapping_all": "both",
+    "wrapping_some": "one_alone",
+    "wrapping_diagonal": "oblique",
+}
+
+
+def critical_probability(
+    structure: Structure, boundary: tuple[str, ...], observable: str
+) -> Known | None:
+    """Return the exact mean of an observable at p_c for large L, or None where none is known.
+
+    boundary: "open" or "periodic" along each axis; observable: a spanning or wrapping one.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> critical_probability(load_lattice("square"), ("open", "open"), "spanning_x").expression
+    "Cardy's formula, length/width 1"
+    """
+    if not isinstance(structure, Lattice) or not is_isotropic(structure):
+        return None
+    modulus = torus_modulus(structure)
+    try:
+        if set(boundary) == {"open"}:
+            return _crossing(abs(modulus), cmath.phase(modulus), observable)
+        if set(boundary) == {"periodic"} and observable in WRAPPING:
+            value = getattr(wrapping_probabilities(modulus), WRAPPING[observable])
+            return Known(value, 0.0, f"Pinson's formula, tau = {_written(modulus)}", _PINSON)
+    except ValueError:
+        # A shape so long or so oblique that the formulae are not evaluated.
+        return None
+    return None
+
+
+def torus_modulus(lattice: Lattice) -> complex:
+    """Return the side of an L x L lattice along y over that along x, as complex numbers.
+
+    lattice: a drawn one in two dimensions.  Its modulus is abs, the angle between both its phase,
+    and it is the modulus tau of the torus.  The imaginary part is positive.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> torus_modulus(load_lattice("square"))
+    1j
+    """
+    x, y = (complex(*vector) * n for vector, n in zip(lattice.vectors, lattice.per_size))
+    tau = y / x
+    return tau if tau.imag > 0 else tau.conjugate()
+
+
+def _crossing(y_over_x: float, angle: float, observable: str) -> Known | None:
+    """Return the value for an open parallelogram with these sides."""
+    both, along_x = double_crossing_probability(y_over_x, angle), 1 / y_over_x
+    shape = "length/width {:.4g}" + ("" if abs(angle - cmath.pi / 2) < 1e-9 else ", oblique")
+    if observable == "spanning_x":
+        value = crossing_probability(along_x, angle)
+        return Known(value, 0.0, "Cardy's formula, " + shape.format(along_x), _CARDY)
+    if observable == "spanning_y":
+        value = crossing_probability(y_over_x, angle)
+        return Known(value, 0.0, "Cardy's formula, " + shape.format(y_over_x), _CARDY)
+    if observable == "spanning_all":
+        return Known(both, 0.0, "Watts' formula, " + shape.format(y_over_x), _WATTS)
+    if observable == "spanning_any":
+        one = crossing_probability(along_x, angle) + crossing_probability(y_over_x, angle)
+        named = "Cardy's and Watts' formulae, " + shape.format(y_over_x)
+        return Known(one - both, 0.0, named, f"{_CARDY}; {_WATTS}")
+    return None
+
+
+def _written(tau: complex) -> str:
+    """Return a modulus in short: i, or -0.5+0.866i."""
+    real = f"{tau.real:.4g}+" if abs(tau.real) > 1e-9 else ""
+    return f"{real}{'' if abs(tau.imag - 1) < 1e-9 else f'{tau.imag:.4g}'}i"

@@ -1,0 +1,64 @@
+"""CUDA kernels where sites are drawn too: close what a vacant site closes, count the occupied."""
+
+from numba import uint32, uint64
+
+from percolab.bonds.sites import close_word, is_vacant
+from percolab.bonds.words import open_word
+from percolab.kernels.bits import popcount
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, element
+
+cuda = load_cuda()
+
+
+@cuda.jit(cache=True)
+def close_bonds_kernel(opened, seam, occupied, lattice):
+    """Close the bonds that have a vacant site; one thread a word of sites.
+
+    Bonds across a periodic seam are closed by :func:`close_seam_kernel` where their other end is.
+    """
+    words_per_item, num_words, ends, _, _ = lattice
+    item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    if word < num_words:
+        base, start = uint32(item * words_per_item), uint32(item * num_words)
+        for k in range(len(ends)):
+            close_word(opened, base, seam, occupied, start, lattice, k, word)
+
+
+@cuda.jit(cache=True)
+def close_seam_kernel(opened, occupied, lattice):
+    """Close the bonds across a periodic seam whose other end is vacant."""
+    words_per_item, num_words, _, seam_bonds, seam_ends = lattice
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < seam_bonds.size and is_vacant(occupied, uint32(item * num_words), seam_ends[n]):
+        bond = seam_bonds[n]
+        place = uint32(uint32(item * words_per_item) + uint32(bond >> 5))
+        bit = uint32(uint32(1) << uint32(bond & 31))
+        cuda.atomic.and_(opened, place, uint32(~bit))
+
+
+@cuda.jit(cache=True)
+def count_sites_kernel(generator, seed, samples, thresholds, first, exists, counts):
+    """Add up how many sites of every item are occupied; ``counts`` begin as zeros."""
+    shared = cuda.shared.array(1, uint32)
+    item = uint32(cuda.blockIdx.y)
+    if cuda.threadIdx.x == 0:
+        shared[0] = uint32(0)
+    cuda.syncthreads()
+    found = uint32(0)
+    for step in range(PER_THREAD):
+        word = element(step)
+        if word < exists.size:
+            occupied = open_word(
+                generator,
+                seed,
+                samples[item],
+                uint64(uint64(first) + uint64(word)),
+                thresholds[item],
+                exists[word],
+            )
+            found = uint32(found + uint32(popcount(occupied)))
+    cuda.atomic.add(shared, 0, found)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        cuda.atomic.add(counts, item, shared[0])

@@ -1,0 +1,235 @@
+"""CUDA: the exact spanning thresholds of a batch, by bisection over the order in which bonds open.
+
+Late bonds are events between nodes, as in :mod:`percolab.coupled.events_cuda`.  Once the sample is
+joined at the lower p, every event is moved to the roots of its nodes; from then on unions change
+nothing but these roots, and a trial at any p in between is undone by making them roots again.  A
+trial halves the bracket of every item and axis; when few events are left in it, one thread opens
+them in order.  Grid axis 1 counts the open axes, each of which has a forest of its own.
+
+forest, reach: uint32, parents of nodes and the end layers that roots touch, axis after axis,
+``span`` nodes each.  numbers: uint64, those of the events' bonds, like the events.  brackets:
+uint64 (2, axes, items), thresholds: the item spans at the upper one and not at the lower.  Equal
+ones are finished, and there is no threshold where the upper one is NEVER.
+"""
+
+from numba import uint32, uint64
+
+from percolab.bonds.sites import bond_number
+from percolab.bonds.words import NEVER
+from percolab.kernels.device import load_cuda
+from percolab.kernels.union_find import find, union
+from percolab.labelers.tiled.borders import NODES, TILES_PER_BLOCK
+from percolab.labelers.tiled.one_tile import LANES
+from percolab.measure.rows import spanning_bits
+
+cuda = load_cuda()
+
+#: Events that one thread puts in order at last, and how many of them a bracket should hold.
+LISTED, WANTED = 128, 32
+#: Where in its bracket an item is tried.
+AT_LOWER, AT_MIDDLE, AT_UPPER = range(3)
+
+
+@cuda.jit(device=True)
+def _tile_and_lane():
+    """Return this warp's tile, counted through all items, and the lane."""
+    warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
+    return cuda.blockIdx.x * TILES_PER_BLOCK + warp, lane
+
+
+@cuda.jit(cache=True)
+def spanning_ends_kernel(labels, points, parents, ends, sites, spanning):
+    """Set the bits of the axes along which an item spans, once roots have their end flags."""
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < sites.size:
+        node = labels[uint32(uint32(item * points) + uint32(sites[n]))]
+        bits = spanning_bits(ends[find(parents, uint32(0), node)])
+        if bits != 0:
+            cuda.atomic.or_(spanning, item, uint32(bits))
+
+
+@cuda.jit(cache=True)
+def contract_events_kernel(generator, sites, seed, samples, parents, tiles, blocks, late, numbers):
+    """Move all events to the roots of their nodes, and write the numbers of their bonds.
+
+    An event between one and the same root gets the number NEVER, which is below no threshold.
+    """
+    _, events, counts, room, _ = late
+    block, lane = _tile_and_lane()
+    if block < blocks:
+        sample = samples[block // tiles]
+        for n in range(lane, min(counts[block], room), LANES):
+            one = find(parents, uint32(0), events[block, n, 0])
+            other = find(parents, uint32(0), events[block, n, 1])
+            bond = events[block, n, 2]
+            events[block, n, 0], events[block, n, 1] = one, other
+            if one == other:
+                numbers[block, n] = uint64(NEVER)
+            else:
+                numbers[block, n] = bond_number(generator, sites, seed, sample, bond)
+
+
+@cuda.jit(cache=True)
+def begin_brackets_kernel(lows, highs, axes, spanning, brackets, spans, listed):
+    """Begin the brackets of all items with a window each; one thread an item."""
+    item, row = cuda.grid(1), cuda.blockIdx.y
+    if item < lows.size:
+        spanned = uint32(uint32(spanning[item] >> axes[row]) & uint32(1)) != uint32(0)
+        brackets[0, row, item] = lows[item]
+        brackets[1, row, item] = lows[item] if spanned else highs[item]
+        spans[row, item] = uint32(0)
+        listed[row, item] = uint32(0)
+
+
+@cuda.jit(device=True)
+def _tried(brackets, row, item, where):
+    """Return the threshold that an item is tried at; 0, where nothing is open, once finished."""
+    lower, upper = brackets[0, row, item], brackets[1, row, item]
+    if upper == uint64(NEVER) or lower == upper:
+        return uint64(0)
+    if where == AT_MIDDLE:
+        return uint64(lower + uint64(uint64(upper - lower) >> uint64(1)))
+    return upper if where == AT_UPPER else lower
+
+
+@cuda.jit(device=True)
+def _narrow(brackets, row, item, where, spanned):
+    """Narrow a bracket by the outcome of the trial made at ``where``."""
+    lower, upper = brackets[0, row, item], brackets[1, row, item]
+    if upper == uint64(NEVER) or lower == upper:
+        return
+    if where == AT_UPPER and spanned == uint32(0):
+        brackets[1, row, item] = uint64(NEVER)
+    elif where == AT_MIDDLE:
+        middle = _tried(brackets, row, item, AT_MIDDLE)
+        brackets[1 if spanned != uint32(0) else 0, row, item] = middle
+
+
+@cuda.jit(cache=True)
+def undo_trial_kernel(
+    forest, reach, span, tiles, blocks, interior, node_room, brackets, spans, where
+):
+    """Narrow the brackets by the last trial, made at ``where``, and undo it.
+
+    All nodes become roots: one after the other they are written faster than those of events alone.
+    """
+    block, lane = _tile_and_lane()
+    row = uint32(cuda.blockIdx.y)
+    if block < blocks:
+        item = block // tiles
+        if lane == 0 and block == item * tiles:
+            _narrow(brackets, row, item, where, spans[row, item])
+            spans[row, item] = uint32(0)
+        base, least = uint32(row * span), uint32(uint32(block) * node_room)
+        for n in range(lane, interior[block, NODES], LANES):
+            node = uint32(least + uint32(n))
+            forest[uint32(base + node)] = node
+            reach[uint32(base + node)] = uint32(0)
+
+
+@cuda.jit(cache=True)
+def join_trial_kernel(forest, span, tiles, blocks, late, numbers, brackets, where):
+    """Join the nodes of all events that are open at the threshold tried."""
+    _, events, counts, room, _ = late
+    block, lane = _tile_and_lane()
+    row = uint32(cuda.blockIdx.y)
+    if block < blocks:
+        base = uint32(row * span)
+        tried = _tried(brackets, row, block // tiles, where)
+        if tried != uint64(0):
+            for n in range(lane, min(counts[block], room), LANES):
+                if numbers[block, n] < tried:
+                    union(forest, base, events[block, n, 0], events[block, n, 1])
+
+
+@cuda.jit(cache=True)
+def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, late, numbers, axes, spans):
+    """Collect at the roots which end layers of the axis they touch, and note who spans."""
+    _, events, counts, room, _ = late
+    block, lane = _tile_and_lane()
+    row = uint32(cuda.blockIdx.y)
+    if block < blocks:
+        base = uint32(row * span)
+        both = uint32(uint32(3) << uint32(axes[row] << uint32(1)))
+        for n in range(lane, min(counts[block], room), LANES):
+            if numbers[block, n] != uint64(NEVER):
+                for side in range(2):
+                    node = events[block, n, side]
+                    flags = uint32(ends[node] & both)
+                    if flags != uint32(0):
+                        root = find(forest, base, node)
+                        before = cuda.atomic.or_(reach, uint32(base + root), flags)
+                        if uint32(before | flags) == both:
+                            spans[row, block // tiles] = uint32(1)
+
+
+@cuda.jit(cache=True)
+def list_brackets_kernel(tiles, blocks, late, numbers, brackets, listed, places):
+    """List the events inside every bracket: how many, and where they are."""
+    _, _, counts, room, overflow = late
+    block, lane = _tile_and_lane()
+    row = cuda.blockIdx.y
+    if block < blocks:
+        item = block // tiles
+        lower, upper = brackets[0, row, item], brackets[1, row, item]
+        if upper != uint64(NEVER):
+            for n in range(lane, min(counts[block], room), LANES):
+                if lower <= numbers[block, n] < upper:
+                    slot = cuda.atomic.add(listed, (row, item), uint32(1))
+                    if slot < uint32(LISTED):
+                        places[row, item, slot] = (uint64(block) << uint64(32)) | uint64(n)
+                    else:
+                        overflow[0] = uint32(1)
+
+
+@cuda.jit(cache=True)
+def finish_brackets_kernel(
+    forest, reach, span, late, numbers, brackets, listed, places, axes, items, found
+):
+    """Open the listed events of every bracket in order, and write T; one thread a bracket.
+
+    The trial must stand at the lower ends of the brackets.
+    """
+    item, row = cuda.grid(1), uint32(cuda.blockIdx.y)
+    if item < items:
+        upper = brackets[1, row, item]
+        found[row, item] = upper
+        if upper != uint64(NEVER):
+            base = uint32(row * span)
+            count = min(listed[row, item], uint32(LISTED))
+            _sort_places(places, row, item, count, numbers)
+            both = uint32(uint32(3) << uint32(axes[row] << uint32(1)))
+            for k in range(count):
+                block, n = _place(places, row, item, k)
+                one = find(forest, base, late[1][block, n, 0])
+                other = find(forest, base, late[1][block, n, 1])
+                if one != other:
+                    forest[uint32(base + max(one, other))] = min(one, other)
+                    flags = uint32(reach[uint32(base + one)] | reach[uint32(base + other)])
+                    reach[uint32(base + min(one, other))] = flags
+                    if flags == both:
+                        found[row, item] = uint64(numbers[block, n] + uint64(1))
+                        break
+
+
+@cuda.jit(device=True)
+def _place(places, row, item, k):
+    """Return (block, number) of the k-th listed event of a bracket."""
+    place = places[row, item, k]
+    return uint32(place >> uint64(32)), uint32(place & uint64(0xFFFFFFFF))
+
+
+@cuda.jit(device=True)
+def _sort_places(places, row, item, count, numbers):
+    """Sort a bracket's list by the numbers of its events (insertion sort)."""
+    for k in range(1, count):
+        place = places[row, item, k]
+        block, n = _place(places, row, item, k)
+        number, slot = numbers[block, n], k
+        while slot > 0:
+            before, m = _place(places, row, item, slot - 1)
+            if numbers[before, m] <= number:
+                break
+            places[row, item, slot] = places[row, item, slot - 1]
+            slot -= 1
+        places[row, item, slot] = place

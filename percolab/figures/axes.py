@@ -1,0 +1,225 @@
+"""What the axes of all figures share: names of sizes, the published threshold, ticks, legends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from percolab.figures.math_text import typeset
+from percolab.figures.style import EXACT_LINE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from percolab.analysis.likelihood import ChiSquare
+
+#: A published threshold, and what is said of it: "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
+Exact = tuple[float, str]
+
+#: Numbers that are as short when they are written out as in powers of ten.
+_LEAST_PLAIN, _MOST_PLAIN = 1e-3, 1e5
+#: Width of a digit in parts of the font's size, with the room beside a label of a tick.
+_DIGIT, _BESIDE = 0.64, 1.6
+
+
+def size_label(size: int, num_sites: Mapping[int, int]) -> str:
+    """Return what a legend calls a size: its N too where it is known, alone if that is the size."""
+    sites = f"$N = {num_sites[size]}$" if size in num_sites else ""
+    own = "" if size == num_sites.get(size) else f"$L = {size}$"
+    return ", ".join(filter(None, [sites, own]))
+
+
+def is_size(label: str) -> bool:
+    """Return whether a label is one of :func:`size_label`."""
+    return label.startswith(("$L =", "$N ="))
+
+
+def exact_label(exact: Exact) -> str:
+    """Return what a legend calls a published threshold."""
+    return f"$p_c = {exact[0]:.8g}$, {typeset(exact[1])}"
+
+
+def rejection_label(quality: ChiSquare | None) -> str | None:
+    """Return what a figure says of a fit that chi^2 rejects; None of any other, or of no fit."""
+    from percolab.analysis.selection import is_poor
+
+    if quality is None or not is_poor(quality):
+        return None
+    p_value = f"{quality.p_value:.1g}" if quality.p_value > 0 else "< 1e-300"
+    shown = re.sub(r"(\d)e([+-])0*(\d+)", r"\1 \\times 10^{\g<2>\3}", p_value)
+    return rf"fit rejected by $\chi^2$ ($p$-value ${shown}$)"
+
+
+def exact_record(exact: Exact | None) -> dict[str, Any] | None:
+    """Return a published threshold as plain values."""
+    return {"threshold": exact[0], "citation": exact[1]} if exact else None
+
+
+def draw_exact(
+    axes: Axes,
+    exact: Exact | None,
+    *,
+    across: bool = False,
+    labelled: bool = True,
+    zorder: float = 0,
+) -> None:
+    """Draw a published threshold, if there is one, as a vertical line, or across the axes."""
+    if exact:
+        line = axes.axhline if across else axes.axvline
+        label = exact_label(exact) if labelled else None
+        line(exact[0], label=label, zorder=zorder, **EXACT_LINE)
+
+
+def bars_if_known(errors: np.ndarray) -> np.ndarray | None:
+    """Return errors to be drawn as bars, NaN where one is not known; None if none is."""
+    known = np.isfinite(errors)
+    return np.where(known, errors, np.nan) if known.any() else None
+
+
+def jackknife_title(errors: Iterable[np.ndarray]) -> str | None:
+    """Return what a legend says of bars found from the scatter of blocks; None if none is known."""
+    known = any(np.isfinite(each).any() for each in errors)
+    return "Error bars: one standard error, jackknife over blocks" if known else None
+
+
+def only_p(curves: Sequence[Any]) -> float | None:
+    """Return the p of curves of several sizes at one p alone, which are drawn against L."""
+    found = np.unique(np.concatenate([curve.p for curve in curves]))
+    return float(found[0]) if found.size == 1 and len({curve.L for curve in curves}) > 1 else None
+
+
+def place_sizes(axes: Axes, sizes: Sequence[int]) -> None:
+    """Make the horizontal axis one of sizes, ascending: a tick for each, labels where they fit."""
+    axes.set_xscale("log", base=2)
+    low, high = min(sizes) / 1.5, max(sizes) * 1.5
+    octave = width_of(axes) / np.log2(high / low)
+    labels, end = [], -np.inf
+    for size in sizes:
+        middle, half = octave * np.log2(size), 0.5 * _label_width(axes, str(size))
+        fits = middle - half > end
+        labels.append(str(size) if fits else "")
+        end = middle + half if fits else end
+    axes.set_xticks(list(sizes), labels)
+    axes.set_xlim(low, high)
+    axes.minorticks_off()
+    axes.set_xlabel("$L$")
+
+
+def width_of(axes: Axes) -> float:
+    """Return about how wide a panel of a figure will be, in inches."""
+    figure: Any = axes.figure
+    place: Any = axes.get_subplotspec()
+    return float(figure.get_figwidth() * place.get_position(figure).width)
+
+
+def _label_width(axes: Axes, text: str) -> float:
+    """Return about how much room the label of a horizontal tick takes, in inches."""
+    font = float(axes.xaxis.get_major_ticks(1)[0].label1.get_fontsize()) / 72
+    return font * (_DIGIT * len(text) + _BESIDE)
+
+
+def few_ticks(axes: Axes, *, number: int, width: float | None = None) -> None:
+    """Label at most ``number`` + 1 ticks of linear axes, each in full, along x as many as fit.
+
+    width: of the axes, in inches; None where they are a panel of a figure.
+    """
+    if axes.get_yscale() == "linear":
+        axes.locator_params(axis="y", nbins=number)
+        axes.ticklabel_format(axis="y", useOffset=False)
+    if axes.get_xscale() != "linear":
+        return
+    axes.ticklabel_format(axis="x", useOffset=False)
+    width = width_of(axes) if width is None else width
+    for most in range(number, 1, -1):
+        axes.locator_params(axis="x", nbins=most)
+        low, high = sorted(axes.get_xlim())
+        labels = axes.xaxis.get_major_formatter().format_ticks(list(axes.get_xticks()))
+        needed = sum(
+            _label_width(axes, re.sub(r"[^\d.,\u2212-]", "", label))
+            for label, at in zip(labels, axes.get_xticks(), strict=True)
+            if low <= at <= high
+        )
+        if needed < width:
+            return
+
+
+def plain_ticks(axes: Axes, *, decades: float = 2.0) -> None:
+    """Write plain numbers, 20, 50, 100, on logarithmic axes of fewer decades than these.
+
+    Ticks that were set one by one stay.
+    """
+    from matplotlib.ticker import (
+        FixedLocator,
+        FuncFormatter,
+        LogLocator,
+        MaxNLocator,
+        NullFormatter,
+    )
+
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = axis.get_view_interval()
+        if axis.get_scale() != "log" or isinstance(axis.get_major_locator(), FixedLocator):
+            continue
+        if not 1 < high / low < 10**decades:
+            continue
+        if low < _LEAST_PLAIN or high > _MOST_PLAIN:
+            continue
+        within = [1.0, 2.0, 5.0] if high / low < 300 else [1.0]
+        ticks = np.multiply.outer(10.0 ** np.arange(-4, 6), within)
+        enough = np.count_nonzero((ticks >= low) & (ticks <= high)) > 2
+        axis.set_major_locator(
+            LogLocator(10, subs=within) if enough else MaxNLocator(5, steps=[1, 2, 5, 10])
+        )
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def legend_entries(axes: Axes) -> list[tuple[Any, str]]:
+    """Return what axes would list in a legend, (handle, label) each."""
+    return list(zip(*axes.get_legend_handles_labels(), strict=True))
+
+
+def add_legend(
+    target: Axes | Figure, entries: Iterable[tuple[Any, str]], *, ncols: int = 1, **options: Any
+) -> None:
+    """Add a legend, sizes first, unless there is nothing to list.
+
+    ncols: columns, fewer where so many are wider than the figure.
+    """
+    found = sorted(entries, key=lambda entry: not is_size(entry[1]))
+    if not found:
+        return
+    handles, labels = map(list, zip(*found, strict=True))
+    figure: Any = target.figure
+    for columns in range(ncols, 0, -1):
+        legend = target.legend(handles, labels, ncols=columns, **options)
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
+
+
+def add_column_legend(
+    figure: Figure, entries: Iterable[tuple[str, tuple[Any, str]]], **options: Any
+) -> None:
+    """Add a legend below the panels; entries of one name, the first of each pair, in one column.
+
+    The figure is made wider where its legend is.
+    """
+    from matplotlib.lines import Line2D
+
+    columns: dict[str, list[tuple[Any, str]]] = {}
+    for name, entry in entries:
+        columns.setdefault(name, []).append(entry)
+    depth = max(map(len, columns.values()))
+    blank = (Line2D([], [], linestyle="none"), "")
+    cells = [cell for own in columns.values() for cell in own + [blank] * (depth - len(own))]
+    handles, labels = map(list, zip(*cells, strict=True))
+    legend = figure.legend(
+        handles, labels, loc="outside lower center", ncols=len(columns), **options
+    )
+    needed = legend.get_window_extent().width / figure.dpi + 0.1
+    figure.set_figwidth(max(figure.get_figwidth(), needed))

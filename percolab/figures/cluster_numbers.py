@@ -1,0 +1,305 @@
+"""The cluster numbers n_s: at p_c against s, their flat region, their cut-off, and off p_c."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.figures.axes import (
+    add_legend,
+    bars_if_known,
+    jackknife_title,
+    legend_entries,
+    plain_ticks,
+    rejection_label,
+    size_label,
+)
+from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from percolab.analysis.cluster_numbers import SizeCounts
+    from percolab.analysis.fisher import FisherFit
+    from percolab.analysis.likelihood import ChiSquare
+
+Floats = NDArray[np.float64]
+
+#: Bins with fewer clusters are not drawn: their error bars would reach to zero.
+_LEAST_COUNT = 10
+#: Off p_c: the smallest s, and the largest as a part of <s_1>, where neither single sites nor the
+#: size of the lattice shows.
+_SMALLEST, _PART = 30, 0.1
+#: The close-up of what is flat: from this part of it below to twice as much above, or more.
+_AROUND = 0.15
+_TICKS = r"ticks at the foot: $\langle s_1 \rangle$"
+_FOOT: dict[str, Any] = {"marker": 2, "markersize": 8, "markeredgewidth": 1.6, "linestyle": "none"}
+_LINE: dict[str, Any] = {"color": "black", "linewidth": 0.9, "zorder": 4}
+
+
+@dataclass(frozen=True, eq=False)
+class SizeCurve:
+    """n_s of one task at one p, in four bins a power of two: what is drawn.
+
+    p: where n_s is; counted_p: the grid point nearest to it, at which `count` clusters were
+    counted.  s_low, s_high: int64 (bins,), smallest and largest size of each bin; s, n_s, error:
+    float64 (bins,).  largest: <s_1>.
+    """
+
+    L: int
+    num_sites: int
+    samples: int
+    p: float
+    counted_p: float
+    largest: float
+    s_low: NDArray[np.int64]
+    s_high: NDArray[np.int64]
+    s: Floats
+    count: NDArray[np.int64]
+    n_s: Floats
+    error: Floats
+
+    @property
+    def drawn(self) -> NDArray[np.bool_]:
+        """Which bins hold clusters enough to be drawn."""
+        return (self.count >= _LEAST_COUNT) & (self.n_s > 0)
+
+
+def size_curve(task: SizeCounts, p: float) -> SizeCurve:
+    """Return n_s at p: interpolated inside the p grid, as for the fit; else at its nearest end."""
+    task = task.coarse()
+    near = task.nearest(p)
+    if not task.p[0] <= p <= task.p[-1]:
+        p = float(task.p[near])
+    blocks = task.samples.size
+    spread = np.full(task.edges.size - 1, np.nan)
+    if blocks > 1:
+        every = task.numbers_at(np.full(blocks, p), np.eye(blocks))
+        spread = every.std(axis=0, ddof=1) / blocks**0.5
+    return SizeCurve(
+        L=task.L,
+        num_sites=task.num_sites,
+        samples=int(task.samples.sum()),
+        p=p,
+        counted_p=float(task.p[near]),
+        largest=task.largest_at(p),
+        s_low=task.edges[:-1],
+        s_high=task.edges[1:] - 1,
+        s=task.sizes,
+        count=task.counts[:, near].sum(axis=0),
+        n_s=task.numbers_at(np.array([p]))[0],
+        error=spread,
+    )
+
+
+def plot_sizes(
+    tasks: Sequence[SizeCounts],
+    *,
+    threshold: float,
+    title: str,
+    error: float | None = None,
+    fisher: FisherFit | None = None,
+    y_t: float | None = None,
+    quality: ChiSquare | None = None,
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw n_s at the threshold against s; with a fit of tau, s^tau n_s in further panels too.
+
+    tasks: at least one, ascending in L.  threshold: p_c with its error, or without one the p taken
+    for it.  y_t: 1/nu, with which s^tau n_s off p_c is drawn against (p - p_c) s^sigma, sigma =
+    (tau - 1) / (d nu); not of a lattice with open sides, which keep the points of different L
+    apart.  quality: of the fit of p_c.  Returns the figure and all numbers drawn.
+    """
+    from percolab.analysis.record import plain
+
+    curves = [size_curve(item, threshold) for item in tasks]
+    off: list[dict[str, Any]] = []
+    with new_figure(*((PAGE_WIDTH, 6.4) if fisher else (COLUMN_WIDTH, 3.6))) as figure:
+        if fisher is None:
+            panels: Any = [figure.subplots()]
+        else:
+            panels = list(figure.subplots(2, 2).flat)
+        _draw_numbers(panels[0], curves, fisher, threshold)
+        _say_p(panels[0], threshold, error, quality)
+        if fisher is not None:
+            _draw_flat(panels[1], curves, fisher)
+            _draw_cutoff(panels[2], curves, fisher)
+            if y_t is not None and not fisher.is_open:
+                off = _draw_off(panels[3], tasks, fisher, threshold, y_t)
+            for letter, axes in zip("abcd", panels):
+                axes.annotate(
+                    f"({letter})", (0, 1), (-6, 5), "axes fraction", "offset points",
+                    fontweight="bold", ha="right",
+                )  # fmt: skip
+            for axes in panels:
+                plain_ticks(axes)
+        figure.suptitle(title)
+        _add_legend(
+            figure, panels, with_fourth=bool(off) or fisher is None,
+            title=jackknife_title(curve.error for curve in curves),
+        )  # fmt: skip
+    return figure, {
+        "title": title,
+        "threshold": threshold,
+        "curves": [plain(curve) for curve in curves],
+        "fit": fisher.to_dict() if fisher is not None else None,
+        "y_t": y_t,
+        "scaled": off,
+    }
+
+
+def _add_legend(
+    figure: Figure, panels: Sequence[Axes], *, with_fourth: bool, title: str | None
+) -> None:
+    """Add the legend below the panels, or where the fourth of them would stand."""
+    from matplotlib.lines import Line2D
+
+    tick = Line2D([], [], color="black", **_FOOT | {"marker": "|"})
+    entries = [*legend_entries(panels[0]), (tick, _TICKS)]
+    target: Any = figure
+    options: dict[str, Any] = {"loc": "outside lower center", "ncols": 3 if len(panels) > 1 else 2}
+    if not with_fourth:
+        target, options = panels[3], {"loc": "center"}
+        for text in panels[3].texts:
+            text.remove()
+        panels[3].set_axis_off()
+    add_legend(target, entries, title=title, **options)
+
+
+def _say_p(axes: Axes, threshold: float, error: float | None, quality: ChiSquare | None) -> None:
+    """Write at which p n_s is: in the upper right corner, which it leaves free."""
+    from percolab.analysis import format_with_error
+
+    text = f"$p = {threshold:.8g}$"
+    if error is not None:
+        text = f"$p_c = {format_with_error(threshold, error)}$"
+    rejection = rejection_label(quality)
+    if rejection:
+        # In one line it would run into the points.
+        text = "\n".join([text, *rejection.split(" (")]).replace("\n$p$-", "\n($p$-")
+    axes.annotate(text, (0.95, 0.95), None, "axes fraction", ha="right", va="top", fontsize=9)
+
+
+def _draw_numbers(
+    axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit | None, threshold: float
+) -> None:
+    """Draw n_s against s on logarithmic axes, the fit, and where <s_1> of each size is."""
+    from percolab.analysis import format_with_error
+
+    axes.set(xscale="log", yscale="log", xlabel="$s$ (sites)", ylabel="$n_s$ (per site)")
+    sites = {curve.L: curve.num_sites for curve in curves}
+    for curve, look, new in looks_of(curves):
+        elsewhere = f", $p = {curve.p:.6g}$" if curve.p != threshold else ""
+        label = size_label(curve.L, sites) + elsewhere if new else None
+        _bars(axes, curve.s, curve.n_s, curve.error, curve.drawn, look, label)
+        # A tick at <s_1>, where the size of the lattice cuts n_s off.
+        foot = axes.get_xaxis_transform()
+        axes.plot(max(curve.largest, 1.0), 0.0, color=look["color"], transform=foot, **_FOOT)
+    if fisher is not None:
+        s = np.geomspace(fisher.s_min, max(fisher.s_max), 100)
+        limit = r", $L \to \infty$" if fisher.is_open else ""
+        label = rf"fit, $s = {fisher.s_min}$ to ${fisher.cutoff:g}\langle s_1 \rangle${limit}"
+        axes.plot(s, fisher.numbers(s), label=label, **_LINE)
+        value = format_with_error(fisher.tau, fisher.error)
+        known = fisher.known
+        name = "exact" if known is not None and not known.error else "published"
+        theory = f"\n({name}: ${known.value:.5g}$)" if known is not None else ""
+        axes.annotate(
+            rf"$n_s \sim s^{{-\tau}}$, $\tau = {value}$" + theory, (0.05, 0.08), None,
+            "axes fraction", fontsize=9,
+        )  # fmt: skip
+
+
+def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit) -> None:
+    """Draw s^tau n_s against s, close up where n_s is a power of s."""
+    for curve, look, _ in looks_of(curves):
+        # Beyond <s_1> n_s ends, and would cross the panel once more.
+        kept = curve.drawn & (curve.s <= curve.largest)
+        _bars(axes, curve.s, *_flattened(curve, fisher), kept, look | {"linestyle": ":"})
+    s = np.geomspace(fisher.s_min, max(fisher.s_max), 100)
+    flat = s**fisher.tau * fisher.numbers(s)
+    axes.plot(s, flat, **_LINE)
+    top = flat
+    if fisher.is_open:
+        # The open sides of every size add their own.
+        for L, end in zip(fisher.sizes, fisher.s_max):
+            part = s[s <= end]
+            of_size = part**fisher.tau * fisher.numbers(part, L)
+            axes.plot(part, of_size, **(_LINE | {"linewidth": 0.6}))
+            top = np.append(top, of_size)
+    axes.axhline(fisher.coefficients[0], color="0.5", linestyle="--", linewidth=0.8, zorder=1)
+    axes.set(xscale="log", xlabel="$s$ (sites)", ylabel=r"$s^{\tau} n_s$")
+    middle, around = float(np.median(flat)), max(_AROUND, 2 * float(np.ptp(flat) / flat.mean()))
+    high = max(middle * (1 + 2 * around), float(top.max()) * (1 + _AROUND))
+    axes.set_ylim(middle * (1 - around), high)
+
+
+def _draw_cutoff(axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit) -> None:
+    """Draw s^tau n_s against s / L^d_f: the cut-off of all sizes in one place."""
+    d_f = fisher.fractal_dimension
+    for curve, look, _ in looks_of(curves):
+        x = curve.s / float(curve.L) ** d_f
+        large = curve.drawn & (curve.s >= fisher.s_min)
+        _bars(axes, x, *_flattened(curve, fisher), large, look)
+    axes.axhline(fisher.coefficients[0], color="0.5", linestyle="--", linewidth=0.8, zorder=1)
+    axes.set(xscale="log", yscale="log", ylabel=r"$s^{\tau} n_s$")
+    axes.set_xlabel(rf"$s\,/\,L^{{d_f}}$,  $d_f = d/(\tau - 1) = {d_f:.3f}$")
+
+
+def _draw_off(
+    axes: Axes, tasks: Sequence[SizeCounts], fisher: FisherFit, threshold: float, y_t: float
+) -> list[dict[str, Any]]:
+    """Draw s^tau n_s against (p - p_c) s^sigma at every p of the grids; return the points."""
+    from percolab.analysis.record import plain
+
+    sigma = y_t / fisher.fractal_dimension
+    points: list[dict[str, Any]] = []
+    for task, look, _ in looks_of([item.coarse() for item in tasks]):
+        numbers, errors, s = task.numbers(), task.errors(), task.sizes
+        largest = task.largest.sum(axis=0) / task.samples.sum()
+        # Below p_c <s_1> is a cluster of the correlation length: the lattice is not seen there.
+        reach = _PART * max(task.largest_at(threshold), 1.0)
+        for index, p in enumerate(task.p):
+            enough = task.counts[:, index].sum(axis=0) >= _LEAST_COUNT
+            kept = enough & (s >= _SMALLEST) & (s <= reach)
+            x = (p - threshold) * s[kept] ** sigma
+            y = s[kept] ** fisher.tau * numbers[index, kept]
+            dy = s[kept] ** fisher.tau * errors[index, kept]
+            _bars(axes, x, y, dy, np.ones(x.size, bool), look | {"markersize": 2.2})
+            points.append(
+                plain({"L": task.L, "p": p, "largest": largest[index], "s": s[kept], "x": x,
+                       "y": y, "error": dy})
+            )  # fmt: skip
+    axes.axvline(0.0, color="0.5", linewidth=0.6, zorder=1)
+    axes.set_xlabel(rf"$(p - p_c)\,s^{{\sigma}}$,  $\sigma = 1/(\nu d_f) = {sigma:.3f}$")
+    axes.set_ylabel(r"$s^{\tau} n_s$")
+    axes.set_ylim(bottom=0.0)
+    return points
+
+
+def _flattened(curve: SizeCurve, fisher: FisherFit) -> tuple[Floats, Floats]:
+    """Return s^tau n_s with its error, that of tau left out."""
+    power = curve.s**fisher.tau
+    return power * curve.n_s, power * curve.error
+
+
+def _bars(
+    axes: Axes,
+    x: Floats,
+    y: Floats,
+    error: Floats,
+    kept: NDArray[np.bool_],
+    look: dict[str, Any],
+    label: str | None = None,
+) -> None:
+    style: dict[str, Any] = {
+        "markersize": 3.0,
+        "linestyle": "none",
+        "linewidth": 0.6,
+        "elinewidth": 0.8,
+    } | look
+    axes.errorbar(x[kept], y[kept], bars_if_known(error[kept]), label=label, zorder=3, **style)

@@ -1,0 +1,138 @@
+"""Sizes and number of clusters against p, for all sizes of a lattice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.figures.axes import (
+    Exact,
+    add_legend,
+    bars_if_known,
+    draw_exact,
+    exact_record,
+    jackknife_title,
+    legend_entries,
+    only_p,
+    place_sizes,
+    plain_ticks,
+    size_label,
+)
+from percolab.figures.style import PAGE_WIDTH, looks_of, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: A panel each: what is drawn, its axis, the same as plain text, and what it is, in words.
+PANELS: Mapping[str, tuple[str, str, str]] = {
+    "percolation_strength": (
+        r"$P_\infty = \langle s_1 \rangle / N$",
+        "P_inf = <s_1>/N",
+        "part of all sites in the largest cluster",
+    ),
+    "mean_cluster_size": (
+        r"$\chi = \langle \Sigma s^2 - s_1^2 \rangle / N$  (sites)",
+        "chi = <sum s^2 - s_1^2>/N",
+        "mean cluster size without the largest cluster, in sites",
+    ),
+    "second_largest": (
+        r"$\langle s_2 \rangle / N$",
+        "<s_2>/N",
+        "part of all sites in the second largest cluster",
+    ),
+    "cluster_density": (
+        r"$\langle n_c \rangle / N$",
+        "<n_c>/N",
+        "clusters per site",
+    ),
+}
+#: A mean cluster size that grows by more than this has a logarithmic axis.
+_WIDE = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterMeans:
+    """The means of one task: one size, one p grid, one seed.
+
+    p: float64 (m,), ascending.  means, errors: of every name in PANELS, float64 (m,); errors are
+    one sigma, NaN where there is none.
+    """
+
+    L: int
+    num_sites: int
+    samples: int
+    p: NDArray[np.float64]
+    means: Mapping[str, NDArray[np.float64]]
+    errors: Mapping[str, NDArray[np.float64]]
+
+
+def plot_clusters(
+    curves: Sequence[ClusterMeans], *, title: str, exact: Exact | None = None
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw every mean of PANELS against p, a panel each, one curve a task with its errors.
+
+    curves: at least one; of one p alone they are drawn against L.  Returns the figure and all
+    numbers drawn.
+    """
+    sites = {curve.L: curve.num_sites for curve in curves}
+    at = only_p(curves)
+    with new_figure(PAGE_WIDTH, 5.9) as figure:
+        panels: Any = figure.subplots(2, 2, sharex=True)
+        for axes, (name, (label, *_)) in zip(panels.flat, PANELS.items(), strict=True):
+            for curve, look, new in looks_of(curves):
+                look |= {"label": size_label(curve.L, sites) if new else None}
+                _draw_mean(axes, curve, name, look, curve.p if at is None else [curve.L])
+            axes.set_ylabel(label)
+            values = np.concatenate([curve.means[name] for curve in curves])
+            if name == "mean_cluster_size" and 0 < _WIDE * values.min() < values.max():
+                axes.set_yscale("log")
+            elif values.max() > 4 * values.min():
+                axes.set_ylim(bottom=0.0)
+            if at is None:
+                draw_exact(axes, exact)
+        for axes in panels[-1]:
+            axes.set_xlabel("$p$")
+        if at is not None:
+            for axes in panels[-1]:
+                place_sizes(axes, sorted(sites))
+        elif is_uneven(np.unique(np.concatenate([curve.p for curve in curves]))):
+            panels.flat[0].set_xscale("log")
+        for axes in panels.flat:
+            plain_ticks(axes)
+        figure.suptitle(title if at is None else f"{title}, $p = {at:.8g}$")
+        add_legend(
+            figure, legend_entries(panels.flat[0]), loc="outside lower center", ncols=3,
+            title=jackknife_title(each for curve in curves for each in curve.errors.values()),
+        )  # fmt: skip
+    return figure, {
+        "title": title,
+        "exact": exact_record(exact),
+        "meanings": {name: meaning for name, (*_, meaning) in PANELS.items()},
+        "curves": [_numbers_of(curve) for curve in curves],
+    }
+
+
+def is_uneven(p: NDArray[np.float64]) -> bool:
+    """Return whether p, ascending, crowd at their low end, as those of a scale-free graph do."""
+    steps = np.diff(p)
+    return bool(steps.size > 1 and p[0] > 0 and steps[-1] > 10 * steps[0] and p[-1] > 10 * p[0])
+
+
+def _draw_mean(axes: Axes, curve: ClusterMeans, name: str, look: dict[str, Any], x: Any) -> None:
+    axes.errorbar(
+        x, curve.means[name], bars_if_known(curve.errors[name]), **look,
+        markersize=3.2, linewidth=0.7, elinewidth=0.8, capsize=1.5,
+    )  # fmt: skip
+
+
+def _numbers_of(curve: ClusterMeans) -> dict[str, Any]:
+    from percolab.analysis.record import plain
+
+    errors = {f"{name}_error": values for name, values in curve.errors.items()}
+    head = {"L": curve.L, "num_sites": curve.num_sites, "samples": curve.samples, "p": curve.p}
+    return plain(head | dict(curve.means) | errors)

@@ -1,0 +1,140 @@
+"""The data collapse: curves of all sizes before and after they are scaled by the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from percolab.figures.axes import (
+    Exact,
+    add_legend,
+    draw_exact,
+    exact_record,
+    few_ticks,
+    is_size,
+    legend_entries,
+    plain_ticks,
+    rejection_label,
+)
+from percolab.figures.style import PAGE_WIDTH, new_figure, size_look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from percolab.analysis import Collapse, ThresholdFit
+
+#: Of cluster sizes: the axis before and after, the exponent kappa = sign * exponent, and the sign.
+_CLUSTERS: Mapping[str, tuple[str, str, str, int]] = {
+    "largest": (r"$P_\infty$", r"$P_\infty\, L^{\beta/\nu}$", r"\beta/\nu", -1),
+    "second_largest": (
+        r"$\langle s_2 \rangle / N$", r"$(\langle s_2 \rangle / N)\, L^{\beta/\nu}$",
+        r"\beta/\nu", -1,
+    ),
+    "chi": (r"$\chi$ (sites)", r"$\chi\, L^{-\gamma/\nu}$ (sites)", r"\gamma/\nu", 1),
+}  # fmt: skip
+#: A mean cluster size that grows by more than this has a logarithmic axis.
+_WIDE = 20.0
+_LEGEND_TITLE = (
+    "Error bars: one standard error.  $S$: quality, about 1 where all sizes agree within errors"
+)
+
+
+def plot_collapse(
+    fit: ThresholdFit,
+    collapses: Sequence[tuple[Collapse, float]],
+    *,
+    title: str,
+    axis_label: str,
+    exact: Exact | None = None,
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw every collapse in a row of its own: before, and after against (p - p_c) L^(1/nu).
+
+    collapses: at least one, all with the p_c and the 1/nu of the fit, and the error of the third
+    exponent of each.  That of a probability has the axis_label and the fitted scaling function
+    without its corrections, which fall as L^-omega: points miss the line by these and by their
+    errors.  Returns the figure and all numbers drawn.
+    """
+    from percolab.analysis.record import plain
+
+    sizes = sorted({int(size) for item, _ in collapses for size in item.L})
+    line = None
+    with new_figure(PAGE_WIDTH, 1.2 + 2.6 * len(collapses)) as figure:
+        rows: Any = figure.subplots(len(collapses), 2, sharex="col", squeeze=False)
+        for (before, after), (item, error) in zip(rows, collapses, strict=True):
+            is_probability = item.observable not in _CLUSTERS
+            labels = (axis_label, axis_label, "", 0)
+            first, second, exponent, sign = _CLUSTERS.get(item.observable, labels)
+            _draw_points(before, item, item.p, item.value, item.value_error, sizes)
+            _draw_points(after, item, item.x, item.y, item.dy, sizes)
+            if is_probability:
+                line = _draw_line(after, fit, item)
+            draw_exact(before, exact)
+            before.set_ylabel(first)
+            after.set_ylabel(second)
+            used = _scaled_with(item, exponent, sign, error) if exponent else _fitted(fit, item)
+            after.set_title(used, fontsize=9)
+            if item.observable == "chi" and 0 < _WIDE * item.value.min() < item.value.max():
+                before.set_yscale("log")
+                plain_ticks(before)
+        for axes in rows.flat:
+            few_ticks(axes, number=5)
+        figure.suptitle(title)
+        rows[-1][0].set_xlabel("$p$")
+        rows[-1][1].set_xlabel(r"$(p - p_c)\, L^{1/\nu}$")
+        # The sizes are in the lists of both panels of a row.
+        others = [entry for entry in legend_entries(rows[0][0]) if not is_size(entry[1])]
+        entries = [*legend_entries(rows[0][1]), *others]
+        add_legend(figure, entries, loc="outside lower center", ncols=4, title=_LEGEND_TITLE)
+    names = ("threshold", "threshold_error", "y_t", "y_t_error", "corrections", "chi_square")
+    return figure, {
+        "title": title,
+        "exact": exact_record(exact),
+        "fit": plain({name: getattr(fit, name) for name in names}),
+        "collapses": [
+            item.to_dict() | {"exponent_error": plain(error)} for item, error in collapses
+        ],
+        "line": line,
+    }
+
+
+def _draw_points(
+    axes: Axes, item: Collapse, x: np.ndarray, y: np.ndarray, dy: np.ndarray, sizes: Sequence[int]
+) -> None:
+    for index, size in enumerate(sizes):
+        own = np.equal(item.L, size)
+        if own.any():
+            axes.errorbar(
+                x[own], y[own], dy[own], **size_look(index), linestyle="none", capsize=1.5,
+                markersize=3.2, elinewidth=0.8, label=f"$L = {size}$", zorder=3,
+            )  # fmt: skip
+
+
+def _draw_line(axes: Axes, fit: ThresholdFit, item: Collapse) -> dict[str, Any]:
+    """Draw the fitted scaling function of infinite L; return its points."""
+    limit = replace(fit.scaling, correction=0.0, mixed=0.0)
+    x = np.linspace(item.x.min(), item.x.max(), 200)
+    # L = 1 makes x of p - p_c.
+    probability = limit.probability(fit.threshold + x, 1)
+    label = "fitted scaling function" + (r", $L \to \infty$" if fit.with_correction else "")
+    axes.plot(x, probability, color="black", linewidth=0.9, label=label, zorder=2)
+    return {"x": x.tolist(), "probability": probability.tolist()}
+
+
+def _fitted(fit: ThresholdFit, item: Collapse) -> str:
+    from percolab.analysis import format_with_error
+
+    threshold = format_with_error(fit.threshold, fit.threshold_error)
+    y_t = format_with_error(fit.y_t, fit.y_t_error)
+    lines = [rf"$p_c = {threshold}$, $1/\nu = {y_t}$", rejection_label(fit.chi_square)]
+    return "\n".join([*filter(None, lines), rf"$S = {item.quality:.3g}$"])
+
+
+def _scaled_with(item: Collapse, exponent: str, sign: int, error: float) -> str:
+    from percolab.analysis import format_with_error
+
+    value = format_with_error(sign * item.exponent, error)
+    return f"${exponent} = {value}$, $S = {item.quality:.3g}$"

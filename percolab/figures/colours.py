@@ -1,0 +1,127 @@
+"""A colour for every cluster: strong ones for what spans and for the largest, muted for the rest.
+
+The strong colours are of Okabe and Ito (2008), the muted ones of Paul Tol's "light" scheme (2021);
+both are safe for colour-blind readers.  Clusters that touch get different colours as far as these
+go round, so that two clusters are not taken for one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from percolab.figures import COLOURS
+from percolab.lattices.site_bonds import at_other_end
+from percolab.lattices.topology import unpack_bits
+from percolab.measure.clusters import Clusters
+
+NO_SITE, SINGLE, LARGEST = "#ffffff", "#d4d4d4", COLOURS[0]
+SPANNING = (COLOURS[1], COLOURS[5], COLOURS[7])
+MUTED = ("#99ddff", "#bbcc33", "#ffaabb", "#44bb99", "#eedd88", "#77aadd")
+PALETTE = (NO_SITE, SINGLE, LARGEST, *SPANNING, *MUTED)
+_FIRST_SPANNING = 3
+_FIRST_MUTED = _FIRST_SPANNING + len(SPANNING)
+#: So many clusters, the largest, are kept apart from their neighbours; the others take turns.
+_MOST_KEPT_APART = 20_000
+
+
+@dataclass(frozen=True)
+class Prominent:
+    """A cluster that is named in the legend: its number, its colour, and the axes it spans."""
+
+    number: int
+    colour: str
+    spanning: tuple[str, ...]
+    is_largest: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterColours:
+    """What colour every cluster has, and which ones a legend names.
+
+    of_clusters: uint8 (n,), index into ``PALETTE``
+    of_sites:    uint8 (num_points,), the same of every site's cluster; 0 where there is no site
+    """
+
+    of_clusters: np.ndarray
+    of_sites: np.ndarray
+    prominent: tuple[Prominent, ...]
+
+    def rgb(self, sites: Any = slice(None)) -> np.ndarray:
+        """Return the colours of sites, all or those of an index array: uint8 (..., 3)."""
+        from matplotlib.colors import to_rgb
+
+        table = np.array([to_rgb(colour) for colour in PALETTE])
+        return np.round(255 * table).astype(np.uint8)[self.of_sites[sites]]
+
+
+def colours_of(clusters: Clusters) -> ClusterColours:
+    """Choose the colours of clusters, the same for the same clusters."""
+    found = np.full(clusters.sizes.size, PALETTE.index(SINGLE), np.uint8)
+    prominent = _prominent(clusters)
+    _choose_muted(clusters, found, {item.number for item in prominent})
+    for item in prominent:
+        found[item.number] = PALETTE.index(item.colour)
+    of_sites = np.append(found, np.uint8(0))[clusters.numbers]
+    return ClusterColours(found, of_sites, prominent)
+
+
+def _prominent(clusters: Clusters) -> tuple[Prominent, ...]:
+    """Return the spanning clusters, the largest first, and the largest cluster."""
+    axes: dict[int, list[str]] = {}
+    for name, numbers in clusters.spanning.items():
+        for number in numbers.tolist():
+            axes.setdefault(number, []).append(name)
+    if not clusters.sizes.size:
+        return ()
+    largest = int(clusters.by_size[0])
+    order = sorted(axes, key=lambda number: (-clusters.sizes[number], number))
+    last = len(SPANNING) - 1
+    found = [
+        Prominent(number, SPANNING[min(n, last)], tuple(axes[number]), number == largest)
+        for n, number in enumerate(order)
+    ]
+    if largest not in axes and clusters.sizes[largest] > 1:
+        found.insert(0, Prominent(largest, LARGEST, (), True))
+    return tuple(found)
+
+
+def _choose_muted(clusters: Clusters, found: np.ndarray, taken: set[int]) -> None:
+    """Give a muted colour to every cluster of two sites or more that is not taken."""
+    others = [n for n in clusters.by_size.tolist() if clusters.sizes[n] > 1 and n not in taken]
+    apart = others[:_MOST_KEPT_APART]
+    touching = _touching(clusters, np.array(apart, np.int64))
+    colours = range(_FIRST_MUTED, len(PALETTE))
+    used: Counter[int] = Counter()
+    for number in apart:
+        around = Counter(int(found[other]) for other in touching.get(number, ()))
+        # Of the colours least seen around it, the one least used: none of them, as a rule.
+        chosen = min(colours, key=lambda colour: (around[colour], used[colour], colour))
+        found[number] = chosen
+        used[chosen] += 1
+    for turn, number in enumerate(others[_MOST_KEPT_APART:]):
+        found[number] = colours[turn % len(colours)]
+
+
+def _touching(clusters: Clusters, numbers: np.ndarray) -> dict[int, list[int]]:
+    """Return which of these clusters have bonds of the lattice between them."""
+    topology, count = clusters.topology, clusters.sizes.size
+    kept = np.zeros(count + 1, bool)
+    kept[numbers] = True
+    # One more than the number, so that what lies outside has none.
+    here = np.where(kept[clusters.numbers], clusters.numbers.astype(np.int64) + 1, 0)
+    pairs = []
+    for klass in range(topology.num_classes):
+        exists = unpack_bits(topology.exists[klass], topology.num_points)
+        there = at_other_end(topology, klass, here)
+        differ = exists & (here != there) & (here > 0) & (there > 0)
+        pairs.append(np.unique(here[differ] * (count + 1) + there[differ]))
+    found: dict[int, list[int]] = {}
+    for pair in np.concatenate(pairs).tolist():
+        one, other = divmod(pair, count + 1)
+        found.setdefault(one - 1, []).append(other - 1)
+        found.setdefault(other - 1, []).append(one - 1)
+    return found

@@ -1,0 +1,237 @@
+"""The clusters of one configuration as a figure, at their places in real space.
+
+In two dimensions a small lattice is drawn bond by bond, a large one as an image with a cell for
+every grid point; in three, a few layers stand side by side.  matplotlib loads when a figure is
+made.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from percolab.errors import InputError
+from percolab.figures import new_figure
+from percolab.figures.colours import ClusterColours, colours_of
+from percolab.figures.legend import add_legend, numbers_of
+from percolab.lattices.lattice import Lattice
+from percolab.lattices.site_bonds import is_open
+from percolab.lattices.topology import Topology
+from percolab.measure.clusters import Clusters
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Up to so many grid points bonds are drawn; and more than so many are not drawn at all.
+MOST_WITH_BONDS, MOST_POINTS = 4096, 2**24
+MOST_LAYERS = 4
+#: Width of a bond and of a site, in mean bond lengths.
+_BOND, _SITE = 0.17, 0.36
+_ARROW = "0.45"
+_EPSILON = 1e-6
+
+
+def plot_clusters(
+    clusters: Clusters,
+    lattice: Lattice,
+    *,
+    opened: np.ndarray | None = None,
+    title: str = "",
+    first_row_on_top: bool = False,
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw clusters on their lattice; return the figure and every number in it, for JSON.
+
+    opened: the open bonds, uint32 (num_classes, num_words), to be drawn while these are few; None
+    draws sites alone.  title: with matplotlib's mathematics.  first_row_on_top: the second axis
+    leads down, as the rows of an image do.
+
+    InputError: another dimension than 2 or 3, more points than can be seen, or a lattice that does
+    not say where its points are.
+    """
+    topology = clusters.topology
+    check_drawable(lattice, topology.num_points)
+    colours = colours_of(clusters)
+    layers = _layers(topology.shape)
+    places = lattice.positions(topology.shape) if lattice.dimension == 2 else None
+    plane = _in_plane(lattice)
+    ends = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * topology.shape[:2] - 0.5
+    corners = ends @ plane
+    width, height = np.ptp(corners, axis=0)
+    with new_figure(*_figure_size(height / width, len(layers))) as figure:
+        panels = figure.subplots(1, len(layers), squeeze=False)[0]
+        figure.suptitle(title)
+        if places is not None and opened is not None and topology.num_points <= MOST_WITH_BONDS:
+            drawn = "bonds"
+            _draw_bonds(panels[0], clusters, colours, lattice, places, opened)
+        else:
+            drawn = "cells"
+            for axes, layer in zip(panels, layers, strict=True):
+                _draw_cells(axes, colours, plane, topology.shape, layer)
+                if lattice.dimension == 3:
+                    axes.set_title(f"$z = {layer}$", fontsize=9)
+        for axes in panels:
+            _finish(axes, corners, first_row_on_top)
+        _draw_directions(panels[0], plane)
+        add_legend(figure, clusters, colours, with_bonds=drawn == "bonds")
+    layer_numbers = layers if lattice.dimension == 3 else None
+    return figure, numbers_of(clusters, colours, title, drawn=drawn, layers=layer_numbers)
+
+
+def check_drawable(lattice: Lattice, num_points: int) -> None:
+    """Raise InputError unless so many grid points of a lattice can be drawn."""
+    if lattice.dimension not in (2, 3):
+        raise InputError(
+            f"{lattice.name} has dimension {lattice.dimension}; only 2 and 3 can be drawn"
+        )
+    if not lattice.vectors or abs(np.linalg.det(lattice.vectors)) < _EPSILON:
+        raise InputError(f"{lattice.name}: to be drawn it needs independent [drawing] vectors")
+    if num_points > MOST_POINTS:
+        raise InputError(f"{num_points} grid points, but at most {MOST_POINTS} can be drawn")
+
+
+def _layers(shape: tuple[int, ...]) -> list[int]:
+    """Return the layers to draw along the third axis, evenly spaced; [0] in two dimensions."""
+    depth = prod(shape[2:])
+    count = min(depth, MOST_LAYERS)
+    return [round(n * (depth - 1) / max(count - 1, 1)) for n in range(count)]
+
+
+def _in_plane(lattice: Lattice) -> np.ndarray:
+    """Return the steps along the first two axes as vectors (2, 2) of the plane they span."""
+    first, second = np.array(lattice.vectors)[:2]
+    if lattice.dimension == 2:
+        return np.array([first, second])
+    right = first / np.linalg.norm(first)
+    along = second @ right
+    return np.array([[np.linalg.norm(first), 0.0], [along, np.linalg.norm(second - along * right)]])
+
+
+def _figure_size(ratio: float, panels: int) -> tuple[float, float]:
+    """Return width and height in inches for panels of a height-to-width ratio, and a legend."""
+    if panels > 1:
+        return 7.2, 7.2 / panels * min(ratio, 2.0) + 1.5
+    width = min(4.8, 5.6 / ratio)
+    return max(width + 0.4, 3.6), width * ratio + 1.3
+
+
+def _draw_cells(
+    axes: Axes, colours: ClusterColours, plane: np.ndarray, shape: tuple[int, ...], layer: int
+) -> None:
+    """Draw a layer as an image, sheared to the lattice: a parallelogram for every grid point."""
+    from matplotlib.transforms import Affine2D
+
+    columns, rows = shape[:2]
+    points = slice(layer * columns * rows, (layer + 1) * columns * rows)
+    (a, b), (c, d) = plane
+    axes.imshow(
+        colours.rgb(points).reshape(rows, columns, 3),
+        origin="lower",
+        extent=(-0.5, columns - 0.5, -0.5, rows - 0.5),
+        interpolation="nearest",
+        transform=Affine2D(np.array([[a, c, 0], [b, d, 0], [0, 0, 1]])) + axes.transData,
+    )
+
+
+def _draw_bonds(
+    axes: Axes,
+    clusters: Clusters,
+    colours: ClusterColours,
+    lattice: Lattice,
+    places: np.ndarray,
+    opened: np.ndarray,
+) -> None:
+    """Draw every open bond as a line and every site as a disc, in the colours of their clusters."""
+    from matplotlib.collections import EllipseCollection, LineCollection
+
+    topology = clusters.topology
+    every, _ = bond_lines(lattice, topology, places, topology.exists)
+    length = float(np.linalg.norm(every[:, 0] - every[:, 1], axis=1).max(initial=0.0)) or 1.0
+    lines, owners = bond_lines(lattice, topology, places, opened)
+    # In points, of a figure 4.4 inches wide.
+    per_length = 4.4 * 72 / max(np.ptp(places, axis=0).max(), length)
+    width = float(np.clip(_BOND * length * per_length, 0.5, 3.0))
+    # Prominent clusters over the others, where bonds cross.
+    order = np.argsort(clusters.sizes[clusters.numbers[owners]], kind="stable")
+    lines, owners = lines[order], owners[order]
+    axes.add_collection(
+        LineCollection(
+            list(lines),
+            colors=colours.rgb(owners) / 255.0,
+            linewidths=width,
+            capstyle="round",
+            zorder=2,
+        )
+    )
+    sites = np.flatnonzero(clusters.labels >= 0)
+    size = _SITE * length
+    axes.add_collection(
+        EllipseCollection(
+            np.full(sites.size, size),
+            np.full(sites.size, size),
+            np.zeros(sites.size),
+            units="xy",
+            offsets=places[sites],
+            offset_transform=axes.transData,
+            facecolors=colours.rgb(sites) / 255.0,
+            linewidths=0,
+            zorder=3,
+        )
+    )
+
+
+def bond_lines(
+    lattice: Lattice, topology: Topology, places: np.ndarray, bonds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return bonds as lines (n, 2, 2) in real space, and a site of each one's cluster (n,).
+
+    bonds: uint32 (num_classes, num_words).  A bond across a periodic boundary is two lines, each
+    from a site half of the way, out of the picture.
+    """
+    shape = np.array(topology.shape)
+    strides = np.cumprod([1, *topology.shape[:-1]])
+    lines, sites = [], []
+    for klass, offset in enumerate(topology.offsets):
+        owner = np.flatnonzero(is_open(topology, bonds, klass))
+        end = owner[:, None] // strides % shape + offset
+        around = end // shape
+        other = (end - around * shape) @ strides
+        start = places[owner]
+        step = places[other] + (around * shape) @ np.array(lattice.vectors) - start
+        inside = ~around.any(axis=1)
+        reach = np.where(inside, 1.0, 0.5)[:, None] * step
+        lines += [np.stack([start, start + reach], axis=1)]
+        crossing = places[other[~inside]]
+        lines += [np.stack([crossing, crossing - 0.5 * step[~inside]], axis=1)]
+        sites += [owner, other[~inside]]
+    return np.concatenate(lines), np.concatenate(sites)
+
+
+def _finish(axes: Axes, corners: np.ndarray, first_row_on_top: bool) -> None:
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    margin = 0.02 * (high - low).max()
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.set_xlim(low[0] - margin, high[0] + margin)
+    axes.set_ylim(low[1] - margin, high[1] + margin)
+    if first_row_on_top:
+        axes.invert_yaxis()
+
+
+def _draw_directions(axes: Axes, plane: np.ndarray) -> None:
+    """Show below the lower left corner, by arrows, where the lattice's axes lead."""
+    from matplotlib.transforms import offset_copy
+
+    downwards = axes.yaxis_inverted()
+    figure: Any = axes.figure
+    corner = offset_copy(axes.transAxes, figure, 4, -6 if downwards else -28, units="points")
+    look: dict[str, Any] = {"arrowstyle": "<|-", "color": _ARROW, "linewidth": 0.8}
+    look |= {"mutation_scale": 7, "shrinkA": 1, "shrinkB": 0}
+    for name, step in zip("xy", plane * [1, -1 if downwards else 1], strict=True):
+        axes.annotate(
+            f"${name}$", (0.0, 0.0), 24 * step / np.linalg.norm(step), xycoords=corner,
+            textcoords="offset points", arrowprops=look, annotation_clip=False, color=_ARROW,
+            fontsize=8, ha="center", va="center",
+        )  # fmt: skip

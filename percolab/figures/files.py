@@ -1,0 +1,62 @@
+"""How a figure is written: as a file, or as a part of a page; equal figures give equal bytes."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from percolab.store.output_files import check_output, write_output
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: What `save_figure` writes, with the metadata that would otherwise hold the date or version.
+FORMATS: Mapping[str, Mapping[str, str | None]] = {
+    ".png": {"Software": None},
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    ".svg": {"Date": None, "Creator": None},
+}
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Write a figure as .png (300 dpi), .pdf or .svg; equal figures give equal bytes.
+
+    The file appears complete or not at all.  Raises ValueError for another suffix, InputError where
+    it cannot be written or holds something else than such a figure.
+    """
+    import matplotlib
+
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
+        allowed = ", ".join(FORMATS)
+        raise ValueError(
+            f"{path}: cannot write a figure as {suffix or 'no suffix'!r}; use {allowed}"
+        )
+    check_output(path)
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "percolab"}):
+        figure.savefig(buffer, format=suffix[1:], dpi=300, metadata=dict(FORMATS[suffix]))
+    write_output(path, buffer.getvalue())
+
+
+def svg_text(figure: Figure, name: str) -> str:
+    """Return a figure as an <svg> element to stand in a page beside others.
+
+    name: letters and digits, put before every id, which are unique in a page.  Text is drawn as
+    outlines, and comments are left out, so that nothing but numbers reaches the page.
+    """
+    import matplotlib
+
+    buffer = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "percolab", "svg.fonttype": "path"}):
+        figure.savefig(buffer, format="svg", metadata=dict(FORMATS[".svg"]))
+    text = re.sub(r"<!--.*?-->\s*", "", buffer.getvalue(), flags=re.DOTALL)
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    for mark in (' id="', 'href="#', "url(#"):
+        text = text.replace(mark, f"{mark}{name}-")
+    return text

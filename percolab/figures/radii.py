@@ -1,0 +1,138 @@
+"""Radii of clusters: R_s against s at p_c, and the correlation length against p."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from percolab.figures.axes import (
+    Exact,
+    add_legend,
+    bars_if_known,
+    draw_exact,
+    exact_record,
+    jackknife_title,
+    legend_entries,
+    plain_ticks,
+    size_label,
+)
+from percolab.figures.style import PAGE_WIDTH, looks_of, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from percolab.analysis.gyration import GyrationSums, RadiusFit
+
+
+def plot_gyration(
+    tasks: Sequence[GyrationSums],
+    *,
+    threshold: float,
+    title: str,
+    exact: Exact | None = None,
+    radius: RadiusFit | None = None,
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw R_s at the p nearest to the threshold against s, and xi against p.
+
+    tasks: at least one, ascending in L.  radius: the fit of R_s.  Returns the figure and all
+    numbers drawn.
+    """
+    from percolab.analysis.record import plain
+
+    sites = {item.L: item.num_sites for item in tasks}
+    numbers = []
+    with new_figure(PAGE_WIDTH, 4.0) as figure:
+        left, right = figure.subplots(1, 2)
+        for item, look, new in looks_of(tasks):
+            look |= {"label": size_label(item.L, sites) if new else None}
+            numbers.append(_draw_task(left, right, item, threshold, look))
+        if radius is not None:
+            _draw_fit(left, radius)
+        left.set(xlabel="$s$ (sites)", ylabel="$R_s$ (lattice units)")
+        right.set(xlabel="$p$", ylabel=r"correlation length $\xi$ (lattice units)")
+        for axes, logarithmic in ((left, "xy"), (right, "y")):
+            _make_logarithmic(axes, logarithmic)
+        _say_p(left, [item["p_of_radius"] for item in numbers], threshold)
+        draw_exact(right, exact)
+        figure.suptitle(title)
+        entries = [*legend_entries(left), *legend_entries(right)]
+        add_legend(
+            figure, entries, loc="outside lower center", ncols=3,
+            title=jackknife_title(item["radius_error"] for item in numbers),
+        )  # fmt: skip
+    return figure, {
+        "title": title,
+        "threshold": threshold,
+        "exact": exact_record(exact),
+        "curves": plain(numbers),
+        "fit": radius.to_dict() if radius is not None else None,
+    }
+
+
+def _make_logarithmic(axes: Axes, names: str) -> None:
+    """Make the axes of these names logarithmic where there are points, or say that none are."""
+    if not any(line.get_xdata().size for line in axes.lines):  # type: ignore[union-attr]
+        # Nothing is positive, which a logarithmic axis has to be.
+        axes.annotate("too few samples", (0.5, 0.5), None, "axes fraction", ha="center")
+        axes.set(**{f"{name}ticks": [] for name in names})
+        return
+    axes.set(**{f"{name}scale": "log" for name in names})
+    plain_ticks(axes)
+
+
+def _say_p(axes: Axes, found: Sequence[float], threshold: float) -> None:
+    """Write at which p radii are, which every size has on its own grid."""
+    same = len(set(found)) == 1
+    text = f"$p = {found[0]:.6g}$" if same else f"$p$ nearest to ${threshold:.6g}$"
+    axes.annotate(text, (0.05, 0.95), None, "axes fraction", va="top", fontsize=9)
+
+
+def _draw_task(
+    left: Axes, right: Axes, item: GyrationSums, threshold: float, look: dict[str, Any]
+) -> dict[str, Any]:
+    """Draw R_s and xi of one task; return the numbers drawn."""
+    from percolab.analysis.gyration import jackknife_error
+
+    at = int(np.argmin(np.abs(item.p - threshold)))
+    s, squared, without = item.radii(at)
+    radius, error = np.sqrt(squared), jackknife_error(np.sqrt(without))
+    xi, xi_error = item.correlation_length()
+    style: dict[str, Any] = {"markersize": 3.0, "elinewidth": 0.8} | look
+    drawn = radius > 0
+    left.errorbar(s[drawn], radius[drawn], bars_if_known(error[drawn]), linestyle="none", **style)
+    # The left panel names the sizes.
+    style["label"] = None
+    known = np.isfinite(xi) & (xi > 0) & ~(xi_error > xi / 2)
+    right.errorbar(item.p[known], xi[known], bars_if_known(xi_error[known]), linewidth=0.7, **style)
+    return {
+        "L": item.L,
+        "num_sites": item.num_sites,
+        "samples": item.samples,
+        "p_of_radius": item.p[at],
+        "s": s,
+        "radius": radius,
+        "radius_error": error,
+        "p": item.p,
+        "correlation_length": xi,
+        "correlation_length_error": xi_error,
+    }
+
+
+def _draw_fit(axes: Axes, radius: RadiusFit) -> None:
+    from percolab.analysis import format_with_error
+
+    s = np.geomspace(radius.s_min, radius.s_max, 100)
+    label = f"fit of $L = {radius.L}$, $s = {radius.s_min}$ to {radius.s_max}"
+    fitted = np.sqrt(radius.squared_radius(s))
+    axes.plot(s, fitted, color="black", linewidth=0.9, label=label, zorder=4)
+    value = format_with_error(radius.d_f, radius.error)
+    known = radius.known
+    name = "exact" if known is not None and not known.error else "published"
+    beside = f"\n({name}: ${known.value:.5g}$)" if known is not None else ""
+    axes.annotate(
+        rf"$R_s \sim s^{{1/d_f}}$, $d_f = {value}$" + beside, (0.95, 0.06), None,
+        "axes fraction", ha="right", fontsize=9,
+    )  # fmt: skip

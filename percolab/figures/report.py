@@ -1,0 +1,321 @@
+"""A report: one HTML page that holds a study's figures, fits, methods and provenance.
+
+The page needs nothing but itself: figures are inline SVG, there are no scripts and no links to
+other files.  All text is escaped, for a name in a results file may hold anything.  Equal results
+make equal pages, which therefore carry no date but those of the runs.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis import (
+    AnalysisError,
+    ThresholdFit,
+    estimate_table,
+    fit_table,
+    format_with_error,
+)
+from percolab.analysis.fits import estimates_of, probability_names
+from percolab.bonds.model import Model
+from percolab.errors import InputError
+from percolab.figures import svg_text
+from percolab.figures.cluster_sizes import PANELS
+from percolab.figures.kinds import KINDS, StudyFigures
+from percolab.figures.page import PAGE, paragraph, preformatted, table
+from percolab.lattices.graph_topology import TERMINALS
+from percolab.measure.extras import EXTRA_QUANTITIES
+from percolab.measure.observables import observables_of
+from percolab.store.results import Results
+from percolab.store.sample_versions import warning_of
+from percolab.tasks.study import Study
+
+_FIT_HEADER = (
+    "observable", "p_c", "curvature error", "p_c of the drift", "1/nu", "value at p_c", "theory",
+    "sigma away", "corrections", "smallest L", "chi2/dof", "p-value",
+)  # fmt: skip
+
+
+def report_page(
+    results: Results,
+    *,
+    name: str,
+    checksum: str,
+    fitted: Callable[[str], ThresholdFit],
+    observable: str | None = None,
+    bootstrap: int = 200,
+) -> tuple[str, dict[str, Any]]:
+    """Return the page of a study, and every number that its fits and figures hold.
+
+    name: of the results file.  checksum: its SHA-256 in hexadecimal.  fitted: gives the fit of a
+    spanning observable, or raises AnalysisError.  observable: what the figures show, the last open
+    axis unless given.  bootstrap: replicas of the thresholds of single sizes.
+    """
+    study = results.study
+    fits = _fits_of(results, fitted)
+    figures = StudyFigures(
+        results, lambda: _fit_or_raise(fits, figures.name), observable, bootstrap
+    )
+    text, drawn = _figures(figures)
+    sections = {
+        "title": escape(f"{_model_title(study)}, {study.lattice.title}"),
+        "answer": _answer(figures),
+        "study": _study(results),
+        "fits": _fits(figures, fits, bootstrap),
+        "figures": text,
+        "samples": _samples(figures),
+        "methods": _methods(study),
+        "provenance": _provenance(results, name, checksum),
+    }
+    numbers = {
+        "file": name,
+        "sha256": checksum,
+        "study": study.description(),
+        "fits": {key: fit if isinstance(fit, str) else fit.to_dict() for key, fit in fits.items()},
+        "figures": drawn,
+    }
+    return PAGE.substitute(sections), numbers
+
+
+def _fits_of(
+    results: Results, fitted: Callable[[str], ThresholdFit]
+) -> dict[str, ThresholdFit | str]:
+    """Return the fit of every probability, or one line on why there is none."""
+    found: dict[str, ThresholdFit | str] = {}
+    for name in probability_names(results):
+        try:
+            found[name] = fitted(name)
+        except AnalysisError as error:
+            found[name] = str(error)
+    return found
+
+
+def _fit_or_raise(fits: dict[str, ThresholdFit | str], name: str) -> ThresholdFit:
+    fit = fits[name]
+    if isinstance(fit, str):
+        raise AnalysisError(fit)
+    return fit
+
+
+def _answer(figures: StudyFigures) -> str:
+    """Return p_c in one line, beside the published one; that alone where there is no fit."""
+    known = figures.study.lattice.threshold(figures.study.model)
+    published = ""
+    if known is not None:
+        named = known.expression or "numerical"
+        published = f"published {known.value:.12g}, {named} ({known.reference})"
+    try:
+        fit = figures.fit
+    except (AnalysisError, InputError):
+        return paragraph(f"Threshold of the infinite lattice: {published}") if published else ""
+    line = f"p_c = {format_with_error(fit.threshold, fit.threshold_error)}"
+    if known is not None:
+        away = (fit.threshold - known.value) / fit.threshold_error
+        line += f"; {published}, {away:+.1f} sigma away"
+    notes = "".join(f"<p>Note: {escape(note)}</p>" for note in fit.notes)
+    return f'<p class="answer">{escape(line)}</p>{notes}'
+
+
+def _study(results: Results) -> str:
+    study = results.study
+    p = {"pilot": "placed by a pilot for each size", "all": "exact threshold of every sample"}
+    shown = study.description()["p"]
+    given = p[shown] if isinstance(shown, str) else ", ".join(f"{x:g}" for x in shown)
+    return table(
+        (),
+        [
+            ("lattice", f"{study.lattice.name}: {study.lattice.title}"),
+            ("model", f"{study.model}; p is the {Model.parse(study.model).varying}"),
+            _boundary(study),
+            ("L", ", ".join(map(str, study.sizes))),
+            ("p", given),
+            ("method", study.method),
+            ("seed, generator", f"{study.seed}, {study.rng}"),
+            ("sample version", _version(results)),
+            ("digest of the lattice", study.lattice.digest),
+        ],
+    )
+
+
+def _version(results: Results) -> str:
+    """Return which version of percolab's samples these are, and what is wrong with it."""
+    return warning_of(results) or str(results.study.sample_version)
+
+
+def _boundary(study: Study) -> tuple[str, str]:
+    """Return what clusters span or wrap between, as a row of a table."""
+    if TERMINALS in study.boundary:
+        return "clusters span", "from the source to the target"
+    return "boundary along each axis", ", ".join(study.boundary) or "none"
+
+
+def _fits(figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap: int) -> str:
+    if not figures.study.lattice.is_scalable:
+        try:
+            found = estimate_table(estimates_of(figures.results, bootstrap=bootstrap))
+        except AnalysisError as error:
+            return paragraph(str(error))
+        return preformatted(found)
+    if not fits:
+        return paragraph("There is no probability that p_c could be read off.")
+    rows = [_fit_row(name, fit) for name, fit in fits.items() if not isinstance(fit, str)]
+    missing = [f"{name}: no threshold: {fit}" for name, fit in fits.items() if isinstance(fit, str)]
+    parts = [table(_FIT_HEADER, rows)] if rows else []
+    if len(rows) > 1:
+        parts.append(paragraph("All rows are of the same samples, so they are not independent."))
+    parts += [paragraph(line) for line in missing]
+    if not isinstance(figures.fit_or_problem, str):
+        parts += [
+            f"<h3>The fit of {escape(figures.name)} in full</h3>",
+            preformatted(fit_table(figures.fit)),
+        ]
+    return "".join(parts) + _exponents(figures)
+
+
+def _fit_row(name: str, fit: ThresholdFit) -> tuple[str, ...]:
+    drift, quality, theory = fit.by_size.drift, fit.chi_square, fit.known_probability
+    return (
+        name,
+        format_with_error(fit.threshold, fit.threshold_error),
+        f"{fit.fisher_error:.2g}",
+        format_with_error(drift.threshold, drift.threshold_error) if drift is not None else "-",
+        format_with_error(fit.y_t, fit.y_t_error),
+        format_with_error(fit.critical_probability, fit.critical_probability_error),
+        f"{theory.value:.6g} ({theory.reference})" if theory is not None else "-",
+        f"{fit.critical_probability_z:+.1f}" if np.isfinite(fit.critical_probability_z) else "-",
+        fit.corrections,
+        str(min(fit.sizes)),
+        f"{quality.value:.1f}/{quality.dof}",
+        f"{quality.p_value:.2g}" if quality.dof > 0 else "-",
+    )
+
+
+def _exponents(figures: StudyFigures) -> str:
+    """Return the table of exponents read off at p_c, where there are any."""
+    if isinstance(figures.fit_or_problem, str) or figures.exponents is None:
+        return ""
+    rows = []
+    for item in figures.exponents.exponents:
+        known = item.known
+        shown = f"{known.expression or f'{known.value:.6g}'} ({known.reference})" if known else "-"
+        value = format_with_error(item.value, item.error)
+        away = f"{item.difference:+.1f}" if known else "-"
+        rows.append((item.name, value, item.source, shown, away))
+    header = ("exponent", "value", "read off", "known", "sigma away")
+    notes = [paragraph(f"Note: {note}") for note in figures.exponents.notes]
+    return "<h3>Exponents at p_c</h3>" + table(header, rows) + "".join(notes)
+
+
+def _figures(figures: StudyFigures) -> tuple[str, dict[str, Any]]:
+    """Return all figures that the results give with their captions, and their numbers."""
+    parts, numbers, absent = [], {}, []
+    for kind, item in KINDS.items():
+        problem = figures.problem(kind)
+        if problem is not None:
+            absent.append((kind, problem))
+            continue
+        figure, numbers[kind] = figures.draw(kind)
+        caption = f"{kind.capitalize()}. {item.meaning} {item.errors}"
+        parts.append(
+            f'<figure role="img" aria-label="{escape(item.meaning)}">{svg_text(figure, kind)}'
+            f"<figcaption>{escape(caption)}</figcaption></figure>"
+        )
+    if absent:
+        parts.append(table(("not drawn", "because"), absent))
+    return "".join(parts), numbers
+
+
+def _samples(figures: StudyFigures) -> str:
+    rows = []
+    for item in figures.measured():
+        task = item.task
+        grid = f"{len(task.p)}: {task.p[0]:g} ... {task.p[-1]:g}" if task.p else "every sample's T"
+        rows.append(
+            (task.size, task.num_sites, task.seed, grid, len(item.blocks), item.num_samples,
+             task.id)
+        )  # fmt: skip
+    return table(("L", "sites N", "seed", "p", "blocks", "samples", "task"), rows)
+
+
+def _methods(study: Study) -> str:
+    """Return what was measured and how errors were found."""
+    grid = study.method == "grid"
+    observables = [
+        (item.name, item.symbol, item.meaning, item.unit)
+        for item in observables_of(study.boundary)
+        if grid or item.name.startswith("spanning")
+    ]
+    observables += [
+        (item.name, item.symbol, item.meaning, item.unit)
+        for item in EXTRA_QUANTITIES
+        if item.measure in study.measure
+    ]
+    measured = (
+        "A sample is a field of independent uniform numbers, one a bond or site, which is open or "
+        "occupied where its number is below p; so one sample holds all p. By method grid it is "
+        "measured at every p of its task. By method threshold the exact p at which it begins to "
+        "span, T, is found along every open axis, and the spanning probability at p is the part of "
+        "the samples with T at or below p."
+    )
+    header = ("observable", "symbol", "meaning for a single sample", "unit")
+    parts = [paragraph(measured), table(header, observables)]
+    if grid:
+        drawn = [(name, *words) for name, (_, *words) in PANELS.items()]
+        parts += [
+            paragraph("From these the figures draw, as means over samples, N being all sites:"),
+            table(("mean", "symbol", "meaning"), drawn),
+        ]
+    return "".join([*parts, *(paragraph(text) for text in _ERRORS)])
+
+
+#: How errors are found: for every reader of a page, whatever it draws.
+_ERRORS = (
+    "Errors are one sigma and statistical alone. Samples are independent, and so are the blocks "
+    "into which their numbers are summed; values at different p are of the same samples and "
+    "strongly correlated, which every fit takes into account.",
+    "p_c, 1/nu and the scaling function are fitted to all sizes at once by the exact multinomial "
+    "likelihood of the spanning counts. Their errors are half the width of the central 68.3 % of "
+    "bootstrap replicas, in which blocks are drawn with replacement and all is fitted again; "
+    "fewer than 10 blocks have their samples drawn anew, and without a bootstrap the errors are "
+    "those of the likelihood's curvature, which is given beside them as a check. Crossings and "
+    "their drift are found in the same replicas.",
+    "The published threshold is drawn and compared with, and enters no number.",
+)
+
+
+def _provenance(results: Results, name: str, checksum: str) -> str:
+    runs = [
+        (
+            run["started"],
+            shlex.join(map(str, run.get("command", ()))),
+            f"{run.get('device', '?')}, {run.get('device_name', '?')}",
+            f"{run.get('labeler', '?')}, workers: {run.get('workers', '?')}",
+            f"{run.get('seconds', 0.0):.1f}",
+            sum(run["blocks"].values()),
+        )
+        for run in results.runs
+    ]
+    machines = {
+        (
+            f"{run.get('processor', '?')}, {run.get('system', '?')}",
+            ", ".join(f"{key} {value}" for key, value in dict(run.get("versions", {})).items()),
+        )
+        for run in results.runs
+    }
+    parts = [table((), [("results file", name), ("SHA-256", checksum)])]
+    if runs:
+        header = ("started", "command", "device", "labeler", "seconds", "blocks")
+        parts += [table(header, runs), table(("machine", "versions"), sorted(machines))]
+    source = getattr(results.study.lattice, "source", "")
+    if source:
+        parts += ["<h3>The lattice as it was sampled</h3>", preformatted(source)]
+    return "".join(parts)
+
+
+def _model_title(study: Study) -> str:
+    return f"{study.model.capitalize()} percolation"

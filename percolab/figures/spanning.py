@@ -1,0 +1,294 @@
+"""R_L(p) with its threshold, its crossings close up, and their drift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from percolab.figures.axes import (
+    Exact,
+    add_legend,
+    draw_exact,
+    exact_record,
+    few_ticks,
+    is_size,
+    legend_entries,
+    only_p,
+    place_sizes,
+    rejection_label,
+    size_label,
+)
+from percolab.figures.inset import draw_close_up
+from percolab.figures.style import (
+    BAND,
+    COLOURS,
+    COLUMN_STYLE,
+    COLUMN_WIDTH,
+    EXACT_LINE,
+    PAGE_WIDTH,
+    REJECTED_BAND,
+    STYLE,
+    new_figure,
+    size_look,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from percolab.analysis import SpanningCurve, ThresholdFit
+
+_INTERVALS = "68 % Wilson intervals"
+
+
+def plot_spanning(
+    data: ThresholdFit | Sequence[SpanningCurve],
+    *,
+    title: str,
+    axis_label: str,
+    exact: Exact | None = None,
+    num_sites: Mapping[int, int] | None = None,
+    with_drift: bool = True,
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw R_L(p) with its threshold, the crossings close up, and the drift of the crossings.
+
+    data: a fit; or bare curves when no threshold can be had, drawn without an estimate, and if
+    they are several at one p alone, against L.
+    axis_label: what spans, for the vertical axis. exact: published threshold and what is said of
+    it, as in "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
+    num_sites: sites N of each L, to label curves by N as well. with_drift: draw the drift beside
+    the curves, on the width of a page; else the curves alone, on that of a column.
+    Returns the figure and a JSON-serialisable dict of all numbers drawn.
+    """
+    from percolab.analysis import ThresholdFit
+
+    fit = data if isinstance(data, ThresholdFit) else None
+    curves = fit.curves if fit else tuple(data)  # type: ignore[arg-type]
+    at = only_p(curves)
+    two = with_drift and fit is not None
+    size = (PAGE_WIDTH, 4.3) if two else (4.8, 4.3) if with_drift else (COLUMN_WIDTH, 3.6)
+    drift = None
+    with new_figure(*size, style=STYLE if with_drift else COLUMN_STYLE) as figure:
+        panels: Any = figure.subplots(1, 1 + two, width_ratios=[1.9, 1] if two else None)
+        main, side = panels if two else (panels, None)
+        lines = _draw_curves(main, curves, fit, (num_sites or {}) if with_drift else {})
+        main.set(xlabel=r"$p$", ylabel=axis_label, title=title)
+        main.set_ylim(*_range_of_probability(curves))
+        if at is None:
+            main.set_xlim(*_symmetric_range(curves, fit))
+        else:
+            place_sizes(main, sorted({curve.L for curve in curves}))
+            main.set_title(f"{title}, $p = {at:.8g}$")
+        few_ticks(main, number=6)
+        if fit:
+            _draw_estimate(main, fit)
+            _draw_theory(main, fit)
+            draw_close_up(main, fit)
+        if fit and side is not None:
+            drift = _draw_drift(side, fit)
+            _draw_estimate(side, fit, across=True, labelled=False)
+            draw_exact(side, exact, across=True, labelled=False, zorder=1)
+        if at is None:
+            draw_exact(main, exact, zorder=1)
+        _add_legends(figure, main, columns=2 if with_drift else 1)
+    numbers = {
+        "title": title,
+        "exact": exact_record(exact),
+        "curves": [curve.to_dict() for curve in curves],
+        "lines": lines,
+        "fit": fit.to_dict() if fit else None,
+        "drift": drift,
+    }
+    return figure, numbers
+
+
+def plot_drift(
+    fit: ThresholdFit, *, title: str, exact: Exact | None = None
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw the crossings of neighbouring sizes against L, and where they drift to.
+
+    fit: with at least one crossing found.  Returns the figure and all numbers drawn.
+    """
+    with new_figure(COLUMN_WIDTH, 3.2, style=COLUMN_STYLE) as figure:
+        axes: Any = figure.subplots()
+        drift = _draw_drift(axes, fit)
+        _draw_estimate(axes, fit, across=True)
+        axes.set_title(title)
+        draw_exact(axes, exact, across=True, zorder=1)
+        add_legend(figure, legend_entries(axes), loc="outside lower center")
+    return figure, {
+        "title": title,
+        "exact": exact_record(exact),
+        "drift": drift,
+        "threshold": fit.threshold,
+        "threshold_error": fit.threshold_error,
+        "crossings": [crossing.to_dict() for crossing in fit.by_size.crossings],
+    }
+
+
+def _draw_curves(
+    axes: Axes,
+    curves: Sequence[SpanningCurve],
+    fit: ThresholdFit | None,
+    num_sites: Mapping[int, int],
+) -> list[dict[str, Any]]:
+    """Points with Wilson bars and a fitted line for each size; return the lines."""
+    lines = []
+    sizes = sorted({curve.L for curve in curves})
+    for index, size in enumerate(sizes):
+        own = [curve for curve in curves if size == curve.L]
+        x = [size] if only_p(curves) is not None else None
+        look = size_look(index)
+        for number, curve in enumerate(own):
+            low, high = curve.interval()
+            bars = np.abs(np.stack([low, high]) - curve.probability)
+            label = size_label(size, num_sites) if number == 0 else None
+            axes.errorbar(
+                x or curve.p, curve.probability, bars, **look, linestyle="none", capsize=1.5,
+                elinewidth=0.8, label=label, zorder=3,
+            )  # fmt: skip
+        line = _fitted_line(own, fit)
+        if line is not None:
+            axes.plot(*line, color=look["color"], zorder=2)
+            lines.append({"L": size, "p": line[0].tolist(), "probability": line[1].tolist()})
+    return lines
+
+
+def _fitted_line(
+    curves: Sequence[SpanningCurve], fit: ThresholdFit | None
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The simultaneous fit, or without one the size's own fit, over the p that were fitted."""
+    from percolab.analysis import AnalysisError, fit_size
+    from percolab.analysis.selection import WINDOW
+
+    size = curves[0].L
+    if fit is not None:
+        own = [curve.p for curve in fit.used if size == curve.L]
+        if not own:
+            return None
+        p = np.linspace(np.concatenate(own).min(), np.concatenate(own).max(), 200)
+        return p, fit.probability(p, size)
+    try:
+        parts = [part for curve in curves if (part := curve.within(*WINDOW)) is not None]
+        alone = fit_size(parts)
+    except (AnalysisError, ValueError):
+        return None
+    p = np.linspace(alone.p_low, alone.p_high, 200)
+    return p, alone.probability(p)
+
+
+def _symmetric_range(
+    curves: Sequence[SpanningCurve], fit: ThresholdFit | None
+) -> tuple[float, float]:
+    """Range of p where any R_L rises, centred so that the corners beside the curves stay free."""
+    p = np.concatenate([curve.p for curve in curves])
+    probability = np.concatenate([curve.probability for curve in curves])
+    centre = fit.threshold if fit else float(p[np.argmin(np.abs(probability - 0.5))])
+    rising = p[(probability > 0.001) & (probability < 0.999)]
+    p = rising if rising.size else p
+    reach = 1.06 * float(np.abs(p - centre).max()) or 0.05
+    return centre - reach, centre + reach
+
+
+def _range_of_probability(curves: Sequence[SpanningCurve]) -> tuple[float, float]:
+    """Range of the vertical axis: from 0 to 1, or of the curves if they rise but little."""
+    low = min(float(curve.interval()[0].min()) for curve in curves)
+    high = max(float(curve.interval()[1].max()) for curve in curves)
+    margin = 0.08 * (high - low)
+    return (low - margin, high + margin) if 0 < high - low < 0.5 else (-0.03, 1.03)
+
+
+def _draw_estimate(
+    axes: Axes, fit: ThresholdFit, *, across: bool = False, labelled: bool = True
+) -> None:
+    """Draw p_c as a band one error wide on either side, with its value in the legend.
+
+    Where chi^2 rejects the fit, the legend says so, and the band is an outline.
+    """
+    from percolab.analysis import format_with_error
+
+    value = format_with_error(fit.threshold, fit.threshold_error)
+    low, high = fit.threshold - fit.threshold_error, fit.threshold + fit.threshold_error
+    label = rf"$p_c = {value}$, finite-size scaling"
+    rejection = rejection_label(fit.chi_square)
+    if rejection:
+        label += f";\n{rejection}:\nthe band is not a confidence interval"
+    look = REJECTED_BAND if rejection else BAND
+    span, line = (axes.axhspan, axes.axhline) if across else (axes.axvspan, axes.axvline)
+    span(low, high, label=label if labelled else None, zorder=0, **look)
+    line(fit.threshold, color="0.5", linewidth=0.6, zorder=0)
+
+
+def _draw_theory(axes: Axes, fit: ThresholdFit) -> None:
+    """Draw the value that the curves take at p_c, where it is known exactly."""
+    known = fit.known_probability
+    if known is not None:
+        label = f"{known.value:.4g} at $p_c$, {known.expression.partition(',')[0]}"
+        axes.axhline(known.value, label=label, zorder=0, **(EXACT_LINE | {"linestyle": ":"}))
+
+
+def _draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
+    """Crossings against Lbar^-(omega + y_t), with the extrapolation; return what is drawn."""
+    from percolab.analysis import format_with_error
+
+    exponent = fit.scaling.omega + fit.y_t
+    found = [crossing for crossing in fit.by_size.crossings if crossing.found]
+    x = np.array([crossing.mean_size**-exponent for crossing in found])
+    p = np.array([crossing.p for crossing in found])
+    errors = np.nan_to_num([crossing.p_error for crossing in found])
+    axes.errorbar(
+        x, p, errors, color="black", marker="o", markerfacecolor="white", linestyle="none",
+        elinewidth=0.8, capsize=1.5, label="crossings of neighbouring sizes",
+    )  # fmt: skip
+    drift = fit.by_size.drift
+    if drift is not None:
+        value = format_with_error(drift.threshold, drift.threshold_error)
+        end = np.array([0.0, 1.04 * x.max()])
+        axes.plot(end, drift.threshold + drift.amplitude * end, color=COLOURS[1], zorder=1)
+        axes.errorbar(
+            0.0, drift.threshold, drift.threshold_error, color=COLOURS[1], marker="D",
+            elinewidth=1.0, capsize=2.5, label=rf"$p_c = {value}$, drift of crossings",
+        )  # fmt: skip
+    right = 1.1 * float(x.max()) if x.size else 1.0
+    axes.set(xlim=(-0.08 * right, right), title="drift of the crossings")
+    axes.set(xlabel=r"$\bar{L}^{\,-(\omega + 1/\nu)}$", ylabel=r"$p^*(L_1, L_2)$")
+    few_ticks(axes, number=5)
+    axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useOffset=True)
+    return {
+        "exponent": exponent,
+        "x": x.tolist(),
+        "p": p.tolist(),
+        "p_error": errors.tolist(),
+        "line": drift.to_dict() if drift is not None else None,
+    }
+
+
+def _add_legends(figure: Figure, main: Axes, *, columns: int) -> None:
+    """Sizes in the upper left corner where it is free, everything else below the panels."""
+    entries = [pair for axes in figure.axes for pair in legend_entries(axes)]
+    sizes = [(handle, label) for handle, label in entries if is_size(label)]
+    rest = [entry for entry in entries if entry not in sizes]
+    add_legend(figure, rest, loc="outside lower center", ncols=columns)
+    for ncols in (1, 2):
+        add_legend(
+            main, sizes, loc="upper left", title=_INTERVALS, alignment="left", ncols=ncols,
+            handlelength=1.2, columnspacing=1.2,
+        )  # fmt: skip
+        if not _hides_a_line(main):
+            return
+        main.get_legend().remove()  # type: ignore[union-attr]
+    for legend in list(figure.legends):
+        legend.remove()
+    add_legend(figure, entries, loc="outside lower center", ncols=columns + 1, title=_INTERVALS)
+
+
+def _hides_a_line(axes: Axes) -> bool:
+    """Return whether a line passes below the legend of axes."""
+    figure: Any = axes.figure
+    figure.draw_without_rendering()
+    legend: Any = axes.get_legend()
+    box = legend.get_window_extent().padded(3)
+    lines = [line.get_path().transformed(line.get_transform()) for line in axes.lines]
+    return any(path.intersects_bbox(box, filled=False) for path in lines)

@@ -1,0 +1,158 @@
+"""Stored results with the options that their figures share, and what figures ask of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis import AnalysisError, Collapse, ExponentFit, ThresholdFit
+from percolab.analysis.exponent_values import MIN_REPLICAS
+from percolab.analysis.fits import collapse_of, default_observable, exponents_of, notes_of
+from percolab.bonds.model import Model
+from percolab.figures import Exact
+from percolab.figures.math_text import symbol_text
+from percolab.lattices.structure import Structure
+from percolab.measure.observables import observables_of
+from percolab.store.joined import joined
+from percolab.store.results import Results
+from percolab.store.sample_versions import warning_of
+from percolab.store.stored_tasks import TaskResult
+from percolab.tasks.study import Study
+
+#: Cluster sizes that are collapsed: the exponent that does it, and its sign as a power of L.
+_COLLAPSED = {"largest": ("beta/nu", -1), "chi": ("gamma/nu", 1)}
+
+
+@dataclass(eq=False)
+class StudyView:
+    """Stored results with the options that their figures share.
+
+    observable: a spanning observable, None for the default.  fitted: gives the fit, or raises
+    AnalysisError; called once at most.  bootstrap: replicas of the thresholds of single sizes.
+    """
+
+    results: Results
+    fitted: Callable[[], ThresholdFit]
+    observable: str | None = None
+    bootstrap: int = 200
+
+    @property
+    def study(self) -> Study:
+        """What was sampled."""
+        return self.results.study
+
+    @cached_property
+    def name(self) -> str:
+        """The probability drawn; InputError where there is none."""
+        return self.observable or default_observable(self.results)
+
+    @cached_property
+    def symbol(self) -> str:
+        """Its symbol in mathematics: R_y of spanning_y, W_y of wrapping_y, R of spanning."""
+        symbols = {item.name: item.symbol for item in observables_of(self.study.boundary)}
+        return symbol_text(symbols[self.name])
+
+    @cached_property
+    def fit_or_problem(self) -> ThresholdFit | str:
+        """The fit, or one line on why there is none."""
+        try:
+            return self.fitted()
+        except AnalysisError as error:
+            return str(error)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of any figure of these samples must know."""
+        return list(notes_of(self.results))
+
+    @property
+    def fit(self) -> ThresholdFit:
+        """The fit; AnalysisError if there is none."""
+        if isinstance(self.fit_or_problem, str):
+            raise AnalysisError(self.fit_or_problem)
+        return self.fit_or_problem
+
+    @cached_property
+    def head(self) -> dict[str, Any]:
+        """What every figure is given: its title, and the published threshold."""
+        return {
+            "title": _title(self.results),
+            "exact": _exact(self.study.lattice, self.study.model),
+        }
+
+    @cached_property
+    def exponents(self) -> ExponentFit | None:
+        """The exponents at p_c where a fit and cluster sizes give them."""
+        try:
+            replicas = max(self.bootstrap, MIN_REPLICAS)
+            return exponents_of(self.results, self.fit, bootstrap=replicas)
+        except AnalysisError:
+            return None
+
+    @cached_property
+    def collapses(self) -> list[tuple[Collapse, float]] | str:
+        """What is collapsed with the fit's p_c and 1/nu, or one line on why nothing can be.
+
+        Cluster sizes are collapsed over the same range of x, with the exponents read off at p_c,
+        whose errors are the second of each pair.
+        """
+        found: list[tuple[Collapse, float]] = []
+        try:
+            first = self._collapsed(self.name, 0.0)
+            found.append((first, 0.0))
+            reach = float(np.abs(first.x).max())
+            exponents = self.exponents.exponents if self.exponents is not None else ()
+            for name, (exponent, sign) in _COLLAPSED.items():
+                # Few samples can leave an exponent without a value.
+                read_off = [
+                    each for each in exponents if each.name == exponent and np.isfinite(each.value)
+                ]
+                for each in read_off[:1]:
+                    item = self._collapsed(name, sign * each.value, reach=reach)
+                    found.append((item, each.error))
+        except AnalysisError as error:
+            return found or str(error)
+        return found
+
+    def _collapsed(self, name: str, exponent: float, *, reach: float | None = None) -> Collapse:
+        fit = self.fit
+        return collapse_of(
+            self.results,
+            name,
+            threshold=fit.threshold,
+            y_t=fit.y_t,
+            exponent=exponent,
+            min_size=min(fit.sizes),
+            reach=reach,
+            bootstrap=0,
+        )
+
+    def measured(self, method: str | None = None) -> list[TaskResult]:
+        """Return the tasks that have blocks, of one method or all, ascending in L."""
+        found = [
+            item
+            for item in joined(self.results).tasks.values()
+            if item.blocks and method in (None, item.task.method)
+        ]
+        return sorted(found, key=lambda item: (item.task.size, item.task.seed))
+
+
+def _title(results: Results) -> str:
+    study = results.study
+    # A dollar sign in a file's name begins no mathematics.
+    name = study.lattice.title.replace("$", r"\$")
+    # The notes say what is wrong with that version.
+    version = f" (sample version {study.sample_version})" if warning_of(results) else ""
+    return f"{Model.parse(study.model).title}, {name}{version}"
+
+
+def _exact(structure: Structure, model: str) -> Exact | None:
+    """Return the published threshold and what is said of it, if there is one."""
+    known = structure.threshold(model)
+    if known is None:
+        return None
+    return known.value, f"{known.expression or 'published'} [{known.cite or known.reference}]"

@@ -1,0 +1,177 @@
+"""The distribution of T, the p at which a sample begins to span, for all sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.figures.axes import (
+    Exact,
+    add_legend,
+    draw_exact,
+    exact_record,
+    few_ticks,
+    legend_entries,
+    place_sizes,
+    plain_ticks,
+    size_label,
+)
+from percolab.figures.style import PAGE_WIDTH, new_figure, size_look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+#: Sizes whose deviations differ by more than this are drawn on a logarithmic axis.
+_WIDE = 4.0
+#: Columns of a histogram, over all but the outermost part of the T on either side.
+_MOST_BINS, _FEWEST_BINS, _TAIL = 28, 5, 0.002
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdSample:
+    """T of all samples of one size.
+
+    thresholds: float64 (n,), ascending, in [0, 1].  never: samples that span at no p, which are
+    in no number below.
+    """
+
+    L: int
+    num_sites: int
+    thresholds: Floats
+    never: int = 0
+
+    def moments(self) -> dict[str, float]:
+        """Return mean, median and standard deviation of T, with standard errors; NaN without T.
+
+        The error of the median is half the width of its 68 % interval of order statistics, that of
+        the deviation comes from the fourth moment.  Source: A. Stuart and J. K. Ord, Kendall's
+        Advanced Theory of Statistics, vol. 1 (1994), chapters 10 and 14.
+        """
+        t, count = self.thresholds, self.thresholds.size
+        if count < 2:
+            nan = float("nan")
+            only = float(t[0]) if count else nan
+            return {
+                "mean": only, "mean_error": nan, "median": only, "median_error": nan,
+                "deviation": nan, "deviation_error": nan,
+            }  # fmt: skip
+        mean, deviation = float(t.mean()), float(t.std(ddof=1))
+        reach = 0.5 / np.sqrt(count)
+        low, high = np.quantile(t, [max(0.5 - reach, 0.0), min(0.5 + reach, 1.0)])
+        fourth = float(((t - mean) ** 4).mean())
+        spread = max(fourth - deviation**4, 0.0) / count
+        return {
+            "mean": mean,
+            "mean_error": deviation / count**0.5,
+            "median": float(np.median(t)),
+            "median_error": float(high - low) / 2,
+            "deviation": deviation,
+            "deviation_error": spread**0.5 / (2 * deviation) if deviation > 0 else 0.0,
+        }
+
+    def histogram(self) -> dict[str, Floats]:
+        """Return edges (k + 1,) of the columns, and the density of T (k,) with its errors.
+
+        The error is that of a binomial count.
+        """
+        t, count = self.thresholds, self.thresholds.size
+        low, high = np.quantile(t, [_TAIL, 1 - _TAIL])
+        # Columns as wide as the cube root rule has it (Scott 1979), in a readable number.
+        wanted = int(2 * count ** (1 / 3))
+        bins = int(np.clip(wanted, _FEWEST_BINS, _MOST_BINS))
+        edges = np.linspace(low, high, bins + 1) if high > low else np.array([low, low + 1e-12])
+        part = np.histogram(t, edges)[0] / count
+        width = np.diff(edges)
+        return {
+            "edges": edges,
+            "density": part / width,
+            "density_error": np.sqrt(part * (1 - part) / count) / width,
+        }
+
+
+def plot_thresholds(
+    samples: Sequence[ThresholdSample],
+    *,
+    title: str,
+    symbol: str = "T",
+    exact: Exact | None = None,
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw the density of T of every size with its normal fit, and mean and median against L.
+
+    samples: one a size, ascending in L, at least one with samples that span.  symbol: what T is
+    called, in matplotlib's mathematics.  The normal fit has the mean and the deviation of the T.
+    Returns the figure and all numbers drawn.
+    """
+    drawn = [item for item in samples if item.thresholds.size]
+    sites = {item.L: item.num_sites for item in drawn}
+    numbers = []
+    with new_figure(PAGE_WIDTH, 4.1) as figure:
+        main, side = figure.subplots(1, 2, width_ratios=[1.75, 1])
+        for index, item in enumerate(drawn):
+            numbers.append(_draw_density(main, item, size_look(index), sites))
+        moments = [item.moments() for item in drawn]
+        _draw_moments(side, [item.L for item in drawn], moments)
+        main.set(xlabel=f"${symbol}$", ylabel=f"density of ${symbol}$", title=title)
+        widths = [item["deviation"] for item in moments if item["deviation"] > 0]
+        if widths and max(widths) > _WIDE * min(widths):
+            # Narrow distributions beside wide ones: normal ones are parabolas on this scale.
+            lowest = min(min(filter(None, number["density"]), default=1.0) for number in numbers)
+            main.set_yscale("log")
+            main.set_ylim(bottom=0.5 * lowest)
+            plain_ticks(main)
+        else:
+            main.set_ylim(bottom=0.0)
+        side.set(ylabel=f"${symbol}$", title="mean and median")
+        draw_exact(main, exact)
+        draw_exact(side, exact, across=True, labelled=False)
+        entries = [pair for axes in (main, side) for pair in legend_entries(axes)]
+        add_legend(
+            figure, entries, loc="outside lower center", ncols=3,
+            title="Points: histogram, lines: normal distribution; error bars: one standard error",
+        )  # fmt: skip
+    return figure, {"title": title, "exact": exact_record(exact), "sizes": numbers}
+
+
+def _draw_density(
+    axes: Axes, item: ThresholdSample, look: dict[str, Any], sites: Mapping[int, int]
+) -> dict[str, Any]:
+    """Draw one histogram with its normal fit, mean and median; return its numbers."""
+    from percolab.analysis.record import plain
+
+    columns, moments = item.histogram(), item.moments()
+    middle = (columns["edges"][1:] + columns["edges"][:-1]) / 2
+    axes.errorbar(
+        middle, columns["density"], columns["density_error"], **look, linestyle="none",
+        markersize=3.2, elinewidth=0.7, label=size_label(item.L, sites), zorder=3,
+    )  # fmt: skip
+    deviation = moments["deviation"]
+    line: dict[str, Any] = {"T": [], "density": []}
+    if deviation > 0:
+        reach = np.linspace(-3.5, 3.5, 200)
+        top = 1 / (deviation * np.sqrt(2 * np.pi))
+        line = {"T": moments["mean"] + deviation * reach, "density": top * np.exp(-(reach**2) / 2)}
+        axes.plot(line["T"], line["density"], color=look["color"], linewidth=0.9, zorder=2)
+    head = {"L": item.L, "num_sites": item.num_sites, "samples": item.thresholds.size + item.never}
+    return plain(head | {"never": item.never} | moments | columns | {"normal": line})
+
+
+def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, float]]) -> None:
+    """Draw mean and median of T of every size."""
+    for number, name in enumerate(("mean", "median")):
+        errors = np.array([each[f"{name}_error"] for each in moments])
+        # Side by side, so that neither error bar hides the other.
+        axes.errorbar(
+            np.array(sizes) * (0.97, 1.03)[number], [each[name] for each in moments],
+            np.nan_to_num(errors), color="black", marker="os"[number], linestyle="none",
+            markerfacecolor=("black", "white")[number], elinewidth=0.8, capsize=2.0,
+            label=f"{name} of each size",
+        )  # fmt: skip
+    place_sizes(axes, sizes)
+    few_ticks(axes, number=6)

@@ -1,0 +1,160 @@
+"""The ways in which clusters wrap around periodic axes, against p, a panel each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.analysis.wilson import wilson_interval
+from percolab.figures.axes import (
+    Exact,
+    add_legend,
+    draw_exact,
+    exact_record,
+    few_ticks,
+    legend_entries,
+    only_p,
+    place_sizes,
+    size_label,
+)
+from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from percolab.analysis import Known
+
+#: Theory's value at p_c, in every panel that has one.
+_VALUE: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 0.9, "zorder": 1}
+
+
+@dataclass(frozen=True, eq=False)
+class WrappingCurve:
+    """How many of `samples` samples of one task wrap, int64 (m,), at each p, float64 (m,)."""
+
+    L: int
+    samples: int
+    p: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    @property
+    def probability(self) -> NDArray[np.float64]:
+        """The part of the samples that wraps, float64 (m,)."""
+        return self.counts / self.samples
+
+    def interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the 68 % Wilson interval (low, high), float64 (m,) each."""
+        return wilson_interval(self.counts, self.samples)
+
+
+@dataclass(frozen=True, eq=False)
+class WrappingPanel:
+    """One way to wrap: the curve of every task, and the exact value at p_c.
+
+    name, meaning: of the observable.  symbol: what the axis says, in matplotlib's mathematics.
+    """
+
+    name: str
+    meaning: str
+    symbol: str
+    curves: Sequence[WrappingCurve]
+    known: Known | None = None
+
+
+def plot_wrapping(
+    panels: Sequence[WrappingPanel],
+    *,
+    title: str,
+    exact: Exact | None = None,
+    num_sites: Mapping[int, int],
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw the probability of every way to wrap against p, for all sizes, with theory's at p_c.
+
+    panels: at least one, with curves of the same tasks; of one p alone they are drawn against L.
+    exact: published threshold and what is said of it.  num_sites: N of each L.  Returns the figure
+    and all numbers drawn.
+    """
+    columns = min(len(panels), 3)
+    at = only_p(panels[0].curves)
+    rows = -(-len(panels) // columns)
+    size = (PAGE_WIDTH, 1.1 + 2.3 * rows) if columns > 1 else (COLUMN_WIDTH, 3.6)
+    with new_figure(*size) as figure:
+        grid: Any = figure.subplots(rows, columns, sharex=True, squeeze=False)
+        for axes, panel in zip(grid.flat, panels):
+            _draw_panel(axes, panel, num_sites, against_size=at is not None)
+            if at is None:
+                draw_exact(axes, exact)
+        for axes in grid.flat[len(panels) :]:
+            axes.set_axis_off()
+        for axes in grid.flat[max(len(panels) - columns, 0) : len(panels)]:
+            axes.set_xlabel("$p$")
+            axes.tick_params(labelbottom=True)
+            if at is not None:
+                place_sizes(axes, sorted({curve.L for curve in panels[0].curves}))
+        for axes in grid.flat[: len(panels)]:
+            few_ticks(axes, number=4)
+        figure.suptitle(title if at is None else f"{title}, $p = {at:.8g}$")
+        add_legend(
+            figure, _entries(grid.flat[0], panels), loc="outside lower center",
+            ncols=3 if columns > 1 else 1, title="Error bars: 68 % Wilson intervals",
+        )  # fmt: skip
+    return figure, {
+        "title": title,
+        "exact": exact_record(exact),
+        "panels": [_numbers_of(panel) for panel in panels],
+    }
+
+
+def _draw_panel(
+    axes: Axes, panel: WrappingPanel, num_sites: Mapping[int, int], *, against_size: bool
+) -> None:
+    for curve, look, new in looks_of(panel.curves):
+        low, high = curve.interval()
+        bars = np.abs(np.stack([low, high]) - curve.probability)
+        axes.errorbar(
+            [curve.L] if against_size else curve.p, curve.probability, bars, **look, markersize=2.8,
+            linewidth=0.7, elinewidth=0.8, zorder=3,
+            label=size_label(curve.L, num_sites) if new else None,
+        )  # fmt: skip
+    axes.set_ylabel(f"${panel.symbol}$")
+    if panel.known is not None:
+        axes.axhline(panel.known.value, **_VALUE)
+        axes.set_title(f"theory at $p_c$: {panel.known.value:.5f}", fontsize=8)
+    if not against_size:
+        # What does not rise with p is small: it has an axis of its own.
+        top = max(float(curve.interval()[1].max()) for curve in panel.curves)
+        axes.set_ylim(-0.04 * top, 1.06 * top)
+
+
+def _entries(axes: Axes, panels: Sequence[WrappingPanel]) -> list[tuple[Any, str]]:
+    """Return what the legend lists, with one entry for theory's lines in all panels."""
+    from matplotlib.lines import Line2D
+
+    entries = legend_entries(axes)
+    named = [panel.known for panel in panels if panel.known is not None]
+    if named:
+        line = {key: value for key, value in _VALUE.items() if key != "zorder"}
+        formula, _, modulus = named[0].expression.partition(", tau = ")
+        shape = rf", $\tau = {modulus}$" if modulus else ""
+        entries.append((Line2D([], [], **line), f"at $p_c$, {formula}{shape}"))
+    return entries
+
+
+def _numbers_of(panel: WrappingPanel) -> dict[str, Any]:
+    from percolab.analysis.record import plain
+
+    return {
+        "observable": panel.name,
+        "meaning": panel.meaning,
+        "theory": plain(panel.known),
+        "curves": [
+            plain(curve) | plain({"probability": curve.probability, "low": low, "high": high})
+            for curve in panel.curves
+            for low, high in [curve.interval()]
+        ],
+    }

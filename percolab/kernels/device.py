@@ -1,0 +1,84 @@
+"""The one place where CUDA is imported.
+
+``numba-cuda`` is an extra (``percolab[cuda13]``, ``percolab[cuda12]``); importing this module needs
+it, so modules with CUDA kernels are imported only after :func:`cuda_problem` returned None.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+from percolab.errors import InputError
+
+
+def cuda_problem() -> str | None:
+    """Return why CUDA cannot be used on this machine, or None if it can."""
+    if importlib.util.find_spec("numba_cuda") is None:
+        return "numba-cuda is not installed (pip install 'percolab[cuda13]' or 'percolab[cuda12]')"
+    from numba import cuda
+
+    if cuda.is_available():
+        return None
+    return f"no usable CUDA device ({_first_line(_cuda_error())})"
+
+
+def _cuda_error() -> str:
+    from numba import cuda
+
+    try:
+        cuda.current_context()
+    except Exception as error:  # the driver's own exceptions, of many kinds, become one line
+        return str(error) or type(error).__name__
+    return "the driver found none"
+
+
+def _first_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines()]
+    return next((line for line in lines if line and not line.endswith(":")), "unknown error")
+
+
+def open_device(name: str):
+    """Select a CUDA device, "cuda" or "cuda:n", and return the numba.cuda module.
+
+    InputError if there is none, or none with that number.
+    """
+    problem = cuda_problem()
+    if problem:
+        raise InputError(f"--device {name}: {problem}")
+    cuda = load_cuda()
+    number = int(name.partition(":")[2] or 0)
+    if number >= len(cuda.gpus):
+        raise InputError(f"--device {name}: this machine has {len(cuda.gpus)} CUDA device(s)")
+    cuda.select_device(number)
+    return cuda
+
+
+_registered = False
+
+
+def load_cuda():
+    """Import numba.cuda, give the atomics their CUDA bodies (once), and return the module."""
+    global _registered
+    from numba import config, cuda
+
+    if not _registered and not config.ENABLE_CUDASIM:
+        from numba.cuda.core import config as cuda_config
+
+        from percolab.kernels.atomics import register_cuda
+
+        register_cuda()
+        # Small lattices fill no GPU; a user need not be told at every launch.
+        cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+    _registered = True
+    return cuda
+
+
+def device_name(cuda) -> str:
+    """Return the name of the selected device."""
+    name = getattr(cuda.get_current_device(), "name", "CUDA simulator")
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def free_memory(cuda) -> int:
+    """Return the free bytes of the selected device's memory."""
+    return int(cuda.current_context().get_memory_info()[0])

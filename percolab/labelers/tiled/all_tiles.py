@@ -1,0 +1,371 @@
+"""CUDA kernels that find the clusters of tiles, and write labels once all clusters are known."""
+
+from numba import int32, types, uint32, uint64
+
+from percolab.kernels.bits import lowest_one, popcount
+from percolab.kernels.device import load_cuda
+from percolab.kernels.neighbours import has_bit
+from percolab.kernels.runs import bits_at
+from percolab.kernels.union_find import find
+from percolab.labelers.tiled.borders import CLUSTERS, LARGEST, NODES, SECOND, SQUARES
+from percolab.labelers.tiled.events import emit_late, mark_late
+from percolab.labelers.tiled.one_tile import (
+    BORDER,
+    FIELD,
+    LANES,
+    PLACE,
+    ROOT,
+    STRIP_NODES,
+    STRIPS,
+    TILE_NODES,
+    TILE_WORDS,
+    TOTALS,
+    field_of,
+    join_tile,
+    length_of,
+    list_root,
+    load_chain,
+    number_words,
+    rank_of,
+    table_root,
+)
+from percolab.labelers.tiled.tallies import TILE_BINS, tally_finished
+from percolab.measure.rows_cuda import reduce_block
+from percolab.measure.tallies_cuda import clear_bins, flush_bins
+
+cuda = load_cuda()
+
+
+@cuda.jit(device=True)
+def _place_of_word(shape, tile, tiles_down, word):
+    """Return (first grid point, grid points) of a word of a tile; (0, 0) outside the lattice.
+
+    tile: binary logarithms of its words (axis 0) and grid points (axes 1, 2).
+    """
+    wide, high, deep = uint32(tile[0]), uint32(tile[1]), uint32(tile[2])
+    number, down = uint32(cuda.blockIdx.y), uint32(0)
+    if tiles_down != uint32(0):
+        down = uint32(number // tiles_down)
+        number = uint32(number - uint32(down * tiles_down))
+    row = uint32(word >> wide)
+    column = uint32(uint32(uint32(cuda.blockIdx.x) << wide) + uint32(word - uint32(row << wide)))
+    layer = uint32(row >> high)
+    x = uint32(column << uint32(5))
+    y = uint32(uint32(number << high) + uint32(row - uint32(layer << high)))
+    z = uint32(uint32(down << deep) + layer)
+    inside = x < uint32(shape[0]) and y < uint32(shape[1]) and z < uint32(shape[2])
+    if not inside or uint32(layer >> deep) != uint32(0):
+        return uint32(0), uint32(0)
+    above = uint32(uint32(z * uint32(shape[1])) + y)
+    site = uint32(uint32(above * uint32(shape[0])) + x)
+    return site, uint32(min(uint32(32), uint32(uint32(shape[0]) - x)))
+
+
+@cuda.jit(device=True)
+def _block_number():
+    """Return the number of this tile of this item, counted through all items."""
+    tiles = uint32(cuda.gridDim.x * cuda.gridDim.y)
+    number = uint32(uint32(cuda.blockIdx.y * cuda.gridDim.x) + uint32(cuda.blockIdx.x))
+    return uint32(uint32(uint32(cuda.blockIdx.z) * tiles) + number)
+
+
+@cuda.jit(device=True)
+def _occupied_at(occupied, site, count):
+    """Return the word of occupied sites."""
+    if count == uint32(0):
+        return uint32(0)
+    return bits_at(occupied, uint32(0), site, count)
+
+
+@cuda.jit(device=True)
+def _border_at(border, base, site, count):
+    """Return the word of border sites; the item's begin at ``base``."""
+    if count == uint32(0):
+        return uint32(0)
+    return bits_at(border, base, site, count)
+
+
+@cuda.jit(device=True)
+def _list_places(border, word, slot, begin, places):
+    """List a word's border sites as places of the tile, the first at ``slot``.
+
+    The list holds what comes from ``begin`` on, as far as there is room.
+    """
+    k = uint32(slot - begin)
+    while border != uint32(0):
+        # What comes before the list's begin is a number far above its room.
+        if k < uint32(places.size):
+            places[k] = types.uint16(uint32(uint32(word) << uint32(5)) + uint32(lowest_one(border)))
+        border = uint32(border & uint32(border - uint32(1)))
+        k = uint32(k + uint32(1))
+
+
+@cuda.jit(device=True)
+def _run_at(starts, first, word, bit):
+    """Return the number of the run that holds a bit of a word."""
+    return uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
+
+
+@cuda.jit(device=True)
+def _root_at(table, starts, first, place):
+    """Return the root of the cluster at a place of the tile."""
+    n = _run_at(starts, first, uint32(place >> uint32(5)), uint32(place & uint32(31)))
+    return table_root(table, n)
+
+
+@cuda.jit(device=True)
+def _mark_border(table, starts, first, places, end, counter, queue, room):
+    """Mark the roots of listed border sites, and list each when it is first met."""
+    k = uint32(cuda.threadIdx.x)
+    while k < end:
+        root = _root_at(table, starts, first, uint32(places[k]))
+        list_root(table, root, counter, queue, room)
+        k = uint32(k + uint32(TILE_WORDS))
+
+
+@cuda.jit(device=True)
+def _begin_nodes(table, counter, queue, room, thread, least, sites, nodes, forest):
+    """Begin a node for every listed root, in the forest too, and leave its number in the table."""
+    parents, sizes, ends, origins = nodes
+    number, end = uint32(thread), min(counter[0], room)
+    while number < end:
+        root = uint32(queue[number])
+        entry = table[root]
+        others, place = field_of(entry), uint32(entry & uint32(PLACE))
+        table[root] = uint32(entry ^ uint32(uint32(others ^ number) << uint32(FIELD)))
+        node = uint32(least + number)
+        parents[node] = node
+        if forest.size > 1:
+            forest[node] = uint64(node)
+        sizes[node] = uint32(others + length_of(entry))
+        ends[node] = uint32(0)
+        origins[node] = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
+        number = uint32(number + uint32(TILE_WORDS))
+
+
+@cuda.jit(device=True)
+def _sum_finished(table, start, runs, lane):
+    """Return (clusters, squares, largest, second) of the clusters without border sites."""
+    clusters, squares, largest, second = uint32(0), uint32(0), uint32(0), uint32(0)
+    n, end = uint32(start + lane), uint32(start + runs)
+    while n < end:
+        entry = table[n]
+        if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT):
+            size = uint32(field_of(entry) + length_of(entry))
+            clusters = uint32(clusters + uint32(1))
+            squares = uint32(squares + uint32(size * size))
+            second = max(second, min(largest, size))
+            largest = max(largest, size)
+        n = uint32(n + uint32(LANES))
+    return clusters, squares, largest, second
+
+
+@cuda.jit(device=True)
+def _write_nodes(table, starts, first, places, end, sites, base, least, room, labels):
+    """Write the nodes of listed border sites where the tiles around look for them."""
+    k = uint32(cuda.threadIdx.x)
+    while k < end:
+        place = uint32(places[k])
+        root = _root_at(table, starts, first, place)
+        site = uint32(sites[uint32(place >> uint32(5))] + uint32(place & uint32(31)))
+        # A root for which there was no room has no number; all is then done again.
+        node = min(field_of(table[root]), uint32(room - uint32(1)))
+        labels[uint32(base + site)] = uint32(least + node)
+        k = uint32(k + uint32(TILE_WORDS))
+
+
+@cuda.jit(device=True)
+def _keep_runs(table, totals, block, kept):
+    """Keep for every run the node of its cluster, marked by ROOT, or the cluster's first place."""
+    base = uint64(uint64(block) * uint64(TILE_NODES))
+    for strip in range(STRIPS):
+        n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
+        end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
+        while n < end:
+            entry = table[table_root(table, n)]
+            found = uint32(entry & uint32(PLACE))
+            if uint32(entry & uint32(BORDER)) != uint32(0):
+                found = uint32(uint32(ROOT) | field_of(entry))
+            kept[uint64(base + uint64(n))] = found
+            n = uint32(n + uint32(TILE_WORDS))
+
+
+@cuda.jit(cache=True)
+def tile_kernel(
+    bonds,
+    sizes_of,
+    lattice,
+    geometry,
+    masks,
+    rooms,
+    labels,
+    nodes,
+    interior,
+    spanning,
+    late,
+    kept,
+    tally,
+    wound,
+):
+    """Find the clusters of every tile of every item, and make those at its border nodes.
+
+    One block of TILE_WORDS threads a tile; grid axis 0 counts tiles along axis 0 of the lattice,
+    axis 1 the others, axis 2 items.  bonds: (opened, inner, chain).  sizes_of: (words of a class,
+    words of an item, sites).  lattice: (classes, shifts, rows) of :class:`Tiling`.  geometry:
+    (shape, binary logarithms of the tile, tiles along axis 1 or 0 where axis 2 has one tile).
+    masks: (occupied, border of every item).  rooms: (nodes of a tile, listed bonds of a strip).
+    nodes: (parents, sizes, ends, origins).  late: as in :mod:`percolab.coupled.events_cuda`;
+    without room for events there are no late bonds.  kept: if it has room, it gets for every run,
+    TILE_NODES a tile, what :func:`label_tile_kernel` finds its label by.  tally: (tallies, width of
+    each); they get the finished clusters if they have room.  wound: (forest, loops) as in
+    :mod:`percolab.measure.wrapping_cuda`; nodes begin there too if it has room.
+    """
+    table = cuda.shared.array(TILE_NODES, types.uint32)
+    starts = cuda.shared.array(TILE_WORDS, types.uint32)
+    first = cuda.shared.array(TILE_WORDS, types.uint32)
+    sites = cuda.shared.array(TILE_WORDS, types.uint32)
+    counter = cuda.shared.array(3, types.uint32)
+    totals = cuda.shared.array(TOTALS, types.uint32)
+    links = cuda.shared.array(0, types.uint32)
+    queue = links[2 * len(lattice[0]) * TILE_WORDS :]
+    num_words, words_per_item, points = sizes_of
+    room, listed = rooms
+    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
+    site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
+    occupied = _occupied_at(masks[0], site, count)
+    border = _border_at(masks[1], uint32(item * num_words), site, count)
+    sites[word] = site
+    if word == 0:
+        counter[0], counter[1], counter[2] = uint32(0), uint32(0), uint32(0)
+        spanning[item] = uint32(0)
+        wound[1][item] = int32(0)
+    ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
+    place = (site, count, occupied)
+    runs = join_tile(
+        table, starts, first, totals, links, queue, listed, ours, num_words, lattice, place
+    )
+    start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
+    # The bonds have done their work; their memory serves the border.
+    places = cuda.shared.array(0, types.uint16)[: 4 * len(lattice[0]) * TILE_WORDS]
+    slot = cuda.atomic.add(counter, 2, uint32(popcount(border)))
+    cuda.syncthreads()
+    total, begin = counter[2], uint32(0)
+    while begin < total:
+        _list_places(border, uint32(word), slot, begin, places)
+        cuda.syncthreads()
+        end = min(uint32(total - begin), uint32(places.size))
+        _mark_border(table, starts, first, places, end, counter, queue, room)
+        cuda.syncthreads()
+        begin = uint32(begin + uint32(places.size))
+    if late[3] != uint32(0):
+        mark_late(table, starts, first, ours, num_words, lattice, place, late, counter, queue, room)
+    cuda.syncthreads()
+    clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
+    cuda.syncthreads()
+    block = _block_number()
+    least = uint32(block * room)
+    _begin_nodes(table, counter, queue, room, word, least, sites, nodes, wound[0])
+    cuda.syncthreads()
+    if kept.size > 1:
+        _keep_runs(table, totals, block, kept)
+    base, begin = uint32(item * points), uint32(0)
+    while begin < total:
+        if total > uint32(places.size):
+            # The list was too short: it is filled again.
+            cuda.syncthreads()
+            _list_places(border, uint32(word), slot, begin, places)
+            cuda.syncthreads()
+        end = min(uint32(total - begin), uint32(places.size))
+        _write_nodes(table, starts, first, places, end, sites, base, least, room, labels)
+        begin = uint32(begin + uint32(places.size))
+    if late[3] != uint32(0):
+        emit_late(table, starts, first, ours, num_words, lattice, place, late, counter, block, room)
+    cuda.syncthreads()
+    tallies, width = tally
+    if tallies.size > 1:
+        # The links have done their work, too: their memory serves the bins.
+        to = uint64(uint64(item) * uint64(width))
+        clear_bins(links, TILE_BINS, TILE_WORDS)
+        cuda.syncthreads()
+        tally_finished(table, start, runs, lane, links, tallies, to)
+        cuda.syncthreads()
+        flush_bins(links, TILE_BINS, tallies, to, TILE_WORDS)
+    # The table has done its work; its memory serves the last sums.
+    counts, sums = table[:TILE_WORDS], table[TILE_WORDS : 2 * TILE_WORDS]
+    tops, lows = table[2 * TILE_WORDS : 3 * TILE_WORDS], table[3 * TILE_WORDS :]
+    counts[word], sums[word] = clusters, squares
+    tops[word], lows[word] = largest, second
+    reduce_block(counts, sums, tops, lows, word, TILE_WORDS)
+    if word == 0:
+        interior[block, CLUSTERS], interior[block, SQUARES] = counts[0], sums[0]
+        interior[block, LARGEST], interior[block, SECOND] = tops[0], lows[0]
+        interior[block, NODES] = min(counter[0], room)
+        if late[3] != uint32(0):
+            late[2][block] = counter[1]
+            if counter[0] > room:
+                late[4][0] = uint32(1)
+
+
+@cuda.jit(device=True)
+def _label_runs(table, totals, sites, known, block, kept):
+    """Write the label of every run into the table."""
+    base = uint64(uint64(block) * uint64(TILE_NODES))
+    for strip in range(STRIPS):
+        n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
+        end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
+        while n < end:
+            found = kept[uint64(base + uint64(n))]
+            if found >= uint32(ROOT):
+                table[n] = known[uint32(found ^ uint32(ROOT))]
+            else:
+                table[n] = uint32(sites[found >> uint32(5)] + uint32(found & uint32(31)))
+            n = uint32(n + uint32(TILE_WORDS))
+
+
+@cuda.jit(cache=True)
+def label_tile_kernel(bonds, sizes_of, geometry, masks, room, labels, nodes, interior, kept):
+    """Write the label of every site, from what :func:`tile_kernel` has kept of every run.
+
+    Arguments as there, after which origins must have been gathered; room: for nodes of a tile.
+    """
+    table = cuda.shared.array(TILE_NODES, types.uint32)
+    starts = cuda.shared.array(TILE_WORDS, types.uint32)
+    first = cuda.shared.array(TILE_WORDS, types.uint32)
+    sites = cuda.shared.array(TILE_WORDS, types.uint32)
+    filled = cuda.shared.array(TILE_WORDS, types.uint32)
+    totals = cuda.shared.array(STRIPS, types.uint32)
+    known = cuda.shared.array(0, types.uint32)
+    num_words, words_per_item, points = sizes_of
+    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
+    site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
+    occupied = _occupied_at(masks[0], site, count)
+    ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
+    joined = load_chain(ours, num_words, site, count)
+    begins = uint32(uint32(uint32(~joined) | uint32(1)) & occupied)
+    strip, lane = word // LANES, word % LANES
+    before, whole = number_words(first, uint32(popcount(begins)), strip, lane, word)
+    first[word] = uint32(uint32(strip * STRIP_NODES) + before)
+    starts[word], sites[word], filled[word] = begins, site, occupied
+    if lane == 0:
+        totals[strip] = whole
+    block = _block_number()
+    least = uint32(block * room)
+    for n in range(word, interior[block, NODES], TILE_WORDS):
+        known[n] = nodes[3][find(nodes[0], uint32(0), uint32(least + uint32(n)))]
+    cuda.syncthreads()
+    _label_runs(table, totals, sites, known, block, kept)
+    cuda.syncthreads()
+    base = uint32(item * points)
+    for row in range(strip * LANES, strip * LANES + LANES):
+        for bit in range(lane, 32, LANES):
+            if has_bit(filled[row], bit):
+                place = uint32(uint32(base + sites[row]) + uint32(bit))
+                labels[place] = table[_run_at(starts, first, row, uint32(bit))]
+
+
+@cuda.jit(cache=True)
+def label_vacant_kernel(labels, points, vacant):
+    """Label the vacant grid points of every item with their own index."""
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < vacant.size:
+        labels[uint32(uint32(item * points) + uint32(vacant[n]))] = vacant[n]

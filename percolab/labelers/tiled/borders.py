@@ -1,0 +1,237 @@
+"""CUDA kernels of the tiled labeler: tiles into border clusters, these into clusters, into rows.
+
+A site is at the *border* of its tile in an item if it is of an end layer, or an open bond leads
+from it to another tile.  A cluster of a tile that holds no border site is finished when its tile
+is.  Every other becomes a *node*; ``labels`` holds a node's number at its border sites, and nowhere
+else anything, until the labels are written.  The open bonds between tiles are listed before, and
+joined on the nodes.
+
+crossing: (bond words, owners, masks, deltas, codes) of
+:class:`percolab.labelers.tiled.tiling.Crossing`. listed: (bonds, numbers of bonds, room for those
+of an item): the listed bonds of an item are 32 n + b for bit b of entry n of ``crossing``.
+
+Tile t of item n is block n * tiles + t.  A block has room for ``room`` nodes from ``block * room``
+on; ``interior[block]`` holds of its finished clusters (number, sum of squares, largest, second
+largest) and then the number of its nodes, all uint32.  A node has a parent, a size, end flags (bit
+2a: it touches the first layer of axis a, bit 2a + 1: the last), and its smallest site, the origin.
+"""
+
+from numba import int64, types, uint32, uint64
+
+from percolab.kernels.bits import lowest_one, popcount
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, THREADS, element
+from percolab.kernels.neighbours import has_bit
+from percolab.kernels.union_find import find, union
+from percolab.labelers.tiled.one_tile import LANES
+from percolab.measure.rows import spanning_bits
+from percolab.measure.rows_cuda import (
+    SLOTS,
+    add_size,
+    clear_slots,
+    flush_slots,
+    reduce_block,
+    write_partial,
+)
+from percolab.measure.wrapping import root_in
+from percolab.measure.wrapping_cuda import close_or_hang, note_loop
+
+cuda = load_cuda()
+
+#: Tiles whose nodes one block of threads goes through.
+TILES_PER_BLOCK = THREADS // LANES
+CLUSTERS, SQUARES, LARGEST, SECOND, NODES = range(5)
+
+
+@cuda.jit(cache=True)
+def clear_border_kernel(border, ends, counts):
+    """Begin the border of every item with its end layers, and forget the listed bonds."""
+    item, size = uint32(cuda.blockIdx.y), uint32(ends.size)
+    for step in range(PER_THREAD):
+        n = element(step)
+        if n < size:
+            border[uint32(uint32(item * size) + n)] = ends[n]
+    if element(0) == uint32(0):
+        counts[item] = uint32(0)
+
+
+@cuda.jit(device=True)
+def _mark_bits(border, place, found):
+    """Set bits of the border that another thread may set, too."""
+    if found != uint32(0):
+        cuda.atomic.or_(border, place, found)
+
+
+@cuda.jit(cache=True)
+def list_crossing_kernel(opened, words_per_item, crossing, border, words_of_sites, listed):
+    """List the open bonds between tiles, and mark their ends in the border: one thread an entry."""
+    shared = cuda.shared.array(2, types.uint32)
+    words, owners, masks, deltas, _ = crossing
+    bonds, counts, room = listed
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if cuda.threadIdx.x == 0:
+        shared[0] = uint32(0)
+    cuda.syncthreads()
+    found, slot = uint32(0), uint32(0)
+    if n < uint32(words.size):
+        found = uint32(opened[uint32(uint32(item * words_per_item) + words[n])] & masks[n])
+    if found != uint32(0):
+        slot = cuda.atomic.add(shared, 0, uint32(popcount(found)))
+        base = uint32(item * words_of_sites)
+        cuda.atomic.or_(border, uint32(base + owners[n]), found)
+        first = int64(int64(int64(owners[n]) << int64(5)) + int64(deltas[n]))
+        place, shift = uint32(base + uint32(first >> int64(5))), uint32(first & int64(31))
+        _mark_bits(border, place, uint32(found << shift))
+        if shift != uint32(0):
+            after = uint32(found >> uint32(uint32(32) - shift))
+            _mark_bits(border, uint32(place + uint32(1)), after)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        shared[1] = cuda.atomic.add(counts, item, shared[0])
+    cuda.syncthreads()
+    place = uint64(uint64(uint64(item) * uint64(room)) + uint64(uint32(shared[1] + slot)))
+    while found != uint32(0):
+        bonds[place] = uint32(uint32(n << uint32(5)) + uint32(lowest_one(found)))
+        found = uint32(found & uint32(found - uint32(1)))
+        place = uint64(place + uint64(1))
+
+
+@cuda.jit(device=True)
+def listed_bond(k, item, listed, crossing):
+    """Return (entry, bit, owner, other end) of the k-th listed bond of an item."""
+    bonds, _, room = listed
+    _, owners, _, deltas, _ = crossing
+    bond = bonds[uint64(uint64(uint64(item) * uint64(room)) + uint64(k))]
+    n, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
+    owner = uint32(uint32(owners[n] << uint32(5)) + bit)
+    return n, bit, owner, uint32(owner + uint32(deltas[n]))
+
+
+@cuda.jit(cache=True)
+def merge_kernel(labels, points, opened, words_per_item, parents, crossing, listed):
+    """Join the nodes at the two ends of every listed bond that is open."""
+    item = uint32(cuda.blockIdx.y)
+    base, k = uint32(item * points), uint32(cuda.grid(1))
+    while k < listed[1][item]:
+        n, bit, owner, other = listed_bond(k, item, listed, crossing)
+        if has_bit(opened[uint32(uint32(item * words_per_item) + crossing[0][n])], bit):
+            i, j = labels[uint32(base + owner)], labels[uint32(base + other)]
+            if i != j:
+                union(parents, uint32(0), i, j)
+        k = uint32(k + uint32(cuda.gridsize(1)))
+
+
+@cuda.jit(cache=True)
+def gather_kernel(parents, sizes, ends, interior, blocks, room, forest):
+    """Move the size and the end flags of every node that was joined to another to its root.
+
+    Where ``forest`` has the nodes they were joined there, and their parents follow it now.
+    """
+    keys = cuda.shared.array(SLOTS, types.uint32)
+    counts = cuda.shared.array(SLOTS, types.uint32)
+    clear_slots(keys, counts, THREADS)
+    cuda.syncthreads()
+    warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
+    block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
+    if block < blocks:
+        for n in range(lane, interior[block, NODES], LANES):
+            node = uint32(uint32(uint32(block) * room) + uint32(n))
+            size, root = sizes[node], node
+            if size != uint32(0):
+                if forest.size > 1:
+                    root = root_in(forest, node)
+                else:
+                    root = uint32(find(parents, uint32(0), node))
+            if root != node:
+                parents[node] = root
+                add_size(keys, counts, sizes, uint32(0), root, size)
+                sizes[node] = uint32(0)
+                if ends[node] != uint32(0):
+                    cuda.atomic.or_(ends, root, ends[node])
+    cuda.syncthreads()
+    flush_slots(keys, counts, sizes, uint32(0), THREADS)
+
+
+@cuda.jit(cache=True)
+def origin_kernel(parents, origins, interior, blocks, room):
+    """Lower the origin of every root to the smallest of its nodes'."""
+    warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
+    block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
+    if block < blocks:
+        for n in range(lane, interior[block, NODES], LANES):
+            node = uint32(uint32(uint32(block) * room) + uint32(n))
+            root = find(parents, uint32(0), node)
+            if origins[node] < origins[root]:
+                cuda.atomic.min(origins, root, origins[node])
+
+
+@cuda.jit(cache=True)
+def end_flags_kernel(labels, points, parents, ends, sites, flags):
+    """Set the flags of every end-layer site at its cluster's root."""
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < sites.size:
+        node = labels[uint32(uint32(item * points) + uint32(sites[n]))]
+        root = find(parents, uint32(0), node)
+        flag = flags[n]
+        if uint32(ends[root] & flag) != flag:
+            cuda.atomic.or_(ends, root, flag)
+
+
+@cuda.jit(cache=True)
+def partial_nodes_kernel(nodes, interior, room, tiles, partials, spanning):
+    """Reduce an item's finished clusters and roots to one tuple a block, as for any row.
+
+    A block has a power of two of warps, up to TILES_PER_BLOCK; each takes one tile at a time.
+    """
+    clusters = cuda.shared.array(THREADS, types.int64)
+    squares = cuda.shared.array(THREADS, types.int64)
+    largest = cuda.shared.array(THREADS, types.int64)
+    second = cuda.shared.array(THREADS, types.int64)
+    parents, sizes, ends, _ = nodes
+    thread, item = cuda.threadIdx.x, cuda.blockIdx.y
+    warp, lane = thread // LANES, thread % LANES
+    count, total, top, low = int64(0), int64(0), int64(0), int64(0)
+    spans = int64(0)
+    warps = cuda.blockDim.x // LANES
+    for tile in range(cuda.blockIdx.x * warps + warp, tiles, cuda.gridDim.x * warps):
+        block = item * tiles + tile
+        if lane == 0:
+            count += int64(interior[block, CLUSTERS])
+            total += int64(interior[block, SQUARES])
+            size, other = int64(interior[block, LARGEST]), int64(interior[block, SECOND])
+            low = max(max(low, other), min(top, size))
+            top = max(top, size)
+        for n in range(lane, interior[block, NODES], LANES):
+            node = uint32(uint32(uint32(block) * room) + uint32(n))
+            size = int64(sizes[node])
+            if parents[node] == node and size > 0:
+                count += int64(1)
+                total += size * size
+                low = max(low, min(top, size))
+                top = max(top, size)
+                if ends[node] != uint32(0):
+                    spans |= spanning_bits(ends[node])
+    if spans != 0:
+        cuda.atomic.or_(spanning, item, uint32(spans))
+    clusters[thread], squares[thread] = count, total
+    largest[thread], second[thread] = top, low
+    reduce_block(clusters, squares, largest, second, thread, cuda.blockDim.x)
+    if thread == 0:
+        write_partial(clusters, squares, largest, second, partials, item, cuda.blockIdx.x)
+
+
+@cuda.jit(cache=True)
+def wind_crossing_kernel(
+    labels, points, opened, words_per_item, forest, crossing, listed, wrapping
+):
+    """Join the nodes at the two ends of every listed bond that is open, in one forest of nodes."""
+    loops, flags, axes, width = wrapping
+    item = uint32(cuda.blockIdx.y)
+    base, k = uint32(item * points), uint32(cuda.grid(1))
+    while k < listed[1][item]:
+        n, bit, owner, other = listed_bond(k, item, listed, crossing)
+        if has_bit(opened[uint32(uint32(item * words_per_item) + crossing[0][n])], bit):
+            one, other = labels[uint32(base + owner)], labels[uint32(base + other)]
+            wound = close_or_hang(forest, one, other, crossing[4][n])
+            note_loop(wound, item, loops, flags, axes, width)
+        k = uint32(k + uint32(cuda.gridsize(1)))

@@ -1,0 +1,91 @@
+"""CUDA: the bonds inside a tile that open between two p, as events between its clusters."""
+
+from numba import uint32
+
+from percolab.kernels.bits import lowest_one
+from percolab.kernels.device import load_cuda
+from percolab.kernels.runs import bits_at
+from percolab.labelers.tiled.one_tile import (
+    before_first,
+    field_of,
+    list_root,
+    other_starts,
+    rank_of,
+    table_root,
+)
+
+cuda = load_cuda()
+
+
+@cuda.jit(device=True)
+def _late_bits(bonds, later, index, site, count):
+    """Return the late bonds of a word within the tile, of the class that starts at ``index``."""
+    if count == uint32(0):
+        return uint32(0)
+    opened, base, inner, _ = bonds
+    start = uint32(base + index)
+    found = bits_at(later, start, site, count) & ~bits_at(opened, start, site, count)
+    return uint32(found & bits_at(inner, index, site, count))
+
+
+@cuda.jit(device=True)
+def mark_late(table, starts, first, bonds, num_words, lattice, place, late, counter, queue, room):
+    """List the roots of all clusters that late bonds of this thread's word join to another."""
+    classes, shifts, rows = lattice
+    word, chain = cuda.threadIdx.x, bonds[3]
+    for c in range(-1, len(classes)):
+        k = chain if c < 0 else classes[c]
+        if k >= 0:
+            index = uint32(uint32(k) * num_words)
+            left = _late_bits(bonds, late[0], index, place[0], place[1])
+            while left != uint32(0):
+                bit = uint32(lowest_one(left))
+                left = uint32(left & uint32(left - uint32(1)))
+                n, other = ends_of_bond(starts, first, shifts, rows, word, c, bit)
+                i, j = table_root(table, n), table_root(table, other)
+                if i != j:
+                    list_root(table, i, counter, queue, room)
+                    list_root(table, j, counter, queue, room)
+
+
+@cuda.jit(device=True)
+def emit_late(table, starts, first, bonds, num_words, lattice, place, late, counter, block, room):
+    """Write the events of this thread's word, once roots hold the numbers of their nodes."""
+    classes, shifts, rows = lattice
+    word, chain = cuda.threadIdx.x, bonds[3]
+    _, events, _, event_room, overflow = late
+    least = uint32(block * room)
+    for c in range(-1, len(classes)):
+        k = chain if c < 0 else classes[c]
+        if k >= 0:
+            index = uint32(uint32(k) * num_words)
+            left = _late_bits(bonds, late[0], index, place[0], place[1])
+            while left != uint32(0):
+                bit = uint32(lowest_one(left))
+                left = uint32(left & uint32(left - uint32(1)))
+                n, other = ends_of_bond(starts, first, shifts, rows, word, c, bit)
+                i, j = table_root(table, n), table_root(table, other)
+                if i != j:
+                    slot = cuda.atomic.add(counter, 1, uint32(1))
+                    # Where nodes ran out of room, numbers are wrong, and all is done again.
+                    if slot < event_room and counter[0] <= room:
+                        events[block, slot, 0] = uint32(least + field_of(table[i]))
+                        events[block, slot, 1] = uint32(least + field_of(table[j]))
+                        events[block, slot, 2] = uint32(
+                            uint32(uint32(index << uint32(5)) + place[0]) + bit
+                        )
+                        events[block, slot, 3] = uint32(0)
+                    else:
+                        overflow[0] = uint32(1)
+
+
+@cuda.jit(device=True)
+def ends_of_bond(starts, first, shifts, rows, word, c, bit):
+    """Return the runs at the two ends of the bond of a bit, of class c or of the chain, c = -1."""
+    n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
+    if c < 0:
+        # A closed chain bond lies between a run and the one before.
+        return n, uint32(n - uint32(1))
+    others = other_starts(starts, word, shifts[c], rows[c])
+    before = before_first(starts, first, word, shifts[c], rows[c], others)
+    return n, uint32(uint32(before + rank_of(others, bit)) - uint32(1))

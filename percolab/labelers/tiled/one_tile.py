@@ -1,0 +1,390 @@
+"""CUDA: the clusters of one tile, found in shared memory with runs of sites as nodes.
+
+A tile is a box of words, numbered row by row, one thread a word.  Its runs are numbered in the
+order of their first sites, strip by strip; a *strip* is the words of one warp.  A run's first bond
+upwards makes its other end the run's parent: that takes no atomic, since only the run's own thread
+can know it, and most of the tree is there before the first union.  What is left, the *extra* bonds,
+joins two trees each and is listed, so that all lanes of a warp have one.
+
+Every run adds its sites to the root of that first tree; when two trees are joined, the root that
+goes under brings its size along.
+
+A table holds one uint32 a run, at ``strip * STRIP_NODES + number``:
+
+    bits 0-11   the run's first site in the tile, 32 * word + bit
+    bits 12-16  the sites of the run less one
+    bit 17      at a root: the cluster holds a border site
+    bits 19-30  the parent; at a root, how many sites the cluster's other runs have, later the
+                number of its node
+    bit 31      this run is a root
+"""
+
+from numba import config, uint32
+
+from percolab.kernels.bits import lowest_one, popcount
+from percolab.kernels.device import load_cuda
+from percolab.kernels.runs import bits_at, fill_segments, first_of_segments, low_bits
+
+cuda = load_cuda()
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+#: Threads that work in step.  The simulator gets tiny tiles, which meet more edges.
+LANES = 4 if SIMULATED else 32
+STRIPS = 2 if SIMULATED else 4
+TILE_WORDS = LANES * STRIPS
+TILE_NODES = 32 * TILE_WORDS
+STRIP_NODES = 32 * LANES
+#: What is counted of every strip: runs, and extra bonds.
+TOTALS = 2 * STRIPS
+PLACE = 0xFFF
+LENGTH = 12
+BORDER = 1 << 17
+FIELD = 19
+ROOT = 1 << 31
+_BELOW_FIELD = (1 << FIELD) - 1
+
+if SIMULATED:
+
+    def _sync_strip():
+        cuda.syncthreads()
+
+    def _rejoin():
+        pass
+else:
+
+    @cuda.jit(device=True)
+    def _sync_strip():
+        cuda.syncwarp()
+
+    @cuda.jit(device=True)
+    def _rejoin():
+        # Lanes that were done early would otherwise go on alone.
+        cuda.syncwarp()
+
+
+@cuda.jit(device=True)
+def field_of(entry):
+    """Return the size or the node number that a root's table entry holds."""
+    return uint32(uint32(entry >> uint32(FIELD)) & uint32(0xFFF))
+
+
+@cuda.jit(device=True)
+def length_of(entry):
+    """Return the number of sites of the run of a table entry."""
+    return uint32(uint32(uint32(entry >> uint32(LENGTH)) & uint32(31)) + uint32(1))
+
+
+@cuda.jit(device=True)
+def table_root(table, n):
+    """Return the root of a run's tree in the table."""
+    entry = table[n]
+    while entry < uint32(ROOT):
+        n = uint32(entry >> uint32(FIELD))
+        entry = table[n]
+    return n
+
+
+@cuda.jit(device=True)
+def list_root(table, root, counter, queue, room):
+    """Mark a root as one that becomes a node, and list it when it is first met."""
+    if uint32(cuda.atomic.or_(table, root, uint32(BORDER)) & uint32(BORDER)) == uint32(0):
+        number = cuda.atomic.add(counter, 0, uint32(1))
+        if number < room:
+            queue[number] = root
+
+
+@cuda.jit(device=True)
+def _hung(entry, parent):
+    """Return the entry of a root once it has a parent."""
+    return uint32(uint32(entry & uint32(_BELOW_FIELD)) | uint32(parent << uint32(FIELD)))
+
+
+@cuda.jit(device=True)
+def _table_union(table, i, j):
+    """Join the trees of two runs, the larger root under the smaller, by one compare-and-swap.
+
+    Returns the root that is one no more and what the table held of it; twice 0 if there is none.
+    """
+    i, j = table_root(table, i), table_root(table, j)
+    while i != j:
+        if i < j:
+            i, j = j, i
+        entry = table[i]
+        if entry >= uint32(ROOT) and cuda.atomic.cas(table, i, entry, _hung(entry, j)) == entry:
+            return i, entry
+        i = table_root(table, i)
+    return uint32(0), uint32(0)
+
+
+@cuda.jit(device=True)
+def rank_of(starts, bit):
+    """Return how many runs start at or below a bit of a word."""
+    return uint32(popcount(uint32(starts & low_bits(uint32(bit + uint32(1))))))
+
+
+@cuda.jit(device=True)
+def other_starts(starts, word, shift, row):
+    """Return the run starts around the other ends of a class's bonds, at the bits of the owners."""
+    far = word + row + (shift >> 5)
+    places = uint32(shift & 31)
+    found = uint32(0)
+    if far >= 0:
+        found = uint32(starts[far] >> places)
+    if places != uint32(0) and far + 1 < TILE_WORDS:
+        found = uint32(found | uint32(starts[far + 1] << uint32(uint32(32) - places)))
+    return found
+
+
+@cuda.jit(device=True)
+def before_first(starts, first, word, shift, row, others):
+    """Return what the rank among ``others`` lacks to be a run's number, plus one.
+
+    The other ends of a word's bonds lie in up to two words of a row, whose runs follow one another.
+    Counting starts from the one that is surely in that row.
+    """
+    far = word + row + (shift >> 5)
+    places = uint32(shift & 31)
+    if places == uint32(0):
+        return first[far]
+    if shift < 0:
+        return uint32(
+            first[far + 1] - uint32(popcount(uint32(others & low_bits(uint32(32) - places))))
+        )
+    return uint32(first[far] + uint32(popcount(uint32(starts[far] & low_bits(places)))))
+
+
+@cuda.jit(device=True)
+def load_chain(bonds, num_words, site, count):
+    """Return a word's chain bonds inside the tile."""
+    opened, base, inner, chain = bonds
+    if chain < 0 or count == uint32(0):
+        return uint32(0)
+    index = uint32(uint32(chain) * num_words)
+    joined = bits_at(inner, index, site, count)
+    return uint32(joined & bits_at(opened, uint32(base + index), site, count))
+
+
+@cuda.jit(device=True)
+def _load_bonds(bonds, num_words, classes, site, count, word, links):
+    """Read a word's bonds inside the tile that are no chain bonds into ``links``."""
+    opened, base, inner, _ = bonds
+    for c in range(len(classes)):
+        found = uint32(0)
+        if count > uint32(0):
+            index = uint32(uint32(classes[c]) * num_words)
+            found = bits_at(inner, index, site, count)
+            found = uint32(found & bits_at(opened, uint32(base + index), site, count))
+        links[2 * c * TILE_WORDS + word] = found
+
+
+@cuda.jit(device=True)
+def _split_bonds(starts, edges, joined, shifts, rows, word, links):
+    """Split a word's bonds into first ones, one a run, and extra ones; return the number of these.
+
+    Of all bonds that join the same two runs one is kept.  ``links`` holds the bonds of class c at
+    2 * c and gets the extra ones at 2 * c + 1, each TILE_WORDS long.
+    """
+    # The first bond of a run that is joined to the word before is that chain bond.
+    covered = fill_segments(uint32(joined & uint32(1)), edges)
+    extras = uint32(0)
+    for c in range(len(shifts)):
+        place = 2 * c * TILE_WORDS + word
+        found = links[place]
+        if found != uint32(0):
+            others = other_starts(starts, word, shifts[c], rows[c])
+            found = first_of_segments(found, uint32(edges | others))
+            firsts = first_of_segments(uint32(found & ~covered), edges)
+            if c + 1 < len(shifts):
+                covered = uint32(covered | fill_segments(firsts, edges))
+            links[place] = firsts
+            found = uint32(found & ~firsts)
+            extras = uint32(extras + uint32(popcount(found)))
+        links[place + TILE_WORDS] = found
+    return extras
+
+
+@cuda.jit(device=True)
+def number_words(counts, count, strip, lane, word):
+    """Return (the sum of ``count`` over the strip's words before this, that over all its words).
+
+    counts: scratch in shared memory, a place for each word.
+    """
+    total = count
+    counts[word] = total
+    step = 1
+    while step < LANES:
+        _sync_strip()
+        if lane >= step:
+            total = uint32(total + counts[word - step])
+        _sync_strip()
+        counts[word] = total
+        step *= 2
+    _sync_strip()
+    whole = counts[strip * LANES + LANES - 1]
+    _sync_strip()
+    return uint32(total - count), whole
+
+
+@cuda.jit(device=True)
+def _list_runs(table, starts, edges, joined, n, word):
+    """Enter the runs of a word in the table, from number n on."""
+    left, first = starts, n
+    ends = uint32(uint32(edges >> uint32(1)) | uint32(0x80000000))
+    entry = uint32(uint32(ROOT) | uint32(uint32(word) << uint32(5)))
+    while left != uint32(0):
+        bit = uint32(lowest_one(left))
+        left = uint32(left & uint32(left - uint32(1)))
+        length = uint32(lowest_one(uint32(ends >> bit)))
+        table[n] = uint32(uint32(entry | bit) | uint32(length << uint32(LENGTH)))
+        n = uint32(n + uint32(1))
+    if uint32(joined & uint32(1)) != uint32(0):
+        table[first] = _hung(table[first], uint32(first - uint32(1)))
+
+
+@cuda.jit(device=True)
+def _hang_first(table, starts, first, shifts, rows, word, links):
+    """Make the other ends of first bonds their runs' parents."""
+    for c in range(len(shifts)):
+        left = links[2 * c * TILE_WORDS + word]
+        if left != uint32(0):
+            others = other_starts(starts, word, shifts[c], rows[c])
+            before = before_first(starts, first, word, shifts[c], rows[c], others)
+            while left != uint32(0):
+                bit = uint32(lowest_one(left))
+                left = uint32(left & uint32(left - uint32(1)))
+                n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
+                parent = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
+                table[n] = _hung(table[n], parent)
+
+
+@cuda.jit(device=True)
+def _list_extras(table, starts, first, shifts, rows, word, links, queue, begin, room, slot):
+    """List the two runs of the extra bonds of a word, the first at ``slot`` of the strip's list.
+
+    begin: where the list begins; what is not among its ``room`` places is left out.
+    """
+    for c in range(len(shifts)):
+        left = links[(2 * c + 1) * TILE_WORDS + word]
+        if left != uint32(0):
+            others = other_starts(starts, word, shifts[c], rows[c])
+            before = before_first(starts, first, word, shifts[c], rows[c], others)
+            while left != uint32(0):
+                bit = uint32(lowest_one(left))
+                left = uint32(left & uint32(left - uint32(1)))
+                n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
+                other = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
+                # A place before the list's is a number far above its room.
+                if slot < room:
+                    queue[uint32(begin + slot)] = uint32(uint32(n << uint32(16)) | other)
+                slot = uint32(slot + uint32(1))
+
+
+@cuda.jit(device=True)
+def _shorten_paths(table, runs_of):
+    """Point all runs to their roots, from the top down, and add their sites to the roots' sizes.
+
+    All warps go through a strip together, so that what lies above is done and paths are short.
+    """
+    for strip in range(STRIPS):
+        n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
+        end = uint32(uint32(strip * STRIP_NODES) + runs_of[strip])
+        while n < end:
+            entry = table[n]
+            if entry < uint32(ROOT):
+                parent = uint32(entry >> uint32(FIELD))
+                root = table_root(table, parent)
+                # Others may be on their way through here: for them it is the parent or the root.
+                cuda.atomic.exch(
+                    table, n, uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD)))
+                )
+                cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
+            n = uint32(n + uint32(TILE_WORDS))
+
+
+@cuda.jit(device=True)
+def _join_listed(table, queue, begin, end, lane):
+    """Join the trees of the listed pairs, and list in their place the roots that went under."""
+    while begin < end:
+        k = uint32(begin + lane)
+        if k < end:
+            pair = queue[k]
+            root, entry = _table_union(
+                table, uint32(pair >> uint32(16)), uint32(pair & uint32(0xFFFF))
+            )
+            size = uint32(field_of(entry) + length_of(entry)) if entry else uint32(0)
+            queue[k] = uint32(uint32(root << uint32(16)) | size)
+        _rejoin()
+        begin = uint32(begin + uint32(LANES))
+
+
+@cuda.jit(device=True)
+def _move_sizes(table, queue, begin, end, lane):
+    """Add the sizes of roots that went under to what is above them now, and shorten their paths."""
+    k = uint32(begin + lane)
+    while k < end:
+        n, size = uint32(queue[k] >> uint32(16)), uint32(queue[k] & uint32(0xFFFF))
+        if size != uint32(0):
+            root = table_root(table, n)
+            cuda.atomic.exch(table, n, _hung(table[n], root))
+            cuda.atomic.add(table, root, uint32(size << uint32(FIELD)))
+        k = uint32(k + uint32(LANES))
+
+
+@cuda.jit(device=True)
+def join_tile(table, starts, first, totals, links, queue, room, bonds, num_words, lattice, place):
+    """Find the clusters of a tile: afterwards, ``table`` holds the trees of its runs.
+
+    starts, first: get a word's run starts and the number of its first run, TILE_WORDS each.
+    totals: gets the runs of every strip, and how many bonds it lists, 2 * STRIPS.  links, queue:
+    scratch, 2 * TILE_WORDS for each class and STRIPS * room.  bonds: (opened, its first word,
+    inner, chain).  lattice: (classes, shifts, rows), for the bonds that are no chain bonds which
+    class they are, and how many bits and how many words of the tile the other end is away.  place:
+    the first grid point of this thread's word, how many it holds, and the bits of those that are
+    occupied.  Returns the number of runs of this thread's strip.
+    """
+    classes, shifts, rows = lattice
+    site, count, occupied = place
+    word = cuda.threadIdx.x
+    strip, lane = word // LANES, word % LANES
+    joined = load_chain(bonds, num_words, site, count)
+    _load_bonds(bonds, num_words, classes, site, count, word, links)
+    # A run ends where the next begins, or where a vacancy does; the latter is no run.
+    edges = uint32(uint32(~joined) | uint32(1))
+    ours = uint32(edges & occupied)
+    starts[word] = ours
+    cuda.syncthreads()
+    extras = _split_bonds(starts, edges, joined, shifts, rows, word, links)
+    both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
+    before, whole = number_words(first, both, strip, lane, word)
+    runs, listed = uint32(whole & uint32(0xFFFF)), uint32(whole >> uint32(16))
+    if lane == 0:
+        totals[strip], totals[STRIPS + strip] = runs, listed
+    slot = uint32(before >> uint32(16))
+    n = uint32(uint32(strip * STRIP_NODES) + uint32(before & uint32(0xFFFF)))
+    first[word] = n
+    _list_runs(table, ours, edges, joined, n, word)
+    cuda.syncthreads()
+    _hang_first(table, starts, first, shifts, rows, word, links)
+    most = totals[STRIPS]
+    for other in range(1, STRIPS):
+        most = max(most, totals[STRIPS + other])
+    begin, done = uint32(strip * room), uint32(0)
+    while True:
+        _list_extras(
+            table, starts, first, shifts, rows, word, links, queue, begin, room,
+            uint32(slot - done),
+        )  # fmt: skip
+        cuda.syncthreads()
+        if done == uint32(0):
+            _shorten_paths(table, totals)
+            cuda.syncthreads()
+        end = uint32(begin + min(uint32(max(listed, done) - done), room))
+        _join_listed(table, queue, begin, end, uint32(lane))
+        cuda.syncthreads()
+        _move_sizes(table, queue, begin, end, uint32(lane))
+        cuda.syncthreads()
+        # Most tiles are done; a list that was too short is filled again.
+        done = uint32(done + room)
+        if done >= most:
+            break
+    return runs

@@ -1,0 +1,1 @@
+"""What is sampled: lattices, Bethe lattices and graphs, and the topology that kernels see."""

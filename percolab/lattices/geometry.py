@@ -1,0 +1,59 @@
+"""Geometry: where the sites of a finite lattice are, in whole steps so fine that sums are exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.errors import InputError
+from percolab.lattices.lattice import Lattice
+from percolab.lattices.structure import Structure
+
+# A place fits 31 bits beside its sign, and a cluster may reach this far beyond its lattice.
+_BITS, _REACH = 30, 8
+#: A step is at least this part of the lattice file's unit of length, while places fit.
+FINEST = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """Places of the sites of a lattice and the way around its periods.
+
+    places:  int32 (axes, num_points), in steps of ``1 / 2**digits``
+    spans:   int64 (axes, axes), from a site to its copy one period on along each lattice axis
+    digits:  binary digits of a place behind the point
+
+    A vector of the lattice file is rounded to ``digits`` binary digits once, so that every site of
+    a kind has exactly the same surroundings.
+    """
+
+    places: NDArray[np.int32]
+    spans: NDArray[np.int64]
+    digits: int
+
+    @property
+    def unit(self) -> float:
+        """The square of a step, in units of length of the lattice file."""
+        return 4.0**-self.digits
+
+
+def geometry_of(structure: Structure, shape: tuple[int, ...]) -> Geometry:
+    """Return the places of a lattice of this shape; InputError if it has no coordinates."""
+    if not isinstance(structure, Lattice) or not structure.vectors:
+        raise InputError(f"measure gyration: {structure.name} has no coordinates")
+    vectors = np.array(structure.vectors)
+    extent = np.abs(vectors * np.array(shape)[:, None]).sum(axis=0).max()
+    # Small lattices by what a path through all sites may reach, large ones by what none does.
+    reach = min(_REACH * extent, extent + prod(shape) * np.abs(vectors).max())
+    digits = min(FINEST, _BITS - int(np.ceil(np.log2(reach))))
+    steps = np.rint(vectors * 2.0**digits).astype(np.int64)
+    axes = np.stack(np.unravel_index(np.arange(prod(shape)), shape[::-1])[::-1], axis=1)
+    places = axes.astype(np.int64) @ steps
+    for point, shift in structure.shifts:
+        here = np.all(axes % structure.cell == point, axis=1)
+        places[here] += np.rint(np.array(shift) * 2.0**digits).astype(np.int64)
+    spans = steps * np.array(shape, np.int64)[:, None]
+    return Geometry(np.ascontiguousarray(places.T.astype(np.int32)), spans, digits)

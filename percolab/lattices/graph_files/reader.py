@@ -1,0 +1,41 @@
+"""read_graph: which file is read by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from percolab.errors import InputError
+from percolab.lattices.graph_files.edge_list import read_edge_list
+from percolab.lattices.graph_files.graph_data import GraphData
+from percolab.lattices.graph_files.matrix_market import read_matrix_market
+from percolab.lattices.graph_files.sparse_npz import read_npz
+from percolab.lattices.graph_files.through_networkx import read_gml, read_graphml
+
+#: Readers by the end of the file's name; a text with any other name is an edge list.
+_READERS: dict[str, Callable[[Path, int | None, bool], GraphData]] = {
+    ".mtx": read_matrix_market,
+    ".npz": read_npz,
+    ".graphml": read_graphml,
+    ".gml": read_gml,
+}
+
+
+def read_graph(path: str | Path, *, num_sites: int | None = None, multi: bool = False) -> GraphData:
+    """Return the sites and bonds of a graph's file, packed with gzip or not.
+
+    The name says what the file is: ``.mtx`` (Matrix Market), ``.npz`` (scipy.sparse.save_npz),
+    ``.graphml``, ``.gml`` (both through networkx); any other name is an edge list, a text with two
+    columns of site numbers.  Directed edges are read as undirected, self-loops are left out, and
+    edges that join the same two sites are merged into one bond unless ``multi``.
+
+    num_sites: sites of an edge list, 0 to num_sites - 1, where its largest number does not say it;
+               another file must have just as many
+    InputError: the file cannot be read, or is not what its name says
+    """
+    path = Path(path)
+    name = path.name.lower().removesuffix(".gz")
+    try:
+        return _READERS.get(Path(name).suffix, read_edge_list)(path, num_sites, multi)
+    except MemoryError as error:
+        raise InputError(f"{path}: does not fit into memory") from error

@@ -1,0 +1,372 @@
+"""Lattice: a periodic arrangement of sites and bonds, as data read from a TOML file.
+
+A lattice is a small *cell*, a block of grid points with bonds between them, repeated in every
+direction.  A file gives the block itself, or a textbook unit cell (basis sites, bonds with cell
+offsets) whose sites are laid side by side along the first axis.  docs/lattice-format.md describes
+the format; what is here knows no lattice by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import resources
+from itertools import product
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from percolab.errors import InputError, nearest
+from percolab.lattices.grid import Grid
+from percolab.lattices.one_piece import unreached
+from percolab.lattices.toml_table import Table, parse_toml, read_text
+from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, pack_bits, period_codes
+
+Point = tuple[int, ...]
+BOUNDARIES = ("open", "periodic")
+AXIS_NAMES = "xyzuvwst"
+
+
+@dataclass(frozen=True)
+class BondClass:
+    """The bonds with one offset: from their owners, at the cell points ``at``, to ``offset``."""
+
+    offset: Point
+    at: frozenset[Point]
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A published percolation threshold, to compare with and never to compute with.
+
+    ``cite`` is the short form of ``reference``, for a figure.
+    """
+
+    model: str
+    value: float
+    error: float
+    expression: str
+    reference: str
+    cite: str
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """A lattice: cell, bonds, what its size L counts, and what has been published about it.
+
+    cell:      grid points of the block along each axis; ``vacant`` lists those without a site
+    bonds:     classes in canonical order, nearest owner-to-neighbour offset first
+    per_size:  grid points along each axis for one unit of L
+    source:    the TOML text it was read from
+    vectors:   real-space step of one grid point along each axis; ``shifts`` moves cell points
+    """
+
+    name: str
+    title: str
+    cell: Point
+    vacant: frozenset[Point]
+    bonds: tuple[BondClass, ...]
+    per_size: Point
+    vectors: tuple[tuple[float, ...], ...] = ()
+    shifts: tuple[tuple[Point, tuple[float, ...]], ...] = ()
+    thresholds: tuple[Threshold, ...] = ()
+    source: str = ""
+
+    @property
+    def dimension(self) -> int:
+        """Number of axes."""
+        return len(self.cell)
+
+    @property
+    def coordination_number(self) -> float:
+        """Mean number of bonds at a site of the infinite lattice."""
+        sites = prod(self.cell) - len(self.vacant)
+        return 2 * sum(len(bond.at) for bond in self.bonds) / sites
+
+    @property
+    def boundaries(self) -> tuple[str, ...]:
+        """What an axis can be, the default first."""
+        return BOUNDARIES
+
+    @property
+    def num_classes(self) -> int:
+        """Bond classes of its topologies."""
+        return len(self.bonds)
+
+    @property
+    def is_scalable(self) -> bool:
+        """Its sizes approach the infinite lattice as finite-size scaling has it."""
+        return True
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of what decides a sample: cell, vacancies, bonds and what L counts."""
+        content = {
+            "cell": self.cell,
+            "vacant": sorted(self.vacant),
+            "bonds": [(bond.offset, sorted(bond.at)) for bond in self.bonds],
+            "per_size": self.per_size,
+        }
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+    def threshold(self, model: str = "bond") -> Threshold | None:
+        """Return the published threshold of a model, or None."""
+        return next((item for item in self.thresholds if item.model == model), None)
+
+    def shape(self, size: int) -> Point:
+        """Return the grid points along each axis of a lattice of linear size L."""
+        return tuple(size * unit for unit in self.per_size)
+
+    def check_size(self, size: int, boundary: tuple[str, ...]) -> None:
+        """Raise InputError if no lattice of linear size L with this boundary exists."""
+        if size < 1:
+            raise InputError(f"L = {size}, but it must be an integer of at least 1")
+        shape = self.shape(size)
+        if prod(shape) > MAX_POINTS:
+            raise InputError(
+                f"L = {size}: {prod(shape)} sites, but at most {MAX_POINTS} can be labeled"
+            )
+        for axis in self._cut_axes(shape, boundary):
+            raise InputError(
+                f"L = {size}, but along the periodic axis {AXIS_NAMES[axis]} of {self.name} it "
+                f"must be a multiple of {self.cell[axis] // self.per_size[axis]}"
+            )
+
+    def _cut_axes(self, shape: Point, boundary: tuple[str, ...]) -> list[int]:
+        """Return the periodic axes whose grid points are no whole number of cells."""
+        axes = enumerate(zip(shape, self.cell, boundary, strict=True))
+        return [axis for axis, (n, cell, kind) in axes if kind == "periodic" and n % cell]
+
+    def topology(self, shape: Point, boundary: tuple[str, ...] | None = None) -> Topology:
+        """Return the topology of a block of ``shape`` grid points, first axis fastest.
+
+        ``boundary`` is "open" (default) or "periodic" per axis.  InputError where a periodic axis
+        cuts a cell.
+        """
+        boundary = boundary or ("open",) * self.dimension
+        for axis in self._cut_axes(shape, boundary):
+            raise InputError(
+                f"{self.name}: {shape[axis]} grid points along the periodic axis "
+                f"{AXIS_NAMES[axis]} cut a cell of {self.cell[axis]}"
+            )
+        grid = Grid(self.cell, shape, boundary, depths=self.per_size)
+        masks = [grid.bond_masks(bond.at, bond.offset) for bond in self.bonds]
+        exists = np.stack([pack_bits(mask.ravel()) for mask, _ in masks])
+        occupied = ~grid.tiled(self.vacant)
+        seams = [grid.seam_list(bond.offset, seam) for bond, (_, seam) in zip(self.bonds, masks)]
+        stride = 32 * num_words_of(prod(shape))
+        bonds = [k * stride + owner for k, (owner, _, _) in enumerate(seams)]
+        periodic = "periodic" in boundary
+        chain_offset = (-1,) + (0,) * (self.dimension - 1)
+        offsets = [bond.offset for bond in self.bonds]
+        return Topology(
+            num_points=prod(shape),
+            exists=exists,
+            occupied=pack_bits(occupied.ravel()),
+            deltas=np.array([grid.delta(offset) for offset in offsets], np.int64),
+            neighbours=None,
+            seam=np.stack([pack_bits(seam.ravel()) for _, seam in masks]) if periodic else None,
+            seam_bonds=np.concatenate(bonds),
+            seam_ends=np.concatenate([other for _, other, _ in seams]).astype(np.int32),
+            seam_codes=period_codes(np.concatenate([periods for *_, periods in seams])),
+            end_layers=tuple(grid.end_layers(axis, occupied) for axis in range(self.dimension)),
+            chain=offsets.index(chain_offset) if chain_offset in offsets else -1,
+            shape=tuple(shape),
+            offsets=tuple(offsets),
+        )
+
+    def positions(self, shape: Point) -> np.ndarray:
+        """Return real-space coordinates (num_points, dimension) float64; ValueError if unknown."""
+        if not self.vectors:
+            raise ValueError(f"lattice {self.name} has no [drawing] vectors")
+        axes = np.unravel_index(np.arange(prod(shape)), shape[::-1])[::-1]
+        places = np.stack(axes, axis=1) @ np.array(self.vectors)
+        for point, shift in self.shifts:
+            here = np.all(np.stack(axes, axis=1) % self.cell == point, axis=1)
+            places[here] += shift
+        return places
+
+
+def lattice_names() -> list[str]:
+    """Return the names of the lattices that come with percolab."""
+    folder = resources.files("percolab") / "lattices" / "library"
+    return sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".toml"))
+
+
+def load_lattice(name: str) -> Lattice:
+    """Return a lattice by its name, or from a file if ``name`` is a path ending in .toml.
+
+    InputError: unknown name (with the nearest known one), or a file that describes no lattice.
+
+    >>> load_lattice("honeycomb").coordination_number
+    3.0
+    """
+    if name.endswith(".toml"):
+        return lattice_from_text(read_text(Path(name)), where=name)
+    known = lattice_names()
+    if name not in known:
+        raise InputError(f"unknown lattice {name!r}; {nearest(name, known)} (or give a .toml file)")
+    file = Path(str(resources.files("percolab") / "lattices" / "library" / f"{name}.toml"))
+    return lattice_from_text(read_text(file), where=f"{name}.toml")
+
+
+def lattice_from_text(text: str, *, where: str) -> Lattice:
+    """Return the lattice that TOML text describes; InputError names the bad key or bond."""
+    return replace(_parse(parse_toml(text, where=where), where=where), source=text)
+
+
+_KEYS = {"name", "title", "dimension", "coordination_number", "cell", "bonds", "unit_cell"}
+_KEYS |= {"drawing", "thresholds"}
+
+
+def _parse(data: dict, *, where: str) -> Lattice:
+    table = Table(data, _KEYS, where)
+    dimension = table.integer("dimension", low=1, high=8)
+    if ("cell" in data or "bonds" in data) == ("unit_cell" in data):
+        raise InputError(f"{where}: give either cell and bonds, or unit_cell")
+    if "unit_cell" in data:
+        cell, vacant, per_size, bonds = _folded_unit_cell(table, dimension)
+    else:
+        cell, vacant, bonds = _block(table, dimension)
+        per_size = (1,) * dimension
+    vectors, shifts = _drawing(table, cell)
+    lattice = Lattice(
+        name=table.text("name"),
+        title=table.text("title", table.text("name")),
+        cell=cell,
+        vacant=vacant,
+        bonds=_canonical(bonds, cell, vacant, where=where),
+        per_size=per_size,
+        vectors=vectors,
+        shifts=shifts,
+        thresholds=tuple(_thresholds(table)),
+    )
+    if "coordination_number" in data:
+        stated = table.number("coordination_number")
+        if abs(stated - lattice.coordination_number) > 1e-9:
+            raise table.error("coordination_number", f"{lattice.coordination_number:g}, as bonded")
+    _check_one_piece(lattice, where=where)
+    return lattice
+
+
+def _check_one_piece(lattice: Lattice, *, where: str) -> None:
+    sites = set(product(*(range(n) for n in lattice.cell))) - lattice.vacant
+    bonds = ((point, bond.offset) for bond in lattice.bonds for point in bond.at)
+    found = unreached(lattice.cell, sites, bonds)
+    if found is None:
+        return
+    if isinstance(found, int):
+        missing = f"from a cell to the next one along axis {found}"
+    elif lattice.per_size[0] > 1:  # a folded unit cell
+        missing = f"from site 0 to any copy of site {found[0]}"
+    else:
+        missing = f"from site {list(min(sites))} to any copy of site {list(found)}"
+    raise InputError(f"{where}: the lattice is in pieces: no path of bonds leads {missing}")
+
+
+_Bond = tuple[str, Point, Point]  # where it stands in the file, cell point it starts at, offset
+
+
+def _block(table: Table, dimension: int) -> tuple[Point, frozenset[Point], list[_Bond]]:
+    inner = Table(table.data.get("cell", {}), {"shape", "vacant"}, f"{table.where}: cell")
+    cell = inner.integers("shape", dimension)
+    if min(cell) < 1 or prod(cell) > 4096:
+        raise inner.error("shape", "positive, with at most 4096 points")
+    points = set(product(*(range(n) for n in cell)))
+    vacant = frozenset(_point(inner, "vacant", item, points) for item in inner.sequence("vacant"))
+    bonds: list[_Bond] = []
+    for bond in table.tables("bonds", {"offset", "at"}):
+        offset = bond.integers("offset", dimension)
+        places = (
+            [_point(bond, "at", item, points) for item in bond.sequence("at")]
+            if "at" in bond.data
+            else sorted(points - vacant)
+        )
+        bonds += [(bond.where, place, offset) for place in places]
+    return cell, vacant, bonds
+
+
+def _point(table: Table, key: str, item: object, points: set[Point]) -> Point:
+    point = tuple(item) if isinstance(item, list) else ()
+    # By type, too: TOML's 1.0 and true equal 1 in Python.
+    if not all(type(x) is int for x in point) or point not in points:
+        raise InputError(f"{table.where}: {key} names {item!r}, which is no point of the cell")
+    return point
+
+
+def _folded_unit_cell(
+    table: Table, dimension: int
+) -> tuple[Point, frozenset[Point], Point, list[_Bond]]:
+    """Lay the basis sites of a unit cell side by side along axis 0; L then counts unit cells."""
+    inner = Table(table.data["unit_cell"], {"sites", "bonds"}, f"{table.where}: unit_cell")
+    count = inner.integer("sites", low=1, high=4096)
+    cell = (count,) + (1,) * (dimension - 1)
+    bonds: list[_Bond] = []
+    for bond in inner.tables("bonds", {"from", "to", "cell"}):
+        start = bond.integer("from", low=0, high=count - 1)
+        end = bond.integer("to", low=0, high=count - 1)
+        step = bond.integers("cell", dimension)
+        offset = (step[0] * count + end - start, *step[1:])
+        bonds.append((bond.where, (start,) + (0,) * (dimension - 1), offset))
+    return cell, frozenset(), cell, bonds
+
+
+def _canonical(
+    bonds: list[_Bond], cell: Point, vacant: frozenset[Point], *, where: str
+) -> tuple[BondClass, ...]:
+    """Give every bond to its larger end, and gather the bonds with equal offsets."""
+    classes: dict[Point, set[Point]] = {}
+    for place, start, offset in bonds:
+        end = tuple((x + step) % n for x, step, n in zip(start, offset, cell))
+        if start in vacant or end in vacant:
+            bad = start if start in vacant else end
+            raise InputError(f"{place}: bond to a site that does not exist, at {list(bad)}")
+        if not any(offset):
+            raise InputError(f"{place}: offset {list(offset)} joins a site to itself")
+        owner = start
+        if offset[::-1] > (0,) * len(cell):
+            owner, offset = end, tuple(-step for step in offset)
+        if owner in classes.setdefault(offset, set()):
+            raise InputError(f"{place}: this bond is given twice, from {list(start)}")
+        classes[offset].add(owner)
+    if not classes:
+        raise InputError(f"{where}: a lattice needs at least one bond")
+    order = sorted(classes, key=lambda offset: offset[::-1], reverse=True)
+    return tuple(BondClass(offset, frozenset(classes[offset])) for offset in order)
+
+
+def _drawing(table: Table, cell: Point) -> tuple[tuple, tuple]:
+    if "drawing" not in table.data:
+        return (), ()
+    dimension, points = len(cell), set(product(*(range(n) for n in cell)))
+    inner = Table(table.data["drawing"], {"vectors", "shifts"}, f"{table.where}: drawing")
+    rows = inner.sequence("vectors")
+    vectors = tuple(
+        Table({"vector": row}, {"vector"}, f"{inner.where}: vectors").numbers("vector", dimension)
+        for row in rows
+    )
+    if len(vectors) != dimension:
+        raise inner.error("vectors", f"{dimension} vectors")
+    shifts = tuple(
+        (_point(item, "at", item.data.get("at"), points), item.numbers("shift", dimension))
+        for item in inner.tables("shifts", {"at", "shift"})
+    )
+    return vectors, shifts
+
+
+def _thresholds(table: Table) -> list[Threshold]:
+    known = {"model", "value", "error", "expression", "reference", "cite"}
+    return [
+        Threshold(
+            model=item.text("model"),
+            value=item.number_from("value", 0, 1),
+            error=item.number_from("error", 0, 1, default=0.0),
+            expression=item.text("expression", ""),
+            reference=item.text("reference"),
+            cite=item.text("cite", ""),
+        )
+        for item in table.tables("thresholds", known)
+    ]

@@ -1,0 +1,49 @@
+"""From sites to bonds: what stands at the other end of every bond, and which bonds join sites."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from percolab.lattices.topology import Topology, pack_bits, unpack_bits
+
+
+def at_other_end(topology: Topology, klass: int, values: np.ndarray) -> np.ndarray:
+    """Return for every owner the value of its class's other end.
+
+    values: one a grid point, of any dtype; the result is like it, and holds 0 (False) where the
+    other end would lie outside.  It means something only where the bond exists.
+    """
+    if topology.neighbours is not None:
+        return values[topology.neighbours[klass]]
+    found = np.zeros_like(values)
+    delta = int(topology.deltas[klass])
+    if delta < 0:
+        found[-delta:] = values[:delta]
+    else:
+        found[: max(values.size - delta, 0)] = values[delta:]
+    stride = 32 * topology.num_words
+    low, high = np.searchsorted(topology.seam_bonds, [klass * stride, (klass + 1) * stride])
+    owners = topology.seam_bonds[low:high] - klass * stride
+    found[owners] = values[topology.seam_ends[low:high]]
+    return found
+
+
+def bonds_between(topology: Topology, sites: np.ndarray) -> np.ndarray:
+    """Return the bonds with an occupied site at both ends: uint32 (num_classes, num_words).
+
+    sites: bool (num_points,), the occupied ones.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> chain = load_lattice("square").topology((4, 1))
+    >>> unpack_bits(bonds_between(chain, np.array([True, True, False, True])), 4)[0].tolist()
+    [False, True, False, False]
+    """
+    found = np.empty_like(topology.exists)
+    for klass, exists in enumerate(topology.exists):
+        found[klass] = exists & pack_bits(sites & at_other_end(topology, klass, sites))
+    return found
+
+
+def is_open(topology: Topology, opened: np.ndarray, klass: int) -> np.ndarray:
+    """Return which owners' bonds of a class are open, bool (num_points,)."""
+    return unpack_bits(opened[klass], topology.num_points)

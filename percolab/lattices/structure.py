@@ -1,0 +1,87 @@
+"""Structure: what a study samples, be it a lattice, a Bethe lattice or one graph.
+
+A study needs of it no more than a name, a digest, sizes and their topologies.  A structure of any
+kind is stored with the results: a lattice as its TOML text, the others as a record that
+:func:`structure_of` reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from percolab.lattices.bethe import BetheLattice, bethe_lattice
+from percolab.lattices.graph import Graph
+from percolab.lattices.lattice import Lattice, Threshold, load_lattice
+from percolab.lattices.topology import Topology
+
+
+class Structure(Protocol):
+    """What tasks are made of: a family of topologies, one for each size L.
+
+    digest:      16 hexadecimal digits, a hash of what decides a sample
+    dimension:   number of axes, along which a sample can span
+    boundaries:  what an axis can be, the default first
+    num_classes: bond classes of its topologies, or a bound on them
+    is_scalable: whether its sizes approach one infinite structure as finite-size scaling has it
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def boundaries(self) -> tuple[str, ...]: ...
+    @property
+    def num_classes(self) -> int: ...
+    @property
+    def is_scalable(self) -> bool: ...
+
+    def shape(self, size: int) -> tuple[int, ...]:
+        """Return the grid points along each axis of size L; (number of sites,) without a grid."""
+
+    def check_size(self, size: int, boundary: tuple[str, ...]) -> None:
+        """Raise InputError if there is no such size with this boundary."""
+
+    def topology(self, shape: tuple[int, ...], boundary: tuple[str, ...] | None = None) -> Topology:
+        """Return the topology of a shape; InputError if there is none."""
+
+    def threshold(self, model: str = "bond") -> Threshold | None:
+        """Return the published threshold of a model, or None."""
+
+
+def load_structure(name: str) -> Lattice | BetheLattice:
+    """Return a lattice by its name or .toml file, or "bethe", "bethe:z", "bethe:z:random".
+
+    InputError: no such lattice.
+
+    >>> load_structure("bethe:4").threshold().value == 1 / 3
+    True
+    """
+    return bethe_lattice(name) if name.partition(":")[0] == "bethe" else load_lattice(name)
+
+
+def record_of(structure: Structure) -> dict[str, Any]:
+    """Return the record of a graph or a Bethe lattice, as plain JSON values.
+
+    TypeError for a lattice: its TOML text says what it is.
+    """
+    if not isinstance(structure, Graph | BetheLattice):
+        raise TypeError(f"{structure.name} has no record")
+    return structure.record()
+
+
+def structure_of(record: dict[str, Any]) -> Structure:
+    """Return the structure of a stored record; ValueError, KeyError or TypeError if it is none.
+
+    A graph comes without its bonds, with which it was sampled: they are in the graph's own file.
+    """
+    kinds: dict[str, Any] = {"graph": Graph, "bethe": BetheLattice}
+    content = dict(record)
+    kind = content.pop("kind")
+    if kind not in kinds:
+        raise ValueError(f"its structure is a {kind!r}; known: {', '.join(kinds)}")
+    return kinds[kind](**content)

@@ -1,0 +1,128 @@
+"""Reading TOML that a user wrote.  Every error is one line: file, key, value, what is allowed."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from percolab.errors import InputError, nearest
+
+
+def shown(value: Any, most: int = 80) -> str:
+    """Return a value as a message shows it: of a long one the beginning.
+
+    >>> shown([0.5]), shown("0.5," * 1000, 12)
+    ('[0.5]', "'0.5,0.5,...")
+    """
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file; InputError if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not a text file in UTF-8") from error
+
+
+def parse_toml(text: str, *, where: str) -> dict[str, Any]:
+    """Return the table that TOML text holds; InputError if it is not valid TOML."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: an integer of 4301 digits
+        raise InputError(f"{where}: is not valid TOML: {error}") from error
+
+
+def _is_number(value: Any) -> bool:
+    # Compared, not converted: an integer of a TOML file may be too large for a float.
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+
+
+class Table:
+    """One table of a TOML file: typed access to its keys, and errors that say where."""
+
+    def __init__(self, data: Mapping[str, Any], known: Collection[str], where: str) -> None:
+        if not isinstance(data, Mapping):
+            raise InputError(f"{where}: must be a table, got {data!r}")
+        for key in data:
+            if key not in known:
+                raise InputError(f"{where}: unknown key {key!r}; {nearest(key, known)}")
+        self.data, self.where = data, where
+
+    def error(self, key: str, allowed: str) -> InputError:
+        """Return the error for a key whose value is not allowed."""
+        if key not in self.data:
+            return InputError(f"{self.where}: key {key!r} is missing; it must be {allowed}")
+        return InputError(
+            f"{self.where}: {key} = {shown(self.data[key])}, but it must be {allowed}"
+        )
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a string; without a default the key must be there."""
+        value = self.data.get(key, default)
+        if not isinstance(value, str):
+            raise self.error(key, "a string")
+        return value
+
+    def integer(self, key: str, *, low: int, high: int, default: int | None = None) -> int:
+        """Return an integer in [low, high]."""
+        value = self.data.get(key, default)
+        if type(value) is not int or not low <= value <= high:
+            raise self.error(key, f"an integer from {low} to {high}")
+        return value
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """Return a finite float (an integer is taken as one)."""
+        value = self.data.get(key, default)
+        if not _is_number(value):
+            raise self.error(key, "a number")
+        return float(value)
+
+    def number_from(self, key: str, low: float, high: float, default: float | None = None) -> float:
+        """Return a number in [low, high]."""
+        value = self.data.get(key, default)
+        if not _is_number(value) or not low <= value <= high:
+            raise self.error(key, f"a number from {low:g} to {high:g}")
+        return float(value)
+
+    def integers(self, key: str, count: int) -> tuple[int, ...]:
+        """Return exactly ``count`` integers."""
+        value = self.data.get(key)
+        items = value if isinstance(value, list) else []
+        if len(items) != count or not all(type(x) is int and abs(x) < 2**31 for x in items):
+            raise self.error(key, f"a list of {count} integers")
+        return tuple(items)
+
+    def numbers(self, key: str, count: int) -> tuple[float, ...]:
+        """Return exactly ``count`` finite numbers."""
+        value = self.data.get(key)
+        items = value if isinstance(value, list) else []
+        if len(items) != count or not all(_is_number(x) for x in items):
+            raise self.error(key, f"a list of {count} numbers")
+        return tuple(float(x) for x in items)
+
+    def sequence(self, key: str) -> list[Any]:
+        """Return a list, empty if the key is absent."""
+        value = self.data.get(key, [])
+        if not isinstance(value, list):
+            raise self.error(key, "a list")
+        return value
+
+    def list_of(self, key: str, *kinds: type) -> list[Any]:
+        """Return a list of values of these types, empty if the key is absent."""
+        value = self.sequence(key)
+        # By type: true is an int in Python.
+        if not all(type(item) in kinds for item in value):
+            raise self.error(key, f"a list of {' or '.join(kind.__name__ for kind in kinds)}")
+        return value
+
+    def tables(self, key: str, known: Collection[str]) -> list[Table]:
+        """Return an array of tables, each checked against its known keys."""
+        where = f"{self.where}: {key}"
+        return [Table(item, known, f"{where}[{n}]") for n, item in enumerate(self.sequence(key))]

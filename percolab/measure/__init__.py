@@ -1,0 +1,1 @@
+"""What is measured of the clusters of a sample: sizes, spanning, wrapping, tallies, radii."""

@@ -1,0 +1,87 @@
+"""Clusters: the labels of one configuration, and what is asked of them first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from percolab.lattices.lattice import AXIS_NAMES
+from percolab.lattices.topology import Topology
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """The clusters of a configuration, numbered 0 ... n - 1 by their smallest site.
+
+    labels:    int32 (num_points,), smallest site index of the cluster; -1 where there is no site
+    topology:  what was labeled; its end layers say what spans
+    """
+
+    labels: np.ndarray
+    topology: Topology
+
+    @classmethod
+    def of_any_labels(cls, labels: np.ndarray, topology: Topology) -> Clusters:
+        """Return the clusters of labels that number clusters in any way; -1 is no site."""
+        _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+        smallest = first.astype(np.int32)[inverse.ravel()]
+        smallest[labels < 0] = -1
+        return cls(smallest, topology)
+
+    @cached_property
+    def roots(self) -> np.ndarray:
+        """Smallest site of every cluster, int32, ascending."""
+        return np.flatnonzero(self._is_root).astype(np.int32)
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """Number of every site's cluster, int32; -1 where there is no site."""
+        number = np.cumsum(self._is_root, dtype=np.int32) - np.int32(1)
+        return np.where(self.labels >= 0, number[self.labels], np.int32(-1))
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Sites of every cluster, int64."""
+        return np.bincount(self.numbers[self.labels >= 0], minlength=self.roots.size)
+
+    @cached_property
+    def by_size(self) -> np.ndarray:
+        """Numbers of the clusters, the largest first, equal ones in ascending order."""
+        return np.argsort(-self.sizes, kind="stable")
+
+    @cached_property
+    def spanning(self) -> dict[str, np.ndarray]:
+        """Per open axis the numbers of the clusters that touch both of its end layers."""
+        found = {}
+        for axis in self.topology.open_axes:
+            first, last = (self.numbers[layer] for layer in self.topology.end_layers[axis])
+            both = np.intersect1d(first, last)
+            found[self.axis_name(axis)] = both[both >= 0]
+        return found
+
+    def axis_name(self, axis: int) -> str:
+        """Return "x", "y" ... on a grid, and "source-target" on a graph."""
+        return AXIS_NAMES[axis] if self.topology.shape else "source-target"
+
+    def summary(self) -> dict[str, Any]:
+        """Return what is said of a configuration, as plain JSON values.
+
+        sites, clusters, largest and second_largest (sites; 0 where there is none), and the axes
+        along which one cluster touches both end layers, of those that are open.
+        """
+        first, second = np.append(self.sizes[self.by_size[:2]], [0, 0])[:2]
+        return {
+            "sites": int(self.sizes.sum()),
+            "clusters": int(self.sizes.size),
+            "largest": int(first),
+            "second_largest": int(second),
+            "open_axes": list(self.spanning),
+            "spanning": [name for name, found in self.spanning.items() if found.size],
+        }
+
+    @property
+    def _is_root(self) -> np.ndarray:
+        return self.labels == np.arange(self.labels.size, dtype=np.int32)

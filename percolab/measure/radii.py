@@ -1,0 +1,164 @@
+"""How far clusters reach: s^2 R_s^2 of every cluster that ends, with R_s its radius of gyration.
+
+s^2 R_s^2 = s sum |r|^2 - |sum r|^2, the sums over the cluster's sites, whose places r are unrolled
+from the torus: place on the grid plus the periods that the forest holds (:mod:`winding`), seen from
+the root.  Places are integers (:class:`percolab.lattices.geometry.Geometry`), sums take 128 bits,
+so the result is exact and the same in any order.  A cluster that wraps has no such places, and one
+that spans would go on: both are left out, as the infinite cluster is from the correlation length.
+Stauffer and Aharony, Introduction to Percolation Theory (1994), sections 3.1 and 3.2.
+
+For each bin of sizes (:mod:`percolab.measure.tallies`) there are three numbers, PER_BIN: the sum of
+s^2, and that of s^2 R_s^2 as (low, high) 64 bits.
+"""
+
+import numpy as np
+from numba import int64, njit, uint32, uint64
+
+from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.neighbours import has_bit
+from percolab.lattices.topology import PERIOD_BITS
+from percolab.measure.rows import spanning_bits
+from percolab.measure.tallies import add_wide, bin_of, negative, product
+from percolab.measure.wrapping import find_winding, periods_along, wrapping_of_bonds
+
+#: Numbers for each bin of sizes.
+PER_BIN = 3
+#: What is summed over a cluster beside its place along every axis: sites, the two halves of |r|^2.
+BESIDE = 3
+#: The bit that marks the root of a cluster that wraps, beside its end flags.
+OUT = 1 << 31
+
+
+@njit
+def add_site(sums, root, place, axes):
+    """Add a site at ``place``, int64 (axes,), to the sums of its root (serial use).
+
+    sums: uint64, ``axes + BESIDE`` numbers for each root: sites, low and high 32 bits of |r|^2,
+    then the place along every axis.
+    """
+    at = int64(root) * (axes + BESIDE)
+    square = uint64(0)
+    for axis in range(axes):
+        step = int64(place[axis])
+        square = uint64(square + uint64(step * step))
+        sums[at + BESIDE + axis] += uint64(step)
+    sums[at] += uint64(1)
+    sums[at + 1] += uint64(square & uint64(0xFFFFFFFF))
+    sums[at + 2] += uint64(square >> uint64(32))
+
+
+@njit
+def spread_of(sums, at, axes):
+    """Return (s, low, high) of the cluster whose sums are at ``at``, uint64.
+
+    s: its sites; (low, high): the 128 bits of s^2 R_s^2.
+    """
+    size = uint64(sums[at])
+    low, high = product(size, uint64(sums[uint64(at + uint64(1))]))
+    upper, top = product(size, uint64(sums[uint64(at + uint64(2))]))
+    low, high = add_pair(
+        low,
+        high,
+        uint64(upper << uint64(32)),
+        uint64(uint64(top << uint64(32)) | uint64(upper >> uint64(32))),
+    )
+    for axis in range(axes):
+        step = uint64(sums[uint64(at + uint64(BESIDE + axis))])
+        if step >> uint64(63) != uint64(0):
+            step = uint64(~step + uint64(1))
+        less, most = product(step, step)
+        less, most = negative(less, most)
+        low, high = add_pair(low, high, less, most)
+    return size, low, high
+
+
+@njit
+def add_pair(low, high, less, most):
+    """Return the sum of two numbers of 128 bits, modulo 2^128, as (low, high)."""
+    total = uint64(low + less)
+    carry = uint64(1) if total < less else uint64(0)
+    return total, uint64(uint64(high + most) + carry)
+
+
+@njit(nogil=True, cache=True)
+def gyration_of_bonds(opened, bonds, codes, occupied, layers, geometry, scratch, found):
+    """Write the numbers of all bins, int64 (PER_BIN * bins,), from a sample's open bonds.
+
+    bonds, codes: as :func:`wrapping_of_bonds` takes them.  occupied: uint32, one bit a site.
+    layers: (end-layer sites, their flags).  geometry: (places int32 (axes, points), periods int64
+    (period, axes)).  scratch: parents int32, periods int64, reach uint32, a site each, and sums.
+    """
+    _, _, num_words, seam_bonds, seam_ends = bonds
+    places, spans = geometry
+    parents, periods, reach, sums = scratch
+    axes, points = places.shape
+    wrapping_of_bonds(opened, bonds, codes, parents, periods, spans.shape[0])
+    for i in range(points):
+        root, total = find_winding(parents, periods, i)
+        parents[i], periods[i] = root, total
+    reach[:] = 0
+    for n in range(layers[0].size):
+        reach[parents[layers[0][n]]] |= layers[1][n]
+    # Bonds inside the lattice were joined before those: the loops they close do not wind.
+    for n in range(seam_bonds.size):
+        bond = seam_bonds[n]
+        if has_bit(opened[bond >> 5], bond & 31):
+            i, j = bond % (32 * num_words), seam_ends[n]
+            if periods[i] + codes[n] != periods[j]:
+                reach[parents[i]] |= uint32(OUT)
+    sums[:] = 0
+    place = np.empty(axes, np.int64)
+    for word in range(occupied.size):
+        left = occupied[word]
+        while left != uint32(0):
+            i = 32 * word + trailing_zeros(left)
+            left = uint32(left & uint32(left - uint32(1)))
+            root = parents[i]
+            for axis in range(axes):
+                place[axis] = int64(places[axis, i]) - int64(places[axis, root])
+                for period in range(spans.shape[0]):
+                    turns = periods_along(periods[i], period, PERIOD_BITS)
+                    place[axis] += turns * spans[period, axis]
+            add_site(sums, root, place, axes)
+    add_spreads(parents, reach, points, sums, axes, found)
+
+
+@njit(nogil=True, cache=True)
+def add_spreads(parents, reach, nodes, sums, axes, found):
+    """Write the numbers of all bins from the sums of the roots that neither wrap nor span."""
+    found[:] = 0
+    for i in range(nodes):
+        at_root = int64(i) * (axes + BESIDE)
+        if parents[i] != i or sums[at_root] == uint64(0):
+            continue
+        if reach[i] < uint32(OUT) and spanning_bits(reach[i]) == 0:
+            size, low, high = spread_of(sums, uint64(at_root), axes)
+            at = PER_BIN * bin_of(size)
+            found[at] += int64(uint64(size * size))
+            add_wide(found, at + 1, low, high)
+
+
+def sums_of_gyration(found: np.ndarray, unit: float) -> np.ndarray:
+    """Return (sum s^2, sum s^2 R_s^2) for each bin, summed over the samples of blocks.
+
+    found: int64 (blocks, samples, m, PER_BIN * bins); unit: the square of a step of places.
+    float64 (blocks, m, 2 * bins), pair after pair; added sample after sample.
+    """
+    blocks, _, points, width = found.shape
+    sums = np.zeros((blocks, points, 2 * (width // PER_BIN)), np.float64)
+    _sum_gyration(found, unit, sums)
+    return sums
+
+
+@njit(nogil=True, cache=True)
+def _sum_gyration(found, unit, sums):
+    blocks, samples, points, width = found.shape
+    for block in range(blocks):
+        for sample in range(samples):
+            for point in range(points):
+                row = found[block, sample, point]
+                for n in range(width // PER_BIN):
+                    low, high = uint64(row[PER_BIN * n + 1]), uint64(row[PER_BIN * n + 2])
+                    spread = float(high) * 18446744073709551616.0 + float(low)
+                    sums[block, point, 2 * n] += float(row[PER_BIN * n])
+                    sums[block, point, 2 * n + 1] += spread * unit

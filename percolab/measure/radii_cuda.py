@@ -1,0 +1,127 @@
+"""CUDA: how far clusters reach, as :mod:`percolab.measure.radii` has it.
+
+The forest of the sites (:mod:`percolab.measure.wrapping_cuda`) is made flat: every site then knows
+its root and the periods from there.  Sites add their places to the sums of their roots; whole
+numbers, so the order does not matter.  ``reach`` holds a root's end flags, or OUT where its cluster
+wraps.
+"""
+
+from numba import int32, int64, uint32, uint64
+
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, element
+from percolab.kernels.neighbours import has_bit
+from percolab.measure.radii import BESIDE, OUT, PER_BIN, spread_of
+from percolab.measure.rows import spanning_bits
+from percolab.measure.tallies import bin_of
+from percolab.measure.tallies_cuda import add_wide
+from percolab.measure.wrapping import parent_of, periods_to
+from percolab.measure.wrapping_cuda import field_of_code
+
+cuda = load_cuda()
+
+
+@cuda.jit(cache=True)
+def flatten_kernel(forest, size, reach, sums, sums_of_item):
+    """Point every node to its root, with the periods from there; clear reach and sums."""
+    item = uint32(cuda.blockIdx.y)
+    base = uint32(item * size)
+    start = uint64(uint64(item) * sums_of_item)
+    for step in range(PER_THREAD):
+        n = element(step)
+        if n < size:
+            i = uint32(base + n)
+            reach[i] = uint32(0)
+            for k in range(uint64(n), sums_of_item, uint64(size)):
+                sums[uint64(start + uint64(k))] = uint64(0)
+            total, root = int32(0), i
+            node = forest[root]
+            while parent_of(node) != root:
+                total = int32(total + periods_to(node))
+                root = parent_of(node)
+                node = forest[root]
+            forest[i] = (uint64(uint32(total)) << uint64(32)) | uint64(root)
+
+
+@cuda.jit(cache=True)
+def mark_seam_kernel(
+    forest, num_points, opened, words_per_item, num_words, seam_bonds, seam_ends, codes, reach
+):
+    """Mark the clusters that bonds across seams close around the lattice.
+
+    Bonds inside the lattice were joined before those: the loops they close do not wind.
+    """
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < seam_bonds.size:
+        bond = seam_bonds[n]
+        word = opened[uint32(uint32(item * words_per_item) + uint32(bond >> 5))]
+        if has_bit(word, uint32(bond & 31)):
+            i = uint32(bond % int64(int64(num_words) << int64(5)))
+            start = uint32(item * num_points)
+            j = uint32(start + uint32(seam_ends[n]))
+            node = forest[uint32(start + i)]
+            if int32(periods_to(node) + codes[n]) != periods_to(forest[j]):
+                cuda.atomic.or_(reach, parent_of(node), uint32(OUT))
+
+
+@cuda.jit(cache=True)
+def mark_ends_kernel(forest, num_points, sites, flags, reach):
+    """Tell the roots of all clusters which end layers they touch."""
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < sites.size:
+        node = forest[uint32(uint32(item * num_points) + uint32(sites[n]))]
+        cuda.atomic.or_(reach, parent_of(node), flags[n])
+
+
+@cuda.jit(device=True)
+def _has_end(reach):
+    """Return whether a cluster neither wraps nor spans."""
+    return reach < uint32(OUT) and spanning_bits(reach) == int64(0)
+
+
+@cuda.jit(cache=True)
+def sum_places_kernel(forest, num_points, occupied, words_per_item, geometry, reach, sums):
+    """Add the place of every occupied site, seen from its root, to the root's sums."""
+    places, spans, width = geometry
+    item = uint32(cuda.blockIdx.y)
+    base = uint32(item * num_points)
+    axes = places.shape[0]
+    start = uint64(uint64(item) * uint64(uint64(BESIDE + axes) * uint64(num_points)))
+    for step in range(PER_THREAD):
+        i = element(step)
+        if i < num_points:
+            word = occupied[uint32(uint32(item * words_per_item) + uint32(i >> uint32(5)))]
+            node = forest[uint32(base + i)]
+            if has_bit(word, uint32(i & uint32(31))) and _has_end(reach[parent_of(node)]):
+                root = uint32(parent_of(node) - base)
+                at = uint64(start + uint64(uint64(root) * uint64(BESIDE + axes)))
+                square = uint64(0)
+                for axis in range(axes):
+                    place = int64(int64(places[axis, i]) - int64(places[axis, root]))
+                    for period in range(spans.shape[0]):
+                        turns = int64(field_of_code(periods_to(node), period, width))
+                        place = int64(place + int64(turns * spans[period, axis]))
+                    square = uint64(square + uint64(place * place))
+                    cuda.atomic.add(sums, uint64(at + uint64(BESIDE + axis)), uint64(place))
+                low, high = uint64(square & uint64(0xFFFFFFFF)), uint64(square >> uint64(32))
+                cuda.atomic.add(sums, at, uint64(1))
+                cuda.atomic.add(sums, uint64(at + uint64(1)), low)
+                cuda.atomic.add(sums, uint64(at + uint64(2)), high)
+
+
+@cuda.jit(cache=True)
+def add_spreads_kernel(forest, num_points, axes, sums, width, found, first, step):
+    """Add what the roots have summed to the bins of row ``first + item * step`` of ``found``."""
+    item = uint32(cuda.blockIdx.y)
+    base = uint32(item * num_points)
+    start = uint64(uint64(item) * uint64(uint64(BESIDE + axes) * uint64(num_points)))
+    row = uint64(uint64(first) + uint64(item) * uint64(step)) * uint64(width)
+    for part in range(PER_THREAD):
+        i = element(part)
+        if i < num_points and parent_of(forest[uint32(base + i)]) == uint32(base + i):
+            at = uint64(start + uint64(uint64(i) * uint64(BESIDE + axes)))
+            if sums[at] != uint64(0):
+                size, low, high = spread_of(sums, at, axes)
+                to = uint64(row + uint64(PER_BIN * bin_of(size)))
+                cuda.atomic.add(found, to, uint64(size * size))
+                add_wide(found, uint64(to + uint64(1)), low, high)

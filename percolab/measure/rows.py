@@ -1,0 +1,101 @@
+"""The integer row that a sample is measured by, and the renumbering of labels.
+
+A row is five int64: number of clusters, largest, second largest, sum of squared sizes, and the
+flags: the spanning bits (bit a: one cluster touches both end layers of axis a) and the wrapping
+bits (bit 8 + a: one closes on itself around axis a; bit 16: loops wind in two directions).
+"""
+
+import numpy as np
+from numba import int64, njit, uint32
+
+from percolab.kernels.bits import trailing_zeros
+
+CLUSTERS, LARGEST, SECOND_LARGEST, SUM_SQUARES, SPANNING = range(5)
+ROW_WIDTH = 5
+#: Where the parts of a tally stand in a row that has one (:mod:`percolab.measure.tallies`).
+CUBES, FOURTHS, BINS = ROW_WIDTH, ROW_WIDTH + 2, ROW_WIDTH + 4
+
+
+@njit(nogil=True, cache=True)
+def row_of_sizes(sizes, count, row):
+    """Write the size columns of a row from the first ``count`` sizes, 0 where there is no root."""
+    clusters, largest, second, squares = int64(0), int64(0), int64(0), int64(0)
+    for i in range(count):
+        # Without a branch, which would be mispredicted at every other run.
+        size = int64(sizes[i])
+        clusters += int64(size > 0)
+        squares += size * size
+        second = max(second, min(largest, size))
+        largest = max(largest, size)
+    row[CLUSTERS] = clusters
+    row[LARGEST] = largest
+    row[SECOND_LARGEST] = second
+    row[SUM_SQUARES] = squares
+
+
+@njit(nogil=True, cache=True)
+def row_of_labels(labels, occupied, end_sites, end_flags, sizes, reach, row):
+    """Write the row of finished labels.
+
+    labels: int32 (N,); occupied: uint32 words; end_sites int32 and end_flags uint32, equally long:
+    a site of an end layer and bit 2a (first layer of axis a) or 2a + 1 (last).
+    sizes, reach: scratch of N, int32 and uint32.
+    """
+    sizes[:] = 0
+    reach[:] = 0
+    for word in range(occupied.size):
+        left = occupied[word]
+        while left != uint32(0):
+            sizes[labels[32 * word + trailing_zeros(left)]] += 1
+            left = uint32(left & uint32(left - uint32(1)))
+    row_of_sizes(sizes, labels.size, row)
+    bits = int64(0)
+    for n in range(end_sites.size):
+        root = labels[end_sites[n]]
+        reach[root] |= end_flags[n]
+        bits |= spanning_bits(reach[root])
+    row[SPANNING] = bits
+
+
+def without_vacant(rows: np.ndarray, vacant: np.ndarray) -> None:
+    """Leave vacant sites out of rows that count each of them as a cluster of its own, in place.
+
+    rows: int64 (..., ROW_WIDTH or more); vacant: int64 (...,), the vacant sites of each.  A vacant
+    site must not touch both end layers of an axis by itself.
+
+    >>> row = np.array([3, 1, 1, 3, 0])
+    >>> without_vacant(row, np.int64(2)), row.tolist()
+    (None, [1, 1, 0, 1, 0])
+    """
+    rows[..., CLUSTERS] -= vacant
+    rows[..., SUM_SQUARES] -= vacant
+    rows[..., LARGEST] *= rows[..., CLUSTERS] > 0
+    rows[..., SECOND_LARGEST] *= rows[..., CLUSTERS] > 1
+    if rows.shape[-1] > ROW_WIDTH:
+        rows[..., BINS] -= vacant
+
+
+@njit
+def spanning_bits(reach):
+    """Return bit a set for every axis a both of whose end layers are in ``reach``."""
+    bits = int64(0)
+    if uint32(reach & uint32(reach >> uint32(1)) & uint32(0x55555555)) == uint32(0):
+        return bits
+    for axis in range(16):
+        both = uint32(uint32(3) << uint32(2 * axis))
+        if uint32(reach & both) == both:
+            bits |= int64(1) << int64(axis)
+    return bits
+
+
+def renumber(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels renumbered 0 ... n - 1 in the order of the old ones, and the n sizes.
+
+    The labels of vacant points, being their own index, are counted like any other: drop them first
+    where a lattice has any.
+
+    >>> renumber(np.array([0, 0, 2, 0, 2], dtype=np.int32))[0].tolist()
+    [0, 0, 1, 0, 1]
+    """
+    _, serial, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    return serial.astype(np.int32), sizes

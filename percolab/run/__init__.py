@@ -1,0 +1,1 @@
+"""A study from request to stored blocks: pilot, rounds, plan, scheduler, executors."""

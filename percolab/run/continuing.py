@@ -1,0 +1,253 @@
+"""A study and the file it goes to: what is there, what is asked, and what is added to it.
+
+Tasks are separate, so a file is extended in place: by more sizes, more p, more samples.  What was
+asked before, or less, is there already and adds nothing.  Refused is what contradicts the file:
+another lattice, seed, generator, model, boundary, method or measure.  The study of the file is then
+the union of all that was asked of it.
+
+What a request leaves open is as the file has it: the sizes, the p, and the samples or the target
+error that it was last made with, which the records of its runs tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from percolab.errors import InputError
+from percolab.lattices.graph import Graph
+from percolab.measure.observables import observables_of
+from percolab.run.rounds import own_tasks
+from percolab.store.results import Results
+from percolab.store.sample_versions import check_can_continue
+from percolab.store.stored_tasks import TaskResult
+from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.study import Study, Task, block_size_for
+
+#: Settings that a file decides where a request leaves them open.
+LEFT_OPEN = frozenset({"L", "samples"})
+# What contradicts a file, in the order in which it is told; files of other seeds can be merged.
+_MERGED = ("seed", "rng")
+_FIXED = ("lattice", "boundary", "method", "measure", "model", *_MERGED)
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """What a file holds, and what is asked of it.
+
+    results: those of the file, or empty ones; their study is the union of the file's and the one
+    asked.  asked: the study of what is wanted this time.  rule: with the samples of its sizes.
+    is_described: whether the file says all that already.
+    """
+
+    results: Results
+    asked: Study
+    rule: StopRule
+    is_described: bool = True
+
+
+def continue_results(
+    study: Study,
+    rule: StopRule,
+    stored: Results | None,
+    path: Path | None,
+    left_open: Collection[str] = (),
+) -> Opened:
+    """Return stored results with what is asked of them; InputError if they are of another study.
+
+    path: of the file, for messages.  left_open: settings of LEFT_OPEN that were not given.
+    """
+    if stored is None:
+        return Opened(Results(study), study, rule)
+    if isinstance(study.lattice, Graph):
+        _check_graph(stored, study.lattice, path)
+    check_can_continue(stored, path)
+    for item in stored.tasks.values():
+        if len(item.observables) < len(observables_of(item.task.boundary)):
+            raise InputError(
+                f"{path}: was written before wrapping was measured; choose another --out"
+            )
+    _check_same(study, stored, path)
+    results = _described(stored, _union(study, stored.study, left_open))
+    sizes = stored.study.sizes if "L" in left_open else study.sizes
+    if "samples" in left_open:
+        rule = _rule_of_runs(results, sizes, rule)
+    elif rule.samples is not None and sizes != study.sizes:
+        rule = replace(rule, samples=_for_sizes(list(rule.samples.values()), sizes))
+    if rule.target_error is not None:
+        # The error is that of all sizes together.
+        sizes = results.study.sizes
+        if rule.samples is not None:
+            most = max(rule.samples.values())
+            rule = replace(rule, samples={size: rule.samples.get(size, most) for size in sizes})
+    asked = replace(results.study, sizes=sizes, p=study.p)
+    return Opened(results, asked, rule, _is_described(stored.study, results.study))
+
+
+def _check_graph(stored: Results, graph: Graph, path: Path | None) -> None:
+    """Raise InputError if results are of another graph, whatever the name of its file is."""
+    before = stored.study.lattice
+    if before.digest != graph.digest:
+        raise InputError(
+            f"{path}: was sampled on {before.name} (digest {before.digest}), and {graph.name} has "
+            f"other sites, bonds, source or target (digest {graph.digest}); choose another --out"
+        )
+
+
+def _check_same(study: Study, stored: Results, path: Path | None) -> None:
+    """Raise InputError if a study contradicts stored results."""
+    here, there = _identity(study), _identity(stored.study)
+    if study.lattice.digest == stored.study.lattice.digest:
+        # A name decides nothing.
+        there["lattice"] = here["lattice"]
+    elif here["lattice"] == there["lattice"]:
+        for found, lattice in ((here, study.lattice), (there, stored.study.lattice)):
+            found["lattice"] = f"{lattice.name} (digest {lattice.digest})"
+    sizes = {task.block_size for task in own_tasks(stored)}
+    if study.block_size and sizes - {study.block_size}:
+        there["block_size"], here["block_size"] = max(sizes), study.block_size
+    for key in here:
+        if here[key] != there[key]:
+            advice = " and join the files with percolab merge" if key in _MERGED else ""
+            raise InputError(
+                f"{path}: holds another study ({key} is {there[key]} there, {here[key]} here); "
+                f"choose another --out{advice}"
+            )
+
+
+def _identity(study: Study) -> dict[str, Any]:
+    """Return what all tasks of a study have in common, as it is shown in a message."""
+    found = {"measure": [], **study.description()}
+    return {key: found[key] for key in _FIXED}
+
+
+def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
+    """Return the study of what is stored and of what is asked."""
+    p = stored.p
+    if study.p is not None and stored.p is not None:
+        p = tuple(sorted({*study.p, *stored.p}))
+    sizes = stored.sizes if "L" in left_open else tuple({*study.sizes, *stored.sizes})
+    block_size = study.block_size or stored.block_size
+    return replace(study, sizes=sizes, p=p, block_size=block_size)
+
+
+def _described(stored: Results, study: Study) -> Results:
+    """Return results with another description of their study, and of its lattice or graph.
+
+    What is published about a lattice may have changed, and a graph's bonds are not in the file.
+    """
+    known = Results(study, runs=stored.runs)
+    for key, item in stored.tasks.items():
+        task = replace(item.task, lattice=study.lattice)
+        known.tasks[key] = TaskResult(task, item.blocks)
+    return known
+
+
+def _is_described(before: Study, now: Study) -> bool:
+    """Return whether two studies are stored alike."""
+    texts = [getattr(study.lattice, "source", "") for study in (before, now)]
+    return texts[0] == texts[1] and before.description() == now.description()
+
+
+def _for_sizes(counts: list[int], sizes: tuple[int, ...]) -> dict[int, int]:
+    """Return samples by size for the sizes of a file; one number stands for all."""
+    if len(set(counts)) == 1:
+        counts = counts[:1] * len(sizes)
+    if len(counts) != len(sizes):
+        raise InputError(
+            f"samples: {len(counts)} numbers given for the {len(sizes)} sizes L of the file"
+        )
+    return dict(zip(sizes, counts))
+
+
+def request_record(results: Results, rule: StopRule) -> dict[str, Any]:
+    """Return what a run is asked for, as plain JSON values: samples by task, and the error."""
+    record: dict[str, Any] = {}
+    if rule.samples is not None:
+        own = [task for task in own_tasks(results) if task.size in rule.samples]
+        record["samples"] = {task.id: rule.samples[task.size] for task in own}
+    if rule.target_error is not None:
+        record["target_error"] = rule.target_error
+    return record
+
+
+def _rule_of_runs(results: Results, sizes: tuple[int, ...], default: StopRule) -> StopRule:
+    """Return the rule that results were last made with, as far as their runs tell it.
+
+    Otherwise a size keeps what it has, and a new one gets what the others have.
+    """
+    size_of = {task.id: task.size for task in own_tasks(results)}
+    samples: dict[int, int] = {}
+    for task_id, size in size_of.items():
+        item = results.tasks[task_id]
+        if item.blocks:
+            samples[size] = max(samples.get(size, 0), item.num_samples)
+    target = None
+    for run in results.runs:
+        asked = run.get("asked")
+        if not isinstance(asked, Mapping) or not size_of.keys() & run["blocks"].keys():
+            continue
+        error = asked.get("target_error")
+        target = error if type(error) is float and 0 < error < 1 else None
+        counts = asked.get("samples", {})
+        if target is not None and not counts:
+            samples = {}
+        for task_id, count in counts.items() if isinstance(counts, Mapping) else ():
+            if task_id in size_of and type(count) is int and 1 <= count < 2**63:
+                samples[size_of[task_id]] = count
+    if target is not None and not samples:
+        return StopRule(target_error=target)
+    most = max(samples.values(), default=0)
+    usual = max((default.samples or {}).values(), default=0)
+    return StopRule({size: samples.get(size, most) or usual for size in sizes}, target)
+
+
+def missing_p(results: Results, asked: Study) -> dict[int, tuple[float, ...] | None]:
+    """Return the p that sizes are to be sampled at and have no task for; None asks for a pilot."""
+    found: dict[int, tuple[float, ...] | None] = {}
+    for size in asked.sizes:
+        held = [task for task in own_tasks(results) if task.size == size]
+        if asked.method == "threshold":
+            if not held:
+                found[size] = ()
+        elif not held:
+            found[size] = asked.p or results.study.p
+        else:
+            more = set(asked.p or ()) - {p for task in held for p in task.p}
+            if more:
+                found[size] = tuple(sorted(more))
+    return found
+
+
+def new_task(results: Results, rule: StopRule, size: int, p: tuple[float, ...]) -> Task:
+    """Return a task to be added for a size, in blocks as those that are there have it.
+
+    Where there are none, the blocks are such that they make up the samples that are asked for.
+    """
+    task = results.study.task(size, p)
+    held = [item.block_size for item in own_tasks(results) if item.size == size]
+    if held:
+        return replace(task, block_size=held[0])
+    if results.study.block_size or rule.samples is None:
+        return task
+    return replace(task, block_size=block_size_for(rule.samples[size], task.block_size))
+
+
+def rounded_up(tasks: Sequence[Task], results: Results, rule: StopRule) -> list[str]:
+    """Return one line for every size whose blocks do not make up the samples asked for.
+
+    Nothing is said of one that has them already.
+    """
+    lines = []
+    for size, asked in (rule.samples or {}).items() if rule.target_error is None else ():
+        own = [task for task in tasks if task.size == size]
+        made = max(-(-asked // task.block_size) * task.block_size for task in own)
+        held = [results.tasks[task.id].num_samples for task in own if task.id in results.tasks]
+        if made != asked and min(held, default=0) < made:
+            block_size = max(task.block_size for task in own)
+            lines.append(
+                f"L = {size}: {made} samples are made, not {asked}: a block has {block_size}"
+            )
+    return lines

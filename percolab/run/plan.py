@@ -1,0 +1,357 @@
+"""What a sweep will take and give, before it is run: time, memory, file size, sigma(p_c).
+
+A short pilot (:mod:`percolab.run.plan_pilot`) measures the seconds a sample takes and fits the
+scaling function to a few samples, and to what the results file holds already.  The curves that
+function expects at the p of every task are then fitted as the sweep's will be: the curvature of
+that fit is the information of one sample, and any numbers of samples follow from it.  Nothing is
+stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+import psutil
+
+from percolab.analysis import (
+    AnalysisError,
+    Information,
+    ScalingFunction,
+    SpanningCurve,
+    fit_threshold,
+    information_of,
+)
+from percolab.analysis.fits import POINTS, curves_of, omega_of
+from percolab.errors import InputError
+from percolab.run.continuing import Opened, missing_p, new_task, rounded_up
+from percolab.run.file_size import at_points, file_bytes
+from percolab.run.plan_pilot import Pilot, SizePilot, run_pilot
+from percolab.run.rounds import first_targets, grown, is_held, next_targets, own_tasks
+from percolab.run.runner import Means, Watcher, choose_means, open_study, record_of
+from percolab.run.sampler import Device, required_memory
+from percolab.run.scheduler import saving_seconds
+from percolab.store.joined import joined, joined_tasks
+from percolab.store.results import Results, ResultsWriter
+from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.study import Study, Task
+
+# Replicas of the bootstrap that a sweep ends with cost this many seconds, about; and the fit of
+# a round, with what else a round takes.
+_ANALYSIS_SECONDS, _ROUND_SECONDS = 1.0, 0.05
+# Expected counts are integers; so many samples make rounding negligible.
+_EXPECTED_SAMPLES = 10**9
+# The quantiles of T between which method "threshold" is analysed, and where they are looked for.
+_TAIL, _FINE = 0.01, 20001
+#: Models of the curve that a pilot's samples are fitted with: (degree, correction), the first that
+#: they can carry.
+_MODELS = ((3, True), (2, False), (1, False))
+
+
+@dataclass(frozen=True)
+class SizePlan:
+    """One row of a plan.
+
+    L, points: of p.  samples: at the end; held: of these, in the file already.  rate: samples a
+    second.  seconds: for what is missing.  host_bytes: memory of what is sampled.  file_bytes: of
+    the results file.
+    """
+
+    L: int
+    points: int
+    samples: int
+    held: int
+    rate: float
+    seconds: float
+    host_bytes: int
+    file_bytes: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep will take and give.
+
+    seconds: of finding the p, sampling, saving and analysing; ``placing_seconds`` and
+    ``analysis_seconds`` are parts of it, ``compile_seconds`` is not: what the first call of this
+    process took longer.
+    host_bytes: peak of the process; ``base_bytes`` of it are Python and its libraries.
+    threshold_error: sigma(p_c), None where there is none.  rounds: of a target error.
+    """
+
+    device: str
+    labeler: str
+    workers: int
+    sizes: tuple[SizePlan, ...]
+    seconds: float
+    placing_seconds: float
+    analysis_seconds: float
+    compile_seconds: float
+    host_bytes: int
+    base_bytes: int
+    device_bytes: int
+    file_bytes: int
+    threshold_error: float | None
+    rounds: int
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number as plain JSON values."""
+        return asdict(self)
+
+
+def plan_study(
+    study: Study,
+    rule: StopRule,
+    *,
+    writer: ResultsWriter | None = None,
+    device: Device,
+    labeler: str | None = None,
+    workers: int | None = None,
+    watcher: Watcher | None = None,
+    left_open: Collection[str] = (),
+) -> Plan:
+    """Return what :func:`run_study` would take and give with the same arguments.
+
+    writer: of the results file, which need not be locked and is not written.  left_open: as for
+    the sweep.
+    InputError: as the sweep's own; or a target error is asked for and the pilot finds no p_c.
+    """
+    watcher = watcher or Watcher()
+    opened = open_study(study, rule, writer, labeler, watcher, left_open)
+    results, asked, rule = _with_given_p(opened), opened.asked, opened.rule
+    means = choose_means(asked, device, labeler, workers, watcher)
+    pilot = run_pilot(results, asked, rule, means, _missing(results, rule), watcher)
+    base = psutil.Process().memory_info().rss
+    tasks = _tasks_of(results, asked, pilot)
+    # Tasks of the same samples count once, at all their p.
+    whole = joined_tasks(tasks)
+    information, reason = _information(results, pilot, whole)
+    others = {
+        key: item.num_samples
+        for key, item in joined(results).tasks.items()
+        if item.blocks and key not in {task.id for task in [*tasks, *whole]}
+    }
+    targets, rounds = _targets(results, rule, whole, information, others, reason)
+    blocks = {task.id: _blocks_at_end(results, task, targets[task.size]) for task in tasks}
+    kept = {task.id: at_points(_pilot_of(pilot, task).kept, len(task.p)) for task in tasks}
+    record = record_of(means) | {"seconds": 1.234, "blocks": dict.fromkeys(blocks, 100)}
+    size, by_task, saving = file_bytes(results, tasks, blocks, kept, [record] * rounds)
+    rows = tuple(_row(results, means, item, blocks, by_task) for item in pilot.sizes)
+    placing = sum(item.placing for item in pilot.sizes)
+    sampling = sum(row.seconds for row in rows)
+    error = None
+    if information is not None:
+        samples = {task.id: _samples_at_end(blocks, tasks, task.size) for task in whole}
+        found = information.error(samples | others)
+        error = found if np.isfinite(found) else None
+    analysis = 0.0
+    if error is not None and sampling:
+        analysis = _ANALYSIS_SECONDS + rounds * _ROUND_SECONDS
+    saving = saving_seconds(sampling, saving)
+    return Plan(
+        device=str(means.device),
+        labeler=means.labeler,
+        workers=means.workers,
+        sizes=rows,
+        seconds=placing + sampling + saving + analysis if sampling else 0.0,
+        placing_seconds=placing,
+        analysis_seconds=analysis,
+        compile_seconds=pilot.compiling,
+        # A file is built in memory, from arrays that are stacked, beside the blocks themselves.
+        host_bytes=base + sum(row.host_bytes for row in rows) + 2 * _raw_bytes(blocks, kept) + size,
+        base_bytes=base,
+        device_bytes=pilot.device_bytes,
+        file_bytes=size,
+        threshold_error=error,
+        rounds=rounds,
+        notes=(*rounded_up(tasks, results, rule), *_notes(pilot, reason)),
+    )
+
+
+def _missing(results: Results, rule: StopRule) -> dict[int, int]:
+    """Return the samples that every size still takes at least."""
+    held: dict[int, int] = {}
+    for task in own_tasks(results):
+        count = results.tasks[task.id].num_samples
+        held[task.size] = min(held.get(task.size, count), count)
+    wanted = first_targets(results.study, rule)
+    return {size: max(wanted[size] - held.get(size, 0), 0) for size in wanted}
+
+
+def _with_given_p(opened: Opened) -> Results:
+    """Return results with the tasks that will be added at p that are known."""
+    results = Results(opened.results.study, dict(opened.results.tasks), opened.results.runs)
+    for size, p in missing_p(results, opened.asked).items():
+        if p is not None:
+            results.add_task(new_task(results, opened.rule, size, p))
+    return results
+
+
+def _tasks_of(results: Results, asked: Study, pilot: Pilot) -> list[Task]:
+    """Return the tasks that are asked for, ascending in L: those of the file, and those to come."""
+    own = [task for task in own_tasks(results) if task.size in asked.sizes]
+    found = {task.size for task in own}
+    own += [item.task for item in pilot.sizes if item.task.size not in found]
+    return sorted(own, key=lambda task: task.size)
+
+
+def _samples_at_end(blocks: Mapping[str, int], tasks: Sequence[Task], size: int) -> int:
+    """Return the samples that all tasks of a size will have."""
+    return min(blocks[task.id] * task.block_size for task in tasks if task.size == size)
+
+
+def _pilot_of(pilot: Pilot, task: Task) -> SizePilot:
+    return next(item for item in pilot.sizes if item.task.size == task.size)
+
+
+def _blocks_at_end(results: Results, task: Task, samples: int) -> int:
+    """Return how many blocks a task has when a sweep has ended."""
+    held = results.tasks[task.id].blocks if task.id in results.tasks else {}
+    count = ceil(samples / task.block_size)
+    return count + sum(number >= count for number in held)
+
+
+def _row(
+    results: Results,
+    means: Means,
+    item: SizePilot,
+    blocks: Mapping[str, int],
+    by_task: Mapping[str, int],
+) -> SizePlan:
+    own = [task for key in blocks for task in [_task_of(results, item, key)] if task is not None]
+    held = {task.id: results.tasks[task.id].num_samples if task.id in results.tasks else 0
+            for task in own}  # fmt: skip
+    missing = sum(blocks[task.id] * task.block_size - held[task.id] for task in own)
+    return SizePlan(
+        L=item.task.size,
+        points=sum(len(task.p) for task in own),
+        samples=_samples_at_end(blocks, own, item.task.size),
+        held=min(held.values()),
+        rate=item.rate,
+        seconds=missing / item.rate + item.setup if missing else 0.0,
+        host_bytes=required_memory(item.task, means.labeler, means.device, means.workers),
+        file_bytes=sum(by_task[task.id] for task in own),
+    )
+
+
+def _task_of(results: Results, item: SizePilot, key: str) -> Task | None:
+    """Return the task with this id if it is of a pilot's size."""
+    task = results.tasks[key].task if key in results.tasks else item.task
+    return task if task.id == key and task.size == item.task.size else None
+
+
+def _raw_bytes(blocks: Mapping[str, int], kept: Mapping[str, Any]) -> int:
+    """Return the bytes of all blocks in memory."""
+    total = 0
+    for key, count in blocks.items():
+        block = kept[key][0]
+        arrays = [value for value in vars(block).values() if isinstance(value, np.ndarray)]
+        arrays += list(getattr(block, "extras", {}).values())
+        total += count * sum(array.nbytes for array in arrays)
+    return total
+
+
+def _information(
+    results: Results, pilot: Pilot, tasks: Sequence[Task]
+) -> tuple[Information | None, str]:
+    """Return the information of one sample of every task, or why there is none."""
+    if not results.study.lattice.is_scalable:
+        return None, "thresholds are of each size alone here, and their errors are not predicted"
+    try:
+        function = _curve(results, pilot)
+        held = [item.task for item in joined(results).tasks.values() if item.blocks]
+        asked = {(task.stream_seed, task.method) for task in tasks}
+        others = [task for task in held if (task.stream_seed, task.method) not in asked]
+        every = {task.id: task for task in [*others, *tasks]}
+        curves = [expected_curve(function, task) for task in every.values()]
+        return information_of(curves, omega=omega_of(results)), ""
+    except (AnalysisError, InputError) as error:
+        return None, str(error)
+
+
+def _curve(results: Results, pilot: Pilot) -> ScalingFunction:
+    """Return the scaling function of a pilot's samples and of those in the file."""
+    held = Results(results.study, dict(results.tasks))
+    for item in pilot.sizes:
+        held.tasks.update({found.task.id: found for found in item.measured})
+    curves, omega = curves_of(held), omega_of(results)
+    problem = AnalysisError("")
+    for degree, correction in _MODELS:
+        try:
+            fit = fit_threshold(
+                curves, omega=omega, degree=degree, correction=correction, bootstrap=0
+            )
+            return fit.scaling
+        except AnalysisError as error:
+            problem = error
+    raise problem
+
+
+def expected_curve(function: ScalingFunction, task: Task) -> SpanningCurve:
+    """Return the curve that a scaling function expects of a task, without scatter."""
+    p = np.array(task.p) if task.method == "grid" else _transition(function, task.size)
+    counts = np.round(_EXPECTED_SAMPLES * function.probability(p, task.size))
+    # A polynomial may turn back in the tails, which counts never do.
+    rising = np.maximum.accumulate(counts).astype(np.int64)
+    return SpanningCurve(task.size, p, np.array([_EXPECTED_SAMPLES]), rising[None], task.id)
+
+
+def _transition(function: ScalingFunction, size: int) -> np.ndarray:
+    """Return the p at which exact thresholds of a size are counted, as far as can be foreseen."""
+    reach = 6.0 / (max(function.coefficients[1], 1e-12) * size**function.y_t)
+    p = np.linspace(
+        max(function.threshold - reach, 0.0), min(function.threshold + reach, 1.0), _FINE
+    )
+    found = np.maximum.accumulate(function.probability(p, size))
+    low, high = np.interp([_TAIL, 1 - _TAIL], found, p)
+    return np.linspace(low, high, POINTS)
+
+
+def _targets(
+    results: Results,
+    rule: StopRule,
+    tasks: Sequence[Task],
+    information: Information | None,
+    others: Mapping[str, int],
+    reason: str,
+) -> tuple[dict[int, int], int]:
+    """Return the samples of every size when the rule is met, and the rounds until then."""
+    study = results.study
+    targets, rounds = first_targets(study, rule), 1
+    if rule.target_error is None:
+        return targets, rounds
+    if information is None:
+        raise InputError(f"--plan: the pilot finds no p_c, so no target error of it: {reason}")
+    placed = {task.size for task in own_tasks(results)} >= set(study.sizes)
+    while not all(n >= rule.limit(size) for size, n in targets.items()):
+        if placed and is_held(results, targets):
+            # How the sweep judges what is there is known, and need not be foreseen.
+            following = next_targets(results, rule, targets)
+            if following is None:
+                break
+            targets, rounds = following, rounds + 1
+            continue
+        samples = {task.id: ceil(targets[task.size] / task.block_size) * task.block_size
+                   for task in tasks}  # fmt: skip
+        if information.error(samples | dict(others)) <= rule.target_error:
+            break
+        targets = grown(tasks, information, others, targets, rule)
+        rounds += 1
+        if max(targets.values()) >= 2**62:
+            raise InputError(f"--plan: no number of samples reaches {rule.target_error}")
+    return targets, rounds
+
+
+def _notes(pilot: Pilot, reason: str) -> tuple[str, ...]:
+    notes = [
+        f"the first call of a process compiles or loads: {pilot.compiling:.1f} s here, not counted"
+    ]
+    if pilot.extrapolated:
+        sizes = ", ".join(map(str, pilot.extrapolated))
+        notes.append(f"p of L = {sizes} are extrapolated: the sweep's own pilot looks for them")
+    if reason:
+        notes.append(f"no error of p_c: {reason}")
+    return tuple(notes)

@@ -1,0 +1,306 @@
+"""What a plan measures before a sweep is run: p values, seconds a sample, and a few samples.
+
+The pilot's samples come from another seed than the study's.  What is compiled or loaded at the
+first call is timed by itself: it is no part of a rate.  Where finding the p values of the larger
+sizes would take too long, they are extrapolated from those of the smaller ones: a transition keeps
+its place and narrows as a power of L.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from percolab.bonds.words import threshold_of
+from percolab.run.continuing import new_task
+from percolab.run.executors import make_executor
+from percolab.run.rounds import own_tasks
+from percolab.run.runner import Means, Watcher, grids_of, place_windows, share_of
+from percolab.run.sampler import Sampler
+from percolab.run.scheduler import missing_jobs, run_jobs
+from percolab.store.results import Results
+from percolab.store.stored_tasks import TaskResult
+from percolab.tasks.blocks import AnyBlock
+from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.study import Study, Task
+
+#: Seconds that a pilot may take for placing p, and for measuring, or these parts of the run.
+_PLACING, _MEASURING, _PART = 2.0, 3.5, 0.025
+#: Samples of a size, kept one by one: for the curve and the file, and at least.
+_MOST_KEPT, _LEAST_KEPT = 1000, 4
+# Samples in whole blocks are for the rate, and for the curve: more would not sharpen either.
+_MOST_WHOLE = 4000
+_KEPT_SITES = 2**30
+# A grid's labeling costs this many times one at a single p, about.
+_GRID_COST = 1.5
+# What one look at a sample is timed with: a launch of a GPU takes as long for one as for these.
+_LOOKS = {"cpu": 1, "cuda": 48}
+# A look is repeated so often, or until so many seconds are over: others may use the machine too.
+_REPEATS, _LOOKING = 5, 0.1
+
+Spans = dict[int, tuple[float, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class SizePilot:
+    """What was measured of one size.
+
+    task: the study's own, with its p.  kept: single samples of another seed, blocks of one sample.
+    measured: these and whole blocks of a third seed.  rate: samples a second with all workers.
+    setup: seconds to build what is sampled.  placing: seconds that finding its p takes.
+    """
+
+    task: Task
+    kept: list[AnyBlock]
+    measured: tuple[TaskResult, ...]
+    rate: float
+    setup: float
+    placing: float
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """What was measured of every size, ascending.
+
+    compiling: seconds of the first call, which compiles or loads.  extrapolated: the sizes whose p
+    were not looked for.  device_bytes: memory taken on a CUDA device.
+    """
+
+    sizes: tuple[SizePilot, ...]
+    compiling: float
+    extrapolated: tuple[int, ...]
+    device_bytes: int
+
+
+def run_pilot(
+    results: Results,
+    study: Study,
+    rule: StopRule,
+    means: Means,
+    samples: Mapping[int, int],
+    watcher: Watcher,
+) -> Pilot:
+    """Measure every size of a study that is asked for with a rule.
+
+    results: what its file holds, with the tasks to be added at given p; they stay as they are.
+    samples: those that every size still takes, as far as known; they bound what a pilot may take.
+    InputError: the lattice does not span.
+    """
+    compiling = _compile(study.task(study.sizes[0]), means)
+    looks = {size: _look_seconds(study.task(size), means) for size in study.sizes}
+    run = sum(_GRID_COST * looks[size] * n / means.workers for size, n in samples.items())
+    tasks, windows, placing, extrapolated = _placed(results, study, means, looks, run, watcher)
+    tasks = {
+        size: task if task.id in results.tasks else new_task(results, rule, size, task.p)
+        for size, task in tasks.items()
+    }
+    free, samplers, found = _free(means), [], []
+    with make_executor(means.device, means.workers) as executor:
+        budget = max(_MEASURING, _PART * run)
+        for left, size in zip(range(len(study.sizes), 0, -1), study.sizes):
+            begin = time.perf_counter()
+            window = windows.get(size, (0.0, 1.0))
+            measuring = _Measuring(
+                tasks[size], window, means, executor, budget / left, share_of(len(study.sizes))
+            )
+            samplers.append(measuring)
+            found.append(measuring.pilot(placing.get(size, 0.0)))
+            # What a small size does not use goes to the larger ones.
+            budget = max(budget - (time.perf_counter() - begin), 0.0)
+    return Pilot(tuple(found), compiling, extrapolated, max(free - _free(means), 0))
+
+
+def _compile(task: Task, means: Means) -> float:
+    """Return the seconds that the first call of what a sweep calls takes."""
+    begin = time.perf_counter()
+    _look_seconds(task, means)
+    sampler = Sampler(_single(task), labeler=means.labeler, device=means.device)
+    sampler.sample([0])
+    first = time.perf_counter() - begin
+    begin = time.perf_counter()
+    sampler.sample([1])
+    return max(first - 2 * (time.perf_counter() - begin), 0.0)
+
+
+def _look_seconds(task: Task, means: Means) -> float:
+    """Return the seconds that one sample at one p takes, in the way p values are looked for."""
+    grid = replace(task, method="grid", measure=(), p=task.p or (0.5,))
+    sampler = Sampler(grid, labeler=means.labeler, device=means.device)
+    items = _LOOKS[means.device.kind]
+    samples = np.arange(items, dtype=np.uint64)
+    thresholds = np.full(items, threshold_of(grid.p[0]), np.uint64)
+    sampler.rows(samples[:1], thresholds[:1])
+    found: list[float] = []
+    while len(found) < _REPEATS and sum(found) < _LOOKING:
+        begin = time.perf_counter()
+        sampler.rows(samples, thresholds)
+        found.append(time.perf_counter() - begin)
+    return min(found) / items
+
+
+def _single(task: Task) -> Task:
+    """Return a task of samples drawn for the plan alone, in blocks of one."""
+    return replace(task, purpose="plan", block_size=1)
+
+
+def _free(means: Means) -> int:
+    if means.device.kind == "cpu":
+        return 0
+    from percolab.kernels.device import free_memory, open_device
+
+    return free_memory(open_device(str(means.device)))
+
+
+def _placed(
+    results: Results,
+    study: Study,
+    means: Means,
+    looks: Mapping[int, float],
+    run: float,
+    watcher: Watcher,
+) -> tuple[dict[int, Task], dict[int, tuple[float, float]], dict[int, float], tuple[int, ...]]:
+    """Return every size's task, window and seconds of placing, and the sizes extrapolated."""
+    # Of several tasks of a size, the one that most is missing of.
+    own = sorted(own_tasks(results), key=lambda task: -len(results.tasks[task.id].blocks))
+    stored = {task.size: task for task in own if task.size in study.sizes}
+    if study.method == "grid" and len(stored) == len(study.sizes):
+        return stored, {}, {}, ()
+    study = replace(study, p=None)
+    few = study.sizes[:2] if study.lattice.is_scalable else study.sizes
+    spans, seconds = _timed_spans(results, study, few, means, watcher)
+    left = [size for size in study.sizes if size not in few]
+    per_look = seconds / sum(looks[size] for size in few)
+    allowed, near = max(_PLACING, _PART * run), list(few)
+    while left and per_look * sum(looks[size] for size in [*near, left[0]]) <= allowed:
+        near.append(left.pop(0))
+    if len(near) > len(few):
+        spans, seconds = _timed_spans(results, study, tuple(near), means, watcher)
+        per_look = seconds / sum(looks[size] for size in near)
+    for size in left:
+        spans[size] = extrapolated(spans, size)
+    placing = {s: per_look * looks[s] for s in study.sizes if s not in stored}
+    if study.method == "grid":
+        tasks = {s: stored.get(s) or study.task(s, spans[s]) for s in study.sizes}
+        return tasks, {}, placing, tuple(size for size in left if size not in stored)
+    windows = {size: (span[0], span[-1]) for size, span in spans.items()}
+    return {s: study.task(s) for s in study.sizes}, windows, placing, tuple(left)
+
+
+def _timed_spans(
+    results: Results, study: Study, sizes: tuple[int, ...], means: Means, watcher: Watcher
+) -> tuple[Spans, float]:
+    """Return the p of these sizes, or the ends of their windows, and the seconds that took."""
+    study = replace(study, sizes=sizes)
+    begin = time.perf_counter()
+    if study.method == "grid":
+        return grids_of(study, means, watcher), time.perf_counter() - begin
+    part = Results(study, {key: results.tasks[key] for key in results.tasks})
+    windows = place_windows(part, sizes, means, watcher)
+    return {**windows}, time.perf_counter() - begin
+
+
+def extrapolated(spans: Mapping[int, tuple[float, ...]], size: int) -> tuple[float, ...]:
+    """Return p values of a larger size: about the same centre, narrower by a power of L.
+
+    spans: ascending p of smaller sizes.  Of one size alone they are taken as they are.
+
+    >>> extrapolated({8: (0.4, 0.5, 0.6), 16: (0.45, 0.5, 0.55)}, 32)
+    (0.475, 0.5, 0.525)
+    """
+    first, last = min(spans), max(spans)
+    widths = [spans[key][-1] - spans[key][0] for key in (first, last)]
+    shrink = 1.0
+    if first != last and widths[0] > widths[1] > 0:
+        power = np.log(widths[0] / widths[1]) / np.log(last / first)
+        shrink = float((last / size) ** power)
+    centre = (spans[last][0] + spans[last][-1]) / 2
+    return tuple(round(centre + shrink * (p - centre), 12) for p in spans[last])
+
+
+class _Measuring:
+    """Measures one size in about so many seconds; holds its device memory while it lives."""
+
+    def __init__(
+        self,
+        task: Task,
+        window: tuple[float, float],
+        means: Means,
+        executor: Executor,
+        budget: float,
+        share: float,
+    ) -> None:
+        self._task, self._means, self._executor = task, means, executor
+        self._budget = budget
+        single = _single(task)
+        whole = replace(task, purpose="plan blocks")
+        self._samplers = {
+            key: Sampler(
+                item, labeler=means.labeler, device=means.device, window=window, share=share / part
+            )
+            # On a GPU the single samples may take little, so that a batch is as large as a sweep's.
+            for key, item, part in (("single", single, 16), ("whole", whole, 1))
+        }
+
+    def pilot(self, placing: float) -> SizePilot:
+        """Return what was measured of the size."""
+        single, whole = self._samplers["single"], self._samplers["whole"]
+        begin = time.perf_counter()
+        single.sample([0])
+        setup = time.perf_counter() - begin
+        begin = time.perf_counter()
+        single.sample([0])
+        one = time.perf_counter() - begin
+        setup = max(setup - one, 0.0)
+        wanted = self._budget * self._means.workers / (2 * one)
+        most = min(_MOST_KEPT, max(_KEPT_SITES // self._task.num_points, _LEAST_KEPT))
+        if self._means.device.kind == "cuda":
+            wanted = most
+        count = int(min(max(wanted, _LEAST_KEPT), most))
+        kept, rate = self._keep(single, count)
+        measured = [TaskResult(single.task, dict(enumerate(kept)))]
+        if self._means.device.kind == "cuda" or wanted >= 2 * self._task.block_size:
+            blocks, rate = self._whole_blocks(whole, min(wanted, _MOST_WHOLE))
+            measured.append(blocks)
+        return SizePilot(self._task, kept, tuple(measured), rate, setup, placing)
+
+    def _keep(self, sampler: Sampler, count: int) -> tuple[list[AnyBlock], float]:
+        """Return single samples, and how many came in a second."""
+        parts = np.array_split(np.arange(count), min(4 * self._means.workers, count))
+        begin = time.perf_counter()
+        found = list(self._executor.map(sampler.sample, [part.tolist() for part in parts]))
+        rate = count / (time.perf_counter() - begin)
+        return [block for blocks in found for block in blocks], rate
+
+    def _whole_blocks(self, sampler: Sampler, samples: float) -> tuple[TaskResult, float]:
+        """Return whole blocks, run as a sweep runs them, and the samples that came in a second."""
+        task, workers = sampler.task, self._means.workers
+        blocks = max(round(samples / task.block_size), 2 * workers)
+        if self._means.device.kind == "cuda":
+            # The first call allocates; then two, one of which is summed up while the other runs.
+            self._run(sampler, sampler.blocks_per_call)
+            blocks = 3 * sampler.blocks_per_call
+        begin = time.perf_counter()
+        found = self._run(sampler, blocks)
+        return found, blocks * task.block_size / (time.perf_counter() - begin)
+
+    def _run(self, sampler: Sampler, blocks: int) -> TaskResult:
+        """Return the first blocks of a task, made by the scheduler."""
+        task = sampler.task
+        scratch = Results(Study(task.lattice, (task.size,), task.boundary, seed=task.seed,
+                                method=task.method))  # fmt: skip
+        found = scratch.add_task(task)
+        samplers = {task.id: sampler}
+        run_jobs(
+            missing_jobs(scratch, {task.id: blocks}, samplers),
+            results=scratch,
+            samplers=samplers,
+            executor=self._executor,
+            workers=self._means.workers,
+            save=lambda: None,
+            report=lambda item, blocks: None,
+        )
+        return found

@@ -1,0 +1,1 @@
+"""The results file: HDF5, written whole, guarded when read, merged."""

@@ -1,0 +1,98 @@
+"""Tasks of the same samples at different p, taken as the one task that they are.
+
+More p of a study are measured on the samples that it has already, by a task of their own.  Its
+rows are not independent of those of the first task, and an analysis that took them so would give
+errors that are too small.  As the samples are the same, block for block, the two are joined along
+p instead: the result is, number for number, what one task at all these p measures.  Samples that
+only one of them has stay a task by themselves, which is independent of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from percolab.store.results import Results
+from percolab.store.stored_tasks import TaskResult
+from percolab.tasks.blocks import Block
+from percolab.tasks.study import Task
+
+
+def can_join(first: Task, second: Task) -> bool:
+    """Return whether two tasks measure the same in blocks of the same samples, at other p."""
+    return _kind(first) == _kind(second) and not set(first.p) & set(second.p)
+
+
+def joined_task(tasks: Sequence[Task]) -> Task:
+    """Return the task at the p of all these, which must differ in their p alone."""
+    return replace(tasks[0], p=tuple(sorted(p for task in tasks for p in task.p)))
+
+
+def joined_tasks(tasks: Sequence[Task]) -> list[Task]:
+    """Return these tasks, those that can be joined as one, in the order of the first of each."""
+    groups: list[list[Task]] = []
+    for task in tasks:
+        group = next((g for g in groups if all(can_join(task, other) for other in g)), None)
+        if group is None:
+            groups.append([task])
+        else:
+            group.append(task)
+    return [joined_task(group) if len(group) > 1 else group[0] for group in groups]
+
+
+def joined(results: Results) -> Results:
+    """Return results in which no two tasks hold the same samples at different p.
+
+    They are these results themselves where there is nothing to join.
+    """
+    groups: dict[tuple, list[TaskResult]] = {}
+    for item in results.tasks.values():
+        members = groups.setdefault((*_kind(item.task), len(item.observables)), [])
+        if not item.blocks or item.task.method != "grid":
+            continue
+        if all(can_join(item.task, other.task) for other in members):
+            members.append(item)
+    if all(len(members) < 2 for members in groups.values()):
+        return results
+    parts = [part for members in groups.values() for part in _parts(members)]
+    taken = {item.task.id for members in groups.values() for item in members}
+    left = [item for item in results.tasks.values() if item.task.id not in taken]
+    tasks = {item.task.id: item for item in [*left, *parts]}
+    return Results(results.study, tasks, results.runs)
+
+
+def _kind(task: Task) -> tuple:
+    return task.stream_seed, task.block_size, task.method, task.measure
+
+
+def _parts(members: Sequence[TaskResult]) -> list[TaskResult]:
+    """Return one task for each set of members that hold the same blocks."""
+    if len(members) < 2:
+        return list(members)
+    holders: dict[tuple[int, ...], list[int]] = {}
+    for number in sorted(set().union(*(item.blocks for item in members))):
+        own = tuple(n for n, item in enumerate(members) if number in item.blocks)
+        holders.setdefault(own, []).append(number)
+    return [_joined([members[n] for n in own], held) for own, held in holders.items()]
+
+
+def _joined(members: Sequence[TaskResult], numbers: Sequence[int]) -> TaskResult:
+    """Return blocks that all members hold, at the p of all of them."""
+    order = np.argsort([p for item in members for p in item.task.p])
+
+    def along_p(arrays: list[np.ndarray]) -> np.ndarray:
+        return np.concatenate(arrays)[order]
+
+    found = TaskResult(joined_task([item.task for item in members]))
+    for number in numbers:
+        blocks = [item.blocks[number] for item in members]
+        grids = [block for block in blocks if isinstance(block, Block)]
+        found.blocks[number] = Block(
+            number,
+            along_p([block.sums for block in grids]),
+            along_p([block.products for block in grids]),
+            {name: along_p([block.extras[name] for block in grids]) for name in grids[0].extras},
+        )
+    return found

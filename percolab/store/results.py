@@ -1,0 +1,260 @@
+"""Results in HDF5: one writer, every save a complete new file put in place of the old one.
+
+The layout is documented in docs/hdf5-format.md.  A file is built in memory, written beside its
+target, flushed to the disk and renamed over it, so that at any moment there is a whole file, old
+or new.  A lock file keeps a second writer out.  Datasets depend on the study alone; who made them
+when is kept in attributes.  What is read is compared with its checksums, and with what its runs say
+that they made: a file that lost something is refused, not continued.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from percolab.errors import InputError
+from percolab.lattices.lattice import Lattice, lattice_from_text
+from percolab.lattices.structure import Structure, record_of, structure_of
+from percolab.lattices.toml_table import Table
+from percolab.store.output_files import check_place, replace_file
+from percolab.store.provenance import check_run
+from percolab.store.reading import read_file
+from percolab.store.stored_tasks import TaskResult, decode_task, encode_task
+from percolab.store.tree import Node, check_seal, write_tree
+from percolab.tasks.study import Study, Task
+
+FORMAT = "percolab results"
+#: What is written, and what can be read.  Versions before the fifth have text of variable length,
+#: and a checksum of a task's numbers alone or none.
+SCHEMA_VERSION, _READABLE = 5, (1, 2, 3, 4, 5)
+#: The first with a checksum of everything.
+_SEALED = 5
+
+
+@dataclass(eq=False)
+class Results:
+    """What a results file holds: the study, its tasks' blocks, and the runs that made them."""
+
+    study: Study
+    tasks: dict[str, TaskResult] = field(default_factory=dict)
+    runs: list[dict[str, Any]] = field(default_factory=list)
+
+    def add_task(self, task: Task) -> TaskResult:
+        """Return the result of a task, an empty one if it is new."""
+        return self.tasks.setdefault(task.id, TaskResult(task))
+
+    def of_size(self, size: int) -> list[TaskResult]:
+        """Return the results of one linear size."""
+        return [item for item in self.tasks.values() if item.task.size == size]
+
+
+class ResultsWriter:
+    """The only writer of a results file, as a context manager.
+
+    InputError: the path is a directory, is not writable, is being written by another process, or
+    holds something else than percolab results.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        check_place(self.path)
+        # A link stays a link, and a file has one lock whatever name it is reached by.
+        self._target = Path(os.path.realpath(path))
+        if self._target.exists() and self._target.stat().st_nlink > 1:
+            raise InputError(
+                f"{self.path}: has a second name (a hard link), which a save would leave with what "
+                "there is now; copy the file, or remove the other name"
+            )
+        self._lock = FileLock(self._target.with_name(f".{self._target.name}.lock"))
+        self._seen = _identity(self._target)
+
+    def __enter__(self) -> ResultsWriter:
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout as error:
+            raise InputError(
+                f"{self.path}: another process is writing this file; wait for it to end"
+            ) from error
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be written: {error.strerror}") from error
+        self._seen = _identity(self._target)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._target.exists():
+            # Nothing was stored, so nothing is left.
+            Path(self._lock.lock_file).unlink(missing_ok=True)
+        self._lock.release()
+
+    def load(self) -> Results | None:
+        """Return what the file holds, or None if there is no file yet."""
+        return read_results(self.path) if self.path.exists() else None
+
+    def save(self, results: Results) -> None:
+        """Put a complete new file in place; InputError, and the old file stays, if that fails.
+
+        A file that another program put there since is left as it is, and the results go beside it.
+        ValueError: the runs made more than there is, so that no reader would take the file.
+        """
+        _check_complete(results)
+        content = encode(results)
+        found = _identity(self._target)
+        if found not in (None, self._seen):
+            beside = self._target.with_name(f"{self._target.stem}-rescued{self._target.suffix}")
+            replace_file(beside, content)
+            raise InputError(
+                f"{self.path}: another program has put a file here, which is left as it is; the "
+                f"results are in {self.path.with_name(beside.name)}"
+            )
+        replace_file(self._target, content, name=self.path)
+        self._seen = _identity(self._target)
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    """Return what tells one file from another put in its place; None if there is none."""
+    # Not the time, which some networks' file systems change after a file was written.
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size
+
+
+def encode(results: Results) -> bytes:
+    """Return the HDF5 file of results; equal results give equal bytes."""
+    lattice = results.study.lattice
+    root = Node({"format": FORMAT, "schema_version": np.array(SCHEMA_VERSION)})
+    root.attributes["study"] = json.dumps(results.study.description())
+    if isinstance(lattice, Lattice):
+        root.attributes["lattice"] = lattice.source
+    else:
+        root.attributes["structure"] = json.dumps(record_of(lattice))
+    root.attributes["runs"] = [json.dumps(run) for run in results.runs]
+    tasks = {key: encode_task(results.tasks[key]) for key in sorted(results.tasks)}
+    if tasks:
+        root.groups["tasks"] = Node(groups=tasks)
+    buffer = io.BytesIO()
+    write_tree(buffer, root)
+    return buffer.getvalue()
+
+
+def read_results(path: str | Path) -> Results:
+    """Return the results in a file; InputError if it cannot be read or is not such a file."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory, not a results file")
+    try:
+        return _decode(read_file(path), path)
+    except InputError as error:
+        if str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from error
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file") from error
+    except PermissionError as error:
+        raise InputError(f"{path}: cannot be read: permission denied") from error
+    except (OSError, RuntimeError) as error:
+        raise InputError(
+            f"{path}: is not a readable HDF5 file (truncated, or another format)"
+        ) from error
+    except (
+        KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError
+    ) as error:  # fmt: skip
+        raise InputError(
+            f"{path}: is damaged or not a percolab file: {_one_line(error)}"
+        ) from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _decode(root: Node, path: Path) -> Results:
+    if root.attributes.get("format") != FORMAT:
+        raise InputError(f"{path}: is an HDF5 file, but not one of percolab's")
+    version = root.integer("schema_version")
+    if version not in _READABLE:
+        raise InputError(
+            f"{path}: has schema version {version}; this percolab reads versions "
+            f"{', '.join(map(str, _READABLE))}"
+        )
+    if version >= _SEALED:
+        check_seal(root)
+    lattice: Structure
+    if "structure" in root.attributes:
+        lattice = structure_of(json.loads(root.text("structure")))
+    else:
+        lattice = lattice_from_text(root.text("lattice"), where=f"{path}: lattice")
+    results = Results(_decode_study(json.loads(root.text("study")), lattice))
+    results.runs = [json.loads(run) for run in root.texts("runs")]
+    for run in results.runs:
+        check_run(run)
+    tasks = root.groups["tasks"].groups if "tasks" in root.groups else {}
+    for key, group in tasks.items():
+        item = decode_task(group, lattice, sealed=version >= _SEALED)
+        if item.task.id != key:
+            raise InputError(f"{path}: task {key} does not match its own description")
+        results.tasks[key] = item
+    _check_complete(results)
+    _check_own_tasks(results)
+    return results
+
+
+def _check_complete(results: Results) -> None:
+    """Raise ValueError if there are fewer blocks of a task than the runs have made."""
+    made: Counter[str] = Counter()
+    for run in results.runs:
+        made.update(run["blocks"])
+    for key, count in made.items():
+        found = len(results.tasks[key].blocks) if key in results.tasks else 0
+        if found < count:
+            raise ValueError(
+                f"blocks of task {key}: its runs made {count}, and there are {found}; the file is "
+                "neither read nor overwritten"
+            )
+
+
+def _check_own_tasks(results: Results) -> None:
+    """Raise ValueError if a size of the study has no task, where there are any."""
+    study = results.study
+    for size in study.sizes if results.tasks else ():
+        known = {(item.task.seed, item.task.rng, item.task.model) for item in results.of_size(size)}
+        if (study.seed, study.rng, study.model) not in known:
+            raise ValueError(
+                f"its study has L = {size}, seed {study.seed}, {study.rng}, {study.model}, of "
+                "which there is no task"
+            )
+
+
+_STUDY_KEYS = {
+    "lattice", "lattice_digest", "L", "boundary", "method", "measure", "p", "seed", "rng", "model",
+    "block_size", "sample_version",
+}  # fmt: skip
+
+
+def _decode_study(record: dict[str, Any], lattice: Structure) -> Study:
+    table = Table(record, _STUDY_KEYS, "its study")
+    if table.text("lattice_digest") != lattice.digest:
+        raise ValueError(f"its study is of another lattice than the {lattice.name} that it holds")
+    high = 2**63 - 1
+    return Study(
+        lattice=lattice,
+        sizes=tuple(table.list_of("L", int)),
+        boundary=tuple(table.list_of("boundary", str)),
+        p=None if record["p"] in ("pilot", "all") else tuple(table.list_of("p", int, float)),
+        seed=table.integer("seed", low=0, high=high),
+        rng=table.text("rng"),
+        model=table.text("model"),
+        block_size=table.integer("block_size", low=0, high=high),
+        method=table.text("method", "grid"),
+        measure=tuple(table.list_of("measure", str)),
+        sample_version=table.integer("sample_version", low=1, high=high, default=1),
+    )

@@ -1,0 +1,253 @@
+"""An HDF5 file as a tree of plain values, with checksums over all of it.
+
+Everything in a file is read at once, by listing what is there: HDF5 answers the question after one
+member with "no" where a damaged byte makes it unreadable, and a list with an error.  Text is
+written as bytes of fixed length, since text of variable length lies in heaps, in which damage can
+make the HDF5 library loop for ever.  docs/hdf5-format.md says what is in the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import h5py
+import numpy as np
+
+from percolab.store.guard import Allowance, check_dataset, check_links
+
+#: What an attribute is: a text, a list of texts, or numbers, an array of any shape.
+Value = str | list[str] | np.ndarray
+#: HDF5's version of files in which all but the data has checksums of the library's own.
+_LIBRARY_VERSION = ("v110", "v110")
+#: File, its groups, and theirs: no file of ours is deeper.
+_MOST_LEVELS = 3
+
+
+@dataclass
+class Data:
+    """A dataset: its numbers, what they mean and in which unit."""
+
+    values: np.ndarray
+    attributes: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass
+class Node:
+    """A group: its attributes, datasets and groups by name.
+
+    ValueError where what is asked for is not there, or of another type.
+    """
+
+    attributes: dict[str, Value] = field(default_factory=dict)
+    datasets: dict[str, Data] = field(default_factory=dict)
+    groups: dict[str, Node] = field(default_factory=dict)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return an attribute that is a text."""
+        found = self.attributes.get(name, default)
+        if not isinstance(found, str):
+            raise self._error(name, "a text")
+        return found
+
+    def texts(self, name: str) -> list[str]:
+        """Return an attribute that is a list of texts."""
+        found = self.attributes.get(name)
+        # Old files have an empty list of texts as one of no numbers.
+        if isinstance(found, np.ndarray) and found.size == 0:
+            return []
+        if not isinstance(found, list):
+            raise self._error(name, "a list of texts")
+        return found
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """Return an attribute that is an integer."""
+        if name not in self.attributes and default is not None:
+            return default
+        found = self.attributes.get(name)
+        if not isinstance(found, np.ndarray) or found.shape or found.dtype.kind not in "iu":
+            raise self._error(name, "an integer")
+        return int(found)
+
+    def array(self, name: str, kind: type, shape: Sequence[int] = ()) -> np.ndarray:
+        """Return a dataset of this type, its first axis of any length and the rest of this shape.
+
+        Floats must be finite.
+        """
+        if name not in self.datasets:
+            raise ValueError(f"dataset {name} is missing")
+        found = self.datasets[name].values
+        if found.dtype != kind:
+            raise ValueError(f"{name} holds {found.dtype}, not {np.dtype(kind)}")
+        if found.ndim != 1 + len(shape) or found.shape[1:] != tuple(shape):
+            expected = " x ".join(["n", *map(str, shape)])
+            raise ValueError(
+                f"the shapes of its datasets do not fit together: {name} is {found.shape}, "
+                f"not {expected}"
+            )
+        if found.dtype.kind == "f" and not np.isfinite(found).all():
+            raise ValueError(f"{name} holds a value that is no finite number")
+        return found
+
+    def _error(self, name: str, expected: str) -> ValueError:
+        if name not in self.attributes:
+            return ValueError(f"attribute {name} is missing")
+        return ValueError(f"attribute {name} is not {expected}")
+
+
+def seal(node: Node) -> None:
+    """Give a group and all below it the attribute ``checksum``, over everything in it."""
+    for group in node.groups.values():
+        seal(group)
+    node.attributes["checksum"] = digest_of(node)
+
+
+def check_seal(node: Node, name: str = "") -> None:
+    """Raise ValueError unless a group and all below it match their checksums.
+
+    name: the group's, "" for the file itself.
+    """
+    for key, group in node.groups.items():
+        check_seal(group, f"{name}/{key}" if name else key)
+    what = f"{name}:" if name else "what it says of itself:"
+    if "checksum" not in node.attributes:
+        raise ValueError(f"{what} the checksum is missing")
+    if node.attributes["checksum"] != digest_of(node):
+        raise ValueError(f"{what} does not match its checksum")
+
+
+def digest_of(node: Node) -> str:
+    """Return the SHA-256 of a group; groups in it count by their own attribute ``checksum``."""
+    digest = hashlib.sha256()
+    for name in sorted(node.attributes):
+        if name != "checksum":
+            _add(digest, f"@{name}", node.attributes[name])
+    for name in sorted(node.datasets):
+        dataset = node.datasets[name]
+        _add(digest, name, dataset.values)
+        for key in sorted(dataset.attributes):
+            _add(digest, f"{name}@{key}", dataset.attributes[key])
+    for name in sorted(node.groups):
+        _add(digest, f"{name}/", node.groups[name].attributes.get("checksum", ""))
+    return digest.hexdigest()
+
+
+def _add(digest: Any, name: str, value: Value) -> None:
+    if isinstance(value, np.ndarray):
+        plain = value.astype(value.dtype.newbyteorder("<"), copy=False)
+        digest.update(f"{name} {plain.dtype.str} {list(plain.shape)}\n".encode())
+        digest.update(np.ascontiguousarray(plain))
+    else:
+        digest.update(f"{name} {json.dumps(value)}\n".encode())
+
+
+def write_tree(buffer: Any, root: Node) -> None:
+    """Write a tree as a sealed HDF5 file into a buffer; equal trees give equal bytes."""
+    seal(root)
+    with h5py.File(buffer, "w", libver=_LIBRARY_VERSION) as file:
+        _write_group(file, root)
+
+
+def _write_group(group: h5py.Group, node: Node) -> None:
+    for name, value in node.attributes.items():
+        _write_attribute(group, name, value)
+    for name, dataset in node.datasets.items():
+        values = dataset.values
+        # Sums and labels repeat, so they pack well; a small list is quicker to look at without.
+        packed = {"compression": "gzip", "shuffle": True} if values.ndim > 1 and values.size else {}
+        written = group.create_dataset(name, data=values, **packed)
+        for key, value in dataset.attributes.items():
+            _write_attribute(written, key, value)
+    for name, below in node.groups.items():
+        _write_group(group.create_group(name), below)
+
+
+def _write_attribute(item: Any, name: str, value: Value) -> None:
+    if isinstance(value, np.ndarray):
+        item.attrs.create(name, value)
+        return
+    texts = [value] if isinstance(value, str) else value
+    written = [text.encode() for text in texts]
+    longest = max([1, *map(len, written)])
+    data = np.array(written, f"S{longest}")
+    kind = h5py.string_dtype("utf-8", longest)
+    item.attrs.create(name, data[0] if isinstance(value, str) else data, dtype=kind)
+
+
+def read_tree(file: h5py.File) -> Node:
+    """Return everything in an HDF5 file.
+
+    ValueError, or what h5py raises: damage; links; data that is elsewhere or more than the file can
+    hold; text that is not UTF-8; anything that is neither text nor numbers.
+    """
+    return _read_group(file, Allowance(file), _MOST_LEVELS)
+
+
+def _read_group(group: h5py.Group, allowance: Allowance, levels: int) -> Node:
+    if not levels:
+        raise ValueError(f"{group.name} is a group where data should be")
+    check_links(group)
+    node = Node(dict(_attributes(group, allowance)))
+    for name in group:
+        _check_text(name)
+        item = group[name]
+        if isinstance(item, h5py.Group):
+            node.groups[name] = _read_group(item, allowance, levels - 1)
+        elif isinstance(item, h5py.Dataset):
+            node.datasets[name] = _read_dataset(item, allowance)
+        else:
+            raise ValueError(f"{group.name}/{name} is neither data nor a group")
+    return node
+
+
+def _read_dataset(dataset: h5py.Dataset, allowance: Allowance) -> Data:
+    if dataset.shape is None or dataset.dtype.kind not in "iuf":
+        raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
+    check_dataset(dataset)
+    allowance.take(dataset.name, dataset.nbytes)
+    return Data(np.asarray(dataset[...]), dict(_attributes(dataset, allowance)))
+
+
+def _attributes(item: Any, allowance: Allowance) -> Iterator[tuple[str, Value]]:
+    for name in item.attrs:
+        _check_text(name)
+        opened = item.attrs.get_id(name)
+        where = f"{item.name}: attribute {name}"
+        if opened.get_space().get_simple_extent_type() == h5py.h5s.NULL:
+            raise ValueError(f"{where} is empty")
+        if opened.get_type().get_class() not in (
+            h5py.h5t.STRING,
+            h5py.h5t.INTEGER,
+            h5py.h5t.FLOAT,
+        ):
+            raise ValueError(f"{where} is neither text nor numbers")
+        allowance.take(where, opened.get_type().get_size() * prod(opened.shape))
+        yield name, _value(item.attrs[name], where)
+
+
+def _value(found: Any, where: str) -> Value:
+    array = np.asarray(found)
+    if array.dtype.kind in "iuf":
+        return array
+    if array.ndim > 1:
+        raise ValueError(f"{where} is a table of texts")
+    texts = [_text(item) for item in array.ravel().tolist()]
+    return texts if array.ndim else texts[0]
+
+
+def _text(item: Any) -> str:
+    text = item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item
+    _check_text(text)
+    return text
+
+
+def _check_text(text: str) -> None:
+    """Raise ValueError where a text was made of bytes that are not UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError("it holds text that is not UTF-8") from error

@@ -1,0 +1,1 @@
+"""Stored results as flat tables: CSV, Parquet, pandas, xarray."""

@@ -1,0 +1,141 @@
+"""Stored results for pandas, xarray and Parquet, which are imported when asked for.
+
+They come with ``pip install "percolab[tables]"``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from percolab.errors import InputError
+from percolab.measure.extras import EXTRA_QUANTITIES
+from percolab.measure.observables import observables_of
+from percolab.store.joined import joined
+from percolab.store.results import Results
+from percolab.store.stored_tasks import TaskResult
+from percolab.tables.flat import Pair, Table, long_table, task_means
+from percolab.tables.sizes import power_arrays, size_arrays, size_table
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+
+def to_pandas(results: Results, *, sizes: bool = False) -> pandas.DataFrame:
+    """Return means and standard errors as a tidy table, one row an observable, size and p.
+
+    Columns: lattice, model, boundary, L, sites, seed, p, samples, observable, unit, mean, error.
+    The error is one standard error of the mean of independent samples.  Of method "threshold"
+    there are the spanning probabilities alone, over the transition.  sizes: the cluster numbers
+    instead (:func:`percolab.tables.sizes.size_table`).  InputError: pandas is not installed, or no
+    sizes were counted.
+
+    >>> import percolab
+    >>> results = percolab.sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
+    >>> frame = percolab.to_pandas(results)  # doctest: +SKIP
+    >>> frame.pivot(index=["L", "p"], columns="observable", values="mean")  # doctest: +SKIP
+    """
+    pandas = _imported("pandas")
+    header, rows = size_table(results) if sizes else long_table(results)
+    return pandas.DataFrame(list(rows), columns=header)
+
+
+def to_xarray(results: Results) -> xarray.Dataset:
+    """Return means and standard errors as a dataset with dimensions task and point.
+
+    A task is one size, seed and p grid, with the coordinates L, sites, seed and samples (task,).
+    p (task, point) is a coordinate too: sizes have p values of their own, and where a task has
+    fewer, p and the means end in NaN.  For every observable NAME there are NAME and NAME_error,
+    float64 (task, point), with ``long_name`` and ``units``.  Where sizes were counted there are
+    n_s and n_s_error too, with a third dimension bin and its coordinates s_low and s_high, and the
+    powers of sizes, as ``percolab observables`` names them.  InputError: xarray is not installed.
+
+    >>> import percolab
+    >>> results = percolab.sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
+    >>> data = percolab.to_xarray(results)  # doctest: +SKIP
+    >>> data.swap_dims(task="L").largest.sel(L=16)  # doctest: +SKIP
+    """
+    xarray = _imported("xarray")
+    points: dict[str, list[tuple[float, list[Pair]]]] = {}
+    for result, p, columns in task_means(results):
+        points.setdefault(result.task.id, []).append((p, columns))
+    held = joined(results).tasks
+    tasks = [held[key] for key in points]
+    study = results.study
+    observables = observables_of(study.boundary)
+    shape = (len(tasks), max(map(len, points.values()), default=0))
+    grid, numbers = np.full(shape, np.nan), np.full((*shape, len(observables), 2), np.nan)
+    for n, found in enumerate(points.values()):
+        grid[n, : len(found)] = [p for p, _ in found]
+        numbers[n, : len(found)] = np.array([columns for _, columns in found], float)
+    variables = {}
+    for k, item in enumerate(observables):
+        for which, (name, words) in enumerate(
+            ((item.name, "mean of"), (f"{item.name}_error", "standard error of the mean of"))
+        ):
+            meaning = {"long_name": f"{words} {item.name}: {item.meaning}", "units": item.unit}
+            variables[name] = (("task", "point"), numbers[:, :, k, which], meaning)
+    variables |= _extras(tasks, shape)
+    arrays = size_arrays(tasks, shape[1])
+    bins = {name: ("bin", arrays[name]) for name in ("s_low", "s_high") if arrays}
+    varying = {"long_name": tasks[0].task.draw.varying, "units": "1"} if tasks else {}
+    return xarray.Dataset(
+        variables,
+        coords={
+            "L": ("task", [item.task.size for item in tasks]),
+            "sites": ("task", [item.task.num_sites for item in tasks]),
+            "seed": ("task", [item.task.seed for item in tasks]),
+            "samples": ("task", [item.num_samples for item in tasks]),
+            "p": (("task", "point"), grid, varying),
+            **bins,
+        },
+        attrs={
+            "lattice": study.lattice.name,
+            "model": study.model,
+            "boundary": ",".join(study.boundary),
+            "study": json.dumps(study.description()),
+        },
+    )
+
+
+def _extras(tasks: list[TaskResult], shape: tuple[int, int]) -> dict[str, tuple[Any, ...]]:
+    """Return the variables of what was measured beside the observables."""
+    found: dict[str, tuple[Any, ...]] = {}
+    arrays = size_arrays(tasks, shape[1])
+    for item in EXTRA_QUANTITIES:
+        if item.name in arrays:
+            numbers = arrays["n_s"], arrays["n_s_error"]
+        else:
+            numbers = power_arrays(tasks, item, shape[1])
+        if not any(np.isfinite(array).any() for array in numbers):
+            continue
+        for words, suffix, array in zip(("mean of", "standard error of"), ("", "_error"), numbers):
+            meaning = {"long_name": f"{words} {item.name}: {item.meaning}", "units": item.unit}
+            found[item.name + suffix] = (("task", "point", "bin")[: array.ndim], array, meaning)
+    return found
+
+
+def parquet_bytes(table: Table) -> bytes:
+    """Return a Parquet file of a table of flat; InputError: pyarrow is not installed."""
+    pyarrow = _imported("pyarrow")
+    parquet = importlib.import_module("pyarrow.parquet")
+    header, rows = table
+    columns = list(zip(*rows)) or [()] * len(header)
+    arrays = {name: pyarrow.array(list(column)) for name, column in zip(header, columns)}
+    buffer = io.BytesIO()
+    parquet.write_table(pyarrow.table(arrays), buffer)
+    return buffer.getvalue()
+
+
+def _imported(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(
+            f"{name} is not installed; it comes with: pip install 'percolab[tables]'"
+        ) from error

@@ -1,0 +1,99 @@
+"""Stored cluster numbers and powers of sizes as flat tables, and as arrays over task and p."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.analysis.size_counts import counts_of, has_sizes, size_counts_of
+from percolab.errors import InputError
+from percolab.measure.extras import POWERS, ExtraQuantity
+from percolab.store.joined import joined
+from percolab.store.results import Results
+from percolab.store.stored_tasks import TaskResult
+
+#: Columns of :func:`size_table`.
+SIZE_HEADER = (
+    "lattice", "model", "boundary", "L", "sites", "seed", "p", "samples",
+    "s_low", "s_high", "count", "n_s", "error",
+)  # fmt: skip
+
+
+def size_table(results: Results) -> tuple[list[str], list[list[Any]]]:
+    """Return (SIZE_HEADER, rows): one row a size, p and bin of cluster sizes.
+
+    A bin holds the sizes from s_low to s_high, both included; count is the number of clusters in
+    all samples; n_s = count / (samples * sites * (s_high - s_low + 1)), with its standard error by
+    a jackknife over blocks, None for a single block.  InputError: sizes were not counted.
+    """
+    rows: list[list[Any]] = []
+    tasks = joined(results).tasks
+    for counts in size_counts_of(results):
+        task, samples = tasks[counts.label].task, tasks[counts.label].num_samples
+        lead = [task.lattice.name, task.model, ",".join(task.boundary), task.size]
+        low, high = counts.edges[:-1].tolist(), (counts.edges[1:] - 1).tolist()
+        total, errors = counts.counts.sum(axis=0), counts.errors()
+        known = len(tasks[counts.label].blocks) > 1
+        for n, p in enumerate(task.p):
+            head = [*lead, task.num_sites, task.seed, p, samples]
+            error = errors[n].tolist() if known else [None] * len(low)
+            numbers = counts.numbers()[n].tolist()
+            columns = zip(low, high, total[n].tolist(), numbers, error, strict=True)
+            rows += [[*head, *row] for row in columns]
+    if not rows:
+        raise InputError("no cluster sizes were counted here: sweep with --measure sizes")
+    return list(SIZE_HEADER), rows
+
+
+def power_means(item: TaskResult) -> Iterator[tuple[str, NDArray, NDArray]]:
+    """Yield (name, mean, standard error) of every power of sizes at each p, float64 (m,) each.
+
+    Nothing where they were not measured.  The error is the scatter of the blocks, NaN of one.
+    """
+    if not has_sizes(item):
+        return
+    blocks = item.extra("powers") / item.task.block_size
+    count = len(blocks)
+    spread = blocks.std(axis=0, ddof=1) / count**0.5 if count > 1 else np.nan * blocks[0]
+    for quantity in POWERS:
+        column = quantity.column
+        yield quantity.name, blocks[:, :, column].mean(axis=0), spread[:, column]
+
+
+def power_arrays(
+    tasks: Sequence[TaskResult], quantity: ExtraQuantity, points: int
+) -> tuple[NDArray, NDArray]:
+    """Return mean and standard error of a power of sizes, float64 (task, point) each, or NaN."""
+    numbers = np.full((2, len(tasks), points), np.nan)
+    for n, item in enumerate(tasks):
+        for name, mean, error in power_means(item):
+            if name == quantity.name:
+                numbers[:, n, : mean.size] = mean, error
+    return numbers[0], numbers[1]
+
+
+def size_arrays(tasks: Sequence[TaskResult], points: int) -> dict[str, NDArray]:
+    """Return s_low, s_high: int64 (bins,), n_s and n_s_error: float64 (task, point, bins).
+
+    Bins of small lattices are the first of those of large ones; what a task lacks is NaN.  {} where
+    no task has them.
+    """
+    found = {item.task.id: counts_of(item) for item in tasks if has_sizes(item)}
+    if not found:
+        return {}
+    edges = max((item.edges for item in found.values()), key=len)
+    numbers = np.full((2, len(tasks), points, edges.size - 1), np.nan)
+    for n, item in enumerate(tasks):
+        own = found.get(item.task.id)
+        if own is not None:
+            here = (n, slice(own.p.size), slice(own.edges.size - 1))
+            numbers[(0, *here)], numbers[(1, *here)] = own.numbers(), own.errors()
+    return {
+        "s_low": edges[:-1],
+        "s_high": edges[1:] - 1,
+        "n_s": numbers[0],
+        "n_s_error": numbers[1],
+    }

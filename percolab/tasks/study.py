@@ -1,0 +1,326 @@
+"""Task and study: what exactly is asked, and ids that hash exactly what changes the answer.
+
+Labeler, device, number of workers and stop rules are not part of a task: they change when and how
+its numbers are found, never the numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from percolab.bonds.model import Model
+from percolab.bonds.words import GENERATORS
+from percolab.errors import InputError, nearest
+from percolab.lattices.geometry import geometry_of
+from percolab.lattices.lattice import Lattice
+from percolab.lattices.structure import Structure
+from percolab.measure.observables import check_measure, open_axes
+
+#: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.  Only this
+#: one can be sampled; :mod:`percolab.store.sample_versions` says what was wrong with earlier ones.
+SAMPLE_VERSION = 2
+_KNOWN_VERSIONS = (1, SAMPLE_VERSION)
+#: How a task is sampled: every observable on a grid of p, or every sample's exact threshold.
+METHODS = ("grid", "threshold")
+#: What random words serve; each purpose has words of its own.
+PURPOSES = (
+    "percolation",
+    "pilot",
+    "plan",
+    "plan blocks",
+    "chain",
+    "spins",
+    "weights",
+    "bootstrap",
+)
+MAX_SEED = 2**63 - 1
+
+_SITES_PER_BLOCK = 2**24
+_MIN_BLOCK, _MAX_BLOCK = 10, 100
+# The bootstrap's error of a fit asks for so many blocks; more than _MOST_BLOCKS make a file large.
+_ENOUGH_BLOCKS, _MOST_BLOCKS = 10, 1000
+
+
+def default_block_size(num_points: int) -> int:
+    """Return the samples of a block: about 2^24 sites, from 10 to 100 samples.
+
+    Bootstrap needs many blocks and an interrupted run loses at most the block in work; and the
+    sum of squared cluster sizes of a block must fit in an int64.
+    """
+    wanted = min(max(_SITES_PER_BLOCK // num_points, _MIN_BLOCK), _MAX_BLOCK)
+    return max(min(wanted, (2**63 - 1) // num_points**2), 1)
+
+
+def block_size_for(samples: int, default: int) -> int:
+    """Return the block size with which a task has so many samples, and enough blocks.
+
+    It is the largest of at most ``default`` that divides the samples into _ENOUGH_BLOCKS or more.
+    Where none does without more than _MOST_BLOCKS, one that exceeds them by the least.
+
+    >>> [block_size_for(samples, 100) for samples in (10_000, 250, 10, 2)]
+    [100, 25, 1, 1]
+    >>> block_size_for(10_007, 100)  # a prime: 10 008 samples
+    72
+    """
+    largest = max(min(default, samples // _ENOUGH_BLOCKS), 1)
+    least = min(-(-samples // _MOST_BLOCKS), (largest + 1) // 2)
+    return min(range(largest, least - 1, -1), key=lambda size: -samples % size)
+
+
+def _digest(content: dict[str, Any]) -> bytes:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).digest()
+
+
+@dataclass(frozen=True)
+class Task:
+    """One size of one lattice, or of what stands in its place, at a grid of p.
+
+    p ascends; every sample is measured at all p.  ``boundary`` is "open" or "periodic" per axis of
+    a lattice, "terminals" of a graph with source and target, and () of one without.  ``model`` is
+    the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every sample's
+    spanning thresholds are found.  ``measure`` names what is measured beside the observables.
+    ``sample_version`` is which version of percolab's samples they are.  A pilot's task has another
+    ``purpose``, and so samples of its own.
+    """
+
+    lattice: Structure
+    size: int
+    boundary: tuple[str, ...]
+    p: tuple[float, ...]
+    seed: int
+    rng: str = "xorwow"
+    model: str = "bond"
+    block_size: int = 0
+    method: str = "grid"
+    measure: tuple[str, ...] = ()
+    sample_version: int = SAMPLE_VERSION
+    purpose: str = "percolation"
+
+    def __post_init__(self) -> None:
+        check_sample_version(self.sample_version)
+        check_choice("purpose", self.purpose, PURPOSES)
+        check_boundary(self.lattice, self.boundary)
+        self.lattice.check_size(self.size, self.boundary)
+        check_choice("method", self.method, METHODS)
+        if self.method == "grid":
+            check_probabilities(self.p)
+        else:
+            _check_threshold_method(self.p or None, self.boundary)
+        object.__setattr__(self, "measure", check_measure(self.measure, self.method))
+        if "gyration" in self.measure:
+            geometry_of(self.lattice, (1,) * max(self.lattice.dimension, 1))
+        check_choice("rng", self.rng, GENERATORS)
+        object.__setattr__(self, "model", str(Model.parse(self.model)))
+        if self.draw.draws_sites and self.size < 2 and open_axes(self.boundary):
+            raise InputError(f"L = {self.size}: {self.model} percolation needs two end layers")
+        if not 0 <= self.seed <= MAX_SEED:
+            raise InputError(f"seed = {self.seed}, but it must be an integer from 0 to 2^63 - 1")
+        if self.block_size == 0:
+            object.__setattr__(self, "block_size", default_block_size(self.num_points))
+        largest = (2**63 - 1) // self.num_points**2
+        if not 1 <= self.block_size <= max(largest, 1):
+            raise InputError(
+                f"block_size = {self.block_size}, but at L = {self.size} it must be from 1 to "
+                f"{largest}: the sum of squared cluster sizes is a 64-bit integer"
+            )
+
+    @property
+    def draw(self) -> Model:
+        """What is drawn at random: the model that ``model`` names."""
+        return Model.parse(self.model)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Grid points along each axis."""
+        return self.lattice.shape(self.size)
+
+    @property
+    def num_points(self) -> int:
+        """Grid points, vacant ones included."""
+        return prod(self.shape)
+
+    @property
+    def num_sites(self) -> int:
+        """Sites N: grid points without those that the lattice leaves vacant.
+
+        >>> from percolab.lattices.lattice import load_lattice
+        >>> Task(load_lattice("kagome"), 16, ("open", "open"), (0.5,), seed=1).num_sites
+        192
+        """
+        lattice = self.lattice
+        if not isinstance(lattice, Lattice):
+            return self.num_points
+        # An open boundary may cut a cell, so the points of each residue are counted.
+        vacant = sum(
+            prod(
+                (n - at + cell - 1) // cell for n, at, cell in zip(self.shape, point, lattice.cell)
+            )
+            for point in lattice.vacant
+        )
+        return self.num_points - vacant
+
+    @cached_property
+    def _samples_content(self) -> dict[str, Any]:
+        # Sample version 1 knew one purpose.
+        purpose = {} if self.sample_version == 1 else {"purpose": self.purpose}
+        return purpose | {
+            "version": self.sample_version,
+            "lattice": self.lattice.digest,
+            "size": self.size,
+            "boundary": self.boundary,
+            "model": self.model,
+            "seed": self.seed,
+            "rng": self.rng,
+        }
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of everything that changes the stored numbers: 16 hexadecimal digits."""
+        asked: dict[str, Any] = {"method": self.method}
+        if self.method == "grid":
+            asked = {"p": [p.hex() for p in self.p]}
+        asked["block_size"] = self.block_size
+        if self.measure:
+            asked["measure"] = self.measure
+        return _digest(self._samples_content | asked).hex()[:16]
+
+    @cached_property
+    def stream_seed(self) -> int:
+        """Seed of the samples' streams: the same for every p grid, different for every size.
+
+        Two tasks with equal stream seeds draw the same samples, so they are not independent.
+        """
+        return int.from_bytes(_digest(self._samples_content)[:8], "little")
+
+
+def check_sample_version(version: int) -> None:
+    """Raise InputError unless samples of this version are known."""
+    if version not in _KNOWN_VERSIONS:
+        raise InputError(
+            f"sample version {version}: this percolab knows versions "
+            f"{', '.join(map(str, _KNOWN_VERSIONS))}"
+        )
+
+
+def check_choice(key: str, value: str, known: Any) -> None:
+    """Raise InputError unless ``value`` is one of the known ones."""
+    if value not in known:
+        raise InputError(f"unknown {key} {value!r}; {nearest(value, list(known))}")
+
+
+def check_boundary(lattice: Structure, boundary: tuple[str, ...]) -> None:
+    """Raise InputError unless there is one known boundary for each axis."""
+    for kind in boundary:
+        check_choice("boundary", kind, lattice.boundaries)
+    if len(boundary) != lattice.dimension:
+        raise InputError(
+            f"boundary: {len(boundary)} given, but {lattice.name} has {lattice.dimension} axes"
+        )
+
+
+def check_probabilities(p: tuple[float, ...]) -> None:
+    """Raise InputError unless p is a non-empty ascending list of numbers in [0, 1]."""
+    if not p:
+        raise InputError("p: the list is empty")
+    for value in p:
+        if not (isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= 1):
+            raise InputError(f"p = {value!r}, but it must be a number from 0 to 1")
+    if any(high <= low for low, high in pairwise(p)):
+        shown = ", ".join(f"{value:g}" for value in p[:6]) + (", ..." if len(p) > 6 else "")
+        raise InputError(f"p = {shown}: the values must ascend and differ")
+
+
+def _check_threshold_method(p: tuple[float, ...] | None, boundary: tuple[str, ...]) -> None:
+    if p is not None:
+        raise InputError("method threshold finds the p at which each sample spans: leave out p")
+    if not boundary:
+        raise InputError("method threshold needs a source and a target: without them nothing spans")
+    if not open_axes(boundary):
+        raise InputError("method threshold needs an open axis: without one nothing spans")
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a user asked for: a lattice at several sizes, or a graph, with p given or by a pilot.
+
+    ``p`` None lets a pilot place the values of each size, or with ``method`` "threshold" where the
+    samples' thresholds are looked for first.  ``block_size`` 0 is the default of each
+    size.  Equal studies continue each other; stop rules are no part of a study.
+    """
+
+    lattice: Structure
+    sizes: tuple[int, ...]
+    boundary: tuple[str, ...]
+    p: tuple[float, ...] | None = None
+    seed: int = 1
+    rng: str = "xorwow"
+    model: str = "bond"
+    block_size: int = 0
+    method: str = "grid"
+    measure: tuple[str, ...] = ()
+    sample_version: int = SAMPLE_VERSION
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", str(Model.parse(self.model)))
+        object.__setattr__(self, "measure", check_measure(self.measure, self.method))
+        if not self.sizes:
+            raise InputError("L: the list is empty")
+        if len(set(self.sizes)) != len(self.sizes):
+            raise InputError(f"L = {', '.join(map(str, self.sizes))}: a size is given twice")
+        # Studies of the same sizes are equal, in whatever order these were given.
+        object.__setattr__(self, "sizes", tuple(sorted(self.sizes)))
+        if self.method == "threshold":
+            _check_threshold_method(self.p, self.boundary)
+        for size in self.sizes:
+            self.task(size)
+
+    def task(self, size: int, p: tuple[float, ...] | None = None) -> Task:
+        """Return the task of one size, at given p; by default at the study's, or at one p."""
+        if p is None:
+            p = () if self.method == "threshold" else self.p or (0.5,)
+        return Task(
+            lattice=self.lattice,
+            size=size,
+            boundary=self.boundary,
+            p=p,
+            seed=self.seed,
+            rng=self.rng,
+            model=self.model,
+            block_size=self.block_size,
+            method=self.method,
+            measure=self.measure,
+            sample_version=self.sample_version,
+        )
+
+    @property
+    def _shown_p(self) -> str | list[float]:
+        if self.method == "threshold":
+            return "all"
+        return "pilot" if self.p is None else list(self.p)
+
+    def description(self) -> dict[str, Any]:
+        """Return what identifies the study, as plain JSON values."""
+        # Files of sample version 1 do not say so.
+        extra: dict[str, Any] = {"measure": list(self.measure)} if self.measure else {}
+        if self.sample_version != 1:
+            extra["sample_version"] = self.sample_version
+        return extra | {
+            "lattice": self.lattice.name,
+            "lattice_digest": self.lattice.digest,
+            "L": list(self.sizes),
+            "boundary": list(self.boundary),
+            "method": self.method,
+            "p": self._shown_p,
+            "seed": self.seed,
+            "rng": self.rng,
+            "model": self.model,
+            "block_size": self.block_size,
+        }

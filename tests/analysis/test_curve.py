@@ -1,0 +1,78 @@
+"""The input of the analysis and the interval of a counted fraction."""
+
+import numpy as np
+import pytest
+
+from percolab.analysis import SpanningCurve
+from percolab.analysis.wilson import wilson_interval
+
+
+def curve(p=(0.4, 0.5, 0.6), samples=(10, 20), spanning=((1, 4, 9), (2, 8, 20)), L=8):
+    return SpanningCurve(L, p, samples, spanning, label="task")
+
+
+def test_probability_is_spanning_samples_over_samples():
+    assert curve().total_samples == 30
+    np.testing.assert_allclose(curve().probability, [3 / 30, 12 / 30, 29 / 30])
+
+
+def test_threshold_counts_are_a_partition_of_the_samples():
+    np.testing.assert_array_equal(curve().threshold_counts, [[1, 3, 5, 1], [2, 6, 12, 0]])
+
+
+def test_leaving_points_out_merges_intervals_and_loses_no_sample():
+    part = curve().within(0.2, 0.8)
+    np.testing.assert_array_equal(part.p, [0.5])
+    np.testing.assert_array_equal(part.threshold_counts, [[4, 6], [8, 12]])
+    assert curve().within(0.41, 0.9) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"L": 0}, "L must be at least 1"),
+        ({"p": (0.4, 0.6, 0.5)}, "strictly ascending"),
+        ({"p": (0.4, 0.5, 1.6)}, r"in \[0, 1\]"),
+        ({"p": (0.4, 0.5, float("nan"))}, r"in \[0, 1\]"),
+        ({"samples": (10, 0)}, "positive count"),
+        ({"samples": (10,)}, "shape"),
+        ({"samples": (10, 19)}, "between 0 and"),
+        ({"spanning": ((1, 4, 9), (-1, 8, 20))}, "between 0 and"),
+        ({"spanning": ((1, 4, 3), (2, 8, 20))}, "not coupled"),
+    ],
+)
+def test_a_broken_curve_is_refused_in_one_line(change, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        curve(**change)
+    assert "'task'" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_curve_cannot_be_changed_afterwards():
+    with pytest.raises(ValueError, match="read-only"):
+        curve().p[0] = 0.3
+
+
+def test_wilson_interval_without_trials_knows_nothing():
+    assert wilson_interval(0, 0) == (0.0, 1.0)
+
+
+def test_wilson_bounds_solve_the_score_equation():
+    low, high = wilson_interval([3, 17], 20, z=1.7)
+    for bound in (low, high):
+        score = (np.array([3, 17]) / 20 - bound) / np.sqrt(bound * (1 - bound) / 20)
+        np.testing.assert_allclose(np.abs(score), 1.7)
+
+
+def test_wilson_interval_is_exact_at_the_ends_and_symmetric():
+    trials = np.arange(1, 500)
+    assert np.all(wilson_interval(0 * trials, trials, z=1.7)[0] == 0.0)
+    assert np.all(wilson_interval(trials, trials, z=1.7)[1] == 1.0)
+    low, high = wilson_interval([0, 50], 50)
+    assert high[0] == pytest.approx(1.0 - low[1])
+    assert 0.0 < high[0] < 0.05
+
+
+def test_more_successes_than_trials_are_refused():
+    with pytest.raises(ValueError, match="successes"):
+        wilson_interval(3, 2)

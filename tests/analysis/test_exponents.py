@@ -1,0 +1,228 @@
+"""Exponents are unbiased, their errors hold p_c's, and known values stand beside them."""
+
+import json
+
+import numpy as np
+import pytest
+from test_threshold import TRUTH
+
+from percolab.analysis import (
+    AnalysisError,
+    ClusterCurve,
+    exponent_table,
+    fit_exponents,
+    fit_threshold,
+    known_exponents,
+    ratio_crossings,
+    ratio_table,
+    synthetic_study,
+)
+from percolab.analysis.curve import SpanningCurve
+from percolab.analysis.exponent_values import (
+    MIN_REPLICAS,
+    QUANTITIES,
+    Values,
+    _interpolated,
+    with_logarithm,
+)
+from percolab.analysis.power_law import fit_power_law
+
+SIZES = (16, 32, 64, 128)
+BETA, GAMMA = 5 / 48, 43 / 24
+
+
+def clusters_of(curve, rng, *, blocks=40, label=""):
+    """Return cluster sums with P_inf ~ L^-BETA (1 + x/3) and chi ~ L^GAMMA (1 - x^2/4).
+
+    Every block has a factor of its own, 2 % off, for the noise.
+    """
+    L, samples = curve.L, 50
+    x = (curve.p - TRUTH.threshold) * L**TRUTH.y_t
+    noise = 1 + 0.02 * rng.standard_normal((blocks, 1))
+    sites = L**2
+    largest = samples * sites * noise * L**-BETA * (1 + x / 3)
+    squares = samples * sites * noise * L**GAMMA * (2 + x)
+    chi = samples * sites * noise * L**GAMMA * (1 - x**2 / 4)
+    return ClusterCurve(
+        L=L,
+        num_sites=sites,
+        p=curve.p,
+        samples=np.full(blocks, samples),
+        largest=largest,
+        second_largest=largest / 2,
+        sum_squares=squares + chi,
+        largest_squares=squares,
+        label=label,
+    )
+
+
+def a_study(seed, **options):
+    rng = np.random.default_rng(seed)
+    curves = [
+        SpanningCurve(c.L, c.p, c.samples, c.spanning, label=f"task {c.L}")
+        for c in synthetic_study(TRUTH, SIZES, rng=rng, samples=50, blocks=40, **options)
+    ]
+    clusters = [clusters_of(curve, rng, label=curve.label) for curve in curves]
+    return fit_threshold(curves, bootstrap=0), clusters
+
+
+def test_the_exponents_are_unbiased_and_their_errors_cover():
+    known = {"1/nu": TRUTH.y_t, "beta/nu": BETA, "gamma/nu": GAMMA, "d_f": 2 - BETA}
+    pulls = []
+    for seed in range(30):
+        fit, clusters = a_study(seed)
+        found = fit_exponents(fit, clusters, dimension=2, bootstrap=50, seed=seed).exponents
+        # The first has no error here: the fit was made without a bootstrap.
+        pulls.append([(e.value - known[e.name]) / e.error for e in found[1:-1]])
+    pulls = np.array(pulls)
+    assert pulls.shape == (30, 5)
+    assert np.abs(pulls.mean(axis=0)).max() * np.sqrt(30) <= 4
+    inside = np.mean(np.abs(pulls) < 1, axis=0)
+    assert np.abs(inside - 0.6827).max() <= 4 * np.sqrt(0.6827 * 0.3173 / 30)
+    # The spread of n pulls is known to 1 / sqrt(2 n).
+    assert np.abs(pulls.std(axis=0) - 1).max() <= 4 / np.sqrt(60)
+
+
+def test_the_error_of_the_threshold_is_in_that_of_an_exponent():
+    fit, clusters = a_study(1)
+    without = [
+        ClusterCurve(
+            **{**vars(c), "largest": c.largest.mean(0) + 0.02 * (c.largest - c.largest.mean(0))}
+        )
+        for c in clusters
+    ]
+    # With next to no noise of its own P_inf has the error of p_c alone.
+    strength = fit_exponents(fit, without, dimension=2).values[1]
+    slope = np.array([1 / 3 * L**TRUTH.y_t * L**-BETA for L in SIZES])
+    expected = slope * fit.fisher_error
+    np.testing.assert_allclose(strength.errors, expected, rtol=0.25)
+
+
+def test_the_quantities_are_read_off_at_the_threshold():
+    fit, clusters = a_study(1)
+    strength, chi, largest = fit_exponents(fit, clusters, dimension=2).values[1:]
+    L = np.array(SIZES, float)
+    for found, expected in ((strength, L**-BETA), (chi, L**GAMMA), (largest, 2 * L**GAMMA)):
+        assert (np.abs(found.values - expected) <= 4 * found.errors).all()
+        assert (found.errors < 0.1 * expected).all()
+
+
+def test_the_interpolation_is_exact_for_polynomials_and_takes_each_row_at_its_own_p():
+    p = np.linspace(0, 1, 9)
+    values = np.stack([p**4, p**5 - p])
+    found = _interpolated(p, values, np.array([0.43, 0.47]), 0.45)
+    np.testing.assert_allclose(found, [0.43**4, 0.47**5 - 0.47])
+
+
+def test_a_power_law_without_noise_is_found_with_its_correction():
+    L = np.array(SIZES, float)
+    values = 3.0 * L**1.7 * np.exp(0.4 / L)
+    law = fit_power_law(SIZES, values, 1e-6 * np.eye(4), with_correction=True, omega=1.0)
+    assert law.exponent == pytest.approx(1.7, abs=1e-9)
+    assert law.amplitude == pytest.approx(3.0, rel=1e-9)
+    assert law.chi_square.value == pytest.approx(0.0, abs=1e-9)
+    pure = fit_power_law(SIZES, values, 1e-6 * np.eye(4), with_correction=False, omega=1.0)
+    assert pure.chi_square.p_value < 1e-4
+
+
+def test_known_values_stand_beside_and_obey_hyperscaling():
+    for dimension in (2, 3, 4, 5):
+        known = {name: item.value for name, item in known_exponents(dimension).items()}
+        assert known["gamma/nu"] == pytest.approx(dimension - 2 * known["beta/nu"])
+        assert known["tau"] == pytest.approx(1 + dimension / known["d_f"])
+    assert known_exponents(6) == {}
+    found = fit_exponents(*a_study(2), dimension=2)
+    text = exponent_table(found)
+    for known_value in ("3/4", "5/48", "43/24", "91/48", "187/91"):
+        assert known_value in text
+    record = found.to_dict()
+    json.dumps(record, allow_nan=False)
+    assert [item["name"] for item in record["exponents"]] == [
+        "1/nu", "1/nu", "beta/nu", "gamma/nu", "gamma/nu", "d_f", "tau",
+    ]  # fmt: skip
+
+
+def test_what_cannot_be_used_is_named():
+    fit, clusters = a_study(3)
+    few = [ClusterCurve(**{**vars(clusters[0]), "p": clusters[0].p + 1}), *clusters[1:]]
+    notes = fit_exponents(fit, few, dimension=2).notes
+    assert any(note.startswith("L = 16 left out") and "p grid" in note for note in notes)
+    notes = fit_exponents(fit, (), dimension=2).notes
+    assert any("method threshold" in note for note in notes)
+    with pytest.raises(AnalysisError, match=f"at least {MIN_REPLICAS} bootstrap replicas, got 3"):
+        fit_exponents(fit, clusters, dimension=2, bootstrap=3)
+
+
+def ratio_study(seed, sizes=(32, 64, 128)):
+    """Return curves whose Q_1 = 1 / (1.2 - 0.1 x) crosses at p_c, with 1 % noise a block."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for L in sizes:
+        p = TRUTH.threshold + np.linspace(-1, 1, 9) / L**TRUTH.y_t
+        x = (p - TRUTH.threshold) * L**TRUTH.y_t
+        first = 1 + 0.3 * x
+        squares = first**2 * (1.2 - 0.1 * x)
+        noise = 1 + 0.01 * rng.standard_normal((40, 1))
+        ones = np.ones((40, 9))
+        found.append(
+            ClusterCurve(L, L**2, p, np.ones(40, int), first * ones, ones, ones, squares * noise)
+        )
+    return found
+
+
+def test_the_crossings_of_the_moment_ratio_and_their_drift_are_unbiased():
+    pulls = []
+    for seed in range(40):
+        found = ratio_crossings(
+            ratio_study(seed), near=TRUTH.threshold, exponent=1.75, bootstrap=60, seed=seed
+        )
+        pulls.append([(c.p - TRUTH.threshold) / c.p_error for c in found.crossings])
+        for crossing in found.crossings:
+            assert abs(crossing.probability - 1 / 1.2) <= 4 * crossing.probability_error
+    pulls = np.array(pulls)
+    assert pulls.shape == (40, 2)
+    assert np.abs(pulls.mean(axis=0)).max() * np.sqrt(40) <= 4
+    inside = np.mean(np.abs(pulls) < 1)
+    # The two crossings share a size, so they count for little more than one.
+    assert abs(inside - 0.6827) <= 4 * np.sqrt(0.6827 * 0.3173 / 40)
+    assert abs(found.drift.threshold - TRUTH.threshold) <= 4 * found.drift.threshold_error
+    assert [item["L1"] for item in found.to_dict()["crossings"]] == [32, 64]
+    assert "from their drift" in ratio_table(found)
+
+
+def test_ratios_that_do_not_cross_are_absent():
+    apart = ratio_study(0, (32, 64))
+    apart[1] = ClusterCurve(**{**vars(apart[1]), "largest_squares": 1.5 * apart[1].largest_squares})
+    found = ratio_crossings(apart, near=TRUTH.threshold, exponent=1.75, bootstrap=0)
+    assert not found.crossings[0].found
+    assert "none" in ratio_table(found)
+    with pytest.raises(AnalysisError, match="at least two sizes"):
+        ratio_crossings(apart[:1], near=0.65, exponent=1.75)
+
+
+def test_replicas_and_sizes_without_a_logarithm_are_left_out_and_counted():
+    replicas = np.random.default_rng(3).normal([1.0, 2.0, 3.0], 0.1, (80, 3))
+    values = Values(QUANTITIES[0], (4, 8, 16), np.array([1.0, 2.0, 3.0]), replicas)
+    assert with_logarithm(values)[1] == []
+    replicas[5, 1] = -0.1
+    replicas[:, 0] = 1.0
+    kept, notes = with_logarithm(values)
+    assert kept.sizes == (8, 16)
+    assert kept.replicas.shape == (79, 2)
+    assert "for L = 4: left out" in notes[0]
+    assert "not positive in 1 of 80 bootstrap replicas" in notes[1]
+
+
+def test_a_size_whose_quantities_never_differ_does_not_end_the_others():
+    """P_inf of a single site is 1 in every replica, and its chi 0."""
+    fit, clusters = a_study(6)
+    first = clusters[0]
+    site = ClusterCurve(
+        L=1, num_sites=1, p=first.p, samples=first.samples,
+        largest=np.full(first.largest.shape, 50.0), second_largest=0 * first.largest,
+        sum_squares=np.full(first.largest.shape, 50.0),
+        largest_squares=np.full(first.largest.shape, 50.0), label="site",
+    )  # fmt: skip
+    found = fit_exponents(fit, [site, *clusters], dimension=2, bootstrap=60)
+    assert sum("for L = 1: left out" in note for note in found.notes) == 3
+    assert all(np.isfinite(item.value) for item in found.exponents)

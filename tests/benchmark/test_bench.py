@@ -1,0 +1,395 @@
+"""`percolab bench`: what is timed, what its table, JSON and figure hold, and that peers agree."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import answer, refusal, run
+from helpers import LATTICES, SHAPES, lattice, probabilities
+
+from percolab.benchmark import (
+    PeerTime,
+    StageTime,
+    compared,
+    places_of,
+    plot_time_per_site,
+    time_stages,
+    time_topology,
+    timer,
+)
+from percolab.benchmark.peers import open_bond_list, scipy_times, site_image_time
+from percolab.benchmark.stages import (
+    GRID_POINTS,
+    SEED,
+    STAGES,
+    _cuda_stages,
+    bytes_moved,
+    grid_around,
+)
+from percolab.bonds.words import XORWOW, threshold_of
+from percolab.labelers import labeler_class
+from percolab.lattices.bethe import NUMBERINGS, BetheLattice
+from percolab.measure.rows import CLUSTERS
+from percolab.run.sampler import Device
+
+TINY = ("bench", "--device", "cpu", "--runs", 2)
+SIMULATED = Path(__file__).parents[1] / "simulated_bench.py"
+
+
+@pytest.fixture(autouse=True)
+def _small_and_fast(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(timer, "WARM_UP_SECONDS", 0.0)
+    monkeypatch.setitem(timer.COPY_BYTES, "cpu", 2**16)
+
+
+def table_of(text):
+    """Return the rows of the printed table as (lattice, L, program, stage), below its header."""
+    lines = text.splitlines()
+    (header,) = (n for n, line in enumerate(lines) if line.startswith("lattice"))
+    return [tuple(line.split()[n] for n in (0, 1, 3, 4)) for line in lines[header + 1 :]]
+
+
+# The command
+
+
+def test_table_json_and_figure_hold_every_program_and_stage():
+    given = ("--lattice", "square", "-L", "8,4", "--ratio", "1,1.5")
+    given += ("--labeler", "raster", "--labeler", "four_step")
+    text = answer(*TINY, *given, "--json", "b.json", "--plot", "b.png")
+    parts = [("scipy", part) for part in ("build", "labels")] * 2
+    parts += [
+        (name, stage) for name in ("raster", "four_step") for _ in range(2) for stage in STAGES
+    ]
+    assert table_of(text) == [("square", size, *part) for size in ("8", "4") for part in parts]
+    document = json.loads(Path("b.json").read_text(encoding="utf-8"))
+    assert {"command", "machine", "versions", "records", "peers"} < set(document)
+    assert document["machine"]["device"] == "cpu"
+    assert document["copy_bandwidth_bytes_per_second"] > 0
+    assert len(document["records"]) + len(document["peers"]) == len(table_of(text))
+    assert {record["p"] for record in document["records"]} == {0.5, 0.75}
+    assert Path("b.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_record_says_what_was_timed_and_how_it_compares():
+    text = answer(*TINY, "--lattice", "square", "-L", "8", "-p", "0.5", "--json", "-")
+    document = json.loads(text)
+    records = {record["stage"]: record for record in document["records"]}
+    assert list(records) == list(STAGES)
+    for record in records.values():
+        assert (record["labeler"], record["p"], record["ratio"]) == ("raster", 0.5, None)
+        assert record["runs"] == 2
+        times = [record[f"seconds_per_sample{which}"] for which in ("_min", "", "_max")]
+        assert times == sorted(times)
+        assert record["nanoseconds_per_site"] == pytest.approx(1e9 * times[1] / 64)
+        speed = record["bytes_moved_per_sample"] / times[1]
+        share = speed / document["copy_bandwidth_bytes_per_second"]
+        assert record["copy_bandwidth_share"] == pytest.approx(share)
+    sweep, row = records["sweep"], records["measure"]
+    assert sweep["probabilities"] == GRID_POINTS
+    ratio = sweep["seconds_per_sample"] / row["seconds_per_sample"]
+    assert sweep["over_one_p"] == pytest.approx(ratio)
+    (scipy,) = (peer for peer in document["peers"] if peer["part"] == "labels")
+    ratio = scipy["seconds_per_sample"] / row["seconds_per_sample"]
+    assert row["scipy_over_this"] == pytest.approx(ratio)
+    assert records["bonds"]["scipy_over_this"] is None
+    assert row["over_one_p"] is None
+
+
+def test_a_sweep_is_compared_with_the_row_at_one_p():
+    text = answer(*TINY, "--lattice", "square", "-L", "4", "--quick", "--stage", "sweep")
+    assert [row[3] for row in table_of(text)] == ["build", "labels", "measure", "sweep"]
+
+
+def test_quick_times_two_sizes_at_the_threshold():
+    document = json.loads(answer(*TINY, "--quick", "--stage", "bonds", "--no-peers", "--json", "-"))
+    assert [(r["L"], r["ratio"]) for r in document["records"]] == [(64, 1.0), (256, 1.0)]
+    assert document["peers"] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("--plot", "b.txt"), "--plot b.txt: must end in .png"),
+        (("--json", "missing/b.json"), "--json missing/b.json: is a folder, or in one that"),
+        (("--labeler", "tiled"), "labeler 'tiled' does not run on cpu"),
+        (("--stage", "lables"), "'lables' is not one of"),
+        (("--ratio", "x"), "--ratio x: must be numbers"),
+        (("--ratio", "-1"), "--ratio -1: must be finite and not negative"),
+        (("-p", "1.5"), "p = 1.5, but it must be a number from 0 to 1"),
+        (("-L", "4,100000"), "at most"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_timed(given, says):
+    assert says in refusal(*TINY, *given)
+    assert list(Path().iterdir()) == []
+
+
+def test_the_command_of_a_record_can_be_run_again():
+    first = json.loads(run(*TINY, "-L", "4", "--stage", "bonds", "--json", "-").stdout)
+    assert first["command"][0] == "percolab"
+
+
+# Stages
+
+
+def test_bytes_moved_are_those_of_the_data_structures():
+    topology = lattice("square").topology((64, 4))
+    words, one_a_site, row = 4 * 2 * 8, 4 * 256, 40
+    grown = (GRID_POINTS - 1) * (2 * words + row)
+    assert bytes_moved("bonds", topology, needs_labels=True) == words
+    assert bytes_moved("labels", topology, needs_labels=False) == 2 * words + one_a_site
+    for needs_labels, measure in (
+        (False, 2 * words + row),
+        (True, 2 * words + 4 * one_a_site + row),
+    ):
+        assert bytes_moved("measure", topology, needs_labels=needs_labels) == measure
+        assert bytes_moved("sweep", topology, needs_labels=needs_labels) == measure + grown
+
+
+def test_a_stored_neighbour_list_has_to_be_read_where_labels_or_rows_are_made():
+    computed = lattice("triangular").topology((64, 4))
+    stored = 4 * 3 * 256
+    for needs_labels in (True, False):
+        for stage in STAGES:
+            moved = bytes_moved(stage, computed, needs_labels=needs_labels)
+            more = 0 if stage == "bonds" else stored
+            explicit = bytes_moved(stage, computed.explicit(), needs_labels=needs_labels)
+            assert explicit == moved + more
+
+
+def test_lattice_supplied_as_a_graph_is_timed_as_the_lattice_is():
+    item = lattice("honeycomb")
+    topology, places = item.topology((8, 8)), places_of(item, (0.5, 1.0), None)
+    options = {"device": Device("cpu"), "labeler": "four_step", "runs": 2}
+    given = {"name": item.name, "size": 8, "stages": ("labels", "measure"), **options}
+    records = time_stages(item, 8, places, stages=given["stages"], **options)
+    for one, other in zip(
+        records, time_topology(topology.explicit(), places, **given), strict=True
+    ):
+        keys = ("lattice", "L", "num_sites", "p", "ratio", "labeler", "stage", "runs")
+        assert [getattr(one, key) for key in keys] == [getattr(other, key) for key in keys]
+        assert 0 < other.seconds_per_sample_min <= other.seconds_per_sample_max
+        assert other.bytes_moved_per_sample == one.bytes_moved_per_sample + 4 * 2 * 64
+
+
+@pytest.mark.parametrize("numbering", NUMBERINGS)
+def test_bethe_lattice_is_timed_at_multiples_of_its_threshold(numbering):
+    bethe = BetheLattice(4, numbering)
+    places = places_of(bethe, (0.5, 1.0, 1.5), None)
+    records = time_stages(bethe, 3, places, device=Device("cpu"), stages=("labels",), runs=1)
+    assert [(r.lattice, r.L, r.num_sites) for r in records] == [(bethe.name, 3, 53)] * 3
+    assert [round(r.p, 9) for r in records] == [0.166666667, 0.333333333, 0.5]
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("num_sites", [1, 4096, 2**24])
+def test_the_grid_of_a_sweep_ascends_around_p(p, num_sites):
+    grid = grid_around(p, num_sites)
+    assert len(grid) == GRID_POINTS
+    assert np.all(np.diff(grid) > 0)
+    assert 0 <= grid[0] <= p <= grid[-1] <= 1
+
+
+class _Batch:
+    """Stands for a CUDA labeler, and notes what is asked of it."""
+
+    def __init__(self, topology, *, capacity):
+        self.capacity, self.calls = capacity, []
+        made.append(self)
+
+    @staticmethod
+    def bytes_per_item(topology):
+        return 1000
+
+    def open_bonds(self, generator, seed, samples, thresholds):
+        self.calls.append(("bonds", len(samples), len(thresholds), int(thresholds[0])))
+
+    def label_items(self, items):
+        self.calls.append(("label", items))
+
+    def measure_items(self, items):
+        self.calls.append(("measure", items))
+
+    def rows(self, generator, seed, samples, thresholds):
+        self.calls.append(("rows", samples.tolist(), len(set(thresholds.tolist()))))
+
+
+class _Cuda:
+    cuda = None
+
+    def __init__(self):
+        self.cuda = self
+
+    @staticmethod
+    def to_device(values):
+        return values
+
+    @staticmethod
+    def free_memory():
+        return 6000
+
+
+made: list[_Batch] = []
+
+
+@pytest.mark.parametrize("needs_labels", [True, False])
+def test_a_cuda_row_is_timed_with_the_labels_it_needs(needs_labels):
+    chosen = type("Batch", (_Batch,), {"measure_needs_labels": needs_labels})
+    stages = _cuda_stages(_Cuda(), chosen, lattice("square").topology((64, 4)))
+    assert (stages.samples, stages.needs_labels) == (3, needs_labels)  # half the memory
+    calls, works = made.pop().calls, stages.works(0.25)
+    bonds = ("bonds", 3, 3, threshold_of(0.25))
+    label = [("label", 3)] if needs_labels else []
+    for stage, expected in {
+        "bonds": [bonds],
+        "labels": [bonds, ("label", 3)],
+        "measure": [bonds, *label, ("measure", 3)],
+        "sweep": [("rows", np.repeat(range(3), GRID_POINTS).tolist(), GRID_POINTS)],
+    }.items():
+        calls.clear()
+        works[stage]()
+        assert calls == expected
+
+
+def test_cuda_timing_runs_from_end_to_end_in_the_simulator():
+    pytest.importorskip("numba_cuda")
+    simulator = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(
+        [sys.executable, str(SIMULATED)],
+        env=os.environ | simulator,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["machine"]["device_name"] == "CUDA simulator"
+    assert [record["stage"] for record in document["records"]] == list(STAGES)
+    assert {record["device"] for record in document["records"]} == {"cuda:0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue", "535.54.03"),
+        (
+            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release",
+            "580.159.04",
+        ),
+        ("", None),
+    ],
+)
+def test_driver_version_is_read_from_the_system(tmp_path, text, version):
+    (tmp_path / "version").write_text(text, encoding="utf-8")
+    assert timer.driver_version(tmp_path / "version") == version
+    assert timer.driver_version(tmp_path / "none") is None
+
+
+# Peers
+
+
+@pytest.mark.parametrize("name", LATTICES)
+def test_scipy_finds_as_many_clusters(name):
+    item = lattice(name)
+    topology = item.topology(SHAPES[item.dimension][-1])
+    labeler = labeler_class("raster", "cpu")(topology)
+    for p in probabilities(name):
+        items = np.zeros(1, np.uint64), np.full(1, threshold_of(p), np.uint64)
+        (row,) = labeler.rows(XORWOW, SEED, *items)
+        build, labels = scipy_times(name, 1, topology, p, None)
+        assert build.clusters == labels.clusters == row[CLUSTERS]
+        assert build.part, labels.part == ("build", "labels")
+
+
+@pytest.mark.parametrize("numbering", NUMBERINGS)
+def test_scipy_finds_as_many_clusters_on_a_bethe_lattice(numbering):
+    bethe = BetheLattice(3, numbering)
+    topology = bethe.topology(bethe.shape(5))
+    _, labels = scipy_times(bethe.name, 5, topology, 0.5, None)
+    owner, _ = open_bond_list(topology, 0.5)
+    assert labels.clusters == topology.num_sites - owner.size
+    assert 0 < owner.size < topology.num_bonds
+
+
+def test_every_open_bond_is_listed_once_from_owner_to_neighbour():
+    topology = lattice("triangular").topology((9, 5))
+    owner, other = open_bond_list(topology, 1.0)
+    bonds = topology.bonds()
+    np.testing.assert_array_equal(np.stack([owner, other], axis=1), bonds[:, 1:])
+
+
+def test_large_samples_are_not_given_to_scipy(monkeypatch):
+    monkeypatch.setattr("percolab.benchmark.peers.MAX_SCIPY_SITES", 15)
+    assert scipy_times("square", 4, lattice("square").topology((4, 4)), 0.5, None) == []
+
+
+def test_a_site_image_is_labeled_on_cuda_alone():
+    assert site_image_time(timer.timer_of(Device("cpu")), 8, runs=1) is None
+
+
+# The figure
+
+
+def stage_time(stage, size, labeler="tiled", lattice="square", ratio=1.0, seconds=1e-6):
+    return StageTime(
+        lattice, size, size**2, ratio / 2, ratio, labeler, "cuda:0", stage, 4,
+        GRID_POINTS if stage == "sweep" else 1, 11, seconds, seconds, seconds, 100, 200,
+    )  # fmt: skip
+
+
+def image_time(size):
+    return PeerTime("site image", size, size**2, 0.6, 1.0, "cupyx", "labels", "", 1, 1e-6, 1)
+
+
+def test_a_panel_holds_one_line_for_every_program_and_stage():
+    records = [
+        stage_time(stage, size, labeler, ratio=ratio)
+        for ratio in (0.5, 1.0)
+        for labeler in ("tiled", "four_step")
+        for size in (8, 4)
+        for stage in STAGES
+    ]
+    figure = plot_time_per_site([*records, image_time(4), image_time(8)], title="GPU")
+    first, second = figure.axes
+    assert (first.get_title(), second.get_title()) == (
+        "square, $p = 0.5 p_c$",
+        "square, $p = p_c$",
+    )
+    for axes in figure.axes:
+        assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+        lines = {line.get_label(): line for line in axes.get_lines()}
+        assert len(lines) == 9
+        assert "cupyx, labels of a site image" in lines
+        np.testing.assert_array_equal(lines["tiled, bonds"].get_xdata(), [16, 64])
+        looks = {(line.get_marker(), line.get_linestyle()) for line in lines.values()}
+        assert len(looks) == len(lines), "lines must differ without colour"
+    assert first.get_ylabel() == "time per site (ns)"
+
+
+def test_the_axis_has_the_unit_of_most_of_its_times():
+    records = [stage_time("bonds", 4, seconds=16 * value) for value in (2e-12, 3e-12, 1e-9)]
+    figure = plot_time_per_site(records, title="GPU")
+    assert figure.axes[0].get_ylabel() == "time per site (ps)"
+    np.testing.assert_allclose(figure.axes[0].get_lines()[0].get_ydata(), [2, 3, 1000])
+
+
+def test_no_records_are_refused():
+    with pytest.raises(ValueError, match="at least one record"):
+        plot_time_per_site([image_time(4)], title="")
+
+
+def test_only_equal_places_are_compared():
+    row, sweep = stage_time("measure", 8), stage_time("sweep", 8, seconds=3e-6)
+    others = [
+        stage_time("measure", 4),
+        stage_time("measure", 8, "four_step"),
+        stage_time("measure", 8, ratio=0.5),
+    ]
+    assert compared(sweep, others, 1e9)["over_one_p"] is None
+    assert compared(sweep, [*others, row], 1e9)["over_one_p"] == pytest.approx(3)
+    assert compared(row, [row], 1e9)["copy_bandwidth_share"] == pytest.approx(0.1)

@@ -1,0 +1,242 @@
+"""Site and site-bond percolation: the uniform numbers of sites and bonds decide, nothing else."""
+
+import numpy as np
+import pytest
+from helpers import (
+    CPU_LABELERS,
+    cpu_labeler,
+    lattice,
+    parity_topologies,
+    row_by_counting,
+    without_wrapping,
+)
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+import percolab
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import GENERATORS, TOP, XORWOW, threshold_of, uniform_of
+from percolab.coupled.thresholds import find_thresholds
+from percolab.errors import InputError
+from percolab.labelers import labeler_class
+from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.topology import unpack_bits
+from percolab.measure.rows import SPANNING
+
+SITE = Model("site")
+MODELS = [SITE, Model("site-bond"), Model("site-bond", site_p=0.8), Model("site-bond", bond_p=0.7)]
+every_model = pytest.mark.parametrize("model", MODELS, ids=str)
+GRID = np.array([threshold_of(p) for p in (0.0, 0.3, 0.55, 0.6, 0.65, 0.9, 1.0)], np.uint64)
+SEED = 11
+
+
+def numbers_of(topology, generator, sample):
+    """Return the uniform numbers of all sites and of all bonds (class, site), as Python floats."""
+    key = generator, np.uint64(SEED), np.uint64(sample)
+    found = np.empty((topology.num_classes + 1, topology.num_points))
+    for k in range(topology.num_classes + 1):
+        for i in range(topology.num_points):
+            word = np.uint32(k * topology.num_words + i // 32)
+            found[k, i] = int(uniform_of(*key, word, np.uint32(i % 32))) / TOP
+    return found[-1], found[:-1]
+
+
+def judged(topology, model, numbers, p):
+    """Return (labels, -1 where vacant; row) by SciPy, from the numbers alone."""
+    site_numbers, bond_numbers = numbers
+    site_p = p if model.site_varies else (1.0 if model.site_p is None else model.site_p)
+    bond_p = p if model.bond_varies else (1.0 if model.bond_p is None else model.bond_p)
+    there = unpack_bits(topology.occupied, topology.num_points)
+    occupied = there & (site_numbers < site_p)
+    k, i, j = topology.bonds().T
+    is_open = (bond_numbers[k, i] < bond_p) & occupied[i] & occupied[j]
+    points = topology.num_points
+    matrix = coo_array((np.ones(is_open.sum()), (i[is_open], j[is_open])), (points, points))
+    component = connected_components(matrix, directed=False)[1]
+    labels = np.unique(component, return_index=True)[1][component]
+    sizes = np.sort(np.unique(labels[occupied], return_counts=True)[1])[::-1].tolist()
+    labels[~occupied] = -1
+    row = [len(sizes), *(sizes + [0, 0])[:2], sum(size**2 for size in sizes), 0]
+    for axis, (first, last) in enumerate(topology.end_layers):
+        if (set(labels[first].tolist()) & set(labels[last].tolist())) - {-1}:
+            row[SPANNING] |= 1 << axis
+    return labels, row
+
+
+def thick(name):
+    """Yield (case, topology) of those shapes whose two end layers share no site."""
+    for case, topology in parity_topologies(name):
+        if not any(np.intersect1d(*pair).size for pair in topology.end_layers):
+            yield case, topology
+
+
+@every_model
+@pytest.mark.parametrize("name", ["honeycomb", "triangular", "kagome", "cubic"])
+def test_rows_and_labels_follow_from_the_numbers(name, model):
+    seed = np.uint64(SEED)
+    for number, (case, topology) in enumerate(thick(name)):
+        generator = number % 2
+        numbers = numbers_of(topology, generator, 3)
+        expected = [judged(topology, model, numbers, t / TOP) for t in GRID.tolist()]
+        for labeler_name in CPU_LABELERS:
+            labeler = labeler_class(labeler_name, "cpu")(topology, model)
+            found = labeler.grid_rows(generator, SEED, np.array([3], np.uint64), GRID)[0]
+            assert without_wrapping(found) == [row for _, row in expected], (case, labeler_name)
+        for threshold, (labels, _) in zip(GRID, expected, strict=True):
+            labeler.open_bonds(generator, seed, 3, threshold)
+            here = unpack_bits(labeler.occupied, topology.num_points)
+            np.testing.assert_array_equal(np.where(here, labeler.label(), -1), labels)
+
+
+@every_model
+def test_thresholds_are_where_rows_begin_to_span(model):
+    topology = lattice("triangular").topology((9, 8))
+    samples = np.arange(6, dtype=np.uint64)
+    for generator in GENERATORS.values():
+        found = {
+            name: find_thresholds(
+                labeler_class(name, "cpu")(topology, model), generator, SEED, samples, (0, TOP)
+            )
+            for name in ("raster", "four_step")
+        }
+        np.testing.assert_array_equal(found["raster"], found["four_step"])
+        for sample, per_axis in enumerate(found["raster"].tolist()):
+            numbers = numbers_of(topology, generator, sample)
+            for axis, threshold in enumerate(per_axis):
+                if threshold > TOP:
+                    _, row = judged(topology, model, numbers, 1.0)
+                    assert not row[SPANNING] >> axis & 1
+                    continue
+                # The number that opens last is one less than T.
+                before, at = ((threshold + step) / TOP for step in (-(2**11), 2**11))
+                assert not judged(topology, model, numbers, before)[1][SPANNING] >> axis & 1
+                assert judged(topology, model, numbers, at)[1][SPANNING] >> axis & 1
+
+
+def test_a_site_model_on_a_graph_equals_that_on_its_lattice():
+    topology = lattice("square").topology((13, 11), ("periodic", "open"))
+    _, owners, others = topology.bonds().T
+    graph = graph_topology(
+        topology.num_points,
+        np.column_stack([owners, others]),
+        source=topology.end_layers[1][0],
+        target=topology.end_layers[1][1],
+    )
+    samples = np.arange(4, dtype=np.uint64)
+    for each in (topology.explicit(), graph):
+        if each.num_classes == topology.num_classes:
+            rows = labeler_class("raster", "cpu")(each, SITE).grid_rows(XORWOW, 1, samples, GRID)
+            expected = labeler_class("raster", "cpu")(topology, SITE)
+            sizes = expected.grid_rows(XORWOW, 1, samples, GRID)[..., :SPANNING]
+            np.testing.assert_array_equal(rows[..., :SPANNING], sizes)
+
+
+def test_all_sites_occupied_is_bond_percolation_and_all_bonds_open_site_percolation():
+    topology = lattice("square").topology((12, 9))
+    samples = np.arange(3, dtype=np.uint64)
+
+    def rows(model):
+        return labeler_class("raster", "cpu")(topology, model).grid_rows(XORWOW, 2, samples, GRID)
+
+    np.testing.assert_array_equal(rows(Model("site-bond", site_p=1.0)), rows(BOND))
+    np.testing.assert_array_equal(rows(Model("site-bond", bond_p=1.0)), rows(SITE))
+    assert not np.array_equal(rows(SITE), rows(BOND))
+
+
+def test_a_layer_that_is_both_ends_is_refused():
+    topology = lattice("square").topology((1, 5))
+    with pytest.raises(InputError, match="site 0 is in both of axis 0"):
+        cpu_labeler_of(topology)
+    cpu_labeler("raster", topology)
+
+
+def cpu_labeler_of(topology):
+    return labeler_class("raster", "cpu")(topology, SITE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("sites",), "unknown model 'sites'"),
+        (("site", 0.5), "model site:site=0.5: only site-bond has a probability that is fixed"),
+        (("bond", None, 0.5), "model bond:bond=0.5: only site-bond"),
+        (("site-bond", 0.5, 0.5), "one of site and bond must be left out"),
+        (("site-bond", 1.5), "site = 1.5, but it must be a number from 0 to 1"),
+        (("site-bond", None, float("nan")), "bond = nan"),
+    ],
+)
+def test_models_that_are_none_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        Model(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sight", "unknown model 'sight'; did you mean .site."),
+        ("site-bond:", "is written as in site-bond:site=0.9"),
+        ("site-bond:p=0.5", "is written as in site-bond:site=0.9"),
+        ("site-bond:site=high", "'high' is not a number"),
+        ("site-bond:site=2", "must be a number from 0 to 1"),
+        ("bond:bond=0.5", "only site-bond has a probability that is fixed"),
+    ],
+)
+def test_texts_that_name_no_model_are_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        Model.parse(text)
+
+
+@every_model
+def test_a_model_is_read_as_it_is_written(model):
+    assert Model.parse(str(model)) == model
+
+
+def test_rows_of_bonds_alone_are_counted_as_before():
+    topology = lattice("square").topology((9, 7))
+    labeler = cpu_labeler("reference", topology)
+    labeler.open_bonds(XORWOW, 5, 0, threshold_of(0.5))
+    row = labeler.rows(XORWOW, 5, np.zeros(1, np.uint64), GRID[2:3])[0]
+    labeler.open_bonds(XORWOW, 5, 0, int(GRID[2]))
+    assert row.tolist() == row_by_counting(topology, labeler.label())
+
+
+def test_a_study_of_sites_is_stored_continued_and_read(tmp_path):
+    out = tmp_path / "sites.h5"
+    asked = {"L": [6, 9], "p": [0.5, 0.6, 0.7], "device": "cpu", "model": "site-bond:bond=0.9"}
+    whole = percolab.sweep("square", samples=2000, **asked)
+    percolab.sweep("square", samples=1000, out=out, **asked)
+    percolab.sweep("square", samples=2000, out=out, **asked)
+    stored = percolab.open_results(out)
+    assert stored.study.model == "site-bond:bond=0.9"
+    for key, item in whole.tasks.items():
+        np.testing.assert_array_equal(
+            stored.tasks[key].column("largest"), item.column("largest"), err_msg=key
+        )
+    with pytest.raises(InputError, match=r"model is site-bond:bond=0\.9 there, site here"):
+        percolab.sweep("square", samples=400, out=out, **(asked | {"model": "site"}))
+
+
+def test_labels_of_a_sample_are_those_that_its_sweep_counts():
+    results = percolab.sweep(
+        "triangular", L=[9], p=[0.5], samples=10, block_size=1, device="cpu", model="site"
+    )
+    (item,) = results.tasks.values()
+    for sample in range(10):
+        labels = percolab.label("triangular", 9, 0.5, sample=sample, model="site")
+        sizes = np.unique(labels[labels >= 0], return_counts=True)[1]
+        assert item.column("clusters")[sample, 0] == sizes.size
+        assert item.column("largest")[sample, 0] == sizes.max()
+    serial = percolab.label("triangular", 9, 0.5, sample=9, model="site", serial=True)
+    np.testing.assert_array_equal(serial < 0, labels < 0)
+    assert set(serial[serial >= 0].tolist()) == set(range(sizes.size))
+
+
+def test_site_percolation_on_the_triangular_lattice_begins_to_span_at_a_half():
+    # The triangular lattice matches itself: on L by L sites one of two spannings happens, always.
+    results = percolab.sweep(
+        "triangular", L=[12], p=[0.5], samples=20_000, device="cpu", model="site", seed=3
+    )
+    (item,) = results.tasks.values()
+    for name in ("spanning_x", "spanning_y"):
+        share = item.column(name).sum() / item.num_samples
+        assert abs(share - 0.5) <= 4 * 0.5 / item.num_samples**0.5

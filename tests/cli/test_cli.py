@@ -1,0 +1,282 @@
+"""Every command does what its help says, and bad input gets one line and exit code 2."""
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import (
+    SMALL,
+    TINY,
+    answer,
+    assert_equal_datasets,
+    refusal,
+    run,
+    small_results,
+    stored,
+)
+
+from percolab.api import sweep
+from percolab.cli import COMMANDS, main
+from percolab.lattices.lattice import lattice_names
+from percolab.store.results import read_results
+from percolab.tasks.study_file import DEFAULT_LATTICE, DEFAULT_SAMPLES, DEFAULT_SIZES
+
+SIGNATURES = {".png": b"\x89PNG\r\n", ".pdf": b"%PDF-", ".svg": b"<?xml"}
+
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+
+
+# Help
+
+
+def test_help_lists_every_command_and_what_it_does():
+    text = answer("--help")
+    for name, summary in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(summary)}$", text, re.MULTILINE), name
+    assert answer("-h") == text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_a_command_is_documented(name):
+    text = answer(name, "--help")
+    assert re.search(r"^  [A-Z]\w+ ", text, re.MULTILINE)
+    for parameter in main.get_command(None, name).params:
+        if parameter.param_type_name == "option":
+            assert parameter.opts[0] in text
+            assert parameter.help or parameter.default, parameter.name
+
+
+def test_the_help_of_sweep_states_the_defaults_in_use():
+    text = " ".join(answer("sweep", "--help").split())
+    for value in (DEFAULT_LATTICE, ",".join(map(str, DEFAULT_SIZES)), DEFAULT_SAMPLES):
+        assert f"[default: {value}]" in text
+
+
+def test_no_arguments_are_answered_by_the_help():
+    result = run()
+    assert result.exit_code == 2
+    assert result.output == answer("--help")
+
+
+def test_the_program_runs_as_a_module_and_imports_nothing_slow_for_its_help():
+    code = (
+        "import sys; sys.argv = ['percolab', '--help']\n"
+        "try:\n    import percolab.__main__\n"
+        "except SystemExit as end: print(end.code)\n"
+        "print(sorted({'numba', 'h5py', 'matplotlib', 'numpy', 'scipy'} & set(sys.modules)))"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert "Usage: " in output
+    assert output.splitlines()[-2:] == ["0", "[]"]
+
+
+# Sweep
+
+
+def test_a_sweep_stores_what_the_python_interface_computes(tmp_path):
+    answer("sweep", "--lattice", "square", "-L", "4,8", "-p", "0.4:0.6:3", "--samples", 50,
+           "--seed", 7, "--rng", "philox", "--boundary", "open,periodic", "--labeler", "four_step",
+           "--workers", 2, "--device", "cpu", "--out", "cli.h5")  # fmt: skip
+    results = sweep("square", L=[4, 8], p=[0.4, 0.5, 0.6], samples=50, seed=7, rng="philox",
+                    boundary=["open", "periodic"], device="cpu")  # fmt: skip
+    assert_equal_datasets(Path("cli.h5"), stored(tmp_path / "api.h5", results))
+    run_record = read_results("cli.h5").runs[0]
+    assert run_record["labeler"] == "four_step"
+    assert run_record["workers"] == 2
+
+
+def test_a_sweep_ends_with_the_threshold_on_stdout_and_shows_progress_on_stderr():
+    result = run("sweep", "--lattice", "square", "-L", "8,16", "--samples", 200, "--device", "cpu")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("square: L = 8, 16; results in results.h5\n")
+    value, error, sigma = re.search(
+        r"^p_c = (0\.\d+)\((\d+)\)  \(sigma (\S+), chi2/dof \S+, from spanning_y\)",
+        result.stdout,
+        re.MULTILINE,
+    ).groups()
+    assert abs(float(value) - 0.5) < 0.1
+    assert float(sigma) == pytest.approx(int(error) * 10.0 ** -len(value[2:]), rel=0.1)
+    assert "pilot: L = 8: 9 p values from 0." in result.stderr
+    assert "100%" in result.stderr
+
+
+def test_a_quiet_sweep_writes_nothing_to_stderr():
+    result = run(*TINY, "--quiet")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+
+
+def test_a_sweep_without_a_threshold_says_why():
+    told = answer("sweep", "--lattice", "square", "-L", 4, "-p", "0.5", "--samples", 10, "--quiet")
+    assert "no threshold: need at least two sizes" in told
+
+
+def test_a_study_file_is_swept_with_options_put_over_it():
+    Path("study.toml").write_text(
+        'lattice = "square"\nL = [4, 6]\np = [0.5]\nsamples = 10\nout = "mine.h5"\n'
+    )
+    answer("sweep", "study.toml", "--seed", 9, "--quiet")
+    study = read_results("mine.h5").study
+    assert (study.lattice.name, study.sizes, study.seed) == ("square", (4, 6), 9)
+
+
+# Reading
+
+
+@pytest.mark.parametrize("format", [(), ("--json",)], ids=["text", "json"])
+def test_status_tells_samples_and_runs(file, format):
+    text = answer("status", file, *format)
+    results = small_results()
+    for key, item in results.tasks.items():
+        assert key in text
+        assert str(item.num_samples) in text
+    assert results.runs[0]["started"] in text
+    if format:
+        record = json.loads(text)
+        assert record["study"] == results.study.description()
+        assert record["runs"] == results.runs
+        assert {task["task"]: task["samples"] for task in record["tasks"]} == {
+            key: item.num_samples for key, item in results.tasks.items()
+        }
+
+
+def test_the_threshold_of_a_small_study_is_right_within_its_error(tmp_path):
+    path = tmp_path / "square.h5"
+    answer("sweep", "--lattice", "square", "-L", "8,16,32", "--samples", 3000, "--seed", 3,
+           "--device", "cpu", "--out", path, "--quiet")  # fmt: skip
+    fit = json.loads(answer("fit", path, "--json"))
+    assert 0 < fit["threshold_error"] < 0.01
+    assert abs(fit["threshold"] - 0.5) < 4 * fit["threshold_error"]
+    text = answer("fit", path)
+    assert text.splitlines()[0].startswith("p_c ")
+    assert "published 0.5  1/2" in text
+
+
+def test_the_fit_options_are_heard(file):
+    fits = [
+        json.loads(answer("fit", file, "--json", "--bootstrap", 20, *more))
+        for more in [(), ("--omega", 2), ("--observable", "spanning_x"), ("--min-size", 8)]
+    ]
+    thresholds = [fit["threshold"] for fit in fits]
+    assert len(set(thresholds)) == 4
+    assert json.loads(answer("fit", file, "--json", "--bootstrap", 0))["error_method"].startswith(
+        "curvature"
+    )
+
+
+def test_an_automatic_smallest_size_is_shown_as_a_table_and_taken(tmp_path):
+    results = sweep("square", L=[4, 6, 8, 12, 16], samples=300, device="cpu")
+    path = stored(tmp_path / "five.h5", results)
+    record = json.loads(answer("fit", path, "--json", "--bootstrap", 20, "--min-size", "auto"))
+    assert [row["min_size"] for row in record["cutoffs"]] == [4, 6]
+    accepted = [row["min_size"] for row in record["cutoffs"] if row["accepted"]]
+    assert min(record["sizes"]) == min(accepted, default=6)
+    text = answer("fit", path, "--bootstrap", 20, "--min-size", "auto")
+    table, rest = text.split("\n\n", 1)
+    assert [line.split()[0] for line in table.splitlines()] == ["L_min", "4", "6"]
+    assert rest == answer("fit", path, "--bootstrap", 20, "--min-size", min(record["sizes"]))
+    answer("plot", path, "--bootstrap", 20, "--min-size", "auto")
+
+
+@pytest.mark.parametrize("suffix", SIGNATURES)
+def test_plot_writes_the_figure_that_its_name_asks_for(file, suffix):
+    figure = Path("figure").with_suffix(suffix)
+    told = answer("plot", file, "--out", figure, "--bootstrap", 10)
+    assert told == f"figure in {figure}\n"
+    assert figure.read_bytes().startswith(SIGNATURES[suffix])
+
+
+def test_plot_writes_beside_its_file_and_gives_every_number_as_json(file):
+    result = run("plot", file, "--bootstrap", 10, "--json")
+    assert result.exit_code == 0
+    numbers = json.loads(result.stdout)
+    assert result.stderr == f"figure in {file.with_suffix('.png')}\n"
+    assert file.with_suffix(".png").exists()
+    assert numbers["observable"] == "spanning_y"
+    assert numbers["exact"]["threshold"] == 0.5
+    assert [curve["L"] for curve in numbers["curves"]] == list(SMALL["L"])
+    assert numbers["fit"] == json.loads(answer("fit", file, "--bootstrap", 10, "--json"))
+
+
+def test_plot_draws_one_size_without_a_fit(tmp_path):
+    results = sweep("square", L=[4], p=[0.4, 0.6], samples=10, device="cpu")
+    numbers = json.loads(run("plot", stored(tmp_path / "one.h5", results), "--json").stdout)
+    assert numbers["fit"] is None
+
+
+@pytest.mark.parametrize("to_file", [False, True], ids=["stdout", "file"])
+def test_exported_means_and_errors_agree_with_the_store(file, to_file):
+    text = answer("export", file, *(("--out", "table.csv") if to_file else ()))
+    if to_file:
+        assert text == f"{len(SMALL['L']) * len(SMALL['p'])} rows in table.csv\n"
+        text = Path("table.csv").read_text()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == len(SMALL["L"]) * len(SMALL["p"])
+    by_size = {item.task.size: item for item in small_results().tasks.values()}
+    for row in rows:
+        item = by_size[int(row["L"])]
+        point = item.task.p.index(float(row["p"]))
+        assert (row["lattice"], int(row["seed"])) == ("square", SMALL["seed"])
+        assert int(row["samples"]) == item.num_samples == SMALL["samples"]
+        assert int(row["sites"]) == item.task.num_points
+        for name in ("clusters", "largest", "sum_squares", "spanning_y", "spanning_any"):
+            mean = item.column(name)[:, point].sum() / item.num_samples
+            assert float(row[name]) == mean
+        fraction, samples = float(row["spanning_x"]), item.num_samples
+        binomial = np.sqrt(fraction * (1 - fraction) / (samples - 1))
+        assert float(row["spanning_x_error"]) == pytest.approx(binomial, abs=1e-12)
+
+
+def test_merge_puts_seeds_and_sizes_into_one_file_that_every_command_reads(file):
+    more = {**SMALL, "seed": 6, "L": (4, 32), "samples": 20}
+    stored(Path("more.h5"), sweep("square", device="cpu", **more))
+    told = answer("merge", file, "more.h5", "--out", "both.h5")
+    assert told == "2 files, 5 tasks, 220 samples in both.h5\n"
+    assert answer("merge", "both.h5", "--out", "one.h5").startswith("1 file, 5 tasks, ")
+    tasks = json.loads(answer("status", "both.h5", "--json"))["tasks"]
+    assert [(t["L"], t["seed"]) for t in tasks] == [(4, 5), (4, 6), (8, 5), (16, 5), (32, 6)]
+    lines = answer("status", "both.h5").splitlines()[2:8]
+    column = lines[0].split().index("seed")
+    assert [line.split()[column] for line in lines[1:]] == ["5", "6", "5", "5", "6"]
+    assert len(answer("export", "both.h5").splitlines()) == 1 + 5 * len(SMALL["p"])
+    assert {c["L"] for c in json.loads(answer("fit", "both.h5", "--json"))["curves"]} == {
+        4,
+        8,
+        16,
+        32,
+    }
+    answer("plot", "both.h5")
+
+
+def test_lattices_are_listed_and_described():
+    text = answer("lattices")
+    records = json.loads(answer("lattices", "--json"))
+    assert [record["name"] for record in records] == lattice_names()
+    for record in records:
+        assert re.search(rf"^{record['name']} ", text, re.MULTILINE)
+        assert record["thresholds"][0]["reference"] in text
+    assert re.search(r"^bethe:z +- +z +1/\(z - 1\) +1/\(z - 1\) ", text, re.MULTILINE)
+    assert "bethe:4" in answer("lattices", "--help")
+    assert "a Bethe lattice has no cell" in refusal("lattices", "bethe:4")
+    (only,) = json.loads(answer("lattices", "honeycomb", "--json"))
+    assert only["coordination_number"] == 3
+    assert "[-1, 0]" in answer("lattices", "honeycomb")
+
+
+def test_info_tells_versions_and_devices():
+    record = json.loads(answer("info", "--json"))
+    assert {"percolab", "python", "numpy", "numba", "h5py"} <= record["versions"].keys()
+    assert record["cuda"] == "no GPU here"
+    text = answer("info")
+    assert record["versions"]["numba"] in text
+    assert all(name in text for name in record["labelers"])
+
+
+def test_the_version_is_told():
+    assert re.fullmatch(r"percolab, version \d+\.\d+\.\d+\n", answer("--version"))

@@ -1,0 +1,450 @@
+"""The command line refuses targets and results files that it cannot use, and leaves nothing."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from cli_support import (
+    TINY,
+    answer,
+    left_in,
+    refusal,
+    stored,
+    without_blocks,
+)
+
+from percolab.api import sweep
+from percolab.cli import COMMANDS
+
+#: What a command writes.
+NAMES = {"plot": "figure", "report": "page", "export": "table"}
+READERS = [name for name in COMMANDS if name in {"status", "fit", "plot", "export"}]
+
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+
+
+# Bad targets
+
+
+def test_an_output_directory_that_is_not_writable_is_refused(monkeypatch):
+    # os.access is replaced because root may write everywhere.
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert "is not writable" in refusal(*TINY)
+    assert left_in() == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_directory_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    assert "is not writable" in refusal(*TINY)
+
+
+@contextmanager
+def full_disk():
+    """Let no file of this process grow beyond 2 kB."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, old[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("sweep", "--lattice", "square", "-L", "4,8,16", "-p", "0.3,0.4,0.5,0.6,0.7",
+         "--samples", 500, "--out", "new.h5"),
+        ("export", "results.h5", "--out", "new.csv"),
+        ("merge", "results.h5", "--out", "new.h5"),
+        ("plot", "results.h5", "--bootstrap", 10, "--out", "new.png"),
+    ],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_a_full_disk_leaves_nothing_half_written(file, command):
+    before, name = file.read_bytes(), command[-1]
+    with full_disk():
+        assert refusal(*command) == f"{name}: cannot be written: File too large"
+    assert left_in() == [".results.h5.lock", "results.h5"]
+    assert file.read_bytes() == before
+
+
+def test_a_full_disk_behind_stdout_is_told(file):
+    code = "from percolab.cli import main; main()"
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-c", code, "status", str(file)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert result.returncode == 2
+    assert result.stderr == "percolab: error: output: No space left on device\n"
+
+
+def test_a_reader_that_stops_listening_is_no_error(file):
+    code = "from percolab.cli import main; main()"
+    arguments = [sys.executable, "-c", code, "status", str(file), "--json"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+# Bad results files
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_missing_or_unreadable_file_is_refused_by_every_reader(name, file):
+    assert refusal(name, "nowhere.h5") == "nowhere.h5: no such file"
+    assert refusal(name, ".") == ".: is a directory, not a results file"
+    Path("cut.h5").write_bytes(file.read_bytes()[:3000])
+    told = refusal(name, "cut.h5")
+    assert told == "cut.h5: is not a readable HDF5 file (truncated, or another format)"
+    assert left_in() == [".results.h5.lock", "cut.h5", "results.h5"]
+
+
+@pytest.mark.parametrize("content", [b"", b"my thesis", b"\x89HDF\r\n\x1a\n"], ids=repr)
+def test_a_sweep_never_overwrites_what_it_cannot_read(content):
+    Path("results.h5").write_bytes(content)
+    assert "results.h5: is not a readable HDF5 file" in refusal(*TINY)
+    assert Path("results.h5").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--lattice", "triangular"), "lattice is square there, triangular here"),
+        (("--seed", "2"), "seed is 1 there, 2 here"),
+        (("--boundary", "open,periodic"), "boundary is ['open', 'open'] there"),
+        (("--rng", "philox"), "rng is xorwow there, philox here"),
+    ],
+    ids=str,
+)
+def test_a_sweep_refuses_the_file_of_another_study(options, told):
+    answer(*TINY, "--quiet")
+    before = Path("results.h5").read_bytes()
+    refused = refusal(*TINY, *options)
+    assert refused.startswith("results.h5: holds another study (")
+    assert told in refused
+    assert "; choose another --out" in refused
+    # Files of other seeds and generators are independent of this one.
+    merged = options[0] in ("--seed", "--rng")
+    assert refused.endswith("and join the files with percolab merge") == merged
+    assert Path("results.h5").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["fit", "plot"])
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--omega", "0"), "'--omega': 0.0 is not in the range 0<x<=10"),
+        (("--omega", "-1"), "'--omega': -1.0 is not in the range"),
+        (("--omega", "500"), "'--omega': 500.0 is not in the range"),
+        (("--omega", "inf"), "'--omega': inf is not in the range"),
+        (("--omega", "nan"), "omega must be positive, got nan"),
+        (("--omega", "nan", "--min-size", "auto"), "omega must be positive, got nan"),
+        (("--omega", "x"), "'--omega': 'x' is not a valid float."),
+        (("--min-size", "0"), "'--min-size': 0 is not in the range x>=1"),
+        (("--min-size", "automatic"), "'--min-size': 'automatic' is not a valid integer or auto."),
+        (("--bootstrap", "-1"), "'--bootstrap': -1 is not in the range x>=0"),
+        (("--bootstrap", "1.5"), "'--bootstrap': '1.5' is not a valid integer."),
+        (("--observable", "spaning_x"), "did you mean 'spanning_x'?"),
+        (("--observable", "spanning_z"), "--observable spanning_z: no spanning observable"),
+        (("--observable", "largest"), "--observable largest: no spanning observable; known: spann"),
+    ],
+    ids=str,
+)
+def test_bad_fit_options_are_refused(file, name, options, told):
+    assert told in refusal(name, file, *options)
+    assert left_in() == [".results.h5.lock", "results.h5"]
+
+
+def test_a_fit_without_enough_sizes_is_refused(file):
+    told = refusal("fit", file, "--min-size", 16)
+    assert told == "need at least two sizes of L >= 16 to find a threshold, got L = 16"
+
+
+@pytest.mark.parametrize("name", ["fit", "plot"])
+def test_on_a_torus_p_c_is_read_off_wrapping(tmp_path, name):
+    options = {"p": [0.4, 0.45, 0.5, 0.55, 0.6], "samples": 300, "device": "cpu"}
+    results = sweep("square", L=[4, 6, 8], boundary="periodic", **options)
+    path = stored(tmp_path / "periodic.h5", results)
+    assert "spanning_x: no spanning observable" in refusal(name, path, "--observable", "spanning_x")
+    told = answer(name, path, *(("--json", "--out", "w.svg") if name == "plot" else ()))
+    assert ('"observable": "wrapping_y"' if name == "plot" else "p_c") in told
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_file_without_blocks_is_answered(tmp_path, name):
+    path = stored(tmp_path / "empty.h5", without_blocks())
+    if name in ("fit", "plot"):
+        assert "got none" in refusal("fit", path)
+    else:
+        answer(name, path)
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("figure.gif", "cannot write a figure as '.gif'; use .png, .pdf, .svg"),
+        ("figure", "cannot write a figure as 'no suffix'"),
+        ("nowhere/figure.png", "nowhere/figure.png: the directory nowhere does not exist"),
+        ("taken.png", "taken.png: is a directory; give the name of a file"),
+    ],
+)
+def test_plot_refuses_a_figure_it_cannot_write(file, target, told):
+    Path("taken.png").mkdir()
+    assert told in refusal("plot", file, "--bootstrap", 0, "--out", target)
+    assert left_in() == [".results.h5.lock", "results.h5", "taken.png"]
+    assert left_in("taken.png") == []
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("nowhere/table.csv", "nowhere/table.csv: the directory nowhere does not exist"),
+        (".", ".: is a directory; give the name of a file"),
+        ("results.h5", "results.h5: cannot write a table as '.h5'; use .csv, .txt, .parquet"),
+        ("table.xlsx", "table.xlsx: cannot write a table as '.xlsx'; use .csv, .txt, .parquet"),
+        (
+            "copy.csv",
+            "copy.csv: holds something else than a table of percolab's; give another name",
+        ),
+    ],
+)
+def test_export_refuses_a_table_it_must_not_write(file, target, told):
+    before = file.read_bytes()
+    Path("copy.csv").write_bytes(before)
+    assert refusal("export", file, "--out", target) == told
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["plot", "report", "export"])
+@pytest.mark.parametrize("target", ["a.gif", "nowhere/a{}", "file/a{}", "locked/a{}"])
+def test_a_target_is_refused_before_anything_is_computed(file, monkeypatch, name, target):
+    def computed(*_, **__):
+        raise AssertionError("computed before the target was looked at")
+
+    monkeypatch.setattr("percolab.analysis.fits.fit_threshold", computed)
+    monkeypatch.setattr("percolab.tables.flat.mean_table", computed)
+    # Whoever runs the tests may be allowed to write everywhere.
+    monkeypatch.setattr("os.access", lambda path, _: Path(path).name != "locked")
+    Path("file").touch()
+    Path("locked").mkdir()
+    suffix = {"plot": ".png", "report": ".html", "export": ".csv"}[name]
+    told = {
+        "a.gif": f"a.gif: cannot write a {NAMES[name]} as '.gif'; use {suffix}, ",
+        "nowhere/a{}": "the directory nowhere does not exist",
+        "file/a{}": "the directory file does not exist",
+        "locked/a{}": "the directory locked is not writable",
+    }[target]
+    assert told in refusal(name, file, "--out", target.format(suffix))
+    assert left_in("locked") == []
+
+
+def test_merge_refuses_what_would_lose_or_double_samples(file):
+    stored(Path("again.h5"))
+    triangular = sweep("triangular", L=[4], p=[0.4], samples=10, device="cpu")
+    stored(Path("triangular.h5"), triangular)
+    before = left_in()
+    told = refusal("merge", file, "again.h5", "--out", "new.h5")
+    assert re.search(r"both hold samples 0 to 9 of L = \d+, seed 5", told)
+    told = refusal("merge", file, "triangular.h5", "--out", "new.h5")
+    assert "holds lattice triangular, not square" in told
+    assert refusal("merge", "nowhere.h5", "--out", "new.h5") == "nowhere.h5: no such file"
+    told = refusal("merge", file, "--out", "again.h5")
+    assert told == "again.h5: exists already; merge writes a new file"
+    assert "Missing argument 'PART.h5...'" in refusal("merge", "--out", "new.h5")
+    assert "Missing option '--out'" in refusal("merge", file)
+    assert left_in() == before
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("swep",), "unknown command 'swep'; did you mean 'sweep'?"),
+        (("frobnicate",), "unknown command 'frobnicate'; known: bench, "),
+        (("fit",), "Missing argument 'RESULTS.h5'"),
+        (("sweep", "-L"), "Option '-L' requires an argument"),
+        (("sweep", "a.toml", "b.toml"), "unexpected extra argument (b.toml)"),
+        (("lattices", "honycomb"), "did you mean 'honeycomb'?"),
+        (("fit", "results.h5", "--jsno"), "Did you mean '--json'?"),
+        (("--verison",), "Did you mean '--version'?"),
+    ],
+    ids=str,
+)
+def test_what_is_not_a_command_or_option_is_told_with_the_nearest(given, told):
+    assert told in refusal(*given)
+
+
+# Damaged files: a line each, by whatever command
+
+DAMAGED = Path(__file__).parents[1] / "data" / "damaged"
+OLD = Path(__file__).parents[1] / "data" / "old"
+
+
+def edited(name, change):
+    """Write a changed copy of an old file, in which text and most numbers have no checksum."""
+    path = Path(name)
+    path.write_bytes((OLD / "grid_v2.h5").read_bytes())
+    with h5py.File(path, "r+") as opened:
+        change(opened, next(iter(opened["tasks"].values())))
+    return path
+
+
+def put(group, name, values):
+    del group[name]
+    if "checksum" in group.attrs:
+        del group.attrs["checksum"]
+    group[name] = values
+
+
+def with_runs(opened, **changes):
+    opened.attrs["runs"] = [json.dumps(json.loads(opened.attrs["runs"][0]) | changes)]
+
+
+def without_a_task(opened, group):
+    del opened["tasks"][group.name.rpartition("/")[2]]
+
+
+def with_bytes(opened, text):
+    """Write an attribute of variable length that is not UTF-8."""
+    kind = h5py.string_dtype("utf-8")
+    del opened.attrs["study"]
+    opened.attrs.create("study", b'{"lattice": "\xc3\x28"}', dtype=kind)
+
+
+EDITED = {
+    "a task gone": (without_a_task, "blocks of task [0-9a-f]+: its runs made 1, and there are 0"),
+    "blocks gone": (
+        lambda o, g: [put(g, n, g[n][:0]) for n in ("block", "sums", "products")],
+        "its runs made 1, and there are 0; the file is neither read nor overwritten",
+    ),
+    "bytes in study": (with_bytes, "holds text that is not UTF-8"),
+    "run of numbers": (lambda o, g: with_runs(o, started=5), "a run's record has started = 5"),
+    "run of texts": (lambda o, g: with_runs(o, seconds="3"), "a run's record has seconds = '3'"),
+    "run counted in texts": (
+        lambda o, g: with_runs(o, blocks={"a": "1"}),
+        "a run's record has blocks that are no numbers",
+    ),
+    "no versions": (lambda o, g: with_runs(o, versions=None), "has versions = None"),
+    "sums as text": (lambda o, g: put(g, "sums", g["sums"][...].astype("S8")), "holds .S8, not"),
+    "sums as floats": (
+        lambda o, g: put(g, "sums", g["sums"][...].astype(float)),
+        "sums holds float64, not int64",
+    ),
+    "sums too large": (
+        lambda o, g: put(g, "sums", g["sums"][...] + 2**40),
+        "sums holds more than its samples can have",
+    ),
+    "sums below zero": (lambda o, g: put(g, "sums", -g["sums"][...]), "holds a negative number"),
+    "products not a number": (
+        lambda o, g: put(g, "products", g["products"][...] * np.nan),
+        "products holds a value that is no finite number",
+    ),
+    "L in study": (
+        lambda o, g: o.attrs.__setitem__("study", o.attrs["study"].replace("[4, 6, 8]", "[4, 7]")),
+        "its study has L = 7, seed 7, xorwow, bond, of which there is no task",
+    ),
+    "seed in study": (
+        lambda o, g: o.attrs.__setitem__(
+            "study", o.attrs["study"].replace('"seed": 7', '"seed": 8')
+        ),
+        "its study has L = 4, seed 8, xorwow, bond, of which there is no task",
+    ),
+    "threshold of 7": (
+        lambda o, g: o.attrs.__setitem__(
+            "lattice", o.attrs["lattice"].replace("value = 0.5", "value = 7.0", 1)
+        ),
+        "value = 7.0, but it must be a number from 0 to 1",
+    ),
+}
+TASK = ("sweep", "--lattice", "square", "-L", "4,6,8", "-p", "0.4,0.5,0.6", "--seed", 7)
+
+
+def assert_refused_by_every_command(path, told):
+    """Fail unless every command refuses a file in this one line, and leaves it as it is."""
+    before = path.read_bytes()
+    for command in (
+        ("status", path),
+        ("report", path),
+        ("fit", path),
+        ("plot", path),
+        ("export", path),
+        ("merge", path, "--out", "merged.h5"),
+        (*TASK, "--samples", 30, "--out", path),
+    ):
+        assert re.search(told, refusal(*command)), command
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(("change", "told"), EDITED.values(), ids=EDITED)
+def test_an_edited_file_is_refused_by_every_command(change, told):
+    path = edited("edited.h5", change)
+    if change is without_a_task or "neither" in told:
+        assert_refused_by_every_command(path, told)
+    else:
+        assert re.search(told, refusal("status", path))
+
+
+def test_tasks_behind_a_damaged_byte_are_refused_not_replaced():
+    path = Path("gone.h5")
+    path.write_bytes((DAMAGED / "tasks_gone.h5").read_bytes())
+    assert_refused_by_every_command(path, "incorrect metadata checksum")
+
+
+def test_reading_that_would_not_end_is_ended_and_told(monkeypatch):
+    monkeypatch.setattr("percolab.store.reading._LEAST_SECONDS", 2)
+    path = Path("endless.h5")
+    path.write_bytes((DAMAGED / "endless.h5").read_bytes())
+    assert refusal("status", path) == "endless.h5: is damaged: reading it did not end in 2 s"
+
+
+# Foreign files in the place of what is written
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("export", "results.h5"), "table.csv"),
+        (("export", "results.h5"), "table.parquet"),
+        (("plot", "results.h5", "--bootstrap", 0), "figure.png"),
+        (("report", "results.h5", "--bootstrap", 0), "page.html"),
+        (("label", "--lattice", "square", "-L", 4, "-p", 0.5), "labels.h5"),
+        (("label", "--lattice", "square", "-L", 4, "-p", 0.5), "labels.npy"),
+        (("lattices", "square", "--plot"), "lattice.svg"),
+        (("bench", "--quick", "--json"), "times.json"),
+    ],
+    ids=lambda item: item if isinstance(item, str) else item[0],
+)
+def test_a_foreign_file_is_not_overwritten(file, command, name):
+    Path(name).write_text('{"years": "of work"}')
+    option = () if command[0] in ("lattices", "bench") else ("--out",)
+    told = refusal(*command, *option, name)
+    assert told.startswith(f"{name}: holds something else than ")
+    assert Path(name).read_text() == '{"years": "of work"}'
+
+
+def test_what_percolab_wrote_is_written_again_with_its_mode(file):
+    for command, name in (
+        (("export", file), "table.csv"),
+        (("lattices", "square"), "lattice.svg"),
+        (("label", "--lattice", "square", "-L", 4, "-p", 0.5), "labels.h5"),
+        (("label", "--lattice", "square", "-L", 4, "-p", 0.5), "labels.npy"),
+    ):
+        option = "--plot" if command[0] == "lattices" else "--out"
+        answer(*command, option, name)
+        Path(name).chmod(0o600)
+        answer(*command, option, name)
+        assert Path(name).stat().st_mode & 0o777 == 0o600
+        Path(name).chmod(0o400)
+        assert "is not writable" in refusal(*command, option, name)

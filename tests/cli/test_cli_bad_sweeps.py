@@ -1,0 +1,151 @@
+"""The command line refuses a bad sweep in one line that says what is allowed; it leaves nothing."""
+
+import re
+from pathlib import Path
+
+import psutil
+import pytest
+from cli_support import (
+    TINY,
+    answer,
+    left_in,
+    refusal,
+)
+
+from percolab.lattices.lattice import Lattice
+from percolab.store.results import read_results
+
+CELL = "[cell]\nshape = [1, 1]\n"
+
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+
+
+BAD_SWEEPS = [
+    (("--lattice", "honycomb"), "unknown lattice 'honycomb'; did you mean 'honeycomb'?"),
+    (("--lattice", "nowhere.toml"), "nowhere.toml: cannot be read: No such file or directory"),
+    (("-L", "0"), "L = '0', but it must be an integer of at least 1"),
+    (("-L", "-3"), "L = '-3', but it must be an integer of at least 1"),
+    (("-L", "1.5"), "L = '1.5', but it must be an integer of at least 1"),
+    (("-L", "8,,9"), "L = '8,,9', but it must be an integer of at least 1"),
+    (("-L", "8,8"), "L = 8, 8: a size is given twice"),
+    (("-L", "50000"), "L = 50000: 2500000000 sites, but at most 2147483584 can be labeled"),
+    (("-L", "9" * 30), "L = 999999999999999999...: no lattice of that size can be labeled"),
+    (("-p", "1.2"), "p = 1.2, but it must be a number from 0 to 1"),
+    (("-p", "-0.1"), "p = -0.1, but it must be a number from 0 to 1"),
+    (("-p", "nan"), "p = nan, but it must be a number from 0 to 1"),
+    (("-p", "0.4,nan"), "p = nan, but it must be a number from 0 to 1"),
+    (("-p", "half"), "p = 'half': 'half' is not a number"),
+    (("-p", "0.6:0.5:3"), "p = '0.6:0.5:3' is empty: from must be below to"),
+    (("-p", "0.5:0.6:0"), "count from 2 to 10000"),
+    (("-p", "0.5:0.6"), "a range is from:to:count, as in 0.50:0.55:21"),
+    (("-p", ","), "p = ',': the list is empty"),
+    (("-p", "0.5,0.4"), "p = 0.5, 0.4: the values must ascend and differ"),
+    (("--boundary", "opne"), "unknown boundary 'opne'; did you mean 'open'?"),
+    (("--boundary", "open,open,open"), "boundary: 3 given, but square has 2 axes"),
+    (("--samples", "0"), "'--samples': 0 is not in the range x>=1"),
+    (("--samples", "1.5"), "'--samples': '1.5' is not a valid integer"),
+    (("--seed", "-1"), "'--seed': -1 is not in the range 0<=x<=9223372036854775807"),
+    (("--seed", str(2**63)), "'--seed': 9223372036854775808 is not in the range"),
+    (("--samples", str(2**63)), "samples must be below 2^63 for every size"),
+    (("--target-error", "nan"), "target error nan must be above 0"),
+    (("--target-error", "-1"), "target error -1.0 must be above 0"),
+    (("--target-error", "0"), "target error 0.0 must be above 0"),
+    (("--target-error", "0.1", "-L", "8"), "a target error on p_c needs at least two sizes L"),
+    (("--rng", "xorwov"), "unknown rng 'xorwov'; did you mean 'xorwow'?"),
+    (("--device", "nonsense"), "--device nonsense: must be auto, cpu, cuda or cuda:n"),
+    (("--device", "cuda:x"), "--device cuda:x: must be auto, cpu, cuda or cuda:n"),
+    (("--device", "cuda"), "--device cuda: no GPU here"),
+    (("--labeler", "rastre"), "unknown labeler 'rastre'; did you mean 'raster'?"),
+    (("--labeler", "ratser", "--device", "cpu"), "did you mean 'raster'?"),
+    (("--workers", "0"), "'--workers': 0 is not in the range x>=1"),
+    (("--sampels", "5"), "'--samples'?"),
+    (("--out", ""), "is a directory; give the name of a file"),
+    (("--out", "."), "is a directory; give the name of a file"),
+    (("--out", "nowhere/results.h5"), "nowhere/results.h5: the directory"),
+]
+
+
+@pytest.mark.parametrize(("options", "told"), BAD_SWEEPS, ids=str)
+def test_a_sweep_refuses_bad_options_and_leaves_nothing(options, told):
+    assert told in refusal(*TINY, *options)
+    assert left_in() == []
+
+
+@pytest.mark.parametrize(("options", "told"), BAD_SWEEPS[:3] + BAD_SWEEPS[-3:], ids=str)
+def test_a_sweep_refuses_bad_options_beside_a_study_file(options, told):
+    Path("study.toml").write_text('lattice = "square"\nL = 4\np = 0.5\nsamples = 10\n')
+    assert told in refusal("sweep", "study.toml", *options)
+    assert left_in() == ["study.toml"]
+
+
+def test_on_a_torus_the_pilot_looks_for_wrapping():
+    answer(
+        "sweep", "--lattice", "square", "--boundary", "periodic", "-L", "8,16", "--samples", "500"
+    )
+    for item in read_results("results.h5").tasks.values():
+        around = item.column("wrapping_x").sum(axis=0) / item.num_samples
+        assert around[0] < 0.2 < 0.8 < around[-1]
+
+
+def test_a_labeler_that_does_not_run_on_the_device_is_refused(monkeypatch):
+    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda: None)
+    monkeypatch.setattr("percolab.kernels.device.open_device", lambda name: None)
+    told = refusal(*TINY, "--device", "cuda", "--labeler", "raster")
+    assert told.startswith("labeler 'raster' does not run on cuda; there: four_step, label_equ")
+    assert left_in() == []
+
+
+def test_a_size_too_large_for_memory_is_refused_before_anything_is_allocated(monkeypatch):
+    memory = psutil.virtual_memory()._replace(available=10**9)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(Lattice, "topology", None)
+    told = refusal("sweep", "--lattice", "square", "-L", "64,20000", "--device", "cpu")
+    assert re.fullmatch(r"L = 20000 needs \d+\.\d GB of memory; 1\.0 GB are free", told)
+    assert left_in() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("L = [8", "study.toml: is not valid TOML"),
+        ("sampels = 8", "study.toml: unknown key 'sampels'; did you mean 'samples'?"),
+        ("L = 1.5", "study.toml: L = 1.5, but it must be an integer of at least 1"),
+        ("lattice = 'own.toml'", "own.toml: bonds[0]: bond to a site that does not exist"),
+    ],
+)
+def test_a_bad_study_file_is_refused(text, told):
+    Path("study.toml").write_text(text)
+    Path("own.toml").write_text(
+        'name = "own"\ndimension = 2\n[cell]\nshape = [2, 1]\nvacant = [[1, 0]]\n'
+        "[[bonds]]\noffset = [1, 0]\nat = [[0, 0]]\n"
+    )
+    assert told in refusal("sweep", "study.toml")
+    assert left_in() == ["own.toml", "study.toml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("= 3", "own.toml: is not valid TOML"),
+        ("dimension = 2\nbnods = 1", "own.toml: unknown key 'bnods'; did you mean 'bonds'?"),
+        (f"dimension = 2\n{CELL}[[bonds]]\noffset = [1]", "offset = [1], but"),
+        (f"dimension = 2\n{CELL}[[bonds]]\noffset = [0, 0]", "joins a site to itself"),
+        (
+            f"dimension = 2\n{CELL}[[bonds]]\noffset = [1, 0]\nat = [[0, 1]]",
+            "at names [0, 1], which is no point of the cell",
+        ),
+        (
+            "dimension = 1\n[unit_cell]\nsites = 2\nbonds = [{ from = 0, to = 2, cell = [0] }]",
+            "to = 2, but it must be an integer from 0 to 1",
+        ),
+    ],
+)
+def test_a_bad_lattice_file_is_refused(text, told):
+    Path("own.toml").write_text(f'name = "own"\n{text}\n')
+    assert told in refusal("sweep", "--lattice", "own.toml")
+    assert left_in() == ["own.toml"]
+
+
+def test_a_lattice_in_place_of_a_study_file_is_told_apart():
+    told = refusal("sweep", "honeycomb")
+    assert told == "honeycomb: a study file ends in .toml; a lattice goes with --lattice"

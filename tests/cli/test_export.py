@@ -1,0 +1,151 @@
+"""Exported tables hold the stored means, whatever the form and the library that reads them."""
+
+import csv
+import io
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import SMALL, answer, refusal, small_results, stored
+
+import percolab
+from percolab.api import sweep
+from percolab.errors import InputError
+from percolab.lattices.lattice import load_lattice
+from percolab.store.results import Results
+from percolab.tables.flat import LONG_HEADER, long_table, mean_table
+from percolab.tasks.study import Task
+
+MISSING = "{} is not installed; it comes with: pip install 'percolab[tables]'"
+
+pytestmark = pytest.mark.usefixtures("own_directory")
+
+
+def thresholds():
+    return sweep("kagome", L=[4, 8], samples=100, method="threshold", device="cpu")
+
+
+def uneven():
+    """Return two sizes with different numbers of p."""
+    both = Results(small_results().study)
+    for p, size in (((0.4, 0.5), 4), ((0.3, 0.5, 0.6), 8)):
+        part = sweep("square", L=[size], p=p, samples=20, device="cpu")
+        both.tasks |= part.tasks
+    return both
+
+
+def test_the_tidy_table_has_every_number_of_the_wide_one():
+    header, wide = mean_table(small_results())
+    rows = [dict(zip(header, row, strict=True)) for row in wide]
+    found = {(row["L"], row["p"]): row for row in rows}
+    told = answer("export", stored(Path("results.h5")), "--tidy")
+    tidy = list(csv.DictReader(io.StringIO(told)))
+    assert tuple(tidy[0]) == LONG_HEADER
+    assert len(tidy) == len(rows) * (len(header) - 6) // 2
+    for row in tidy:
+        other = found[int(row["L"]), float(row["p"])]
+        name = row["observable"]
+        assert float(row["mean"]) == other[name]
+        assert float(row["error"]) == other[f"{name}_error"]
+        assert (row["model"], row["boundary"], row["seed"]) == ("bond", "open,open", "5")
+        assert int(row["samples"]) == SMALL["samples"]
+    assert {row["unit"] for row in tidy if row["observable"] == "sum_squares"} == {"site^2"}
+
+
+def test_thresholds_are_tidy_as_spanning_probabilities_alone():
+    _, rows = long_table(thresholds(), [0.5])
+    assert [(row[3], row[8]) for row in rows] == [
+        (size, f"spanning_{axis}") for size in (4, 8) for axis in ("x", "y", "any", "all")
+    ]
+
+
+@pytest.mark.parametrize(("name", "size"), [("kagome", 8), ("kagome", 7), ("square", 5)])
+def test_sites_are_counted_without_the_vacant_points_of_the_grid(name, size):
+    lattice = load_lattice(name)
+    task = Task(lattice, size, ("open",) * 2, (0.5,), seed=1)
+    assert task.num_sites == lattice.topology(task.shape).num_sites
+    assert task.num_sites < task.num_points or name == "square"
+
+
+def test_pandas_gets_the_tidy_table():
+    pytest.importorskip("pandas")
+    frame = percolab.to_pandas(small_results())
+    header, rows = long_table(small_results())
+    assert list(frame.columns) == header
+    assert frame.to_numpy().tolist() == list(rows)
+    assert frame["mean"].dtype == np.float64
+    assert frame["L"].dtype == np.int64
+
+
+def test_xarray_gets_every_observable_over_tasks_and_points():
+    pytest.importorskip("xarray")
+    results = uneven()
+    data = percolab.to_xarray(results)
+    assert dict(data.sizes) == {"task": 2, "point": 3}
+    assert data.L.values.tolist() == [4, 8]
+    np.testing.assert_array_equal(data.p, [[0.4, 0.5, np.nan], [0.3, 0.5, 0.6]])
+    header, rows = mean_table(results)
+    at = header.index("largest_error")
+    found = data.largest_error.values.ravel()
+    np.testing.assert_array_equal(found[~np.isnan(found)], [row[at] for row in rows])
+    assert data.sum_squares.units == "site^2"
+    assert data.attrs["boundary"] == "open,open"
+    assert np.isnan(percolab.to_xarray(thresholds()).clusters).all()
+
+
+@pytest.mark.parametrize("options", [(), ("--tidy",)], ids=str)
+def test_parquet_holds_the_table_of_the_csv_file(options):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = stored(Path("results.h5"))
+    told = answer("export", path, *options, "--out", "t.parquet")
+    rows = parquet.read_table("t.parquet").to_pylist()
+    assert told == f"{len(rows)} rows in t.parquet\n"
+    plain = list(csv.DictReader(io.StringIO(answer("export", path, *options))))
+    assert [{key: str(value) for key, value in row.items()} for row in rows] == plain
+
+
+@pytest.mark.parametrize("target", ["t.csv", "t.parquet"])
+def test_thresholds_of_samples_go_to_a_file(target):
+    if target.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    path = stored(Path("t.h5"), thresholds())
+    shown = answer("export", path, "--thresholds")
+    count = len(shown.splitlines()) - 1
+    assert answer("export", path, "--thresholds", "--out", target) == f"{count} rows in {target}\n"
+    assert count > 1
+    if target == "t.csv":
+        assert Path(target).read_text() == shown
+
+
+def test_parquet_has_nothing_where_t_gives_nothing():
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = stored(Path("t.h5"), thresholds())
+    answer("export", path, "-p", "0.4:0.6:3", "--out", "t.parquet")
+    table = parquet.read_table("t.parquet")
+    assert table["clusters"].null_count == table.num_rows == 6
+    assert table["spanning_x"].null_count == 0
+
+
+def test_what_is_not_installed_is_told_in_one_line(monkeypatch):
+    for name in ("pandas", "xarray", "pyarrow"):
+        monkeypatch.setitem(sys.modules, name, None)
+    path = stored(Path("results.h5"))
+    told = refusal("export", path, "--out", "t.parquet")
+    assert told == MISSING.format("pyarrow")
+    assert not Path("t.parquet").exists()
+    for name, function in (("pandas", percolab.to_pandas), ("xarray", percolab.to_xarray)):
+        with pytest.raises(InputError) as error:
+            function(small_results())
+        assert str(error.value) == MISSING.format(name)
+
+
+def test_tables_that_exclude_each_other_are_refused():
+    path = stored(Path("t.h5"), thresholds())
+    for one, other in combinations(("--tidy", "--thresholds", "--sizes"), 2):
+        told = refusal("export", path, one, other)
+        assert told == f"{one} and {other}: each is a table of its own; give one of them"
+    assert refusal("export", path, "--sizes", "-p", "0.5").endswith("leave -p out")
+    Path("d.parquet").mkdir()
+    assert "d.parquet: is a directory" in refusal("export", path, "--out", "d.parquet")

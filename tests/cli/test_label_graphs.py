@@ -1,0 +1,73 @@
+"""``percolab label --graph``: clusters of a graph in the numbers of its file."""
+
+import json
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from cli_support import answer, refusal
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from percolab.lattices.graph import load_graph
+
+pytestmark = pytest.mark.usefixtures("own_directory")
+
+
+def labels_in(name: str) -> np.ndarray:
+    with h5py.File(name) as file:
+        return file["labels"][...]
+
+
+def random_pairs(hub: bool) -> np.ndarray:
+    """Return edges of 300 sites; with a hub its number is the largest, so sites get others."""
+    drawn = np.random.default_rng(4).integers(0, 300, (200, 2))
+    pairs = np.unique(np.sort(drawn[drawn[:, 0] != drawn[:, 1]], axis=1), axis=0)
+    spokes = [[k, 299] for k in range(0, 290, 3)] if hub else np.empty((0, 2), int)
+    return np.vstack([pairs, spokes])
+
+
+@pytest.mark.parametrize("hub", [False, True])
+def test_a_graph_file_is_labeled_in_its_own_numbers(hub):
+    pairs = random_pairs(hub)
+    np.savetxt("graph.csv", pairs, fmt="%d", delimiter=",")
+    assert (load_graph("graph.csv").inner_numbers is not None) == hub
+    said = json.loads(
+        answer("label", "--graph", "graph.csv", "--source", "0", "--target", "5,299", "--json")
+    )
+    matrix = coo_array((np.ones(len(pairs)), pairs.T), (300, 300))
+    component = connected_components(matrix, directed=False)[1]
+    smallest = np.unique(component, return_index=True)[1][component]
+    labels, sizes = labels_in("labels.h5"), np.unique(component, return_counts=True)[1]
+    np.testing.assert_array_equal(labels, smallest)
+    assert said["clusters"] == sizes.size
+    assert said["largest"] == sizes.max()
+    spans = component[0] in (component[5], component[299])
+    assert said["spanning"] == ["source-target"] * spans
+
+
+def test_a_sample_on_a_graph_joins_no_more_than_the_graph():
+    np.savetxt("graph.csv", random_pairs(False), fmt="%d", delimiter=",")
+    whole = json.loads(answer("label", "--graph", "graph.csv", "--json"))
+    some = json.loads(
+        answer("label", "--graph", "graph.csv", "-p", "0.5", "--model", "site", "--json")
+    )
+    assert some["largest"] < whole["largest"]
+    assert 100 < some["sites"] < 200
+    assert (labels_in("labels.h5") < 0).sum() == 300 - some["sites"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--lattice", "square"), "--lattice: a graph (--graph) has its own; leave it out"),
+        (("--seed", "2"), "--seed: without -p all bonds are open; leave it out"),
+        (("--source", "0"), "source is given without target"),
+        (("--bethe", "3"), "--bethe: a graph (--graph) is no Bethe lattice"),
+    ],
+)
+def test_what_a_graph_does_not_have_is_refused(options, told):
+    Path("graph.csv").write_text("0,1\n1,2\n")
+    assert told in refusal("label", "--graph", "graph.csv", *options)
+    assert not Path("labels.h5").exists()

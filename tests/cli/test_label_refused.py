@@ -1,0 +1,275 @@
+"""``percolab label`` refuses what it cannot label, in one line, and takes no memory for it."""
+
+import io
+import tracemalloc
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from cli_support import answer, refusal, run, stored
+from helpers import TEXTS
+from PIL import Image
+
+from percolab.configurations import read_labels
+from percolab.lattices.lattice import load_lattice
+
+SAMPLE = ("--lattice", "honeycomb", "-L", 16, "-p", 0.65, "--seed", 4, "--sample", 2)
+
+pytestmark = pytest.mark.usefixtures("own_directory")
+
+
+def png(path, pixels, mode="L", **options):
+    Image.fromarray(pixels).convert(mode).save(path, **options)
+    return path
+
+
+def npy_with(header):
+    """Return the bytes of an NPY file that has this header and no data."""
+    text = header.encode().ljust(118) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def prepared():
+    """Write files that are wrong in one way each."""
+    np.save("good.npy", np.ones((3, 3), bool))
+    np.save("labels_like.npy", np.array([[-1, 0], [1, 1]]))
+    np.save("three.npy", np.array([[0, 1], [2, 1]], np.uint8))
+    np.save("nan.npy", np.array([[0.0, 1.0], [np.nan, 1.0]]))
+    np.save("infinite.npy", np.array([[0.0, np.inf]]))
+    np.save("complex.npy", np.zeros((2, 2), complex))
+    np.save("text.npy", np.array([["a", "b"]]))
+    np.save("row.npy", np.ones(4, bool))
+    np.save("four.npy", np.ones((2, 2, 2, 2), bool))
+    np.save("empty.npy", np.ones((0, 3), bool))
+    np.save("objects.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    np.savez("archive.npz", np.ones((2, 2)))
+    whole = Path("good.npy").read_bytes()
+    Path("short.npy").write_bytes(whole[:-2])
+    Path("stub.npy").write_bytes(whole[:30])
+    Path("renamed.npy").write_bytes(b"not numpy at all")
+    Path("huge.npy").write_bytes(
+        npy_with("{'descr': '|b1', 'fortran_order': False, 'shape': (65536, 65536)}")
+    )
+    Path("claims.npy").write_bytes(
+        npy_with("{'descr': '|b1', 'fortran_order': False, 'shape': (20000, 1000)}")
+    )
+    Path("negative.npy").write_bytes(
+        npy_with("{'descr': '|b1', 'fortran_order': False, 'shape': (-3, -3)}")
+    )
+    Path("code.npy").write_bytes(npy_with("__import__('os').abort()"))
+    pixels = np.zeros((40, 40), np.uint8)
+    pixels[::2, 1::3] = 255
+    colour = np.stack([pixels] * 3, axis=-1)
+    Image.fromarray(colour).save("colour.png")
+    png("alpha.png", colour, "RGBA")
+    png("grey_alpha.png", pixels, "LA")
+    png("palette.png", pixels, "P")
+    png("transparent.png", pixels, "L", transparency=0)
+    png("grey.png", np.arange(1600, dtype=np.uint8).reshape(40, 40))
+    Path("cut.png").write_bytes(png(Path("whole.png"), pixels).read_bytes()[:70])
+    jpeg = io.BytesIO()
+    Image.fromarray(pixels).save(jpeg, "JPEG")
+    Path("photo.png").write_bytes(jpeg.getvalue())
+    with h5py.File("data.h5", "w") as file:
+        file["mask"] = np.ones((3, 3), np.uint8)
+        file["text"] = "words"
+        file["table"] = np.zeros(3, dtype=[("x", int)])
+        file["group/inner"] = np.ones((2, 2))
+        file["soft"] = h5py.SoftLink("/mask")
+        file["away"] = h5py.ExternalLink("other.h5", "/mask")
+        file["nothing"] = h5py.Empty("f8")
+        file.create_dataset("claims", (40000, 1000), np.uint8, chunks=(1000, 1000))
+        layout = h5py.VirtualLayout((2, 2), np.uint8)
+        layout[:] = h5py.VirtualSource("other.h5", "mask", (2, 2))
+        file.create_virtual_dataset("virtual", layout)
+    Path("broken.h5").write_bytes(Path("data.h5").read_bytes()[:900])
+    np.save("bonds.npy", np.zeros((2, 1), np.uint32))
+    np.save("wide.npy", np.zeros((2, 1), np.int64))
+    np.save("outside.npy", np.full((2, 1), 2**32 - 1, np.uint32))
+    Path("folder.npy").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("nowhere.npy", "nowhere.npy: no such file"),
+        ("folder.npy", "folder.npy: is not a regular file"),
+        ("labels_like.npy", "labels_like.npy: holds -1, but a site configuration holds 0"),
+        ("three.npy", "three.npy: holds 1, but a site configuration holds 0 (vacant) and one"),
+        ("nan.npy", "nan.npy: holds nan, but"),
+        ("infinite.npy", "infinite.npy: holds inf, but"),
+        ("complex.npy", "complex.npy: holds complex128; a site configuration holds booleans"),
+        ("text.npy", "text.npy: holds <U1; a"),
+        ("row.npy", "row.npy: an array of 1 dimensions; name its lattice with --lattice"),
+        ("four.npy", "four.npy: an array of 4 dimensions; name its lattice"),
+        ("four.npy --lattice cubic", "four.npy: 4 dimensions, but cubic has 3"),
+        ("good.npy --lattice cubic", "good.npy: 2 dimensions, but cubic has 3"),
+        ("empty.npy", "empty.npy: 0 sites, but 1 to 2147483584 can be labeled"),
+        ("objects.npy", "objects.npy: holds Python objects (a pickle), which are not read"),
+        ("archive.npz", "archive.npz: not .npy, .png, or an HDF5 dataset"),
+        ("short.npy", "short.npy: truncated: 7 bytes of data, but (3, 3) of bool are 9"),
+        ("stub.npy", "stub.npy: is not an NPY file, or its header is damaged"),
+        ("renamed.npy", "renamed.npy: is not an NPY file"),
+        ("huge.npy", "huge.npy: 4294967296 sites, but 1 to"),
+        ("claims.npy", "claims.npy: truncated: 0 bytes of data"),
+        ("negative.npy", "negative.npy: the header gives the shape (-3, -3)"),
+        ("code.npy", "code.npy: is not an NPY file, or its header is damaged"),
+        ("colour.png", "colour.png: an image of mode RGB with colours, palette or alpha; save it"),
+        ("alpha.png", "alpha.png: an image of mode RGBA"),
+        ("grey_alpha.png", "grey_alpha.png: an image of mode LA"),
+        ("palette.png", "palette.png: an image of mode P"),
+        ("transparent.png", "transparent.png: an image of mode L with colours, palette or alpha"),
+        ("grey.png", "grey.png: holds 1, but a site configuration holds 0 (vacant) and one"),
+        ("cut.png", "cut.png: is not a PNG image, or is truncated or damaged"),
+        ("photo.png", "photo.png: is not a PNG image"),
+        ("data.h5", "data.h5: name the dataset as well, as in data.h5:/path/to/dataset"),
+        ("data.h5:/absent", "data.h5: no dataset '/absent': / holds away, claims, group"),
+        ("data.h5:/mask/deep", "data.h5: no dataset '/mask/deep': /mask holds nothing"),
+        ("data.h5:/group", "data.h5: /group is no dataset but a group; it holds inner"),
+        ("data.h5:/soft", "data.h5: '/soft': 'soft' is a link, and links are not followed"),
+        ("data.h5:/away", "data.h5: '/away': 'away' is a link, and links are not followed"),
+        ("data.h5:/virtual", "data.h5:/virtual takes its data from another file"),
+        ("data.h5:/claims", "data.h5:/claims claims more data than its file can hold"),
+        ("data.h5:/text", "data.h5:/text: holds no plain numbers"),
+        ("data.h5:/table", "data.h5:/table: holds [('x', '<i8')]; a"),
+        ("data.h5:/nothing", "data.h5:/nothing: holds no plain numbers"),
+        ("broken.h5:/mask", "broken.h5: is not a readable HDF5 file"),
+        ("good.npy --lattice squar", "unknown lattice 'squar'; did you mean 'square'?"),
+        ("good.npy --boundary perodic", "unknown boundary 'perodic'; did you mean 'periodic'?"),
+        ("good.npy --boundary open,open,open", "boundary: 3 given, but square has 2 axes"),
+        ("good.npy --labeler rastre", "unknown labeler 'rastre'; did you mean 'raster'?"),
+        ("good.npy --device quick", "--device quick: must be auto, cpu, cuda or cuda:n"),
+        ("good.npy -p 0.5", "-p: INPUT is a configuration already; leave it out"),
+        ("good.npy --seed 3", "--seed: INPUT is a configuration already; leave it out"),
+        ("good.npy --lattice kagome --boundary periodic", "kagome: 3 grid points along the"),
+        ("bonds.npy -L 4", "a configuration of bonds (-L) needs --lattice"),
+        ("bonds.npy -L 7 --lattice square", "bonds.npy: uint32 (2, 1), but the open bonds of squ"),
+        ("wide.npy -L 4 --lattice square", "wide.npy: int64 (2, 1), but the open bonds of square"),
+        ("good.npy -L 3 --lattice square", "good.npy: bool (3, 3), but the open bonds of square"),
+        ("outside.npy -L 4 --lattice square", "outside.npy: word 0 of class 0 opens a bond that"),
+        ("--lattice square -L 4", "a sample (without INPUT) needs -p"),
+        ("", "a sample (without INPUT) needs --lattice and -L and -p"),
+        ("--lattice square -L 0 -p 0.5", "L = 0, but it must be an integer of at least 1"),
+        ("--lattice square -L 99999 -p 0.5", "L = 99999: 9999800001 sites, but at most"),
+        ("--lattice square -L 4 -p nan", "p = nan, but it must be a number from 0 to 1"),
+        ("--lattice square -L 4 -p 1.5", "p = 1.5, but it must be a number from 0 to 1"),
+        ("--lattice square -L 4 -p 0.5 --rng xorwov", "unknown rng 'xorwov'; did you mean"),
+        ("--bethe 3 --shells 4", "a Bethe lattice needs -p"),
+        ("--bethe 3 -p 0.5", "a Bethe lattice needs --shells"),
+        ("--bethe 3 --shells 4 -p 0.5 -L 4", "-L: a Bethe lattice (--bethe) has its own size"),
+        ("--bethe 3 --shells 0 -p 0.5", "0 shells, but a Bethe lattice has at least 1"),
+        ("--bethe 2 --shells 4 -p 0.5", "coordination number 2: a Bethe lattice needs at least 3"),
+        ("--bethe 3 --shells 4 -p 0.5 --numbering randm", "unknown numbering 'randm'; did you"),
+        ("--lattice bethe:3 -L 4 -p 0.5 --boundary open", "unknown boundary 'open'"),
+        ("--lattice square -L 4 -p 0.5 --shells 4", "--shells: only a Bethe lattice (--bethe) has"),
+        ("good.npy --bethe 3", "--bethe: INPUT is a configuration already; leave it out"),
+        ("good.npy --out labels.txt", "labels.txt: labels are written as .npy or .h5"),
+        ("good.npy --out no/labels.h5", "no/labels.h5: the directory no does not exist"),
+        ("good.npy --out folder.npy", "folder.npy: is a directory"),
+        ("good.npy --out good.npy", "good.npy: is the input itself; give another name"),
+        ("data.h5:/mask --out data.h5", "data.h5: is the input itself; give another name"),
+        ("good.npy --out data.h5", "data.h5: holds something else than labels; give another name"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_input_is_refused_in_one_line_and_leaves_nothing(arguments, told):
+    prepared()
+    before = {path: path.stat().st_mtime_ns for path in Path().iterdir()}
+    assert refusal("label", *arguments.split()).startswith(told)
+    assert {path: path.stat().st_mtime_ns for path in Path().iterdir()} == before
+
+
+def test_results_of_a_sweep_are_never_replaced_but_labels_are():
+    stored(Path("results.h5"))
+    before = Path("results.h5").read_bytes()
+    assert "holds something else" in refusal("label", *SAMPLE, "--out", "results.h5")
+    assert Path("results.h5").read_bytes() == before
+    for _ in range(2):
+        answer("label", *SAMPLE, "--out", "labels.h5")
+
+
+@pytest.mark.parametrize("name", ["claims.npy", "huge.npy", "data.h5:/claims", "short.npy"])
+def test_no_memory_is_taken_for_what_is_not_there(name):
+    prepared()
+    run("label", "good.npy")
+    tracemalloc.start()
+    try:
+        refusal("label", name)
+        assert tracemalloc.get_traced_memory()[1] < 4e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_large_image_is_refused_before_it_is_unpacked(monkeypatch):
+    png("image.png", np.zeros((100, 100), np.uint8))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 9000)
+    assert refusal("label", "image.png") == "image.png: more than 9000 pixels; save it as NPY"
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    assert refusal("label", "image.png") == "image.png: more than 1000 pixels; save it as NPY"
+
+
+def test_more_sites_than_fit_into_memory_are_refused(monkeypatch):
+    class Little:
+        available = 10**5
+
+    np.save("image.npy", np.ones((100, 100), bool))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: Little)
+    assert "10000 sites need 0.0 GB of memory" in refusal("label", "image.npy")
+    assert "L = 99 needs" in refusal("label", "--lattice", "square", "-L", 99, "-p", 0.5)
+    told = refusal("label", "--bethe", 3, "--shells", 10, "-p", 0.5)
+    assert told.startswith("10 shells: 3070 sites need 0.0 GB of memory")
+
+
+@pytest.mark.parametrize("name", ["image.npy", "image.png", "image.h5"])
+def test_damage_anywhere_in_a_file_is_told_in_one_line(name):
+    """Flip and cut bytes: a file is labeled or refused, and nothing else happens."""
+    pixels = (np.random.default_rng(1).random((16, 16)) < 0.5).astype(np.uint8)
+    np.save("image.npy", pixels)
+    png("image.png", pixels * 255)
+    # Without the checksums of this format HDF5 itself may loop forever.
+    with h5py.File("image.h5", "w", libver=("v108", "v108")) as file:
+        file.create_dataset("mask", data=pixels, chunks=(8, 8), compression="gzip")
+    whole = Path(name).read_bytes()
+    random = np.random.default_rng(4)
+    for turn in range(100):
+        damaged = bytearray(whole)
+        damaged[random.integers(len(whole))] ^= int(random.integers(1, 256))
+        Path(name).write_bytes(damaged[: random.integers(len(whole))] if turn % 3 == 0 else damaged)
+        result = run("label", f"{name}:/mask" if name.endswith("h5") else name, "--out", "l.npy")
+        assert result.exit_code in (0, 2), (turn, result.exception)
+        assert result.exit_code == 0 or len(result.stderr.splitlines()) == 1
+        if name == "image.png" and result.exit_code == 0:
+            # Every part of a PNG has a checksum.
+            np.testing.assert_array_equal(np.load("l.npy") >= 0, pixels)
+
+
+def test_lattice_of_a_users_file_is_kept_in_the_labels():
+    Path("mine.toml").write_text(TEXTS["honeycomb_unit_cell"])
+    np.save("image.npy", np.ones((3, 8), bool))
+    answer("label", "image.npy", "--lattice", "mine.toml")
+    found = read_labels("labels.h5")
+    assert found.lattice.name == "honeycomb_unit_cell"
+    assert found.lattice.digest == load_lattice("mine.toml").digest
+
+
+def test_labels_of_the_first_version_are_read_and_drawn():
+    old = Path(__file__).parents[1] / "data" / "old" / "labels_v1.h5"
+    assert read_labels(str(old)).clusters.labels.size == 64
+    answer("show", old, "--out", "old.png")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda file: file["labels"].__setitem__((0, 0), 63),
+        lambda file: file.attrs.__setitem__("record", b"{}"),
+        lambda file: file["sizes"].__setitem__(0, 2),
+        lambda file: file.__delitem__("roots"),
+    ],
+)
+def test_labels_that_were_changed_are_refused(change):
+    answer("label", *SAMPLE, "--out", "labels.h5")
+    with h5py.File("labels.h5", "r+") as file:
+        change(file)
+    assert "does not match its checksum" in refusal("show", "labels.h5", "--out", "a.png")

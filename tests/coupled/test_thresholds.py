@@ -1,0 +1,133 @@
+"""The exact spanning thresholds of samples agree with their rows, wherever they are looked for."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from helpers import (
+    CPU_LABELERS,
+    EXACT_LATTICES,
+    LATTICES,
+    assert_thresholds_equal,
+    assert_z,
+    cpu_labeler,
+    exact,
+    lattice,
+    probabilities,
+)
+
+from percolab.bonds.words import GENERATORS, NEVER, TOP, XORWOW, threshold_of, uniform_of
+from percolab.coupled.thresholds import Bisection, find_thresholds
+from percolab.lattices.graph_topology import graph_topology
+from percolab.measure.rows import SPANNING
+
+SHAPES = {2: ((1, 1), (7, 5), (34, 6)), 3: ((2, 2, 2), (7, 4, 5)), 4: ((2, 2, 2, 2),)}
+#: Windows of p that hold T, that lie below or above it, and that are next to nothing.
+WINDOWS = ((0.0, 1.0), (0.3, 0.7), (0.0, 0.01), (0.97, 1.0), (0.5, 0.5 + 1e-15))
+
+
+def topologies(name):
+    """Yield (case, topology) for the boundaries with an open axis, computed and explicit."""
+    item = lattice(name)
+    for shape in SHAPES[item.dimension]:
+        for boundary in product(("open", "periodic"), repeat=item.dimension):
+            fits = zip(shape, item.cell, boundary)
+            if "open" in boundary and all(k == "open" or n % c == 0 for n, c, k in fits):
+                topology = item.topology(shape, boundary)
+                yield (shape, boundary, "computed"), topology
+                yield (shape, boundary, "explicit"), topology.explicit()
+
+
+def samples_of(count):
+    return np.arange(count, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("name", LATTICES)
+def test_opening_bonds_in_order_gives_what_bisection_of_rows_gives(name):
+    for number, (case, topology) in enumerate(topologies(name)):
+        judge = cpu_labeler("raster", topology)
+        ends = (np.zeros(4, np.uint64), np.full(4, TOP, np.uint64))
+        expected = Bisection.scan_windows(judge, number % 2, 5, samples_of(4), *ends)
+        for window in WINDOWS:
+            limits = threshold_of(window[0]), threshold_of(window[1])
+            found = find_thresholds(judge, number % 2, 5, samples_of(4), limits)
+            np.testing.assert_array_equal(found, expected, err_msg=f"{case}, {window}")
+
+
+@pytest.mark.parametrize("labeler", CPU_LABELERS)
+def test_every_labeler_finds_the_same(labeler):
+    for generator, name in zip(GENERATORS.values(), ("honeycomb", "kagome")):
+        topology = lattice(name).topology((10, 8), ("open", "periodic"))
+        assert_thresholds_equal(
+            cpu_labeler(labeler, topology),
+            cpu_labeler("raster", topology),
+            window=(0.4, 0.6),
+            samples=5,
+            generator=generator,
+            case=labeler,
+        )
+
+
+@pytest.mark.parametrize("name", ["square", "triangular", "cubic"])
+def test_a_sample_spans_from_its_threshold_on_and_not_before(name):
+    size = (9,) * lattice(name).dimension
+    topology = lattice(name).topology(size)
+    raster, judge = cpu_labeler("raster", topology), cpu_labeler("reference", topology)
+    samples, middle = samples_of(6), probabilities(name)[2]
+    window = threshold_of(0.9 * middle), threshold_of(1.1 * middle)
+    found = find_thresholds(raster, XORWOW, 3, samples, window)
+    for axis, thresholds in enumerate(found.T):
+        for shift, spans in ((0, True), (1, False)):
+            rows = judge.rows(XORWOW, 3, samples, thresholds - np.uint64(shift))
+            assert ((rows[:, SPANNING] >> axis & 1) == spans).all()
+
+
+def test_the_threshold_is_the_number_of_a_bond_and_one():
+    topology = lattice("honeycomb").topology((20, 20))
+    found = find_thresholds(cpu_labeler("raster", topology), XORWOW, 8, samples_of(3), (0, TOP))
+    for sample, thresholds in enumerate(found.tolist()):
+        numbers = {
+            int(uniform_of(XORWOW, np.uint64(8), np.uint64(sample), word, bit))
+            for word in range(topology.exists.size)
+            for bit in range(32)
+        }
+        assert all(threshold - 1 in numbers for threshold in thresholds)
+
+
+def test_a_sample_of_one_layer_spans_with_no_bond_open():
+    labeler = cpu_labeler("raster", lattice("square").topology((1, 6)))
+    found = find_thresholds(labeler, XORWOW, 1, samples_of(5), (1, 2))
+    assert (found[:, 0] == 0).all()
+    assert (found[:, 1] > 0).all()
+
+
+def test_a_graph_in_two_pieces_never_spans():
+    topology = graph_topology(6, [(0, 1), (1, 2), (3, 4), (4, 5)], source=[0], target=[5])
+    for labeler in CPU_LABELERS:
+        found = find_thresholds(cpu_labeler(labeler, topology), XORWOW, 1, samples_of(3), (0, 5))
+        assert (found == np.uint64(NEVER)).all()
+
+
+def test_a_chain_spans_when_its_last_bond_opens():
+    topology = graph_topology(5, [(n, n + 1) for n in range(4)], source=[0], target=[4])
+    found = find_thresholds(cpu_labeler("raster", topology), XORWOW, 4, samples_of(20), (0, TOP))
+    for sample, (threshold,) in enumerate(found.tolist()):
+        key = XORWOW, np.uint64(4), np.uint64(sample), 0
+        assert threshold == max(int(uniform_of(*key, bit)) for bit in range(1, 5)) + 1
+
+
+@pytest.mark.parametrize("name", [name for name in EXACT_LATTICES if "open" in name])
+def test_thresholds_are_distributed_as_the_exact_enumeration_says(name):
+    known = exact(name)
+    pairs = [edge[:2] for edge in known["edges"]]
+    ends = {"source": known["source"], "target": known["target"]}
+    labeler = cpu_labeler("raster", graph_topology(known["V"], pairs, **ends))
+    count, bonds = 20_000, known["E"]
+    found = find_thresholds(labeler, XORWOW, 12, samples_of(count), (0, TOP))[:, 0]
+    for p in (0.3, 0.5, 0.7):
+        terms = (n * p**k * (1 - p) ** (bonds - k) for k, n in enumerate(known["n_span"]))
+        expected = sum(terms)
+        measured = float((found <= np.uint64(threshold_of(p))).mean())
+        assert_z(measured, expected, np.sqrt(expected * (1 - expected) / count))
+    mean = known["derived_float"]["mean_spanning_threshold"]
+    assert_z(float((found / TOP).mean()), mean, float((found / TOP).std()) / np.sqrt(count))

@@ -1,0 +1,245 @@
+"""Figures hold what they claim, in every amount of data, and are written reproducibly."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from percolab.analysis import ScalingFunction, fit_threshold, format_with_error, synthetic_study
+from percolab.analysis.likelihood import ChiSquare
+from percolab.figures import save_figure
+from percolab.figures.spanning import plot_drift, plot_spanning
+from percolab.figures.timing import Timing, plot_timing
+
+TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
+EXACT = (0.6527036, "Sykes & Essam (1964)")
+TEXT = {"title": "honeycomb", "axis_label": "spanning probability"}
+
+
+def study(*sizes, **options):
+    return synthetic_study(TRUTH, sizes, samples=50, rng=np.random.default_rng(0), **options)
+
+
+def legend_texts(figure):
+    legends = [*figure.legends, *(a.get_legend() for a in figure.axes if a.get_legend())]
+    return [text.get_text() for legend in legends for text in legend.get_texts()]
+
+
+def test_a_fit_is_drawn_with_curves_estimate_exact_value_crossings_and_drift():
+    fit = fit_threshold(study(64, 128, 256, 512), bootstrap=60)
+    sites = {size: size**2 for size in fit.sizes}
+    figure, numbers = plot_spanning(fit, exact=EXACT, num_sites=sites, **TEXT)
+    texts = legend_texts(figure)
+    assert [f"$N = {n}$, $L = {size}$" for size, n in sites.items()] == texts[-4:]
+    estimate = format_with_error(fit.threshold, fit.threshold_error)
+    assert any(estimate in text and "finite-size scaling" in text for text in texts)
+    assert any(EXACT[1] in text for text in texts)
+    assert any("drift of crossings" in text for text in texts)
+    assert len(figure.axes[0].child_axes) == 1
+    assert numbers["exact"] == {"threshold": EXACT[0], "citation": EXACT[1]}
+    assert numbers["fit"] == fit.to_dict()
+    assert len(numbers["curves"]) == len(numbers["lines"]) == 4
+    json.dumps(numbers, allow_nan=False)
+
+
+def test_the_band_of_a_rejected_fit_is_no_confidence_interval():
+    good = fit_threshold(study(64, 128, 256, 512), bootstrap=50)
+    assert good.chi_square.p_value > 0.05
+    poor = replace(good, chi_square=ChiSquare(900.0, 20, 9e-140))
+    never = replace(good, chi_square=ChiSquare(90000.0, 20, 0.0))
+    for plot, options in ((plot_spanning, {"axis_label": "R"}), (plot_drift, {})):
+        for fit, said in (
+            (good, None),
+            (poor, r"9 \times 10^{-140}"),
+            (never, r"1 \times 10^{-300}"),
+        ):
+            figure, _ = plot(fit, title="test", **options)
+            texts = [text.get_text() for text in figure.legends[0].get_texts()]
+            told = [text for text in texts if "not a confidence interval" in text]
+            bands = [patch for axes in figure.axes for patch in axes.patches]
+            assert bands
+            if said is None:
+                assert not told
+                assert all(band.get_fill() and not band.get_hatch() for band in bands)
+            else:
+                assert len(told) == 1
+                assert r"rejected by $\chi^2$" in told[0]
+                assert said in told[0]
+                assert all(band.get_hatch() and band.get_facecolor()[3] == 0 for band in bands)
+                assert all(band.get_linestyle() != "-" for band in bands)
+
+
+def test_the_drawn_line_is_the_simultaneous_fit():
+    fit = fit_threshold(study(64, 128, 256), bootstrap=0)
+    _, numbers = plot_spanning(fit, **TEXT)
+    line = numbers["lines"][1]
+    assert line["L"] == 128
+    np.testing.assert_allclose(line["probability"], fit.probability(line["p"], 128))
+
+
+def test_two_sizes_are_drawn_without_drift_line():
+    fit = fit_threshold(study(64, 128), bootstrap=40)
+    figure, numbers = plot_spanning(fit, **TEXT)
+    assert numbers["fit"]["drift"] is None
+    assert not any("drift of crossings" in text for text in legend_texts(figure))
+
+
+def test_one_size_is_drawn_without_an_estimate():
+    figure, numbers = plot_spanning(study(64), exact=EXACT, **TEXT)
+    assert numbers["fit"] is None
+    assert len(numbers["lines"]) == 1
+    assert not any("finite-size scaling" in text for text in legend_texts(figure))
+
+
+def test_data_that_do_not_cross_are_drawn_without_close_up(tmp_path):
+    below = [curve.within(0.0, 0.4) for curve in study(64, 128, 256)]
+    figure, _ = plot_spanning(fit_threshold(below, bootstrap=40), **TEXT)
+    assert figure.axes[0].child_axes == []
+    save_figure(figure, tmp_path / "figure.png")
+
+
+def test_saturated_curves_are_drawn_as_points_alone():
+    from percolab.analysis import SpanningCurve
+
+    figure, numbers = plot_spanning([SpanningCurve(64, [0.1, 0.9], [50], [[0, 50]])], **TEXT)
+    assert numbers["lines"] == []
+    assert legend_texts(figure) == ["$L = 64$"]
+
+
+def test_several_tasks_of_one_size_share_one_legend_entry():
+    figure, _ = plot_spanning([*study(64), *study(64, points=5)], **TEXT)
+    assert legend_texts(figure) == ["$L = 64$"]
+
+
+def test_the_inset_covers_no_data_point():
+    fit = fit_threshold(study(64, 128, 256, 512), bootstrap=40)
+    figure, _ = plot_spanning(fit, **TEXT)
+    figure.draw_without_rendering()
+    main = figure.axes[0]
+    box = main.child_axes[0].get_window_extent()
+    for curve in fit.curves:
+        for point in main.transData.transform(np.column_stack([curve.p, curve.probability])):
+            assert not box.contains(*point)
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_the_inset_and_the_legend_of_the_sizes_do_not_overlap(count):
+    # Curves that cross low leave room in the upper left corner alone.
+    low = replace(TRUTH, coefficients=(-0.73, 1.3, 0.05, -0.06))
+    sizes = [32 * 2**n for n in range(count)]
+    rng = np.random.default_rng(0)
+    fit = fit_threshold(synthetic_study(low, sizes, samples=50, rng=rng), bootstrap=0)
+    figure, _ = plot_spanning(fit, num_sites={size: size**2 for size in fit.sizes}, **TEXT)
+    figure.draw_without_rendering()
+    main = figure.axes[0]
+    legend = main.get_legend().get_window_extent()
+    assert not any(legend.overlaps(inset.get_tightbbox()) for inset in main.child_axes)
+    assert main.child_axes or count > 5
+
+
+RECORDS = [
+    Timing(lattice, "four_step", ratio, n, 1e-6 * n * (1 + ratio), 0.01)
+    for lattice in ("honeycomb", "triangular")
+    for ratio in (0.5, 1.0, 1.5)
+    for n in (2**20, 2**18)
+]
+
+
+def test_timings_are_one_ordered_series_for_each_lattice_and_p():
+    figure, numbers = plot_timing(RECORDS, title="time")
+    assert len(numbers["series"]) == 6
+    assert numbers["series"][0]["num_sites"] == [2**18, 2**20]
+    assert figure.axes[0].get_xscale() == figure.axes[0].get_yscale() == "log"
+    assert "honeycomb, four_step, $p = p_c$" in legend_texts(figure)
+
+
+def test_the_guide_is_proportional_to_n_and_below_the_data():
+    _, numbers = plot_timing(RECORDS, title="time")
+    sites, times = (np.array(numbers["guide"][key]) for key in ("num_sites", "milliseconds"))
+    assert times[1] / times[0] == pytest.approx(sites[1] / sites[0])
+    assert all(record.milliseconds > times[0] / sites[0] * record.num_sites for record in RECORDS)
+
+
+def bars_of(figure):
+    """Return how many series of the first panel have error bars, in the legend too."""
+    return sum(container.has_yerr for container in figure.axes[0].containers)
+
+
+def test_timings_without_errors_are_drawn_and_listed_without_bars():
+    bare = [replace(record, error=0.0) for record in RECORDS]
+    assert bars_of(plot_timing(RECORDS, title="time")[0]) == 6
+    figure, numbers = plot_timing(bare, title="time")
+    assert bars_of(figure) == 0
+    assert numbers["series"][0]["error"] == [0.0, 0.0]
+    half = [replace(r, error=0.0) if r.num_sites == 2**18 else r for r in RECORDS]
+    figure = plot_timing(half, title="time")[0]
+    for container in figure.axes[0].containers:
+        (segments,) = (lines.get_segments() for lines in container.lines[2])
+        assert [len(segment) for segment in segments].count(2) == 1
+
+
+def test_a_known_threshold_is_written_in_mathematics_and_stored_as_it_is():
+    exact = (0.6527036, "1 - 2 sin(pi/18) [Sykes and Essam 1964]")
+    figure, numbers = plot_spanning(study(64, 128), exact=exact, **TEXT)
+    assert legend_texts(figure)[0] == (
+        r"$p_c = 0.6527036$, $1 - 2\,\sin(\pi/18)$ [Sykes and Essam 1964]"
+    )
+    assert numbers["exact"]["citation"] == exact[1]
+
+
+def test_no_timings_are_refused():
+    with pytest.raises(ValueError, match="at least one record"):
+        plot_timing([], title="time")
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+def test_equal_data_give_equal_files(tmp_path, suffix):
+    for name in ("one", "two"):
+        figure, _ = plot_timing(RECORDS, title="time")
+        save_figure(figure, tmp_path / f"{name}{suffix}")
+    one, two = (tmp_path / f"{name}{suffix}" for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {one.name, two.name}
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+def test_files_carry_no_date_and_no_version(tmp_path, suffix):
+    figure, _ = plot_timing(RECORDS, title="time")
+    save_figure(figure, tmp_path / f"figure{suffix}")
+    content = (tmp_path / f"figure{suffix}").read_bytes()
+    for mark in (b"CreationDate", b"dc:date", b"Software", b"Matplotlib v"):
+        assert mark not in content
+
+
+def test_a_failed_save_leaves_nothing_behind(tmp_path, monkeypatch):
+    figure, _ = plot_timing(RECORDS, title="time")
+
+    def write_half(buffer, **_):
+        buffer.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(figure, "savefig", write_half)
+    with pytest.raises(OSError, match="disk full"):
+        save_figure(figure, tmp_path / "figure.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["figure.gif", "figure"])
+def test_an_unknown_suffix_is_refused_with_the_allowed_ones(tmp_path, name):
+    figure, _ = plot_timing(RECORDS, title="time")
+    with pytest.raises(ValueError, match=r"\.png, \.pdf, \.svg"):
+        save_figure(figure, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_importing_plots_loads_neither_matplotlib_nor_scipy():
+    code = (
+        "import sys, percolab.figures.spanning; print({'matplotlib', 'scipy'} & set(sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "set()"

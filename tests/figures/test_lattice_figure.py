@@ -1,0 +1,169 @@
+"""Lattices as figures and as text: what is drawn, what is named, what is refused."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from cli_support import answer, refusal, run
+from helpers import TEXTS
+from matplotlib.colors import same_color
+from matplotlib.path import Path as Outline
+
+from percolab.errors import InputError
+from percolab.figures import COLOURS, save_figure
+from percolab.figures.lattice import plot_lattice
+from percolab.lattices.lattice import lattice_from_text, lattice_names, load_lattice
+
+FLAT = [name for name in lattice_names() if load_lattice(name).dimension == 2]
+#: Sites of the block that is drawn: cubes of one period along the axes, or two if it is short.
+IN_SPACE = {"cubic": 27, "bcc": 9, "fcc": 14, "diamond": 18, "stacked-triangular": 24}
+TOO_HIGH = [name for name in lattice_names() if load_lattice(name).dimension > 3]
+
+
+def num_sites(item):
+    return np.prod(item.cell) - len(item.vacant)
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_cell_is_drawn_with_one_copy_of_every_site_and_bond(name):
+    item = load_lattice(name)
+    axes = plot_lattice(item).axes[0]
+    (_, own_bonds), (_, own_sites), (cell,) = axes.collections, axes.lines, axes.patches
+    assert same_color(own_bonds.get_color()[0], COLOURS[0])
+    assert len(own_bonds.get_segments()) == num_sites(item) * item.coordination_number / 2
+    places = np.stack(own_sites.get_data(), axis=1)
+    assert len(places) == num_sites(item)
+    assert Outline(cell.get_xy()).contains_points(places).all()
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_copies_fill_the_window(name):
+    item = load_lattice(name)
+    axes = plot_lattice(item).axes[0]
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    places = np.concatenate([np.stack(line.get_data(), axis=1) for line in axes.lines])
+    inside = (places > [left, bottom]).all(axis=1) & (places < [right, top]).all(axis=1)
+    cell_area = abs(np.linalg.det(np.array(item.vectors) * np.array(item.cell)[:, None]))
+    expected = num_sites(item) * (right - left) * (top - bottom) / cell_area
+    assert inside.sum() == pytest.approx(expected, rel=0.3)
+    for corner in ([left, bottom], [left, top], [right, bottom], [right, top]):
+        assert np.linalg.norm(places - corner, axis=1).min() < 2.2
+
+
+def test_lattice_with_a_vacant_point_is_drawn_without_it():
+    axes = plot_lattice(load_lattice("kagome")).axes[0]
+    places = np.concatenate([np.stack(line.get_data(), axis=1) for line in axes.lines])
+    assert np.linalg.norm(places - [1.5, np.sqrt(0.75)], axis=1).min() > 0.99
+
+
+@pytest.mark.parametrize("name", IN_SPACE)
+def test_block_in_space_holds_the_sites_of_whole_periods(name):
+    axes = plot_lattice(load_lattice(name)).axes[0]
+    markers = [line for line in axes.lines if line.get_marker() == "o"]
+    assert len(markers) == IN_SPACE[name]
+    depths = [line.get_zorder() for line in markers]
+    sizes = [line.get_markersize() for line in markers]
+    assert np.argmax(depths) == np.argmax(sizes)
+
+
+@pytest.mark.parametrize("name", [*FLAT, *IN_SPACE])
+def test_title_names_lattice_and_coordination_number(name):
+    item = load_lattice(name)
+    figure = plot_lattice(item)
+    title = figure.axes[0].get_title()
+    assert item.title in title
+    assert f"z = {item.coordination_number:g}" in title
+    assert figure.legends
+
+
+def test_equal_figures_are_equal_files(tmp_path):
+    files = [tmp_path / "one.svg", tmp_path / "two.svg"]
+    for file in files:
+        save_figure(plot_lattice(load_lattice("ruby")), file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize("name", TOO_HIGH)
+def test_more_than_three_dimensions_are_refused(name):
+    dimension = load_lattice(name).dimension
+    assert refusal("lattices", name, "--plot") == (
+        f"{name} has dimension {dimension}; only 2 and 3 can be drawn"
+    )
+
+
+@pytest.mark.parametrize("drawing", ["", "[drawing]\nvectors = [[1, 0], [2, 0]]\n"])
+def test_lattice_without_places_is_not_drawn(drawing):
+    item = lattice_from_text(TEXTS["kagome"].partition("[drawing]")[0] + drawing, where="x")
+    with pytest.raises(InputError, match=r"kagome: to be drawn it needs independent \[drawing\]"):
+        plot_lattice(item)
+
+
+def test_dollar_sign_in_a_title_begins_no_mathematics(tmp_path):
+    text = TEXTS["kagome"].replace("dimension", 'title = "costs $3^"\ndimension', 1)
+    save_figure(plot_lattice(lattice_from_text(text, where="x")), tmp_path / "x.svg")
+
+
+def test_figure_is_named_after_the_lattice_or_as_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert answer("lattices", "snub-square", "--plot").startswith("figure in snub-square.png\n")
+    assert (tmp_path / "snub-square.png").read_bytes().startswith(b"\x89PNG")
+    result = run("lattices", "diamond", "--plot", "crystal.svg", "--json")
+    assert result.stderr == "figure in crystal.svg\n"
+    assert (tmp_path / "crystal.svg").exists()
+
+
+def test_lattice_of_a_file_is_described_and_drawn(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(TEXTS["honeycomb_unit_cell"])
+    text = answer("lattices", "mine.toml", "--plot")
+    assert (tmp_path / "honeycomb_unit_cell.png").exists()
+    assert "sites                2 L^2" in text
+
+
+def test_figures_that_cannot_be_written_are_refused(tmp_path):
+    assert "cannot write a figure as '.gif'" in refusal("lattices", "kagome", "--plot", "x.gif")
+    assert "does not exist" in refusal("lattices", "kagome", "--plot", tmp_path / "no" / "x.png")
+    assert "name the lattice to draw" in refusal("lattices", "--plot")
+
+
+def test_list_has_thresholds_and_sources_of_every_lattice():
+    rows = answer("lattices").splitlines()
+    for name in lattice_names():
+        (row,) = (line for line in rows if line.split()[:1] == [name])
+        item = load_lattice(name)
+        dimension, z, bond, site = row.split()[1:5]
+        assert (int(dimension), float(z)) == (item.dimension, item.coordination_number)
+        for text, model in ((bond, "bond"), (site, "site")):
+            known = item.threshold(model)
+            assert float(text.partition("(")[0]) == pytest.approx(known.value, abs=1e-10)
+            assert known.cite in row
+            assert f"  {known.cite}: {known.reference}" in rows
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("cubic", "0.24881185(10)"),
+        ("diamond", "0.4299870(4)"),
+        ("honeycomb", "0.6527036446661393 = 1 - 2 sin(pi/18)"),
+        ("kagome", "vacant points        [1, 1]"),
+        ("kagome", "[1, -1]    [1, 0] [0, 1]"),
+        ("kagome", "sites                0.75 L^2"),
+        ("square", "[-1, 0]    all"),
+        ("three-twelve", "C. R. Scullard and J. L. Jacobsen, Phys. Rev. Research 2, 012050 (2020)"),
+    ],
+)
+def test_description_names_cell_thresholds_and_sources(name, shown):
+    assert shown in answer("lattices", name)
+
+
+def test_drawing_needs_no_pyplot():
+    code = (
+        "import sys; from percolab.lattices.lattice import load_lattice\n"
+        "from percolab.figures.lattice import plot_lattice\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "plot_lattice(load_lattice('bcc'))\n"
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,176 @@
+"""A report is one page that holds all that the file gives, and nothing of a name gets out of it."""
+
+import hashlib
+import json
+import re
+from copy import deepcopy
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from cli_support import answer, refusal, small_results, stored
+
+from percolab.api import sweep
+from percolab.lattices.lattice import lattice_from_text
+from percolab.store.results import read_results
+
+# What would end an element, an attribute, a comment or an SVG, or begin mathematics.
+HOSTILE = (
+    "</title></svg>--><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;$x^{$\\frac"
+)
+DRAWING = {"svg", "defs", "g", "path", "use", "style", "clippath", "rect"}
+TEXT = {
+    "html", "head", "meta", "title", "body", "h1", "h2", "h3", "p", "table", "thead", "tbody",
+    "tr", "th", "td", "pre", "figure", "figcaption",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _own_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+class Page(HTMLParser):
+    """The tags, attributes and text of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.words = set(), [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += attrs
+
+    handle_startendtag = handle_starttag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def page_of(*arguments):
+    told = answer("report", *arguments, "--bootstrap", 0)
+    return Path(told.removeprefix("report in ").strip()).read_text()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A results file, its page and its numbers, with 60 bootstrap replicas."""
+    path = stored(tmp_path_factory.mktemp("report") / "results.h5")
+    numbers = json.loads(answer("report", path, "--bootstrap", 60, "--json"))
+    return path, path.with_suffix(".html").read_text(), numbers
+
+
+def test_a_report_holds_fits_figures_samples_and_provenance(report):
+    path, text, _ = report
+    page = Page(text)
+    words = " ".join(page.words)
+    assert page.tags <= DRAWING | TEXT
+    assert text.count("<figure ") == 4
+    for name in ("spanning_x", "spanning_y", "spanning_any", "spanning_all"):
+        assert f"<td>{name}</td>" in text
+    threshold = answer("fit", path, "--bootstrap", 60).split()[1]
+    assert f"p_c = {threshold};" in words
+    assert "published 0.5, 1/2" in words
+    assert all(item.task.id in words for item in small_results().tasks.values())
+    assert "T of single samples is found by method threshold" in words
+    assert "jackknife over blocks" in words
+    assert small_results().runs[0]["versions"]["numba"] in words
+
+
+def test_a_report_needs_no_other_file_and_ids_are_unique(report):
+    page = Page(report[1])
+    targets = [value for name, value in page.attributes if name in ("src", "href", "xlink:href")]
+    assert targets
+    assert all(value.startswith("#") for value in targets)
+    ids = [value for name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert {value[1:] for value in targets} <= set(ids)
+    clips = {found for _, value in page.attributes for found in re.findall(r"url\(#(.*?)\)", value)}
+    assert clips
+    assert clips <= set(ids)
+
+
+def test_equal_results_make_equal_reports_with_the_checksum_of_their_file():
+    single = sweep("square", L=[4, 8], samples=100, method="threshold", device="cpu")
+    path = stored(Path("t.h5"), single)
+    text = page_of(path)
+    assert page_of(path, "--out", "again.htm") == text
+    assert hashlib.sha256(path.read_bytes()).hexdigest() in text
+    assert "every sample&#x27;s T" in text
+    assert "<td>spanning_y</td>" in text
+    assert "<td>largest</td>" not in text, "method threshold measures no clusters"
+    assert "Thresholds. Distribution of T" in text
+
+
+def test_nothing_in_a_hostile_name_gets_out_of_the_page():
+    results = deepcopy(small_results())
+    lattice = results.study.lattice
+    title = json.dumps(HOSTILE)
+    source = lattice.source.replace('title = "square"', f"title = {title}\n# {HOSTILE}")
+    named = lattice_from_text(source, where="test")
+    results.study = replace(results.study, lattice=named)
+    results.runs = [
+        run | {"command": ["percolab", HOSTILE], "device_name": HOSTILE, "processor": HOSTILE,
+               "versions": {HOSTILE: HOSTILE}}
+        for run in results.runs
+    ]  # fmt: skip
+    path = stored(Path("a<b>&\"'$x.h5"), results)
+    assert read_results(path).study.lattice.title == HOSTILE
+    page = Page(page_of(path))
+    assert page.tags <= DRAWING | TEXT
+    assert not any(name.startswith("on") or name == "src" for name, _ in page.attributes)
+    words = "".join(page.words)
+    # The title twice, the study, the source twice, the command and who ran it: as text, in full.
+    assert words.count("<script>alert(1)</script>") >= 8
+    assert "a<b>&\"'$x.h5" in words
+
+
+def test_the_numbers_of_a_report_are_those_of_fit_and_plot(report):
+    path, _, numbers = report
+    assert set(numbers["figures"]) == {"curves", "drift", "collapse", "clusters"}
+    fit = json.loads(answer("fit", path, "--bootstrap", 60, "--json"))
+    assert numbers["fits"]["spanning_y"].keys() == fit.keys()
+    assert numbers["fits"]["spanning_y"]["threshold_error"] == fit["threshold_error"]
+    told = answer("plot", path, "--kind", "clusters", "--out", "c.svg", "--json")
+    assert numbers["figures"]["clusters"] == json.loads(told)
+
+
+def test_what_does_not_span_or_scale_has_a_report_too():
+    options = {"p": [0.3, 0.5, 0.7], "samples": 200, "device": "cpu"}
+    periodic = sweep("square", L=[4], boundary="periodic", **options)
+    text = page_of(stored(Path("p.h5"), periodic))
+    assert "wrapping_y" in text
+    assert "Clusters. Largest cluster" in text
+    text = page_of(stored(Path("b.h5"), sweep("bethe:3", L=[4], **options)))
+    assert "Maxima. Largest clusters" in text
+    assert "maximum of the second largest cluster" in text
+    assert "from the source to the target" in text
+    assert "Threshold of the infinite lattice: published 0.5, 1/2" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--out", "results.h5"), "cannot write a page as '.h5'; use .html, .htm"),
+        (("--out", "page"), "cannot write a page as 'no suffix'"),
+        (
+            ("--out", "nowhere/a.html"),
+            "nowhere/a.html: the directory nowhere does not exist",
+        ),
+        (("--out", "taken.html"), "taken.html: is a directory"),
+        (("--observable", "largest"), "no spanning observable"),
+    ],
+    ids=str,
+)
+def test_a_report_that_cannot_be_written_is_refused(options, told):
+    path = stored(Path("results.h5"))
+    before = path.read_bytes()
+    Path("taken.html").mkdir()
+    assert told in refusal("report", path, "--bootstrap", 0, *options)
+    assert path.read_bytes() == before
+    assert sorted(item.name for item in Path().iterdir()) == [
+        ".results.h5.lock", "results.h5", "taken.html",
+    ]  # fmt: skip

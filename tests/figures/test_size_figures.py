@@ -1,0 +1,252 @@
+"""What commands make of counted sizes and of wrapping: tables, figures, the report."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import answer, refusal, stored
+from counted_sizes import counted, sorted_tasks
+from helpers import assert_z
+
+from percolab.analysis import format_with_error
+from percolab.analysis.size_counts import size_counts_of
+from percolab.api import fit, sweep
+from percolab.figures.kinds import StudyFigures, study_figure
+from percolab.measure.extras import EXTRA_QUANTITIES, POWERS
+from percolab.measure.observables import EXTRAS, observables_of
+from percolab.tables.sizes import SIZE_HEADER
+
+
+@pytest.fixture(autouse=True)
+def _own_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def texts_of(axes):
+    """Return what is written into a panel, but for its letter."""
+    return [text.get_text() for text in axes.texts if text.get_weight() != "bold"]
+
+
+def test_fit_prints_tau_of_n_s_beside_theory():
+    path = stored(Path("sizes.h5"), counted())
+    line = next(
+        line
+        for line in answer("fit", path, "--exponents", "--bootstrap", 60).splitlines()
+        if line.startswith("tau") and "n_s" in line
+    )
+    assert "187/91" in line
+    assert "sigma" in line
+    told = json.loads(answer("fit", path, "--exponents", "--bootstrap", 60, "--json"))
+    numbers = told["exponents"]["cluster_numbers"]
+    assert numbers["omega"] == pytest.approx(72 / 91)
+    assert numbers["error_method"] == "bootstrap"
+    assert {trial["s_min"] for trial in numbers["trials"]} >= {8}
+
+
+def test_a_study_without_counts_has_no_cluster_numbers():
+    options = {"p": [0.4, 0.45, 0.5, 0.55, 0.6], "samples": 1000, "block_size": 50}
+    path = stored(Path("results.h5"), sweep("square", L=[8, 12, 16], device="cpu", **options))
+    told = json.loads(answer("fit", path, "--exponents", "--bootstrap", 60, "--json"))
+    assert told["exponents"]["cluster_numbers"] is None
+    plot = ("plot", path, "--kind", "sizes", "--bootstrap", 0)
+    for arguments in (plot, ("export", path, "--sizes")):
+        assert "sweep with --measure sizes" in refusal(*arguments)
+    for other in (["--tidy"], ["-p", "0.4:0.6:3"], ["--thresholds"]):
+        assert "--sizes" in refusal("export", path, "--sizes", *other)
+
+
+def test_the_figure_tells_the_stored_n_s():
+    path = stored(Path("sizes.h5"), counted())
+    told = json.loads(answer("plot", path, "--kind", "sizes", "--bootstrap", 60, "--json"))
+    assert Path("sizes-sizes.png").exists()
+    assert set(told) == {
+        "kind", "title", "threshold", "threshold_source", "curves", "fit", "y_t", "scaled",
+        "notes",
+    }  # fmt: skip
+    for curve, counts in zip(told["curves"], size_counts_of(counted()), strict=True):
+        coarse = counts.coarse()
+        assert curve["L"] == counts.L
+        assert curve["s_low"] == coarse.edges[:-1].tolist()
+        at = coarse.nearest(curve["p"])
+        assert curve["counted_p"] == coarse.p[at]
+        assert curve["count"] == coarse.counts[:, at].sum(axis=0).tolist()
+        many = np.array(curve["count"]) > 400
+        near, n_s = coarse.numbers()[at], np.array(curve["n_s"])
+        np.testing.assert_allclose(n_s[many], near[many], rtol=0.25)
+    assert {item["p"] for item in told["scaled"]} == {0.46, 0.48, 0.5, 0.52, 0.54}
+    tau, y_t = told["fit"]["tau"], told["y_t"]
+    item = told["scaled"][-1]
+    x = (item["p"] - told["threshold"]) * np.array(item["s"]) ** (y_t * (tau - 1) / 2)
+    np.testing.assert_allclose(item["x"], x, rtol=1e-9)
+
+
+def test_n_s_of_one_size_is_drawn_at_the_p_that_is_taken_for_the_threshold():
+    one = sweep("square", L=[32], p=[0.45, 0.5], samples=2000, measure="sizes", block_size=100,
+                boundary="periodic", device="cpu")  # fmt: skip
+    figure, numbers = study_figure(one, kind="sizes", fitted=lambda: fit(one))
+    assert "$p = 0.5$" in texts_of(figure.axes[0])
+    assert numbers["threshold"] == 0.5
+    assert "published" in numbers["threshold_source"]
+    assert numbers["fit"]["error_method"] == "jackknife"
+    few = sweep(
+        "bethe:3",
+        L=[5],
+        p=[0.4, 0.5, 0.6],
+        samples=40,
+        block_size=40,
+        measure="sizes",
+        device="cpu",
+    )
+    figure, numbers = study_figure(few, kind="sizes", fitted=lambda: fit(few))
+    assert texts_of(figure.axes[0]) == ["$p = 0.5$"]
+    assert figure.legends[0].get_title().get_text() == "", "no bars of a single block"
+    assert numbers["fit"] is None
+    assert numbers["scaled"] == []
+
+
+def test_n_s_and_radii_tell_the_p_that_they_are_drawn_at():
+    results = counted()
+    found = fit(results, bootstrap=0)
+    figure, _ = study_figure(results, kind="sizes", fitted=lambda: found, bootstrap=60)
+    value = format_with_error(found.threshold, found.threshold_error)
+    assert f"$p_c = {value}$" in texts_of(figure.axes[0])
+    radii = sweep("square", L=[16], p=[0.4, 0.49], samples=200, measure="gyration", block_size=20,
+                  device="cpu")  # fmt: skip
+    figure, _ = study_figure(radii, kind="gyration", fitted=lambda: fit(radii))
+    assert "$p = 0.49$" in texts_of(figure.axes[0])
+    assert all("lattice units" in axes.get_ylabel() for axes in figure.axes)
+
+
+def test_a_figure_has_the_symbols_of_the_registry():
+    results = counted()
+    figure, told = study_figure(results, kind="wrapping", fitted=lambda: fit(results, bootstrap=0))
+    symbols = {item.name: item.symbol for item in observables_of(results.study.boundary)}
+    for axes, panel in zip(figure.axes, told["panels"], strict=True):
+        letter, index = symbols[panel["observable"]].split("_")
+        shown = index if len(index) == 1 else rf"{{\mathrm{{{index}}}}}"
+        assert axes.get_ylabel() == f"${letter}_{shown}$"
+
+
+def test_wrapping_is_drawn_with_pinsons_values():
+    path = stored(Path("sizes.h5"), counted())
+    told = json.loads(answer("plot", path, "--kind", "wrapping", "--bootstrap", 0, "--json"))
+    panels = {panel["observable"]: panel for panel in told["panels"]}
+    exact = {
+        "wrapping_x": 0.521058289, "wrapping_any": 0.690473725, "wrapping_all": 0.351642853,
+        "wrapping_some": 0.338830872, "wrapping_diagonal": 0.042115,
+    }  # fmt: skip
+    assert set(panels) == {*exact, "wrapping_y"}
+    for name, value in exact.items():
+        assert panels[name]["theory"]["value"] == pytest.approx(value, abs=2e-6)
+        # Corrections at L = 64 are smaller than four errors of 600 samples.
+        curve = panels[name]["curves"][-1]
+        assert (curve["L"], curve["samples"]) == (64, 600)
+        at = curve["p"].index(0.5)
+        half = (curve["high"][at] - curve["low"][at]) / 2
+        assert_z(curve["probability"][at], value, half)
+    for panel in panels.values():
+        for item, curve in zip(sorted_tasks(), panel["curves"], strict=True):
+            assert curve["counts"] == item.column(panel["observable"]).sum(axis=0).tolist()
+    assert "no axis is periodic" in refusal(
+        "plot", stored(Path("o.h5")), "--kind", "wrapping", "--bootstrap", 0
+    )
+
+
+@pytest.mark.parametrize("kind", ["sizes", "wrapping"])
+def test_every_panel_has_labels_and_no_legend_covers_data(kind):
+    results = counted()
+    figure, _ = study_figure(results, kind=kind, fitted=lambda: fit(results, bootstrap=0))
+    figure.draw_without_rendering()
+    boxes = [item.get_window_extent() for item in figure.legends]
+    assert boxes
+    for axes in figure.axes:
+        assert axes.get_ylabel()
+        assert not any(box.overlaps(axes.get_window_extent()) for box in boxes)
+
+
+def test_the_report_holds_both_figures():
+    results = counted()
+    kinds = StudyFigures(results, lambda: fit(results, bootstrap=0)).kinds()
+    assert {"sizes", "wrapping"} <= set(kinds)
+    path = stored(Path("sizes.h5"), results)
+    answer("report", path, "--bootstrap", 0)
+    page = Path("sizes.html").read_text(encoding="utf-8")
+    assert "Sizes. Cluster numbers n_s at p_c" in page
+    assert "Wrapping. Probabilities of every way to wrap" in page
+
+
+def test_exported_sizes_are_the_stored_counts():
+    path = stored(Path("sizes.h5"), counted())
+    rows = list(csv.DictReader(io.StringIO(answer("export", path, "--sizes"))))
+    assert tuple(rows[0]) == SIZE_HEADER
+    assert len(rows) == sum(item.counts[0].size for item in size_counts_of(counted()))
+    for item in size_counts_of(counted()):
+        own = [row for row in rows if int(row["L"]) == item.L]
+        total = item.counts.sum(axis=0)
+        assert [int(row["count"]) for row in own] == total.ravel().tolist()
+        for row in own[:200:7]:
+            width = int(row["s_high"]) - int(row["s_low"]) + 1
+            n_s = int(row["count"]) / (int(row["samples"]) * int(row["sites"]) * width)
+            assert float(row["n_s"]) == pytest.approx(n_s, rel=1e-12)
+        errors = item.errors().ravel()
+        np.testing.assert_allclose([float(row["error"]) for row in own], errors, rtol=1e-12)
+    one_block = sweep(
+        "square", L=[4], p=[0.5], samples=10, block_size=10, measure="sizes", device="cpu"
+    )
+    told = answer("export", stored(Path("one.h5"), one_block), "--sizes").splitlines()
+    assert all(line.endswith(",") for line in told[1:])
+
+
+def test_tidy_tables_carry_the_powers():
+    path = stored(Path("sizes.h5"), counted())
+    rows = list(csv.DictReader(io.StringIO(answer("export", path, "--tidy"))))
+    item = sorted_tasks()[0]
+    found = [row for row in rows if row["observable"] == "largest_cubes" and row["L"] == "16"]
+    powers = item.extra("powers")[:, :, 2].sum(axis=0) / item.num_samples
+    np.testing.assert_allclose([float(row["mean"]) for row in found], powers, rtol=1e-12)
+    assert {row["unit"] for row in found} == {"site^3"}
+
+
+def test_frames_carry_cluster_numbers():
+    pytest.importorskip("pandas")
+    pytest.importorskip("xarray")
+    import percolab
+
+    frame = percolab.to_pandas(counted(), sizes=True)
+    assert tuple(frame.columns) == SIZE_HEADER
+    data = percolab.to_xarray(counted())
+    assert data.n_s.dims == ("task", "point", "bin")
+    for n, item in enumerate(size_counts_of(counted())):
+        own = data.n_s.values[n, :, : item.edges.size - 1]
+        np.testing.assert_array_equal(own, item.numbers())
+        assert np.isnan(data.n_s.values[n, :, item.edges.size - 1 :]).all()
+    assert "largest_fourths_error" in data
+
+
+def test_observables_lists_what_every_measure_adds():
+    told = json.loads(answer("observables", "--json"))
+    extras = [item for item in told if "measure" in item]
+    assert [item["name"] for item in extras] == [item.name for item in EXTRA_QUANTITIES]
+    text = answer("observables")
+    for word in {extra.measure for extra in EXTRAS}:
+        assert f"with sweep --measure {word}" in text
+    for extra in EXTRAS:
+        own = [item for item in EXTRA_QUANTITIES if item.dataset == extra.name]
+        assert own, f"say what {extra.name} holds in extra_quantities.py"
+        if extra.columns:
+            assert [item.column for item in own] == list(range(extra.columns))
+    assert all(item.meaning in text and item.source in text for item in POWERS)
+
+
+def test_every_measure_that_is_named_is_measured_and_status_says_so():
+    answer("sweep", "--lattice", "square", "-L", "4,6", "-p", "0.5", "--samples", 10, "--measure",
+           "sizes", "--measure", "gyration", "--out", "both.h5", "--quiet")  # fmt: skip
+    told = json.loads(answer("status", "both.h5", "--json"))
+    assert [task["measure"] for task in told["tasks"]] == [["sizes", "gyration"]] * 2
+    line = "measured beside the observables: sizes, gyration (L = 4, 6)"
+    assert line in answer("status", "both.h5").splitlines()
+    assert "must name some of sizes, gyration" in refusal("sweep", "--measure", "")
+    assert not Path("results.h5").exists()

@@ -1,0 +1,52 @@
+"""Every CUDA kernel compiles for sm_90, keeps its variables in registers, and fits in memory."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "kernel_report.py"
+#: Shared memory that a kernel may declare statically.
+STATIC_SHARED = 48 * 1024
+
+
+def load_report():
+    for package in ("numba_cuda", "cuda", "cuda.core"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    spec = importlib.util.spec_from_file_location("kernel_report", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["kernel_report"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def report():
+    return load_report()
+
+
+@pytest.fixture(scope="module")
+def usages(report, request):
+    found = [report.usage_of(launch) for launch in report.all_launches()]
+    # Registers and spills belong into the log of every run, also of one that passes.
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print("\n" + report.table_of(found))
+    return found
+
+
+def test_every_kernel_is_launched_by_a_labeler(report):
+    assert {launch.name for launch in report.all_launches()} == report.all_kernels()
+
+
+def test_no_kernel_spills_registers_or_uses_a_stack(usages):
+    bad = [usage for usage in usages if usage.spills or usage.stack]
+    assert not bad, bad
+
+
+def test_every_kernel_fits_in_registers_and_shared_memory(usages):
+    assert usages
+    for usage in usages:
+        assert 0 < usage.registers <= 64, usage
+        assert usage.shared <= STATIC_SHARED, usage

@@ -1,0 +1,304 @@
+"""CUDA against the CPU, bit for bit, on a real GPU."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from helpers import (
+    CUDA_LABELERS,
+    LATTICES,
+    PLANE,
+    assert_cuda_equals_cpu,
+    assert_gyration_equal,
+    assert_thresholds_equal,
+    items_of,
+    lattice,
+    parity_topologies,
+    probabilities,
+)
+
+from percolab.bonds.model import Model
+from percolab.bonds.words import GENERATORS, XORWOW, threshold_of
+from percolab.labelers import labeler_class
+from percolab.lattices.graph_topology import graph_topology
+from percolab.run.runner import run_study
+from percolab.run.sampler import Device
+from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.study import Study
+
+pytestmark = pytest.mark.gpu
+
+every_labeler = pytest.mark.parametrize("labeler", CUDA_LABELERS)
+every_generator = pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
+
+
+@every_labeler
+@every_generator
+@pytest.mark.parametrize("name", LATTICES)
+def test_small_lattices_equal_the_cpu(name, generator, labeler):
+    items = items_of(probabilities(name), samples=2)
+    for number, (case, topology) in enumerate(parity_topologies(name)):
+        assert_cuda_equals_cpu(
+            labeler,
+            topology,
+            judge="raster",
+            generator=generator,
+            items=items,
+            capacity=(1, 7, 64)[number % 3],  # ten items: one at a time, 7 + 3, all at once
+            case=case,
+            tally=number % 2 == 1,
+        )
+
+
+@every_labeler
+@pytest.mark.parametrize("boundary", list(product(("open", "periodic"), repeat=2)), ids="-".join)
+@pytest.mark.parametrize("name", [name for name in LATTICES if lattice(name).dimension == 2])
+def test_many_blocks_of_threads_equal_the_cpu(name, boundary, labeler):
+    topology = lattice(name).topology((1022, 514), boundary)
+    for kind in (topology, topology.explicit()):
+        assert_cuda_equals_cpu(
+            labeler,
+            kind,
+            judge="raster",
+            generator=XORWOW,
+            items=items_of(probabilities(name)),
+            capacity=5,
+            case=boundary,
+        )
+
+
+@every_labeler
+@pytest.mark.parametrize("name", PLANE)
+def test_sixteen_million_sites_equal_the_cpu(name, labeler):
+    dimension = lattice(name).dimension
+    shape = (2 ** (24 // dimension),) * dimension
+    boundary = ("open",) + ("periodic",) * (dimension - 1)
+    assert_cuda_equals_cpu(
+        labeler,
+        lattice(name).topology(shape, boundary),
+        judge="raster",
+        generator=XORWOW,
+        items=items_of(probabilities(name)[2:3], samples=2),
+        capacity=2,
+        case=shape,
+        tally=True,
+    )
+
+
+@every_labeler
+@pytest.mark.parametrize("name", ["square", "honeycomb", "kagome", "cubic"])
+def test_how_far_clusters_reach_equals_the_cpu(name, labeler):
+    for shape in ((30, 34), (130, 258)) if lattice(name).dimension == 2 else ((34, 18, 22),):
+        for boundary in product(("open", "periodic"), repeat=len(shape)):
+            assert_gyration_equal(labeler, name, shape, boundary)
+    assert_gyration_equal(labeler, name, shape, boundary, Model("site"))
+
+
+#: Below, at and above the edges of words, strips and tiles of two and three dimensions.
+TILE_EDGES = {
+    2: ((8, 8), (62, 66), (64, 64), (66, 130), (128, 192), (258, 62), (1022, 514)),
+    3: ((8, 8, 8), (32, 8, 16), (34, 6, 18), (66, 10, 34), (60, 50, 40)),
+}
+
+
+@pytest.mark.parametrize("half_width", [0.002, 0.02, 0.2])
+@pytest.mark.parametrize("name", [name for name in LATTICES if lattice(name).dimension < 4])
+def test_a_grid_of_p_in_tiles_equals_the_cpu(name, half_width):
+    item, middle = lattice(name), probabilities(name)[2]
+    grid = tuple(middle + half_width * step for step in (-1, -0.7, -0.3, 0, 0.1, 0.4, 1))
+    for shape in TILE_EDGES[item.dimension]:
+        for number, boundary in enumerate(product(("open", "periodic"), repeat=item.dimension)):
+            assert_cuda_equals_cpu(
+                "tiled",
+                item.topology(shape, boundary),
+                judge="raster",
+                generator=number % 2,
+                items=items_of(grid, samples=2),
+                capacity=3,
+                case=(shape, boundary),
+                tally=number % 3 == 1,
+            )
+
+
+@pytest.mark.parametrize("name", [name for name in LATTICES if lattice(name).dimension < 4])
+def test_thresholds_of_samples_equal_the_cpu(name):
+    item, middle = lattice(name), probabilities(name)[2]
+    for shape in TILE_EDGES[item.dimension]:
+        for number, others in enumerate(product(("open", "periodic"), repeat=item.dimension - 1)):
+            topology = item.topology(shape, ("open", *others))
+            device = labeler_class("tiled", "cuda")(topology, capacity=3)
+            for window in ((middle - 0.02, middle + 0.02), (middle + 0.1, middle + 0.11)):
+                assert_thresholds_equal(
+                    device,
+                    labeler_class("raster", "cpu")(topology),
+                    window=window,
+                    samples=5,
+                    generator=number % 2,
+                    case=(shape, others),
+                )
+
+
+#: What is drawn beside bonds, and where the square lattice begins to span in p.
+SITE_MODELS = {
+    Model("site"): 0.593,
+    Model("site-bond"): 0.75,
+    Model("site-bond", site_p=0.8): 0.65,
+    Model("site-bond", bond_p=0.8): 0.68,
+}
+
+
+@every_labeler
+@pytest.mark.parametrize("model", SITE_MODELS, ids=str)
+def test_models_that_draw_sites_equal_the_cpu(model, labeler):
+    for name in ("square", "kagome", "cubic"):
+        for number, (case, topology) in enumerate(parity_topologies(name)):
+            if any(np.intersect1d(*pair).size for pair in topology.end_layers):
+                continue
+            assert_cuda_equals_cpu(
+                labeler,
+                topology,
+                judge="raster",
+                generator=number % 2,
+                items=items_of((0.0, 0.2, 0.5, 0.6, 0.9, 1.0), samples=2),
+                capacity=(1, 7, 64)[number % 3],
+                case=(name, case),
+                model=model,
+            )
+
+
+@pytest.mark.parametrize("model", SITE_MODELS, ids=str)
+def test_grids_and_thresholds_of_models_that_draw_sites_equal_the_cpu(model):
+    for name, middle in (("square", SITE_MODELS[model]), ("cubic", 0.4), ("triangular", 0.55)):
+        item = lattice(name)
+        for number, shape in enumerate(TILE_EDGES[item.dimension]):
+            kinds = ("open", *(("open", "periodic")[number % 2],) * (item.dimension - 1))
+            topology = item.topology(shape, kinds)
+            for half_width in (0.002, 0.05):
+                grid = tuple(middle + half_width * step for step in (-1, -0.6, 0, 0.3, 1))
+                assert_cuda_equals_cpu(
+                    "tiled",
+                    topology,
+                    judge="raster",
+                    generator=number % 2,
+                    items=items_of(grid, samples=2),
+                    capacity=3,
+                    case=(shape, kinds),
+                    model=model,
+                )
+            assert_thresholds_equal(
+                labeler_class("tiled", "cuda")(topology, model, capacity=3),
+                labeler_class("raster", "cpu")(topology, model),
+                window=(middle - 0.02, middle + 0.02),
+                samples=5,
+                generator=number % 2,
+                case=(shape, kinds),
+            )
+
+
+@every_labeler
+def test_every_labeler_finds_the_same_thresholds(labeler):
+    topology = lattice("triangular").topology((70, 50), ("periodic", "open"))
+    assert_thresholds_equal(
+        labeler_class(labeler, "cuda")(topology, capacity=4),
+        labeler_class("raster", "cpu")(topology),
+        window=(0.3, 0.4),
+        samples=9,
+        generator=XORWOW,
+        case=labeler,
+    )
+
+
+def test_a_tile_with_too_many_events_is_measured_p_by_p(monkeypatch):
+    monkeypatch.setattr("percolab.coupled.tiled.isqrt", lambda late: -late // 8 - 1)
+    topology = lattice("square").topology((200, 200))
+    items = items_of((0.48, 0.49, 0.5), samples=4)
+    device, host = (
+        labeler_class("tiled", "cuda")(topology, capacity=4),
+        labeler_class("raster", "cpu")(topology),
+    )
+    assert device._late_rows(XORWOW, 2, np.arange(4, dtype=np.uint64), items[1][:3]) is None
+    np.testing.assert_array_equal(device.rows(XORWOW, 2, *items), host.rows(XORWOW, 2, *items))
+
+
+def test_two_hundred_million_sites_in_tiles_equal_the_cpu():
+    topology = lattice("honeycomb").topology((2**14, 2**14))
+    device, host = (
+        labeler_class("tiled", "cuda")(topology, capacity=1),
+        labeler_class("raster", "cpu")(topology),
+    )
+    items = items_of((0.6527, 0.6528))
+    np.testing.assert_array_equal(device.rows(XORWOW, 5, *items), host.rows(XORWOW, 5, *items))
+    host.open_bonds(XORWOW, 5, 0, items[1][0])
+    device.label_items(device.open_bonds(XORWOW, 5, items[0][:1], items[1][:1]))
+    np.testing.assert_array_equal(device.labels_of(1)[0], host.label())
+
+
+@every_labeler
+@pytest.mark.parametrize("seed", range(6))
+def test_random_graphs_equal_the_cpu(seed, labeler):
+    rng = np.random.default_rng(seed)
+    sites = int(rng.integers(1, 5000))
+    bonds = rng.integers(0, sites, (2 * sites, 2)).tolist()
+    assert_cuda_equals_cpu(
+        labeler,
+        graph_topology(sites, bonds, source=[0], target=[sites - 1]),
+        judge="raster",
+        generator=XORWOW,
+        items=items_of((0.0, 0.2, 0.5, 1.0), samples=3),
+        capacity=5,
+        case=seed,
+    )
+
+
+@every_labeler
+@every_generator
+@pytest.mark.parametrize("capacity", [1, 4, 9, 100])
+def test_rows_are_the_same_in_batches_of_any_size(capacity, generator, labeler):
+    topology = lattice("triangular").topology((30, 50))
+    device = labeler_class(labeler, "cuda")(topology, capacity=capacity)
+    host = labeler_class("raster", "cpu")(topology)
+    items = items_of(probabilities("triangular"), samples=5)
+    expected = host.rows(generator, 2, *items)
+    np.testing.assert_array_equal(device.rows(generator, 2, *items), expected)
+
+
+@every_labeler
+def test_given_open_bonds_are_labeled_as_they_are(labeler):
+    topology = lattice("square").topology((40, 30), ("periodic", "open"))
+    host = labeler_class("raster", "cpu")(topology)
+    device = labeler_class(labeler, "cuda")(topology, capacity=3)
+    given = []
+    for sample in range(3):
+        host.open_bonds(XORWOW, 1, sample, threshold_of(0.5))
+        given.append(host.opened.copy())
+    device.label_items(device.load_bonds(np.array(given)))
+    for opened, labels in zip(given, device.labels_of(3)):
+        host.opened[:] = opened
+        np.testing.assert_array_equal(labels, host.label())
+
+
+@every_labeler
+@every_generator
+def test_same_sample_is_labeled_the_same_every_time(generator, labeler):
+    topology = lattice("honeycomb").topology((512, 512))
+    device = labeler_class(labeler, "cuda")(topology, capacity=16)
+    items = np.zeros(16, np.uint64), np.full(16, threshold_of(0.6527), np.uint64)
+    rows = [device.rows(generator, 9, *items) for _ in range(10)]
+    assert (np.array(rows) == rows[0][0]).all()
+
+
+@pytest.mark.parametrize("name", ["honeycomb", "kagome", "cubic", "honeycomb_unit_cell"])
+def test_sweep_gives_the_blocks_of_the_cpu(name):
+    item = lattice(name)
+    study = Study(lattice=item, sizes=(6, 20), boundary=("open",) * item.dimension, seed=3)
+    rule = StopRule(dict.fromkeys(study.sizes, 300))
+    first, second = (run_study(study, rule, device=Device(kind)) for kind in ("cpu", "cuda"))
+    assert first.tasks.keys() == second.tasks.keys()
+    assert {item.task.size for item in first.tasks.values()} == set(study.sizes)
+    for task_id, on_cpu in first.tasks.items():
+        on_cuda = second.tasks[task_id]
+        assert on_cpu.num_samples >= 300
+        assert on_cpu.numbers.tolist() == on_cuda.numbers.tolist()
+        for number, block in on_cpu.blocks.items():
+            np.testing.assert_array_equal(block.sums, on_cuda.blocks[number].sums)
+            np.testing.assert_array_equal(block.products, on_cuda.blocks[number].products)

@@ -1,0 +1,144 @@
+"""Cutting a lattice into tiles, against its list of bonds."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from helpers import LATTICES, lattice
+
+from percolab.labelers import LABELERS, TILE_DIMENSION, fitting_labeler
+from percolab.labelers.tiled.tiling import can_tile, tiling_of
+from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.lattice import lattice_from_text
+from percolab.lattices.topology import unpack_bits
+
+FLAT = [name for name in LATTICES if lattice(name).dimension <= TILE_DIMENSION]
+SHAPES = {2: ((2, 2), (70, 6), (64, 66), (130, 34)), 3: ((2, 4, 2), (34, 6, 10), (66, 18, 4))}
+#: Words of a tile and of a strip: the simulator's, and the GPU's.
+SIZES = ((8, 4), (128, 32))
+
+CHAIN = """
+name = "chain"
+dimension = 1
+coordination_number = 2
+
+[cell]
+shape = [1]
+
+[[bonds]]
+offset = [1]
+"""
+
+
+def cases(name):
+    """Yield (topology, tiling) over shapes, boundaries and sizes of tiles."""
+    item = lattice(name)
+    for shape in SHAPES[item.dimension]:
+        for boundary in product(("open", "periodic"), repeat=item.dimension):
+            topology = item.topology(shape, boundary)
+            for words, strip in SIZES:
+                yield topology, tiling_of(topology, words, strip), words, strip
+
+
+def crossing_bonds(tiling):
+    """Return the bond word, owner, other end and code of every bond between tiles, int64 (n, 4)."""
+    crossing = tiling.crossing
+    entry, bit = np.nonzero(unpack_bits(crossing.masks[:, None], 32))
+    owner = 32 * crossing.owners[entry] + bit
+    other = owner + crossing.deltas[entry]
+    return np.column_stack([crossing.words[entry], owner, other, crossing.codes[entry]])
+
+
+def tile_of(sites, tiling):
+    """Return the tile of every site, as triples."""
+    nx, ny, _ = tiling.shape
+    x, y, z = sites % nx, sites // nx % ny, sites // (nx * ny)
+    wide, high, deep = tiling.tile
+    return np.stack([x // (32 * wide), y // high, z // deep], axis=-1)
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_every_bond_is_inside_a_tile_or_between_two(name):
+    for topology, tiling, _, _ in cases(name):
+        k, owner, other = topology.bonds().T
+        inner = unpack_bits(tiling.inner, topology.num_points)[k, owner]
+        direct = other - owner == topology.deltas[k]
+        same = np.all(tile_of(owner, tiling) == tile_of(other, tiling), axis=1)
+        # A bond across a seam is never inside, even if its ends lie in one tile.
+        seam = (
+            np.zeros_like(inner)
+            if topology.seam is None
+            else unpack_bits(topology.seam, topology.num_points)[k, owner]
+        )
+        np.testing.assert_array_equal(inner, same & ~seam)
+        assert direct[inner].all()
+        code = np.zeros_like(owner)
+        code[seam] = topology.seam_codes
+        word = k * topology.num_words + owner // 32
+        expected = np.column_stack([word, owner, other, code])[~inner]
+        found = crossing_bonds(tiling)
+        assert len(found) == tiling.crossing.num_bonds
+        np.testing.assert_array_equal(found[np.lexsort(found.T[1::-1])], expected)
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_border_sites_are_the_ends_of_crossing_bonds_and_the_end_layers(name):
+    for topology, tiling, _, _ in cases(name):
+        layers = [layer for pair in topology.end_layers for layer in pair]
+        ends = np.flatnonzero(unpack_bits(tiling.ends, topology.num_points))
+        assert set(ends) == set().union(*map(set, layers))
+        marked = tiling.ends.copy()
+        tiling.crossing.mark_ends(marked)
+        border = np.flatnonzero(unpack_bits(marked, topology.num_points))
+        assert set(border) == set(crossing_bonds(tiling)[:, 1:3].ravel()).union(ends)
+        number = tile_of(border, tiling) @ (1, 1000, 1000000)
+        assert tiling.room == np.unique(number, return_counts=True)[1].max(initial=0)
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_a_tile_fits_its_words_and_its_strips_hold_whole_rows(name):
+    for _, tiling, words, strip in cases(name):
+        wide, high, deep = tiling.tile
+        assert wide * high * deep <= words
+        assert strip % wide == 0
+        assert all(extent.bit_count() == 1 for extent in tiling.tile)
+        covered = np.array(tiling.tiles) * (32 * wide, high, deep)
+        assert np.all(covered >= tiling.shape)
+        assert np.all(covered - (32 * wide, high, deep) < tiling.shape)
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_the_other_end_is_found_by_bits_and_words(name):
+    for topology, tiling, _, _ in cases(name):
+        for k, shift, row in zip(tiling.classes, tiling.shifts, tiling.rows, strict=True):
+            owner = np.flatnonzero(unpack_bits(tiling.inner[k], topology.num_points))
+            place = [place_in_tile(sites, tiling) for sites in (owner, owner + topology.deltas[k])]
+            word, bit = place[0]
+            step = bit + shift
+            np.testing.assert_array_equal(place[1][0], word + row + (step >> 5))
+            np.testing.assert_array_equal(place[1][1], step & 31)
+
+
+def place_in_tile(sites, tiling):
+    """Return (word, bit) of sites in their tiles."""
+    nx, ny, _ = tiling.shape
+    wide, high, deep = tiling.tile
+    x, y, z = sites % nx % (32 * wide), sites // nx % ny % high, sites // (nx * ny) % deep
+    return x // 32 + wide * (y + high * z), x % 32
+
+
+def test_what_cannot_be_tiled_is_told():
+    assert "graph" in can_tile(graph_topology(3, [(0, 1)], source=[0], target=[2]))
+    assert "4" in can_tile(lattice("hypercubic_4d").topology((2, 2, 2, 2)))
+    assert "chain" in can_tile(lattice_from_text(CHAIN, where="chain").topology((40,)))
+    assert can_tile(lattice("square").topology((5, 5))) == ""
+
+
+def test_a_lattice_that_cannot_be_tiled_gets_the_four_steps_with_a_note():
+    assert fitting_labeler(None, "cuda", lattice("square")) == ("tiled", "")
+    assert fitting_labeler(None, "cpu", lattice("hypercubic_4d")) == ("raster", "")
+    for item in (lattice("hypercubic_4d"), lattice_from_text(CHAIN, where="chain")):
+        name, note = fitting_labeler("tiled", "cuda", item)
+        assert name in LABELERS
+        assert name == "four_step"
+        assert "four_step takes its place" in note

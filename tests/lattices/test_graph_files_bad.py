@@ -1,0 +1,342 @@
+"""Graph files that cannot be used are refused in one line, quickly, in little memory."""
+
+import gzip
+import os
+import re
+import zlib
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graph_file_support import (
+    EVERY_EDGE,
+    MERGED,
+    peak_of_refusal,
+    random_graph,
+    refusal,
+    written,
+)
+
+from percolab.errors import InputError
+from percolab.lattices.graph_files import (
+    GraphData,
+    read_graph,
+    read_sites,
+    stream,
+    through_networkx,
+)
+
+MTX = "%%MatrixMarket matrix coordinate"
+XML = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+
+
+EDGE_LISTS = {
+    "negative": ("0 1\n-1 2\n", "line 2: site '-1', but sites are integers 0 to"),
+    "huge": ("0 1\n1 99999999999999999999999\n", "line 2: site '9999.*integers 0 to 2147483583"),
+    "just too large": ("0 2147483584\n", "line 1: site '2147483584'"),
+    "fraction": ("0 1\n\n# x\n1.0 2\n", r"line 4: site '1\.0'"),
+    "first": ("# x\n\n% y\n1.0 2\n", r"line 4: site '1\.0'"),
+    "power of ten": ("1 1e3\n", "line 1: site '1e3'"),
+    "word": ("0 1\n1 x\n", "line 2: site 'x'"),
+    "half a header": ("x 1\n2 3\n", "line 1: site 'x'"),
+    "plus": ("+0 1\n", r"line 1: site '\+0'"),
+    "other digits": ("0 1\n1 ٣\n", "line 2: site '٣'"),
+    "one column": ("0 1\n\n2\n", "line 3: '2', but a line names two sites"),
+    "empty column": ("0,1\n2,\n", "line 2: site ''"),
+    "no such column": ("a,source,target\n1,2\n", "line 2: '1,2', but a line names two sites"),
+    "open quote": ('0,1\n"2,3\n', "line 2: site '\"2,3'"),
+    "mixed": ("0,1\n1 2\n", "line 2: site '1 2'"),
+    "nan": ("0 1 0.5\n1 2 NaN\n", "line 2: weight 'NaN', but a weight is a number"),
+    "minus nan": ("0,1,-nan\n", "line 1: weight '-nan'"),
+    "named nan": ("source,label,weight,target\n0,nan,nan,1\n", "line 2: weight 'nan'"),
+    "empty": ("", "is empty"),
+    "comments": ("# a\n% b\n \n", "names no sites"),
+    "header alone": ("source,target\n", "names no sites"),
+    "mark alone": (b"\xef\xbb\xbf", "names no sites"),
+    "nul": ("0 1\n1 2\n2 \0003\n", "line 3: holds a NUL byte"),
+    "png": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "line 3: holds a NUL byte"),
+    "binary": (b"\x93\x85\xfe,\xff\n\xc3\x28\n", "line 2: site '"),
+    "utf-16": ("0 1\n".encode("utf-16"), "NUL byte"),
+    "non-ascii": ("0 1\n0 ü\n", "line 2: site 'ü'"),
+    "old mac": ("0 1\r1 2\r", "line 1: holds a carriage return"),
+    "return inside": ("0 1\n0\r 1\r\n", "line 2: holds a carriage return"),
+    "many sites": ("0 1\n5 1999999999\n", "2000000000 sites for 2 edges.*renumber"),
+    "matrix": (f"{MTX} pattern general\n2 2 1\n1 2\n", "is a Matrix Market file; name it .mtx"),
+    "xml": ("<?xml version='1.0'?>\n<graphml>\n", "line 2: site '<graphml>'"),
+    "long": ("0 1\n" + "7" * (1 << 23), "line 2: is longer than 1048576 bytes"),
+}
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+@pytest.mark.parametrize("name", EDGE_LISTS)
+def test_bad_edge_list_is_refused(name, ending, tmp_path):
+    text, message = EDGE_LISTS[name]
+    refusal(written(tmp_path / f"a.{ending}", text), message)
+
+
+@pytest.mark.parametrize("num_sites", [0, -1, 2**31])
+def test_impossible_number_of_sites_is_refused(num_sites, tmp_path):
+    refusal(written(tmp_path / "a.txt", "0 1\n"), "a graph has 1 to", num_sites=num_sites)
+
+
+def test_sites_beyond_the_number_given_are_refused(tmp_path):
+    refusal(written(tmp_path / "a.txt", "0 1\n3 1"), "line 2: site '3'.*0 to 2", num_sites=3)
+    path = written(tmp_path / "a.mtx", f"{MTX} pattern general\n2 2 1\n1 2\n")
+    refusal(path, "has 2 sites, not the 3 asked for", num_sites=3)
+
+
+def test_line_numbers_hold_across_chunks(tmp_path, monkeypatch):
+    path = written(tmp_path / "a.txt", "# x\n\n" + "0 1\r\n" * 100 + "0 y\n")
+    for size in range(3, 40):
+        monkeypatch.setattr(stream, "CHUNK", size)
+        refusal(path, "line 103: site 'y'")
+
+
+MATRICES = {
+    "too few": (
+        " pattern general\n3 3 3\n1 2\n2 3\n",
+        "holds 2 entries, but its header promises 3",
+    ),
+    "too many": (" pattern general\n3 3 1\n1 2\n2 3\n", "more than the 1 entries"),
+    "loop too many": (" pattern general\n3 3 1\n2 2\n2 3\n", "more than the 1 entries"),
+    "row 0": (" pattern general\n3 3 1\n0 2\n", "line 3: site '0', but sites are integers 1 to 3"),
+    "row 4": (" pattern general\n3 3 1\n4 2\n", "line 3: site '4'"),
+    "rows": (" pattern general\n1000000000 1000000000 1\n1 2\n", "1000000000 sites for 1 edges"),
+    "too many rows": (" pattern general\n2147483648 2147483648 1\n1 2\n", "a graph has 1 to"),
+    "no rows": (" pattern general\n0 0 0\n", "has 0 sites"),
+    "entries": (" pattern general\n9 9 1000000000000000\n1 2\n", "holds 1 entries"),
+    "many digits": (f" pattern general\n9 9 {'9' * 30}\n1 2\n", "line 2: .*three integers"),
+    "negative": (" pattern general\n9 9 -1\n", "line 2: '9 9 -1', but rows"),
+    "two sizes": (" pattern general\n9 9\n", "line 2: '9 9', but rows"),
+    "no size": (" pattern general\n% x\n", "ends before the line with its rows"),
+    "not square": (" pattern general\n3 4 0\n", "line 2: 3 rows and 4 columns"),
+    "complex": (" complex general\n", "line 1: 'coordinate complex general', but"),
+    "hermitian": (" real hermitian\n", "line 1: 'coordinate real hermitian', but"),
+    "skew": (" real skew-symmetric\n", "line 1: 'coordinate real skew-symmetric', but"),
+    "short": (" real\n", "line 1: '%%MatrixMarket matrix coordinate real', but"),
+    "value": (" pattern general\n2 2 1\n1 2 0.5\n", "line 3: '1 2 0.5', but a line has 2 columns"),
+    "no value": (" real general\n2 2 1\n1 2\n", "line 3: '1 2', but a line has 3 columns"),
+    "two values": (" real general\n2 2 1\n1 2 3 4\n", "line 3: .* a line has 3 columns"),
+    "word": (" real general\n2 2 1\n1 2 x\n", "line 3: weight 'x'"),
+    "minus": (" real general\n2 2 1\n1 2 -\n", "line 3: weight '-'"),
+    "nan": (" real general\n2 2 1\n1 2 nan\n", "line 3: weight 'nan'"),
+    "nul": (" real general\n2 2 1\n1 2 \0\n", "line 3: holds a NUL"),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_bad_matrix_market_file_is_refused(name, tmp_path):
+    text, message = MATRICES[name]
+    assert peak_of_refusal(written(tmp_path / "a.mtx", MTX + text), message) < 32
+
+
+@pytest.mark.parametrize("text", ["1 2\n", "%%MatrixMarket tensor x y z\n", "\n\n", "%"])
+def test_matrix_market_file_without_its_first_line_is_refused(text, tmp_path):
+    refusal(written(tmp_path / "a.mtx", text), "line 1: .*starts with '%%MatrixMarket matrix'")
+
+
+def test_array_of_matrix_market_is_refused(tmp_path):
+    path = written(tmp_path / "a.mtx", "%%MatrixMarket matrix array real general\n1 1\n0\n")
+    refusal(path, "line 1: 'array real general', but an adjacency matrix is coordinate")
+
+
+def test_paths_that_are_no_file_are_refused(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    refusal(tmp_path / "none.txt", "cannot be read: No such file")
+    refusal(tmp_path, "cannot be read: it is a directory")
+    refusal(tmp_path / "pipe", "cannot be read: it is not a plain file")
+    (tmp_path / "d.npz").mkdir()
+    refusal(tmp_path / "d.npz", "cannot be read: it is a directory")
+    path = written(tmp_path / "a.txt", "0 1\n")
+
+    def deny(*_args, **_options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.open", deny)
+    refusal(path, "cannot be read: Permission denied")
+
+
+def test_too_little_memory_is_said(tmp_path, monkeypatch):
+    def lack(*_):
+        raise MemoryError
+
+    path = written(tmp_path / "a.txt", "0 1\n")
+    monkeypatch.setattr("percolab.lattices.graph_files.edge_list.read_pairs", lack)
+    refusal(path, "does not fit into memory")
+
+
+def test_cut_or_damaged_gzip_data_are_refused(tmp_path):
+    rng = np.random.default_rng(1)
+    text = "\n".join(f"{u} {v}" for u, v in rng.integers(0, 999, (2000, 2)))
+    packed = gzip.compress(text.encode())
+    path = tmp_path / "a.txt.gz"
+    for size in (2, 9, 100, len(packed) // 2, len(packed) - 1):
+        path.write_bytes(packed[:size])
+        refusal(path, "ends early")
+    for at, message in ((len(packed) - 6, "damaged: CRC"), (len(packed) // 2, ""), (2, "damaged")):
+        path.write_bytes(packed[:at] + bytes([packed[at] ^ 0x55]) + packed[at + 1 :])
+        refusal(path, message)
+    path.write_bytes(packed + b"more")
+    refusal(path, "damaged: Not a gzipped file")
+    path.write_text("0 1\n")
+    refusal(path, "is named .gz but is not gzipped")
+    path.write_bytes(gzip.compress(b""))
+    refusal(path, "is empty")
+
+
+def test_gzip_data_that_unpack_to_too_much_are_refused(tmp_path):
+    path = tmp_path / "a.txt.gz"
+    packer = zlib.compressobj(9, wbits=31)
+    with path.open("wb") as file:
+        for _ in range(200):
+            file.write(packer.compress(b"0 0\n" * 2**18))
+        file.write(packer.flush())
+    assert peak_of_refusal(path, "unpack to more than 134217728 bytes") < 64
+
+
+def test_a_huge_file_is_not_given_to_networkx(tmp_path, monkeypatch):
+    pytest.importorskip("networkx")
+    monkeypatch.setattr(through_networkx, "MOST_BYTES", 99)
+    refusal(written(tmp_path / "a.gml", "graph []" * 20), "holds more than 99 bytes; GML is for")
+
+
+GRAPHML = {
+    "entities": (
+        '<!DOCTYPE g [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;">]>' + XML + "&b;</graphml>",
+        "declares a document type",
+    ),
+    "elsewhere": (
+        '<?xml version="1.0"?><!DOCTYPE g SYSTEM "file:///etc/passwd"><graphml/>',
+        "declares a document type",
+    ),
+    "not xml": ("0 1\n", "is not GraphML: "),
+    "cut": (XML + "<graph><node id='a'/>", "is not GraphML: "),
+    "no graph": (XML + "</graphml>", "is not GraphML: "),
+    "no nodes": (XML + "<graph edgedefault='directed'></graph></graphml>", "has 0 sites"),
+    "nan": (
+        XML + "<key id='d' for='edge' attr.name='weight' attr.type='double'/><graph "
+        "edgedefault='directed'><edge source='a' target='b'><data key='d'>nan</data></edge>"
+        "</graph></graphml>",
+        "edge a - b: weight nan",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHML)
+def test_bad_graphml_is_refused(name, tmp_path):
+    pytest.importorskip("networkx")
+    text, message = GRAPHML[name]
+    refusal(written(tmp_path / "a.graphml", text), message)
+
+
+def test_a_billion_entities_take_no_memory(tmp_path):
+    pytest.importorskip("networkx")
+    names = "abcdefghijklm"
+    more = [f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in pairwise(names)]
+    text = f'<!DOCTYPE g [<!ENTITY a "{"x" * 99}">{"".join(more)}]>{XML}&m;</graphml>'
+    assert peak_of_refusal(written(tmp_path / "a.graphml", text), "declares a document type") < 8
+
+
+GML = {
+    "nothing": ("x", "is not GML: "),
+    "cut": ("graph [ node [ id 0 ", "is not GML: "),
+    "no nodes": ("graph [ ]", "has 0 sites"),
+    "long": ("graph [ " + "!" * 1000, "is not GML: "),
+    "unknown site": ("graph [ node [ id 0 ] edge [ source 0 target 1 ] ]", "is not GML: "),
+    "twice": ("graph [ node [ id 0 ] node [ id 0 ] ]", "is not GML: "),
+    "binary": (b"\xff\0\x01", "is not GML: "),
+    "deep": ("graph [ a " + "[ a " * 10**5, "is not GML: "),
+    "nan": (
+        "graph [ node [ id 0 ] node [ id 1 ] edge [ source 0 target 1 weight NAN ] ]",
+        "edge 0 - 1: weight nan",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GML)
+def test_bad_gml_is_refused(name, tmp_path):
+    pytest.importorskip("networkx")
+    text, message = GML[name]
+    refusal(written(tmp_path / "a.gml", text), message)
+
+
+def test_whatever_another_package_says_becomes_one_line():
+    def line(error):
+        return str(stream.refused(Path("a.gml"), "GML", error))
+
+    assert line(KeyError()) == "a.gml: is not GML: KeyError"
+    assert line(ValueError(" two\nlines ")) == "a.gml: is not GML: two lines"
+    assert len(line(ValueError("x" * 999))) == len("a.gml: is not GML: ") + 200
+    for error in (InputError("as it is"), MemoryError()):
+        assert stream.refused(Path("a.gml"), "GML", error) is error
+
+
+def test_gml_is_not_evaluated(tmp_path):
+    pytest.importorskip("networkx")
+    label = f"__import__('pathlib').Path('{tmp_path}/made').touch()"
+    found = read_graph(written(tmp_path / "a.gml", f'graph [ node [ id 0 label "{label}" ] ]'))
+    assert found.names == (label,)
+    assert not (tmp_path / "made").exists()
+
+
+def outcome(path):
+    """Return how reading a file ends."""
+    try:
+        return "read" if isinstance(read_graph(path), GraphData) else "something else"
+    except InputError as error:
+        line = str(error)
+        return "refused" if line.startswith(f"{path}: ") and "\n" not in line else line
+
+
+@pytest.mark.parametrize("name", [*EVERY_EDGE, *MERGED])
+def test_damaged_files_are_read_or_refused_in_one_line(name, tmp_path):
+    write = MERGED.get(name) or EVERY_EDGE[name][0]
+    rng = np.random.default_rng(len(name))
+    path, outcomes = tmp_path / name, set()
+    for seed in range(2, 100):
+        write(path, *random_graph(seed))
+        data = bytearray(path.read_bytes())
+        for at in rng.integers(0, len(data), rng.integers(1, 4)):
+            data[at] = rng.integers(256)
+        path.write_bytes(data[: rng.integers(1, len(data)) if seed % 3 == 0 else None])
+        outcomes.add(outcome(path))
+    assert "refused" in outcomes
+    assert outcomes <= {"read", "refused"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0,x,1", "cannot be read: No such file"),
+        ("0,7", "sites '0,7': site '7', but sites are integers 0 to 6"),
+        ("-1", "site '-1'"),
+        ("1.5", "site '1.5'"),
+        ("99999999999999999999999", "site '99999"),
+        ("", "sites '': names no sites"),
+        (" , ", "names no sites"),
+    ],
+)
+def test_bad_list_of_sites_is_refused(text, message):
+    with pytest.raises(InputError, match=message) as caught:
+        read_sites(text, 7)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0\n# x\n\n7\n", "line 4: site '7', but sites are integers 0 to 6"),
+        ("0 x\n", "line 1: site 'x'"),
+        ("-1\n", "line 1: site '-1'"),
+        ("0\n\0", "line 2: holds a NUL byte"),
+        ("", "is empty"),
+        ("# x\n", "names no sites"),
+        (b"\xff\xfe", "line 1: site '"),
+    ],
+)
+def test_bad_file_of_sites_is_refused(text, message, tmp_path):
+    path = written(tmp_path / "s.txt", text)
+    with pytest.raises(InputError, match=re.escape(f"{path}: ") + message) as caught:
+        read_sites(path, 7)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,295 @@
+"""The lattices that come with percolab, one row each, against constructions of their own.
+
+Walks on the Archimedean lattices are counted on tilings that are put together here, from regular
+polygons and the distances between their corners; in higher dimensions they follow from formulas.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from math import atan2, comb, cos, degrees, pi, radians, sin, sqrt
+
+import numpy as np
+import pytest
+from helpers import TEXTS, lattice
+from scipy.sparse import coo_array
+from scipy.spatial import cKDTree
+
+from percolab.lattices.lattice import lattice_names, load_lattice
+from percolab.lattices.topology import unpack_bits
+
+STEPS = 8
+
+
+def tiling(corners: int, turned: float, *periods: tuple[float, float]) -> list[int]:
+    """Return closed walks of 0 ... 8 steps on a tiling in which all vertices are alike.
+
+    Its vertices are those of a regular polygon of unit side around every point of a Bravais
+    lattice, the first one ``turned`` degrees from the x axis; its bonds join all at distance 1.
+    """
+    angles = radians(turned) + 2 * pi / corners * np.arange(corners)
+    polygon = np.stack([np.cos(angles), np.sin(angles)], axis=1) / (2 * sin(pi / corners))
+    centres = np.array(list(product(range(-12, 13), repeat=2))) @ np.array(periods)
+    places = (centres[:, None] + polygon).reshape(-1, 2)
+    # Four steps away a walk must turn back.
+    places = places[np.linalg.norm(places - polygon[0], axis=1) < STEPS / 2 + 0.5]
+    # A corner that several polygons share is one vertex; the first of them stays.
+    twins = cKDTree(places).query_pairs(1e-6, output_type="ndarray")
+    places = np.delete(places, twins.max(axis=1), axis=0)
+    bonds = cKDTree(places).query_pairs(1 + 1e-6, output_type="ndarray")
+    assert np.linalg.norm(np.diff(places[bonds], axis=1), axis=2).min() > 1 - 1e-6
+    start = int(np.linalg.norm(places - polygon[0], axis=1).argmin())
+    return closed_walks(bonds, len(places), start)
+
+
+def closed_walks(bonds: np.ndarray, num_points: int, start: int) -> list[int]:
+    """Return how many walks of 0 ... 8 steps lead from a point back to it."""
+    ends = np.concatenate([bonds, bonds[:, ::-1]]).T
+    step = coo_array((np.ones(ends.shape[1], np.int64), ends), (num_points,) * 2).tocsr()
+    walkers = np.zeros(num_points, np.int64)
+    walkers[start] = 1
+    counts = []
+    for _ in range(STEPS + 1):
+        counts.append(int(walkers[start]))
+        walkers = step @ walkers
+    return counts
+
+
+def mixed(first: list[int], second: list[int]) -> list[int]:
+    """Return the closed walks on a product of graphs: each step is one on either of them."""
+    return [sum(comb(n, k) * first[k] * second[n - k] for k in range(n + 1)) for n in range(9)]
+
+
+LINE = [comb(n, n // 2) if n % 2 == 0 else 0 for n in range(9)]
+TRIANGULAR = [1, 0, 6, 12, 90, 360, 2040, 10080, 54810]  # OEIS A002898
+FCC = [1, 0, 12, 48, 540, 4320, 42240, 403200, 4038300]  # OEIS A002899
+
+
+def hypercubic(dimension: int) -> list[int]:
+    return LINE if dimension == 1 else mixed(LINE, hypercubic(dimension - 1))
+
+
+def bipartite(z: int, same: list[int]) -> list[int]:
+    """Return the closed walks where two steps stay, in z ways, or make a step of another graph."""
+    twice = [sum(comb(m, k) * z ** (m - k) * same[k] for k in range(m + 1)) for m in range(5)]
+    return [twice[n // 2] if n % 2 == 0 else 0 for n in range(9)]
+
+
+def king() -> list[int]:
+    """Return the closed walks of a chess king: the steps of (1 + A) (1 + A) - 1, A the line's."""
+    stay = [sum(comb(n, k) * LINE[k] for k in range(n + 1)) for n in range(9)]
+    return [
+        sum((-1) ** (n - k) * comb(n, k) * stay[k] ** 2 for k in range(n + 1)) for n in range(9)
+    ]
+
+
+def hexagonal(period: float, turned: float = 0.0) -> tuple[tuple[float, float], ...]:
+    angles = radians(turned), radians(turned + 60)
+    return tuple((period * cos(angle), period * sin(angle)) for angle in angles)
+
+
+def square(period: float) -> tuple[tuple[float, float], ...]:
+    return (period, 0.0), (0.0, period)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known of a lattice.
+
+    degree: bonds at every site. sites: in the cell. walks: closed ones, of 0 ... 8 steps.
+    polygons: around every site, in order. lengths: of the bonds, as they are drawn.
+    digest: must never change, or stored results could not be continued.
+    """
+
+    dimension: int
+    degree: int
+    sites: int
+    walks: Callable[[], list[int]]
+    digest: str
+    polygons: tuple[int, ...] = ()
+    lengths: tuple[float, ...] = (1.0,)
+
+
+R3 = sqrt(3)
+ROWS = {
+    "square": Row(2, 4, 1, lambda: tiling(4, 45, *square(1)), "76c852f6c16016f6", (4,) * 4),
+    "triangular": Row(2, 6, 1, lambda: tiling(6, 0, *hexagonal(1)), "9be7fa3359f96b24", (3,) * 6),
+    "honeycomb": Row(2, 3, 4, lambda: tiling(6, 30, *hexagonal(R3)), "aaec6be466c9e8c0", (6,) * 3),
+    "kagome": Row(2, 4, 3, lambda: tiling(6, 0, *hexagonal(2)), "edee3ad3f01206a6", (3, 6, 3, 6)),
+    "four-eight": Row(
+        2, 3, 8, lambda: tiling(4, 0, *square(1 + sqrt(2))), "7f60b0f6026c16ad", (4, 8, 8)
+    ),
+    "four-six-twelve": Row(
+        2, 3, 12, lambda: tiling(12, 15, *hexagonal(3 + R3)), "2360d4195734e202", (4, 6, 12)
+    ),
+    "three-twelve": Row(
+        2, 3, 6, lambda: tiling(12, 15, *hexagonal(2 + R3)), "3a8822cb2de1aa52", (3, 12, 12)
+    ),
+    "ruby": Row(
+        2, 4, 6, lambda: tiling(6, 30, *hexagonal(1 + R3)), "59b722abebc00409", (3, 4, 6, 4)
+    ),
+    "maple-leaf": Row(
+        2,
+        5,
+        6,
+        lambda: tiling(6, 0, *hexagonal(sqrt(7), degrees(atan2(R3, 5)))),
+        "3bcdbbad5a642845",
+        (3, 3, 3, 3, 6),
+    ),
+    "trellis": Row(
+        2,
+        5,
+        2,
+        lambda: tiling(4, 45, (1, 0), (0.5, 1 + R3 / 2)),
+        "bf60ab1cfb5704de",
+        (3, 3, 3, 4, 4),
+    ),
+    "snub-square": Row(
+        2, 5, 4, lambda: tiling(4, 60, *square(sqrt(2 + R3))), "722c45e45f1c0bde", (3, 3, 4, 3, 4)
+    ),
+    "square-nnn": Row(2, 8, 1, king, "94b7218517008257", lengths=(1.0, sqrt(2))),
+    "cubic": Row(3, 6, 1, lambda: hypercubic(3), "302f49fa746cc28f"),
+    "bcc": Row(3, 8, 1, lambda: [n**3 for n in LINE], "7bdb098ab2b3b14c"),
+    "fcc": Row(3, 12, 1, lambda: FCC, "9cc70522687f2a55"),
+    "diamond": Row(3, 4, 8, lambda: bipartite(4, FCC), "156247c9ae6fca95"),
+    "stacked-triangular": Row(3, 8, 1, lambda: mixed(LINE, TRIANGULAR), "bd35da616ab8ce7a"),
+    "hypercubic-4d": Row(4, 8, 1, lambda: hypercubic(4), "29bd78809b040380"),
+    "hypercubic-5d": Row(5, 10, 1, lambda: hypercubic(5), "2d944ef0da241ad0"),
+}
+every_lattice = pytest.mark.parametrize("name", ROWS)
+archimedean = pytest.mark.parametrize("name", [name for name in ROWS if ROWS[name].polygons])
+drawn_with_equal_bonds = pytest.mark.parametrize(
+    "name", [name for name in ROWS if len(ROWS[name].lengths) == 1]
+)
+
+
+@cache
+def torus(name):
+    """Return a periodic topology around which no closed walk of eight steps goes."""
+    item = load_lattice(name)
+    reach = [max(abs(bond.offset[axis]) for bond in item.bonds) for axis in range(item.dimension)]
+    shape = tuple(-(-(STEPS * far + 1) // cell) * cell for far, cell in zip(reach, item.cell))
+    return item.topology(shape, ("periodic",) * item.dimension)
+
+
+@cache
+def drawing(name):
+    """Return places and bonds (owner, other end) of an open block, and the sites well inside."""
+    item = load_lattice(name)
+    shape = tuple(cell * -(-8 // cell) if item.dimension < 4 else 3 for cell in item.cell)
+    topology = item.topology(shape)
+    axes = np.stack(np.unravel_index(np.arange(topology.num_points), shape[::-1])[::-1], axis=1)
+    margin = 3 if item.dimension < 4 else 1
+    inner = np.all((axes >= margin) & (axes < np.array(shape) - margin), axis=1)
+    occupied = unpack_bits(topology.occupied, topology.num_points)
+    return (
+        item.positions(shape),
+        topology.bonds()[:, 1:],
+        occupied,
+        np.flatnonzero(inner & occupied),
+    )
+
+
+def test_every_lattice_that_comes_with_percolab_has_a_row():
+    assert set(ROWS) == set(lattice_names())
+    assert all(load_lattice(name).name == name for name in lattice_names())
+
+
+@every_lattice
+def test_dimension_sites_and_digest(name):
+    item, row = load_lattice(name), ROWS[name]
+    assert item.dimension == row.dimension
+    assert np.prod(item.cell) - len(item.vacant) == row.sites
+    assert item.digest == row.digest
+
+
+@every_lattice
+def test_every_site_has_the_coordination_number(name):
+    topology, row = torus(name), ROWS[name]
+    degree = np.bincount(topology.bonds()[:, 1:].ravel(), minlength=topology.num_points)
+    occupied = unpack_bits(topology.occupied, topology.num_points)
+    np.testing.assert_array_equal(degree, row.degree * occupied)
+    assert load_lattice(name).coordination_number == row.degree
+
+
+@every_lattice
+def test_closed_walks_are_those_of_a_construction_of_its_own(name):
+    topology, item = torus(name), load_lattice(name)
+    expected = ROWS[name].walks()
+    assert expected[2] == ROWS[name].degree
+    sites = set(product(*(range(n) for n in item.cell))) - item.vacant
+    assert len(sites) == ROWS[name].sites
+    for site in sites:
+        start = int(np.ravel_multi_index(site[::-1], topology.shape[::-1]))
+        assert closed_walks(topology.bonds()[:, 1:], topology.num_points, start) == expected, site
+
+
+@every_lattice
+def test_bonds_are_drawn_with_the_lengths_of_the_lattice(name):
+    places, bonds, _, _ = drawing(name)
+    lengths = np.linalg.norm(np.diff(places[bonds], axis=1)[:, 0], axis=1)
+    assert set(lengths.round(9)) == {round(length, 9) for length in ROWS[name].lengths}
+
+
+@drawn_with_equal_bonds
+def test_nearest_sites_of_the_drawing_are_the_bonded_ones(name):
+    places, bonds, occupied, inner = drawing(name)
+    tree, sites = cKDTree(places[occupied]), np.flatnonzero(occupied)
+    bonded = {*map(tuple, bonds.tolist()), *map(tuple, bonds[:, ::-1].tolist())}
+    assert inner.size
+    for site in inner.tolist():
+        near = sites[tree.query_ball_point(places[site], 1 + 1e-9)].tolist()
+        assert {(site, other) for other in near if other != site} == {
+            pair for pair in bonded if pair[0] == site
+        }
+
+
+@archimedean
+def test_polygons_around_every_site_are_those_of_the_vertex_type(name):
+    places, bonds, _, inner = drawing(name)
+    around = neighbours_by_angle(places, bonds)
+    expected = ROWS[name].polygons
+    turns = {expected[n:] + expected[:n] for n in range(len(expected))}
+    turns |= {turn[::-1] for turn in turns}
+    found = [tuple(polygon(around, site, first) for first in around[site]) for site in inner]
+    assert found
+    assert set(found) <= turns
+
+
+def neighbours_by_angle(places, bonds):
+    around = {}
+    for start, end in (*bonds.tolist(), *bonds[:, ::-1].tolist()):
+        around.setdefault(start, []).append(end)
+    for site, others in around.items():
+        x, y = (places[others] - places[site]).T
+        around[site] = [others[n] for n in np.argsort(np.arctan2(y, x))]
+    return around
+
+
+def polygon(around, site, first):
+    """Return how many sides the polygon to the right of the bond from a site to another has."""
+    at, ahead, sides = site, first, 0
+    while sides == 0 or (at, ahead) != (site, first):
+        others = around[ahead]
+        at, ahead = ahead, others[(others.index(at) + 1) % len(others)]
+        sides += 1
+        assert sides < 13, "the polygon leaves the block"
+    return sides
+
+
+@pytest.mark.parametrize("name", ["kagome", "cubic", "hypercubic_4d"])
+def test_examples_of_the_format_are_the_lattices_they_name(name):
+    assert lattice(name).source == TEXTS[name]
+    assert lattice(name).digest == load_lattice(name.replace("_", "-")).digest
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_textbook_unit_cell_is_the_same_lattice_as_the_brick_wall(start):
+    item = lattice("honeycomb_unit_cell")
+    topology = item.topology(item.shape(STEPS + 1), ("periodic",) * 2)
+    expected = ROWS["honeycomb"].walks()
+    assert closed_walks(topology.bonds()[:, 1:], topology.num_points, start) == expected
+    open_block = item.topology(item.shape(4))
+    ends = item.positions(item.shape(4))[open_block.bonds()[:, 1:]]
+    np.testing.assert_allclose(np.linalg.norm(np.diff(ends, axis=1), axis=2), 1, rtol=1e-12)

@@ -1,0 +1,162 @@
+"""Radius of gyration of the clusters that end, against places found by walking through them."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import XORWOW, threshold_of
+from percolab.errors import InputError
+from percolab.labelers import labeler_class
+from percolab.lattices.geometry import geometry_of
+from percolab.lattices.lattice import load_lattice
+from percolab.lattices.structure import load_structure
+from percolab.lattices.topology import unpack_bits
+from percolab.measure.radii import PER_BIN, spread_of
+from percolab.measure.rows import BINS
+from percolab.measure.tallies import bin_of, num_bins
+
+CASES = {
+    "square": [((7, 5), ("periodic", "periodic")), ((12, 9), ("open", "open"))],
+    "honeycomb": [((8, 6), ("periodic", "open")), ((6, 8), ("periodic", "periodic"))],
+    "kagome": [((8, 8), ("periodic", "periodic"))],
+    "triangular": [((33, 3), ("periodic", "periodic")), ((40, 20), ("open", "periodic"))],
+    "cubic": [((4, 5, 6), ("periodic",) * 3), ((5, 4, 4), ("periodic", "open", "periodic"))],
+}
+SAMPLES = np.arange(6, dtype=np.uint64)
+
+
+def walk(labeler, geometry):
+    """Return (size, s^2 R^2 in steps) of every cluster that neither wraps nor spans, one a row.
+
+    Every site gets its place from the one it is reached from; R^2 by its definition, the mean
+    square distance from the centre of mass, times s^2: s times the sum of |s r - sum r|^2 over s^2.
+    """
+    top = labeler.topology
+    is_open = unpack_bits(labeler.opened.reshape(top.num_classes, -1), top.num_points)
+    occupied = unpack_bits(labeler.occupied, top.num_points)
+    grid = np.unravel_index(np.arange(top.num_points), top.shape[::-1])[::-1]
+    steps = [[] for _ in range(top.num_points)]
+    for k, owner, other in top.bonds().tolist():
+        if is_open[k, owner]:
+            at = [int(axis[owner]) + d for axis, d in zip(grid, top.offsets[k])]
+            turns = np.array([x // n for x, n in zip(at, top.shape)])
+            way = geometry.places[:, other].astype(int) + turns @ geometry.spans
+            way = way - geometry.places[:, owner]
+            steps[owner].append((other, way))
+            steps[other].append((owner, -way))
+    ends = np.zeros(top.num_points, int)
+    for site, flag in zip(*top.end_flags()):
+        ends[site] |= int(flag)
+    found, place = [], {}
+    for start in np.flatnonzero(occupied).tolist():
+        if start in place:
+            continue
+        place[start] = np.zeros(len(geometry.places), int)
+        queue, sites, wraps = deque([start]), [start], False
+        while queue:
+            site = queue.popleft()
+            for other, way in steps[site]:
+                there = place[site] + way
+                if other not in place:
+                    place[other] = there
+                    queue.append(other)
+                    sites.append(other)
+                wraps = wraps or not np.array_equal(place[other], there)
+        reach = int(np.bitwise_or.reduce(ends[sites]))
+        spans = any(reach >> 2 * axis & 3 == 3 for axis in range(top.num_axes))
+        if not wraps and not spans:
+            r = np.array([place[site] for site in sites], object)
+            size = len(sites)
+            off = size * r - r.sum(axis=0)
+            spread = (off**2).sum()
+            assert spread % size == 0
+            found.append((size, spread // size))
+    return found
+
+
+@pytest.mark.parametrize("model", [BOND, Model("site")], ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_gyration_equals_its_definition(name, model):
+    for shape, boundary in CASES[name]:
+        lattice = load_lattice(name)
+        topology, geometry = lattice.topology(shape, boundary), geometry_of(lattice, shape)
+        labeler = labeler_class("raster", "cpu")(topology, model)
+        slower = labeler_class("four_step", "cpu")(topology, model)
+        centre = {"cubic": 0.25, "triangular": 0.35}.get(name, 0.55)
+        grid = np.array([threshold_of(centre + d) for d in (-0.15, 0.0, 0.2)], np.uint64)
+        rows = labeler.gyration_rows(XORWOW, 4, SAMPLES, grid, geometry)
+        same = slower.gyration_rows(XORWOW, 4, SAMPLES, grid, geometry)
+        np.testing.assert_array_equal(rows, same)
+        ended = 0
+        for sample, threshold in np.ndindex(rows.shape[:2]):
+            labeler.open_bonds(XORWOW, 4, SAMPLES[sample], grid[threshold])
+            expected = np.zeros((num_bins(topology.num_points), 2), object)
+            for size, spread in walk(labeler, geometry):
+                expected[bin_of(size)] += (size**2, spread)
+                ended += 1
+            found = rows[sample, threshold].reshape(-1, PER_BIN)
+            assert found[:, 0].tolist() == expected[:, 0].tolist()
+            wide = [(int(high) << 64) + int(np.uint64(low)) for _, low, high in found]
+            assert wide == expected[:, 1].tolist()
+        assert ended > 20
+
+
+def test_sums_of_large_clusters_do_not_overflow():
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        size = int(rng.integers(1, 2**31))
+        low, high = int(rng.integers(2**62)), int(rng.integers(2**60, 2**62))
+        # As large as they may be: the spread is never negative.
+        most = int(np.sqrt(float(size * (low + (high << 32)) // 3)) * 0.999)
+        place = [int(rng.integers(-min(most, 2**62), min(most, 2**62))) for _ in range(3)]
+        sums = np.array([size, low, high, *(x % 2**64 for x in place)], np.uint64)
+        found = spread_of(sums, np.uint64(0), 3)
+        exact = size * (low + (high << 32)) - sum(x * x for x in place)
+        assert int(found[1]) + (int(found[2]) << 64) == exact
+
+
+def test_places_are_those_of_the_drawn_lattice():
+    for name in ("honeycomb", "kagome", "cubic", "three-twelve"):
+        lattice = load_lattice(name)
+        shape = lattice.shape(6)
+        geometry = geometry_of(lattice, shape)
+        exact = lattice.positions(shape)
+        np.testing.assert_allclose(
+            geometry.places.T * 2.0**-geometry.digits, exact, atol=2e-4, rtol=0
+        )
+
+
+def test_a_lattice_without_coordinates_is_refused():
+    with pytest.raises(InputError, match="has no coordinates"):
+        geometry_of(load_structure("bethe:3"), (10,))
+
+
+class AllConfigurations(labeler_class("raster", "cpu")):
+    """Sample n has the bonds whose bits of n are set, whatever p is."""
+
+    def open_bonds(self, generator, seed, sample, threshold):
+        owners = self.topology.bonds()
+        words = np.zeros_like(self.topology.exists)
+        for bit, (k, owner, _) in enumerate(owners.tolist()):
+            words[k, owner // 32] |= (int(sample) >> bit & 1) << owner % 32
+        self.opened[:] = words.ravel()
+
+
+@pytest.mark.parametrize("boundary", [("periodic", "periodic"), ("open", "periodic")], ids="-".join)
+def test_every_configuration_of_a_tiny_torus_has_its_sizes_and_radii(boundary):
+    lattice, shape = load_lattice("square"), (3, 2)
+    labeler = AllConfigurations(lattice.topology(shape, boundary))
+    labeler.keep_tally()
+    geometry, row = geometry_of(lattice, shape), np.zeros(labeler.row_width, np.int64)
+    for number in range(2**labeler.topology.num_bonds):
+        sample = np.array([number], np.uint64)
+        found = labeler.gyration_rows(XORWOW, 0, sample, sample, geometry).reshape(-1, PER_BIN)
+        expected = np.zeros((num_bins(6), PER_BIN), int)
+        for size, spread in walk(labeler, geometry):
+            expected[bin_of(size)] += (size**2, spread, 0)
+        assert found.tolist() == expected.tolist(), number
+        labeler.measure(row)
+        sizes = [int(size) for size in np.bincount(labeler.label()) if size]
+        assert row[BINS:].tolist() == [sizes.count(size) for size in range(1, 7)], number

@@ -1,0 +1,129 @@
+"""The tally of a sample against its labels: counts of every size, exact sums of s^3 and s^4."""
+
+import numpy as np
+import pytest
+
+from percolab.api import open_results, sweep
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import XORWOW, threshold_of
+from percolab.errors import InputError
+from percolab.labelers import labeler_class
+from percolab.lattices.lattice import load_lattice
+from percolab.lattices.topology import unpack_bits
+from percolab.measure.rows import BINS, CLUSTERS, CUBES, FOURTHS
+from percolab.measure.tallies import (
+    EXACT,
+    bin_edges,
+    bin_of,
+    num_bins,
+    product,
+    sums_of_tallies,
+    tally_cluster,
+)
+
+CASES = {
+    "honeycomb": ((70, 40), "open", 0.65),
+    "square": ((64, 64), "periodic", 0.5),
+    "kagome": ((40, 40), "open", 0.52),
+    "cubic": ((16, 12, 10), "periodic", 0.25),
+}
+SAMPLES = np.arange(3, dtype=np.uint64)
+
+
+def wide(row: np.ndarray, at: int) -> int:
+    """Return the 128 bits of a pair of columns."""
+    return int(np.uint64(row[at])) + (int(np.uint64(row[at + 1])) << 64)
+
+
+def sizes_of(labeler, sample: int, threshold: int) -> list[int]:
+    """Return the sizes of a sample's clusters, counted from the labels of the judge."""
+    labeler.open_bonds(XORWOW, 1, np.uint64(sample), np.uint64(threshold))
+    occupied = unpack_bits(labeler.occupied, labeler.topology.num_points)
+    return [int(size) for size in np.bincount(labeler.label()[occupied]) if size]
+
+
+@pytest.mark.parametrize("model", [BOND, Model("site")], ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_tallies_of_grids_follow_from_labels(name, model):
+    shape, boundary, centre = CASES[name]
+    topology = load_lattice(name).topology(shape, (boundary,) * len(shape))
+    centre += 0.06 if model.draws_sites else 0.0
+    grid = np.array([threshold_of(centre + step) for step in (-0.03, 0.0, 0.01, 0.03)], np.uint64)
+    judge = labeler_class("reference", "cpu")(topology, model)
+    expected_sizes = [[sizes_of(judge, sample, limit) for limit in grid] for sample in SAMPLES]
+    for labeler in ("raster", "four_step"):
+        measured = labeler_class(labeler, "cpu")(topology, model)
+        measured.keep_tally()
+        rows = measured.grid_rows(XORWOW, 1, SAMPLES, grid)
+        for sample, threshold in np.ndindex(rows.shape[:2]):
+            row, sizes = rows[sample, threshold], expected_sizes[sample][threshold]
+            counts, _ = np.histogram(sizes, bin_edges(topology.num_points))
+            assert row[BINS:].tolist() == counts.tolist()
+            assert row[CLUSTERS] == len(sizes)
+            large = [size for size in sizes if size >= EXACT]
+            assert wide(row, CUBES) == sum(size**3 for size in large)
+            assert wide(row, FOURTHS) == sum(size**4 for size in large)
+        sums = sums_of_tallies(rows[None])["powers"][0]
+        sizes = list(zip(*expected_sizes, strict=True))
+        expected = [
+            [
+                sum(s**3 for one in point for s in one),
+                sum(s**4 for one in point for s in one),
+                sum(max(one, default=0) ** 3 for one in point),
+                sum(max(one, default=0) ** 4 for one in point),
+            ]
+            for point in sizes
+        ]
+        np.testing.assert_allclose(sums, np.array(expected, float), rtol=1e-14)
+
+
+def test_bins_hold_what_their_edges_say():
+    edges = bin_edges(2**31)
+    assert edges.size == num_bins(2**31) + 1
+    for size in (*range(1, 200), *(2**n + d for n in range(8, 31) for d in (-1, 0, 1)), 2**31):
+        assert edges[bin_of(size)] <= size < edges[bin_of(size) + 1]
+
+
+def test_fourth_powers_of_the_largest_cluster_do_not_overflow():
+    x, y = (2**31) ** 2, (2**31 - 1) ** 2
+    low, high = product(np.uint64(x), np.uint64(y))
+    assert int(low) + (int(high) << 64) == x * y
+
+
+def test_what_was_tallied_is_stored_and_continued(tmp_path):
+    out = tmp_path / "sizes.h5"
+    asked = {"L": [8, 12], "p": [0.45, 0.5], "measure": "sizes", "device": "cpu", "block_size": 50}
+    sweep("square", samples=100, out=out, **asked)
+    sweep("square", samples=200, out=out, **asked)
+    whole = sweep("square", samples=200, **asked)
+    for key, item in open_results(out).tasks.items():
+        other = whole.tasks[key]
+        for name in ("size_counts", "powers"):
+            assert item.extra(name).tobytes() == other.extra(name).tobytes()
+        assert np.array_equal(item.extra("size_counts").sum(axis=2), item.column("clusters"))
+
+
+def test_a_study_without_a_tally_says_so():
+    results = sweep("square", L=[4], p=[0.5], samples=10, device="cpu")
+    with pytest.raises(InputError, match="size_counts of L = 4 is not in this file"):
+        next(iter(results.tasks.values())).extra("size_counts")
+    with pytest.raises(InputError, match="unknown measure 'size'"):
+        sweep("square", L=[4], p=[0.5], measure="size", device="cpu")
+    with pytest.raises(InputError, match="method threshold"):
+        sweep("square", L=[4], method="threshold", measure="sizes", device="cpu")
+
+
+def test_the_tally_of_huge_clusters_carries_and_forgets_them_again():
+    rng, row = np.random.default_rng(7), np.zeros(BINS + num_bins(2**31), np.int64)
+    sizes = [2**30, *(int(size) for size in rng.integers(2**15, 2**24, 90))]
+    for size in sizes:
+        tally_cluster(row, np.int64(size), np.int64(1))
+    assert wide(row, CUBES) == sum(size**3 for size in sizes)
+    assert wide(row, FOURTHS) == sum(size**4 for size in sizes)
+    powers = sums_of_tallies(row[None, None, None])["powers"][0, 0]
+    assert powers[1] == pytest.approx(float(sum(size**4 for size in sizes)), rel=1e-15)
+    for size in sizes[:-1]:
+        tally_cluster(row, np.int64(size), np.int64(-1))
+    assert wide(row, CUBES) == sizes[-1] ** 3
+    assert wide(row, FOURTHS) == sizes[-1] ** 4
+    assert row[BINS:].sum() == 1

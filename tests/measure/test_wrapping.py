@@ -1,0 +1,103 @@
+"""Wrapping: winding numbers of the loops of a cluster, by any labeler and at any p."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from helpers import CPU_LABELERS, lattice, parity_topologies
+
+import percolab
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import XORWOW, threshold_of
+from percolab.labelers import labeler_class
+from percolab.lattices.topology import PERIOD_BITS, pack_bits, period_codes, periods_of
+from percolab.measure.observables import wrapping_names
+from percolab.measure.rows import SPANNING
+from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS, are_parallel, periods_along
+
+GRID = np.array([threshold_of(p) for p in (0.0, 0.2, 0.35, 0.5, 0.6, 0.7, 1.0)], np.uint64)
+
+
+def flags_of(name, topology, samples=8, model=BOND):
+    labeler = labeler_class(name, "cpu")(topology, model)
+    return labeler.grid_rows(XORWOW, 2, np.arange(samples, dtype=np.uint64), GRID)[..., SPANNING]
+
+
+@pytest.mark.parametrize("model", [BOND, Model("site")], ids=str)
+@pytest.mark.parametrize("name", ["square", "honeycomb", "triangular", "kagome", "cubic"])
+def test_every_labeler_finds_the_windings_of_the_reference(name, model):
+    seen = set()
+    for case, topology in parity_topologies(name):
+        if model.draws_sites and any(np.intersect1d(*pair).size for pair in topology.end_layers):
+            continue
+        expected = flags_of("reference", topology, 2, model)
+        seen |= set((expected >> FIRST_WRAPPING).ravel().tolist())
+        for labeler in CPU_LABELERS:
+            np.testing.assert_array_equal(
+                flags_of(labeler, topology, 2, model), expected, err_msg=f"{labeler} {case}"
+            )
+    assert len(seen) > 3
+
+
+def windings_of_square_torus(size):
+    """Yield (number of open bonds, flags) of all configurations of a square torus."""
+    topology = lattice("square").topology((size, size), ("periodic", "periodic"))
+    labeler = labeler_class("raster", "cpu")(topology)
+    row = np.zeros(5, np.int64)
+    bonds = np.flatnonzero(np.ones(topology.num_classes * topology.num_points))
+    for bits in product((False, True), repeat=bonds.size):
+        flags = np.array(bits).reshape(topology.num_classes, -1)
+        labeler.opened[:] = pack_bits(flags).ravel()
+        labeler.measure(row)
+        yield sum(bits), int(row[SPANNING])
+
+
+def test_windings_nowhere_and_in_two_directions_are_dual():
+    # The square torus is its own dual: where open bonds wind nowhere, the dual's wind in two
+    # directions, and the dual bonds are open where these are closed.
+    nowhere, everywhere = np.zeros(9, int), np.zeros(9, int)
+    for opened, flags in windings_of_square_torus(2):
+        nowhere[opened] += flags == 0
+        everywhere[opened] += flags >> TWO_DIRECTIONS & 1
+    np.testing.assert_array_equal(nowhere, everywhere[::-1])
+    # Two open bonds wind where they join the same two sites on both ways around.
+    assert nowhere[:3].tolist() == [1, 8, 28 - 4]
+    assert everywhere.sum() < 2**8 - nowhere.sum()
+
+
+@pytest.mark.parametrize("p", [0.3, 0.5, 0.6])
+def test_observables_name_the_windings(p):
+    asked = {"L": [5], "p": [p], "samples": 400, "block_size": 1, "device": "cpu"}
+    results = percolab.sweep("square", boundary="periodic", **asked)
+    (item,) = results.tasks.values()
+    x, y, any_axis, all_axes, some, diagonal = (
+        item.column(name)[:, 0] == 1 for name in wrapping_names(("periodic",) * 2)
+    )
+    np.testing.assert_array_equal(any_axis, x | y)
+    np.testing.assert_array_equal(all_axes, x & y)
+    np.testing.assert_array_equal(some, x ^ y)
+    assert not (diagonal & ~all_axes).any()
+    assert {0.3: some, 0.5: x, 0.6: all_axes}[p].any()
+
+
+def test_wrapping_of_the_square_torus_at_a_half_is_as_pinson_says():
+    # Pinson, J. Stat. Phys. 75, 1167 (1994); numbers by Newman and Ziff (2001), Table I. Finite
+    # sizes differ by L^-2.
+    known = {"wrapping_x": 0.521058290, "wrapping_any": 0.690473725, "wrapping_all": 0.351642855}
+    asked = {"L": [48], "p": [0.5], "samples": 6000, "device": "cpu", "seed": 5}
+    results = percolab.sweep("square", boundary="periodic", **asked)
+    (item,) = results.tasks.values()
+    for name, expected in known.items():
+        error = (expected * (1 - expected) / item.num_samples) ** 0.5
+        found = item.column(name).sum() / item.num_samples
+        assert abs(found - expected) <= 4 * error + 48.0**-2, name
+
+
+def test_codes_of_periods_add_like_vectors():
+    vectors = np.array([[3, -2, 1], [-3, 2, -1], [0, -1, 5], [2047, -2047, 0]])
+    codes = period_codes(vectors)
+    found = [[periods_along(code, axis, PERIOD_BITS) for axis in range(3)] for code in codes]
+    assert found == vectors.tolist() == periods_of(codes, 3).tolist()
+    assert codes[0] + codes[1] == 0
+    assert are_parallel(codes[0], codes[1], 3, PERIOD_BITS)
+    assert not are_parallel(codes[0], codes[2], 3, PERIOD_BITS)

@@ -1,0 +1,131 @@
+"""Samples go where they lower the error of p_c most: known optima, limits, and whole rounds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from percolab.analysis import fit_threshold, information_of, synthetic_study
+from percolab.analysis.information import Information, variance_of_first
+from percolab.analysis.scaling import ScalingFunction
+from percolab.run.allocation import EQUAL_SHARE, Choice, allocate
+
+NOTHING = np.zeros((2, 2))
+
+
+def line_choice(x, *, cost=1.0, block=1, samples=1, limit=float("inf")):
+    """Return a size that measures p_c + slope * x with unit error."""
+    row = np.array([1.0, x])
+    return Choice(np.outer(row, row), cost, block, samples, limit)
+
+
+def test_an_extrapolation_to_zero_is_divided_as_elfving_says():
+    """Intercept of a line from x = 1 and x = 3, costs c: n ~ weight / sqrt(c), weights 3 : 1."""
+    costs = np.array([1.0, 16.0])
+    choices = [line_choice(1.0, cost=costs[0]), line_choice(3.0, cost=costs[1])]
+    got = np.array(allocate(choices, NOTHING, 1e5))
+    weights = np.array([1.5, 0.5])
+    best = 1e5 * weights / np.sqrt(costs) / (weights * np.sqrt(costs)).sum()
+    assert got == pytest.approx(best, rel=0.05)
+    assert costs @ got == pytest.approx(1e5, rel=0.03)
+
+
+def test_no_other_division_of_the_same_cost_is_better():
+    """Among all divisions of a cost over three sizes, on a grid of them, beyond the equal share."""
+    costs = np.array([1.0, 4.0, 16.0])
+    x = np.array([1.0, 0.6, 0.35])
+    choices = [line_choice(at, cost=cost) for at, cost in zip(x, costs)]
+    cost = 1e5
+    got = np.array(allocate(choices, NOTHING, cost))
+
+    def variance(samples):
+        return variance_of_first(sum(c.information * n for c, n in zip(choices, samples)))
+
+    floor = EQUAL_SHARE / 3
+    shares = [
+        (a, b, 1 - a - b)
+        for a in np.linspace(floor, 1, 60)
+        for b in np.linspace(floor, 1, 60)
+        if 1 - a - b >= floor
+    ]
+    best = min(variance(cost * np.array(share) / costs) for share in shares)
+    assert variance(got) <= 1.01 * best
+    equal = variance(cost / 3 / costs)
+    assert variance(got) < 0.9 * equal
+
+
+def test_a_size_that_tells_nothing_gets_its_equal_share_alone():
+    useless = Choice(np.zeros((2, 2)), 1.0, 1, 1)
+    choices = [line_choice(1.0), line_choice(3.0), useless]
+    got = allocate(choices, NOTHING, 30_000)
+    # The cost is handed out in fifty pieces.
+    assert got[2] == pytest.approx(EQUAL_SHARE * 30_000 / 3, abs=30_000 / 50)
+
+
+def test_blocks_are_whole_limits_hold_and_nothing_is_taken_back():
+    choices = [
+        line_choice(1.0, block=10, samples=70),
+        line_choice(3.0, block=100, samples=40_000, limit=40_050),
+    ]
+    got = allocate(choices, NOTHING, 60_000)
+    assert got[0] % 10 == 0
+    assert got[0] >= 19_950
+    assert 40_000 <= got[1] <= 40_050
+    assert allocate(choices, NOTHING, 0.0) != [70, 40_000]
+    full = [line_choice(1.0, samples=5, limit=5), line_choice(3.0, samples=9, limit=9)]
+    assert allocate(full, NOTHING, 1e9) == [5, 9]
+
+
+def test_what_is_there_already_is_not_measured_again():
+    """A merged file that knows the point at x = 3 leaves the samples to x = 1."""
+    choices = [line_choice(1.0), line_choice(3.0)]
+    row = np.array([1.0, 3.0])
+    alone = allocate(choices, NOTHING, 10_000)
+    beside = allocate(choices, 1e5 * np.outer(row, row), 10_000)
+    assert beside[0] > 1.1 * alone[0]
+
+
+LABELS = ("L16", "L32", "L64", "L128")
+FUNCTION = ScalingFunction(0.5, 0.75, (0.1, 1.0, 0.02, -0.01), correction=0.3)
+
+
+@pytest.fixture(scope="module")
+def curves():
+    """Curves of four sizes from a known scaling function."""
+    drawn = synthetic_study(
+        FUNCTION, (16, 32, 64, 128), reach=1.75, samples=30, rng=np.random.default_rng(4)
+    )
+    return [replace(curve, label=f"L{curve.L}") for curve in drawn]
+
+
+def test_information_gives_the_curvature_error_of_the_fit(curves):
+    information = information_of(curves)
+    samples = {curve.label: curve.total_samples for curve in curves}
+    expected = fit_threshold(curves, bootstrap=0).fisher_error
+    assert information.error(samples) == pytest.approx(expected, rel=1e-6)
+    twice = {key: 4 * n for key, n in samples.items()}
+    assert information.error(twice) == pytest.approx(expected / 2, rel=1e-6)
+
+
+def test_one_size_alone_tells_nothing_of_p_c(curves):
+    information = information_of(curves)
+    alone = {curves[0].label: 1000}
+    assert information.error(alone) > 1e3 * information.error(dict.fromkeys(LABELS, 1000))
+    assert isinstance(information, Information)
+    assert not information.of("another task").any()
+
+
+def test_the_information_of_a_scaling_fit_beats_equal_samples_and_equal_cost(curves):
+    information = information_of(curves)
+    sizes = np.array([curve.L for curve in curves], float)
+    cost = 1000 * (sizes**2).sum()
+    choices = [Choice(information.of(curve.label), curve.L**2, 1, 100) for curve in curves]
+    got = allocate(choices, information.total({}), cost)
+    spent = (sizes**2) @ got
+
+    def error(samples):
+        return information.error(dict(zip([c.label for c in curves], samples)))
+
+    assert spent <= 1.03 * cost
+    assert error(got) < 0.85 * error(np.full(4, spent / (sizes**2).sum()))
+    assert error(got) < 0.85 * error(spent / 4 / sizes**2)

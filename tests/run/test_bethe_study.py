@@ -1,0 +1,81 @@
+"""A Bethe lattice is swept like a lattice; its L counts shells, and its sizes do not scale."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import answer, assert_equal_datasets, refusal, stored
+from helpers import assert_z
+
+import percolab
+from percolab.lattices.bethe import BetheLattice, reach_probability
+from percolab.lattices.structure import load_structure
+from percolab.store.results import read_results
+
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+
+
+@pytest.mark.parametrize(("name", "z"), [("bethe", 3), ("bethe:4", 4), ("bethe:3:random", 3)])
+def test_clusters_and_reach_have_their_exact_means(name, z):
+    p = (0.3, 0.5, 0.8)
+    answer("sweep", "--lattice", name, "-L", "3,6", "-p", "0.3,0.5,0.8", "--samples", 6000,
+           "--quiet")  # fmt: skip
+    results = read_results("results.h5")
+    for item in results.tasks.values():
+        samples, bonds = item.num_samples, item.task.num_points - 1
+        reached = item.column("spanning").sum(axis=0) / samples
+        clusters = item.column("clusters").sum(axis=0) / samples
+        for n, x in enumerate(p):
+            exact = reach_probability(x, item.task.size, coordination_number=z)
+            assert_z(reached[n], exact, np.sqrt(exact * (1 - exact) / samples))
+            expected, error = bonds + 1 - x * bonds, np.sqrt(x * (1 - x) * bonds / samples)
+            assert_z(clusters[n], expected, error)
+    assert {item.task.num_points for item in results.tasks.values()} == {
+        1 + z * ((z - 1) ** k - 1) // (z - 2) for k in (3, 6)
+    }
+
+
+def test_thresholds_of_samples_are_distributed_as_the_recursion_says():
+    results = percolab.sweep("bethe", L=[5], samples=5000, method="threshold", device="cpu")
+    (item,) = results.tasks.values()
+    found = item.thresholds("spanning") / 2.0**63
+    for p in (0.35, 0.5, 0.7):
+        exact = reach_probability(p, 5)
+        assert_z((found <= p).mean(), exact, np.sqrt(exact * (1 - exact) / found.size))
+
+
+def test_a_file_of_a_bethe_lattice_is_read_continued_merged_and_drawn():
+    sweep = ("sweep", "--lattice", "bethe:3:random", "-L", "4,6", "--quiet", "--samples")
+    answer(*sweep, 1000, "--out", "one.h5")
+    told = answer(*sweep, 2000, "--out", "one.h5")
+    assert "published 0.5  1/2  (M. E. Fisher and J. W. Essam" in told
+    whole = percolab.sweep(BetheLattice(3, "random"), L=[4, 6], samples=2000, device="cpu")
+    assert_equal_datasets(Path("one.h5"), stored(Path("whole.h5"), whole))
+    assert read_results("one.h5").study.lattice == load_structure("bethe:3:random")
+    answer(*sweep, 2000, "--out", "two.h5", "--seed", 2)
+    answer("merge", "one.h5", "two.h5", "--out", "both.h5")
+    sizes = json.loads(answer("fit", "both.h5", "--json"))
+    assert [(size["L"], size["samples"]) for size in sizes] == [(4, 4000), (6, 4000)]
+    numbers = json.loads(answer("plot", "both.h5", "--json"))
+    assert numbers["exact"]["threshold"] == 0.5
+    assert "Bethe lattice, z = 3, random numbering, bond percolation" in answer("status", "both.h5")
+    assert "holds another study" in refusal("sweep", "--lattice", "bethe", *sweep[3:], 400,
+                                            "--out", "one.h5")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--lattice", "bethe:2"), "coordination number 2: a Bethe lattice needs at least 3"),
+        (("--lattice", "bethe:x"), "a Bethe lattice is bethe, bethe:z or bethe:z:random"),
+        (("--lattice", "bethe:3:odd"), "unknown numbering 'odd'"),
+        (("--lattice", "bethe", "-L", "40"), "40 shells with coordination number 3: more than"),
+        (("--lattice", "bethe", "--boundary", "open"), "unknown boundary 'open'; known: terminals"),
+        (("--lattice", "bethe", "--target-error", "0.1"), "give the number of samples"),
+    ],
+    ids=str,
+)
+def test_a_bethe_lattice_that_is_none_is_refused(options, told):
+    assert told in refusal("sweep", *options)
+    assert list(Path().iterdir()) == []

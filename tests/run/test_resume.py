@@ -1,0 +1,397 @@
+"""However often a sweep is stopped, it ends with the datasets of an undisturbed one."""
+
+import signal
+import time
+from dataclasses import replace
+
+import pytest
+from cli_support import (
+    answer,
+    assert_equal_datasets,
+    blocks_in,
+    datasets,
+    refusal,
+    run,
+    running,
+    start,
+    stored,
+    wait_for_blocks,
+)
+
+from percolab.analysis import fit_threshold
+from percolab.analysis.fits import fit_results
+from percolab.api import sweep
+from percolab.lattices.lattice import load_lattice
+from percolab.run.rounds import first_targets, next_targets
+from percolab.run.sampler import Sampler
+from percolab.run.scheduler import Interrupted
+from percolab.store.results import ResultsWriter, read_results
+from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.study import Study
+
+SIZES = [8, 12]
+STUDY = ("sweep", "--lattice", "square", "-L", "8,12", "-p", "0.4:0.6:5", "--device", "cpu")
+SAMPLES, BLOCKS = 1000, 20
+ALONE = ("--workers", "1")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The file of a run that nothing happened to."""
+    path = tmp_path_factory.mktemp("undisturbed") / "results.h5"
+    answer(*STUDY, "--samples", SAMPLES, "--out", path, "--quiet")
+    assert blocks_in(path) == BLOCKS
+    return path
+
+
+def finish(path):
+    """Run the study to its end; nothing but the file and its lock may be left."""
+    answer(*STUDY, "--samples", SAMPLES, "--out", path, "--quiet")
+    assert {item.name for item in path.parent.iterdir()} == {path.name, f".{path.name}.lock"}
+
+
+def kill_at(function, call, *, after=False):
+    """Return code that kills the process at the n-th call of os.function, or right after it."""
+    return f"""
+import signal
+real, calls = os.{function}, 0
+def stand_in(*arguments):
+    global calls
+    calls += 1
+    if calls == {call} and not {after}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    real(*arguments)
+    if calls == {call}:
+        os.kill(os.getpid(), signal.SIGKILL)
+os.{function} = stand_in
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "readable"),
+    [
+        (kill_at("fsync", 1), False),
+        (kill_at("replace", 1), False),
+        (kill_at("replace", 1, after=True), True),
+        (kill_at("fsync", 3), True),
+        (kill_at("replace", 4), True),
+        (kill_at("replace", 5, after=True), True),
+    ],
+    ids=["first write", "first rename", "first file", "third write", "fourth rename", "fifth file"],
+)
+def test_a_kill_while_saving_leaves_a_whole_file_or_none(tmp_path, undisturbed, moment, readable):
+    path = tmp_path / "results.h5"
+    # One worker has two blocks under way: no save adds more, so the fifth leaves some to do.
+    one = ("--workers", "1")
+    process = start(*STUDY, *one, "--samples", SAMPLES, "--out", path, before=moment)
+    assert process.wait(60) == -signal.SIGKILL, process.communicate()
+    process.communicate()
+    assert path.exists() == readable
+    if readable:
+        assert blocks_in(path) < BLOCKS
+    finish(path)
+    assert_equal_datasets(path, undisturbed)
+
+
+def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_path, undisturbed):
+    path = tmp_path / "results.h5"
+    done = 0
+    for delay in (0.0, 0.03):
+        with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
+            wait_for_blocks(path, process, done + 1)
+            time.sleep(delay)
+            process.kill()
+            process.wait(60)
+        assert done < blocks_in(path) < BLOCKS
+        done = blocks_in(path)
+    finish(path)
+    assert_equal_datasets(path, undisturbed)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_store_what_is_finished_and_say_how_to_go_on(
+    tmp_path, undisturbed, number
+):
+    path = tmp_path / "results.h5"
+    with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
+        wait_for_blocks(path, process)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert output == ""
+    assert errors.splitlines()[-1] == (
+        f"interrupted; finished blocks are in {path}. Run the same command again to go on."
+    )
+    assert "Traceback" not in errors
+    assert 1 <= blocks_in(path) < BLOCKS
+    finish(path)
+    assert_equal_datasets(path, undisturbed)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_ctrl_c_in_the_last_save_claims_no_block_that_is_not_stored(
+    tmp_path, undisturbed, monkeypatch, times
+):
+    """Pressed once, the save is made again; pressed again, it is left, and the user is told."""
+    path = stored(tmp_path / "results.h5", read_results(undisturbed))
+    pressed, real = [], ResultsWriter.save
+
+    def save(self, results):
+        if len(pressed) < times:
+            pressed.append(1)
+            raise KeyboardInterrupt
+        real(self, results)
+
+    monkeypatch.setattr(ResultsWriter, "save", save)
+    result = run(*STUDY, *ALONE, "--samples", SAMPLES + 100, "--out", path, "--quiet")
+    assert result.exit_code == 130
+    told = result.stderr.splitlines()[-1]
+    if times == 1:
+        assert blocks_in(path) == BLOCKS + len(SIZES)
+        assert told.startswith(f"interrupted; finished blocks are in {path}. ")
+    else:
+        assert blocks_in(path) == BLOCKS
+        assert told.startswith(f"interrupted; {path} lacks the blocks since its last save. ")
+
+
+def test_sigterm_anywhere_else_ends_with_its_own_exit_code(tmp_path):
+    wait = (
+        "import percolab.run.runner, signal\n"
+        "percolab.run.runner.run_study = lambda *a, **k: signal.pause()"
+    )
+    process = start(*STUDY, "--out", tmp_path / "results.h5", before=wait)
+    for _ in range(3000):
+        if (tmp_path / ".results.h5.lock").exists():
+            break
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert (output, errors.strip()) == ("", "interrupted")
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_keeps_every_finished_block(tmp_path, monkeypatch):
+    """Blocks that came since the last save are stored too, even if Ctrl-C is pressed twice."""
+    made = []
+    real = Sampler.sample
+
+    def sample(self, numbers, stopped=None):
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        made.append(tuple(numbers))
+        return real(self, numbers)
+
+    monkeypatch.setattr(Sampler, "sample", sample)
+    path = tmp_path / "results.h5"
+    with pytest.raises(Interrupted):
+        sweep("square", L=SIZES, p=[0.5], samples=SAMPLES, workers=1, device="cpu", out=path)
+    assert len(made) == blocks_in(path) == 4
+
+
+def test_a_study_without_an_end_can_be_begun_and_left(tmp_path, monkeypatch):
+    made, real = [], Sampler.sample
+
+    def sample(self, numbers, stopped=None):
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        made.append(tuple(numbers))
+        return real(self, numbers)
+
+    monkeypatch.setattr(Sampler, "sample", sample)
+    path = tmp_path / "results.h5"
+    told = run(*STUDY, *ALONE, "--samples", 10**15, "--out", path).stderr
+    assert "interrupted; finished blocks are in" in told
+    assert blocks_in(path) == 4
+
+
+def test_an_error_while_sampling_keeps_every_finished_block(tmp_path, monkeypatch):
+    made = []
+    real = Sampler.sample
+
+    def sample(self, numbers, stopped=None):
+        if len(made) >= 4:
+            raise MemoryError
+        made.append(tuple(numbers))
+        return real(self, numbers)
+
+    monkeypatch.setattr(Sampler, "sample", sample)
+    path = tmp_path / "results.h5"
+    result = run(*STUDY, "--samples", SAMPLES, "--workers", 1, "--out", path, "--quiet")
+    assert result.exit_code == 2
+    assert result.stderr == "percolab: error: not enough memory\n"
+    assert len(made) == blocks_in(path) == 4
+
+
+def test_a_second_writer_is_refused_while_the_first_runs(tmp_path):
+    path = tmp_path / "results.h5"
+    with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
+        wait_for_blocks(path, process)
+        told = refusal(*STUDY, "--samples", SAMPLES, "--out", path)
+        assert told == f"{path}: another process is writing this file; wait for it to end"
+        assert "blocks" in answer("status", path)
+        assert process.poll() is None
+
+
+def test_a_finished_study_is_left_as_it_is(tmp_path, undisturbed):
+    path = stored(tmp_path / "results.h5", read_results(undisturbed))
+    before = path.read_bytes()
+    begin = time.monotonic()
+    first = answer(*STUDY, "--samples", SAMPLES, "--out", path)
+    print(f"a rerun of a finished study took {time.monotonic() - begin:.2f} s")
+    assert path.read_bytes() == before
+    assert len(read_results(path).runs) == 1
+    assert answer(*STUDY, "--samples", 100, "--out", path) == first
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("more", [("--samples", 2000), ("--samples", 2500)], ids=str)
+def test_more_samples_top_up(tmp_path, more):
+    path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
+    answer(*STUDY, "--samples", 1000, "--out", path, "--quiet")
+    answer(*STUDY, *more, "--out", path, "--quiet")
+    answer(*STUDY, *more, "--out", direct, "--quiet")
+    assert_equal_datasets(path, direct)
+    assert [sum(run["blocks"].values()) for run in read_results(path).runs] == [
+        BLOCKS,
+        blocks_in(path) - BLOCKS,
+    ]
+
+
+def test_the_order_of_the_sizes_makes_no_other_study(tmp_path, undisturbed):
+    path = stored(tmp_path / "results.h5", read_results(undisturbed))
+    before = path.read_bytes()
+    turned = ["12,8" if item == "8,12" else item for item in STUDY]
+    answer(*turned, "--samples", SAMPLES, "--out", path)
+    assert path.read_bytes() == before
+
+
+def test_the_pilot_is_not_asked_again(tmp_path, monkeypatch):
+    path = tmp_path / "results.h5"
+    study = ("sweep", "--lattice", "square", "-L", "4,6", "--device", "cpu", "--out", path)
+    answer(*study, "--samples", 100, "--quiet")
+    monkeypatch.setattr("percolab.run.pilot._sample_thresholds", None)
+    answer(*study, "--samples", 200, "--quiet")
+    assert all(item.num_samples == 200 for item in read_results(path).tasks.values())
+
+
+def test_a_smaller_target_error_continues_and_ends_as_if_asked_at_once(tmp_path):
+    path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
+    study = ("sweep", "--lattice", "square", "-L", "6,12", "--device", "cpu", "--quiet")
+    answer(*study, "--target-error", "0.05", "--out", path)
+    first = datasets(path)
+    answer(*study, "--target-error", "0.005", "--out", path)
+    assert all(
+        len(data) > len(first[name]) for name, data in datasets(path).items() if "sums" in name
+    )
+    for name, data in first.items():
+        assert (datasets(path)[name][: len(data)] == data).all()
+    answer(*study, "--target-error", "0.005", "--out", direct)
+    assert_equal_datasets(path, direct)
+    before = path.read_bytes()
+    answer(*study, "--target-error", "0.005", "--out", path)
+    assert path.read_bytes() == before
+
+
+def test_a_target_error_is_judged_on_whole_rounds_however_often_it_was_interrupted(
+    tmp_path, monkeypatch
+):
+    """Blocks of a round that was cut short would reach the target; the whole round before not."""
+    grid = {"L": [6, 12], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu", "workers": 1}
+    rounds = [first_targets(Study(load_lattice("square"), (6, 12), ("open",) * 2),
+                            StopRule(target_error=0.1))]  # fmt: skip
+    errors = []
+    for _ in range(2):
+        held = sweep("square", **grid, samples=list(rounds[-1].values()))
+        errors.append(fit_results(held, bootstrap=0).fisher_error)
+        rounds.append(next_targets(held, StopRule(target_error=1e-9), rounds[-1]))
+    # The second round reaches the target, and so would some blocks of it.
+    target = errors[1] * 1.001
+    assert errors[0] > target
+    first, second = (sum(targets.values()) // 100 for targets in rounds[:2])
+    assert second > first + 1
+    path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
+    sweep("square", **grid, target_error=target, out=direct)
+    made, real = [], Sampler.sample
+
+    def sample(self, numbers, stopped=None):
+        if len(made) == second - 1:
+            raise KeyboardInterrupt
+        made.append(numbers)
+        return real(self, numbers)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sampler, "sample", sample)
+        with pytest.raises(Interrupted):
+            sweep("square", **grid, target_error=target, out=path)
+    held = read_results(path)
+    assert first < blocks_in(path) == second - 1
+    assert sum(item.num_samples for item in held.tasks.values()) == 100 * (second - 1)
+    sweep("square", **grid, target_error=target, out=path)
+    assert_equal_datasets(path, direct)
+    assert blocks_in(direct) == second
+    # One entry a round: docs/hdf5-format.md says so.
+    assert [len(read_results(file).runs) for file in (direct, path)] == [2, 3]
+
+
+def test_a_target_error_does_not_look_at_the_bootstrap(tmp_path, monkeypatch):
+    """The bootstrap's own scatter would end a study at a lucky round."""
+
+    def fit(*arguments, **options):
+        estimate = fit_threshold(*arguments, **options)
+        return (
+            replace(estimate, threshold_error=1e-9) if options.get("bootstrap", 200) else estimate
+        )
+
+    monkeypatch.setattr("percolab.analysis.fits.fit_threshold", fit)
+    rule = {"L": [6, 12], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu"}
+    results = sweep("square", **rule, target_error=0.003)
+    assert fit_results(results, bootstrap=0).fisher_error <= 0.003
+    assert sum(item.num_samples for item in results.tasks.values()) > 2000
+
+
+def test_short_rounds_of_a_target_error_do_not_each_save(tmp_path, monkeypatch):
+    path, saves, real = tmp_path / "results.h5", [], ResultsWriter.save
+    monkeypatch.setattr(
+        ResultsWriter, "save", lambda self, results: (saves.append(1), real(self, results))
+    )
+    monkeypatch.setattr("percolab.run.scheduler._SAVE_EVERY", 1e9)
+    results = sweep("square", L=[6, 12], target_error=0.005, device="cpu", workers=1, out=path)
+    assert len(results.runs) > 3
+    # One when the p are placed, and one at the end.
+    assert len(saves) == 2
+    assert blocks_in(path) == sum(len(item.blocks) for item in results.tasks.values())
+
+
+def test_samples_limit_a_target_error(tmp_path):
+    path = tmp_path / "results.h5"
+    target = ("--target-error", "1e-9", "--samples", 300)
+    answer(*STUDY, *target, "--out", path, "--quiet")
+    assert all(item.num_samples == 300 for item in read_results(path).tasks.values())
+
+
+def test_a_merged_file_goes_on_where_its_own_seed_stopped(tmp_path, undisturbed):
+    other, both = tmp_path / "other.h5", tmp_path / "both.h5"
+    answer(*STUDY, "--samples", 100, "--seed", 2, "--out", other, "--quiet")
+    answer("merge", undisturbed, other, "--out", both)
+    answer(*STUDY, "--samples", SAMPLES + 100, "--out", both, "--quiet")
+    by_seed = {}
+    for item in read_results(both).tasks.values():
+        by_seed.setdefault(item.task.seed, set()).add(item.num_samples)
+    assert by_seed == {1: {SAMPLES + 100}, 2: {100}}
+
+
+def test_a_save_that_fails_at_the_end_of_a_run_is_reported(tmp_path, undisturbed, monkeypatch):
+    path = stored(tmp_path / "results.h5", read_results(undisturbed))
+    before = path.read_bytes()
+
+    def fail(self, results):
+        from percolab.errors import InputError
+
+        raise InputError(f"{self.path}: cannot be written: No space left on device")
+
+    monkeypatch.setattr(ResultsWriter, "save", fail)
+    told = refusal(*STUDY, "--samples", SAMPLES + 100, "--out", path, "--quiet")
+    assert told == f"{path}: cannot be written: No space left on device"
+    assert path.read_bytes() == before

@@ -1,0 +1,130 @@
+"""Whatever stops a run, the blocks that are finished by then are kept and saved."""
+
+import tracemalloc
+from concurrent.futures import Executor, Future
+
+import numpy as np
+import pytest
+from cli_support import small_results
+
+from percolab.run.scheduler import Interrupted, missing_jobs, run_jobs
+from percolab.store.interrupts import Terminated
+from percolab.store.results import Results
+from percolab.tasks.blocks import Block
+
+WANTED = 12
+
+
+class AtOnce(Executor):
+    """Runs a job when it is submitted, so that several are done, or have failed, together."""
+
+    def submit(self, function, /, *arguments, **options):
+        future: Future = Future()
+        try:
+            future.set_result(function(*arguments, **options))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+class Sampler:
+    """Makes empty blocks, and fails at some of them."""
+
+    blocks_per_call = 1
+
+    def __init__(self, error=None, fails=()):
+        self.error, self.fails, self.asked = error, fails, []
+
+    def sample(self, numbers, stopped):
+        self.asked += numbers
+        if set(numbers) & set(self.fails):
+            raise self.error
+        return [Block(number, np.zeros((5, 8), np.int64), np.zeros((5, 36))) for number in numbers]
+
+
+def fresh():
+    """Return results with one task and no block, and the id of that task."""
+    key, item = next(iter(small_results().tasks.items()))
+    results = Results(small_results().study)
+    results.add_task(item.task)
+    return results, key
+
+
+def run(sampler):
+    """Run jobs two at a time; return the blocks, those of every save, and what was raised."""
+    results, key = fresh()
+    saved = []
+    raised = None
+    try:
+        run_jobs(
+            missing_jobs(results, {key: WANTED}, {key: sampler}),
+            results=results,
+            samplers={key: sampler},
+            executor=AtOnce(),
+            workers=2,
+            save=lambda: saved.append(set(results.tasks[key].blocks)),
+            report=lambda item, blocks: None,
+        )
+    except (Interrupted, MemoryError) as error:
+        raised = error
+    return results.tasks[key].blocks, saved, raised
+
+
+def test_all_blocks_are_made_once_and_saved():
+    sampler = Sampler()
+    blocks, saved, raised = run(sampler)
+    assert sampler.asked == list(range(WANTED))
+    assert blocks.keys() == saved[-1] == set(range(WANTED))
+    assert raised is None
+
+
+def test_two_errors_at_once_cost_no_finished_block():
+    blocks, saved, raised = run(Sampler(MemoryError(), fails=(1, 2)))
+    assert isinstance(raised, MemoryError)
+    assert blocks.keys() == saved[-1] == {0, 3}
+
+
+def test_pressing_ctrl_c_twice_still_saves():
+    blocks, saved, raised = run(Sampler(KeyboardInterrupt(), fails=(0, 1, 2)))
+    assert isinstance(raised, Interrupted)
+    assert saved == [set(blocks)]
+    assert (raised.stored, raised.exit_code) == (True, 130)
+
+
+def test_sigterm_is_ctrl_c_with_an_exit_code_of_its_own():
+    blocks, saved, raised = run(Sampler(Terminated(), fails=(3,)))
+    assert isinstance(raised, Interrupted)
+    assert saved == [set(blocks)]
+    assert (raised.stored, raised.exit_code) == (True, 143)
+
+
+@pytest.mark.parametrize("step", [1, 3, 100])
+def test_only_missing_blocks_are_given_out_each_once(step):
+    results, key = fresh()
+    results.tasks[key].blocks = dict.fromkeys((0, 4, 5))
+    sampler = Sampler()
+    sampler.blocks_per_call = step
+    jobs = list(missing_jobs(results, {key: 8}, {key: sampler}))
+    assert [number for job in jobs for number in job.numbers] == [1, 2, 3, 6, 7]
+    assert max(len(job.numbers) for job in jobs) <= step
+
+
+def test_jobs_are_made_as_they_are_asked_for():
+    results, key = fresh()
+    results.tasks[key].blocks = dict.fromkeys((0, 2))
+    tracemalloc.start()
+    jobs = missing_jobs(results, {key: 10**7}, {key: Sampler()})
+    first = [next(jobs).numbers for _ in range(3)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert first == [(1,), (3,), (4,)]
+    assert peak < 10**5
+
+
+def test_all_sizes_advance_evenly():
+    results = small_results()
+    wanted = dict.fromkeys(results.tasks, 6 + 10)
+    samplers = {key: Sampler() for key in results.tasks}
+    order = [job.task_id for job in missing_jobs(results, wanted, samplers)]
+    for first in range(0, len(order), len(results.tasks)):
+        assert set(order[first : first + len(results.tasks)]) == set(results.tasks)

@@ -1,0 +1,172 @@
+"""Studies by method threshold: the same samples as on a grid of p, stored one by one."""
+
+import csv
+import io
+
+import h5py
+import numpy as np
+import pytest
+from cli_support import answer, assert_equal_datasets, refusal, run, sealed_again, stored
+from helpers import assert_z
+
+from percolab.analysis.fits import curves_of, spanning_counts, transition_grid
+from percolab.api import fit, plot, sweep
+from percolab.bonds.words import NEVER, TOP
+from percolab.errors import InputError
+from percolab.measure.observables import spanning_names
+from percolab.store.merging import merge
+from percolab.store.results import read_results
+
+SIZES = (8, 12)
+OPTIONS = {"L": SIZES, "device": "cpu", "seed": 4, "block_size": 20}
+
+
+def found_by_threshold(lattice="square", samples=60, **given):
+    return sweep(lattice, samples=samples, method="threshold", **OPTIONS | given)
+
+
+@pytest.mark.parametrize(
+    ("lattice", "boundary"),
+    [("square", "open"), ("honeycomb", ("periodic", "open")), ("triangular", "open")],
+)
+def test_counts_at_every_p_are_those_of_a_grid(lattice, boundary):
+    p = [0.2, 0.35, 0.5, 0.55, 0.65, 0.8]
+    single = found_by_threshold(lattice, boundary=boundary)
+    grid = sweep(lattice, p=p, samples=60, boundary=boundary, **OPTIONS)
+    for size in SIZES:
+        (ours,), (theirs,) = single.of_size(size), grid.of_size(size)
+        assert ours.task.stream_seed == theirs.task.stream_seed
+        for name in spanning_names(ours.task.boundary):
+            counts = spanning_counts(ours.thresholds(name), p)
+            np.testing.assert_array_equal(counts, theirs.column(name), err_msg=name)
+
+
+def test_more_samples_continue_the_first_ones(tmp_path):
+    path = tmp_path / "t.h5"
+    found_by_threshold(samples=40, out=path)
+    found_by_threshold(samples=100, out=path)
+    assert_equal_datasets(path, stored(tmp_path / "once.h5", found_by_threshold(samples=100)))
+
+
+@pytest.mark.parametrize("labeler", ["reference", "four_step"])
+def test_any_labeler_and_any_workers_store_the_same(labeler, tmp_path):
+    other = found_by_threshold(samples=20, labeler=labeler, workers=2)
+    assert_equal_datasets(
+        stored(tmp_path / "a.h5", other),
+        stored(tmp_path / "b.h5", found_by_threshold(samples=20, workers=1)),
+    )
+
+
+def test_a_file_gives_back_every_threshold(tmp_path):
+    results = found_by_threshold()
+    back = read_results(stored(tmp_path / "t.h5", results))
+    assert back.study == results.study
+    assert back.study.description()["method"] == "threshold"
+    for key, item in results.tasks.items():
+        for name in spanning_names(item.task.boundary):
+            np.testing.assert_array_equal(back.tasks[key].thresholds(name), item.thresholds(name))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda found: found[...] // 2, None),
+        (lambda found: found[:, :10], "the shapes of its datasets do not fit together"),
+        (lambda found: found[...].astype(np.float64), "thresholds holds float64, not uint64"),
+        (lambda found: found[...] * 0 + NEVER - 1, "a threshold is above 1"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path, change, message):
+    path = stored(tmp_path / "t.h5", found_by_threshold())
+    with h5py.File(path, "a") as file:
+        group = next(iter(file["tasks"].values()))
+        data = change(group["thresholds"])
+        attributes = dict(group["thresholds"].attrs)
+        del group["thresholds"]
+        group["thresholds"] = data
+        group["thresholds"].attrs.update(attributes)
+    with pytest.raises(InputError, match="does not match its checksum"):
+        read_results(path)
+    if message is not None:
+        with pytest.raises(InputError, match=message):
+            read_results(sealed_again(path))
+
+
+def test_thresholds_and_grids_of_other_seeds_merge_and_are_fitted_together():
+    options = {"L": [8, 16, 32], "device": "cpu", "samples": 400}
+    single = sweep("square", method="threshold", seed=1, **options)
+    grid = sweep("square", p=[0.4, 0.45, 0.5, 0.55, 0.6], seed=2, **options)
+    both = merge([("a", single), ("b", grid)])
+    assert [curve.L for curve in curves_of(both)] == [8, 8, 16, 16, 32, 32]
+    estimate = fit(both, bootstrap=20)
+    assert_z(estimate.threshold, 0.5, estimate.threshold_error)
+    same = sweep("square", p=[0.5], seed=1, **options)
+    with pytest.raises(InputError, match="both hold samples 0 to 39 of L = 8"):
+        merge([("a", single), ("c", same)])
+
+
+def test_a_threshold_is_found_and_drawn(tmp_path):
+    results = sweep("square", L=[8, 16, 32], samples=2000, method="threshold", device="cpu")
+    estimate = fit(results)
+    assert_z(estimate.threshold, 0.5, estimate.threshold_error)
+    numbers = plot(results, tmp_path / "t.png")
+    assert len(numbers["curves"]) == 3
+    assert all(len(curve["p"]) > 20 for curve in numbers["curves"])
+
+
+def test_curves_cover_the_transition_at_rounded_p():
+    found = (np.linspace(0.4, 0.6, 1000) * TOP).astype(np.uint64)[None]
+    p = transition_grid(found, points=11)
+    np.testing.assert_allclose(p, np.linspace(0.402, 0.598, 11), atol=0.002)
+    assert p.tolist() == [round(value, 4) for value in p.tolist()]
+    assert transition_grid(np.full((1, 5), NEVER, np.uint64)).tolist() == [1.0]
+
+
+def test_the_command_line_sweeps_continues_and_exports(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = ("sweep", "--lattice", "square", "-L", "6,9", "--method", "threshold",
+             "--samples", 200, "--device", "cpu", "--out", "t.h5", "--quiet")  # fmt: skip
+    assert "p_c = 0." in answer(*study)
+    before = read_results("t.h5").runs
+    answer(*study)
+    assert read_results("t.h5").runs == before
+    assert "thresholds" in answer("status", "t.h5")
+    rows = list(csv.DictReader(io.StringIO(answer("export", "t.h5", "-p", "0.3:0.7:3"))))
+    assert [(row["L"], row["p"]) for row in rows] == [
+        (size, p) for size in ("6", "9") for p in ("0.3", "0.5", "0.7")
+    ]
+    assert all(row["clusters"] == "" and 0 <= float(row["spanning_x"]) <= 1 for row in rows)
+    single = list(csv.DictReader(io.StringIO(answer("export", "t.h5", "--thresholds"))))
+    assert len(single) == 400
+    share = np.mean([float(row["T_x"]) <= 0.5 for row in single if row["L"] == "6"])
+    assert f"{share:.10g}" == f"{float(rows[1]['spanning_x']):.10g}"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--method", "treshold"), "unknown method 'treshold'; did you mean 'threshold'?"),
+        (("--method", "threshold", "-p", "0.5"), "leave out p"),
+        (("--method", "threshold", "--boundary", "periodic"), "needs an open axis"),
+    ],
+)
+def test_wrong_options_are_refused_in_a_line(options, message, tmp_path):
+    out = tmp_path / "t.h5"
+    assert message in refusal("sweep", "--lattice", "square", *options, "--out", out)
+    assert not out.exists()
+
+
+def test_a_grid_has_no_thresholds_to_export(tmp_path):
+    path = stored(tmp_path / "g.h5", sweep("square", L=[4], p=[0.5], samples=20, device="cpu"))
+    assert "sweep with --method threshold" in refusal("export", path, "--thresholds")
+    assert "known at every p" in refusal("export", path, "-p", "0.5")
+    both = ("--thresholds", "-p", "0.5")
+    assert "give one of them" in refusal("export", path, *both)
+
+
+def test_a_grid_is_not_continued_by_thresholds(tmp_path):
+    path = tmp_path / "g.h5"
+    sweep("square", L=[4], p=[0.5], samples=20, device="cpu", out=path)
+    command = ("sweep", "--lattice", "square", "-L", 4, "--method", "threshold", "--out", path)
+    assert "holds another study (method is grid there, threshold here)" in refusal(*command)
+    assert run("status", path).exit_code == 0

@@ -1,0 +1,92 @@
+"""Compiling is told as such, and is over before a sweep's bar and clock start."""
+
+import numba
+import pytest
+
+from percolab.api import sweep
+from percolab.cli.progress import ProgressWatcher
+from percolab.run.runner import Watcher
+from percolab.run.sampler import Device, Sampler
+from percolab.run.warm_up import heard_compiling
+
+CPU = Device("cpu")
+
+
+def new_function():
+    """Return a function that Numba has yet to compile, and finds on no disk."""
+    return numba.njit(lambda x: x + 1)
+
+
+def test_compiling_is_heard_once_and_calling_is_not():
+    told = []
+    first, second = new_function(), new_function()
+    with heard_compiling(lambda: told.append(1), CPU):
+        first(1)
+        second(1)
+    assert told == [1]
+    with heard_compiling(lambda: told.append(2), CPU):
+        first(1)
+    second(1.5)
+    assert told == [1]
+
+
+def test_compiling_for_a_gpu_is_heard_too():
+    """Numba's CUDA target has events of its own, of another name."""
+    events = pytest.importorskip("numba.cuda.core.event")
+    told = []
+    heard = heard_compiling(lambda: told.append(1), Device("cuda", 0))
+    with heard, events.trigger_event("numba-cuda:compile", data={}):
+        pass
+    assert told == [1]
+
+
+class Order(Watcher):
+    """Notes in which order it hears of things."""
+
+    def __init__(self):
+        self.heard = []
+
+    def compiling(self):
+        self.heard.append("compiling")
+
+    def started(self, sites, done):
+        self.heard.append("started")
+
+
+@pytest.mark.parametrize("method", ["grid", "threshold"])
+def test_what_is_compiled_is_compiled_before_the_bar_starts(monkeypatch, method):
+    """The first call is of one sample, on a lattice smaller than that of the study."""
+    order, real, fresh = Order(), Sampler._blocks, new_function()
+
+    def blocks(self, numbers, stopped=None):
+        fresh(1)
+        order.heard.append((self.task.size, self.task.block_size * len(numbers)))
+        return real(self, numbers, stopped)
+
+    monkeypatch.setattr(Sampler, "_blocks", blocks)
+    p = [0.4, 0.5] if method == "grid" else None
+    settings = {"L": [12], "p": p, "method": method, "samples": 20, "workers": 1, "watcher": order}
+    sweep("square", device="cpu", **settings)
+    assert order.heard == ["compiling", (4, 1), "started", *[(12, 2)] * 10]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"lattice": "kagome", "L": [16], "boundary": "periodic"},
+        {"lattice": "bethe:4", "L": [3]},
+        {"lattice": "cubic", "L": [1], "p": [0.5]},
+        {"lattice": "square", "L": [6], "model": "site", "measure": "sizes,gyration"},
+    ],
+    ids=str,
+)
+def test_any_study_has_a_first_call(settings):
+    results = sweep(**settings, samples=10, device="cpu", workers=1)
+    assert [item.num_samples for item in results.tasks.values()] == [10]
+
+
+def test_the_message_is_one_line_of_stderr(capsys):
+    ProgressWatcher().compiling()
+    assert capsys.readouterr().err == "compiling kernels (first run only) ...\n"
+    ProgressWatcher(silent=True).compiling()
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,356 @@
+"""A results file gives back what was put in, and anything else is refused in one line."""
+
+import errno
+import json
+import os
+import re
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from cli_support import answer, datasets, small_results, stored, texts_of, without_blocks
+
+from percolab.api import sweep
+from percolab.errors import InputError
+from percolab.measure.observables import observables_of
+from percolab.store.merging import merge
+from percolab.store.results import ResultsWriter, encode, read_results
+from percolab.store.stored_tasks import TaskResult
+
+ROOT = Path(__file__).parents[2]
+EVIDENCE = sorted((ROOT / "results").rglob("*.h5"))
+GOLDEN = Path(__file__).parents[1] / "data" / "golden_v1.h5"
+#: By size and block, p by p: clusters, largest, second largest, squares, spanning_x.
+GOLDEN_SUMS = {
+    (4, 0): [[96, 47, 22, 446, 1], [43, 110, 23, 1406, 8], [18, 149, 10, 2250, 10]],
+    (4, 1): [[76, 56, 30, 570, 2], [29, 125, 20, 1810, 8], [15, 149, 10, 2316, 10]],
+    (6, 0): [[168, 92, 45, 1600, 1], [60, 262, 43, 7728, 7], [22, 342, 11, 11782, 10]],
+    (6, 1): [[183, 95, 55, 1726, 1], [80, 227, 44, 6190, 7], [23, 344, 8, 11926, 10]],
+}
+
+
+#: What the golden file was asked for, and a little more.
+GOLDEN_STUDY = {
+    "L": [4, 6], "p": [0.2, 0.35, 0.5], "seed": 11, "samples": 40, "block_size": 10,
+    "device": "cpu", "workers": 1,
+}  # fmt: skip
+
+
+# What goes in comes out
+
+
+def test_results_come_back_equal(file):
+    before, after = small_results(), read_results(file)
+    assert after.study == before.study
+    assert after.runs == before.runs
+    assert after.tasks.keys() == before.tasks.keys()
+    for key, item in before.tasks.items():
+        assert after.tasks[key].task == item.task
+        assert after.tasks[key].blocks.keys() == item.blocks.keys()
+        for number, block in item.blocks.items():
+            np.testing.assert_array_equal(after.tasks[key].blocks[number].sums, block.sums)
+            np.testing.assert_array_equal(after.tasks[key].blocks[number].products, block.products)
+
+
+def test_equal_results_give_equal_bytes(file):
+    assert encode(read_results(file)) == encode(small_results()) == file.read_bytes()
+
+
+def test_a_study_left_to_a_pilot_comes_back(tmp_path):
+    results = sweep("square", L=[4], samples=10, block_size=10, device="cpu")
+    again = read_results(stored(tmp_path / "pilot.h5", results))
+    assert again.study == results.study
+    assert again.study.p is None
+
+
+def test_results_without_blocks_come_back(tmp_path):
+    results = without_blocks()
+    again = read_results(stored(tmp_path / "empty.h5", results))
+    assert again.tasks.keys() == results.tasks.keys()
+    assert all(item.num_samples == 0 for item in again.tasks.values())
+
+
+def test_provenance_larger_than_an_hdf5_header_comes_back(tmp_path):
+    results = deepcopy(small_results())
+    results.runs += [dict(results.runs[0], seconds=float(n), blocks={}) for n in range(500)]
+    assert sum(len(json.dumps(run)) for run in results.runs) > 2 * 2**16
+    assert read_results(stored(tmp_path / "many.h5", results)).runs == results.runs
+
+
+def test_a_link_stays_a_link(file, tmp_path):
+    link = tmp_path / "link.h5"
+    link.symlink_to(file)
+    stored(link)
+    assert link.is_symlink()
+    assert file.read_bytes() == link.read_bytes()
+
+
+# The golden file was made by `percolab sweep golden.toml --device cpu --workers 1` with
+# lattice = "triangular", L = [4, 6], p = [0.2, 0.35, 0.5], boundary = ["open", "periodic"],
+# samples = 20, block_size = 10, seed = 11.
+def test_a_file_of_schema_1_reads_to_the_same_numbers():
+    golden = read_results(GOLDEN)
+    found = {
+        (item.task.size, number): block.sums.tolist()
+        for item in golden.tasks.values()
+        for number, block in item.blocks.items()
+    }
+    assert found == GOLDEN_SUMS
+    assert golden.study.description() == {
+        "lattice": "triangular",
+        "lattice_digest": golden.study.lattice.digest,
+        "L": [4, 6],
+        "boundary": ["open", "periodic"],
+        "method": "grid",
+        "p": [0.2, 0.35, 0.5],
+        "seed": 11,
+        "rng": "xorwow",
+        "model": "bond",
+        "block_size": 10,
+    }
+
+
+# Two sizes of 20 samples hold no threshold; the fit runs off, and says so.
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_golden_file_is_fitted_and_exported():
+    assert "0.2" in answer("export", GOLDEN)
+    assert "p_c" in answer("fit", GOLDEN, "--bootstrap", 0)
+
+
+def test_the_golden_file_merges_with_its_own_kind_alone(tmp_path):
+    golden, other = read_results(GOLDEN), read_results(GOLDEN)
+    # Another study of the same version; that one can no longer be sampled does not matter here.
+    other.study = replace(other.study, seed=12)
+    other.runs.clear()
+    other.tasks = {
+        task.id: TaskResult(task, item.blocks)
+        for item in other.tasks.values()
+        for task in [replace(item.task, seed=12)]
+    }
+    merged = read_results(stored(tmp_path / "m.h5", merge([("a", golden), ("b", other)])))
+    assert len(merged.tasks) == 4
+    assert merged.study.sample_version == 1
+    new = sweep("triangular", boundary=["open", "periodic"], **GOLDEN_STUDY)
+    with pytest.raises(InputError, match="b: has samples of version 2, not 1 like the others"):
+        merge([("a", golden), ("b", new)])
+
+
+def test_the_golden_file_is_not_continued(tmp_path):
+    old = tmp_path / "old.h5"
+    old.write_bytes(GOLDEN.read_bytes())
+    with pytest.raises(InputError, match="has samples of version 1, and sampling goes on in ver"):
+        sweep("triangular", boundary=["open", "periodic"], out=old, **GOLDEN_STUDY)
+    assert old.read_bytes() == GOLDEN.read_bytes()
+
+
+@pytest.mark.parametrize("path", EVIDENCE, ids=lambda path: path.name)
+def test_the_results_kept_as_evidence_can_still_be_read(path):
+    assert all(item.blocks for item in read_results(path).tasks.values())
+
+
+# The file describes itself
+
+
+@pytest.mark.parametrize("kind", ["golden", "grid", "threshold"])
+def test_everything_in_a_file_is_documented(kind, file, tmp_path):
+    path = {"golden": GOLDEN, "grid": file}.get(kind)
+    if kind == "threshold":
+        single = sweep("square", L=[4], samples=20, method="threshold", device="cpu")
+        path = stored(tmp_path / "t.h5", single)
+    text = (ROOT / "docs" / "hdf5-format.md").read_text(encoding="utf-8")
+    with h5py.File(path, "r") as opened:
+        names = set(opened) | set(opened.attrs)
+        study, run = opened.attrs["study"], opened.attrs["runs"][0]
+        names |= {*json.loads(study), *json.loads(run)}
+        for group in opened["tasks"].values():
+            names |= set(group) | set(group.attrs)
+            for dataset in group.values():
+                names |= set(dataset.attrs)
+    documented = set(re.findall(r"`(\w+)`", text))
+    assert names
+    assert names <= documented, names - documented
+
+
+def test_every_dataset_and_observable_says_its_meaning_and_unit(file):
+    with h5py.File(file, "r") as opened:
+        for group in opened["tasks"].values():
+            observables = observables_of(tuple(texts_of(group, "boundary")))
+            assert texts_of(group, "observable_names") == [item.name for item in observables]
+            for kind in ("meaning", "unit", "symbol"):
+                stated = texts_of(group, f"observable_{kind}s")
+                assert stated == [getattr(item, kind) for item in observables]
+            for dataset in group.values():
+                assert dataset.attrs["meaning"]
+                assert dataset.attrs["unit"]
+
+
+def test_datasets_have_the_documented_types_and_shapes(file):
+    blocks, points, width = 6, 5, 8
+    for name, data in datasets(file).items():
+        expected = {
+            "p": (np.float64, (points,)),
+            "block": (np.int64, (blocks,)),
+            "sums": (np.int64, (blocks, points, width)),
+            "products": (np.float64, (blocks, points, width * (width + 1) // 2)),
+        }[name.rpartition("/")[2]]
+        assert (data.dtype, data.shape) == expected, name
+
+
+def test_means_follow_from_the_file_alone(file):
+    with h5py.File(file, "r") as opened:
+        group = opened["tasks"][next(iter(small_results().tasks))]
+        index = texts_of(group, "observable_names").index("largest")
+        samples = group["block"].size * group.attrs["block_size"]
+        mean = group["sums"][:, -1, index].sum() / samples
+    item = next(iter(small_results().tasks.values()))
+    assert mean == item.column("largest")[:, -1].sum() / item.num_samples
+
+
+# Writing
+
+
+def test_nothing_in_a_file_has_variable_length(file):
+    kinds = []
+
+    def look(item):
+        kinds.extend(item.attrs.get_id(name).dtype for name in item.attrs)
+
+    with h5py.File(file) as opened:
+        look(opened)
+        opened.visititems(lambda _, item: look(item))
+    assert len(kinds) > 60
+    assert not any(kind.hasobject for kind in kinds)
+
+
+def test_a_save_keeps_the_mode_of_a_file(file):
+    file.chmod(0o600)
+    stored(file)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_without_write_permission_is_refused_to_root_too(file):
+    file.chmod(0o444)
+    with pytest.raises(InputError, match=r"results.h5: is not writable"):
+        ResultsWriter(file)
+
+
+def test_a_hard_link_does_not_get_around_the_lock(file):
+    link = file.with_name("link.h5")
+    with ResultsWriter(file):
+        os.link(file, link)
+        with pytest.raises(InputError, match=r"link.h5: has a second name \(a hard link\)"):
+            ResultsWriter(link)
+
+
+@pytest.mark.parametrize("was_there", [True, False])
+def test_a_file_that_another_program_puts_there_is_kept(file, was_there):
+    if not was_there:
+        file.unlink()
+    with ResultsWriter(file) as writer:
+        (file.parent / "thesis").write_text("years of work")
+        (file.parent / "thesis").replace(file)
+        for _ in range(2):
+            told = r"put a file here, which is left as it is; the results are in .*-rescued.h5"
+            with pytest.raises(InputError, match=told):
+                writer.save(small_results())
+    assert file.read_text() == "years of work"
+    assert read_results(file.with_name("results-rescued.h5")).tasks.keys() == (
+        small_results().tasks.keys()
+    )
+
+
+def test_results_that_no_reader_would_take_are_not_written(file):
+    before, results = file.read_bytes(), deepcopy(small_results())
+    results.runs *= 2
+    with (
+        ResultsWriter(file) as writer,
+        pytest.raises(ValueError, match="its runs made 12, and there are 6"),
+    ):
+        writer.save(results)
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(file, monkeypatch, step):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before, others = file.read_bytes(), set(file.parent.iterdir())
+    results = deepcopy(small_results())
+    results.runs[0]["seconds"] += 1.0
+    with ResultsWriter(file) as writer:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, step, fail)
+            with pytest.raises(InputError, match=r"results.h5: cannot be written: No space left"):
+                writer.save(results)
+        assert file.read_bytes() == before
+        assert set(file.parent.iterdir()) == others
+
+
+def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(file, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before, others = file.read_bytes(), set(file.parent.iterdir())
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with ResultsWriter(file) as writer, pytest.raises(KeyboardInterrupt):
+        writer.save(small_results())
+    assert file.read_bytes() == before
+    assert set(file.parent.iterdir()) == others
+
+
+def test_what_a_killed_writer_left_is_not_followed_and_goes(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("precious")
+    (tmp_path / ".results.h5.tmp").symlink_to(elsewhere)
+    stored(tmp_path / "results.h5")
+    assert elsewhere.read_text() == "precious"
+    assert not (tmp_path / ".results.h5.tmp").is_symlink()
+
+
+def test_a_writer_that_stored_nothing_leaves_nothing(tmp_path):
+    with ResultsWriter(tmp_path / "results.h5") as writer:
+        assert writer.load() is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_writer_is_refused_by_any_name_of_the_file(file, tmp_path):
+    link = tmp_path / "link.h5"
+    link.symlink_to(file)
+    with ResultsWriter(file):
+        for name in (file, link):
+            with (
+                pytest.raises(InputError, match="another process is writing this file"),
+                ResultsWriter(name),
+            ):
+                pass
+    with ResultsWriter(link):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("", "is a directory"),
+        ("nowhere/results.h5", "nowhere does not exist"),
+        ("file/results.h5", "file does not exist"),
+        ("pipe", "is not a regular file"),
+    ],
+)
+def test_a_target_that_cannot_hold_a_file_is_refused(tmp_path, name, told):
+    (tmp_path / "file").write_text("")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match=told):
+        ResultsWriter(tmp_path / name)
+
+
+@pytest.mark.parametrize("denied", ["results.h5", ""], ids=["file", "directory"])
+def test_a_target_without_write_permission_is_refused(file, monkeypatch, denied):
+    # os.access is replaced because root may write everywhere.
+    locked = file.parent / denied
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != locked)
+    with pytest.raises(InputError, match="is not writable"):
+        ResultsWriter(file)

@@ -1,0 +1,336 @@
+"""Files that are no results, damaged, tampered with or leading elsewhere are refused."""
+
+import ast
+import signal
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from cli_support import (
+    put_text,
+    refusal,
+    sealed_again,
+    small_results,
+    stored,
+    text_of,
+    texts_of,
+)
+
+import percolab
+from percolab.api import sweep
+from percolab.errors import InputError
+from percolab.store import reading as hdf5_reading
+from percolab.store.interrupts import default_signals, sigterm_like_ctrl_c
+from percolab.store.results import encode, read_results
+
+ROOT = Path(__file__).parents[2]
+
+
+def changed(path, change):
+    """Apply a change to an open HDF5 file and return its path."""
+    with h5py.File(path, "r+") as opened:
+        change(opened)
+    return path
+
+
+def first_task(opened):
+    return next(iter(opened["tasks"].values()))
+
+
+def text_of_runs(opened):
+    return texts_of(opened, "runs")[0]
+
+
+def refused(path):
+    """Return the one line with which a file is refused; it must name the file."""
+    with pytest.raises(InputError) as error:
+        read_results(path)
+    message = str(error.value)
+    assert str(path) in message
+    assert "\n" not in message
+    return message
+
+
+# What is not such a file
+
+
+@pytest.mark.parametrize("part", [0, 1, 8, 100, 0.3, 0.6, 0.9, 0.999, -1])
+def test_a_truncated_file_is_refused(file, part):
+    content = file.read_bytes()
+    end = part if isinstance(part, int) else int(part * len(content))
+    file.write_bytes(content[:end])
+    assert "is not a readable HDF5 file" in refused(file)
+
+
+def test_a_file_that_is_not_hdf5_is_refused(tmp_path):
+    path = tmp_path / "noise.h5"
+    path.write_bytes(np.random.default_rng(1).bytes(5000))
+    assert "is not a readable HDF5 file" in refused(path)
+
+
+def test_a_missing_file_and_a_directory_are_refused(tmp_path):
+    assert "no such file" in refused(tmp_path / "nowhere.h5")
+    assert "is a directory" in refused(tmp_path)
+
+
+def test_a_file_of_another_program_is_refused(tmp_path):
+    path = tmp_path / "foreign.h5"
+    with h5py.File(path, "w") as opened:
+        opened["data"] = np.arange(10)
+    assert "not one of percolab's" in refused(path)
+
+
+def test_another_schema_version_is_refused(file):
+    changed(file, lambda opened: opened.attrs.modify("schema_version", 6))
+    assert "has schema version 6; this percolab reads versions 1, 2, 3, 4, 5" in refused(file)
+
+
+TAMPERED = {
+    "seed": lambda o: first_task(o).attrs.modify("seed", 99),
+    "size": lambda o: first_task(o).attrs.modify("L", 5),
+    "block size": lambda o: first_task(o).attrs.modify("block_size", 20),
+    "p": lambda o: first_task(o)["p"].__setitem__(0, 0.31),
+    "lattice": lambda o: put_text(o, "lattice", text_of(o, "lattice").replace("[0, 1]", "[1, 1]")),
+    "size in study": lambda o: put_text(o, "study", text_of(o, "study").replace("16", "17")),
+    "seed in study": lambda o: put_text(o, "study", text_of(o, "study").replace(": 5", ": 6")),
+    "runs": lambda o: put_text(o, "runs", [text_of_runs(o).replace("cpu", "gpu")]),
+    "meaning": lambda o: put_text(first_task(o)["sums"], "meaning", "something else"),
+    "observables": lambda o: put_text(first_task(o), "observable_names", ["a", "b"]),
+    "task gone": lambda o: o["tasks"].__delitem__(next(iter(o["tasks"]))),
+    "all tasks gone": lambda o: o.__delitem__("tasks"),
+    "checksum gone": lambda o: o.attrs.__delitem__("checksum"),
+    "checksum of a task gone": lambda o: first_task(o).attrs.__delitem__("checksum"),
+    "text of variable length": lambda o: o.attrs.__setitem__("study", "{}"),
+    "sums": lambda o: first_task(o)["sums"].__setitem__((0, 0, 0), 7),
+    "products": lambda o: first_task(o)["products"].__setitem__((0, 0, 0), 7.0),
+    "block numbers": lambda o: first_task(o)["block"].__setitem__(5, 11),
+    "no study": lambda o: o.attrs.__delitem__("study"),
+    "study": lambda o: o.attrs.modify("study", "{}"),
+    "study no JSON": lambda o: o.attrs.modify("study", "__import__('os').abort()"),
+    "lattice no TOML": lambda o: o.attrs.modify("lattice", "= 1"),
+    "no sums": lambda o: first_task(o).__delitem__("sums"),
+    "sums as group": lambda o: (
+        first_task(o).__delitem__("sums"),
+        first_task(o).create_group("sums"),
+    ),
+    "other name": lambda o: o["tasks"].move(next(iter(o["tasks"])), "0" * 16),
+}
+
+
+@pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
+def test_a_file_that_was_tampered_with_is_refused(file, change):
+    refused(changed(file, change))
+
+
+def replaced(opened, name, link):
+    """Put a link in the place of a member of the first task; what was there is kept elsewhere."""
+    group = first_task(opened)
+    opened.move(f"{group.name}/{name}", "kept")
+    group[name] = link
+
+
+def outsourced(opened, **elsewhere):
+    """Put a dataset with its data in another file in the place of the sums."""
+    group = first_task(opened)
+    like = group["sums"][...]
+    del group["sums"]
+    if elsewhere:
+        group.create_dataset("sums", like.shape, like.dtype, **elsewhere)
+    else:
+        layout = h5py.VirtualLayout(like.shape, like.dtype)
+        layout[...] = h5py.VirtualSource("other.h5", "sums", like.shape)
+        group.create_virtual_dataset("sums", layout)
+
+
+LEADING_AWAY = {
+    "external task": (
+        lambda o: o["tasks"].__setitem__("f" * 16, h5py.ExternalLink("other.h5", "/")),
+        "tasks/ffffffffffffffff is an external link",
+    ),
+    "soft task": (
+        lambda o: o["tasks"].__setitem__("f" * 16, h5py.SoftLink("/")),
+        "tasks/ffffffffffffffff is a soft link",
+    ),
+    "dangling task": (
+        lambda o: o["tasks"].__setitem__("f" * 16, h5py.SoftLink("/nowhere")),
+        "tasks/ffffffffffffffff is a soft link",
+    ),
+    "external tasks": (
+        lambda o: (
+            o.move("tasks", "kept"),
+            o.__setitem__("tasks", h5py.ExternalLink("other.h5", "/tasks")),
+        ),
+        "/tasks is an external link",
+    ),
+    "soft tasks": (
+        lambda o: (o.move("tasks", "kept"), o.__setitem__("tasks", h5py.SoftLink("/kept"))),
+        "/tasks is a soft link",
+    ),
+    "external sums": (
+        lambda o: replaced(o, "sums", h5py.ExternalLink("other.h5", "/sums")),
+        "/sums is an external link",
+    ),
+    "soft p": (lambda o: replaced(o, "p", h5py.SoftLink("/kept")), "/p is a soft link"),
+    "data elsewhere": (
+        lambda o: outsourced(o, external=[("other.bin", 0, h5py.h5f.UNLIMITED)]),
+        "/sums takes its data from another file",
+    ),
+    "virtual data": (outsourced, "/sums takes its data from another file"),
+}
+
+
+@pytest.mark.parametrize(("change", "told"), LEADING_AWAY.values(), ids=LEADING_AWAY)
+def test_what_leads_out_of_a_file_is_refused_and_not_followed(file, change, told, monkeypatch):
+    stored(file.with_name("other.h5"))
+    monkeypatch.chdir(file.parent)
+    assert told in refused(changed(file, change))
+
+
+def test_a_link_is_refused_by_the_command_line_in_one_line(file):
+    changed(file, LEADING_AWAY["external tasks"][0])
+    assert "is an external link" in refusal("status", file)
+
+
+def test_datasets_of_unequal_shape_are_refused_whatever_their_checksum(file):
+    def shorten(opened):
+        group = first_task(opened)
+        sums = group["sums"][:, :, :-1]
+        del group["sums"]
+        group["sums"] = sums
+
+    assert "do not fit together" in refused(sealed_again(changed(file, shorten)))
+
+
+def test_repeated_block_numbers_are_refused_whatever_their_checksum(file):
+    def repeat(opened):
+        first_task(opened)["block"][1] = 0
+
+    assert "do not ascend" in refused(sealed_again(changed(file, repeat)))
+
+
+def test_a_damaged_byte_is_refused_or_harmless(file):
+    content, expected = file.read_bytes(), encode(small_results())
+    rng = np.random.default_rng(2)
+    refusals = 0
+    for position in rng.integers(len(content), size=150):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << int(rng.integers(8))
+        file.write_bytes(damaged)
+        try:
+            found = read_results(file)
+        except InputError:
+            refusals += 1
+            continue
+        for item in found.tasks.values():
+            same = small_results().tasks[item.task.id]
+            assert item.blocks.keys() == same.blocks.keys()
+            for number, block in same.blocks.items():
+                np.testing.assert_array_equal(item.blocks[number].sums, block.sums)
+    assert refusals > 0
+    assert expected == content
+
+
+def test_nothing_is_evaluated_unpickled_or_executed():
+    forbidden = {"eval", "exec", "compile", "pickle", "marshal", "shelve", "dill", "joblib"}
+    for path in sorted((ROOT / "percolab").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names: set[str | None] = set()
+            if isinstance(node, ast.Name):
+                names = {node.id}
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
+            elif isinstance(node, ast.keyword):
+                refused = isinstance(node.value, ast.Constant) and node.value.value is False
+                names = {"pickle"} if node.arg == "allow_pickle" and not refused else set()
+            assert not names & forbidden, f"{path.name}:{node.lineno}"
+
+
+def part(seed=5, samples=20, **changes):
+    options = {"L": [4, 6], "p": [0.4, 0.6], "block_size": 10, "device": "cpu"}
+    return sweep("square", **{**options, "seed": seed, "samples": samples, **changes})
+
+
+# Merging
+
+
+def test_datasets_larger_than_their_file_can_hold_are_refused_unread(tmp_path):
+    path = tmp_path / "claims.h5"
+    path.write_bytes(encode(part()))
+    with h5py.File(path, "r+") as file:
+        (group, *_) = file["tasks"].values()
+        shape = (10**9, *group["sums"].shape[1:])
+        del group["sums"]
+        group.create_dataset("sums", shape, "i8", chunks=(1, *shape[1:]), compression="gzip")
+    with pytest.raises(InputError, match="claims more data than its file can hold"):
+        read_results(path)
+
+
+def test_a_grid_larger_than_its_file_can_hold_is_refused_unread(tmp_path):
+    path = tmp_path / "claims.h5"
+    path.write_bytes(encode(part()))
+    with h5py.File(path, "r+") as file:
+        (group, *_) = file["tasks"].values()
+        del group["p"]
+        group.create_dataset("p", 10**12, "f8", chunks=(10**6,), compression="gzip")
+    with pytest.raises(InputError, match="claims more data than its file can hold"):
+        read_results(path)
+
+
+@pytest.mark.parametrize("record", ["1", '{"blocks": 3}'])
+def test_a_malformed_run_record_is_refused(tmp_path, record):
+    path = tmp_path / "runs.h5"
+    path.write_bytes(encode(part()))
+    with h5py.File(path, "r+") as file:
+        put_text(file, "runs", [record])
+    with pytest.raises(InputError, match="a run's record is no table"):
+        read_results(sealed_again(path))
+
+
+# Files of earlier schema versions
+
+
+@pytest.mark.parametrize(
+    ("name", "tasks"), [("grid_v2", 3), ("threshold_v2", 2), ("graph_v3", 1), ("sizes_v4", 2)]
+)
+def test_files_of_earlier_versions_read_and_are_written_as_today(name, tasks, tmp_path):
+    old = read_results(ROOT / "tests" / "data" / "old" / f"{name}.h5")
+    assert len(old.tasks) == tasks
+    assert all(item.blocks for item in old.tasks.values())
+    again = read_results(stored(tmp_path / "new.h5", old))
+    assert encode(again) == encode(old)
+
+
+def test_files_of_today_need_no_process_of_their_own(file, monkeypatch):
+    def started(*_, **__):
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr("percolab.store.reading.subprocess.run", started)
+    read_results(file)
+    with pytest.raises(AssertionError, match="a process was started"):
+        read_results(ROOT / "tests" / "data" / "golden_v1.h5")
+
+
+def test_the_process_that_reads_first_has_the_package_that_reads():
+    assert (hdf5_reading.ROOT / "percolab" / "__init__.py").is_file()
+    assert Path(percolab.__file__).parents[1] == hdf5_reading.ROOT
+
+
+def test_sigterm_ends_the_process_while_a_file_is_read():
+    with sigterm_like_ctrl_c():
+        before = signal.getsignal(signal.SIGTERM)
+        with default_signals():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) is before is not signal.SIG_DFL
+
+
+def test_limits_that_are_lower_already_stay_and_what_fails_is_not_taken_for_sound(monkeypatch):
+    """A fuzzer's limit of memory once kept the process from setting its own, and nobody noticed."""
+    old = ROOT / "tests" / "data" / "old" / "grid_v2.h5"
+    limits = "import resource as r; r.setrlimit(r.RLIMIT_CPU, (100, 100)); "
+    program = hdf5_reading._PROGRAM
+    monkeypatch.setattr(hdf5_reading, "_PROGRAM", limits + program)
+    assert read_results(old).tasks
+    monkeypatch.setattr(hdf5_reading, "_PROGRAM", "raise SystemExit('no such module')")
+    with pytest.raises(InputError, match="cannot be read safely: no such module"):
+        read_results(old)

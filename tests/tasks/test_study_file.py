@@ -1,0 +1,293 @@
+"""A study file means what it says, and what it gets wrong is told by file, key and value."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from percolab.errors import InputError
+from percolab.tasks.study import SAMPLE_VERSION
+from percolab.tasks.study_file import (
+    DEFAULT_SAMPLES,
+    DEFAULT_SIZES,
+    make_request,
+    parse_probabilities,
+    parse_sizes,
+    read_request,
+)
+
+CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.toml"))
+CHAIN = 'name = "chain"\ndimension = 1\ncell = { shape = [1] }\nbonds = [{ offset = [1] }]\n'
+
+
+def written(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("0.5", (0.5,)),
+        ("0,1", (0.0, 1.0)),
+        (" 0.4, 0.5 ,0.6,", (0.4, 0.5, 0.6)),
+        ("4e-1", (0.4,)),
+        ("0.5:0.6:3", (0.5, 0.55, 0.6)),
+        ("0:1:2", (0.0, 1.0)),
+        ("0.1:0.7:7", (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)),
+    ],
+)
+def test_p_is_a_list_or_a_range_with_both_ends(text, values):
+    assert parse_probabilities(text) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "the list is empty"),
+        (",", "the list is empty"),
+        ("x", "'x' is not a number"),
+        ("0.5;0.6", "'0.5;0.6' is not a number"),
+        ("nan", "p = nan, but it must be a number from 0 to 1"),
+        ("inf", "p = inf, but it must be a number from 0 to 1"),
+        ("-0.1", "p = -0.1, but it must be a number from 0 to 1"),
+        ("0.5,1.1", "p = 1.1, but it must be a number from 0 to 1"),
+        ("0.5:1.1:3", "p = 1.1, but it must be a number from 0 to 1"),
+        ("0.6:0.5:3", "from must be below to"),
+        ("0.5:0.5:3", "from must be below to"),
+        ("0.5:0.6:0", "count from 2 to 10000"),
+        ("0.5:0.6:1", "count from 2 to 10000"),
+        ("0.5:0.6:99999999", "count from 2 to 10000"),
+        ("0.5:0.6", "from:to:count"),
+        ("0.5:0.6:-3", "from:to:count"),
+        ("0.5:0.6:2.5", "from:to:count"),
+        ("0.5:0.6:3:4", "from:to:count"),
+        (":0.6:3", "is not a number"),
+    ],
+)
+def test_p_that_is_none_is_told(text, told):
+    with pytest.raises(InputError) as error:
+        parse_probabilities(text)
+    assert told in str(error.value)
+
+
+def test_sizes_are_a_list_of_positive_integers():
+    assert parse_sizes("64") == (64,)
+    assert parse_sizes("64, 128") == (64, 128)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-3", "1.5", "8,", "8,,9", "x", "1e3", "8 9", "nan"])
+def test_a_size_that_is_none_is_told(text):
+    with pytest.raises(InputError, match=r"L = '.*', but it must be an integer of at least 1"):
+        parse_sizes(text)
+
+
+def test_an_empty_request_is_the_default_study():
+    request = make_request()
+    assert request.study.lattice.name == "honeycomb"
+    assert request.study.sizes == DEFAULT_SIZES
+    assert request.study.p is None
+    assert request.study.boundary == ("open", "open")
+    assert request.rule.samples == dict.fromkeys(DEFAULT_SIZES, DEFAULT_SAMPLES)
+    assert request.rule.target_error is None
+    assert request.out == Path("results.h5")
+
+
+def test_a_target_error_alone_sets_no_number_of_samples():
+    assert make_request(target_error=1e-3).rule.samples is None
+
+
+@pytest.mark.parametrize(
+    ("boundary", "meant"),
+    [
+        ("periodic", ("periodic", "periodic")),
+        ("open,periodic", ("open", "periodic")),
+        ("open, periodic", ("open", "periodic")),
+        (["periodic"], ("periodic", "periodic")),
+        (["periodic", "open"], ("periodic", "open")),
+    ],
+    ids=str,
+)
+def test_one_boundary_holds_for_all_axes(boundary, meant):
+    assert make_request(boundary=boundary, p=[0.5]).study.boundary == meant
+
+
+def test_numbers_of_numpy_are_as_good_as_pythons():
+    plain = make_request("square", L=[4, 8], p=[0.25, 0.5], seed=3, samples=[5, 6])
+    numpy = make_request(
+        "square",
+        L=np.array([4, 8]),
+        p=np.array([0.25, 0.5]),
+        seed=np.int64(3),
+        samples=np.array([5, 6]),
+    )
+    assert numpy == plain
+    assert numpy.study.description() == plain.study.description()
+    assert type(numpy.study.description()["seed"]) is int
+
+
+def test_one_number_is_a_list_of_one():
+    one, listed = (make_request("square", L=size, p=p) for size, p in [(4, 0.5), ([4], [0.5])])
+    assert one == listed
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"L": [1.5]}, "L = [1.5], but only integers"),
+        ({"L": "8"}, "L = '8', but only integers"),
+        ({"seed": 1.5}, "seed = 1.5, but only integers"),
+        ({"samples": 2.5}, "samples = 2.5, but only integers"),
+        ({"samples": [5, 6]}, "samples: 2 numbers given for 4 sizes L"),
+        ({"p": ["x"]}, "p = ['x'], but only numbers from 0 to 1"),
+        ({"measure": [3]}, "measure = [3], but only words are allowed"),
+        ({"measure": [" "]}, "measure = [' '], but it must name some of sizes, gyration"),
+        ({"measure": ["size"]}, "unknown measure 'size'; did you mean 'sizes'?"),
+        ({"p": "0.6:0.5:3"}, "from must be below to"),
+        ({"lattice": "honycomb"}, "did you mean 'honeycomb'"),
+    ],
+    ids=str,
+)
+def test_a_setting_of_the_wrong_kind_is_told(settings, told):
+    with pytest.raises(InputError) as error:
+        make_request(**settings)
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_the_study_files_that_come_with_percolab_can_be_read(path):
+    request = read_request(path, {})
+    assert request.study.sizes
+    assert request.out.suffix == ".h5"
+
+
+def test_every_key_of_a_study_file_is_heard(tmp_path):
+    text = """
+    lattice = "square"
+    L = [8, 16]
+    p = "0.4:0.6:3"
+    boundary = ["open", "periodic"]
+    samples = [30, 20]
+    target_error = 0.01
+    seed = 7
+    rng = "philox"
+    block_size = 5
+    method = "grid"
+    out = "mine.h5"
+    """
+    request = read_request(written(tmp_path / "study.toml", text), {})
+    assert request.study.description() == {
+        "lattice": "square",
+        "lattice_digest": request.study.lattice.digest,
+        "L": [8, 16],
+        "boundary": ["open", "periodic"],
+        "method": "grid",
+        "p": [0.4, 0.5, 0.6],
+        "seed": 7,
+        "rng": "philox",
+        "model": "bond",
+        "block_size": 5,
+        "sample_version": SAMPLE_VERSION,
+    }
+    assert request.rule.samples == {8: 30, 16: 20}
+    assert request.rule.target_error == 0.01
+    assert request.out == Path("mine.h5")
+
+
+def test_options_stand_over_the_keys_of_the_file(tmp_path):
+    path = written(tmp_path / "study.toml", 'lattice = "square"\nL = 8\nseed = 7\nsamples = 9')
+    request = read_request(path, {"L": (4, 6), "seed": 3})
+    assert request.study.sizes == (4, 6)
+    assert request.study.seed == 3
+    assert request.study.lattice.name == "square"
+    assert request.rule.samples == {4: 9, 6: 9}
+
+
+def test_a_lattice_file_is_found_beside_the_study_file(tmp_path, monkeypatch):
+    written(tmp_path / "chain.toml", CHAIN)
+    path = written(tmp_path / "study.toml", 'lattice = "chain.toml"\nL = 8')
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert read_request(path, {}).study.lattice.name == "chain"
+
+
+#: What a study file can get wrong, and what must be said of it.
+WRONG = {
+    "L = ": "is not valid TOML",
+    "L = 8\nL = 9": "is not valid TOML",
+    "size = 8": "unknown key 'size'",
+    "sampels = 8": "unknown key 'sampels'; did you mean 'samples'?",
+    "Boundary = 'open'": "did you mean 'boundary'?",
+    "lattice = 3": "lattice = 3, but it must be a string",
+    "lattice = 'sqare'": "unknown lattice 'sqare'; did you mean 'square'?",
+    "lattice = 'mine.toml'": "mine.toml: cannot be read",
+    "L = 0": "L = 0, but it must be an integer of at least 1",
+    "L = -3": "L = -3, but",
+    "L = 1.5": "L = 1.5, but",
+    "L = true": "L = True, but",
+    "L = '8'": "L = '8', but",
+    "L = []": "L = [], but",
+    "L = [8, 0]": "L = [8, 0], but",
+    "L = 65536": "L = 65536: 4294967296 sites, but at most",
+    "L = [8, 8]": "a size is given twice",
+    "p = nan": "p = nan, but",
+    "p = 1.5": "p = 1.5, but",
+    "p = -0.5": "p = -0.5, but",
+    "p = []": "p = [], but it must be a list of numbers from 0 to 1",
+    "p = [true]": "p = [True], but",
+    "p = '0.6:0.5:3'": "p = '0.6:0.5:3' is empty",
+    "p = [0.6, 0.5]": "ascend",
+    "boundary = 'opne'": "unknown boundary 'opne'; did you mean 'open'?",
+    "boundary = ['open', 3]": "boundary = ['open', 3], but",
+    "boundary = []": "boundary = [], but",
+    "samples = 0": "samples = 0, but it must be an integer of at least 1",
+    "samples = [5, 6]": "samples: 2 numbers given for 4 sizes",
+    "target_error = 'x'": "target_error = 'x', but it must be a number",
+    "target_error = nan": "target_error = nan, but it must be a number",
+    "target_error = 2": "target error 2.0 must be above 0 and below 1",
+    "target_error = 0.1\nL = 8": "a target error on p_c needs at least two sizes L",
+    "measure = 3": 'measure = 3, but it must be "sizes", "gyration", or a list with some of them',
+    "measure = []": "measure = [], but it must be",
+    "measure = ['sizes', 3]": "measure = ['sizes', 3], but it must be",
+    "measure = ['']": "measure = [''], but it must name some of sizes, gyration",
+    "measure = 'size'": "unknown measure 'size'; did you mean 'sizes'?",
+    "measure = ['sizes', 'radii']": "unknown measure 'radii'; known: gyration, sizes",
+    "seed = -1": "seed = -1, but it must be an integer from 0 to",
+    "seed = 9223372036854775808": "seed = 9223372036854775808, but",
+    "rng = 'philoks'": "unknown rng 'philoks'; did you mean 'philox'?",
+    "block_size = 0": "block_size = 0, but it must be an integer from 1",
+    "out = 3": "out = 3, but it must be a string",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_a_study_file_gets_wrong_is_told_with_its_name(tmp_path, text):
+    path = written(tmp_path / "study.toml", text)
+    with pytest.raises(InputError) as error:
+        read_request(path, {})
+    message = str(error.value)
+    assert message.startswith(f"{path}: ")
+    assert WRONG[text] in message
+    assert "\n" not in message
+
+
+def test_the_options_at_fault_are_named_beside_the_file(tmp_path):
+    path = written(tmp_path / "study.toml", "L = 8")
+    with pytest.raises(InputError) as error:
+        read_request(path, {"rng": "philoks"})
+    assert str(error.value).startswith(f"{path} with rng given: unknown rng 'philoks'")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"L = '\xe9'"], ids=repr)
+def test_a_study_file_that_is_no_text_is_refused(tmp_path, content):
+    path = tmp_path / "study.toml"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"study\.toml: is not a text file in UTF-8"):
+        read_request(path, {})
+
+
+def test_a_missing_study_file_and_a_directory_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere\.toml: cannot be read: No such file"):
+        read_request(tmp_path / "nowhere.toml", {})
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        read_request(tmp_path, {})

@@ -1,0 +1,437 @@
+"""percolab validate: every check holds here, and fails on an installation that is broken."""
+
+import json
+import math
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cli_support import answer, refusal, run
+
+from percolab.analysis.theory.torus import wrapping_probabilities
+from percolab.bonds.words import threshold_of
+from percolab.labelers.four_step import FourStep
+from percolab.labelers.raster import Raster
+from percolab.lattices.topology import unpack_bits
+from percolab.measure.observables import observables_of
+from percolab.measure.rows import CLUSTERS
+from percolab.run.sampler import Device, Sampler
+from percolab.run.scheduler import Interrupted
+from percolab.validation import (
+    LIMIT,
+    Check,
+    Outcome,
+    Setting,
+    checks_of,
+    generator,
+    lanes,
+    outcomes_of,
+    parity,
+    sweeps,
+    thresholds,
+    wrapping,
+)
+from percolab.validation.version_1 import fill_of_version_1
+
+DOCS = Path(__file__).parents[2] / "docs" / "validation.md"
+
+
+class Short(Setting):
+    """A setting with a tenth of the samples."""
+
+    def count(self, quick, full):
+        return max(quick // 10, 2)
+
+
+class Few(Setting):
+    """A setting with 2^17 words for each p."""
+
+    def count(self, quick, full):
+        return 2**17
+
+
+SHORT = Short(Device("cpu"), seed=3)
+CHECKS = {f"{check.group}: {check.name}": check for check in checks_of(SHORT)}
+#: What is run here; ``percolab validate`` runs them all.
+SOME = [
+    "generator: known outputs",
+    "generator: open bonds by definition",
+    "generator: uniformity",
+    "labelers: small honeycomb",
+    "labelers: spanning thresholds",
+    "enumerations: all of square torus 2 x 2",
+    "enumerations: all of Bethe lattice, 2 shells",
+    "enumerations: samples of square 3 x 3",
+    "enumerations: thresholds",
+    "clusters per site: square, L = 16",
+    "clusters per site: triangular, L = 16",
+    "clusters per site: honeycomb, L = 16",
+    "spanning: self-dual rectangles",
+    "spanning: self-matching rhombi",
+    "spanning: Bethe lattices",
+    "wrapping: triangular",
+    "sweeps: interrupted and continued",
+    "sweeps: XORWOW and Philox",
+]
+
+
+def found(name, setting=SHORT):
+    return list(outcomes_of(CHECKS[name], setting))
+
+
+def failing(name):
+    return [outcome.name for outcome in found(name) if not outcome.holds]
+
+
+@cache
+def sound(name):
+    return found(name)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_check_holds_on_a_sound_installation(name):
+    outcomes = sound(name)
+    assert outcomes or name.startswith("wrapping")
+    assert [outcome for outcome in outcomes if not outcome.holds] == []
+
+
+def test_names_of_checks_and_outcomes_are_given_once():
+    assert len(CHECKS) == len(checks_of(SHORT))
+    names = [outcome.name for name in SOME for outcome in sound(name)]
+    assert len(set(names)) == len(names)
+
+
+def test_cardy_and_a_threshold_hold(monkeypatch):
+    monkeypatch.setitem(thresholds._SAMPLES, "bond", 500)
+    assert failing("spanning: Cardy's formula") == []
+    (outcome,) = found("thresholds: honeycomb bonds", Short(Device("cpu"), seed=4))
+    assert outcome.holds
+    assert outcome.sigma < 0.01
+
+
+# On an installation that is broken in one place, the check that looks there fails.
+
+
+def test_a_wrong_label_fails(monkeypatch):
+    label = FourStep.label
+
+    def wrong(self):
+        labels = label(self)
+        labels[-1:] = labels[-1:] // 2
+        return labels
+
+    monkeypatch.setattr(FourStep, "label", wrong)
+    assert failing("labelers: small honeycomb") == ["four_step on honeycomb: unlike reference"]
+    first = next(item for item in found("labelers: small honeycomb") if not item.holds)
+    assert "first on 1 x 37, open, open, bond" in first.note
+
+
+def test_a_wrong_row_fails(monkeypatch):
+    measure = Raster.measure
+
+    def wrong(self, row):
+        measure(self, row)
+        row[CLUSTERS] -= self.opened[0] == 5
+
+    monkeypatch.setattr(Raster, "measure", wrong)
+    names = failing("enumerations: all of square torus 2 x 2")
+    assert names == ["raster, square torus 2 x 2: sums unlike the exact"]
+
+
+def test_a_wrong_threshold_fails(monkeypatch):
+    scan = Raster.scan_windows
+    monkeypatch.setattr(Raster, "scan_windows", lambda *given: scan(*given) + np.uint64(1))
+    assert failing("labelers: spanning thresholds") == [
+        "raster: spanning thresholds unlike reference's"
+    ]
+
+
+def test_a_wrong_output_fails(monkeypatch):
+    monkeypatch.setattr(generator, "PHILOX", (((0,) * 4, (0,) * 2, (0, 0, 0, 0)),))
+    monkeypatch.setattr(generator, "SPLITMIX64", (1, 2, 3))
+    outcomes = found("generator: known outputs")
+    assert [outcome.value for outcome in outcomes] == [0, 3, 4]
+
+
+def test_a_bond_that_is_open_too_often_fails(monkeypatch):
+    monkeypatch.setattr(generator, "threshold_of", lambda p: threshold_of(1.02 * p))
+    names = failing("generator: uniformity")
+    assert len(names) == 24, "every test of all six p and generators"
+
+
+def test_samples_and_words_that_repeat_fail(monkeypatch):
+    fill = generator.fill_open_bonds
+
+    def repeated(rng, seed, sample, *given):
+        fill(rng, seed, np.uint64(0), *given)
+        given[-1][1::2] = given[-1][0::2]
+
+    monkeypatch.setattr(generator, "fill_open_bonds", repeated)
+    names = failing("generator: uniformity")
+    for what in ("words", "samples"):
+        assert sum(f"two {what}" in name for name in names) == 6
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in SOME if name.startswith(("clusters", "spanning", "enumerations: s"))]
+)
+def test_samples_at_another_p_fail(monkeypatch, name):
+    monkeypatch.setattr(
+        "percolab.validation.sampling.threshold_of", lambda p: threshold_of(p + 0.05)
+    )
+    assert failing(name)
+
+
+@pytest.mark.parametrize("rng", ["xorwow", "philox"])
+def test_the_bonds_of_a_word_are_independent(rng):
+    few = Few(Device("cpu"), seed=4)
+    outcomes = [item for item in lanes.CHECKS[0].run(few) if item.name.endswith(rng)]
+    assert len(outcomes) == 4 * len(lanes.P)
+    assert all(item.holds for item in outcomes), outcomes
+
+
+def test_words_of_sample_version_1_are_refused():
+    """Bonds 0 and 2 of them had a correlation of 2e-3: 6 sigma in so many words."""
+    p = lanes.P[0]
+
+    def fill(sample, words):
+        fill_of_version_1(7, sample, threshold_of(p), words)
+
+    pairs, largest, *_ = lanes.lane_outcomes(fill, 2**23, p, "version 1")
+    assert not pairs.holds or not largest.holds
+    assert largest.value > LIMIT
+
+
+def test_the_counts_of_pairs_and_triples_are_those_of_a_loop():
+    rng = np.random.default_rng(1)
+    words = rng.integers(0, 2**32, 64, dtype=np.uint64).astype(np.uint32)
+    is_open = unpack_bits(words, 2048).reshape(64, 32).astype(int)
+    one, two = np.zeros(32, np.int64), np.zeros((32, 32), np.int64)
+    three = np.zeros((32, 32, 32), np.int64)
+    scratch = np.empty((32, 2), np.uint32), np.empty(2, np.uint32)
+    lanes.count_lanes(words, *scratch, one, two, three)
+    np.testing.assert_array_equal(one, is_open.sum(axis=0))
+    np.testing.assert_array_equal(two, np.triu(is_open.T @ is_open, 1))
+    assert three[3, 17, 31] == np.sum(is_open[:, 3] * is_open[:, 17] * is_open[:, 31])
+    assert three.sum() == sum(math.comb(count, 3) for count in is_open.sum(axis=1))
+
+
+def test_generators_that_differ_fail(monkeypatch):
+    sampled = sweeps.sampled_rows
+
+    def biased(setting, topology, p, samples, *, rng, **given):
+        p += 0.05 * (rng == "philox")
+        return sampled(setting, topology, p, samples, rng=rng, **given)
+
+    monkeypatch.setattr(sweeps, "sampled_rows", biased)
+    assert len(failing("sweeps: XORWOW and Philox")) == len(observables_of(("open", "open")))
+
+
+def test_a_continued_run_that_differs_fails(monkeypatch):
+    sample, calls = Sampler.sample, []
+
+    def wrong(self, numbers, stopped=None):
+        calls.append(numbers)
+        blocks = sample(self, numbers, stopped)
+        if len(calls) > 120:
+            blocks = [replace(block, sums=block.sums + 1) for block in blocks]
+        return blocks
+
+    monkeypatch.setattr(Sampler, "sample", wrong)
+    assert failing("sweeps: interrupted and continued") == [
+        "datasets unlike those of a run in one go"
+    ]
+
+
+def test_wrapping_is_checked_as_soon_as_it_is_measured(monkeypatch):
+    exact_values = wrapping_probabilities(1j)
+    rng = np.random.default_rng(5)
+    chances = {"wrapping_x": exact_values.x, "wrapping_all": exact_values.either, "other": 0.5}
+
+    def drawn(boundary):
+        return [
+            SimpleNamespace(name=name, of_rows=lambda rows, p=p: rng.random(len(rows)) < p)
+            for name, p in chances.items()
+        ]
+
+    monkeypatch.setattr(wrapping, "observables_of", drawn)
+    outcomes = found("wrapping: square")
+    assert [outcome.holds for outcome in outcomes] == [True, False]
+
+
+def test_a_check_that_breaks_down_is_a_row_that_fails():
+    def breaks(setting):
+        yield Outcome("one", 1, 1)
+        raise RuntimeError("no such\nkernel")
+
+    one, broken = outcomes_of(Check("group", "two", breaks), SHORT)
+    assert one.holds
+    assert (broken.name, broken.note) == ("two", "RuntimeError: no such kernel")
+    assert not broken.holds
+
+
+def test_ctrl_c_is_not_taken_for_a_failure():
+    def stopped(setting):
+        raise Interrupted(stored=True, exit_code=130)
+        yield
+
+    with pytest.raises(Interrupted):
+        list(outcomes_of(Check("group", "name", stopped), SHORT))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "sigma", "holds"),
+    [
+        (0, 0, None, True),
+        (1, 0, None, False),
+        (1.4, 1.0, 0.1, True),
+        (1.41, 1.0, 0.1, False),
+        (0.6, 1.0, 0.1, True),
+        (0.59, 1.0, 0.1, False),
+        (1.0, 1.0, 0.0, False),
+        (math.nan, 1.0, 0.1, False),
+        (math.nan, 0.0, None, False),
+        (1.0, 1.0, math.inf, False),
+    ],
+)
+def test_verdict(value, expected, sigma, holds):
+    assert Outcome("name", value, expected, sigma).holds is holds
+
+
+def test_streams_hang_on_seed_and_name():
+    settings = [Setting(Device("cpu"), seed=seed) for seed in (1, 2)]
+    names = [("a",), ("b",), ("a", 1), ("a", "1", "")]
+    seeds = {setting.stream_seed(*name) for setting in settings for name in names}
+    assert len(seeds) == 8
+    assert all(0 <= seed < 2**63 for seed in seeds)
+    assert settings[0].stream_seed("a") == Setting(Device("cpu")).stream_seed("a")
+
+
+def test_full_looks_at_all_lattices_with_more_samples():
+    full = Setting(Device("cpu"), full=True)
+    assert full.count(quick=1, full=2) == 2
+    names = {check.name for check in checks_of(full)}
+    assert {"small square-nnn", "large hypercubic-5d"} <= names
+    assert len(names) > len({check.name for check in checks_of(SHORT)})
+
+
+def test_every_labeler_but_the_reference_is_compared():
+    small = parity.checks(("square",))[0]
+    assert [outcome.name for outcome in outcomes_of(small, SHORT)] == [
+        f"{name} on square: unlike reference"
+        for name in ("raster", "four_step", "label_equivalence")
+    ]
+
+
+# The command line.
+
+
+def of(*outcomes):
+    return lambda setting: (Check("group", "name", lambda setting: iter(outcomes)),)
+
+
+HOLDS = (Outcome("equal", 0, 0), Outcome("near", 0.51, 0.5, 0.01, "a note"))
+FAR = Outcome("far", 0.6, 0.5, 0.01, "a note")
+
+
+def test_command_trusts_an_installation_on_which_all_holds(monkeypatch):
+    monkeypatch.setattr("percolab.validation.checks_of", of(*HOLDS))
+    result = run("validate", "--device", "cpu")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["group", "value", "expected", "sigma", "z"]
+    assert lines[1].split() == ["equal", "0", "0", "exact", "holds"]
+    assert lines[2].split() == ["near", "0.510", "0.500", "1.0e-02", "+1.0", "holds"]
+    assert lines[-1].startswith("TRUSTED: all 2 checks hold (on cpu, seed 1, ")
+    assert "1 of 2 values have an error: 0 are beyond 2 sigma" in lines[-2]
+
+
+@pytest.mark.parametrize(("outcome", "mendable"), [(FAR, True), (Outcome("unequal", 3, 0), False)])
+def test_command_fails_with_the_verdict_where_one_check_fails(monkeypatch, outcome, mendable):
+    monkeypatch.setattr("percolab.validation.checks_of", of(*HOLDS, outcome))
+    result = run("validate", "--device", "cpu", "--seed", 7)
+    assert result.exit_code == 1
+    assert "FAILS" in next(line for line in result.stdout.splitlines() if outcome.name in line)
+    assert "NOT TRUSTED: 1 of 3 checks fail (on cpu, seed 7" in result.stdout
+    assert ("another --seed" in result.stdout) is mendable
+
+
+def test_command_writes_json(monkeypatch):
+    broken = Outcome("broken", math.nan, 0.0, note="RuntimeError: x")
+    monkeypatch.setattr("percolab.validation.checks_of", of(*HOLDS, broken))
+    result = run("validate", "--device", "cpu", "--json")
+    assert result.exit_code == 1
+    record = json.loads(result.stdout)
+    assert record["trusted"] is False
+    assert (record["device"], record["seed"], record["limit"]) == ("cpu", 1, 4.0)
+    assert [row["holds"] for row in record["checks"]] == [True, True, False]
+    assert record["checks"][1]["z"] == pytest.approx(1)
+    assert record["checks"][2]["value"] is None
+    monkeypatch.setattr("percolab.validation.checks_of", of(*HOLDS))
+    assert json.loads(answer("validate", "--device", "cpu", "--json"))["trusted"] is True
+
+
+def test_command_hands_settings_over(monkeypatch):
+    seen = []
+    monkeypatch.setattr("percolab.validation.checks_of", lambda setting: seen.append(setting) or ())
+    answer("validate", "--device", "cpu", "--full", "--seed", 9)
+    assert seen == [Setting(Device("cpu"), seed=9, full=True)]
+
+
+def test_command_refuses_a_device_that_is_not_there():
+    assert "must be auto, cpu, cuda or cuda:n" in refusal("validate", "--device", "gpu")
+
+
+def test_documentation_names_every_group():
+    text = DOCS.read_text(encoding="utf-8")
+    for group in {check.group for check in CHECKS.values()}:
+        assert f"| {group} |" in text, group
+
+
+# percolab observables
+
+
+def names_of(*arguments):
+    found = json.loads(answer("observables", "--json", *arguments))
+    return [item["name"] for item in found if "measure" not in item]
+
+
+@pytest.mark.parametrize(
+    ("text", "boundary"),
+    [
+        ("open", ("open", "open")),
+        ("periodic", ("periodic", "periodic")),
+        ("open,periodic,open", ("open", "periodic", "open")),
+        ("terminals", ("terminals",)),
+    ],
+)
+def test_observables_are_those_of_the_registry(text, boundary):
+    registered = observables_of(boundary)
+    assert names_of("--boundary", text) == [item.name for item in registered]
+    lines = answer("observables", "--boundary", text).partition("\n\n")[0].splitlines()
+    for line, item in zip(lines[1:], registered, strict=True):
+        assert line.startswith(item.name)
+        assert item.meaning in line
+        assert item.symbol in line
+
+
+def test_observables_of_both_usual_boundaries_are_listed_by_default():
+    names = names_of()
+    assert len(set(names)) == len(names)
+    for boundary in (("open", "open"), ("periodic", "periodic")):
+        assert {item.name for item in observables_of(boundary)} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("opne", "unknown 'opne'; did you mean 'open'"),
+        ("open,terminals", "terminals are those of a graph"),
+        (",".join(["open"] * 9), "at most 8 axes"),
+    ],
+)
+def test_observables_refuse_a_boundary_that_is_none(text, message):
+    assert message in refusal("observables", "--boundary", text)
