@@ -38,6 +38,7 @@ import h5py
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
+LIBRARY = ROOT / "percolab" / "lattices" / "library"
 OUTCOMES = ("clean", "equal", "reads", "different", "hang", "traceback")
 #: Every so many mutants of results are given to the commands as well.
 _EVERY = 50
@@ -69,7 +70,7 @@ def originals(folder: Path) -> dict[str, tuple[list[Path], str, bool]]:
         "labels, HDF5, schema 1": (labels, "labels", False),
         "labels, NPY": ([folder / "labels.npy"], "labels", False),
         "configurations": (_configurations(folder), "sites", False),
-        "lattices, TOML": (sorted((ROOT / "percolab/lattices").glob("*.toml")), "lattice", False),
+        "lattices, TOML": (sorted(LIBRARY.glob("*.toml")), "lattice", False),
         "studies, TOML": (sorted((ROOT / "configs").glob("*.toml")), "study", False),
         "graphs": (_graphs(folder), "graph", False),
     }

@@ -320,7 +320,9 @@ def _run_round(
                 pace=pace,
             )
     finally:
-        record["seconds"] = round(time.perf_counter() - begin, 3)
+        # What is still to be saved says how long it took; what was saved stays as it is.
+        if pace is not None and pace.pending:
+            record["seconds"] = round(time.perf_counter() - begin, 3)
         watcher.finished()
 
 
