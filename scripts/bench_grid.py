@@ -22,14 +22,14 @@ from percolab.tasks.study_file import parse_sizes
 WINDOWS = {2: (0.6656, 0.75), 3: (0.3, 1.141)}
 
 
-def milliseconds(labeler, grid: np.ndarray, samples: int, repeats: int) -> float:
+def milliseconds(coupling, grid: np.ndarray, samples: int, repeats: int) -> float:
     """Return the median time of a sample's rows at every p of a grid."""
     numbers = np.repeat(np.arange(samples, dtype=np.uint64), grid.size)
     thresholds = np.tile(np.array([threshold_of(p) for p in grid], np.uint64), samples)
     times = []
     for _ in range(repeats + 1):
         begin = time.perf_counter()
-        labeler.rows(XORWOW, 1, numbers, thresholds)
+        coupling.rows(XORWOW, 1, numbers, thresholds)
         times.append(time.perf_counter() - begin)
     return 1e3 * float(np.median(times[1:])) / samples
 
@@ -64,18 +64,18 @@ def main(
         for size in parse_sizes(sizes):
             kinds = (boundary,) * lattice.dimension
             task = Task(lattice, size, kinds, (0.5,), seed=1, model=model)
-            labeler = Sampler(task, device=target).labeler
+            coupling = Sampler(task, device=target).coupling
             one = 0.0
             for count in map(int, points.split(",")):
                 reach = width * size**-shrinks * (count > 1)
                 grid = known.value + reach * np.linspace(-1, 1, count)
-                took = milliseconds(labeler, grid, max(sites // task.num_points, 1), repeats)
+                took = milliseconds(coupling, grid, max(sites // task.num_points, 1), repeats)
                 one = one or took
                 click.echo(
                     f"{name:<11}{size:>5} {count:>3} p {took:>9.4f} {took / one:>6.2f} "
                     f"{1e9 * took / task.num_points / count:>8.1f}"
                 )
-            del labeler
+            del coupling
 
 
 if __name__ == "__main__":

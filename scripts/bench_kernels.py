@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from importlib import import_module
 from typing import ClassVar
 
 import click
 import numpy as np
+from kernel_report import kernel_modules, kernels_of
 
 from percolab.benchmark import probability_of
 from percolab.bonds.words import XORWOW, threshold_of
+from percolab.coupled import new_coupling
 from percolab.kernels.device import device_name, open_device
-from percolab.labelers import LABELERS, labeler_class
+from percolab.kernels.launches import Launches
+from percolab.labelers.forest import Reading
 from percolab.lattices.lattice import load_lattice
 from percolab.store.provenance import package_versions
 
@@ -36,27 +38,24 @@ class Timed:
     def __getitem__(self, configuration):
         """Return a function that launches the kernel with this configuration."""
 
+        stream = configuration[2]
+
         def launch(*arguments):
             begin, end = self.cuda.event(), self.cuda.event()
-            begin.record()
+            begin.record(stream)
             self.kernel[configuration](*arguments)
-            end.record()
+            end.record(stream)
             self.events[self.name].append((begin, end))
 
         return launch
 
 
 def time_kernels(cuda) -> None:
-    """Put a timed stand-in in place of every kernel that a labeler's module launches."""
-    names = {
-        ancestor.__module__
-        for name, entry in LABELERS.items()
-        if "cuda" in entry.classes
-        for ancestor in labeler_class(name, "cuda").__mro__[:-1]
-    }
-    for module in map(import_module, sorted(names)):
-        for name in [name for name in vars(module) if name.endswith("_kernel")]:
-            setattr(module, name, Timed(cuda, getattr(module, name), name.removesuffix("_kernel")))
+    """Put a timed stand-in in place of every kernel; nothing is recorded any more."""
+    for module in kernel_modules():
+        for name, kernel in kernels_of(module).items():
+            setattr(module, name, Timed(cuda, kernel, name.removesuffix("_kernel")))
+    Launches.call = lambda self, key, work: work()
 
 
 def picoseconds(cuda, work, repeats: int, sites: int) -> dict[str, float]:
@@ -96,23 +95,24 @@ def main(
         lattice = load_lattice(name)
         topology = lattice.topology(lattice.shape(size))
         items = max(sites // topology.num_points, 1)
-        batch = labeler_class(labeler, "cuda")(topology, capacity=items)
+        coupling = new_coupling(labeler, "cuda", topology, capacity=items)
         samples = np.arange(items, dtype=np.uint64)
         for ratio in (0.5, 1.0, 1.5):
             thresholds = np.full(items, threshold_of(probability_of(lattice, ratio)), np.uint64)
 
-            def label(thresholds=thresholds, samples=samples, batch=batch) -> None:
-                batch.label_items(batch.open_bonds(XORWOW, 1, samples, thresholds))
+            def label(thresholds=thresholds, samples=samples, labeler=coupling.labeler) -> None:
+                count = labeler.batch.fill(XORWOW, 1, samples, thresholds)
+                labeler.join(count, Reading.LABELS).make_labels()
 
-            def measure(thresholds=thresholds, samples=samples, batch=batch) -> None:
-                batch.rows(XORWOW, 1, samples, thresholds)
+            def measure(thresholds=thresholds, samples=samples, coupling=coupling) -> None:
+                coupling.rows(XORWOW, 1, samples, thresholds)
 
             for what, work in (("row", measure), ("labels", label)):
                 took = picoseconds(cuda, work, repeats, items * topology.num_points)
                 records.append({"lattice": name, "ratio": ratio, "what": what, "ps_a_site": took})
                 shown = "  ".join(f"{kernel} {value:.2f}" for kernel, value in took.items())
                 click.echo(f"{name:<11} {ratio:g} p_c {what:<7} {shown}")
-        del batch
+        del coupling
     if out:
         document = {
             "device_name": device_name(cuda),

@@ -16,9 +16,10 @@ from bench_kernels import Timed, time_kernels
 from percolab.api import sweep
 from percolab.benchmark import probability_of
 from percolab.bonds.words import TOP, XORWOW, threshold_of
+from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import device_name, open_device
-from percolab.labelers import labeler_class
+from percolab.labelers.forest import Reading
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.measure.rows import SPANNING
 
@@ -45,7 +46,7 @@ def time_study(cuda, lattice: Lattice, size: int, samples: int, **options) -> tu
 def time_one_sample(cuda, lattice: Lattice, size: int) -> None:
     """Print the times of one large sample, and whether its T and its rows agree."""
     topology = lattice.topology(lattice.shape(size))
-    batch = labeler_class(None, "cuda")(topology, capacity=1)
+    coupling = new_coupling(None, "cuda", topology)
     p, sample = probability_of(lattice, 1.0), np.zeros(1, np.uint64)
     at_p, window = (
         np.array([threshold_of(p)], np.uint64),
@@ -53,12 +54,13 @@ def time_one_sample(cuda, lattice: Lattice, size: int) -> None:
     )
 
     def label() -> None:
-        batch.label_items(batch.open_bonds(XORWOW, 1, sample, at_p))
+        items = coupling.labeler.batch.fill(XORWOW, 1, sample, at_p)
+        coupling.labeler.join(items, Reading.LABELS).make_labels()
 
     def find() -> np.ndarray:
-        return find_thresholds(batch, XORWOW, 1, sample, (window[0], window[1]))
+        return find_thresholds(coupling, XORWOW, 1, sample, (window[0], window[1]))
 
-    works = {"row": lambda: batch.rows(XORWOW, 1, sample, at_p), "labels": label, "T": find}
+    works = {"row": lambda: coupling.rows(XORWOW, 1, sample, at_p), "labels": label, "T": find}
     for name, work in works.items():
         times = []
         for _ in range(4):
@@ -72,7 +74,7 @@ def time_one_sample(cuda, lattice: Lattice, size: int) -> None:
     for n, axis in enumerate(topology.open_axes):
         found = find()[:, n]
         spans = [
-            bool(batch.rows(XORWOW, 1, sample, found - np.uint64(less))[0, SPANNING] >> axis & 1)
+            bool(coupling.rows(XORWOW, 1, sample, found - np.uint64(less))[0, SPANNING] >> axis & 1)
             for less in (0, 1)
         ]
         click.echo(f"axis {axis}: T = {found[0] / TOP}, spans at T, just below: {spans}")

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pkgutil import walk_packages
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -23,27 +24,20 @@ import numpy as np
 from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
-from percolab.bonds import sites_cuda as cuda_sites
+from percolab import bonds, coupled, labelers, measure
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS
-from percolab.coupled import brackets_cuda as cuda_threshold
-from percolab.coupled import events_cuda as cuda_late
-from percolab.coupled import growth_cuda as cuda_growth
-from percolab.coupled import tiled_thresholds as tiled_search
-from percolab.labelers import LABELERS, labeler_class
-from percolab.labelers.base_cuda import CudaLabeler
-from percolab.labelers.tiled import all_tiles as cuda_tiles
-from percolab.labelers.tiled import borders as cuda_border
+from percolab.coupled import new_coupling
+from percolab.kernels.launches import Launches
+from percolab.labelers import LABELERS
+from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.graph_topology import graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
-from percolab.measure import radii_batch as gyration_cuda
-from percolab.measure import radii_cuda as cuda_gyration
-from percolab.measure import rows_cuda as cuda_sampling
-from percolab.measure import tallies_cuda as cuda_tally
-from percolab.measure import wrapping_cuda as cuda_winding
 
+#: The rooms that have kernels.
+ROOMS = (bonds, measure, labelers, coupled)
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"
 
@@ -99,11 +93,11 @@ def kernels_of(module: Any) -> dict[str, Any]:
 class HostArray(np.ndarray):
     """Host memory with the copying methods of a device array."""
 
-    def copy_to_host(self) -> np.ndarray:
+    def copy_to_host(self, target: np.ndarray | None = None, stream: Any = None) -> np.ndarray:
         """Return the array."""
         return np.array(self)
 
-    def copy_to_device(self, data: np.ndarray) -> None:
+    def copy_to_device(self, data: np.ndarray, stream: Any = None) -> None:
         """Take the data."""
         self[...] = data
 
@@ -113,6 +107,8 @@ def _host_array(shape: Any, dtype: Any) -> HostArray:
 
 
 def _type_of(argument: Any) -> types.Type:
+    if hasattr(argument, "_fields"):
+        return types.NamedTuple(tuple(map(_type_of, argument)), type(argument))
     if isinstance(argument, tuple):
         return types.BaseTuple.from_types([_type_of(item) for item in argument])
     return typeof(argument.view(np.ndarray) if isinstance(argument, np.ndarray) else argument)
@@ -144,22 +140,30 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
     """Return the launches that label and measure one sample of a topology at two p."""
     launches: list[Launch] = []
     with ExitStack() as stack:
-        for place in labeler_modules():
+        for place in kernel_modules():
             for name, kernel in kernels_of(place).items():
                 recorder = _Recorder(kernel, kind, launches)
                 stack.enter_context(mock.patch.object(place, name, recorder))
-        stack.enter_context(mock.patch.object(cuda, "device_array", _host_array))
-        to_device = mock.patch.object(cuda, "to_device", lambda data: data.view(HostArray))
-        stack.enter_context(to_device)
-        instance = labeler_class(labeler, "cuda")(topology, model, capacity=1)
-        instance.keep_tally()
-        sample, grid = np.zeros(2, np.uint64), np.array([1, 2], np.uint64)
-        instance.rows(GENERATORS["xorwow"], 0, sample, grid)
-        instance.label_items(1)
+        for name, stand_in in (
+            ("device_array", _host_array),
+            ("pinned_array", _host_array),
+            ("to_device", lambda data: data.view(HostArray)),
+            ("stream", lambda: SimpleNamespace(synchronize=lambda: None)),
+        ):
+            stack.enter_context(mock.patch.object(cuda, name, stand_in))
+        # Nothing is recorded as a graph.
+        direct = mock.patch.object(Launches, "call", lambda self, key, work: work())
+        stack.enter_context(direct)
+        coupling = new_coupling(labeler, "cuda", topology, model, tally=True)
+        key, sample = (GENERATORS["xorwow"], 0), np.zeros(1, np.uint64)
+        grid = np.array([1, 2], np.uint64)
+        coupling.rows(*key, sample, grid[:1])
+        coupling.grid_rows(*key, sample, grid)
+        coupling.labeler.join(1, Reading.LABELS).labels()
         if topology.shape:
-            instance.gyration_rows(GENERATORS["xorwow"], 0, sample[:1], grid, no_geometry(topology))
-        if topology.open_axes and instance.scan_windows.__func__ is not CudaLabeler.scan_windows:
-            instance.scan_windows(GENERATORS["xorwow"], 0, sample[:1], grid[:1], grid[1:])
+            coupling.radii_rows(*key, sample, grid[:1], no_geometry(topology))
+        if topology.open_axes:
+            coupling.scan_windows(*key, sample, grid[:1], grid[1:])
     return launches
 
 
@@ -173,23 +177,18 @@ def all_launches() -> list[Launch]:
     return list(found.values())
 
 
-def labeler_modules() -> list[Any]:
-    """Return the modules of all CUDA labelers and of what they are made of."""
-    classes = [
-        ancestor
-        for entry in LABELERS.values()
-        if "cuda" in entry.classes
-        for ancestor in labeler_class(entry.name, "cuda").__mro__[:-1]
+def kernel_modules() -> list[Any]:
+    """Return all modules of the rooms that have kernels, with what launches them."""
+    return [
+        import_module(item.name)
+        for room in ROOMS
+        for item in walk_packages(room.__path__, f"{room.__name__}.")
     ]
-    names = {tiled_search.__name__, gyration_cuda.__name__} | {item.__module__ for item in classes}
-    return [import_module(name) for name in sorted(names)]
 
 
 def all_kernels() -> set[str]:
-    """Return the names of all kernels that any labeler can launch."""
-    written = [cuda_sampling, cuda_sites, cuda_growth, cuda_border, cuda_tally, cuda_gyration]
-    modules = [*written, cuda_late, cuda_threshold, cuda_tiles, cuda_winding, *labeler_modules()]
-    return {name for module in modules for name in kernels_of(module)}
+    """Return the names of all kernels."""
+    return {name for module in kernel_modules() for name in kernels_of(module)}
 
 
 @contextmanager

@@ -28,10 +28,11 @@ from numba import int64, njit, uint32
 from percolab.benchmark import probability_of, timer_of
 from percolab.benchmark.stages import grid_around
 from percolab.bonds.words import XORWOW, threshold_of
+from percolab.coupled import new_coupling
 from percolab.coupled.bond_order import fill_planes, leading_digits
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.neighbours import has_bit
-from percolab.labelers import DEFAULT_LABELER, labeler_class
+from percolab.labelers import DEFAULT_LABELER
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import CLUSTERS, LARGEST, SPANNING, SUM_SQUARES
@@ -215,7 +216,7 @@ def compare(name: str, size: int, runs: int) -> dict[str, Any]:
     """Return the record of one lattice and size; SystemExit if the two disagree on a sample."""
     lattice = load_lattice(name)
     topology = lattice.topology(lattice.shape(size))
-    labeler, program = labeler_class(None, "cpu")(topology), NewmanZiff(topology)
+    labeler, program = new_coupling(None, "cpu", topology), NewmanZiff(topology)
     grid = grid_around(probability_of(lattice, 1.0), topology.num_points)
     thresholds = np.array([threshold_of(p) for p in grid], np.uint64)
     samples = np.zeros(grid.size, np.uint64)

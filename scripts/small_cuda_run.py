@@ -6,8 +6,10 @@ import numpy as np
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, threshold_of
+from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
-from percolab.labelers import LABELERS, labeler_class
+from percolab.labelers import LABELERS
+from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import geometry_of
 from percolab.lattices.lattice import load_lattice
 
@@ -18,15 +20,18 @@ for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classe
     for boundary in (("open", "open"), ("periodic", "periodic")):
         computed = load_lattice("honeycomb").topology((130, 100), boundary)
         for topology, model in product((computed, computed.explicit()), (BOND, Model("site"))):
-            batch = labeler_class(name, "cuda")(topology, model, capacity=3)
-            batch.keep_tally()
-            batch.rows(XORWOW, 1, np.repeat(SAMPLES, GRID.size), np.tile(GRID, SAMPLES.size))
-            batch.label_items(batch.open_bonds(XORWOW, 1, SAMPLES[:3], GRID))
-            batch.labels_of(3)
+            coupling = new_coupling(name, "cuda", topology, model, capacity=3, tally=True)
+            # Directly, recorded, and replayed.
+            for _ in range(3):
+                coupling.rows(XORWOW, 1, SAMPLES[:3], GRID)
+                coupling.grid_rows(XORWOW, 1, SAMPLES, GRID)
+            labeler = coupling.labeler
+            items = labeler.batch.fill(XORWOW, 1, SAMPLES[:3], GRID)
+            labeler.join(items, Reading.LABELS).labels()
             if topology is computed:
                 places = geometry_of(load_lattice("honeycomb"), topology.shape)
-                batch.gyration_rows(XORWOW, 1, SAMPLES, GRID, places)
+                coupling.radii_rows(XORWOW, 1, SAMPLES, GRID, places)
             if "open" in boundary and name == "tiled":
-                find_thresholds(batch, XORWOW, 1, SAMPLES, (int(GRID[0]), int(GRID[-1])))
+                find_thresholds(coupling, XORWOW, 1, SAMPLES, (int(GRID[0]), int(GRID[-1])))
     print(name)
 print("done")

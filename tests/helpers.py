@@ -14,12 +14,14 @@ import numpy as np
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import TOP, threshold_of
+from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
-from percolab.labelers import LABELERS, labeler_class
+from percolab.labelers import LABELERS
+from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import geometry_of
 from percolab.lattices.lattice import Lattice, lattice_from_text, lattice_names, load_lattice
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.measure.rows import ROW_WIDTH, SPANNING
+from percolab.measure.rows import SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING
 
 DATA = Path(__file__).parent / "data"
@@ -160,9 +162,60 @@ def parity_topologies(name: str):
                 yield (shape, boundary, "explicit"), topology.explicit()
 
 
-def cpu_labeler(name: str, topology: Topology):
+class Single:
+    """A CPU labeler with its coupling, one sample at a time: words in, labels and row out.
+
+    What couples samples in p (``rows``, ``grid_rows``, ``scan_windows`` ...) is the coupling's.
+    """
+
+    def __init__(self, name: str, topology: Topology, model: Model, *, tally: bool = False):
+        self.coupling = new_coupling(name, "cpu", topology, model, tally=tally)
+        self.labeler, self.topology = self.coupling.labeler, topology
+        self.batch = self.labeler.batch
+
+    def __getattr__(self, name: str):
+        return getattr(self.coupling, name)
+
+    def open_bonds(self, generator: int, seed: int, sample: int, threshold: int) -> None:
+        """Draw one sample."""
+        one = np.array([sample], np.uint64), np.array([threshold], np.uint64)
+        assert self.batch.fill(generator, seed, *one) == 1
+
+    def load(self, words: np.ndarray) -> None:
+        """Take given bond words."""
+        assert self.batch.load(np.asarray(words, np.uint32).reshape(1, -1)) == 1
+
+    @property
+    def opened(self) -> np.ndarray:
+        """The bond words, uint32 (num_classes * num_words,)."""
+        return self.batch.opened_of(1)[0]
+
+    @property
+    def occupied(self) -> np.ndarray:
+        """The occupied sites, uint32 (num_words,), one bit a site."""
+        return self.batch.occupied_of(1)[0]
+
+    def label(self) -> np.ndarray:
+        """Return the labels of the open bonds."""
+        return self.labeler.join(1, Reading.LABELS).labels()[0]
+
+    def row(self) -> np.ndarray:
+        """Return the row of the open bonds."""
+        return self.labeler.join(1).rows()[0]
+
+
+def cpu_labeler(
+    name: str, topology: Topology, model: Model = BOND, *, tally: bool = False
+) -> Single:
     """Return a CPU labeler of a topology."""
-    return labeler_class(name, "cpu")(topology)
+    return Single(name, topology, model, tally=tally)
+
+
+def cuda_coupling(
+    name: str, topology: Topology, model: Model = BOND, *, capacity: int, tally: bool = False
+):
+    """Return a CUDA labeler with its coupling."""
+    return new_coupling(name, "cuda", topology, model, capacity=capacity, tally=tally)
 
 
 def items_of(ps: tuple[float, ...], samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -174,9 +227,7 @@ def items_of(ps: tuple[float, ...], samples: int = 1) -> tuple[np.ndarray, np.nd
 
 def labels_and_row(labeler) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels and the row that a CPU labeler finds for its open bonds."""
-    row = np.full(ROW_WIDTH, -1, np.int64)
-    labeler.measure(row)
-    return labeler.label(), row
+    return labeler.label(), labeler.row()
 
 
 def without_wrapping(rows: np.ndarray) -> list:
@@ -213,22 +264,17 @@ def assert_cuda_equals_cpu(
     tally: bool = False,
 ) -> None:
     """Assert that a CUDA labeler gives the words, labels and rows of a CPU labeler, bit for bit."""
-    device, host = (
-        labeler_class(name, "cuda")(topology, model, capacity=capacity),
-        labeler_class(judge, "cpu")(topology, model),
-    )
-    if tally:
-        device.keep_tally()
-        host.keep_tally()
+    device = cuda_coupling(name, topology, model, capacity=capacity, tally=tally)
+    host = cpu_labeler(judge, topology, model, tally=tally)
+    batch, labeler = device.labeler.batch, device.labeler
     message, expected = f"{name} {case}", host.rows(generator, seed, *items)
     grown = device.rows(generator, seed, *items)
     np.testing.assert_array_equal(grown, expected, err_msg=f"{message}, grown from p to p")
     for first in range(0, len(items[0]), capacity):
         samples, thresholds = (values[first : first + capacity] for values in items)
-        count = device.open_bonds(generator, seed, samples, thresholds)
-        device.label_items(count)
-        words = device.opened.copy_to_host()[: count * host.opened.size].reshape(count, -1)
-        labels, rows = device.labels_of(count), device.measure_items(count)
+        count = batch.fill(generator, seed, samples, thresholds)
+        words, labels = batch.opened_of(count), labeler.join(count, Reading.LABELS).labels()
+        rows = labeler.join(count).rows()
         if not model.draws_sites:
             np.testing.assert_array_equal(rows, expected[first : first + count], err_msg=message)
         for n in range(count):
@@ -245,9 +291,9 @@ def assert_gyration_equal(
     topology, geometry = item.topology(shape, boundary), geometry_of(item, shape)
     items, grid = items_of(probabilities(name)[1:4], samples=3)
     grid, samples = np.unique(grid), np.unique(items)
-    device = labeler_class(labeler, "cuda")(topology, model, capacity=2)
-    host = labeler_class("raster", "cpu")(topology, model)
-    found = [each.gyration_rows(0, 3, samples, grid, geometry) for each in (device, host)]
+    device = cuda_coupling(labeler, topology, model, capacity=2)
+    host = cpu_labeler("raster", topology, model)
+    found = [each.radii_rows(0, 3, samples, grid, geometry) for each in (device, host)]
     np.testing.assert_array_equal(*found, err_msg=f"{labeler} {name} {shape} {boundary} {model}")
     assert found[0].any()
 

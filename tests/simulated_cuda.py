@@ -16,6 +16,8 @@ from helpers import (
     CUDA_LABELERS,
     assert_cuda_equals_cpu,
     assert_gyration_equal,
+    cpu_labeler,
+    cuda_coupling,
     items_of,
     lattice,
     probabilities,
@@ -25,7 +27,6 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, NEVER, TOP
 from percolab.coupled import tiled as tiled_cuda
 from percolab.coupled.thresholds import find_thresholds
-from percolab.labelers import labeler_class
 from percolab.labelers.tiled.one_tile import TILE_NODES
 from percolab.lattices.graph_topology import graph_topology
 from percolab.lattices.lattice import load_lattice
@@ -147,15 +148,15 @@ def compare_late_seams(name):
     The narrower the torus, the more often that is so; a tile may have more late bonds than usual,
     so that one labeling serves the whole grid.
     """
-    usual, tiled_cuda._LATE = tiled_cuda._LATE, TILE_NODES
+    usual, tiled_cuda._MOST_OPENINGS = tiled_cuda._MOST_OPENINGS, TILE_NODES
     topology = lattice(name).topology((18, 3), ("periodic", "periodic"))
-    device = labeler_class("tiled", "cuda")(topology, capacity=3)
-    host = labeler_class("reference", "cpu")(topology)
+    device = cuda_coupling("tiled", topology, capacity=3)
+    host = cpu_labeler("reference", topology)
     items = items_of((0.1, 0.3, 0.5), samples=3)
     found, expected = (each.rows(GENERATORS["xorwow"], 5, *items) for each in (device, host))
     np.testing.assert_array_equal(found, expected, err_msg="late bonds across seams")
     assert len(set(expected[:, SPANNING].tolist())) > 1, "choose another seed"
-    tiled_cuda._LATE = usual
+    tiled_cuda._MOST_OPENINGS = usual
     print("late seams")
 
 
@@ -163,9 +164,9 @@ def compare_thresholds(name, shape, model=BOND):
     """Compare T with what the CPU finds, in narrow windows about the T of one sample each."""
     boundary = ("open", *("periodic",) * (len(shape) - 2), "open")
     topology = lattice(name).topology(shape, boundary)
-    device = labeler_class("tiled", "cuda")(topology, model, capacity=2)
+    device = cuda_coupling("tiled", topology, model, capacity=2)
     generator, numbers = GENERATORS["xorwow"], np.arange(3, dtype=np.uint64)
-    host = labeler_class("raster", "cpu")(topology, model)
+    host = cpu_labeler("raster", topology, model)
     expected = find_thresholds(host, generator, 5, numbers, (0, TOP))
     spanning = [number for number in expected[:, 0].tolist() if number != NEVER]
     assert spanning, "choose another seed"

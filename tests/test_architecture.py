@@ -58,16 +58,7 @@ def test_every_file_is_in_a_room_that_is_on_the_list():
     assert rooms == set(percolab.ROOMS)
 
 
-#: The labelers still scan grids and find T: six imports, which go when ``coupled`` takes a labeler
-#: instead of being a part of it.
-UNFINISHED = pytest.param(
-    "labelers", marks=pytest.mark.xfail(strict=True, reason="labelers import from coupled")
-)
-
-
-@pytest.mark.parametrize(
-    "room", [UNFINISHED if room == "labelers" else room for room in percolab.ROOMS]
-)
+@pytest.mark.parametrize("room", percolab.ROOMS)
 def test_room_imports_only_from_rooms_above_it(room):
     allowed = set(percolab.ROOMS[: percolab.ROOMS.index(room) + 1])
     below = {

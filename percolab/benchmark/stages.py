@@ -11,13 +11,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from percolab.benchmark.timer import CpuTimer, CudaTimer, Work
+from percolab.bonds.model import BOND
 from percolab.bonds.words import XORWOW, threshold_of
-from percolab.labelers import labeler_class
+from percolab.coupled import Coupling, memory_of, new_coupling
+from percolab.kernels.memory import Memory, Needs, items_that_fit
+from percolab.labelers import labeler_class, serving_labeler
+from percolab.labelers.forest import Labeler, Reading
+from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import ROW_WIDTH
 
@@ -32,7 +36,10 @@ _HALF_WINDOW, _WINDOW_SITES, _WINDOW_EXPONENT = 0.0013, 2**24, 0.375
 
 #: Sites of all samples of one timed run: enough to fill any GPU; on the CPU, enough for the clock.
 SITES_PER_RUN = {"cpu": 2**20, "cuda": 2**30}
-_CPU_RUN_SECONDS = 0.02
+# A run that the clock measures well enough.
+_RUN_SECONDS = 0.02
+# The part of a device's free memory that a labeler may take.
+_SHARE = 0.8
 _ROW_BYTES = 8 * ROW_WIDTH
 
 
@@ -87,96 +94,74 @@ def bytes_moved(stage: str, topology: Topology, *, needs_labels: bool) -> int:
 
 def prepare(timer: CpuTimer | CudaTimer, topology: Topology, labeler: str | None) -> Stages:
     """Return the stages of a labeler on a topology; InputError if it does not run there."""
-    if isinstance(timer, CudaTimer):
-        return _cuda_stages(timer, labeler_class(labeler, "cuda"), topology)
-    return _cpu_stages(labeler_class(labeler, "cpu"), topology)
+    kind = timer.device.kind
+    labeler_class(labeler, kind)
+    name = serving_labeler(labeler, kind, topology)
+    extent, needs = Extent.of_topology(topology), Needs(steps=GRID_POINTS, labels=True)
+
+    def memory(items: int) -> Memory:
+        return memory_of(name, kind, extent, BOND, needs, items)
+
+    before = timer.free_memory()
+    wanted = max(SITES_PER_RUN[kind] // topology.num_points, 1)
+    fitting = items_that_fit(memory, int(_SHARE * before)) if timer.device.is_shared else 1
+    coupling = new_coupling(name, kind, topology, capacity=max(min(wanted, fitting), 1))
+    samples = coupling.labeler.batch.capacity
+    if not timer.device.is_shared:
+        samples = _samples_of_run(coupling, wanted)
+    stages = _works(coupling, samples)
+    stages(0.5)["measure"]()  # some arrays are made when they are needed
+    own = memory(1).host
+    if timer.device.is_shared:
+        own = (before - timer.free_memory()) // samples
+    return Stages(samples, needs_labels(coupling.labeler), stages, own)
+
+
+def needs_labels(labeler: Labeler) -> bool:
+    """Return whether a labeler's rows are read off the labels of all sites."""
+    return labeler.name not in ("raster", "tiled")
+
+
+def _works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Work]]:
+    """Return for a p what every stage runs, on so many samples."""
+    labeler, batch = coupling.labeler, coupling.labeler.batch
+    samples = np.arange(count, dtype=np.uint64)
+    batches = [samples[n : n + batch.capacity] for n in range(0, count, batch.capacity)]
+
+    def works(p: float) -> dict[str, Work]:
+        thresholds = np.full(count, threshold_of(p), np.uint64)
+        grid_items = _sweep_items(samples, grid_around(p, batch.topology.num_points))
+
+        def bonds() -> None:
+            for part in batches:
+                batch.fill(XORWOW, SEED, part, thresholds[: part.size])
+
+        def labels() -> None:
+            for part in batches:
+                items = batch.fill(XORWOW, SEED, part, thresholds[: part.size])
+                labeler.join(items, Reading.LABELS).make_labels()
+
+        def measure() -> None:
+            coupling.rows(XORWOW, SEED, samples, thresholds)
+
+        def sweep() -> None:
+            coupling.rows(XORWOW, SEED, *grid_items)
+
+        return {"bonds": bonds, "labels": labels, "measure": measure, "sweep": sweep}
+
+    return works
+
+
+def _samples_of_run(coupling: Coupling, most: int) -> int:
+    """Return how many samples make a run long enough for the clock, at most so many."""
+    half, first = np.full(1, threshold_of(0.5), np.uint64), np.zeros(1, np.uint64)
+    coupling.rows(XORWOW, SEED, first, half)  # compiles
+    begin = time.perf_counter()
+    coupling.rows(XORWOW, SEED, first, half)
+    took = max(time.perf_counter() - begin, 1e-9)
+    return min(max(int(_RUN_SECONDS / took), 1), most)
 
 
 def _sweep_items(samples: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     thresholds = np.array([threshold_of(p) for p in grid], np.uint64)
     return np.repeat(samples, grid.size), np.tile(thresholds, samples.size)
-
-
-def _cuda_stages(timer: CudaTimer, chosen: Any, topology: Topology) -> Stages:
-    """Batches: all samples of a run are one launch of each kernel."""
-    before = timer.free_memory()
-    wanted = max(SITES_PER_RUN["cuda"] // topology.num_points, 1)
-    # Half of the memory: the estimate knows nothing of what a labeler keeps for itself.
-    fitting = max(before // (2 * chosen.bytes_per_item(topology)), 1)
-    batch = chosen(topology, capacity=min(wanted, fitting))
-    items = batch.capacity
-    samples = np.arange(items, dtype=np.uint64)
-    on_device = timer.cuda.to_device(samples)
-
-    def works(p: float) -> dict[str, Work]:
-        thresholds = timer.cuda.to_device(np.full(items, threshold_of(p), np.uint64))
-        grid_items = _sweep_items(samples, grid_around(p, topology.num_points))
-
-        def bonds() -> None:
-            batch.open_bonds(XORWOW, SEED, on_device, thresholds)
-
-        def labels() -> None:
-            bonds()
-            batch.label_items(items)
-
-        def measure() -> None:
-            bonds()
-            if batch.measure_needs_labels:
-                batch.label_items(items)
-            batch.measure_items(items)
-
-        def sweep() -> None:
-            batch.rows(XORWOW, SEED, *grid_items)
-
-        return {"bonds": bonds, "labels": labels, "measure": measure, "sweep": sweep}
-
-    works(0.5)["measure"]()  # some arrays are made when they are needed
-    memory = (before - timer.free_memory()) // items
-    return Stages(items, batch.measure_needs_labels, works, memory)
-
-
-def _cpu_stages(chosen: Any, topology: Topology) -> Stages:
-    """One sample after another on one thread, as many as a run of the clock should have."""
-    from percolab.labelers.base import CpuLabeler
-
-    single = chosen(topology)
-    samples = np.arange(_cpu_samples(single), dtype=np.uint64)
-
-    def works(p: float) -> dict[str, Work]:
-        threshold = threshold_of(p)
-        thresholds = np.full(samples.size, threshold, np.uint64)
-        grid_items = _sweep_items(samples, grid_around(p, topology.num_points))
-
-        def bonds() -> None:
-            for sample in samples:
-                single.open_bonds(XORWOW, SEED, sample, threshold)
-
-        def labels() -> None:
-            for sample in samples:
-                single.open_bonds(XORWOW, SEED, sample, threshold)
-                single.label()
-
-        def measure() -> None:
-            single.rows(XORWOW, SEED, samples, thresholds)
-
-        def sweep() -> None:
-            single.rows(XORWOW, SEED, *grid_items)
-
-        return {"bonds": bonds, "labels": labels, "measure": measure, "sweep": sweep}
-
-    scratch = single.scratch_bytes(topology.num_points, topology.num_classes)
-    memory = single.opened.nbytes + scratch
-    # A labeler that does not measure by itself inherits the way by labels.
-    needs_labels = chosen.measure is CpuLabeler.measure
-    return Stages(samples.size, needs_labels, works, memory)
-
-
-def _cpu_samples(single: Any) -> int:
-    """Return how many samples make a run long enough for the clock, at most SITES_PER_RUN sites."""
-    half, first = np.full(1, threshold_of(0.5), np.uint64), np.zeros(1, np.uint64)
-    single.rows(XORWOW, SEED, first, half)  # compiles
-    begin = time.perf_counter()
-    single.rows(XORWOW, SEED, first, half)
-    took = max(time.perf_counter() - begin, 1e-9)
-    most = max(SITES_PER_RUN["cpu"] // single.topology.num_points, 1)
-    return min(max(int(_CPU_RUN_SECONDS / took), 1), most)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from percolab.run.sampler import Device
+from percolab.kernels.device import Device
 from percolab.store.provenance import processor_name
 
 Work = Callable[[], object]
@@ -37,6 +37,9 @@ class Timer(Protocol):
     def seconds(self, work: Work) -> float:
         """Return how long the device was busy with ``work``, in seconds."""
 
+    def free_memory(self) -> int:
+        """Return the free bytes of the device's memory."""
+
     def copier(self) -> tuple[Work, int]:
         """Return work that copies one array to another, and the bytes it reads and writes."""
 
@@ -54,6 +57,10 @@ class CpuTimer:
         begin = time.perf_counter()
         work()
         return time.perf_counter() - begin
+
+    def free_memory(self) -> int:
+        """Return the free bytes of the host's memory."""
+        return self.device.free_memory()
 
     def copier(self) -> tuple[Work, int]:
         """Return a copy by NumPy, on one thread, and the bytes it reads and writes."""

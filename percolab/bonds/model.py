@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,19 @@ from percolab.bonds.words import TOP, threshold_of
 from percolab.errors import InputError, nearest
 
 MODELS = ("bond", "site", "site-bond")
+
+
+class Rule(NamedTuple):
+    """What p decides in a model, as kernels are given it.
+
+    site_varies, bond_varies: whether p is the probability of a site, of a bond
+    site_limit, bond_limit:   thresholds, which count where the probability does not vary
+    """
+
+    site_varies: np.uint32
+    bond_varies: np.uint32
+    site_limit: np.uint64
+    bond_limit: np.uint64
 
 
 @dataclass(frozen=True)
@@ -113,18 +127,13 @@ class Model:
         return 2 * self.site_varies + self.bond_varies
 
     @property
-    def rule(self) -> tuple[np.uint32, np.uint32, np.uint64, np.uint64]:
-        """What the kernels are given: (site varies, bond varies, threshold of sites, of bonds).
-
-        A threshold counts where its probability does not vary.
-        """
-        site = TOP if self.site_p is None else threshold_of(self.site_p)
-        bond = TOP if self.bond_p is None else threshold_of(self.bond_p)
-        return (
+    def rule(self) -> Rule:
+        """What the kernels are given."""
+        return Rule(
             np.uint32(self.site_varies),
             np.uint32(self.bond_varies),
-            np.uint64(site),
-            np.uint64(bond),
+            np.uint64(TOP if self.site_p is None else threshold_of(self.site_p)),
+            np.uint64(TOP if self.bond_p is None else threshold_of(self.bond_p)),
         )
 
     def __str__(self) -> str:

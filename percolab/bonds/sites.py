@@ -6,44 +6,62 @@ max(u_i, u_j) < p in site percolation, or if that and u_b are in site-bond perco
 is the bond's *number*, and everything that is coupled in p takes the bonds by their numbers,
 whatever the model.
 
-sites: the empty tuple in bond percolation.  Else (rule, lattice) and on the CPU (rule, lattice,
-words), with
-
-rule:     (site varies, bond varies, threshold of sites, threshold of bonds):
-          :mod:`percolab.bonds.model`
-lattice:  (words of the bonds, words of the sites, ends, seam_bonds, seam_ends)
-words:    (the sites that exist, scratch for those that are occupied, seam), uint32
+``sites`` is the empty tuple in bond percolation, else a :class:`Sites`.
 """
 
-from numba import int64, njit, types, uint32, uint64
+from typing import Any, NamedTuple
+
+from numba import njit, types, uint32, uint64
 from numba.extending import overload
 
 from percolab.bonds.words import uniform_of
 from percolab.bonds.words_cpu import fill_open_bonds
-from percolab.kernels.neighbours import end_of_bond, has_bit, inner_word, other_bits
+from percolab.kernels.neighbours import (
+    end_of_bond,
+    has_bit,
+    inner_word,
+    other_bits,
+    seam_bond,
+)
+
+
+class Sites(NamedTuple):
+    """What kernels have to know where sites are drawn.
+
+    rule:       the model's :class:`percolab.bonds.model.Rule`
+    first_word: number of the sample's first word of sites: how many words its bonds have, uint32
+    adjacency:  where the bonds lead
+    exists:     uint32 (num_words,), the sites that there are, a bit each
+    occupied:   uint32, the sites that are occupied, of every sample of the batch
+    """
+
+    rule: Any
+    first_word: Any
+    adjacency: Any
+    exists: Any
+    occupied: Any
 
 
 @njit
 def limits_at(rule, threshold):
     """Return the thresholds (of sites, of bonds) that belong to a threshold of p."""
-    site_varies, bond_varies, site_limit, bond_limit = rule
-    site = uint64(threshold) if site_varies != uint32(0) else uint64(site_limit)
-    bond = uint64(threshold) if bond_varies != uint32(0) else uint64(bond_limit)
+    site = uint64(threshold) if rule.site_varies != uint32(0) else uint64(rule.site_limit)
+    bond = uint64(threshold) if rule.bond_varies != uint32(0) else uint64(rule.bond_limit)
     return site, bond
 
 
 @njit
-def close_word(opened, base, seam, occupied, start, lattice, k, word):
+def close_word(opened, base, occupied, start, adjacency, k, word):
     """Close the bonds of word (k, word) that have a vacant site; across a seam, a vacant owner.
 
     The sample's words are at ``opened[base]`` ..., those of its occupied sites at
     ``occupied[start]`` ...
     """
-    _, num_words, ends, _, _ = lattice
+    num_words = adjacency.num_words
     index = uint32(uint32(uint32(k) * uint32(num_words)) + uint32(word))
     left = uint32(opened[uint32(base + index)] & occupied[uint32(start + uint32(word))])
-    inner = uint32(left & inner_word(opened, seam, base, index))
-    others = other_bits(occupied, start, num_words, ends, k, uint32(word), inner)
+    inner = uint32(left & inner_word(opened, adjacency.seam, base, index))
+    others = other_bits(occupied, start, num_words, adjacency.ends, k, uint32(word), inner)
     opened[uint32(base + index)] = uint32(uint32(left & ~inner) | uint32(inner & others))
 
 
@@ -55,8 +73,8 @@ def is_vacant(occupied, start, site):
 
 
 @njit
-def _site_number(generator, lattice, seed, sample, i):
-    word = uint32(uint32(lattice[0]) + uint32(uint32(i) >> uint32(5)))
+def _site_number(generator, sites, seed, sample, i):
+    word = uint32(uint32(sites.first_word) + uint32(uint32(i) >> uint32(5)))
     return uniform_of(generator, seed, sample, word, uint32(uint32(i) & uint32(31)))
 
 
@@ -67,22 +85,13 @@ def _bond_number(generator, seed, sample, bond):
 
 
 @njit
-def ends_of(lattice, bond):
-    """Return the two sites of bond 32 * word + bit."""
-    _, num_words, ends, seam_bonds, seam_ends = lattice
-    return end_of_bond(bond, int64(num_words) << int64(5), ends, seam_bonds, seam_ends)
-
-
-@njit
 def _number_with_sites(generator, sites, seed, sample, bond):
-    site_varies, bond_varies, _, _ = sites[0]
-    lattice = sites[1]
     number = uint64(0)
-    if bond_varies != uint32(0):
+    if sites.rule.bond_varies != uint32(0):
         number = _bond_number(generator, seed, sample, bond)
-    if site_varies != uint32(0):
-        for site in ends_of(lattice, bond):
-            number = max(number, _site_number(generator, lattice, seed, sample, site))
+    if sites.rule.site_varies != uint32(0):
+        for site in end_of_bond(bond, sites.adjacency):
+            number = max(number, _site_number(generator, sites, seed, sample, site))
     return number
 
 
@@ -107,20 +116,20 @@ def _bond_number_overload(generator, sites, seed, sample, bond):
 
 @njit
 def _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened):
-    rule, lattice, words = sites
-    site_limit, bond_limit = limits_at(rule, threshold)
-    there, occupied, seam = words
-    first = uint32(lattice[0])
-    fill_open_bonds(generator, seed, sample, site_limit, first, there, occupied)
-    fill_open_bonds(generator, seed, sample, bond_limit, uint32(0), exists, opened)
-    _, num_words, ends, seam_bonds, seam_ends = lattice
-    for k in range(len(ends)):
-        for word in range(num_words):
-            close_word(opened, uint32(0), seam, occupied, uint32(0), lattice, k, word)
-    for n in range(seam_bonds.size):
-        if is_vacant(occupied, uint32(0), seam_ends[n]):
-            place = uint32(seam_bonds[n] >> 5)
-            bit = uint32(uint32(1) << uint32(seam_bonds[n] & 31))
+    site_limit, bond_limit = limits_at(sites.rule, threshold)
+    first, occupied, adjacency = uint32(sites.first_word), sites.occupied, sites.adjacency
+    here = uint32(0)
+    fill_open_bonds(generator, seed, sample, site_limit, first, sites.exists, occupied)
+    fill_open_bonds(generator, seed, sample, bond_limit, here, exists, opened)
+    for k in range(len(adjacency.ends)):
+        for word in range(adjacency.num_words):
+            close_word(opened, here, occupied, here, adjacency, k, word)
+    for n in range(adjacency.seam_bonds.size):
+        _, _, other = seam_bond(n, opened, here, adjacency)
+        if is_vacant(occupied, here, other):
+            bond = adjacency.seam_bonds[n]
+            bit = uint32(uint32(1) << uint32(bond & 31))
+            place = uint32(bond >> 5)
             opened[place] = uint32(opened[place] & ~bit)
 
 

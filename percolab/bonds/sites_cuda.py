@@ -4,6 +4,7 @@ from numba import uint32, uint64
 
 from percolab.bonds.sites import close_word, is_vacant
 from percolab.bonds.words import open_word
+from percolab.bonds.words_cuda import SITES, key_of
 from percolab.kernels.bits import popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
@@ -12,51 +13,49 @@ cuda = load_cuda()
 
 
 @cuda.jit(cache=True)
-def close_bonds_kernel(opened, seam, occupied, lattice):
+def close_bonds_kernel(opened, sites):
     """Close the bonds that have a vacant site; one thread a word of sites.
 
     Bonds across a periodic seam are closed by :func:`close_seam_kernel` where their other end is.
     """
-    words_per_item, num_words, ends, _, _ = lattice
+    adjacency = sites.adjacency
+    num_words = adjacency.num_words
     item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     if word < num_words:
-        base, start = uint32(item * words_per_item), uint32(item * num_words)
-        for k in range(len(ends)):
-            close_word(opened, base, seam, occupied, start, lattice, k, word)
+        base, start = uint32(item * sites.first_word), uint32(item * num_words)
+        for k in range(len(adjacency.ends)):
+            close_word(opened, base, sites.occupied, start, adjacency, k, word)
 
 
 @cuda.jit(cache=True)
-def close_seam_kernel(opened, occupied, lattice):
+def close_seam_kernel(opened, sites):
     """Close the bonds across a periodic seam whose other end is vacant."""
-    words_per_item, num_words, _, seam_bonds, seam_ends = lattice
+    adjacency = sites.adjacency
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < seam_bonds.size and is_vacant(occupied, uint32(item * num_words), seam_ends[n]):
-        bond = seam_bonds[n]
-        place = uint32(uint32(item * words_per_item) + uint32(bond >> 5))
-        bit = uint32(uint32(1) << uint32(bond & 31))
-        cuda.atomic.and_(opened, place, uint32(~bit))
+    if n < adjacency.seam_bonds.size:
+        start = uint32(item * adjacency.num_words)
+        if is_vacant(sites.occupied, start, adjacency.seam_ends[n]):
+            bond = adjacency.seam_bonds[n]
+            place = uint32(uint32(item * sites.first_word) + uint32(bond >> 5))
+            bit = uint32(uint32(1) << uint32(bond & 31))
+            cuda.atomic.and_(opened, place, uint32(~bit))
 
 
 @cuda.jit(cache=True)
-def count_sites_kernel(generator, seed, samples, thresholds, first, exists, counts):
+def count_sites_kernel(generator, keys, sites, counts):
     """Add up how many sites of every item are occupied; ``counts`` begin as zeros."""
     shared = cuda.shared.array(1, uint32)
     item = uint32(cuda.blockIdx.y)
+    seed, sample, threshold = key_of(keys, item, SITES)
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
     cuda.syncthreads()
     found = uint32(0)
     for step in range(PER_THREAD):
         word = element(step)
-        if word < exists.size:
-            occupied = open_word(
-                generator,
-                seed,
-                samples[item],
-                uint64(uint64(first) + uint64(word)),
-                thresholds[item],
-                exists[word],
-            )
+        if word < sites.exists.size:
+            number = uint64(uint64(sites.first_word) + uint64(word))
+            occupied = open_word(generator, seed, sample, number, threshold, sites.exists[word])
             found = uint32(found + uint32(popcount(occupied)))
     cuda.atomic.add(shared, 0, found)
     cuda.syncthreads()

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import psutil
 
+from percolab.bonds.batch import new_batch
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.configurations.array_files import read_array, split_name
 from percolab.errors import InputError
 from percolab.labelers import fitting_labeler
-from percolab.labelers.base import CpuLabeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, load_lattice
@@ -193,10 +193,11 @@ def random_configuration(
         record["model"] = task.model
     if isinstance(lattice, Graph):
         record["graph"] = True
-    drawn = CpuLabeler(topology, task.draw)
-    drawn.open_bonds(GENERATORS[rng], task.stream_seed, sample, threshold_of(p))
-    opened = drawn.opened.reshape(topology.exists.shape)
-    sites = unpack_bits(drawn.occupied, topology.num_points)
+    batch = new_batch("cpu", topology, task.draw)
+    one = np.array([sample], np.uint64), np.array([threshold_of(p)], np.uint64)
+    items = batch.fill(GENERATORS[rng], task.stream_seed, *one)
+    opened = batch.opened_of(items).reshape(topology.exists.shape)
+    sites = unpack_bits(batch.occupied_of(items)[0], topology.num_points)
     return Configuration(topology, opened, sites, lattice, task.boundary, record)
 
 

@@ -9,13 +9,14 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.errors import InputError
-from percolab.labelers import fitting_labeler, labeler_class
+from percolab.kernels.device import Device
+from percolab.labelers import fitting_labeler, new_labeler
+from percolab.labelers.forest import Reading
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.rows import renumber
 from percolab.run.runner import Watcher
-from percolab.run.sampler import Device
 from percolab.tasks.study import Task, check_boundary, check_choice, check_probabilities
 
 
@@ -106,27 +107,19 @@ def _labels(
     device: str,
 ) -> np.ndarray:
     target = Device.parse(device).resolve()
-    chosen = labeler_class(labeler, target.kind)
     generator, seed, sample, threshold = key
-    if target.kind == "cuda":
-        try:
-            batch = chosen(topology, draw, capacity=1)
-        except ValueError as error:
-            raise InputError(f"{topology.num_points} sites on {device}: {error}") from error
-        if opened is None:
-            items = batch.open_bonds(generator, seed, [sample], [threshold])
-        else:
-            items = batch.load_bonds(np.asarray(opened, np.uint32)[None])
-        batch.label_items(items)
-        labels = batch.labels_of(items)[0]
-        return _without_vacant(labels, batch.occupied_of(items)[0]) if draw.draws_sites else labels
-    single = chosen(topology, draw)
+    try:
+        chosen = new_labeler(labeler, target.kind, topology, draw)
+    except ValueError as error:
+        raise InputError(f"{topology.num_points} sites on {device}: {error}") from error
+    batch = chosen.batch
     if opened is None:
-        single.open_bonds(generator, seed, sample, threshold)
+        one = np.array([sample], np.uint64), np.array([threshold], np.uint64)
+        items = batch.fill(generator, seed, *one)
     else:
-        single.opened[:] = np.asarray(opened, np.uint32).ravel()
-    labels = single.label()
-    return _without_vacant(labels, single.occupied) if draw.draws_sites else labels
+        items = batch.load(np.asarray(opened, np.uint32).reshape(1, -1))
+    (labels,) = chosen.join(items, Reading.LABELS).labels()
+    return _without_vacant(labels, batch.occupied_of(items)[0]) if draw.draws_sites else labels
 
 
 def _without_vacant(labels: np.ndarray, occupied: np.ndarray) -> np.ndarray:

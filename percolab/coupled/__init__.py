@@ -1,1 +1,116 @@
-"""One labeling for all p: rows on a whole grid of p, and the exact threshold T of a sample."""
+"""One labeling for all p: rows at a whole grid of p, and the exact threshold T of a sample.
+
+A *coupling* draws samples into a labeler's batch, has them joined, and brings them from p to p.
+Which one serves a labeler is listed here; all give the same numbers.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch import batch_class
+from percolab.bonds.model import BOND, Model
+from percolab.kernels.memory import Memory, Needs
+from percolab.labelers import labeler_class, new_labeler
+from percolab.labelers.forest import Labeler
+from percolab.lattices.extent import Extent
+from percolab.lattices.geometry import Geometry
+from percolab.lattices.topology import Topology
+
+Samples = NDArray[np.uint64]
+
+
+class Coupling(Protocol):
+    """Rows, radii and thresholds of samples, whatever the device.
+
+    generator: XORWOW or PHILOX.  seed: of the streams.  samples: uint64 (n,), their numbers.
+    thresholds, grid: uint64 (:func:`percolab.bonds.words.threshold_of`), a grid ascending.
+    """
+
+    labeler: Any
+
+    def rows(
+        self, generator: int, seed: int, samples: Samples, thresholds: Samples
+    ) -> NDArray[np.int64]:
+        """Return the rows (n, row width) of n items (sample, threshold)."""
+        ...
+
+    def grid_rows(
+        self, generator: int, seed: int, samples: Samples, grid: Samples
+    ) -> NDArray[np.int64]:
+        """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
+        ...
+
+    def radii_rows(
+        self, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
+    ) -> NDArray[np.int64]:
+        """Return how far clusters reach at all m thresholds, (n, m, PER_BIN * bins)."""
+        ...
+
+    @property
+    def widest_window(self) -> int:
+        """The widest window of thresholds that :meth:`scan_windows` can scan."""
+        ...
+
+    def scan_windows(
+        self, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
+    ) -> Samples:
+        """Return T of samples along every open axis in a window each, (n, open axes).
+
+        Where T is not above ``low`` it is ``low``, and where the sample does not span at ``high``
+        it is NEVER.  low < high.
+        """
+        ...
+
+
+#: The coupling of each labeler, by kind of device; any other is measured point by point.
+_COUPLINGS = {
+    ("cpu", "raster"): "raster:RasterCoupling",
+    ("cuda", "four_step"): "grown:GrownCoupling",
+    ("cuda", "label_equivalence"): "grown:GrownCoupling",
+    ("cuda", "tiled"): "tiled:TiledCoupling",
+}
+
+
+def _class_for(name: str, kind: str) -> Any:
+    place = _COUPLINGS.get((kind, name), "points:PointByPoint")
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(f"percolab.coupled.{module}"), attribute)
+
+
+def coupling_of(labeler: Labeler, kind: str) -> Coupling:
+    """Return what couples a labeler's samples in p on a kind of device, "cpu" or "cuda"."""
+    coupling: Coupling = _class_for(labeler.name, kind)(labeler)
+    return coupling
+
+
+def memory_of(
+    name: str, kind: str, extent: Extent, model: Model, needs: Needs, items: int = 1
+) -> Memory:
+    """Return the memory that a batch, its labeler and its coupling take, all of it.
+
+    name: the labeler that serves.  It is a bound, close where much is asked for.
+    """
+    batch = batch_class(kind).memory(extent, model, items)
+    labels = labeler_class(name, kind).memory(extent, needs, items)
+    coupling = _class_for(name, kind).memory(extent, model, needs, items)
+    found: Memory = batch.plus(labels).plus(coupling)
+    return found
+
+
+def new_coupling(
+    name: str | None,
+    kind: str,
+    topology: Topology,
+    model: Model = BOND,
+    *,
+    capacity: int = 1,
+    tally: bool = False,
+) -> Coupling:
+    """Return a new labeler with its coupling; arguments as for :func:`new_labeler`."""
+    labeler = new_labeler(name, kind, topology, model, capacity=capacity, tally=tally)
+    return coupling_of(labeler, kind)

@@ -1,18 +1,19 @@
 """Which bonds open between two p, and in which order: by the steps of a grid, or one by one.
 
-Few words hold a *late* bond, closed at the lower p and open at the higher.  On a grid of p it opens
-at one of the *steps*, step j if u lies in [p_{j-1}, p_j).  Its first digits decide where; only
-where they do not, one bond in 2^24, all digits are compared.
+Few words hold an *opening* bond, closed at the lower p and open at the higher.  On a grid of p it
+opens at one of the *steps*, step j if u lies in [p_{j-1}, p_j).  Its first digits decide where;
+only where they do not, one bond in 2^24, all digits are compared.
 """
 
 from numba import float64, int64, njit, types, uint8, uint32, uint64
 from numba.extending import overload
 
 from percolab.bonds.philox import philox_digits
-from percolab.bonds.sites import bond_number, ends_of, fill_sample
+from percolab.bonds.sites import bond_number, fill_sample
 from percolab.bonds.words import XORWOW
 from percolab.bonds.xorwow import next_digits, xorwow_state
 from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.neighbours import end_of_bond
 
 #: Planes that are compared at once; a multiple of Philox's four.
 PLANES = 24
@@ -63,13 +64,12 @@ def _bond_digits(generator, seed, sample, bond, planes, last):
 
 @njit
 def _digits_with_sites(generator, sites, seed, sample, bond, planes, last):
-    rule, lattice = sites[0], sites[1]
     largest = uint64(0)
-    if rule[1] != uint32(0):
+    if sites.rule.bond_varies != uint32(0):
         largest, last = _bond_digits(generator, seed, sample, bond, planes, last)
-    if rule[0] != uint32(0):
-        for site in ends_of(lattice, bond):
-            word = uint32(uint32(lattice[0]) + uint32(uint32(site) >> uint32(5)))
+    if sites.rule.site_varies != uint32(0):
+        for site in end_of_bond(bond, sites.adjacency):
+            word = uint32(uint32(sites.first_word) + uint32(uint32(site) >> uint32(5)))
             bit = uint32(uint32(site) & uint32(31))
             digits, last = _word_digits(generator, seed, sample, word, bit, planes, last)
             largest = max(largest, digits)
@@ -108,7 +108,7 @@ def step_of(digits, count, thresholds):
 
 
 @njit(nogil=True, cache=True)
-def list_late_bonds(generator, sites, seed, sample, low, high, exists, opened, later, bonds):
+def list_opening_bonds(generator, sites, seed, sample, low, high, exists, opened, later, bonds):
     """Write the bonds open at threshold ``low``, and list those that ``high`` opens beside them.
 
     exists, opened: uint32 words, and later, scratch like them; bonds: uint32, the list of bond

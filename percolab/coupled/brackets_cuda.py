@@ -1,13 +1,14 @@
 """CUDA: the exact spanning thresholds of a batch, by bisection over the order in which bonds open.
 
-Late bonds are events between nodes, as in :mod:`percolab.coupled.events_cuda`.  Once the sample is
-joined at the lower p, every event is moved to the roots of its nodes; from then on unions change
-nothing but these roots, and a trial at any p in between is undone by making them roots again.  A
-trial halves the bracket of every item and axis; when few events are left in it, one thread opens
-them in order.  Grid axis 1 counts the open axes, each of which has a forest of its own.
+Bonds that open in a window of p are openings between nodes, as in
+:mod:`percolab.coupled.openings_cuda`.  Once the sample is joined at the lower p, every opening is
+moved to the roots of its nodes; from then on unions change nothing but these roots, and a trial at
+any p in between is undone by making them roots again.  A trial halves the bracket of every item and
+axis; when few openings are left in it, one thread opens them in order.  Grid axis 1 counts the open
+axes, each of which has a forest of its own.
 
 forest, reach: uint32, parents of nodes and the end layers that roots touch, axis after axis,
-``span`` nodes each.  numbers: uint64, those of the events' bonds, like the events.  brackets:
+``span`` nodes each.  numbers: uint64, those of the openings' bonds, like the openings.  brackets:
 uint64 (2, axes, items), thresholds: the item spans at the upper one and not at the lower.  Equal
 ones are finished, and there is no threshold where the upper one is NEVER.
 """
@@ -16,6 +17,7 @@ from numba import uint32, uint64
 
 from percolab.bonds.sites import bond_number
 from percolab.bonds.words import NEVER
+from percolab.bonds.words_cuda import sample_of
 from percolab.kernels.device import load_cuda
 from percolab.kernels.union_find import find, union
 from percolab.labelers.tiled.borders import NODES, TILES_PER_BLOCK
@@ -24,7 +26,7 @@ from percolab.measure.rows import spanning_bits
 
 cuda = load_cuda()
 
-#: Events that one thread puts in order at last, and how many of them a bracket should hold.
+#: Openings that one thread puts in order at last, and how many of them a bracket should hold.
 LISTED, WANTED = 128, 32
 #: Where in its bracket an item is tried.
 AT_LOWER, AT_MIDDLE, AT_UPPER = range(3)
@@ -38,31 +40,31 @@ def _tile_and_lane():
 
 
 @cuda.jit(cache=True)
-def spanning_ends_kernel(labels, points, parents, ends, sites, spanning):
+def spanning_ends_kernel(labels, points, nodes, sites, spanning):
     """Set the bits of the axes along which an item spans, once roots have their end flags."""
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < sites.size:
         node = labels[uint32(uint32(item * points) + uint32(sites[n]))]
-        bits = spanning_bits(ends[find(parents, uint32(0), node)])
+        bits = spanning_bits(nodes.ends[find(nodes.parents, uint32(0), node)])
         if bits != 0:
             cuda.atomic.or_(spanning, item, uint32(bits))
 
 
 @cuda.jit(cache=True)
-def contract_events_kernel(generator, sites, seed, samples, parents, tiles, blocks, late, numbers):
-    """Move all events to the roots of their nodes, and write the numbers of their bonds.
+def contract_openings_kernel(generator, sites, keys, parents, tiles, blocks, openings, numbers):
+    """Move all openings to the roots of their nodes, and write the numbers of their bonds.
 
-    An event between one and the same root gets the number NEVER, which is below no threshold.
+    An opening between one and the same root gets the number NEVER, which is below no threshold.
     """
-    _, events, counts, room, _ = late
+    found, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
     if block < blocks:
-        sample = samples[block // tiles]
+        seed, sample = sample_of(keys, block // tiles)
         for n in range(lane, min(counts[block], room), LANES):
-            one = find(parents, uint32(0), events[block, n, 0])
-            other = find(parents, uint32(0), events[block, n, 1])
-            bond = events[block, n, 2]
-            events[block, n, 0], events[block, n, 1] = one, other
+            one = find(parents, uint32(0), found[block, n, 0])
+            other = find(parents, uint32(0), found[block, n, 1])
+            bond = found[block, n, 2]
+            found[block, n, 0], found[block, n, 1] = one, other
             if one == other:
                 numbers[block, n] = uint64(NEVER)
             else:
@@ -70,10 +72,10 @@ def contract_events_kernel(generator, sites, seed, samples, parents, tiles, bloc
 
 
 @cuda.jit(cache=True)
-def begin_brackets_kernel(lows, highs, axes, spanning, brackets, spans, listed):
+def begin_brackets_kernel(lows, highs, items, axes, spanning, brackets, spans, listed):
     """Begin the brackets of all items with a window each; one thread an item."""
     item, row = cuda.grid(1), cuda.blockIdx.y
-    if item < lows.size:
+    if item < items:
         spanned = uint32(uint32(spanning[item] >> axes[row]) & uint32(1)) != uint32(0)
         brackets[0, row, item] = lows[item]
         brackets[1, row, item] = lows[item] if spanned else highs[item]
@@ -111,7 +113,7 @@ def undo_trial_kernel(
 ):
     """Narrow the brackets by the last trial, made at ``where``, and undo it.
 
-    All nodes become roots: one after the other they are written faster than those of events alone.
+    All nodes become roots: in a row they are written faster than those of openings alone.
     """
     block, lane = _tile_and_lane()
     row = uint32(cuda.blockIdx.y)
@@ -128,9 +130,9 @@ def undo_trial_kernel(
 
 
 @cuda.jit(cache=True)
-def join_trial_kernel(forest, span, tiles, blocks, late, numbers, brackets, where):
-    """Join the nodes of all events that are open at the threshold tried."""
-    _, events, counts, room, _ = late
+def join_trial_kernel(forest, span, tiles, blocks, openings, numbers, brackets, where):
+    """Join the nodes of all openings that are open at the threshold tried."""
+    found, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
     row = uint32(cuda.blockIdx.y)
     if block < blocks:
@@ -139,13 +141,13 @@ def join_trial_kernel(forest, span, tiles, blocks, late, numbers, brackets, wher
         if tried != uint64(0):
             for n in range(lane, min(counts[block], room), LANES):
                 if numbers[block, n] < tried:
-                    union(forest, base, events[block, n, 0], events[block, n, 1])
+                    union(forest, base, found[block, n, 0], found[block, n, 1])
 
 
 @cuda.jit(cache=True)
-def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, late, numbers, axes, spans):
+def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, openings, numbers, axes, spans):
     """Collect at the roots which end layers of the axis they touch, and note who spans."""
-    _, events, counts, room, _ = late
+    found, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
     row = uint32(cuda.blockIdx.y)
     if block < blocks:
@@ -154,7 +156,7 @@ def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, late, numbers, 
         for n in range(lane, min(counts[block], room), LANES):
             if numbers[block, n] != uint64(NEVER):
                 for side in range(2):
-                    node = events[block, n, side]
+                    node = found[block, n, side]
                     flags = uint32(ends[node] & both)
                     if flags != uint32(0):
                         root = find(forest, base, node)
@@ -164,9 +166,9 @@ def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, late, numbers, 
 
 
 @cuda.jit(cache=True)
-def list_brackets_kernel(tiles, blocks, late, numbers, brackets, listed, places):
-    """List the events inside every bracket: how many, and where they are."""
-    _, _, counts, room, overflow = late
+def list_brackets_kernel(tiles, blocks, openings, numbers, brackets, listed, places):
+    """List the openings inside every bracket: how many, and where they are."""
+    counts, room = openings.counts, openings.room
     block, lane = _tile_and_lane()
     row = cuda.blockIdx.y
     if block < blocks:
@@ -179,14 +181,14 @@ def list_brackets_kernel(tiles, blocks, late, numbers, brackets, listed, places)
                     if slot < uint32(LISTED):
                         places[row, item, slot] = (uint64(block) << uint64(32)) | uint64(n)
                     else:
-                        overflow[0] = uint32(1)
+                        openings.overflow[0] = uint32(1)
 
 
 @cuda.jit(cache=True)
 def finish_brackets_kernel(
-    forest, reach, span, late, numbers, brackets, listed, places, axes, items, found
+    forest, reach, span, openings, numbers, brackets, listed, places, axes, items, found
 ):
-    """Open the listed events of every bracket in order, and write T; one thread a bracket.
+    """Open the listed openings of every bracket in order, and write T; one thread a bracket.
 
     The trial must stand at the lower ends of the brackets.
     """
@@ -201,8 +203,8 @@ def finish_brackets_kernel(
             both = uint32(uint32(3) << uint32(axes[row] << uint32(1)))
             for k in range(count):
                 block, n = _place(places, row, item, k)
-                one = find(forest, base, late[1][block, n, 0])
-                other = find(forest, base, late[1][block, n, 1])
+                one = find(forest, base, openings.list[block, n, 0])
+                other = find(forest, base, openings.list[block, n, 1])
                 if one != other:
                     forest[uint32(base + max(one, other))] = min(one, other)
                     flags = uint32(reach[uint32(base + one)] | reach[uint32(base + other)])
@@ -214,14 +216,14 @@ def finish_brackets_kernel(
 
 @cuda.jit(device=True)
 def _place(places, row, item, k):
-    """Return (block, number) of the k-th listed event of a bracket."""
+    """Return (block, number) of the k-th listed opening of a bracket."""
     place = places[row, item, k]
     return uint32(place >> uint64(32)), uint32(place & uint64(0xFFFFFFFF))
 
 
 @cuda.jit(device=True)
 def _sort_places(places, row, item, count, numbers):
-    """Sort a bracket's list by the numbers of its events (insertion sort)."""
+    """Sort a bracket's list by the numbers of its openings (insertion sort)."""
     for k in range(1, count):
         place = places[row, item, k]
         block, n = _place(places, row, item, k)

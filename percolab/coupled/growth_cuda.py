@@ -16,23 +16,24 @@ cuda = load_cuda()
 
 
 @cuda.jit(cache=True)
-def grow_kernel(opened, later, labels, num_points, seam, num_words, ends):
+def grow_kernel(labels, opened, later, adjacency):
     """Join the ends of the bonds that open between two p: one thread a word of sites.
 
     opened, later: the bonds at both p; those at the larger one become those that are open.  Bonds
-    across a periodic seam are joined by :func:`seam_kernel`.
+    across a periodic seam are joined by :func:`percolab.labelers.seams_cuda.seam_kernel`.
     """
     item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    num_words, ends = adjacency.num_words, adjacency.ends
     if word >= num_words:
         return
-    start = uint32(item * num_points)
+    start = uint32(item * adjacency.num_points)
     base = uint32(item * uint32(uint32(len(ends)) * num_words))
     for k in range(len(ends)):
         index = uint32(uint32(k) * num_words + word)
         place = uint32(base + index)
         new = uint32(later[place] & ~opened[place])
         opened[place] = later[place]
-        left = uint32(new & inner_word(opened, seam, base, index))
+        left = uint32(new & inner_word(opened, adjacency.seam, base, index))
         while left != uint32(0):
             i = uint32(uint32(word << uint32(5)) + uint32(trailing_zeros(left)))
             left = uint32(left & uint32(left - uint32(1)))

@@ -19,7 +19,7 @@ from percolab.measure.rows import (
     spanning_bits,
 )
 from percolab.measure.tallies import tally_cluster
-from percolab.measure.wrapping import close_or_hang, note_loop
+from percolab.measure.wrapping import join_over_periods, note_loop
 
 
 @njit(nogil=True, cache=True)
@@ -49,19 +49,18 @@ def merge_clusters(parents, sizes, reach, row, a, b):
 
 
 @njit
-def wind_clusters(parents, sizes, reach, row, a, b, code, winding):
+def merge_over_periods(parents, sizes, reach, row, a, b, code, windings):
     """Do as :func:`merge_clusters` over ``code`` periods, and note loops that wrap."""
-    _, periods, loop, axes = winding
-    a, b, wound = close_or_hang(parents, periods, a, b, code)
+    a, b, wound = join_over_periods(parents, windings.periods, a, b, code)
     if a == b:
-        row[SPANNING] |= note_loop(wound, loop, axes)
+        row[SPANNING] |= note_loop(wound, windings.loop, windings.axes)
         return False
     return add_cluster(sizes, reach, row, a, b)
 
 
 @njit
 def add_cluster(sizes, reach, row, a, b):
-    """Add root b to root a, under which it was hung; return whether the row's second is lost."""
+    """Add root b to root a, which became its parent; return whether the row's second is lost."""
     large, small = max(int64(sizes[a]), int64(sizes[b])), min(int64(sizes[a]), int64(sizes[b]))
     joined = large + small
     sizes[a], sizes[b] = joined, 0

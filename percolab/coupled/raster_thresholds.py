@@ -5,67 +5,73 @@ by one, until the sample spans along every axis.  This is the algorithm of Newma
 on the few percent of the bonds that matter.
 """
 
+from typing import Any, NamedTuple
+
 from numba import int64, njit, uint64
 
 from percolab.bonds.sites import bond_number
 from percolab.bonds.words import NEVER
-from percolab.coupled.bond_order import list_late_bonds, order_by_number
+from percolab.coupled.bond_order import list_opening_bonds, order_by_number
 from percolab.kernels.neighbours import end_of_bond
 from percolab.kernels.union_find import find_halving
-from percolab.labelers.raster_runs import join_sample, run_of
+from percolab.labelers.raster_runs import join_open_bonds, run_of
 from percolab.measure.rows import spanning_bits
 
 
+class BondOrder(NamedTuple):
+    """Memory for the bonds of a sample that open in a window, to be put in order.
+
+    later:   uint32, the bond words at the upper end
+    bonds:   uint32, their numbers, as many as there is room for
+    numbers: uint64, the first digits of their uniform numbers
+    order:   uint32, their positions in ascending order
+    heads:   uint32, scratch, one more
+    planes:  uint32, scratch for digits: how many are compared at first
+    """
+
+    later: Any
+    bonds: Any
+    numbers: Any
+    order: Any
+    heads: Any
+    planes: Any
+
+
 @njit(nogil=True, cache=True)
-def thresholds_of_samples(
-    generator, sites, seed, items, exists, bonds, num_points, ends, scratch, lists, found
-):
+def thresholds_of_samples(generator, seed, items, sample, axes, lists, found):
     """Write T of every sample along every open axis, as ``scan_windows`` returns it.
 
-    items: (samples, low, high), a window each, uint64.  ends: (end sites, their flags, open axes).
-    found: uint64 (n, open axes).  scratch: as in :mod:`percolab.labelers.raster_runs`.  lists:
-    (open words, late words, late bonds, their numbers, order, heads, planes), scratch.  Returns
-    whether the late bonds of all samples fitted into their list.
+    items: (samples, low, high), a window each, uint64.  sample: a
+    :class:`percolab.coupled.raster.Sample`.  axes: int64, the open ones.  found: uint64 (n, open
+    axes).  lists: a BondOrder.  Returns whether the opening bonds of all samples fitted into it.
     """
-    opened, later, late_bonds, numbers, order, heads, planes = lists
+    sites, runs = sample.sites, sample.runs
+    bonds, order = lists.bonds, lists.order
     samples, lows, highs = items
     complete = int64(0)
-    for axis in ends[2]:
+    for axis in axes:
         complete |= int64(1) << axis
     for n in range(samples.size):
-        sample, low, high = samples[n], lows[n], highs[n]
-        count = list_late_bonds(
-            generator, sites, seed, sample, low, high, exists, opened, later, late_bonds
-        )
+        key, low, high = (seed, samples[n]), lows[n], highs[n]
+        words = sample.exists, sample.opened, lists.later
+        count = list_opening_bonds(generator, sites, *key, low, high, *words, bonds)
         if count < 0:
             return False
-        runs = join_sample(opened, bonds, num_points, scratch)
-        spanned = _flag_ends(ends, runs, scratch)
+        num_runs = join_open_bonds(sample.opened, sample.adjacency, runs)
+        spanned = _flag_ends(sample.end_flags, num_runs, runs)
         found[n] = uint64(NEVER)
-        _note(low, spanned, ends[2], found[n])
+        _note(low, spanned, axes, found[n])
         if spanned != complete:
-            order_by_number(
-                generator,
-                sites,
-                seed,
-                sample,
-                low,
-                high,
-                late_bonds,
-                count,
-                planes,
-                numbers,
-                order,
-                heads,
-            )
+            scratch = lists.planes, lists.numbers, order, lists.heads
+            order_by_number(generator, sites, *key, low, high, bonds, count, *scratch)
         for k in range(count):
             if spanned == complete:
                 break
-            bond = late_bonds[order[k]]
-            gained = _open_bond(int64(bond), bonds, scratch) & ~spanned
+            bond = bonds[order[k]]
+            gained = _open_bond(int64(bond), sample.adjacency, runs) & ~spanned
             if gained:
-                opens_at = bond_number(generator, sites, seed, sample, bond) + uint64(1)
-                _note(opens_at, gained, ends[2], found[n])
+                opens_at = bond_number(generator, sites, *key, bond) + uint64(1)
+                _note(opens_at, gained, axes, found[n])
                 spanned |= gained
     return True
 
@@ -79,11 +85,11 @@ def _note(threshold, spanned, axes, found):
 
 
 @njit
-def _flag_ends(ends, runs, scratch):
+def _flag_ends(end_flags, count, runs):
     """Set the end flags of all roots; return the axes along which a cluster spans, as bits."""
-    starts, first, parents, _, reach = scratch
-    sites, flags, _ = ends
-    reach[:runs] = 0
+    starts, first, parents, _, reach = runs
+    sites, flags = end_flags
+    reach[:count] = 0
     bits = int64(0)
     for n in range(sites.size):
         root = find_halving(parents, run_of(int64(sites[n]), starts, first))
@@ -93,11 +99,10 @@ def _flag_ends(ends, runs, scratch):
 
 
 @njit
-def _open_bond(bond, bonds, scratch):
+def _open_bond(bond, adjacency, runs):
     """Join the clusters at the ends of a bond; return the axes along which the new one spans."""
-    _, seam_bonds, seam_ends, ends, _ = bonds
-    starts, first, parents, _, reach = scratch
-    i, j = end_of_bond(bond, 32 * starts.size, ends, seam_bonds, seam_ends)
+    starts, first, parents, _, reach = runs
+    i, j = end_of_bond(bond, adjacency)
     a = find_halving(parents, run_of(i, starts, first))
     b = find_halving(parents, run_of(j, starts, first))
     if a == b:

@@ -1,7 +1,8 @@
 """The GPU's fast path: tiles, and one labeling for all that happens between two values of p.
 
-The bonds that open in between become events between nodes (:mod:`percolab.coupled.events_cuda`):
-joined step by step they give the rows of a grid of p, and by bisection the spanning thresholds.
+The bonds that open in between become openings between nodes, as
+:mod:`percolab.coupled.openings_cuda` has them: joined step by step they give the rows of a grid of
+p, and by bisection the spanning thresholds.
 """
 
 from __future__ import annotations
@@ -11,49 +12,132 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from percolab.bonds.batch_cuda import Keys
+from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
-from percolab.coupled.brackets_cuda import spanning_ends_kernel
-from percolab.coupled.events_cuda import (
-    cross_events_kernel,
-    join_events_kernel,
-    order_events_kernel,
-    wind_events_kernel,
+from percolab.bonds.words_cuda import KEY
+from percolab.coupled.bisection import bisect
+from percolab.coupled.brackets_cuda import LISTED, spanning_ends_kernel
+from percolab.coupled.openings_cuda import (
+    cross_openings_kernel,
+    join_openings_kernel,
+    join_openings_over_periods_kernel,
+    order_openings_kernel,
 )
+from percolab.coupled.points import Samples, radii_rows
+from percolab.coupled.points_cuda import RecordedPoints, shared_grid
 from percolab.coupled.tiled_thresholds import BracketSearch
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
-from percolab.labelers.tiled.batch import MAX_ROOM, TiledBatch
-from percolab.labelers.tiled.one_tile import TILE_NODES
+from percolab.kernels.memory import Memory, Needs
+from percolab.labelers.tiled.labeler import MAX_ROOM, Tiled
+from percolab.labelers.tiled.one_tile import LANES, TILE_NODES, TILE_WORDS
+from percolab.labelers.tiled.records import Openings
 from percolab.labelers.tiled.tallies import copy_tally_kernel
-from percolab.measure.rows import ROW_WIDTH
-from percolab.measure.rows_cuda import PARTIALS, finish_rows_kernel
+from percolab.labelers.tiled.tiling import tiling_bounds
+from percolab.lattices.extent import Extent
+from percolab.lattices.geometry import Geometry
+from percolab.measure.rows import without_vacant
 
 cuda = load_cuda()
 
-# Late bonds that a tile may have on average; a wider window of p is cut into several.
-_LATE = TILE_NODES // 32
+# Openings that a tile may have on average; a wider window of p is cut into several.
+_MOST_OPENINGS = TILE_NODES // 32
+#: Steps of a grid for which thresholds are kept on the device.
+_MOST_STEPS = 4096
 
 
-def _event_room(late: int, burst: int) -> int:
-    """Return the room for a tile's events, ``late`` on average and up to ``burst`` at a time.
+def _room_for(openings: int, burst: int) -> int:
+    """Return the room for a tile's openings, so many on average and up to ``burst`` at a time.
 
     That is eight standard deviations of a Poisson number of bursts.
     """
-    return late + 8 * isqrt(late * burst) + 16 * burst
+    return openings + 8 * isqrt(openings * burst) + 16 * burst
 
 
-class TiledCuda(TiledBatch):
-    """A batch of samples measured or labeled tile by tile, at one p, on a grid, or up to T."""
+def _burst_of(num_classes: int, model: Model) -> int:
+    """Return how many bonds may open at once: those of a site, or one."""
+    return 2 * num_classes if model.site_varies else 1
 
-    _search: BracketSearch | None = None
 
-    def _grid_rows(
-        self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
-    ) -> np.ndarray:
-        """Return the rows (n, m, row_width) of a batch at every threshold of an ascending grid."""
-        if self.falls_back:
-            return super()._grid_rows(generator, seed, samples, grid)
+def _most_room(border: int, burst: int) -> int:
+    """Return the most room for openings of a tile that has so many nodes at its border."""
+    return max(min(_room_for(_MOST_OPENINGS, burst), (MAX_ROOM - border) // 2), 0)
+
+
+class TiledCoupling:
+    """The coupling of a tiled batch (:class:`percolab.coupled.Coupling`)."""
+
+    def __init__(self, labeler: Tiled) -> None:
+        self.labeler = labeler
+        self.points = RecordedPoints(labeler)
+        top, batch = labeler.batch.topology, labeler.batch
+        self._tile_bonds = TILE_NODES * top.num_bonds / top.num_points
+        self._openings: Openings | None = None
+        self._search: BracketSearch | None = None
+        self._upper_keys = Keys(batch.model, batch.capacity, batch.launches)
+        self._grid = cuda.device_array(_MOST_STEPS, np.uint64)
+        self._pinned_grid = cuda.pinned_array(_MOST_STEPS, np.uint64)
+        self._overflow = cuda.device_array(1, np.uint32)
+        self._pinned_zero = cuda.pinned_array(1, np.uint32)
+        self._pinned_zero[0] = 0
+        self._pinned_overflow = cuda.pinned_array(1, np.uint32)
+
+    @staticmethod
+    def memory(extent: Extent, model: Model, needs: Needs, items: int) -> Memory:
+        """Return the memory of openings, at their most, and of the search for thresholds."""
+        keys = Memory(host=8 * KEY * items, device=8 * KEY * items)
+        if needs.steps == 1 and not needs.thresholds:
+            return keys
+        bounds = tiling_bounds(extent, TILE_WORDS, LANES)
+        room = _most_room(bounds.room, _burst_of(extent.num_classes, model))
+        forest = 24 if extent.seam_bonds else 16
+        tile = 4 + 16 * room + forest * 2 * room
+        if needs.thresholds:
+            axes = max(extent.num_axes, 1)
+            tile += 8 * room + 8 * axes * (bounds.room + 2 * room)
+            keys = keys.plus(Memory(device=items * axes * (32 + 8 * LISTED)))
+        return keys.plus(Memory(device=items * (4 * extent.num_words + bounds.tiles * tile)))
+
+    def rows(
+        self, generator: int, seed: int, samples: Samples, thresholds: Samples
+    ) -> NDArray[np.int64]:
+        """Return the rows (n, row width) of n items (sample, threshold).
+
+        Where the items are samples that all share one ascending grid of thresholds, sample after
+        sample, every sample is labeled once for many of them.
+        """
+        grid = shared_grid(samples, thresholds)
+        if grid.size == 1:
+            return self.points.rows(generator, seed, samples, thresholds)
+        starts = np.ascontiguousarray(samples[:: grid.size])
+        rows = self.grid_rows(generator, seed, starts, grid)
+        return rows.reshape(-1, self.labeler.row_width)
+
+    def grid_rows(
+        self, generator: int, seed: int, samples: Samples, grid: Samples
+    ) -> NDArray[np.int64]:
+        """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
+        if grid.size == 1 or not np.all(grid[1:] > grid[:-1]):
+            return self.points.grid_rows(generator, seed, samples, grid)
+        batch = self.labeler.batch
+        parts = [
+            self._coupled(generator, seed, samples[first : first + batch.capacity], grid)
+            for first in range(0, len(samples), batch.capacity)
+        ]
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if batch.model.draws_sites:
+            items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
+            vacant = batch.count_vacant(generator, seed, *items)
+            without_vacant(rows, vacant.reshape(len(samples), grid.size))
+        return rows
+
+    def _coupled(
+        self, generator: int, seed: int, samples: Samples, grid: Samples
+    ) -> NDArray[np.int64]:
+        """Return the rows (n, m, row_width) of a batch, vacant sites being clusters."""
         parts, begin = [], 0
         while begin < grid.size:
             end = self._end_of_part(grid, begin)
@@ -62,197 +146,218 @@ class TiledCuda(TiledBatch):
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def _part_rows(
-        self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
-    ) -> np.ndarray:
+        self, generator: int, seed: int, samples: Samples, grid: Samples
+    ) -> NDArray[np.int64]:
         """Return the rows at a part of a grid, from one labeling unless too much opens in it."""
         if grid.size > 1:
-            rows = self._late_rows(generator, seed, samples, grid)
+            rows = self.rows_of_openings(generator, seed, samples, grid)
             if rows is not None:
                 return rows
-        rows = np.empty((len(samples), grid.size, self.row_width), np.int64)
-        for step, threshold in enumerate(grid):
-            self.open_bonds(generator, seed, samples, np.full(len(samples), threshold))
-            rows[:, step] = self.measure_items(len(samples))
-        return rows
+        limits = (np.full(len(samples), threshold, np.uint64) for threshold in grid)
+        each = [self.points.measured(generator, seed, samples, limit) for limit in limits]
+        return np.stack(each, axis=1)
 
-    def _late_bonds(self, low: int, high: int) -> int:
+    def _expected(self, low: int, high: int) -> int:
         """Return the bonds of a tile that open on average between two thresholds."""
-        opening = self.model.open_share(int(high) / TOP) - self.model.open_share(int(low) / TOP)
-        return int(self._tile_bonds * opening)
+        share = self.labeler.batch.model.open_share
+        return int(self._tile_bonds * (share(int(high) / TOP) - share(int(low) / TOP)))
 
     @property
     def _burst(self) -> int:
         """How many bonds may open at once: those of a site, or one."""
-        return 2 * self.topology.num_classes if self.model.site_varies else 1
+        batch = self.labeler.batch
+        return _burst_of(batch.topology.num_classes, batch.model)
 
     @cached_property
-    def _most_late(self) -> int:
-        """The most late bonds a tile may have on average; 0 if there is room for none."""
-        late = _LATE
-        while late and not self._has_room(late):
-            late //= 2
-        return late
+    def _most_openings(self) -> int:
+        """The most openings a tile may have on average; 0 if there is room for none."""
+        openings = _MOST_OPENINGS
+        while openings and not self._has_room(openings):
+            openings //= 2
+        return openings
 
-    def _end_of_part(self, grid: np.ndarray, begin: int) -> int:
+    def _end_of_part(self, grid: Samples, begin: int) -> int:
         """Return where the part of a grid ends that one labeling can serve."""
-        end, most = begin + 1, self._most_late
-        while end < grid.size and self._late_bonds(grid[begin], grid[end]) <= most:
+        end, most = begin + 1, self._most_openings
+        last = min(grid.size, begin + _MOST_STEPS)
+        while end < last and self._expected(grid[begin], grid[end]) <= most:
             end += 1
         return end
 
-    def _late_rows(
-        self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray
-    ) -> np.ndarray | None:
+    def _has_room(self, openings: int) -> bool:
+        """Return whether so many openings a tile fit beside its nodes, and have 32-bit names."""
+        room = self.labeler.tiling.room + 2 * _room_for(openings, self._burst)
+        return room <= MAX_ROOM and self.labeler.batch.topology.exists.size <= 2**27
+
+    def _make_room(self, expected: int, steps: int) -> Openings:
+        """Return memory for so many openings of a tile, and make room for nodes and rows."""
+        labeler, room = self.labeler, _room_for(expected, self._burst)
+        is_new = labeler.make_room(labeler.tiling.room + 2 * room)
+        is_new = labeler.read.make_room(steps) or is_new
+        if self._openings is None or self._openings.room < room:
+            is_new = True
+            upper = None if self._openings is None else self._openings.upper
+            if upper is None:
+                upper = cuda.device_array(labeler.batch.opened.size, np.uint32)
+            # What is there goes first, so that both need not fit.
+            self._openings = None
+            found = cuda.device_array((labeler.num_blocks, room, 4), np.uint32)
+            counts = cuda.device_array(labeler.num_blocks, np.uint32)
+            self._openings = Openings(upper, found, counts, np.uint32(room), self._overflow)
+        if is_new:
+            labeler.batch.launches.forget()
+        return self._openings
+
+    def rows_of_openings(
+        self, generator: int, seed: int, samples: Samples, grid: Samples
+    ) -> NDArray[np.int64] | None:
         """Return the rows (samples, grid, row_width) from one labeling at the lowest threshold.
 
-        None if a tile had more late bonds than there is room for, which is rare.
+        None if a tile had more openings than there is room for, which is rare.
         """
         items, steps = len(samples), len(grid)
-        late = self._late_bonds(grid[0], grid[-1])
-        if not self._has_room(late):
+        expected = self._expected(grid[0], grid[-1])
+        if not self._has_room(expected):
             return None
-        self._make_late_room(late, steps)
+        openings, labeler = self._make_room(expected, steps), self.labeler
+        launches = labeler.batch.launches
         ends = (np.full(items, limit, np.uint64) for limit in (grid[0], grid[-1]))
-        keys = self._join_late(generator, seed, samples, *ends, wind=True)
-        blocks, tiles = self._tiles_of(items)
-        order_events_kernel[blocks, THREADS](
-            generator,
-            self.sites,
-            np.uint64(seed),
-            keys,
-            cuda.to_device(grid),
-            np.int32(self._tiling.num_tiles),
-            tiles,
-            self._late(wanted=True),
-        )
-        self._flag_ends(items)
+        self._write_keys(seed, samples, *ends)
+        self._pinned_grid[:steps] = grid
+
+        def work() -> None:
+            launches.upload(self._grid[:steps], self._pinned_grid[:steps])
+            self._join(generator, items, openings, over_periods=True)
+            self._rows_from_step_to_step(generator, items, steps, openings)
+            labeler.read.download(items, steps)
+            launches.download(self._overflow, self._pinned_overflow)
+
+        launches.call(("grid", generator, items, steps), work)
+        rows = labeler.read.fetch(items, steps)
+        if self._pinned_overflow[0]:
+            return None
+        return rows.reshape(items, steps, labeler.row_width)
+
+    def _write_keys(self, seed: int, samples: Samples, low: Samples, high: Samples) -> None:
+        """Write from what to draw samples at two thresholds each."""
+        self.labeler.batch.keys.write(seed, samples, low)
+        self._upper_keys.write(seed, samples, high)
+
+    def _join(self, generator: int, items: int, openings: Openings, *, over_periods: bool) -> None:
+        """Join the drawn samples at their lower thresholds, and find what opens up to the upper.
+
+        over_periods: note what wraps.  Afterwards ``openings.overflow`` tells whether a tile had
+        more openings than there is room for.
+        """
+        labeler, batch = self.labeler, self.labeler.batch
+        batch.launches.upload(self._overflow, self._pinned_zero)
+        batch.draw(generator, self._upper_keys, items, openings.upper)
+        batch.draw(generator, batch.keys, items, batch.opened)
+        labeler.join_tiles(items, openings=openings, over_periods=over_periods)
+        if labeler.listed.room:
+            tiles, nodes = labeler.tiles, labeler.nodes
+            words = labeler.labels, tiles.points, batch.opened, tiles.words_per_item
+            bonds = nodes.room, labeler.crossing, labeler.listed, openings
+            grid = labeler.blocks_of_listed(items)
+            batch.launches.blocks(cross_openings_kernel, grid, THREADS, *words, *bonds)
+
+    def _rows_from_step_to_step(
+        self, generator: int, items: int, steps: int, openings: Openings
+    ) -> None:
+        """Measure the items at every step of the grid on the device."""
+        labeler, batch = self.labeler, self.labeler.batch
+        blocks, tiles = labeler.tiles_of(items)
+        keys = generator, batch.sites, batch.keys.on_device, self._grid[:steps]
+        sizes = np.int32(labeler.tiling.num_tiles), tiles
+        batch.launches.blocks(order_openings_kernel, blocks, THREADS, *keys, *sizes, openings)
+        labeler.flag_ends(items)
         for step in range(steps):
             if step:
-                self._join_events(items, step)
-            self._gather(items)
-            self._sum_nodes(items)
+                self._join_openings(items, step, openings)
+            labeler.gather(items)
+            labeler.sum_nodes(items)
             self._tally_step(items, step, steps)
-            finish_rows_kernel[items, PARTIALS](
-                self._partials,
-                self._spanning,
-                self._grid_rows_found,
-                np.int64(step),
-                np.int64(steps),
-            )
-        rows = self._grid_rows_found[: steps * items * ROW_WIDTH].copy_to_host()
-        if self._overflow.copy_to_host()[0]:
-            return None
-        return self._with_tallies(rows.reshape(items, steps, ROW_WIDTH), self._grid_tallies)
+            labeler.read.finish(items, step, steps)
 
     def _tally_step(self, items: int, step: int, steps: int) -> None:
         """Tally the clusters of all items at one step of a grid, if tallies are kept."""
-        width = self._tally_width
-        if width:
-            copy_tally_kernel[self.grid(int(width), items), THREADS](
-                self._tallies, width, self._grid_tallies, np.int64(step), np.int64(steps)
-            )
-            self._tally_nodes(items, self._grid_tallies, step, steps)
+        read, width = self.labeler.read, self.labeler.read.tally_width
+        finished = read.tallies, width, read.tallies_of_steps, np.int64(step), np.int64(steps)
+        self.labeler.batch.launches.each(copy_tally_kernel, int(width), items, *finished)
+        self.labeler.tally_nodes(items, read.tallies_of_steps, step, steps)
 
-    def _join_events(self, items: int, step: int) -> None:
-        """Join the nodes of all events of a step, and note what wraps."""
-        (blocks, tiles), events = self._tiles_of(items), self._late(wanted=True)
-        if not self.topology.seam_codes.size:
-            join_events_kernel[blocks, THREADS](self._nodes[0], np.uint32(step), tiles, events)
+    def _join_openings(self, items: int, step: int, openings: Openings) -> None:
+        """Join the nodes of all openings of a step, and note what wraps."""
+        labeler, launches = self.labeler, self.labeler.batch.launches
+        blocks, tiles = labeler.tiles_of(items)
+        if not labeler.may_wrap:
+            nodes = labeler.nodes.parents, np.uint32(step), tiles, openings
+            launches.blocks(join_openings_kernel, blocks, THREADS, *nodes)
             return
-        wind_events_kernel[blocks, THREADS](
-            self._node_forest,
-            np.uint32(step),
-            np.int32(self._tiling.num_tiles),
-            tiles,
-            events,
-            self._wrapping,
-        )
+        sizes = np.uint32(step), np.int32(labeler.tiling.num_tiles), tiles
+        forest = labeler.forest, *sizes, openings, labeler.read.loops
+        launches.blocks(join_openings_over_periods_kernel, blocks, THREADS, *forest)
 
-    def _has_room(self, late: int) -> bool:
-        """Return whether so many late bonds a tile fit beside its nodes, and have 32-bit names."""
-        room = self._tiling.room + 2 * _event_room(late, self._burst)
-        return room <= MAX_ROOM and self.topology.exists.size <= 2**27
-
-    def _make_late_room(self, late: int, steps: int) -> None:
-        events = _event_room(late, self._burst)
-        self._make_room(self._tiling.room + 2 * events, events, steps)
-
-    def _join_late(
-        self,
-        generator: int,
-        seed: int,
-        samples: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
-        *,
-        wind: bool = False,
-    ) -> Any:
-        """Join samples at ``low``, with the late bonds up to ``high`` as events; return the keys.
-
-        samples, low, high: uint64, equally long.  wind: note what wraps.
-
-        Afterwards ``_overflow`` tells whether a tile had more late bonds than there is room for.
-        """
-        items, keys = len(samples), cuda.to_device(samples)
-        self._overflow.copy_to_device(np.zeros(1, np.uint32))
-        self.open_bonds(generator, seed, keys, low)
-        self._open_words(generator, seed, keys, high, self._late_words)
-        self._join_tiles(items, late=True, wind=wind)
-        if self._listed[2]:
-            cross_events_kernel[self._blocks_of_listed(items)](
-                self.labels,
-                self._counts[2],
-                self.opened,
-                self._counts[1],
-                np.uint32(self._room),
-                self._crossing,
-                self._listed,
-                self._late(wanted=True),
-            )
-        return keys
+    def radii_rows(
+        self, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
+    ) -> NDArray[np.int64]:
+        """Return how far clusters reach at all m thresholds, (n, m, PER_BIN * bins)."""
+        return radii_rows(self.labeler, generator, seed, samples, grid, geometry)
 
     @property
     def widest_window(self) -> int:
-        """The widest window in which there is room for the late bonds of a tile."""
-        if self.falls_back or not self._has_room(0):
+        """The widest window in which there is room for the openings of a tile."""
+        if not self._has_room(0):
             return TOP
-        steepest = self._tile_bonds * self.model.steepest_share
-        return min(TOP, int(max(self._most_late, 1) * TOP / steepest))
+        steepest = self._tile_bonds * self.labeler.batch.model.steepest_share
+        return min(TOP, int(max(self._most_openings, 1) * TOP / steepest))
 
     def scan_windows(
-        self, generator: int, seed: int, samples: np.ndarray, low: np.ndarray, high: np.ndarray
-    ) -> np.ndarray:
+        self, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
+    ) -> Samples:
         """Return T of samples in a window each, with every sample labeled once."""
-        if self.falls_back or not self._has_room(0):
-            return super().scan_windows(generator, seed, samples, low, high)
-        if self._search is None:
-            self._search = BracketSearch(self.capacity, self.topology.open_axes)
+        if not self._has_room(0):
+            return bisect(self, generator, seed, samples, low, high)
         widest = int(np.argmax(high - low))
-        late = self._late_bonds(low[widest], high[widest])
-        self._make_late_room(late, 0)
-        batches = []
-        for first in range(0, len(samples), self.capacity):
-            batch = slice(first, first + self.capacity)
-            part, *window = (np.ascontiguousarray(x[batch]) for x in (samples, low, high))
-            keys = self._join_late(generator, seed, part, *window)
-            self._flag_ends(len(part))
-            self._flag_spanning(len(part))
-            parents, _, ends, _ = self._nodes
-            events, tiles = self._late(wanted=True), self._tiling.num_tiles
-            self._search.contract(parents, events, tiles, generator, self.sites, seed, keys)
-            nodes = self._interior, np.uint32(self._room)
-            found = self._search.search(
-                ends, events, tiles, nodes, self._spanning, window, late * tiles
-            )
-            if self._overflow.copy_to_host()[0]:
-                found = super().scan_windows(generator, seed, part, *window)
-            batches.append(found)
-        return np.concatenate(batches)
+        expected = self._expected(low[widest], high[widest])
+        openings = self._make_room(expected, 1)
+        capacity = self.labeler.batch.capacity
+        parts = []
+        for first in range(0, len(samples), capacity):
+            of_batch = slice(first, first + capacity)
+            items = samples[of_batch], low[of_batch], high[of_batch]
+            parts.append(self._thresholds(generator, seed, *items, openings, expected))
+        return np.concatenate(parts)
+
+    def _thresholds(
+        self,
+        generator: int,
+        seed: int,
+        samples: Samples,
+        low: Samples,
+        high: Samples,
+        openings: Openings,
+        expected: int,
+    ) -> Samples:
+        """Return T of a batch of samples in a window each."""
+        labeler, items = self.labeler, len(samples)
+        if self._search is None:
+            self._search = BracketSearch(labeler)
+        self._search.make_room(openings)
+        self._write_keys(seed, samples, low, high)
+        self._join(generator, items, openings, over_periods=False)
+        labeler.flag_ends(items)
+        self._flag_spanning(items)
+        self._search.contract(items, generator, openings)
+        of_item = expected * labeler.tiling.num_tiles
+        found = self._search.search(openings, (low, high), of_item)
+        if self._overflow.copy_to_host()[0]:
+            return bisect(self, generator, seed, samples, low, high)
+        return found
 
     def _flag_spanning(self, items: int) -> None:
         """Note along which axes items span, once the roots have their end flags."""
-        sites, _ = self._end_flags
-        if sites.size:
-            spanning_ends_kernel[self.grid(sites.size, items, THREADS), THREADS](
-                self.labels, self._counts[2], self._nodes[0], self._nodes[2], sites, self._spanning
-            )
+        labeler, (sites, _) = self.labeler, self.labeler.end_flags
+        nodes: tuple[Any, ...] = labeler.labels, labeler.tiles.points, labeler.nodes
+        spanning = labeler.read.spanning
+        labeler.batch.launches.one(spanning_ends_kernel, sites.size, items, *nodes, sites, spanning)

@@ -1,4 +1,4 @@
-"""The one place where CUDA is imported.
+"""The devices that samples are made on, and the one place where CUDA is imported.
 
 ``numba-cuda`` is an extra (``percolab[cuda13]``, ``percolab[cuda12]``); importing this module needs
 it, so modules with CUDA kernels are imported only after :func:`cuda_problem` returned None.
@@ -7,8 +7,72 @@ it, so modules with CUDA kernels are imported only after :func:`cuda_problem` re
 from __future__ import annotations
 
 import importlib.util
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
 
 from percolab.errors import InputError
+
+# GPUs are driven by one thread at a time, whatever tasks the threads are at, while others sum up
+# what was measured: numba-cuda loads a kernel into the device without a lock of its own.
+_DRIVING = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where samples are made: kind "cpu" or "cuda", and the number of a CUDA device.
+
+    Kind "auto" leaves the choice to :meth:`resolve`, so that CUDA is looked for when it is needed.
+    """
+
+    kind: str
+    number: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Device:
+        """Read "auto", "cpu", "cuda" or "cuda:n"; InputError otherwise, or if it is not there."""
+        if text == "cpu":
+            return cls("cpu")
+        kind, _, number = text.partition(":")
+        if text != "auto" and (kind != "cuda" or (":" in text and not number.isdecimal())):
+            raise InputError(f"--device {text}: must be auto, cpu, cuda or cuda:n")
+        if text == "auto":
+            return cls("auto")
+        open_device(text)
+        return cls("cuda", int(number or 0))
+
+    def resolve(self) -> Device:
+        """Return the device that "auto" stands for here: CUDA where it works, else the CPU."""
+        if self.kind != "auto":
+            return self
+        return Device("cpu" if cuda_problem() else "cuda")
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all threads share one labeler with a large batch; else each has its own."""
+        return self.kind == "cuda"
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        """What the thread holds that drives the device."""
+        return _DRIVING if self.is_shared else nullcontext()
+
+    def open(self) -> None:
+        """Select the device; InputError if it is not there."""
+        if self.kind == "cuda":
+            open_device(str(self))
+
+    def free_memory(self) -> int:
+        """Return the free bytes of the device's own memory, or of the host's."""
+        if self.kind == "cpu":
+            return int(psutil.virtual_memory().available)
+        return free_memory(open_device(str(self)))
+
+    def __str__(self) -> str:
+        return f"cuda:{self.number}" if self.kind == "cuda" else "cpu"
 
 
 def cuda_problem() -> str | None:

@@ -1,4 +1,14 @@
-"""How CUDA threads are laid over the words or sites of a batch."""
+"""How CUDA threads are laid over a batch, and calls of many kernels: recorded once, then replayed.
+
+To launch a kernel costs the host 20 to 200 us, more than most kernels run.  A call that is made
+again and again, with nothing changed but what lies in device memory and in pinned buffers, is
+therefore recorded as a CUDA graph, which the host starts in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
 
 from numba import config, uint32
 
@@ -19,3 +29,118 @@ PER_THREAD = 4
 def element(step):
     """Return the number of this thread's ``step``-th word or site, as uint32."""
     return uint32((cuda.blockIdx.x * PER_THREAD + step) * THREADS + cuda.threadIdx.x)
+
+
+class Launches:
+    """The kernels and copies of one batch, in their order on one stream.
+
+    ``each`` and ``one`` lay threads over ``elements`` of every item, PER_THREAD of them or one a
+    thread; grid axis 1 counts items.  Where there are no elements nothing is launched.
+    """
+
+    #: Recorded calls that are kept; the oldest goes when there are more.
+    MOST_RECORDED = 16
+
+    def __init__(self) -> None:
+        self.stream = cuda.stream()
+        self._called: set[Hashable] = set()
+        self._recorded: dict[Hashable, Any] = {}
+
+    def each(self, kernel: Any, elements: int, items: int, *arguments: Any) -> None:
+        """Launch a kernel whose threads work on PER_THREAD elements each."""
+        if elements:
+            blocks = -(-elements // (PER_THREAD * THREADS))
+            kernel[(blocks, items), THREADS, self.stream](*arguments)
+
+    def one(self, kernel: Any, elements: int, items: int, *arguments: Any) -> None:
+        """Launch a kernel whose threads work on one element each."""
+        if elements:
+            kernel[(-(-elements // THREADS), items), THREADS, self.stream](*arguments)
+
+    def blocks(
+        self, kernel: Any, grid: Any, threads: int, *arguments: Any, shared: int = 0
+    ) -> None:
+        """Launch a kernel on a grid of blocks, with so many bytes of dynamic shared memory."""
+        kernel[grid, threads, self.stream, shared](*arguments)
+
+    def upload(self, device: Any, pinned: Any) -> None:
+        """Copy pinned host memory to as much device memory."""
+        device.copy_to_device(pinned, stream=self.stream)
+
+    def download(self, device: Any, pinned: Any) -> None:
+        """Copy device memory to as much pinned host memory; it is there after :meth:`wait`."""
+        device.copy_to_host(pinned, stream=self.stream)
+
+    def wait(self) -> None:
+        """Wait until everything is done."""
+        self.stream.synchronize()
+
+    def call(self, key: Hashable, work: Callable[[], None]) -> None:
+        """Do ``work``: launches and copies of this object that neither allocate nor wait.
+
+        Works of one key launch the same kernels with the same arguments.  The first is done
+        directly, which compiles and allocates; the second is recorded; from then on it is replayed.
+        """
+        if key in self._recorded:
+            self._launch(self._recorded[key])
+        elif key not in self._called or config.ENABLE_CUDASIM:
+            self._called.add(key)
+            work()
+        else:
+            while len(self._recorded) >= self.MOST_RECORDED:
+                self._recorded.pop(next(iter(self._recorded)))
+            self._recorded[key] = self._record(work)
+            self._launch(self._recorded[key])
+
+    def forget(self) -> None:
+        """Forget all recorded calls: device memory that they work on is going to be replaced."""
+        self.wait()
+        self._called.clear()
+        self._recorded.clear()
+
+    @property
+    def num_recorded(self) -> int:
+        """How many calls are recorded."""
+        return len(self._recorded)
+
+    def _record(self, work: Callable[[], None]) -> _Graph:
+        from cuda.bindings import driver
+
+        handle = driver.CUstream(int(self.stream))
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        # Memory that numba frees in between would spoil the recording.
+        with cuda.defer_cleanup():
+            _checked(driver.cuStreamBeginCapture(handle, mode))
+            try:
+                work()
+            finally:
+                graph = _checked(driver.cuStreamEndCapture(handle))
+        return _Graph(driver, graph)
+
+    def _launch(self, graph: _Graph) -> None:
+        graph.launch(int(self.stream))
+
+
+class _Graph:
+    """A recorded call, ready to be started."""
+
+    def __init__(self, driver: Any, graph: Any) -> None:
+        self._driver = driver
+        self._ready = _checked(driver.cuGraphInstantiate(graph, 0))
+        _checked(driver.cuGraphDestroy(graph))
+
+    def launch(self, stream: int) -> None:
+        """Start it on a stream."""
+        _checked(self._driver.cuGraphLaunch(self._ready, stream))
+
+    def __del__(self) -> None:
+        # Nothing can be done about an error here; at exit the context may be gone already.
+        self._driver.cuGraphExecDestroy(self._ready)
+
+
+def _checked(result: tuple[Any, ...]) -> Any:
+    """Return what a driver call gives; RuntimeError if it failed."""
+    error, *values = result
+    if int(error) != 0:
+        raise RuntimeError(f"CUDA driver: {error.name}")
+    return values[0] if values else None

@@ -4,14 +4,42 @@
 as a tuple (CUDA, where it unrolls into constants) or a 1-D array (CPU).  A graph looks up: a 2-D
 array (class, site), Komura's NN list.  The choice is made by type, so it costs nothing at run time.
 
-``seam`` is the empty tuple, or the words of the bonds that cross a periodic boundary: those lead
-elsewhere than ``ends`` says and are joined from a list of their own.
+Bonds that cross a periodic boundary, the *seam*, lead elsewhere than ``ends`` says and are joined
+from a list of their own.
 """
 
-from numba import int32, int64, njit, types, uint32
+from typing import Any, NamedTuple
+
+from numba import int32, int64, njit, types, uint32, uint64
 from numba.extending import overload
 
 from percolab.kernels.bits import trailing_zeros
+
+
+class Adjacency(NamedTuple):
+    """Where the bonds of a topology lead, as the kernels of one device take it.
+
+    ends:        other ends by class: index differences (a tuple of int32 on CUDA, int64 (classes,)
+                 on the CPU), or int32 (classes, points), the list of a graph
+    seam:        uint32 (classes * num_words,), the words of the bonds across seams; on CUDA the
+                 empty tuple, on the CPU an empty array where there are none
+    seam_bonds:  int64 (n,), their numbers 32 * word + bit, ascending
+    seam_ends:   int32 (n,), their other ends
+    seam_codes:  (n,), over how many periods they lead: int64 on the CPU, int32 with fewer bits an
+                 axis on CUDA
+    num_points:  grid points, uint32
+    num_words:   bond words of one class, uint32
+    chain:       the class whose bonds join i to i - 1, or -1, int32
+    """
+
+    ends: Any
+    seam: Any
+    seam_bonds: Any
+    seam_ends: Any
+    seam_codes: Any
+    num_points: Any
+    num_words: Any
+    chain: Any
 
 
 def other_end(ends, k, i):
@@ -51,7 +79,14 @@ def inner_word(opened, seam, base, index):
 def _inner_word(opened, seam, base, index):
     if isinstance(seam, types.BaseTuple):
         return lambda opened, seam, base, index: uint32(opened[uint32(base + index)])
-    return lambda opened, seam, base, index: uint32(opened[uint32(base + index)] & ~seam[index])
+
+    def without_seam(opened, seam, base, index):
+        word = uint32(opened[uint32(base + index)])
+        if seam.size:
+            word = uint32(word & ~seam[index])
+        return word
+
+    return without_seam
 
 
 @njit
@@ -127,19 +162,31 @@ def seam_number_of(bond, seam_bonds):
 
 
 @njit
-def code_of_bond(bond, seam_bonds, seam_codes):
+def code_of_bond(bond, adjacency):
     """Return over how many periods a bond leads, as a code; 0 where it crosses no seam."""
-    n = seam_number_of(int64(bond), seam_bonds)
-    return int64(seam_codes[n]) if n >= 0 else int64(0)
+    n = seam_number_of(int64(bond), adjacency.seam_bonds)
+    return int64(adjacency.seam_codes[n]) if n >= 0 else int64(0)
 
 
 @njit
-def end_of_bond(bond, stride, ends, seam_bonds, seam_ends):
-    """Return (owner, other end) of bond number k * stride + i, as int64."""
-    bond, stride = int64(bond), int64(stride)
+def end_of_bond(bond, adjacency):
+    """Return (owner, other end) of bond number 32 * word + bit, as int64."""
+    bond, stride = int64(bond), int64(int64(adjacency.num_words) << int64(5))
     k, i = bond // stride, bond % stride
-    if seam_bonds.size:
-        n = seam_number_of(bond, seam_bonds)
+    if adjacency.seam_bonds.size:
+        n = seam_number_of(bond, adjacency.seam_bonds)
         if n >= 0:
-            return i, int64(seam_ends[n])
-    return i, int64(other_end(ends, k, uint32(i)))
+            return i, int64(adjacency.seam_ends[n])
+    return i, int64(other_end(adjacency.ends, k, uint32(i)))
+
+
+@njit
+def seam_bond(n, opened, base, adjacency):
+    """Return (whether it is open, its owner, its other end) of the n-th bond across a seam.
+
+    The sample's words start at ``opened[base]``; the ends are uint32.
+    """
+    bond = uint64(adjacency.seam_bonds[n])
+    is_open = has_bit(opened[uint32(base + uint32(bond >> uint64(5)))], bond & uint64(31))
+    owner = uint32(bond % uint64(uint64(32) * uint64(adjacency.num_words)))
+    return is_open, owner, uint32(adjacency.seam_ends[n])

@@ -1,16 +1,16 @@
 """Find and union on a forest of labels in which every label points to a smaller or equal index.
 
-A root labels itself.  Larger roots are hung under smaller ones, so the root of a finished tree is
+A root labels itself.  Larger roots get smaller ones as parents, so the root of a finished tree is
 the smallest index in it, whatever the order of the unions.  ``find`` and ``union`` work on a slice
 of a longer array that starts at ``base``, as a batch of samples is stored.  Sites, labels and bases
 are uint32: unsigned indices spare Numba's code for negative ones, and 32 bits half the arithmetic
 of an index.
 """
 
-from numba import njit, uint32, uint64
+from numba import njit, uint32
 
 from percolab.kernels.atomics import atomic_min
-from percolab.kernels.neighbours import has_bit
+from percolab.kernels.neighbours import seam_bond
 
 
 @njit
@@ -46,12 +46,11 @@ def union(labels, base, i, j):
 
 
 @njit
-def union_across_seam(labels, start, opened, base, num_words, seam_bonds, seam_ends, n):
+def union_across_seam(labels, start, opened, base, adjacency, n):
     """Join the ends of the n-th bond across a periodic seam, if it is open."""
-    bond = uint64(seam_bonds[n])
-    if has_bit(opened[uint32(base + (bond >> uint64(5)))], bond & uint64(31)):
-        i = uint32(bond % uint64(uint64(32) * uint64(num_words)))
-        union(labels, start, i, uint32(seam_ends[n]))
+    is_open, owner, other = seam_bond(n, opened, base, adjacency)
+    if is_open:
+        union(labels, start, owner, other)
 
 
 @njit

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from percolab.errors import InputError, nearest
+from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.lattices.lattice import Lattice
+
+if TYPE_CHECKING:
+    from percolab.bonds.model import Model
+    from percolab.labelers.forest import Labeler
+    from percolab.lattices.topology import Topology
 
 
 @dataclass(frozen=True)
 class LabelerEntry:
-    """A labeler's name, what it is, and where its class for each kind of device is found."""
+    """A labeler's name, what it is, and where its class for each kind of device is found.
+
+    refusal: where the function is found that says why the labeler cannot serve a topology, or "".
+    """
 
     name: str
     summary: str
     classes: dict[str, str]
+    refusal: str = ""
 
 
 LABELERS = {
@@ -48,13 +58,11 @@ LABELERS = {
         LabelerEntry(
             "tiled",
             "tiles in shared memory, then the graph of what crosses their borders",
-            {"cuda": "coupled.tiled:TiledCuda"},
+            {"cuda": "labelers.tiled.labeler:Tiled"},
+            refusal="labelers.tiled.labeler:refusal",
         ),
     )
 }
-
-#: Axes that a tile has.
-TILE_DIMENSION = 3
 
 #: What runs when no labeler is named: the fastest of each device.
 DEFAULT_LABELER = {"cpu": "raster", "cuda": "tiled"}
@@ -83,5 +91,48 @@ def labeler_class(name: str | None, kind: str) -> Any:
     if kind not in classes:
         able = ", ".join(entry.name for entry in LABELERS.values() if kind in entry.classes)
         raise InputError(f"labeler {name!r} does not run on {kind}; there: {able}")
-    module, _, attribute = classes[kind].partition(":")
+    return _found(classes[kind])
+
+
+def _found(place: str) -> Any:
+    """Return what a place names: "module:attribute"."""
+    module, _, attribute = place.partition(":")
     return getattr(importlib.import_module(f"percolab.{module}"), attribute)
+
+
+def serving_labeler(name: str | None, kind: str, topology: Topology) -> str:
+    """Return the name of the labeler that serves a topology: the one named, where it can.
+
+    None names the default.  InputError as for :func:`labeler_class`.
+    """
+    name = name or DEFAULT_LABELER[kind]
+    labeler_class(name, kind)
+    place = LABELERS[name].refusal
+    return "four_step" if place and _found(place)(topology) else name
+
+
+def new_labeler(
+    name: str | None,
+    kind: str,
+    topology: Topology,
+    model: Model | None = None,
+    *,
+    capacity: int = 1,
+    tally: bool = False,
+) -> Labeler:
+    """Return a labeler with an empty batch on a kind of device, "cpu" or "cuda".
+
+    name: the one that is to serve, where it can (:func:`serving_labeler`).  model: bond
+    percolation unless given.  capacity: the items wanted in a batch.  tally: whether rows have a
+    tally of sizes.  InputError: unknown labeler; ValueError: too many sites for it.
+    """
+    from percolab.bonds.batch import new_batch
+    from percolab.bonds.model import BOND
+
+    chosen = labeler_class(serving_labeler(name, kind, topology), kind)
+    if topology.num_points > chosen.most_points(topology.num_axes):
+        axes = topology.num_axes
+        raise ValueError(f"{topology.num_points} sites do not fit beside {axes} axis bits")
+    batch = new_batch(kind, topology, model or BOND, capacity=capacity)
+    labeler: Labeler = chosen(batch, tally=tally)
+    return labeler

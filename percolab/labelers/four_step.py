@@ -12,23 +12,27 @@ which only periodic boundaries have, belong to the residual list too.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numba import int32, int64, njit, uint32
+from numpy.typing import NDArray
 
 from percolab.kernels.bits import highest_one, trailing_zeros
 from percolab.kernels.neighbours import has_bit, inner_word, is_chain, other_end
 from percolab.kernels.union_find import find, union, union_across_seam
-from percolab.labelers.base import CpuLabeler
+from percolab.labelers.one_sample import LabelingOneSample
 
 
 @njit
-def bond_word(opened, seam, base, num_words, k, word):
+def bond_word(opened, base, adjacency, k, word):
     """Return word number ``word`` of class k of the sample whose words start at ``base``."""
-    return inner_word(opened, seam, base, uint32(uint32(k) * num_words + word))
+    index = uint32(uint32(k) * adjacency.num_words + word)
+    return inner_word(opened, adjacency.seam, base, index)
 
 
 @njit
-def lowest_neighbour(opened, seam, base, num_words, ends, i):
+def lowest_neighbour(opened, base, adjacency, i):
     """Return (label, class): what site i starts with, and the bond it owes it to.
 
     That is the lowest open neighbour below i and its bond, or (i, -1).  Where it is the site
@@ -37,8 +41,9 @@ def lowest_neighbour(opened, seam, base, num_words, ends, i):
     """
     label, lowest, bound = uint32(i), int32(-1), uint32(i)
     bit = uint32(i & uint32(31))
+    ends = adjacency.ends
     for k in range(len(ends)):
-        word = bond_word(opened, seam, base, num_words, k, uint32(i >> uint32(5)))
+        word = bond_word(opened, base, adjacency, k, uint32(i >> uint32(5)))
         if has_bit(word, bit):
             j = other_end(ends, k, i)
             if j < bound:
@@ -50,9 +55,9 @@ def lowest_neighbour(opened, seam, base, num_words, ends, i):
 
 
 @njit
-def initialization(labels, start, opened, seam, base, num_words, ends, i):
+def initialization(labels, start, opened, base, adjacency, i):
     """Step (i): a site's label is its lowest open neighbour, or itself."""
-    labels[uint32(start + i)] = lowest_neighbour(opened, seam, base, num_words, ends, i)[0]
+    labels[uint32(start + i)] = lowest_neighbour(opened, base, adjacency, i)[0]
 
 
 @njit
@@ -62,28 +67,30 @@ def analysis(labels, start, i):
 
 
 @njit
-def label_reduction(labels, start, opened, seam, base, num_words, ends, i):
+def label_reduction(labels, start, opened, base, adjacency, i):
     """Step (iii): join site i with every site of its residual list."""
-    lowest = lowest_neighbour(opened, seam, base, num_words, ends, i)[1]
+    lowest = lowest_neighbour(opened, base, adjacency, i)[1]
+    ends = adjacency.ends
     for k in range(len(ends)):
-        word = bond_word(opened, seam, base, num_words, k, uint32(i >> uint32(5)))
+        word = bond_word(opened, base, adjacency, k, uint32(i >> uint32(5)))
         if k != lowest and has_bit(word, i & uint32(31)):
             union(labels, start, i, other_end(ends, k, i))
 
 
 @njit
-def word_reduction(labels, start, opened, seam, base, num_words, ends, word):
+def word_reduction(labels, start, opened, base, adjacency, word):
     """Step (iii) for the 32 sites of a word of a lattice: residual lists by logic on words.
 
     On a lattice, bond k of a site is in its residual list if the site has another open bond that
     leads lower.
     """
+    ends = adjacency.ends
     for k in range(len(ends)):
         lower = uint32(0)
         for m in range(len(ends)):
             if m != k and (ends[m] < ends[k] or (ends[m] == ends[k] and m < k)):
-                lower = uint32(lower | bond_word(opened, seam, base, num_words, m, word))
-        left = uint32(lower & bond_word(opened, seam, base, num_words, k, word))
+                lower = uint32(lower | bond_word(opened, base, adjacency, m, word))
+        left = uint32(lower & bond_word(opened, base, adjacency, k, word))
         while left != uint32(0):
             i = uint32(uint32(word << uint32(5)) + uint32(trailing_zeros(left)))
             left = uint32(left & uint32(left - uint32(1)))
@@ -91,34 +98,27 @@ def word_reduction(labels, start, opened, seam, base, num_words, ends, word):
 
 
 @njit(nogil=True, cache=True)
-def _label(labels, opened, seam, num_words, ends, seam_bonds, seam_ends):
+def _label(labels, opened, adjacency):
     here = uint32(0)
     for i in range(labels.size):
-        initialization(labels, here, opened, seam, here, num_words, ends, uint32(i))
+        initialization(labels, here, opened, here, adjacency, uint32(i))
     for i in range(labels.size):
         analysis(labels, here, uint32(i))
     for i in range(labels.size):
-        label_reduction(labels, here, opened, seam, here, num_words, ends, uint32(i))
-    for n in range(seam_bonds.size):
-        union_across_seam(labels, here, opened, here, num_words, seam_bonds, seam_ends, n)
+        label_reduction(labels, here, opened, here, adjacency, uint32(i))
+    for n in range(adjacency.seam_bonds.size):
+        union_across_seam(labels, here, opened, here, adjacency, n)
     for i in range(labels.size):
         analysis(labels, here, uint32(i))
 
 
-class FourStep(CpuLabeler):
+class FourStep(LabelingOneSample):
     """The four steps, each a loop over the sites."""
 
-    def label(self) -> np.ndarray:
+    name: ClassVar[str] = "four_step"
+
+    def label(self) -> NDArray[np.int32]:
         """Return the labels of the open bonds, int32 (num_points,)."""
-        top = self.topology
-        labels = np.empty(top.num_points, np.uint32)
-        _label(
-            labels,
-            self.opened,
-            self.seam,
-            np.uint32(top.num_words),
-            self.ends,
-            top.seam_bonds,
-            top.seam_ends,
-        )
+        labels = np.empty(self.batch.topology.num_points, np.uint32)
+        _label(labels, self.batch.opened, self.batch.adjacency)
         return labels.view(np.int32)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import ClassVar
+
 from numba import uint32
 
 from percolab.kernels.device import load_cuda
-from percolab.kernels.launches import PER_THREAD, THREADS, element
-from percolab.labelers.base_cuda import CudaLabeler
+from percolab.kernels.launches import PER_THREAD, element
 from percolab.labelers.four_step import analysis, initialization, label_reduction, word_reduction
+from percolab.labelers.labeled_batch import LabeledBatch
 
 cuda = load_cuda()
 
 
+@cuda.jit(device=True)
+def begin_of(item, adjacency):
+    """Return where an item's sites, and its bond words, begin in the arrays of a batch."""
+    words = uint32(uint32(len(adjacency.ends)) * adjacency.num_words)
+    return uint32(item * adjacency.num_points), uint32(item * words)
+
+
 @cuda.jit(cache=True)
-def initialization_kernel(labels, num_points, opened, seam, num_words, ends):
+def initialization_kernel(labels, opened, adjacency):
     """Step (i) for every site of every item."""
-    item = uint32(cuda.blockIdx.y)
-    start, base = uint32(item * num_points), uint32(item * uint32(len(ends) * num_words))
+    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
     for step in range(PER_THREAD):
         i = element(step)
-        if i < num_points:
-            initialization(labels, start, opened, seam, base, num_words, ends, i)
+        if i < adjacency.num_points:
+            initialization(labels, start, opened, base, adjacency, i)
 
 
 @cuda.jit(cache=True)
@@ -35,39 +42,39 @@ def analysis_kernel(labels, num_points):
 
 
 @cuda.jit(cache=True)
-def label_reduction_kernel(labels, num_points, opened, seam, num_words, ends):
+def label_reduction_kernel(labels, opened, adjacency):
     """Step (iii) for the residual list of every site of every item."""
-    item = uint32(cuda.blockIdx.y)
-    start, base = uint32(item * num_points), uint32(item * uint32(len(ends) * num_words))
+    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
     for step in range(PER_THREAD):
         i = element(step)
-        if i < num_points:
-            label_reduction(labels, start, opened, seam, base, num_words, ends, i)
+        if i < adjacency.num_points:
+            label_reduction(labels, start, opened, base, adjacency, i)
 
 
 @cuda.jit(cache=True)
-def word_reduction_kernel(labels, num_points, opened, seam, num_words, ends):
+def word_reduction_kernel(labels, opened, adjacency):
     """Step (iii) on a lattice: one thread a word of 32 sites, so that all lanes have work."""
-    item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
-    start, base = uint32(item * num_points), uint32(item * uint32(len(ends) * num_words))
-    if word < num_words:
-        word_reduction(labels, start, opened, seam, base, num_words, ends, word)
+    word = uint32(cuda.grid(1))
+    start, base = begin_of(uint32(cuda.blockIdx.y), adjacency)
+    if word < adjacency.num_words:
+        word_reduction(labels, start, opened, base, adjacency, word)
 
 
-class FourStepCuda(CudaLabeler):
+class FourStepCuda(LabeledBatch):
     """A batch of samples labeled by the four steps, on the computed or the explicit list."""
 
-    def label_items(self, items: int) -> None:
-        """Label the open bonds of the first ``items`` items of the batch."""
-        points, words = np.uint32(self.topology.num_points), np.uint32(self.topology.num_words)
-        grid = self.grid(self.topology.num_points, items)
-        bonds = (self.opened, self.seam, words, self.ends)
-        initialization_kernel[grid, THREADS](self.labels, points, *bonds)
-        analysis_kernel[grid, THREADS](self.labels, points)
-        if self.topology.neighbours is None:
-            words_grid = self.grid(self.topology.num_words, items, THREADS)
-            word_reduction_kernel[words_grid, THREADS](self.labels, points, *bonds)
+    name: ClassVar[str] = "four_step"
+
+    def label(self, items: int) -> None:
+        """Label the open bonds of the first items of the batch."""
+        top, launch = self.batch.topology, self.batch.launches
+        points = self.batch.adjacency.num_points
+        bonds = self.labels, self.batch.opened, self.batch.adjacency
+        launch.each(initialization_kernel, top.num_points, items, *bonds)
+        launch.each(analysis_kernel, top.num_points, items, self.labels, points)
+        if top.neighbours is None:
+            launch.one(word_reduction_kernel, top.num_words, items, *bonds)
         else:
-            label_reduction_kernel[grid, THREADS](self.labels, points, *bonds)
+            launch.each(label_reduction_kernel, top.num_points, items, *bonds)
         self.join_seam(items)
-        analysis_kernel[grid, THREADS](self.labels, points)
+        launch.each(analysis_kernel, top.num_points, items, self.labels, points)

@@ -12,13 +12,16 @@ one end, and the scan lowers the roots at both ends.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
-from numba import njit, uint32, uint64
+from numba import njit, uint32
+from numpy.typing import NDArray
 
 from percolab.kernels.atomics import atomic_min
-from percolab.kernels.neighbours import has_bit, inner_word, other_end
-from percolab.labelers.base import CpuLabeler
-from percolab.labelers.four_step import analysis
+from percolab.kernels.neighbours import has_bit, other_end, seam_bond
+from percolab.labelers.four_step import analysis, bond_word
+from percolab.labelers.one_sample import LabelingOneSample
 
 
 @njit
@@ -35,39 +38,38 @@ def lower(labels, start, root, low):
 
 
 @njit
-def scan(labels, start, opened, seam, base, num_words, ends, i):
+def scan(labels, start, opened, base, adjacency, i):
     """Lower the roots of site i and its open neighbours to their smallest label.
 
     Returns whether any of their labels differed.
     """
     own = labels[uint32(start + i)]
-    low = own
+    low, ends = own, adjacency.ends
     for k in range(len(ends)):
-        index = uint32(uint32(k) * num_words + uint32(i >> uint32(5)))
-        if has_bit(inner_word(opened, seam, base, index), i & uint32(31)):
+        word = bond_word(opened, base, adjacency, k, uint32(i >> uint32(5)))
+        if has_bit(word, i & uint32(31)):
             low = min(low, labels[uint32(start + other_end(ends, k, i))])
     changed = lower(labels, start, own, low)
     for k in range(len(ends)):
-        index = uint32(uint32(k) * num_words + uint32(i >> uint32(5)))
-        if has_bit(inner_word(opened, seam, base, index), i & uint32(31)):
+        word = bond_word(opened, base, adjacency, k, uint32(i >> uint32(5)))
+        if has_bit(word, i & uint32(31)):
             root = labels[uint32(start + other_end(ends, k, i))]
             changed = lower(labels, start, root, low) or changed
     return changed
 
 
 @njit
-def scan_seam(labels, start, opened, base, num_words, seam_bonds, seam_ends, n):
+def scan_seam(labels, start, opened, base, adjacency, n):
     """Do the same for the n-th bond across a periodic seam and its two ends."""
-    bond = uint64(seam_bonds[n])
-    if not has_bit(opened[uint32(base + (bond >> uint64(5)))], bond & uint64(31)):
+    is_open, owner, end = seam_bond(n, opened, base, adjacency)
+    if not is_open:
         return False
-    i = uint32(bond % uint64(uint64(32) * uint64(num_words)))
-    one, other = labels[uint32(start + i)], labels[uint32(start + uint32(seam_ends[n]))]
+    one, other = labels[uint32(start + owner)], labels[uint32(start + end)]
     return lower(labels, start, max(one, other), min(one, other))
 
 
 @njit(nogil=True, cache=True)
-def _label(labels, opened, seam, num_words, ends, seam_bonds, seam_ends):
+def _label(labels, opened, adjacency):
     here = uint32(0)
     for i in range(labels.size):
         labels[i] = uint32(i)
@@ -75,28 +77,20 @@ def _label(labels, opened, seam, num_words, ends, seam_bonds, seam_ends):
     while changed:
         changed = False
         for i in range(labels.size):
-            site = uint32(i)
-            changed |= scan(labels, here, opened, seam, here, num_words, ends, site)
-        for n in range(seam_bonds.size):
-            changed |= scan_seam(labels, here, opened, here, num_words, seam_bonds, seam_ends, n)
+            changed |= scan(labels, here, opened, here, adjacency, uint32(i))
+        for n in range(adjacency.seam_bonds.size):
+            changed |= scan_seam(labels, here, opened, here, adjacency, n)
         for i in range(labels.size):
             analysis(labels, here, uint32(i))
 
 
-class LabelEquivalence(CpuLabeler):
+class LabelEquivalence(LabelingOneSample):
     """Scan and analysis, each a loop over the sites."""
 
-    def label(self) -> np.ndarray:
+    name: ClassVar[str] = "label_equivalence"
+
+    def label(self) -> NDArray[np.int32]:
         """Return the labels of the open bonds, int32 (num_points,)."""
-        top = self.topology
-        labels = np.empty(top.num_points, np.uint32)
-        _label(
-            labels,
-            self.opened,
-            self.seam,
-            np.uint32(top.num_words),
-            self.ends,
-            top.seam_bonds,
-            top.seam_ends,
-        )
+        labels = np.empty(self.batch.topology.num_points, np.uint32)
+        _label(labels, self.batch.opened, self.batch.adjacency)
         return labels.view(np.int32)

@@ -4,54 +4,46 @@ import numpy as np
 from numba import int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.neighbours import has_bit
-from percolab.labelers.raster_runs import find_clusters, join_inside, run_of, wind_seam
+from percolab.kernels.neighbours import has_bit, seam_bond
+from percolab.labelers.raster_runs import run_of
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.radii import BESIDE, OUT, add_spreads
 from percolab.measure.wrapping import periods_along
 
 
 @njit
-def _mark_loops(opened, bonds, scratch, winding):
+def _mark_loops(opened, adjacency, runs, periods):
     """Mark the roots of clusters that wrap; every run points at its root."""
-    _, seam_bonds, seam_ends, _, _ = bonds
-    starts, first, parents, _, reach = scratch
-    codes, periods, _, _ = winding
-    for n in range(seam_bonds.size):
-        bond = seam_bonds[n]
-        if has_bit(opened[bond >> 5], bond & 31):
-            i = run_of(bond % (32 * starts.size), starts, first)
-            j = run_of(int64(seam_ends[n]), starts, first)
-            if periods[i] + codes[n] != periods[j]:
-                reach[parents[i]] |= uint32(OUT)
+    for n in range(adjacency.seam_bonds.size):
+        is_open, owner, other = seam_bond(n, opened, uint32(0), adjacency)
+        if is_open:
+            i = run_of(int64(owner), runs.starts, runs.first)
+            j = run_of(int64(other), runs.starts, runs.first)
+            if periods[i] + adjacency.seam_codes[n] != periods[j]:
+                runs.reach[runs.parents[i]] |= uint32(OUT)
 
 
 @njit(nogil=True, cache=True)
 def gyration_of_runs(
-    opened, bonds, occupied, num_points, layers, scratch, winding, geometry, sums, found
+    opened, adjacency, count, occupied, layers, runs, windings, geometry, sums, found
 ):
-    """Write the numbers of all bins, int64 (PER_BIN * bins,), from a sample's open bonds.
+    """Write the numbers of all bins, int64 (PER_BIN * bins,), of a sample joined to ``count`` runs.
 
-    As :func:`percolab.measure.radii.gyration_of_bonds`, with what a labeler of runs has:
-    bonds, scratch, winding (:mod:`percolab.labelers.raster_runs`); layers: (end-layer sites, their
-    flags).  sums: scratch, uint64, ``axes + BESIDE`` numbers a site.
+    As :func:`percolab.measure.radii.gyration_of_bonds`, with what a labeler of runs has
+    (:mod:`percolab.labelers.raster_runs`).  occupied: uint32, one bit a site.  layers: (end-layer
+    sites, their flags).  sums: scratch, uint64, ``axes + BESIDE`` numbers a site.
     """
-    starts, first, parents, origins, reach = scratch
-    codes, periods, _, _ = winding
-    if codes.size:
-        runs = join_inside(opened, bonds, num_points, scratch)
-        wind_seam(opened, bonds, runs, scratch, winding)
-    else:
-        runs = find_clusters(opened, bonds, occupied, num_points, scratch)
-    reach[:runs] = 0
+    starts, first, parents, origins, reach = runs
+    periods = windings.periods
+    reach[:count] = 0
     for n in range(layers[0].size):
         reach[parents[run_of(int64(layers[0][n]), starts, first)]] |= layers[1][n]
-    if codes.size:
-        _mark_loops(opened, bonds, scratch, winding)
+    if periods.size:
+        _mark_loops(opened, adjacency, runs, periods)
     axes = geometry[0].shape[0]
-    sums[: runs * (axes + BESIDE)] = 0
+    sums[: count * (axes + BESIDE)] = 0
     _sum_runs(starts, parents, origins, occupied, periods, geometry, sums)
-    add_spreads(parents, reach, runs, sums, axes, found)
+    add_spreads(parents, reach, count, sums, axes, found)
 
 
 @njit(nogil=True, cache=True)

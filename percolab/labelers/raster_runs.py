@@ -4,20 +4,49 @@ A *run* is a maximal row of sites joined by open chain bonds (i to i - 1).  Runs
 order of their first sites, so the smallest run of a cluster holds its smallest site.  A site's run
 is found by counting the run starts at or below its bit, so nothing is stored per site.  Without
 chain bonds, as on a graph, every site is a run and this is plain union-find.
-
-bonds: (seam words, seam bonds, seam ends, ends, chain).  scratch: (starts uint32 and first int32,
-one a word; parents and sizes int32, reach uint32, one a site).  winding: (codes of the seam bonds;
-periods of every run, int64; one int64, the first loop; axes), without codes on open boundaries.
 """
+
+from typing import Any, NamedTuple
 
 from numba import int32, int64, njit, uint32
 
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.neighbours import has_bit, inner_word
+from percolab.kernels.neighbours import inner_word, seam_bond
 from percolab.kernels.runs import first_of_segments
 from percolab.kernels.union_find import union_halving
-from percolab.measure.rows import spanning_bits
-from percolab.measure.wrapping import close_or_hang, note_loop
+from percolab.measure.rows import ROW_WIDTH, SPANNING, row_of_sizes, spanning_bits
+from percolab.measure.tallies import tally_sizes
+from percolab.measure.wrapping import join_over_periods, note_loop
+
+
+class Runs(NamedTuple):
+    """The runs of one sample.
+
+    starts:  uint32 (num_words,), where runs start
+    first:   int32 (num_words,), the number of runs before each word
+    parents: int32 (num_points,), of every run; roots come first in their trees
+    sizes:   int32 (num_points,), sites of the clusters at their roots, 0 elsewhere
+    reach:   uint32 (num_points,), end flags of the clusters at their roots
+    """
+
+    starts: Any
+    first: Any
+    parents: Any
+    sizes: Any
+    reach: Any
+
+
+class Windings(NamedTuple):
+    """How runs wind around periodic axes.
+
+    periods: int64, periods from its root to every run; empty where no axis is periodic
+    loop:    int64 (1,), the winding numbers of a loop of the sample, 0 if there is none yet
+    axes:    axes of the lattice
+    """
+
+    periods: Any
+    loop: Any
+    axes: Any
 
 
 @njit(nogil=True, cache=True)
@@ -97,13 +126,13 @@ def join_runs(opened, seam, ends, chain, starts, first, parents):
 
 
 @njit(nogil=True, cache=True)
-def join_seam(opened, seam_bonds, seam_ends, starts, first, parents):
+def join_seam(opened, adjacency, runs):
     """Join the runs at the two ends of every open bond across a seam."""
-    for n in range(seam_bonds.size):
-        bond = seam_bonds[n]
-        if has_bit(opened[bond >> 5], bond & 31):
-            site = bond % (32 * starts.size)
-            union_halving(parents, run_of(site, starts, first), run_of(seam_ends[n], starts, first))
+    for n in range(adjacency.seam_bonds.size):
+        is_open, owner, other = seam_bond(n, opened, uint32(0), adjacency)
+        if is_open:
+            one = run_of(int64(owner), runs.starts, runs.first)
+            union_halving(runs.parents, one, run_of(int64(other), runs.starts, runs.first))
 
 
 @njit(nogil=True, cache=True)
@@ -153,46 +182,44 @@ def write_labels(starts, parents, origins, labels):
 
 
 @njit(nogil=True, cache=True)
-def join_sample(opened, bonds, num_points, scratch):
+def join_open_bonds(opened, adjacency, runs):
     """Join all open bonds of a sample; return the number of runs."""
-    starts, first, parents, _, _ = scratch
-    runs = join_inside(opened, bonds, num_points, scratch)
-    join_seam(opened, bonds[1], bonds[2], starts, first, parents)
-    return runs
+    count = join_inside(opened, adjacency, runs)
+    join_seam(opened, adjacency, runs)
+    return count
 
 
 @njit(nogil=True, cache=True)
-def join_inside(opened, bonds, num_points, scratch):
+def join_inside(opened, adjacency, runs):
     """Join the open bonds of a sample that cross no seam; return the number of runs."""
-    seam, _, _, ends, chain = bonds
-    starts, first, parents, _, _ = scratch
-    runs = number_runs(opened, seam, chain, num_points, starts, first)
-    for run in range(runs):
-        parents[run] = run
-    join_runs(opened, seam, ends, chain, starts, first, parents)
-    return runs
+    seam, ends, chain = adjacency.seam, adjacency.ends, int64(adjacency.chain)
+    points = int64(adjacency.num_points)
+    count = number_runs(opened, seam, chain, points, runs.starts, runs.first)
+    for run in range(count):
+        runs.parents[run] = run
+    join_runs(opened, seam, ends, chain, runs.starts, runs.first, runs.parents)
+    return count
 
 
 @njit(nogil=True, cache=True)
-def wind_seam(opened, bonds, runs, scratch, winding):
+def join_seam_over_periods(opened, adjacency, count, runs, windings):
     """Join the open bonds across seams, keeping periods; return the wrapping bits of the sample.
 
     Afterwards every run points at its root.
     """
-    _, seam_bonds, seam_ends, _, _ = bonds
-    starts, first, parents, _, _ = scratch
-    codes, periods, loop, axes = winding
-    periods[:runs] = 0
+    parents, periods, loop = runs.parents, windings.periods, windings.loop
+    periods[:count] = 0
     loop[0] = 0
     bits = int64(0)
-    for n in range(seam_bonds.size):
-        bond = seam_bonds[n]
-        if has_bit(opened[bond >> 5], bond & 31):
-            i = run_of(bond % (32 * starts.size), starts, first)
-            j = run_of(seam_ends[n], starts, first)
-            _, _, wound = close_or_hang(parents, periods, i, j, codes[n])
-            bits |= note_loop(wound, loop, axes)
-    for run in range(runs):
+    for n in range(adjacency.seam_bonds.size):
+        is_open, owner, other = seam_bond(n, opened, uint32(0), adjacency)
+        if is_open:
+            i = run_of(int64(owner), runs.starts, runs.first)
+            j = run_of(int64(other), runs.starts, runs.first)
+            code = adjacency.seam_codes[n]
+            _, _, wound = join_over_periods(parents, periods, i, j, code)
+            bits |= note_loop(wound, loop, windings.axes)
+    for run in range(count):
         parent = parents[run]
         periods[run] += periods[parent] if parent != run else int64(0)
         parents[run] = parents[parent]
@@ -200,12 +227,31 @@ def wind_seam(opened, bonds, runs, scratch, winding):
 
 
 @njit(nogil=True, cache=True)
-def find_clusters(opened, bonds, occupied, num_points, scratch):
-    """Join all open bonds of a sample and size its clusters; return the number of runs."""
-    starts, _, parents, sizes, _ = scratch
-    runs = join_sample(opened, bonds, num_points, scratch)
-    size_clusters(parents, runs, starts, occupied, sizes)
-    return runs
+def find_clusters(opened, adjacency, occupied, runs, windings):
+    """Join all open bonds of a sample and size its clusters.
+
+    Returns (the number of runs, the wrapping bits).
+    """
+    wrapping = int64(0)
+    if windings.periods.size:
+        count = join_inside(opened, adjacency, runs)
+        wrapping = join_seam_over_periods(opened, adjacency, count, runs, windings)
+    else:
+        count = join_open_bonds(opened, adjacency, runs)
+    size_clusters(runs.parents, count, runs.starts, occupied, runs.sizes)
+    return count, wrapping
+
+
+@njit(nogil=True, cache=True)
+def measure_runs(count, wrapping, end_flags, runs, row):
+    """Write the row of a sample whose clusters :func:`find_clusters` has found."""
+    row_of_sizes(runs.sizes, count, row)
+    if row.size > ROW_WIDTH:
+        tally_sizes(runs.sizes, count, runs.reach, row)
+    runs.reach[:count] = 0
+    sites, flags = end_flags
+    spanning = spanning_of_runs(sites, flags, runs.starts, runs.first, runs.parents, runs.reach)
+    row[SPANNING] = spanning | wrapping
 
 
 @njit

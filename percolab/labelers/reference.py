@@ -6,29 +6,36 @@ It shares nothing with the other labelers but the bond words, and is slow: about
 from __future__ import annotations
 
 from collections import deque
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from percolab.labelers.base import CpuLabeler
+from percolab.kernels.memory import Memory, Needs
+from percolab.labelers.one_sample import LabelingOneSample
+from percolab.lattices.extent import Extent
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
 
-class Reference(CpuLabeler):
+class Reference(LabelingOneSample):
     """Labels by breadth-first search from every unvisited site in ascending order."""
 
-    @staticmethod
-    def scratch_bytes(num_points: int, num_classes: int) -> int:
-        """Return the bytes that lists of Python integers take, about."""
-        return (200 + 100 * num_classes) * num_points
+    name: ClassVar[str] = "reference"
 
-    def label(self) -> np.ndarray:
+    @staticmethod
+    def memory(extent: Extent, needs: Needs, items: int = 1) -> Memory:
+        """Return what lists of Python integers take, about."""
+        lists = (200 + 100 * extent.num_classes) * extent.num_points
+        return LabelingOneSample.memory(extent, needs).plus(Memory(host=lists))
+
+    def label(self) -> NDArray[np.int32]:
         """Return the labels of the open bonds, int32 (num_points,)."""
-        points = self.topology.num_points
-        words = self.opened.reshape(self.topology.num_classes, -1)
-        is_open = unpack_bits(words, points)
+        top = self.batch.topology
+        points = top.num_points
+        is_open = unpack_bits(self.batch.opened.reshape(top.num_classes, -1), points)
         neighbours: list[list[int]] = [[] for _ in range(points)]
-        for k, owner, other in self.topology.bonds().tolist():
+        for k, owner, other in top.bonds().tolist():
             if is_open[k, owner]:
                 neighbours[owner].append(other)
                 neighbours[other].append(owner)
@@ -45,14 +52,14 @@ class Reference(CpuLabeler):
                         queue.append(site)
         return np.array(labels, np.int32)
 
-    def _wrapping(self) -> int:
+    def wrapping(self) -> int:
         """Return the wrapping bits: walk every cluster and see where a site is met elsewhere.
 
         A site's place is how many periods it is away from the start along every axis; where it has
         two, a path between them winds around the torus.
         """
-        top = self.topology
-        is_open = unpack_bits(self.opened.reshape(top.num_classes, -1), top.num_points)
+        top = self.batch.topology
+        is_open = unpack_bits(self.batch.opened.reshape(top.num_classes, -1), top.num_points)
         coordinates = np.unravel_index(np.arange(top.num_points), top.shape[::-1])[::-1]
         steps: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in range(top.num_points)]
         for k, owner, other in top.bonds().tolist():

@@ -9,9 +9,10 @@ cuda = load_cuda()
 
 
 @cuda.jit(cache=True)
-def seam_kernel(labels, num_points, opened, words_per_item, num_words, seam_bonds, seam_ends):
+def seam_kernel(labels, opened, adjacency):
     """Join the ends of all open bonds across periodic seams."""
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < seam_bonds.size:
-        start, base = uint32(item * num_points), uint32(item * words_per_item)
-        union_across_seam(labels, start, opened, base, num_words, seam_bonds, seam_ends, n)
+    if n < adjacency.seam_bonds.size:
+        start = uint32(item * adjacency.num_points)
+        base = uint32(item * uint32(uint32(len(adjacency.ends)) * adjacency.num_words))
+        union_across_seam(labels, start, opened, base, adjacency, n)

@@ -9,7 +9,6 @@ of those bonds are open is a sample's business.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -90,11 +89,10 @@ class Topology:
             axis for axis, pair in enumerate(self.end_layers) if pair[0].size and pair[1].size
         )
 
-    def site_lattice(self, ends: Any) -> tuple[Any, ...]:
-        """Return what :mod:`percolab.bonds.sites` has to know where sites are drawn.
+    def check_end_layers(self) -> None:
+        """Raise InputError if a site is in both end layers of an axis.
 
-        ends: the other ends as a labeler's kernels take them.  InputError: a site is in both end
-        layers of an axis, which it would span even if it were vacant.
+        Where sites are drawn, the sample would span there even if the site were vacant.
         """
         for axis, (first, last) in enumerate(self.end_layers):
             both = np.intersect1d(first, last)
@@ -103,8 +101,6 @@ class Topology:
                     f"site percolation needs two end layers, but site {both[0]} is in both of axis "
                     f"{axis}"
                 )
-        words = np.uint32(self.exists.size), np.uint32(self.num_words)
-        return (*words, ends, self.seam_bonds, self.seam_ends)
 
     def end_flags(self) -> tuple[np.ndarray, np.ndarray]:
         """Return all end-layer sites, int32, and for each its flag, uint32.

@@ -15,7 +15,7 @@ import numpy as np
 from numba import int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.neighbours import has_bit
+from percolab.kernels.neighbours import seam_bond
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
 from percolab.measure.tallies import add_wide, bin_of, negative, product
@@ -81,18 +81,17 @@ def add_pair(low, high, less, most):
 
 
 @njit(nogil=True, cache=True)
-def gyration_of_bonds(opened, bonds, codes, occupied, layers, geometry, scratch, found):
+def gyration_of_bonds(opened, adjacency, occupied, layers, geometry, scratch, found):
     """Write the numbers of all bins, int64 (PER_BIN * bins,), from a sample's open bonds.
 
-    bonds, codes: as :func:`wrapping_of_bonds` takes them.  occupied: uint32, one bit a site.
-    layers: (end-layer sites, their flags).  geometry: (places int32 (axes, points), periods int64
-    (period, axes)).  scratch: parents int32, periods int64, reach uint32, a site each, and sums.
+    occupied: uint32, one bit a site.  layers: (end-layer sites, their flags).  geometry: (places
+    int32 (axes, points), periods int64 (period, axes)).  scratch: parents int32, periods int64,
+    reach uint32, a site each, and sums.
     """
-    _, _, num_words, seam_bonds, seam_ends = bonds
     places, spans = geometry
     parents, periods, reach, sums = scratch
     axes, points = places.shape
-    wrapping_of_bonds(opened, bonds, codes, parents, periods, spans.shape[0])
+    wrapping_of_bonds(opened, adjacency, parents, periods, spans.shape[0])
     for i in range(points):
         root, total = find_winding(parents, periods, i)
         parents[i], periods[i] = root, total
@@ -100,12 +99,10 @@ def gyration_of_bonds(opened, bonds, codes, occupied, layers, geometry, scratch,
     for n in range(layers[0].size):
         reach[parents[layers[0][n]]] |= layers[1][n]
     # Bonds inside the lattice were joined before those: the loops they close do not wind.
-    for n in range(seam_bonds.size):
-        bond = seam_bonds[n]
-        if has_bit(opened[bond >> 5], bond & 31):
-            i, j = bond % (32 * num_words), seam_ends[n]
-            if periods[i] + codes[n] != periods[j]:
-                reach[parents[i]] |= uint32(OUT)
+    for n in range(adjacency.seam_bonds.size):
+        is_open, i, j = seam_bond(n, opened, uint32(0), adjacency)
+        if is_open and periods[i] + adjacency.seam_codes[n] != periods[j]:
+            reach[parents[i]] |= uint32(OUT)
     sums[:] = 0
     place = np.empty(axes, np.int64)
     for word in range(occupied.size):

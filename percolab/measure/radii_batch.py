@@ -1,13 +1,13 @@
-"""How far the clusters of a batch reach, for any CUDA labeler: its bonds in a forest of sites."""
+"""How far the clusters of a batch reach, from its bonds joined in a forest with periods."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
+from percolab.bonds.batch_cuda import CudaBatch, period_width
 from percolab.kernels.device import load_cuda
-from percolab.kernels.launches import THREADS
+from percolab.kernels.memory import Memory
 from percolab.lattices.geometry import Geometry
 from percolab.measure.radii import BESIDE, PER_BIN
 from percolab.measure.radii_cuda import (
@@ -19,6 +19,7 @@ from percolab.measure.radii_cuda import (
 )
 from percolab.measure.tallies import num_bins
 from percolab.measure.tallies_cuda import clear_tally_kernel
+from percolab.measure.wrapping_cuda import Loops, join_all
 
 cuda = load_cuda()
 
@@ -26,80 +27,82 @@ cuda = load_cuda()
 _BYTES = 2**31
 
 
-class GyrationCuda:
-    """The device memory for it, made when it is first asked for; ``labeler`` has the open bonds."""
+def _bytes_of_item(points: int, axes: int) -> int:
+    """Return the bytes of an item's forest, marks, sums and bins."""
+    return (12 + 8 * (axes + BESIDE)) * points + 8 * PER_BIN * num_bins(points) + 8
 
-    def __init__(self, labeler: Any, geometry: Geometry) -> None:
-        self._labeler = labeler
-        top = labeler.topology
+
+class RadiiBatch:
+    """The device memory for radii of ``items`` items of a batch, made when first asked for."""
+
+    def __init__(self, batch: CudaBatch, geometry: Geometry) -> None:
+        self._batch = batch
+        top = batch.topology
         self._axes = geometry.places.shape[0]
         points = top.num_points
-        self.items = min(labeler.capacity, max(_BYTES // (8 * (self._axes + 5) * points), 1))
+        #: How many items' radii are read at a time.
+        self.items = self.items_at_once(points, self._axes, batch.capacity)
         self._forest = cuda.device_array(self.items * points, np.uint64)
         self._reach = cuda.device_array(self.items * points, np.uint32)
         self._sums = cuda.device_array(self.items * (self._axes + BESIDE) * points, np.uint64)
+        flags = cuda.device_array(self.items, np.uint32)
+        loop = cuda.device_array(self.items, np.int32)
+        width = np.int32(period_width(top))
+        self._loops = Loops(loop, flags, np.int32(top.num_axes), width)
         places, spans = cuda.to_device(geometry.places), cuda.to_device(geometry.spans)
         self._geometry = places, spans, np.int32(32 // self._axes)
-        sites, flags = top.end_flags()
-        self._end_flags = cuda.to_device(sites.astype(np.uint32)), cuda.to_device(flags)
+        sites, of_layers = top.end_flags()
+        self._end_flags = cuda.to_device(sites.astype(np.uint32)), cuda.to_device(of_layers)
         self._width = PER_BIN * num_bins(points)
-        self._found = cuda.device_array(1, np.uint64)
+        self._found = cuda.device_array(self.items * self._width, np.uint64)
 
-    def rows(self, generator: int, seed: int, samples: np.ndarray, grid: np.ndarray) -> np.ndarray:
-        """Return the numbers of up to ``items`` samples, int64 (n, m, PER_BIN * bins)."""
-        items, steps = len(samples), grid.size
-        size = items * steps * self._width
-        if self._found.size < size:
-            self._found = cuda.device_array(size, np.uint64)
-        grid_of = self._labeler.grid
-        clear_tally_kernel[grid_of(size, 1), THREADS](self._found, np.uint32(size))
-        for step, threshold in enumerate(grid):
-            limits = np.full(items, threshold, np.uint64)
-            self._labeler.open_bonds(generator, seed, samples, limits)
-            self._labeler.join_forest(self._forest, items)
-            self._mark(items)
-            self._add(items, step, steps)
+    @staticmethod
+    def items_at_once(points: int, axes: int, capacity: int) -> int:
+        """Return of how many items there is room for radii."""
+        return min(capacity, max(_BYTES // _bytes_of_item(points, axes), 1))
+
+    @staticmethod
+    def memory(points: int, axes: int, capacity: int) -> Memory:
+        """Return the memory that radii of a batch take."""
+        items = RadiiBatch.items_at_once(points, axes, capacity)
+        # Places and their steps are of all items.
+        return Memory(device=items * _bytes_of_item(points, axes) + 4 * axes * points)
+
+    def rows(self, items: int) -> NDArray[np.int64]:
+        """Return the numbers of the first items of the batch, (items, PER_BIN * bins).
+
+        At most ``self.items`` of them.
+        """
+        batch = self._batch
+        size = items * self._width
+        batch.launches.each(clear_tally_kernel, size, 1, self._found, np.uint32(size))
+        join_all(batch, items, self._forest, self._loops)
+        self._mark(items)
+        self._add(items)
+        batch.launches.wait()
         flat = self._found[:size].copy_to_host()
-        return flat.view(np.int64).reshape(items, steps, self._width)
+        found: NDArray[np.int64] = flat.view(np.int64).reshape(items, self._width)
+        return found
 
     def _mark(self, items: int) -> None:
         """Flatten the forest, and mark the clusters that wrap or touch end layers."""
-        labeler, top = self._labeler, self._labeler.topology
-        grid_of, points = labeler.grid, np.uint32(top.num_points)
+        top, launch = self._batch.topology, self._batch.launches
+        points = self._batch.adjacency.num_points
         size = np.uint64((self._axes + BESIDE) * top.num_points)
-        flatten_kernel[grid_of(top.num_points, items), THREADS](
-            self._forest, points, self._reach, self._sums, size
-        )
-        if top.seam_codes.size:
-            mark_seam_kernel[grid_of(top.seam_bonds.size, items, THREADS), THREADS](
-                self._forest,
-                points,
-                labeler.opened,
-                np.uint32(top.exists.size),
-                np.uint32(top.num_words),
-                *labeler.seam_list,
-                self._reach,
-            )
+        sums = self._reach, self._sums, size
+        launch.each(flatten_kernel, top.num_points, items, self._forest, points, *sums)
+        bonds = self._batch.opened, self._batch.adjacency
+        seam_bonds = top.seam_bonds.size if top.seam_codes.size else 0
+        launch.one(mark_seam_kernel, seam_bonds, items, self._forest, *bonds, self._reach)
         sites, flags = self._end_flags
-        if sites.size:
-            mark_ends_kernel[grid_of(sites.size, items, THREADS), THREADS](
-                self._forest, points, sites, flags, self._reach
-            )
+        ends = self._forest, points, sites, flags, self._reach
+        launch.one(mark_ends_kernel, sites.size, items, *ends)
 
-    def _add(self, items: int, step: int, steps: int) -> None:
+    def _add(self, items: int) -> None:
         """Sum the places of all sites, and of the sums what each bin gets."""
-        labeler, points = self._labeler, np.uint32(self._labeler.topology.num_points)
-        grid = labeler.grid(int(points), items)
-        sum_places_kernel[grid, THREADS](
-            self._forest, points, *labeler.occupied_words, self._geometry, self._reach, self._sums
-        )
-        add_spreads_kernel[grid, THREADS](
-            self._forest,
-            points,
-            np.int32(self._axes),
-            self._sums,
-            np.uint32(self._width),
-            self._found,
-            np.int64(step),
-            np.int64(steps),
-        )
+        batch, points = self._batch, self._batch.topology.num_points
+        forest = self._forest, batch.adjacency.num_points
+        sites = batch.occupied, batch.occupied_words, self._geometry, self._reach, self._sums
+        batch.launches.each(sum_places_kernel, points, items, *forest, *sites)
+        bins = np.int32(self._axes), self._sums, np.uint32(self._width), self._found
+        batch.launches.each(add_spreads_kernel, points, items, *forest, *bins)

@@ -10,13 +10,13 @@ from numba import int32, int64, uint32, uint64
 
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
-from percolab.kernels.neighbours import has_bit
+from percolab.kernels.neighbours import has_bit, seam_bond
 from percolab.measure.radii import BESIDE, OUT, PER_BIN, spread_of
 from percolab.measure.rows import spanning_bits
 from percolab.measure.tallies import bin_of
 from percolab.measure.tallies_cuda import add_wide
 from percolab.measure.wrapping import parent_of, periods_to
-from percolab.measure.wrapping_cuda import field_of_code
+from percolab.measure.wrapping_cuda import periods_along
 
 cuda = load_cuda()
 
@@ -44,23 +44,20 @@ def flatten_kernel(forest, size, reach, sums, sums_of_item):
 
 
 @cuda.jit(cache=True)
-def mark_seam_kernel(
-    forest, num_points, opened, words_per_item, num_words, seam_bonds, seam_ends, codes, reach
-):
+def mark_seam_kernel(forest, opened, adjacency, reach):
     """Mark the clusters that bonds across seams close around the lattice.
 
     Bonds inside the lattice were joined before those: the loops they close do not wind.
     """
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < seam_bonds.size:
-        bond = seam_bonds[n]
-        word = opened[uint32(uint32(item * words_per_item) + uint32(bond >> 5))]
-        if has_bit(word, uint32(bond & 31)):
-            i = uint32(bond % int64(int64(num_words) << int64(5)))
-            start = uint32(item * num_points)
-            j = uint32(start + uint32(seam_ends[n]))
-            node = forest[uint32(start + i)]
-            if int32(periods_to(node) + codes[n]) != periods_to(forest[j]):
+    if n < adjacency.seam_bonds.size:
+        num_words = adjacency.num_words
+        base = uint32(item * uint32(uint32(len(adjacency.ends)) * num_words))
+        is_open, owner, other = seam_bond(n, opened, base, adjacency)
+        if is_open:
+            start = uint32(item * adjacency.num_points)
+            node, end = forest[uint32(start + owner)], forest[uint32(start + other)]
+            if int32(periods_to(node) + adjacency.seam_codes[n]) != periods_to(end):
                 cuda.atomic.or_(reach, parent_of(node), uint32(OUT))
 
 
@@ -99,7 +96,7 @@ def sum_places_kernel(forest, num_points, occupied, words_per_item, geometry, re
                 for axis in range(axes):
                     place = int64(int64(places[axis, i]) - int64(places[axis, root]))
                     for period in range(spans.shape[0]):
-                        turns = int64(field_of_code(periods_to(node), period, width))
+                        turns = int64(periods_along(periods_to(node), period, width))
                         place = int64(place + int64(turns * spans[period, axis]))
                     square = uint64(square + uint64(place * place))
                     cuda.atomic.add(sums, uint64(at + uint64(BESIDE + axis)), uint64(place))
@@ -110,12 +107,12 @@ def sum_places_kernel(forest, num_points, occupied, words_per_item, geometry, re
 
 
 @cuda.jit(cache=True)
-def add_spreads_kernel(forest, num_points, axes, sums, width, found, first, step):
-    """Add what the roots have summed to the bins of row ``first + item * step`` of ``found``."""
+def add_spreads_kernel(forest, num_points, axes, sums, width, found):
+    """Add what the roots have summed to the bins of their item in ``found``."""
     item = uint32(cuda.blockIdx.y)
     base = uint32(item * num_points)
     start = uint64(uint64(item) * uint64(uint64(BESIDE + axes) * uint64(num_points)))
-    row = uint64(uint64(first) + uint64(item) * uint64(step)) * uint64(width)
+    row = uint64(uint64(item) * uint64(width))
     for part in range(PER_THREAD):
         i = element(part)
         if i < num_points and parent_of(forest[uint32(base + i)]) == uint32(base + i):

@@ -78,18 +78,17 @@ def add_size(keys, counts, sizes, base, label, count):
 
 
 @cuda.jit(cache=True)
-def count_sizes_kernel(
-    labels, num_points, opened, seam, words_per_item, chain, num_words, occupied, sizes
-):
+def count_sizes_kernel(labels, opened, adjacency, occupied, sizes):
     """Add every site to the size of its root: one thread a word, row by row of chain bonds.
 
-    ``chain`` is the class of the chain bonds, or negative.  A block adds up its labels in shared
-    memory before it goes to global memory, where all blocks queue for the large clusters' counters.
+    A block adds up its labels in shared memory before it goes to global memory, where all blocks
+    queue for the large clusters' counters.
     """
     keys = cuda.shared.array(SLOTS, types.uint32)
     counts = cuda.shared.array(SLOTS, types.uint32)
     item = uint32(cuda.blockIdx.y)
-    base = uint32(item * num_points)
+    num_words, chain = adjacency.num_words, adjacency.chain
+    base = uint32(item * adjacency.num_points)
     clear_slots(keys, counts, COUNTED_WORDS)
     cuda.syncthreads()
     word = uint32(cuda.blockIdx.x * COUNTED_WORDS + cuda.threadIdx.x)
@@ -97,7 +96,8 @@ def count_sizes_kernel(
         starts = uint32(0xFFFFFFFF)
         if chain >= 0:
             index = uint32(uint32(chain) * num_words + word)
-            joined = inner_word(opened, seam, uint32(item * words_per_item), index)
+            begin = uint32(item * uint32(uint32(len(adjacency.ends)) * num_words))
+            joined = inner_word(opened, adjacency.seam, begin, index)
             starts = uint32(~joined | uint32(1))
         first = uint32(base + uint32(word << uint32(5)))
         left = uint32(starts & occupied[word])

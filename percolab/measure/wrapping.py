@@ -16,7 +16,7 @@ import numpy as np
 from numba import int32, int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.neighbours import has_bit, inner_word, other_end
+from percolab.kernels.neighbours import inner_word, other_end, seam_bond
 from percolab.lattices.topology import PERIOD_BITS
 
 #: Where the wrapping bits begin in a row's flags, beside the spanning bits; and the bit that is set
@@ -47,41 +47,57 @@ def root_in(forest, i):
     return i
 
 
-@njit
-def periods_along(code, axis, width):
-    """Return the periods along one axis of a code with ``width`` bits an axis, as int64."""
-    rest = int64(code)
-    half, mask = int64(1) << int64(width - 1), (int64(1) << int64(width)) - int64(1)
-    for _ in range(axis):
-        low = ((rest & mask) ^ half) - half
-        rest = (rest - low) >> int64(width)
-    return ((rest & mask) ^ half) - half
+def winding_in(signed, unsigned):
+    """Return (periods_along, are_parallel, wrapping_bits) on codes of one integer type.
 
-
-@njit
-def are_parallel(one, other, axes, width):
-    """Return whether two codes wind in the same direction, or in opposite ones."""
-    for a in range(axes):
-        for b in range(a):
-            cross = periods_along(one, a, width) * periods_along(other, b, width)
-            if cross != periods_along(one, b, width) * periods_along(other, a, width):
-                return False
-    return True
-
-
-@njit
-def wrapping_bits(loop, before, axes, width):
-    """Return the bits of a row's flags that a loop sets.
-
-    loop: its winding numbers; before: those of another loop of the sample, or 0 if it is the first.
+    signed, unsigned: Numba's types of the codes, 64 bits on the CPU and 32 on CUDA, where wider
+    codes took the kernels half of the threads that a multiprocessor can hold.
     """
-    bits = int64(0)
-    for axis in range(axes):
-        if periods_along(loop, axis, width) != int64(0):
-            bits |= int64(1) << int64(FIRST_WRAPPING + axis)
-    if before != int64(0) and not are_parallel(loop, before, axes, width):
-        bits |= int64(1) << int64(TWO_DIRECTIONS)
-    return bits
+
+    @njit
+    def periods_along(code, axis, width):
+        """Return the periods along one axis of a code with ``width`` bits an axis, signed.
+
+        Half a field's range is added to every field, so that none of them borrows from the next.
+        """
+        half = unsigned(unsigned(1) << unsigned(width - 1))
+        halves = half
+        for _ in range(axis):
+            halves = unsigned(unsigned(halves << unsigned(width)) | half)
+        shifted = unsigned(unsigned(unsigned(code) + halves) >> unsigned(axis * width))
+        return signed(
+            signed(shifted & unsigned(unsigned(half << unsigned(1)) - unsigned(1))) - signed(half)
+        )
+
+    @njit
+    def are_parallel(one, other, axes, width):
+        """Return whether two codes wind in the same direction, or in opposite ones."""
+        for a in range(axes):
+            for b in range(a):
+                cross = signed(periods_along(one, a, width) * periods_along(other, b, width))
+                if cross != signed(periods_along(one, b, width) * periods_along(other, a, width)):
+                    return False
+        return True
+
+    @njit
+    def wrapping_bits(loop, before, axes, width):
+        """Return the bits of a row's flags that a loop sets, uint32.
+
+        loop: its winding numbers; before: those of another loop of the sample, or 0 if it is the
+        first.
+        """
+        bits = uint32(0)
+        for axis in range(axes):
+            if periods_along(loop, axis, width) != signed(0):
+                bits = uint32(bits | uint32(uint32(1) << uint32(FIRST_WRAPPING + axis)))
+        if before != signed(0) and not are_parallel(loop, before, axes, width):
+            bits = uint32(bits | uint32(uint32(1) << uint32(TWO_DIRECTIONS)))
+        return bits
+
+    return periods_along, are_parallel, wrapping_bits
+
+
+periods_along, are_parallel, wrapping_bits = winding_in(int64, uint64)
 
 
 @njit
@@ -89,7 +105,7 @@ def note_loop(wound, loop, axes):
     """Return the bits of a row's flags that a loop sets; ``loop[0]`` keeps the first one."""
     if wound == int64(0):
         return int64(0)
-    bits = wrapping_bits(wound, loop[0], axes, PERIOD_BITS)
+    bits = int64(wrapping_bits(wound, loop[0], axes, PERIOD_BITS))
     if loop[0] == int64(0):
         loop[0] = wound
     return bits
@@ -112,11 +128,11 @@ def find_winding(parents, periods, i):
 
 
 @njit
-def close_or_hang(parents, periods, i, j, code):
+def join_over_periods(parents, periods, i, j, code):
     """Join i and j by a bond that leads from i to j over ``code`` periods (serial use).
 
-    Returns (root kept, root hung under it, 0), or where they were one tree already (root, root,
-    winding numbers of the loop that the bond closes).
+    Returns (root that stays, root that became its child, 0), or where they were one tree already
+    (root, root, winding numbers of the loop that the bond closes).
     """
     a, to_i = find_winding(parents, periods, i)
     b, to_j = find_winding(parents, periods, j)
@@ -130,29 +146,29 @@ def close_or_hang(parents, periods, i, j, code):
 
 
 @njit(nogil=True, cache=True)
-def wrapping_of_bonds(opened, bonds, codes, parents, periods, axes):
+def wrapping_of_bonds(opened, adjacency, parents, periods, axes):
     """Return the wrapping bits of a sample's open bonds, from all of them, one by one.
 
-    bonds: (seam words, ends, words of a class, seam bonds, their other ends).  codes: int64, of the
-    seam bonds.  parents and periods: scratch, one int32 and one int64 a grid point.
+    parents and periods: scratch, one int32 and one int64 a grid point.
     """
-    seam, ends, num_words, seam_bonds, seam_ends = bonds
+    here, num_words = uint32(0), int64(adjacency.num_words)
     for i in range(parents.size):
         parents[i] = i
         periods[i] = 0
-    for k in range(len(ends)):
+    for k in range(len(adjacency.ends)):
         for word in range(num_words):
-            left = inner_word(opened, seam, uint32(0), uint32(k * num_words + word))
+            left = inner_word(opened, adjacency.seam, here, uint32(k * num_words + word))
             while left != uint32(0):
                 i = uint32(32 * word + trailing_zeros(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                close_or_hang(parents, periods, i, other_end(ends, k, i), int64(0))
+                other = other_end(adjacency.ends, k, i)
+                join_over_periods(parents, periods, i, other, int64(0))
     loop = np.zeros(1, np.int64)
     bits = int64(0)
-    for n in range(seam_bonds.size):
-        bond = seam_bonds[n]
-        if has_bit(opened[bond >> 5], bond & 31):
-            i, j = bond % (32 * num_words), seam_ends[n]
-            _, _, wound = close_or_hang(parents, periods, i, j, codes[n])
+    for n in range(adjacency.seam_bonds.size):
+        is_open, i, j = seam_bond(n, opened, here, adjacency)
+        if is_open:
+            code = adjacency.seam_codes[n]
+            _, _, wound = join_over_periods(parents, periods, i, j, code)
             bits |= note_loop(wound, loop, axes)
     return bits

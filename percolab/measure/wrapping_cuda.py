@@ -2,23 +2,42 @@
 
 A node is one uint64: its parent below, the periods from the parent to it above, 32 bits in which
 every axis has an equal share.  Both change in one atomic, so whoever follows parents adds up the
-periods that belong to them.  Nodes are counted through all items.  ``loops`` keeps the winding
-numbers of one loop of each item, 0 at first.
+periods that belong to them.  Nodes are counted through all items.
 """
 
-from numba import int32, int64, uint32, uint64
+from typing import Any, NamedTuple
 
+from numba import int32, uint32, uint64
+
+from percolab.bonds.batch_cuda import CudaBatch
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
-from percolab.kernels.neighbours import has_bit, inner_word, other_end
-from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS, parent_of, periods_to
+from percolab.kernels.neighbours import inner_word, other_end, seam_bond
+from percolab.measure.wrapping import parent_of, periods_to, winding_in
 
 cuda = load_cuda()
 
+periods_along, _, wrapping_bits = winding_in(int32, uint32)
+
+
+class Loops(NamedTuple):
+    """What is known of the loops of every item that wind around the lattice.
+
+    first: int32 (items,), the winding numbers of one of them, 0 where there is none yet
+    flags: uint32 (items,), where the wrapping bits are set, beside the spanning bits
+    axes:  axes of the lattice, int32
+    width: bits an axis has in a code of periods, int32
+    """
+
+    first: Any
+    flags: Any
+    axes: Any
+    width: Any
+
 
 @cuda.jit(device=True)
-def close_or_hang(forest, i, j, code):
+def join_over_periods(forest, i, j, code):
     """Join i and j by a bond over ``code`` periods; return the winding of the loop it closes."""
     i, j = uint32(i), uint32(j)
     to_i, to_j = int32(0), int32(0)
@@ -53,47 +72,13 @@ def close_or_hang(forest, i, j, code):
 
 
 @cuda.jit(device=True)
-def field_of_code(code, axis, width):
-    """Return the periods along one axis of a code, as int32.
-
-    Half a field's range is added to every field, so that none of them borrows from the next.
-    """
-    half = uint32(uint32(1) << uint32(width - 1))
-    halves = half
-    for _ in range(axis):
-        halves = uint32(uint32(halves << uint32(width)) | half)
-    shifted = uint32(uint32(uint32(code) + halves) >> uint32(axis * width))
-    return int32(int32(shifted & uint32(uint32(half << uint32(1)) - uint32(1))) - int32(half))
-
-
-@cuda.jit(device=True)
-def _are_parallel(one, other, axes, width):
-    """Return whether two codes wind in the same direction, or in opposite ones."""
-    for a in range(axes):
-        for b in range(a):
-            cross = int32(field_of_code(one, a, width) * field_of_code(other, b, width))
-            if cross != int32(field_of_code(one, b, width) * field_of_code(other, a, width)):
-                return False
-    return True
-
-
-@cuda.jit(device=True)
-def note_loop(wound, item, loops, flags, axes, width):
-    """Set the wrapping bits of an item for a loop.
-
-    As :func:`percolab.measure.wrapping.wrapping_bits`, in 32 bits: in 64 it took the kernels half
-    of the threads that a multiprocessor can hold.
-    """
+def note_loop(wound, item, loops):
+    """Set the wrapping bits of an item for a loop."""
     if wound != int32(0):
-        before = cuda.atomic.cas(loops, item, int32(0), wound)
-        bits = uint32(0)
-        for axis in range(axes):
-            if field_of_code(wound, axis, width) != int32(0):
-                bits = uint32(bits | uint32(uint32(1) << uint32(FIRST_WRAPPING + axis)))
-        if before != int32(0) and not _are_parallel(wound, before, axes, width):
-            bits = uint32(bits | uint32(uint32(1) << uint32(TWO_DIRECTIONS)))
-        if uint32(flags[item] & bits) != bits:
-            cuda.atomic.or_(flags, item, bits)
+        before = cuda.atomic.cas(loops.first, item, int32(0), wound)
+        bits = wrapping_bits(wound, before, loops.axes, loops.width)
+        if uint32(loops.flags[item] & bits) != bits:
+            cuda.atomic.or_(loops.flags, item, bits)
 
 
 @cuda.jit(cache=True)
@@ -106,41 +91,55 @@ def plant_kernel(forest, size, loops):
         if n < size:
             forest[uint32(base + n)] = uint64(uint32(base + n))
     if element(0) == uint32(0):
-        loops[item] = int32(0)
+        loops.first[item] = int32(0)
 
 
 @cuda.jit(cache=True)
-def wind_words_kernel(forest, num_points, opened, seam, num_words, ends, wrapping):
+def join_words_kernel(forest, opened, adjacency, loops):
     """Join the ends of all open bonds that cross no seam: one thread a word of sites."""
-    loops, flags, axes, width = wrapping
     item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    num_words, ends = adjacency.num_words, adjacency.ends
     if word >= num_words:
         return
-    start = uint32(item * num_points)
+    start = uint32(item * adjacency.num_points)
     base = uint32(item * uint32(uint32(len(ends)) * num_words))
     for k in range(len(ends)):
-        left = inner_word(opened, seam, base, uint32(uint32(uint32(k) * num_words) + word))
+        index = uint32(uint32(uint32(k) * num_words) + word)
+        left = inner_word(opened, adjacency.seam, base, index)
         while left != uint32(0):
             i = uint32(uint32(word << uint32(5)) + uint32(trailing_zeros(left)))
             left = uint32(left & uint32(left - uint32(1)))
             j = uint32(start + other_end(ends, k, i))
-            wound = close_or_hang(forest, uint32(start + i), j, int32(0))
-            note_loop(wound, item, loops, flags, axes, width)
+            note_loop(join_over_periods(forest, uint32(start + i), j, int32(0)), item, loops)
 
 
 @cuda.jit(cache=True)
-def wind_seam_kernel(
-    forest, num_points, opened, words_per_item, num_words, seam_bonds, seam_ends, codes, wrapping
-):
+def join_seam_kernel(forest, opened, adjacency, loops):
     """Join the ends of all open bonds across seams."""
-    loops, flags, axes, width = wrapping
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < seam_bonds.size:
-        bond = seam_bonds[n]
-        word = opened[uint32(uint32(item * words_per_item) + uint32(bond >> 5))]
-        if has_bit(word, uint32(bond & 31)):
-            i = uint32(bond % int64(int64(num_words) << int64(5)))
-            start = uint32(item * num_points)
-            j = uint32(start + uint32(seam_ends[n]))
-            wound = close_or_hang(forest, uint32(start + i), j, codes[n])
-            note_loop(wound, item, loops, flags, axes, width)
+    if n < adjacency.seam_bonds.size:
+        num_words = adjacency.num_words
+        base = uint32(item * uint32(uint32(len(adjacency.ends)) * num_words))
+        is_open, owner, other = seam_bond(n, opened, base, adjacency)
+        if is_open:
+            start, code = uint32(item * adjacency.num_points), adjacency.seam_codes[n]
+            i, j = uint32(start + owner), uint32(start + other)
+            note_loop(join_over_periods(forest, i, j, code), item, loops)
+
+
+def join_all(batch: CudaBatch, items: int, forest: Any, loops: Loops) -> None:
+    """Join all open bonds of the first items in a forest of the sites, and note what wraps.
+
+    forest: uint64 (at least items * num_points,), anything before.
+    """
+    top, launch = batch.topology, batch.launches
+    launch.each(plant_kernel, top.num_points, items, forest, batch.adjacency.num_points, loops)
+    join_more(batch, items, forest, loops)
+
+
+def join_more(batch: CudaBatch, items: int, forest: Any, loops: Loops) -> None:
+    """Join the open bonds of the first items in a forest where some were joined already."""
+    top, launch = batch.topology, batch.launches
+    bonds = forest, batch.opened, batch.adjacency, loops
+    launch.one(join_words_kernel, top.num_words, items, *bonds)
+    launch.one(join_seam_kernel, top.seam_bonds.size, items, *bonds)

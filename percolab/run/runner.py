@@ -175,7 +175,7 @@ def share_of(tasks: int) -> float:
 def _check_layers(study: Study) -> None:
     """Raise InputError if a graph's source and target share a site that may be vacant."""
     if isinstance(study.lattice, Graph) and Model.parse(study.model).draws_sites:
-        study.lattice.topology(study.lattice.shape(study.sizes[0])).site_lattice(None)
+        study.lattice.topology(study.lattice.shape(study.sizes[0])).check_end_layers()
 
 
 def _warm_up(results: Results, asked: Study, means: Means, watcher: Watcher) -> None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import psutil
 
 from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.coupled import Coupling, memory_of, new_coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
-from percolab.labelers import labeler_class
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory, Needs, items_that_fit
+from percolab.labelers import DEFAULT_LABELER, labeler_class, serving_labeler
+from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry, geometry_of
-from percolab.lattices.topology import Topology, num_words_of
+from percolab.lattices.topology import Topology
 from percolab.measure.observables import observables_of
 from percolab.measure.radii import sums_of_gyration
 from percolab.measure.rows import ROW_WIDTH
@@ -31,64 +32,33 @@ _ROWS_PER_CALL = 2**22
 # A CPU call measures about this many sites before it looks whether it should stop.
 _SITES_PER_CALL = 2**22
 
-# GPUs are driven by one thread at a time, whatever tasks the threads are at, while others sum up
-# what was measured: numba-cuda loads a kernel into the device without a lock of its own.
-_DRIVING = threading.Lock()
-
 
 class Stopped(Exception):
     """Sampling was asked to stop before the blocks were finished."""
 
 
-@dataclass(frozen=True)
-class Device:
-    """Where samples are made: kind "cpu" or "cuda", and the number of a CUDA device.
+def needs_of(task: Task, steps: int) -> Needs:
+    """Return what memory a task's measurements depend on, with so many steps of a grid."""
+    axes = 0
+    if "gyration" in task.measure:
+        axes = geometry_of(task.lattice, (1,) * max(task.lattice.dimension, 1)).places.shape[0]
+    return Needs("sizes" in task.measure, steps, task.method == "threshold", axes)
 
-    Kind "auto" leaves the choice to :meth:`resolve`, so that CUDA is looked for when it is needed.
-    """
 
-    kind: str
-    number: int = 0
-
-    @classmethod
-    def parse(cls, text: str) -> Device:
-        """Read "auto", "cpu", "cuda" or "cuda:n"; InputError otherwise, or if it is not there."""
-        if text == "cpu":
-            return cls("cpu")
-        kind, _, number = text.partition(":")
-        if text != "auto" and (kind != "cuda" or (":" in text and not number.isdecimal())):
-            raise InputError(f"--device {text}: must be auto, cpu, cuda or cuda:n")
-        if text == "auto":
-            return cls("auto")
-        from percolab.kernels.device import open_device
-
-        open_device(text)
-        return cls("cuda", int(number or 0))
-
-    def resolve(self) -> Device:
-        """Return the device that "auto" stands for here: CUDA where it works, else the CPU."""
-        if self.kind != "auto":
-            return self
-        from percolab.kernels.device import cuda_problem
-
-        return Device("cpu" if cuda_problem() else "cuda")
-
-    def __str__(self) -> str:
-        return f"cuda:{self.number}" if self.kind == "cuda" else "cpu"
+def memory_of_task(task: Task, labeler: str | None, kind: str, workers: int = 1) -> Memory:
+    """Return the memory that measuring a task takes at its peak, one item in a batch."""
+    extent = Extent.of_structure(task.lattice, task.shape, task.boundary)
+    name = labeler or DEFAULT_LABELER[kind]
+    needs = needs_of(task, max(len(task.p), 1))
+    one = memory_of(name, kind, extent, task.draw, needs)
+    # While the topology is made there is no labeler yet.
+    host = max(extent.building_bytes, workers * one.host) + extent.topology_bytes
+    return Memory(host, one.device)
 
 
 def required_memory(task: Task, labeler: str | None, device: Device, workers: int) -> int:
     """Return the bytes of host memory that measuring a task takes at its peak."""
-    points, classes = task.num_points, task.lattice.num_classes
-    words = 4 * classes * num_words_of(points)
-    building = 2 * classes * points + 16 * points
-    topology = 3 * words
-    if device.kind == "cuda":
-        return building + topology
-    scratch = labeler_class(labeler, "cpu").scratch_bytes(points, classes)
-    if task.method == "threshold":
-        scratch += 5 * classes * points
-    return max(building, workers * (scratch + words)) + topology
+    return memory_of_task(task, labeler, device.kind, workers).host
 
 
 def check_memory(
@@ -104,39 +74,33 @@ def check_memory(
 
     held: host memory that other tasks of the study take.  share: as for :class:`Sampler`.
     """
-    needed = required_memory(task, labeler, device, workers)
+    needed = memory_of_task(task, labeler, device.kind, workers)
     available = psutil.virtual_memory().available
-    if held + needed > available:
+    if held + needed.host > available:
         beside = f" beside {held / 1e9:.1f} GB for the other sizes" if held > 1e8 else ""
         raise InputError(
-            f"L = {task.size} needs {needed / 1e9:.1f} GB of memory{beside}; "
+            f"L = {task.size} needs {needed.host / 1e9:.1f} GB of memory{beside}; "
             f"{available / 1e9:.1f} GB are free"
         )
-    if device.kind == "cuda":
-        _check_cuda_memory(task, labeler, device, share)
+    if needed.device:
+        _check_device_memory(task, labeler, device, needed.device, share)
 
 
-def _check_cuda_memory(task: Task, labeler: str | None, device: Device, share: float) -> None:
-    from percolab.kernels.device import free_memory, open_device
-
+def _check_device_memory(
+    task: Task, labeler: str | None, device: Device, needed: int, share: float
+) -> None:
     axes = len(task.boundary)
-    if task.num_points > labeler_class(labeler, "cuda").most_points(axes):
+    if task.num_points > labeler_class(labeler, device.kind).most_points(axes):
         raise InputError(
             f"L = {task.size}: {task.num_points} sites do not fit beside the marks of {axes} axes "
             f"in 32 bits on {device}; use --device cpu"
         )
-    per_item = _cuda_bytes_per_item(task)
-    free = share * free_memory(open_device(str(device)))
-    if per_item > free:
+    free = share * device.free_memory()
+    if needed > free:
         raise InputError(
-            f"L = {task.size} needs {per_item / 1e9:.1f} GB on {device}; "
+            f"L = {task.size} needs {needed / 1e9:.1f} GB on {device}; "
             f"{free / 1e9:.1f} GB are its share of what is free"
         )
-
-
-def _cuda_bytes_per_item(task: Task) -> int:
-    words = task.lattice.num_classes * num_words_of(task.num_points)
-    return 8 * words + 16 * task.num_points + 16384
 
 
 def _by_block(parts: list[np.ndarray], blocks: int) -> np.ndarray:
@@ -165,13 +129,14 @@ class Sampler:
         self.task, self.device = task, device
         low, high = map(threshold_of, window)
         self._window = low, max(high, low + 1)
-        self._labeler = labeler_class(labeler, device.kind)
+        labeler_class(labeler, device.kind)
+        self._labeler = labeler
         self._share = share
         self._topology: Topology | None = None
         self._building = threading.Lock()
         self._local = threading.local()
-        self._driving = _DRIVING if device.kind == "cuda" else nullcontext()
-        self._shared: Any = None
+        self._driving = device.lock
+        self._shared: Coupling | None = None
         self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
         self._observables = observables_of(task.boundary)
         self._tallied = "sizes" in task.measure
@@ -188,38 +153,37 @@ class Sampler:
             return self._topology
 
     @property
-    def labeler(self) -> Any:
-        """This thread's labeler; on CUDA that of all threads, for the one that may drive."""
-        if self.device.kind == "cuda":
+    def coupling(self) -> Coupling:
+        """This thread's labeler and coupling; or that of all threads, for the one that drives."""
+        if self.device.is_shared:
             if self._shared is None:
-                self._shared = self._new_labeler()
+                self._shared = self._new_coupling()
             return self._shared
-        if not hasattr(self._local, "labeler"):
-            self._local.labeler = self._new_labeler()
-        return self._local.labeler
+        if not hasattr(self._local, "coupling"):
+            self._local.coupling = self._new_coupling()
+        coupling: Coupling = self._local.coupling
+        return coupling
 
-    def _new_labeler(self) -> Any:
-        labeler = self._bare_labeler()
-        if self._tallied:
-            labeler.keep_tally()
-        return labeler
+    def _new_coupling(self) -> Coupling:
+        task, topology, kind = self.task, self.topology, self.device.kind
+        name = serving_labeler(self._labeler, kind, topology)
+        extent, needs = Extent.of_topology(topology), needs_of(task, max(len(task.p), 1))
 
-    def _bare_labeler(self) -> Any:
-        if self.device.kind == "cpu":
-            return self._labeler(self.topology, self.task.draw)
-        from percolab.kernels.device import free_memory, open_device
+        def memory(items: int) -> Memory:
+            return memory_of(name, kind, extent, task.draw, needs, items)
 
-        cuda = open_device(str(self.device))
-        per_item = self._labeler.bytes_per_item(self.topology)
-        fitting = int(self._share * free_memory(cuda)) // per_item
-        wanted = max(_SITES_PER_LAUNCH // self.topology.num_points, 1)
-        capacity = max(min(fitting, wanted), 1)
-        return self._labeler(self.topology, self.task.draw, capacity=capacity)
+        capacity = 1
+        if self.device.is_shared:
+            self.device.open()
+            fitting = items_that_fit(memory, int(self._share * self.device.free_memory()))
+            wanted = max(_SITES_PER_LAUNCH // topology.num_points, 1)
+            capacity = max(min(fitting, wanted), 1)
+        return new_coupling(name, kind, topology, task.draw, capacity=capacity, tally=self._tallied)
 
     @property
     def blocks_per_call(self) -> int:
         """Blocks that one call should be given to keep the device at work."""
-        if self.device.kind == "cpu":
+        if not self.device.is_shared:
             return 1
         task = self.task
         rows = task.block_size * max(len(task.p), 1)
@@ -230,19 +194,19 @@ class Sampler:
     def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """Return the rows of items (sample, threshold), uint64 (n,) each, int64 (n, row width)."""
         generator = GENERATORS[self.task.rng]
-        return self.labeler.rows(generator, self.task.stream_seed, samples, thresholds)
+        return self.coupling.rows(generator, self.task.stream_seed, samples, thresholds)
 
     def grid_rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """Return the rows of samples at ascending thresholds, int64 (n, m, row width)."""
         generator = GENERATORS[self.task.rng]
-        found = self.labeler.grid_rows(generator, self.task.stream_seed, samples, thresholds)
+        found = self.coupling.grid_rows(generator, self.task.stream_seed, samples, thresholds)
         return found.reshape(len(samples), len(thresholds), -1)
 
     def spanning_thresholds(self, samples: np.ndarray) -> np.ndarray:
         """Return T of samples, uint64 (n,), along every open axis: uint64 (n, open axes)."""
         generator = GENERATORS[self.task.rng]
         return find_thresholds(
-            self.labeler, generator, self.task.stream_seed, samples, self._window
+            self.coupling, generator, self.task.stream_seed, samples, self._window
         )
 
     def sample(
@@ -273,10 +237,10 @@ class Sampler:
         rows, reaches = [], []
         with self._driving:
             for part in self._parts(samples, stopped):
-                rows.append(self.labeler.grid_rows(*key, part, self._thresholds))
+                rows.append(self.coupling.grid_rows(*key, part, self._thresholds))
                 if self._geometry is not None:
                     places = self._thresholds, self._geometry
-                    reaches.append(self.labeler.gyration_rows(*key, part, *places))
+                    reaches.append(self.coupling.radii_rows(*key, part, *places))
         extras = {}
         if self._geometry is not None:
             spread = _by_block(reaches, len(numbers))
@@ -287,9 +251,9 @@ class Sampler:
     def _parts(
         self, samples: np.ndarray, stopped: Callable[[], bool] | None
     ) -> Iterator[np.ndarray]:
-        """Cut samples into the pieces after each of which a wish to stop is heard."""
+        """Cut samples into the pieces between which sampling can be stopped."""
         step, grid_size = len(samples), len(self.task.p)
-        if self.device.kind == "cpu":
+        if not self.device.is_shared:
             step = max(_SITES_PER_CALL // (self.task.num_points * max(grid_size, 1)), 1)
         for first in range(0, len(samples), step):
             if stopped is not None and stopped():

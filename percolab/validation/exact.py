@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from percolab.bonds.words import TOP, XORWOW
 from percolab.coupled.thresholds import find_thresholds
 from percolab.labelers import LABELERS
+from percolab.labelers.forest import Labeler
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
-from percolab.measure.rows import CLUSTERS, ROW_WIDTH, SPANNING, SUM_SQUARES
+from percolab.measure.rows import CLUSTERS, SPANNING, SUM_SQUARES
 from percolab.validation.check import Check, Outcome, Setting, differing
 from percolab.validation.enumeration import (
     Counts,
@@ -24,7 +25,12 @@ from percolab.validation.enumeration import (
     probability_of,
     squared_size_counts,
 )
-from percolab.validation.sampling import fraction_outcome, mean_outcome, new_labeler, sampled_rows
+from percolab.validation.sampling import (
+    coupling_for,
+    fraction_outcome,
+    mean_outcome,
+    sampled_rows,
+)
 
 #: Tiny lattices by name: lattice, shape, boundary of every axis.
 _TINY = {
@@ -78,28 +84,21 @@ def _all_configurations(name: str, setting: Setting) -> Iterator[Outcome]:
     able = [item for item, entry in LABELERS.items() if device.kind in entry.classes]
     # Tiles need a grid, which the Bethe lattice has not.
     for labeler in able if topology.shape else [item for item in able if item != "tiled"]:
-        rows = _rows_of(
-            new_labeler(device, topology, name=labeler, items=len(words)), device.kind, words
-        )
+        coupling = coupling_for(device, topology, name=labeler, items=len(words))
+        rows = _rows_of(coupling.labeler, words)
         wrong = _wrong_sums(rows, num_open, exact)
         note = f"sums over {len(rows)} configurations"
         yield differing(f"{labeler}, {name}: sums unlike the exact", wrong, note)
 
 
-def _rows_of(labeler: Any, kind: str, words: np.ndarray) -> np.ndarray:
+def _rows_of(labeler: Labeler, words: np.ndarray) -> np.ndarray:
     """Return the rows of given configurations."""
-    rows = np.zeros((len(words), ROW_WIDTH), np.int64)
-    if kind == "cpu":
-        for opened, row in zip(words, rows):
-            labeler.opened[:] = opened
-            labeler.measure(row)
-        return rows
-    for first in range(0, len(words), labeler.capacity):
-        batch = slice(first, first + labeler.capacity)
-        items = labeler.load_bonds(words[batch])
-        labeler.label_items(items)
-        rows[batch] = labeler.measure_items(items)
-    return rows
+    batch = labeler.batch
+    parts = [
+        labeler.join(batch.load(words[first : first + batch.capacity])).rows()
+        for first in range(0, len(words), batch.capacity)
+    ]
+    return np.concatenate(parts)
 
 
 def _wrong_sums(rows: np.ndarray, num_open: np.ndarray, exact: _Exact) -> int:
@@ -131,9 +130,9 @@ def _thresholds(setting: Setting) -> Iterator[Outcome]:
     name = "square 3 x 3"
     topology = _topology(name)
     numbers = np.arange(setting.count(quick=20_000, full=1_000_000), dtype=np.uint64)
-    labeler = new_labeler(setting.device, topology, items=numbers.size)
+    coupling = coupling_for(setting.device, topology, items=numbers.size)
     seed = setting.stream_seed("exact threshold")
-    found = find_thresholds(labeler, XORWOW, seed, numbers, (0, TOP)) / TOP
+    found = find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
     for axis, counts in _exact_sums(topology).spanning.items():
         text = f"mean threshold of {name} along axis {axis}"
         yield mean_outcome(text, found[:, axis], mean_threshold(counts))

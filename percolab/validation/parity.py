@@ -12,13 +12,15 @@ import numpy as np
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, TOP, XORWOW, threshold_of
+from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
-from percolab.labelers import LABELERS, fitting_labeler, labeler_class
+from percolab.kernels.device import Device
+from percolab.labelers import LABELERS, fitting_labeler
+from percolab.labelers.forest import Labeler, Reading
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
 from percolab.lattices.topology import Topology
-from percolab.run.sampler import Device
 from percolab.validation.check import Check, Outcome, Setting, differing
-from percolab.validation.sampling import new_labeler
+from percolab.validation.sampling import coupling_for
 
 _QUICK = ("square", "triangular", "honeycomb", "kagome", "cubic")
 #: Ones and twos, and below, at and across the edges of words and of a GPU's tiles.
@@ -110,30 +112,21 @@ def _has_thin_axis(topology: Topology) -> bool:
 
 
 def _found_by(name: str, device: Device, topology: Topology, model: Model, key: Any) -> _Found:
-    labeler = new_labeler(device, topology, model, name=name, items=len(key[2]))
-    found = _configurations_cpu if device.kind == "cpu" else _configurations_cuda
-    return _Found(*found(labeler, *key), labeler.rows(*key))
+    coupling = coupling_for(device, topology, model, name=name, items=len(key[2]))
+    return _Found(*_configurations(coupling.labeler, *key), coupling.rows(*key))
 
 
-def _configurations_cpu(
-    labeler: Any, generator: int, seed: int, samples: np.ndarray, limits: np.ndarray
+def _configurations(
+    labeler: Labeler, generator: int, seed: int, samples: np.ndarray, limits: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    opened, labels = [], []
-    for sample, limit in zip(samples, limits, strict=True):
-        labeler.open_bonds(generator, seed, sample, limit)
-        opened.append(labeler.opened.copy())
-        labels.append(labeler.label())
-    return np.array(opened), np.array(labels)
-
-
-def _configurations_cuda(
-    labeler: Any, generator: int, seed: int, samples: np.ndarray, limits: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    count = labeler.open_bonds(generator, seed, samples, limits)
-    labeler.label_items(count)
-    words = labeler.topology.exists.size
-    opened = labeler.opened[: count * words].copy_to_host().reshape(count, words)
-    return opened, labeler.labels_of(count)
+    """Return the open bonds and the labels of items, one a line."""
+    batch, opened, labels = labeler.batch, [], []
+    for first in range(0, len(samples), batch.capacity):
+        part = slice(first, first + batch.capacity)
+        items = batch.fill(generator, seed, samples[part], limits[part])
+        opened.append(batch.opened_of(items))
+        labels.append(labeler.join(items, Reading.LABELS).labels())
+    return np.concatenate(opened), np.concatenate(labels)
 
 
 def _large(lattice_name: str, setting: Setting) -> Iterator[Outcome]:
@@ -147,14 +140,14 @@ def _large(lattice_name: str, setting: Setting) -> Iterator[Outcome]:
     samples = np.arange(2, dtype=np.uint64)
     steps = [_middle(lattice) * step for step in (0.98, 1.0, 1.01, 1.2)]
     grid = np.array([threshold_of(p) for p in steps], np.uint64)
-    judge = labeler_class("raster", "cpu")(topology)
+    judge = new_coupling("raster", "cpu", topology)
     expected = judge.grid_rows(XORWOW, seed, samples, grid)
     for name in labelers_of(device.kind, lattice):
         # The reference would take minutes, and the judge would judge itself.
         if name == "reference" or (device.kind, name) == ("cpu", "raster"):
             continue
-        labeler = new_labeler(device, topology, name=name, items=samples.size)
-        found = labeler.grid_rows(XORWOW, seed, samples, grid)
+        coupling = coupling_for(device, topology, name=name, items=samples.size)
+        found = coupling.grid_rows(XORWOW, seed, samples, grid)
         wrong = int(np.any(found != expected, axis=-1).sum())
         text = f"{name} on {lattice_name}, {' x '.join(map(str, topology.shape))}: unlike raster"
         yield differing(text, wrong, f"{expected.size // expected.shape[-1]} rows")
@@ -166,13 +159,13 @@ def _spanning_thresholds(setting: Setting) -> Iterator[Outcome]:
     topology = lattice.topology((11, 9))
     seed, samples = setting.stream_seed("parity of T"), np.arange(4, dtype=np.uint64)
     window = threshold_of(0.3), threshold_of(0.4)
-    judge = labeler_class("reference", "cpu")(topology)
+    judge = new_coupling("reference", "cpu", topology)
     expected = find_thresholds(judge, XORWOW, seed, samples, (0, TOP))
     for name in labelers_of(device.kind, lattice):
         if (device.kind, name) == ("cpu", "reference"):
             continue
-        labeler = new_labeler(device, topology, name=name, items=samples.size)
-        found = find_thresholds(labeler, XORWOW, seed, samples, window)
+        coupling = coupling_for(device, topology, name=name, items=samples.size)
+        found = find_thresholds(coupling, XORWOW, seed, samples, window)
         wrong = int(np.sum(found != expected))
         yield differing(f"{name}: spanning thresholds unlike reference's", wrong)
 

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.labelers import labeler_class
+from percolab.coupled import Coupling, memory_of, new_coupling
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory, Needs, items_that_fit
+from percolab.labelers import serving_labeler
+from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.run.executors import default_workers
-from percolab.run.sampler import Device
 from percolab.validation.check import Outcome, Setting
 
 # Sites of a CUDA batch, and the part of the free memory it may take.
@@ -23,29 +26,28 @@ _SITES_PER_BATCH, _SHARE = 2**28, 0.5
 _ITEMS_PER_CALL = 2048
 
 
-def new_labeler(
+def coupling_for(
     device: Device,
     topology: Topology,
     model: Model = BOND,
     *,
     items: int,
     name: str | None = None,
-) -> Any:
-    """Return a labeler on a device for so many items.
+) -> Coupling:
+    """Return a labeler with its coupling on a device, for so many items.
 
     name: None is the fastest one that takes the topology.
     """
-    if device.kind == "cpu":
-        return labeler_class(name, "cpu")(topology, model)
-    from percolab.kernels.device import free_memory, open_device
+    device.open()
+    serving = serving_labeler(name, device.kind, topology)
+    extent = Extent.of_topology(topology)
 
-    # Tiles need a grid, which a graph has not.
-    chosen = labeler_class(name or (None if topology.shape else "four_step"), device.kind)
-    free = _SHARE * free_memory(open_device(str(device)))
-    most = int(
-        min(free // chosen.bytes_per_item(topology), _SITES_PER_BATCH // topology.num_points)
-    )
-    return chosen(topology, model, capacity=max(min(items, most), 1))
+    def memory(count: int) -> Memory:
+        return memory_of(serving, device.kind, extent, model, Needs(labels=True), count)
+
+    fitting = items_that_fit(memory, int(_SHARE * device.free_memory()))
+    most = min(fitting, _SITES_PER_BATCH // topology.num_points)
+    return new_coupling(serving, device.kind, topology, model, capacity=max(min(items, most), 1))
 
 
 def sampled_rows(
@@ -66,17 +68,17 @@ def sampled_rows(
     numbers = np.arange(samples, dtype=np.uint64)
     threshold = threshold_of(p)
 
-    def rows_of(labeler: Any, part: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def rows_of(coupling: Coupling, part: NDArray[np.uint64]) -> NDArray[np.int64]:
         limits = np.full(part.size, threshold, np.uint64)
-        return labeler.rows(GENERATORS[rng], seed, part, limits)
+        return coupling.rows(GENERATORS[rng], seed, part, limits)
 
-    if setting.device.kind == "cuda":
-        return rows_of(new_labeler(setting.device, topology, model, items=samples), numbers)
+    if setting.device.is_shared:
+        return rows_of(coupling_for(setting.device, topology, model, items=samples), numbers)
 
     def rows_of_share(share: NDArray[np.uint64]) -> NDArray[np.int64]:
-        labeler = new_labeler(setting.device, topology, model, items=share.size)
+        coupling = coupling_for(setting.device, topology, model, items=share.size)
         pieces = np.array_split(share, -(-share.size // _ITEMS_PER_CALL))
-        return np.concatenate([rows_of(labeler, piece) for piece in pieces])
+        return np.concatenate([rows_of(coupling, piece) for piece in pieces])
 
     workers = min(default_workers(setting.device), samples)
     with ThreadPoolExecutor(workers) as executor:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import answer, refusal, run
-from helpers import LATTICES, SHAPES, lattice, probabilities
+from helpers import LATTICES, SHAPES, cpu_labeler, lattice, probabilities
 
 from percolab.benchmark import (
     PeerTime,
@@ -31,7 +31,6 @@ from percolab.benchmark.stages import (
     grid_around,
 )
 from percolab.bonds.words import XORWOW, threshold_of
-from percolab.labelers import labeler_class
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
 from percolab.measure.rows import CLUSTERS
 from percolab.run.sampler import Device
@@ -297,7 +296,7 @@ def test_driver_version_is_read_from_the_system(tmp_path, text, version):
 def test_scipy_finds_as_many_clusters(name):
     item = lattice(name)
     topology = item.topology(SHAPES[item.dimension][-1])
-    labeler = labeler_class("raster", "cpu")(topology)
+    labeler = cpu_labeler("raster", topology)
     for p in probabilities(name):
         items = np.zeros(1, np.uint64), np.full(1, threshold_of(p), np.uint64)
         (row,) = labeler.rows(XORWOW, SEED, *items)

@@ -18,7 +18,6 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, TOP, XORWOW, threshold_of, uniform_of
 from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
-from percolab.labelers import labeler_class
 from percolab.lattices.graph_topology import graph_topology
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import SPANNING
@@ -79,7 +78,7 @@ def test_rows_and_labels_follow_from_the_numbers(name, model):
         numbers = numbers_of(topology, generator, 3)
         expected = [judged(topology, model, numbers, t / TOP) for t in GRID.tolist()]
         for labeler_name in CPU_LABELERS:
-            labeler = labeler_class(labeler_name, "cpu")(topology, model)
+            labeler = cpu_labeler(labeler_name, topology, model)
             found = labeler.grid_rows(generator, SEED, np.array([3], np.uint64), GRID)[0]
             assert without_wrapping(found) == [row for _, row in expected], (case, labeler_name)
         for threshold, (labels, _) in zip(GRID, expected, strict=True):
@@ -95,7 +94,7 @@ def test_thresholds_are_where_rows_begin_to_span(model):
     for generator in GENERATORS.values():
         found = {
             name: find_thresholds(
-                labeler_class(name, "cpu")(topology, model), generator, SEED, samples, (0, TOP)
+                cpu_labeler(name, topology, model), generator, SEED, samples, (0, TOP)
             )
             for name in ("raster", "four_step")
         }
@@ -125,8 +124,8 @@ def test_a_site_model_on_a_graph_equals_that_on_its_lattice():
     samples = np.arange(4, dtype=np.uint64)
     for each in (topology.explicit(), graph):
         if each.num_classes == topology.num_classes:
-            rows = labeler_class("raster", "cpu")(each, SITE).grid_rows(XORWOW, 1, samples, GRID)
-            expected = labeler_class("raster", "cpu")(topology, SITE)
+            rows = cpu_labeler("raster", each, SITE).grid_rows(XORWOW, 1, samples, GRID)
+            expected = cpu_labeler("raster", topology, SITE)
             sizes = expected.grid_rows(XORWOW, 1, samples, GRID)[..., :SPANNING]
             np.testing.assert_array_equal(rows[..., :SPANNING], sizes)
 
@@ -136,7 +135,7 @@ def test_all_sites_occupied_is_bond_percolation_and_all_bonds_open_site_percolat
     samples = np.arange(3, dtype=np.uint64)
 
     def rows(model):
-        return labeler_class("raster", "cpu")(topology, model).grid_rows(XORWOW, 2, samples, GRID)
+        return cpu_labeler("raster", topology, model).grid_rows(XORWOW, 2, samples, GRID)
 
     np.testing.assert_array_equal(rows(Model("site-bond", site_p=1.0)), rows(BOND))
     np.testing.assert_array_equal(rows(Model("site-bond", bond_p=1.0)), rows(SITE))
@@ -151,7 +150,7 @@ def test_a_layer_that_is_both_ends_is_refused():
 
 
 def cpu_labeler_of(topology):
-    return labeler_class("raster", "cpu")(topology, SITE)
+    return cpu_labeler("raster", topology, SITE)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from helpers import (
 )
 
 from percolab.bonds.words import GENERATORS, NEVER, TOP, XORWOW, threshold_of, uniform_of
-from percolab.coupled.thresholds import Bisection, find_thresholds
+from percolab.coupled.bisection import bisect
+from percolab.coupled.thresholds import find_thresholds
 from percolab.lattices.graph_topology import graph_topology
 from percolab.measure.rows import SPANNING
 
@@ -47,7 +48,7 @@ def test_opening_bonds_in_order_gives_what_bisection_of_rows_gives(name):
     for number, (case, topology) in enumerate(topologies(name)):
         judge = cpu_labeler("raster", topology)
         ends = (np.zeros(4, np.uint64), np.full(4, TOP, np.uint64))
-        expected = Bisection.scan_windows(judge, number % 2, 5, samples_of(4), *ends)
+        expected = bisect(judge, number % 2, 5, samples_of(4), *ends)
         for window in WINDOWS:
             limits = threshold_of(window[0]), threshold_of(window[1])
             found = find_thresholds(judge, number % 2, 5, samples_of(4), limits)

@@ -76,8 +76,8 @@ def words_of(topology, is_open):
 def rows_of(labeler, words):
     rows = np.zeros((len(words), ROW_WIDTH), np.int64)
     for opened, row in zip(words, rows):
-        labeler.opened[:] = opened
-        labeler.measure(row)
+        labeler.load(opened)
+        row[:] = labeler.row()
     return rows
 
 

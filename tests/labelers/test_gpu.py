@@ -11,6 +11,8 @@ from helpers import (
     assert_cuda_equals_cpu,
     assert_gyration_equal,
     assert_thresholds_equal,
+    cpu_labeler,
+    cuda_coupling,
     items_of,
     lattice,
     parity_topologies,
@@ -19,7 +21,7 @@ from helpers import (
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, XORWOW, threshold_of
-from percolab.labelers import labeler_class
+from percolab.labelers.forest import Reading
 from percolab.lattices.graph_topology import graph_topology
 from percolab.run.runner import run_study
 from percolab.run.sampler import Device
@@ -126,11 +128,11 @@ def test_thresholds_of_samples_equal_the_cpu(name):
     for shape in TILE_EDGES[item.dimension]:
         for number, others in enumerate(product(("open", "periodic"), repeat=item.dimension - 1)):
             topology = item.topology(shape, ("open", *others))
-            device = labeler_class("tiled", "cuda")(topology, capacity=3)
+            device = cuda_coupling("tiled", topology, capacity=3)
             for window in ((middle - 0.02, middle + 0.02), (middle + 0.1, middle + 0.11)):
                 assert_thresholds_equal(
                     device,
-                    labeler_class("raster", "cpu")(topology),
+                    cpu_labeler("raster", topology),
                     window=window,
                     samples=5,
                     generator=number % 2,
@@ -186,8 +188,8 @@ def test_grids_and_thresholds_of_models_that_draw_sites_equal_the_cpu(model):
                     model=model,
                 )
             assert_thresholds_equal(
-                labeler_class("tiled", "cuda")(topology, model, capacity=3),
-                labeler_class("raster", "cpu")(topology, model),
+                cuda_coupling("tiled", topology, model, capacity=3),
+                cpu_labeler("raster", topology, model),
                 window=(middle - 0.02, middle + 0.02),
                 samples=5,
                 generator=number % 2,
@@ -199,8 +201,8 @@ def test_grids_and_thresholds_of_models_that_draw_sites_equal_the_cpu(model):
 def test_every_labeler_finds_the_same_thresholds(labeler):
     topology = lattice("triangular").topology((70, 50), ("periodic", "open"))
     assert_thresholds_equal(
-        labeler_class(labeler, "cuda")(topology, capacity=4),
-        labeler_class("raster", "cpu")(topology),
+        cuda_coupling(labeler, topology, capacity=4),
+        cpu_labeler("raster", topology),
         window=(0.3, 0.4),
         samples=9,
         generator=XORWOW,
@@ -213,24 +215,25 @@ def test_a_tile_with_too_many_events_is_measured_p_by_p(monkeypatch):
     topology = lattice("square").topology((200, 200))
     items = items_of((0.48, 0.49, 0.5), samples=4)
     device, host = (
-        labeler_class("tiled", "cuda")(topology, capacity=4),
-        labeler_class("raster", "cpu")(topology),
+        cuda_coupling("tiled", topology, capacity=4),
+        cpu_labeler("raster", topology),
     )
-    assert device._late_rows(XORWOW, 2, np.arange(4, dtype=np.uint64), items[1][:3]) is None
+    assert device.rows_of_openings(XORWOW, 2, np.arange(4, dtype=np.uint64), items[1][:3]) is None
     np.testing.assert_array_equal(device.rows(XORWOW, 2, *items), host.rows(XORWOW, 2, *items))
 
 
 def test_two_hundred_million_sites_in_tiles_equal_the_cpu():
     topology = lattice("honeycomb").topology((2**14, 2**14))
     device, host = (
-        labeler_class("tiled", "cuda")(topology, capacity=1),
-        labeler_class("raster", "cpu")(topology),
+        cuda_coupling("tiled", topology, capacity=1),
+        cpu_labeler("raster", topology),
     )
     items = items_of((0.6527, 0.6528))
     np.testing.assert_array_equal(device.rows(XORWOW, 5, *items), host.rows(XORWOW, 5, *items))
     host.open_bonds(XORWOW, 5, 0, items[1][0])
-    device.label_items(device.open_bonds(XORWOW, 5, items[0][:1], items[1][:1]))
-    np.testing.assert_array_equal(device.labels_of(1)[0], host.label())
+    count = device.labeler.batch.fill(XORWOW, 5, items[0][:1], items[1][:1])
+    labels = device.labeler.join(count, Reading.LABELS).labels()
+    np.testing.assert_array_equal(labels[0], host.label())
 
 
 @every_labeler
@@ -255,8 +258,8 @@ def test_random_graphs_equal_the_cpu(seed, labeler):
 @pytest.mark.parametrize("capacity", [1, 4, 9, 100])
 def test_rows_are_the_same_in_batches_of_any_size(capacity, generator, labeler):
     topology = lattice("triangular").topology((30, 50))
-    device = labeler_class(labeler, "cuda")(topology, capacity=capacity)
-    host = labeler_class("raster", "cpu")(topology)
+    device = cuda_coupling(labeler, topology, capacity=capacity)
+    host = cpu_labeler("raster", topology)
     items = items_of(probabilities("triangular"), samples=5)
     expected = host.rows(generator, 2, *items)
     np.testing.assert_array_equal(device.rows(generator, 2, *items), expected)
@@ -265,15 +268,16 @@ def test_rows_are_the_same_in_batches_of_any_size(capacity, generator, labeler):
 @every_labeler
 def test_given_open_bonds_are_labeled_as_they_are(labeler):
     topology = lattice("square").topology((40, 30), ("periodic", "open"))
-    host = labeler_class("raster", "cpu")(topology)
-    device = labeler_class(labeler, "cuda")(topology, capacity=3)
+    host = cpu_labeler("raster", topology)
+    device = cuda_coupling(labeler, topology, capacity=3)
     given = []
     for sample in range(3):
         host.open_bonds(XORWOW, 1, sample, threshold_of(0.5))
-        given.append(host.opened.copy())
-    device.label_items(device.load_bonds(np.array(given)))
-    for opened, labels in zip(given, device.labels_of(3)):
-        host.opened[:] = opened
+        given.append(host.opened)
+    count = device.labeler.batch.load(np.array(given))
+    found = device.labeler.join(count, Reading.LABELS).labels()
+    for opened, labels in zip(given, found, strict=True):
+        host.load(opened)
         np.testing.assert_array_equal(labels, host.label())
 
 
@@ -281,7 +285,7 @@ def test_given_open_bonds_are_labeled_as_they_are(labeler):
 @every_generator
 def test_same_sample_is_labeled_the_same_every_time(generator, labeler):
     topology = lattice("honeycomb").topology((512, 512))
-    device = labeler_class(labeler, "cuda")(topology, capacity=16)
+    device = cuda_coupling(labeler, topology, capacity=16)
     items = np.zeros(16, np.uint64), np.full(16, threshold_of(0.6527), np.uint64)
     rows = [device.rows(generator, 9, *items) for _ in range(10)]
     assert (np.array(rows) == rows[0][0]).all()

@@ -7,10 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import LATTICES, lattice, parity_topologies, probabilities, without_wrapping
+from helpers import (
+    LATTICES,
+    cpu_labeler,
+    lattice,
+    parity_topologies,
+    probabilities,
+    without_wrapping,
+)
 
 from percolab.bonds.words import XORWOW, threshold_of
-from percolab.labelers import labeler_class
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 import newman_ziff
@@ -22,7 +28,7 @@ sys.path.pop(0)
 def test_its_rows_are_percolabs_at_every_p(name):
     thresholds = np.array([threshold_of(p) for p in probabilities(name)], np.uint64)
     for _, topology in parity_topologies(name):
-        labeler = labeler_class("reference", "cpu")(topology)
+        labeler = cpu_labeler("reference", topology)
         sample = 3
         samples = np.full(thresholds.size, sample, np.uint64)
         rows = labeler.rows(XORWOW, newman_ziff.SEED, samples, thresholds)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from helpers import LATTICES, lattice
 
-from percolab.labelers import LABELERS, TILE_DIMENSION, fitting_labeler
-from percolab.labelers.tiled.tiling import can_tile, tiling_of
+from percolab.labelers import LABELERS, fitting_labeler
+from percolab.labelers.tiled import TILE_DIMENSION
+from percolab.labelers.tiled.tiling import tiling_of, why_not_tiled
 from percolab.lattices.graph_topology import graph_topology
 from percolab.lattices.lattice import lattice_from_text
 from percolab.lattices.topology import unpack_bits
@@ -128,10 +129,10 @@ def place_in_tile(sites, tiling):
 
 
 def test_what_cannot_be_tiled_is_told():
-    assert "graph" in can_tile(graph_topology(3, [(0, 1)], source=[0], target=[2]))
-    assert "4" in can_tile(lattice("hypercubic_4d").topology((2, 2, 2, 2)))
-    assert "chain" in can_tile(lattice_from_text(CHAIN, where="chain").topology((40,)))
-    assert can_tile(lattice("square").topology((5, 5))) == ""
+    assert "graph" in why_not_tiled(graph_topology(3, [(0, 1)], source=[0], target=[2]))
+    assert "4" in why_not_tiled(lattice("hypercubic_4d").topology((2, 2, 2, 2)))
+    assert "chain" in why_not_tiled(lattice_from_text(CHAIN, where="chain").topology((40,)))
+    assert why_not_tiled(lattice("square").topology((5, 5))) == ""
 
 
 def test_a_lattice_that_cannot_be_tiled_gets_the_four_steps_with_a_note():

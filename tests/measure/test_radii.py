@@ -4,11 +4,12 @@ from collections import deque
 
 import numpy as np
 import pytest
+from helpers import cpu_labeler
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.errors import InputError
-from percolab.labelers import labeler_class
+from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import geometry_of
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import load_structure
@@ -82,12 +83,12 @@ def test_gyration_equals_its_definition(name, model):
     for shape, boundary in CASES[name]:
         lattice = load_lattice(name)
         topology, geometry = lattice.topology(shape, boundary), geometry_of(lattice, shape)
-        labeler = labeler_class("raster", "cpu")(topology, model)
-        slower = labeler_class("four_step", "cpu")(topology, model)
+        labeler = cpu_labeler("raster", topology, model)
+        slower = cpu_labeler("four_step", topology, model)
         centre = {"cubic": 0.25, "triangular": 0.35}.get(name, 0.55)
         grid = np.array([threshold_of(centre + d) for d in (-0.15, 0.0, 0.2)], np.uint64)
-        rows = labeler.gyration_rows(XORWOW, 4, SAMPLES, grid, geometry)
-        same = slower.gyration_rows(XORWOW, 4, SAMPLES, grid, geometry)
+        rows = labeler.radii_rows(XORWOW, 4, SAMPLES, grid, geometry)
+        same = slower.radii_rows(XORWOW, 4, SAMPLES, grid, geometry)
         np.testing.assert_array_equal(rows, same)
         ended = 0
         for sample, threshold in np.ndindex(rows.shape[:2]):
@@ -133,30 +134,26 @@ def test_a_lattice_without_coordinates_is_refused():
         geometry_of(load_structure("bethe:3"), (10,))
 
 
-class AllConfigurations(labeler_class("raster", "cpu")):
-    """Sample n has the bonds whose bits of n are set, whatever p is."""
-
-    def open_bonds(self, generator, seed, sample, threshold):
-        owners = self.topology.bonds()
-        words = np.zeros_like(self.topology.exists)
-        for bit, (k, owner, _) in enumerate(owners.tolist()):
-            words[k, owner // 32] |= (int(sample) >> bit & 1) << owner % 32
-        self.opened[:] = words.ravel()
+def configuration(topology, number):
+    """Return the words of the configuration whose open bonds are the bits of a number."""
+    words = np.zeros_like(topology.exists)
+    for bit, (k, owner, _) in enumerate(topology.bonds().tolist()):
+        words[k, owner // 32] |= (number >> bit & 1) << owner % 32
+    return words
 
 
 @pytest.mark.parametrize("boundary", [("periodic", "periodic"), ("open", "periodic")], ids="-".join)
 def test_every_configuration_of_a_tiny_torus_has_its_sizes_and_radii(boundary):
     lattice, shape = load_lattice("square"), (3, 2)
-    labeler = AllConfigurations(lattice.topology(shape, boundary))
-    labeler.keep_tally()
-    geometry, row = geometry_of(lattice, shape), np.zeros(labeler.row_width, np.int64)
+    labeler = cpu_labeler("raster", lattice.topology(shape, boundary), tally=True)
+    geometry = geometry_of(lattice, shape)
     for number in range(2**labeler.topology.num_bonds):
-        sample = np.array([number], np.uint64)
-        found = labeler.gyration_rows(XORWOW, 0, sample, sample, geometry).reshape(-1, PER_BIN)
+        labeler.load(configuration(labeler.topology, number))
+        found = labeler.labeler.join(1, Reading.RADII).radii(geometry).reshape(-1, PER_BIN)
         expected = np.zeros((num_bins(6), PER_BIN), int)
         for size, spread in walk(labeler, geometry):
             expected[bin_of(size)] += (size**2, spread, 0)
         assert found.tolist() == expected.tolist(), number
-        labeler.measure(row)
+        row = labeler.row()
         sizes = [int(size) for size in np.bincount(labeler.label()) if size]
         assert row[BINS:].tolist() == [sizes.count(size) for size in range(1, 7)], number

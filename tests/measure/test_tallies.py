@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from helpers import cpu_labeler
 
 from percolab.api import open_results, sweep
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.errors import InputError
-from percolab.labelers import labeler_class
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import BINS, CLUSTERS, CUBES, FOURTHS
@@ -49,11 +49,10 @@ def test_tallies_of_grids_follow_from_labels(name, model):
     topology = load_lattice(name).topology(shape, (boundary,) * len(shape))
     centre += 0.06 if model.draws_sites else 0.0
     grid = np.array([threshold_of(centre + step) for step in (-0.03, 0.0, 0.01, 0.03)], np.uint64)
-    judge = labeler_class("reference", "cpu")(topology, model)
+    judge = cpu_labeler("reference", topology, model)
     expected_sizes = [[sizes_of(judge, sample, limit) for limit in grid] for sample in SAMPLES]
     for labeler in ("raster", "four_step"):
-        measured = labeler_class(labeler, "cpu")(topology, model)
-        measured.keep_tally()
+        measured = cpu_labeler(labeler, topology, model, tally=True)
         rows = measured.grid_rows(XORWOW, 1, SAMPLES, grid)
         for sample, threshold in np.ndindex(rows.shape[:2]):
             row, sizes = rows[sample, threshold], expected_sizes[sample][threshold]

@@ -4,12 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import CPU_LABELERS, lattice, parity_topologies
+from helpers import CPU_LABELERS, cpu_labeler, lattice, parity_topologies
 
 import percolab
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, threshold_of
-from percolab.labelers import labeler_class
 from percolab.lattices.topology import PERIOD_BITS, pack_bits, period_codes, periods_of
 from percolab.measure.observables import wrapping_names
 from percolab.measure.rows import SPANNING
@@ -19,7 +18,7 @@ GRID = np.array([threshold_of(p) for p in (0.0, 0.2, 0.35, 0.5, 0.6, 0.7, 1.0)],
 
 
 def flags_of(name, topology, samples=8, model=BOND):
-    labeler = labeler_class(name, "cpu")(topology, model)
+    labeler = cpu_labeler(name, topology, model)
     return labeler.grid_rows(XORWOW, 2, np.arange(samples, dtype=np.uint64), GRID)[..., SPANNING]
 
 
@@ -42,14 +41,12 @@ def test_every_labeler_finds_the_windings_of_the_reference(name, model):
 def windings_of_square_torus(size):
     """Yield (number of open bonds, flags) of all configurations of a square torus."""
     topology = lattice("square").topology((size, size), ("periodic", "periodic"))
-    labeler = labeler_class("raster", "cpu")(topology)
-    row = np.zeros(5, np.int64)
+    labeler = cpu_labeler("raster", topology)
     bonds = np.flatnonzero(np.ones(topology.num_classes * topology.num_points))
     for bits in product((False, True), repeat=bonds.size):
         flags = np.array(bits).reshape(topology.num_classes, -1)
-        labeler.opened[:] = pack_bits(flags).ravel()
-        labeler.measure(row)
-        yield sum(bits), int(row[SPANNING])
+        labeler.load(pack_bits(flags))
+        yield sum(bits), int(labeler.row()[SPANNING])
 
 
 def test_windings_nowhere_and_in_two_directions_are_dual():

@@ -13,11 +13,12 @@ from cli_support import answer, refusal, run
 
 from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.bonds.words import threshold_of
+from percolab.coupled.raster import RasterCoupling
 from percolab.labelers.four_step import FourStep
-from percolab.labelers.raster import Raster
+from percolab.labelers.raster import RunsOfOneSample
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.observables import observables_of
-from percolab.measure.rows import CLUSTERS
+from percolab.measure.rows import CLUSTERS, LARGEST
 from percolab.run.sampler import Device, Sampler
 from percolab.run.scheduler import Interrupted
 from percolab.validation import (
@@ -130,20 +131,21 @@ def test_a_wrong_label_fails(monkeypatch):
 
 
 def test_a_wrong_row_fails(monkeypatch):
-    measure = Raster.measure
+    rows = RunsOfOneSample.rows
 
-    def wrong(self, row):
-        measure(self, row)
-        row[CLUSTERS] -= self.opened[0] == 5
+    def wrong(self):
+        found = rows(self)
+        found[:, CLUSTERS] -= found[:, LARGEST] == 3
+        return found
 
-    monkeypatch.setattr(Raster, "measure", wrong)
+    monkeypatch.setattr(RunsOfOneSample, "rows", wrong)
     names = failing("enumerations: all of square torus 2 x 2")
     assert names == ["raster, square torus 2 x 2: sums unlike the exact"]
 
 
 def test_a_wrong_threshold_fails(monkeypatch):
-    scan = Raster.scan_windows
-    monkeypatch.setattr(Raster, "scan_windows", lambda *given: scan(*given) + np.uint64(1))
+    scan = RasterCoupling.scan_windows
+    monkeypatch.setattr(RasterCoupling, "scan_windows", lambda *given: scan(*given) + np.uint64(1))
     assert failing("labelers: spanning thresholds") == [
         "raster: spanning thresholds unlike reference's"
     ]

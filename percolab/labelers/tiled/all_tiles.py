@@ -8,7 +8,6 @@ from percolab.kernels.neighbours import has_bit
 from percolab.kernels.runs import bits_at
 from percolab.kernels.union_find import find
 from percolab.labelers.tiled.borders import CLUSTERS, LARGEST, NODES, SECOND, SQUARES
-from percolab.labelers.tiled.events import emit_late, mark_late
 from percolab.labelers.tiled.one_tile import (
     BORDER,
     FIELD,
@@ -29,6 +28,7 @@ from percolab.labelers.tiled.one_tile import (
     rank_of,
     table_root,
 )
+from percolab.labelers.tiled.openings import mark_openings, write_openings
 from percolab.labelers.tiled.tallies import TILE_BINS, tally_finished
 from percolab.measure.rows_cuda import reduce_block
 from percolab.measure.tallies_cuda import clear_bins, flush_bins
@@ -37,12 +37,10 @@ cuda = load_cuda()
 
 
 @cuda.jit(device=True)
-def _place_of_word(shape, tile, tiles_down, word):
-    """Return (first grid point, grid points) of a word of a tile; (0, 0) outside the lattice.
-
-    tile: binary logarithms of its words (axis 0) and grid points (axes 1, 2).
-    """
-    wide, high, deep = uint32(tile[0]), uint32(tile[1]), uint32(tile[2])
+def _place_of_word(tiles, word):
+    """Return (first grid point, grid points) of a word of a tile; (0, 0) outside the lattice."""
+    shape, tiles_down = tiles.shape, tiles.tiles_down
+    wide, high, deep = tiles.extents
     number, down = uint32(cuda.blockIdx.y), uint32(0)
     if tiles_down != uint32(0):
         down = uint32(number // tiles_down)
@@ -124,22 +122,21 @@ def _mark_border(table, starts, first, places, end, counter, queue, room):
 
 
 @cuda.jit(device=True)
-def _begin_nodes(table, counter, queue, room, thread, least, sites, nodes, forest):
+def _begin_nodes(table, counter, queue, thread, least, sites, nodes, forest):
     """Begin a node for every listed root, in the forest too, and leave its number in the table."""
-    parents, sizes, ends, origins = nodes
-    number, end = uint32(thread), min(counter[0], room)
+    number, end = uint32(thread), min(counter[0], nodes.room)
     while number < end:
         root = uint32(queue[number])
         entry = table[root]
         others, place = field_of(entry), uint32(entry & uint32(PLACE))
         table[root] = uint32(entry ^ uint32(uint32(others ^ number) << uint32(FIELD)))
         node = uint32(least + number)
-        parents[node] = node
+        nodes.parents[node] = node
         if forest.size > 1:
             forest[node] = uint64(node)
-        sizes[node] = uint32(others + length_of(entry))
-        ends[node] = uint32(0)
-        origins[node] = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
+        nodes.sizes[node] = uint32(others + length_of(entry))
+        nodes.ends[node] = uint32(0)
+        nodes.origins[node] = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
         number = uint32(number + uint32(TILE_WORDS))
 
 
@@ -161,7 +158,7 @@ def _sum_finished(table, start, runs, lane):
 
 
 @cuda.jit(device=True)
-def _write_nodes(table, starts, first, places, end, sites, base, least, room, labels):
+def _write_nodes(table, starts, first, places, end, sites, start, least, room, labels):
     """Write the nodes of listed border sites where the tiles around look for them."""
     k = uint32(cuda.threadIdx.x)
     while k < end:
@@ -170,7 +167,7 @@ def _write_nodes(table, starts, first, places, end, sites, base, least, room, la
         site = uint32(sites[uint32(place >> uint32(5))] + uint32(place & uint32(31)))
         # A root for which there was no room has no number; all is then done again.
         node = min(field_of(table[root]), uint32(room - uint32(1)))
-        labels[uint32(base + site)] = uint32(least + node)
+        labels[uint32(start + site)] = uint32(least + node)
         k = uint32(k + uint32(TILE_WORDS))
 
 
@@ -192,33 +189,28 @@ def _keep_runs(table, totals, block, kept):
 
 @cuda.jit(cache=True)
 def tile_kernel(
-    bonds,
-    sizes_of,
-    lattice,
-    geometry,
-    masks,
-    rooms,
+    tiles,
+    opened,
+    border_words,
+    listed,
     labels,
     nodes,
     interior,
     spanning,
-    late,
+    openings,
     kept,
-    tally,
-    wound,
+    tallies,
+    forest,
+    first_loops,
 ):
     """Find the clusters of every tile of every item, and make those at its border nodes.
 
     One block of TILE_WORDS threads a tile; grid axis 0 counts tiles along axis 0 of the lattice,
-    axis 1 the others, axis 2 items.  bonds: (opened, inner, chain).  sizes_of: (words of a class,
-    words of an item, sites).  lattice: (classes, shifts, rows) of :class:`Tiling`.  geometry:
-    (shape, binary logarithms of the tile, tiles along axis 1 or 0 where axis 2 has one tile).
-    masks: (occupied, border of every item).  rooms: (nodes of a tile, listed bonds of a strip).
-    nodes: (parents, sizes, ends, origins).  late: as in :mod:`percolab.coupled.events_cuda`;
-    without room for events there are no late bonds.  kept: if it has room, it gets for every run,
-    TILE_NODES a tile, what :func:`label_tile_kernel` finds its label by.  tally: (tallies, width of
-    each); they get the finished clusters if they have room.  wound: (forest, loops) as in
-    :mod:`percolab.measure.wrapping_cuda`; nodes begin there too if it has room.
+    axis 1 the others, axis 2 items.  tiles, nodes, openings, tallies: records.  border_words:
+    uint32, one bit a site of every item.  listed: bonds that a strip can list.  kept: if it has
+    room, it gets for every run, TILE_NODES a tile, what :func:`label_tile_kernel` finds its label
+    by.  tallies: they get the finished clusters if they have room.  forest, first_loops: as
+    in :mod:`percolab.measure.wrapping_cuda`; nodes begin in the forest too if it has room.
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -227,26 +219,23 @@ def tile_kernel(
     counter = cuda.shared.array(3, types.uint32)
     totals = cuda.shared.array(TOTALS, types.uint32)
     links = cuda.shared.array(0, types.uint32)
-    queue = links[2 * len(lattice[0]) * TILE_WORDS :]
-    num_words, words_per_item, points = sizes_of
-    room, listed = rooms
+    queue = links[2 * len(tiles.classes) * TILE_WORDS :]
+    room = nodes.room
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
-    site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
-    occupied = _occupied_at(masks[0], site, count)
-    border = _border_at(masks[1], uint32(item * num_words), site, count)
+    site, count = _place_of_word(tiles, uint32(word))
+    occupied = _occupied_at(tiles.occupied, site, count)
+    border = _border_at(border_words, uint32(item * tiles.num_words), site, count)
     sites[word] = site
     if word == 0:
         counter[0], counter[1], counter[2] = uint32(0), uint32(0), uint32(0)
         spanning[item] = uint32(0)
-        wound[1][item] = int32(0)
-    ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
+        first_loops[item] = int32(0)
+    base = uint32(item * tiles.words_per_item)
     place = (site, count, occupied)
-    runs = join_tile(
-        table, starts, first, totals, links, queue, listed, ours, num_words, lattice, place
-    )
+    runs = join_tile(table, starts, first, totals, links, queue, listed, tiles, opened, base, place)
     start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
     # The bonds have done their work; their memory serves the border.
-    places = cuda.shared.array(0, types.uint16)[: 4 * len(lattice[0]) * TILE_WORDS]
+    places = cuda.shared.array(0, types.uint16)[: 4 * len(tiles.classes) * TILE_WORDS]
     slot = cuda.atomic.add(counter, 2, uint32(popcount(border)))
     cuda.syncthreads()
     total, begin = counter[2], uint32(0)
@@ -257,18 +246,20 @@ def tile_kernel(
         _mark_border(table, starts, first, places, end, counter, queue, room)
         cuda.syncthreads()
         begin = uint32(begin + uint32(places.size))
-    if late[3] != uint32(0):
-        mark_late(table, starts, first, ours, num_words, lattice, place, late, counter, queue, room)
+    if openings.room != uint32(0):
+        mark_openings(
+            table, starts, first, tiles, opened, base, place, openings, counter, queue, room
+        )
     cuda.syncthreads()
     clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
     cuda.syncthreads()
     block = _block_number()
     least = uint32(block * room)
-    _begin_nodes(table, counter, queue, room, word, least, sites, nodes, wound[0])
+    _begin_nodes(table, counter, queue, word, least, sites, nodes, forest)
     cuda.syncthreads()
     if kept.size > 1:
         _keep_runs(table, totals, block, kept)
-    base, begin = uint32(item * points), uint32(0)
+    start_of_labels, begin = uint32(item * tiles.points), uint32(0)
     while begin < total:
         if total > uint32(places.size):
             # The list was too short: it is filled again.
@@ -276,20 +267,21 @@ def tile_kernel(
             _list_places(border, uint32(word), slot, begin, places)
             cuda.syncthreads()
         end = min(uint32(total - begin), uint32(places.size))
-        _write_nodes(table, starts, first, places, end, sites, base, least, room, labels)
+        _write_nodes(table, starts, first, places, end, sites, start_of_labels, least, room, labels)
         begin = uint32(begin + uint32(places.size))
-    if late[3] != uint32(0):
-        emit_late(table, starts, first, ours, num_words, lattice, place, late, counter, block, room)
+    if openings.room != uint32(0):
+        write_openings(
+            table, starts, first, tiles, opened, base, place, openings, counter, block, room
+        )
     cuda.syncthreads()
-    tallies, width = tally
-    if tallies.size > 1:
+    if tallies.counts.size > 1:
         # The links have done their work, too: their memory serves the bins.
-        to = uint64(uint64(item) * uint64(width))
+        to = uint64(uint64(item) * uint64(tallies.width))
         clear_bins(links, TILE_BINS, TILE_WORDS)
         cuda.syncthreads()
-        tally_finished(table, start, runs, lane, links, tallies, to)
+        tally_finished(table, start, runs, lane, links, tallies.counts, to)
         cuda.syncthreads()
-        flush_bins(links, TILE_BINS, tallies, to, TILE_WORDS)
+        flush_bins(links, TILE_BINS, tallies.counts, to, TILE_WORDS)
     # The table has done its work; its memory serves the last sums.
     counts, sums = table[:TILE_WORDS], table[TILE_WORDS : 2 * TILE_WORDS]
     tops, lows = table[2 * TILE_WORDS : 3 * TILE_WORDS], table[3 * TILE_WORDS :]
@@ -300,10 +292,10 @@ def tile_kernel(
         interior[block, CLUSTERS], interior[block, SQUARES] = counts[0], sums[0]
         interior[block, LARGEST], interior[block, SECOND] = tops[0], lows[0]
         interior[block, NODES] = min(counter[0], room)
-        if late[3] != uint32(0):
-            late[2][block] = counter[1]
+        if openings.room != uint32(0):
+            openings.counts[block] = counter[1]
             if counter[0] > room:
-                late[4][0] = uint32(1)
+                openings.overflow[0] = uint32(1)
 
 
 @cuda.jit(device=True)
@@ -323,10 +315,10 @@ def _label_runs(table, totals, sites, known, block, kept):
 
 
 @cuda.jit(cache=True)
-def label_tile_kernel(bonds, sizes_of, geometry, masks, room, labels, nodes, interior, kept):
+def label_tile_kernel(tiles, opened, labels, nodes, interior, kept):
     """Write the label of every site, from what :func:`tile_kernel` has kept of every run.
 
-    Arguments as there, after which origins must have been gathered; room: for nodes of a tile.
+    Arguments as there, after which origins must have been gathered.
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -335,12 +327,10 @@ def label_tile_kernel(bonds, sizes_of, geometry, masks, room, labels, nodes, int
     filled = cuda.shared.array(TILE_WORDS, types.uint32)
     totals = cuda.shared.array(STRIPS, types.uint32)
     known = cuda.shared.array(0, types.uint32)
-    num_words, words_per_item, points = sizes_of
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
-    site, count = _place_of_word(geometry[0], geometry[1], geometry[2], uint32(word))
-    occupied = _occupied_at(masks[0], site, count)
-    ours = (bonds[0], uint32(item * words_per_item), bonds[1], bonds[2])
-    joined = load_chain(ours, num_words, site, count)
+    site, count = _place_of_word(tiles, uint32(word))
+    occupied = _occupied_at(tiles.occupied, site, count)
+    joined = load_chain(tiles, opened, uint32(item * tiles.words_per_item), site, count)
     begins = uint32(uint32(uint32(~joined) | uint32(1)) & occupied)
     strip, lane = word // LANES, word % LANES
     before, whole = number_words(first, uint32(popcount(begins)), strip, lane, word)
@@ -349,13 +339,14 @@ def label_tile_kernel(bonds, sizes_of, geometry, masks, room, labels, nodes, int
     if lane == 0:
         totals[strip] = whole
     block = _block_number()
-    least = uint32(block * room)
+    least = uint32(block * nodes.room)
     for n in range(word, interior[block, NODES], TILE_WORDS):
-        known[n] = nodes[3][find(nodes[0], uint32(0), uint32(least + uint32(n)))]
+        root = find(nodes.parents, uint32(0), uint32(least + uint32(n)))
+        known[n] = nodes.origins[root]
     cuda.syncthreads()
     _label_runs(table, totals, sites, known, block, kept)
     cuda.syncthreads()
-    base = uint32(item * points)
+    base = uint32(item * tiles.points)
     for row in range(strip * LANES, strip * LANES + LANES):
         for bit in range(lane, 32, LANES):
             if has_bit(filled[row], bit):

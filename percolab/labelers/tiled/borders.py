@@ -6,10 +6,6 @@ is.  Every other becomes a *node*; ``labels`` holds a node's number at its borde
 else anything, until the labels are written.  The open bonds between tiles are listed before, and
 joined on the nodes.
 
-crossing: (bond words, owners, masks, deltas, codes) of
-:class:`percolab.labelers.tiled.tiling.Crossing`. listed: (bonds, numbers of bonds, room for those
-of an item): the listed bonds of an item are 32 n + b for bit b of entry n of ``crossing``.
-
 Tile t of item n is block n * tiles + t.  A block has room for ``room`` nodes from ``block * room``
 on; ``interior[block]`` holds of its finished clusters (number, sum of squares, largest, second
 largest) and then the number of its nodes, all uint32.  A node has a parent, a size, end flags (bit
@@ -34,7 +30,7 @@ from percolab.measure.rows_cuda import (
     write_partial,
 )
 from percolab.measure.wrapping import root_in
-from percolab.measure.wrapping_cuda import close_or_hang, note_loop
+from percolab.measure.wrapping_cuda import join_over_periods, note_loop
 
 cuda = load_cuda()
 
@@ -66,20 +62,20 @@ def _mark_bits(border, place, found):
 def list_crossing_kernel(opened, words_per_item, crossing, border, words_of_sites, listed):
     """List the open bonds between tiles, and mark their ends in the border: one thread an entry."""
     shared = cuda.shared.array(2, types.uint32)
-    words, owners, masks, deltas, _ = crossing
-    bonds, counts, room = listed
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
     cuda.syncthreads()
     found, slot = uint32(0), uint32(0)
-    if n < uint32(words.size):
-        found = uint32(opened[uint32(uint32(item * words_per_item) + words[n])] & masks[n])
+    if n < uint32(crossing.words.size):
+        word = opened[uint32(uint32(item * words_per_item) + crossing.words[n])]
+        found = uint32(word & crossing.masks[n])
     if found != uint32(0):
         slot = cuda.atomic.add(shared, 0, uint32(popcount(found)))
         base = uint32(item * words_of_sites)
-        cuda.atomic.or_(border, uint32(base + owners[n]), found)
-        first = int64(int64(int64(owners[n]) << int64(5)) + int64(deltas[n]))
+        owner = crossing.owners[n]
+        cuda.atomic.or_(border, uint32(base + owner), found)
+        first = int64(int64(int64(owner) << int64(5)) + int64(crossing.deltas[n]))
         place, shift = uint32(base + uint32(first >> int64(5))), uint32(first & int64(31))
         _mark_bits(border, place, uint32(found << shift))
         if shift != uint32(0):
@@ -87,11 +83,11 @@ def list_crossing_kernel(opened, words_per_item, crossing, border, words_of_site
             _mark_bits(border, uint32(place + uint32(1)), after)
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
-        shared[1] = cuda.atomic.add(counts, item, shared[0])
+        shared[1] = cuda.atomic.add(listed.counts, item, shared[0])
     cuda.syncthreads()
-    place = uint64(uint64(uint64(item) * uint64(room)) + uint64(uint32(shared[1] + slot)))
+    place = uint64(uint64(uint64(item) * uint64(listed.room)) + uint64(uint32(shared[1] + slot)))
     while found != uint32(0):
-        bonds[place] = uint32(uint32(n << uint32(5)) + uint32(lowest_one(found)))
+        listed.bonds[place] = uint32(uint32(n << uint32(5)) + uint32(lowest_one(found)))
         found = uint32(found & uint32(found - uint32(1)))
         place = uint64(place + uint64(1))
 
@@ -99,12 +95,10 @@ def list_crossing_kernel(opened, words_per_item, crossing, border, words_of_site
 @cuda.jit(device=True)
 def listed_bond(k, item, listed, crossing):
     """Return (entry, bit, owner, other end) of the k-th listed bond of an item."""
-    bonds, _, room = listed
-    _, owners, _, deltas, _ = crossing
-    bond = bonds[uint64(uint64(uint64(item) * uint64(room)) + uint64(k))]
+    bond = listed.bonds[uint64(uint64(uint64(item) * uint64(listed.room)) + uint64(k))]
     n, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
-    owner = uint32(uint32(owners[n] << uint32(5)) + bit)
-    return n, bit, owner, uint32(owner + uint32(deltas[n]))
+    owner = uint32(uint32(crossing.owners[n] << uint32(5)) + bit)
+    return n, bit, owner, uint32(owner + uint32(crossing.deltas[n]))
 
 
 @cuda.jit(cache=True)
@@ -112,9 +106,9 @@ def merge_kernel(labels, points, opened, words_per_item, parents, crossing, list
     """Join the nodes at the two ends of every listed bond that is open."""
     item = uint32(cuda.blockIdx.y)
     base, k = uint32(item * points), uint32(cuda.grid(1))
-    while k < listed[1][item]:
+    while k < listed.counts[item]:
         n, bit, owner, other = listed_bond(k, item, listed, crossing)
-        if has_bit(opened[uint32(uint32(item * words_per_item) + crossing[0][n])], bit):
+        if has_bit(opened[uint32(uint32(item * words_per_item) + crossing.words[n])], bit):
             i, j = labels[uint32(base + owner)], labels[uint32(base + other)]
             if i != j:
                 union(parents, uint32(0), i, j)
@@ -122,20 +116,21 @@ def merge_kernel(labels, points, opened, words_per_item, parents, crossing, list
 
 
 @cuda.jit(cache=True)
-def gather_kernel(parents, sizes, ends, interior, blocks, room, forest):
+def gather_kernel(nodes, interior, blocks, forest):
     """Move the size and the end flags of every node that was joined to another to its root.
 
     Where ``forest`` has the nodes they were joined there, and their parents follow it now.
     """
     keys = cuda.shared.array(SLOTS, types.uint32)
     counts = cuda.shared.array(SLOTS, types.uint32)
+    parents, sizes, ends = nodes.parents, nodes.sizes, nodes.ends
     clear_slots(keys, counts, THREADS)
     cuda.syncthreads()
     warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
     block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
     if block < blocks:
         for n in range(lane, interior[block, NODES], LANES):
-            node = uint32(uint32(uint32(block) * room) + uint32(n))
+            node = uint32(uint32(uint32(block) * nodes.room) + uint32(n))
             size, root = sizes[node], node
             if size != uint32(0):
                 if forest.size > 1:
@@ -153,21 +148,23 @@ def gather_kernel(parents, sizes, ends, interior, blocks, room, forest):
 
 
 @cuda.jit(cache=True)
-def origin_kernel(parents, origins, interior, blocks, room):
+def origin_kernel(nodes, interior, blocks):
     """Lower the origin of every root to the smallest of its nodes'."""
+    parents, origins = nodes.parents, nodes.origins
     warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
     block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
     if block < blocks:
         for n in range(lane, interior[block, NODES], LANES):
-            node = uint32(uint32(uint32(block) * room) + uint32(n))
+            node = uint32(uint32(uint32(block) * nodes.room) + uint32(n))
             root = find(parents, uint32(0), node)
             if origins[node] < origins[root]:
                 cuda.atomic.min(origins, root, origins[node])
 
 
 @cuda.jit(cache=True)
-def end_flags_kernel(labels, points, parents, ends, sites, flags):
+def end_flags_kernel(labels, points, nodes, sites, flags):
     """Set the flags of every end-layer site at its cluster's root."""
+    parents, ends = nodes.parents, nodes.ends
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < sites.size:
         node = labels[uint32(uint32(item * points) + uint32(sites[n]))]
@@ -178,7 +175,7 @@ def end_flags_kernel(labels, points, parents, ends, sites, flags):
 
 
 @cuda.jit(cache=True)
-def partial_nodes_kernel(nodes, interior, room, tiles, partials, spanning):
+def partial_nodes_kernel(nodes, interior, tiles, partials, spanning):
     """Reduce an item's finished clusters and roots to one tuple a block, as for any row.
 
     A block has a power of two of warps, up to TILES_PER_BLOCK; each takes one tile at a time.
@@ -187,7 +184,7 @@ def partial_nodes_kernel(nodes, interior, room, tiles, partials, spanning):
     squares = cuda.shared.array(THREADS, types.int64)
     largest = cuda.shared.array(THREADS, types.int64)
     second = cuda.shared.array(THREADS, types.int64)
-    parents, sizes, ends, _ = nodes
+    parents, sizes, ends = nodes.parents, nodes.sizes, nodes.ends
     thread, item = cuda.threadIdx.x, cuda.blockIdx.y
     warp, lane = thread // LANES, thread % LANES
     count, total, top, low = int64(0), int64(0), int64(0), int64(0)
@@ -202,7 +199,7 @@ def partial_nodes_kernel(nodes, interior, room, tiles, partials, spanning):
             low = max(max(low, other), min(top, size))
             top = max(top, size)
         for n in range(lane, interior[block, NODES], LANES):
-            node = uint32(uint32(uint32(block) * room) + uint32(n))
+            node = uint32(uint32(uint32(block) * nodes.room) + uint32(n))
             size = int64(sizes[node])
             if parents[node] == node and size > 0:
                 count += int64(1)
@@ -221,17 +218,16 @@ def partial_nodes_kernel(nodes, interior, room, tiles, partials, spanning):
 
 
 @cuda.jit(cache=True)
-def wind_crossing_kernel(
-    labels, points, opened, words_per_item, forest, crossing, listed, wrapping
+def merge_over_periods_kernel(
+    labels, points, opened, words_per_item, forest, crossing, listed, loops
 ):
     """Join the nodes at the two ends of every listed bond that is open, in one forest of nodes."""
-    loops, flags, axes, width = wrapping
     item = uint32(cuda.blockIdx.y)
     base, k = uint32(item * points), uint32(cuda.grid(1))
-    while k < listed[1][item]:
+    while k < listed.counts[item]:
         n, bit, owner, other = listed_bond(k, item, listed, crossing)
-        if has_bit(opened[uint32(uint32(item * words_per_item) + crossing[0][n])], bit):
+        if has_bit(opened[uint32(uint32(item * words_per_item) + crossing.words[n])], bit):
             one, other = labels[uint32(base + owner)], labels[uint32(base + other)]
-            wound = close_or_hang(forest, one, other, crossing[4][n])
-            note_loop(wound, item, loops, flags, axes, width)
+            wound = join_over_periods(forest, one, other, crossing.codes[n])
+            note_loop(wound, item, loops)
         k = uint32(k + uint32(cuda.gridsize(1)))

@@ -94,7 +94,7 @@ def list_root(table, root, counter, queue, room):
 
 
 @cuda.jit(device=True)
-def _hung(entry, parent):
+def _with_parent(entry, parent):
     """Return the entry of a root once it has a parent."""
     return uint32(uint32(entry & uint32(_BELOW_FIELD)) | uint32(parent << uint32(FIELD)))
 
@@ -110,7 +110,10 @@ def _table_union(table, i, j):
         if i < j:
             i, j = j, i
         entry = table[i]
-        if entry >= uint32(ROOT) and cuda.atomic.cas(table, i, entry, _hung(entry, j)) == entry:
+        if (
+            entry >= uint32(ROOT)
+            and cuda.atomic.cas(table, i, entry, _with_parent(entry, j)) == entry
+        ):
             return i, entry
         i = table_root(table, i)
     return uint32(0), uint32(0)
@@ -154,25 +157,24 @@ def before_first(starts, first, word, shift, row, others):
 
 
 @cuda.jit(device=True)
-def load_chain(bonds, num_words, site, count):
-    """Return a word's chain bonds inside the tile."""
-    opened, base, inner, chain = bonds
-    if chain < 0 or count == uint32(0):
+def load_chain(tiles, opened, base, site, count):
+    """Return a word's chain bonds inside the tile; the item's words start at ``opened[base]``."""
+    if tiles.chain < 0 or count == uint32(0):
         return uint32(0)
-    index = uint32(uint32(chain) * num_words)
-    joined = bits_at(inner, index, site, count)
+    index = uint32(uint32(tiles.chain) * tiles.num_words)
+    joined = bits_at(tiles.inner, index, site, count)
     return uint32(joined & bits_at(opened, uint32(base + index), site, count))
 
 
 @cuda.jit(device=True)
-def _load_bonds(bonds, num_words, classes, site, count, word, links):
+def _load_bonds(tiles, opened, base, site, count, word, links):
     """Read a word's bonds inside the tile that are no chain bonds into ``links``."""
-    opened, base, inner, _ = bonds
+    classes = tiles.classes
     for c in range(len(classes)):
         found = uint32(0)
         if count > uint32(0):
-            index = uint32(uint32(classes[c]) * num_words)
-            found = bits_at(inner, index, site, count)
+            index = uint32(uint32(classes[c]) * tiles.num_words)
+            found = bits_at(tiles.inner, index, site, count)
             found = uint32(found & bits_at(opened, uint32(base + index), site, count))
         links[2 * c * TILE_WORDS + word] = found
 
@@ -238,12 +240,12 @@ def _list_runs(table, starts, edges, joined, n, word):
         table[n] = uint32(uint32(entry | bit) | uint32(length << uint32(LENGTH)))
         n = uint32(n + uint32(1))
     if uint32(joined & uint32(1)) != uint32(0):
-        table[first] = _hung(table[first], uint32(first - uint32(1)))
+        table[first] = _with_parent(table[first], uint32(first - uint32(1)))
 
 
 @cuda.jit(device=True)
-def _hang_first(table, starts, first, shifts, rows, word, links):
-    """Make the other ends of first bonds their runs' parents."""
+def _join_first(table, starts, first, shifts, rows, word, links):
+    """Make the runs at the other ends of first bonds the parents of their runs."""
     for c in range(len(shifts)):
         left = links[2 * c * TILE_WORDS + word]
         if left != uint32(0):
@@ -254,7 +256,7 @@ def _hang_first(table, starts, first, shifts, rows, word, links):
                 left = uint32(left & uint32(left - uint32(1)))
                 n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
                 parent = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
-                table[n] = _hung(table[n], parent)
+                table[n] = _with_parent(table[n], parent)
 
 
 @cuda.jit(device=True)
@@ -325,29 +327,27 @@ def _move_sizes(table, queue, begin, end, lane):
         n, size = uint32(queue[k] >> uint32(16)), uint32(queue[k] & uint32(0xFFFF))
         if size != uint32(0):
             root = table_root(table, n)
-            cuda.atomic.exch(table, n, _hung(table[n], root))
+            cuda.atomic.exch(table, n, _with_parent(table[n], root))
             cuda.atomic.add(table, root, uint32(size << uint32(FIELD)))
         k = uint32(k + uint32(LANES))
 
 
 @cuda.jit(device=True)
-def join_tile(table, starts, first, totals, links, queue, room, bonds, num_words, lattice, place):
+def join_tile(table, starts, first, totals, links, queue, room, tiles, opened, base, place):
     """Find the clusters of a tile: afterwards, ``table`` holds the trees of its runs.
 
     starts, first: get a word's run starts and the number of its first run, TILE_WORDS each.
     totals: gets the runs of every strip, and how many bonds it lists, 2 * STRIPS.  links, queue:
-    scratch, 2 * TILE_WORDS for each class and STRIPS * room.  bonds: (opened, its first word,
-    inner, chain).  lattice: (classes, shifts, rows), for the bonds that are no chain bonds which
-    class they are, and how many bits and how many words of the tile the other end is away.  place:
-    the first grid point of this thread's word, how many it holds, and the bits of those that are
-    occupied.  Returns the number of runs of this thread's strip.
+    scratch, 2 * TILE_WORDS for each class and STRIPS * room.  The item's words start at
+    ``opened[base]``.  place: the first grid point of this thread's word, how many it holds, and
+    the bits of those that are occupied.  Returns the number of runs of this thread's strip.
     """
-    classes, shifts, rows = lattice
+    shifts, rows = tiles.shifts, tiles.rows
     site, count, occupied = place
     word = cuda.threadIdx.x
     strip, lane = word // LANES, word % LANES
-    joined = load_chain(bonds, num_words, site, count)
-    _load_bonds(bonds, num_words, classes, site, count, word, links)
+    joined = load_chain(tiles, opened, base, site, count)
+    _load_bonds(tiles, opened, base, site, count, word, links)
     # A run ends where the next begins, or where a vacancy does; the latter is no run.
     edges = uint32(uint32(~joined) | uint32(1))
     ours = uint32(edges & occupied)
@@ -364,7 +364,7 @@ def join_tile(table, starts, first, totals, links, queue, room, bonds, num_words
     first[word] = n
     _list_runs(table, ours, edges, joined, n, word)
     cuda.syncthreads()
-    _hang_first(table, starts, first, shifts, rows, word, links)
+    _join_first(table, starts, first, shifts, rows, word, links)
     most = totals[STRIPS]
     for other in range(1, STRIPS):
         most = max(most, totals[STRIPS + other])

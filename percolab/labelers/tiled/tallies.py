@@ -46,13 +46,13 @@ def copy_tally_kernel(finished, width, tallies, first, step):
 
 
 @cuda.jit(cache=True)
-def tally_nodes_kernel(nodes, interior, room, tiles, width, tallies, first, step):
+def tally_nodes_kernel(nodes, interior, tiles, width, tallies, first, step):
     """Add the clusters at borders of tiles, known by their roots, to every item's tally.
 
     A block has a power of two of warps, up to TILES_PER_BLOCK; each takes one tile at a time.
     """
     bins = cuda.shared.array(ALL_BINS, types.uint32)
-    parents, sizes, _, _ = nodes
+    parents, sizes = nodes.parents, nodes.sizes
     thread, item = cuda.threadIdx.x, cuda.blockIdx.y
     clear_bins(bins, ALL_BINS, cuda.blockDim.x)
     cuda.syncthreads()
@@ -61,7 +61,7 @@ def tally_nodes_kernel(nodes, interior, room, tiles, width, tallies, first, step
     for tile in range(cuda.blockIdx.x * warps + warp, tiles, cuda.gridDim.x * warps):
         block = item * tiles + tile
         for n in range(lane, interior[block, NODES], LANES):
-            node = uint32(uint32(uint32(block) * room) + uint32(n))
+            node = uint32(uint32(uint32(block) * nodes.room) + uint32(n))
             if parents[node] == node and sizes[node] != uint32(0):
                 add_cluster(bins, tallies, base, sizes[node])
     cuda.syncthreads()

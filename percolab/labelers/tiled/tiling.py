@@ -13,18 +13,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from percolab.labelers import TILE_DIMENSION
+from percolab.labelers.tiled import TILE_DIMENSION
+from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, pack_bits, unpack_bits
 
 
-class Crossing(NamedTuple):
+class CrossingBonds(NamedTuple):
     """Bonds between tiles: those of one word that lead equally far are one entry of n.
 
-    words:  int64 (n,), the bond word
-    owners: int64 (n,), the word of sites that own its bonds
-    masks:  uint32 (n,), which of its bonds lead to another tile
-    deltas: int64 (n,), their other ends less their owners
-    codes:  int64 (n,), over how many periods they lead, as ``Topology.seam_codes``
+    On the host int64, and uint32 masks; kernels get words and owners as uint32, deltas as int32,
+    and codes as CUDA has them.
+
+    words:  (n,), the bond word
+    owners: (n,), the word of sites that own its bonds
+    masks:  (n,), which of its bonds lead to another tile
+    deltas: (n,), their other ends less their owners
+    codes:  (n,), over how many periods they lead, as ``Topology.seam_codes``
     """
 
     words: np.ndarray
@@ -76,7 +80,7 @@ class Tiling:
     classes: tuple[int, ...]
     shifts: tuple[int, ...]
     rows: tuple[int, ...]
-    crossing: Crossing
+    crossing: CrossingBonds
 
     @property
     def num_tiles(self) -> int:
@@ -84,7 +88,7 @@ class Tiling:
         return prod(self.tiles)
 
 
-def can_tile(topology: Topology) -> str:
+def why_not_tiled(topology: Topology) -> str:
     """Return why a topology cannot be cut into tiles, or "" if it can."""
     if not topology.shape:
         return "a graph has no grid to cut into tiles"
@@ -120,6 +124,39 @@ def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
         rows=tuple(rows),
         crossing=crossing,
     )
+
+
+class TilingBounds(NamedTuple):
+    """What a tiling takes at most, known before it is made.
+
+    tiles:    tiles of a sample
+    room:     the most sites of a tile that may be at its border
+    crossing: bonds between tiles of a sample
+    """
+
+    tiles: int
+    room: int
+    crossing: int
+
+
+def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
+    """Return bounds on what :func:`tiling_of` will make of a topology of this extent."""
+    shape = _padded(extent.shape, 1)
+    offsets = [_padded(offset, 0) for offset in extent.offsets]
+    tile = _tile_of(shape, offsets, words, strip)
+    extents = 32 * tile[0], tile[1], tile[2]
+    inside = [min(n, edge) for n, edge in zip(shape, extents)]
+    volume, tiles = prod(inside), prod(_tiles(shape, tile))
+    # On either side of a tile, the layers that a bond of any class can reach.
+    faces = [2 * max(abs(offset[axis]) for offset in offsets) for axis in range(TILE_DIMENSION)]
+    layers = [max(face, 2) if n > 1 else face for face, n in zip(faces, shape)]
+    room = sum(volume // inside[axis] * layers[axis] for axis in range(TILE_DIMENSION))
+    reach = [sum(abs(offset[axis]) for offset in offsets) for axis in range(TILE_DIMENSION)]
+    cuts = [
+        prod(shape) // n * -(-n // edge) * reach[axis]
+        for axis, (n, edge) in enumerate(zip(shape, extents))
+    ]
+    return TilingBounds(tiles, min(room, volume), sum(cuts) + extent.seam_bonds)
 
 
 def _padded(values: tuple[int, ...], filler: int) -> tuple[int, int, int]:
@@ -174,7 +211,7 @@ def _inner_bonds(
     return inner
 
 
-def _crossing_bonds(topology: Topology, inner: np.ndarray) -> Crossing:
+def _crossing_bonds(topology: Topology, inner: np.ndarray) -> CrossingBonds:
     """Return all bonds that are not inner: first those inside the lattice, then across seams."""
     seam, length = topology.seam_bonds, topology.num_words
     bits = np.uint32(1) << (seam & 31).astype(np.uint32)
@@ -185,7 +222,7 @@ def _crossing_bonds(topology: Topology, inner: np.ndarray) -> Crossing:
     deltas = np.asarray(topology.deltas)[words // length]
     inside = words, words % length, left[words], deltas, np.zeros(words.size, np.int64)
     if not seam.size:
-        return Crossing(*inside)
+        return CrossingBonds(*inside)
     words = seam >> 5
     deltas = topology.seam_ends - (32 * (words % length) + (seam & 31))
     alike = np.stack([words, deltas, topology.seam_codes])
@@ -193,7 +230,7 @@ def _crossing_bonds(topology: Topology, inner: np.ndarray) -> Crossing:
     masks = np.bitwise_or.reduceat(bits, starts)
     words, deltas, codes = alike[:, starts]
     outside = words, words % length, masks, deltas, codes
-    return Crossing(*map(np.concatenate, zip(inside, outside, strict=True)))
+    return CrossingBonds(*map(np.concatenate, zip(inside, outside, strict=True)))
 
 
 def _end_sites(topology: Topology) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""CUDA: the bonds inside a tile that open between two p, as events between its clusters."""
+"""CUDA: the bonds inside a tile that open between two p, as *openings* between its clusters."""
 
 from numba import uint32
 
@@ -18,30 +18,28 @@ cuda = load_cuda()
 
 
 @cuda.jit(device=True)
-def _late_bits(bonds, later, index, site, count):
-    """Return the late bonds of a word within the tile, of the class that starts at ``index``."""
+def _opening_bits(tiles, opened, base, upper, index, site, count):
+    """Return the bonds of a word within the tile, of the class from ``index`` on, that open."""
     if count == uint32(0):
         return uint32(0)
-    opened, base, inner, _ = bonds
     start = uint32(base + index)
-    found = bits_at(later, start, site, count) & ~bits_at(opened, start, site, count)
-    return uint32(found & bits_at(inner, index, site, count))
+    found = bits_at(upper, start, site, count) & ~bits_at(opened, start, site, count)
+    return uint32(found & bits_at(tiles.inner, index, site, count))
 
 
 @cuda.jit(device=True)
-def mark_late(table, starts, first, bonds, num_words, lattice, place, late, counter, queue, room):
-    """List the roots of all clusters that late bonds of this thread's word join to another."""
-    classes, shifts, rows = lattice
-    word, chain = cuda.threadIdx.x, bonds[3]
+def mark_openings(table, starts, first, tiles, opened, base, place, openings, counter, queue, room):
+    """List the roots of all clusters that this thread's word's bonds join when they open."""
+    word, chain, classes = cuda.threadIdx.x, tiles.chain, tiles.classes
     for c in range(-1, len(classes)):
         k = chain if c < 0 else classes[c]
         if k >= 0:
-            index = uint32(uint32(k) * num_words)
-            left = _late_bits(bonds, late[0], index, place[0], place[1])
+            index = uint32(uint32(k) * tiles.num_words)
+            left = _opening_bits(tiles, opened, base, openings.upper, index, place[0], place[1])
             while left != uint32(0):
                 bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                n, other = ends_of_bond(starts, first, shifts, rows, word, c, bit)
+                n, other = ends_of_bond(starts, first, tiles.shifts, tiles.rows, word, c, bit)
                 i, j = table_root(table, n), table_root(table, other)
                 if i != j:
                     list_root(table, i, counter, queue, room)
@@ -49,34 +47,34 @@ def mark_late(table, starts, first, bonds, num_words, lattice, place, late, coun
 
 
 @cuda.jit(device=True)
-def emit_late(table, starts, first, bonds, num_words, lattice, place, late, counter, block, room):
-    """Write the events of this thread's word, once roots hold the numbers of their nodes."""
-    classes, shifts, rows = lattice
-    word, chain = cuda.threadIdx.x, bonds[3]
-    _, events, _, event_room, overflow = late
-    least = uint32(block * room)
+def write_openings(
+    table, starts, first, tiles, opened, base, place, openings, counter, block, room
+):
+    """Write the openings of this thread's word, once roots hold the numbers of their nodes."""
+    word, chain, classes = cuda.threadIdx.x, tiles.chain, tiles.classes
+    least, found = uint32(block * room), openings.list
     for c in range(-1, len(classes)):
         k = chain if c < 0 else classes[c]
         if k >= 0:
-            index = uint32(uint32(k) * num_words)
-            left = _late_bits(bonds, late[0], index, place[0], place[1])
+            index = uint32(uint32(k) * tiles.num_words)
+            left = _opening_bits(tiles, opened, base, openings.upper, index, place[0], place[1])
             while left != uint32(0):
                 bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                n, other = ends_of_bond(starts, first, shifts, rows, word, c, bit)
+                n, other = ends_of_bond(starts, first, tiles.shifts, tiles.rows, word, c, bit)
                 i, j = table_root(table, n), table_root(table, other)
                 if i != j:
                     slot = cuda.atomic.add(counter, 1, uint32(1))
                     # Where nodes ran out of room, numbers are wrong, and all is done again.
-                    if slot < event_room and counter[0] <= room:
-                        events[block, slot, 0] = uint32(least + field_of(table[i]))
-                        events[block, slot, 1] = uint32(least + field_of(table[j]))
-                        events[block, slot, 2] = uint32(
+                    if slot < openings.room and counter[0] <= room:
+                        found[block, slot, 0] = uint32(least + field_of(table[i]))
+                        found[block, slot, 1] = uint32(least + field_of(table[j]))
+                        found[block, slot, 2] = uint32(
                             uint32(uint32(index << uint32(5)) + place[0]) + bit
                         )
-                        events[block, slot, 3] = uint32(0)
+                        found[block, slot, 3] = uint32(0)
                     else:
-                        overflow[0] = uint32(1)
+                        openings.overflow[0] = uint32(1)
 
 
 @cuda.jit(device=True)

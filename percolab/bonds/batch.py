@@ -1,0 +1,75 @@
+"""A batch: the open bonds of samples of one topology in the memory of one device.
+
+It is filled with random bonds of a model, or with given ones; a labeler joins what it holds, and
+neither knows of the other.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.model import BOND, Model
+from percolab.lattices.topology import Topology
+
+
+class Batch(Protocol):
+    """The open bonds and occupied sites of up to ``capacity`` items, each one sample at one p."""
+
+    topology: Topology
+    model: Model
+    capacity: int
+
+    def fill(
+        self,
+        generator: int,
+        seed: int,
+        samples: NDArray[np.uint64],
+        thresholds: NDArray[np.uint64],
+    ) -> int:
+        """Draw the open bonds of items (sample, threshold), uint64 each; return their number."""
+        ...
+
+    def load(self, opened: NDArray[np.uint32]) -> int:
+        """Take given open bonds, (items, num_classes * num_words); return the number of items."""
+        ...
+
+    def opened_of(self, items: int) -> NDArray[np.uint32]:
+        """Return the bond words of the first items, (items, num_classes * num_words)."""
+        ...
+
+    def occupied_of(self, items: int) -> NDArray[np.uint32]:
+        """Return the occupied sites of the first items, (items, num_words), one bit a site."""
+        ...
+
+    def count_vacant(
+        self,
+        generator: int,
+        seed: int,
+        samples: NDArray[np.uint64],
+        thresholds: NDArray[np.uint64],
+    ) -> NDArray[np.int64]:
+        """Return how many sites of each item the model leaves vacant, (n,) for any n."""
+        ...
+
+
+#: The class of each kind of device.
+_BATCHES = {"cpu": "batch_cpu:CpuBatch", "cuda": "batch_cuda:CudaBatch"}
+
+
+def batch_class(kind: str) -> Any:
+    """Return the class of batches on a kind of device, "cpu" or "cuda"."""
+    module, _, name = _BATCHES[kind].partition(":")
+    return getattr(importlib.import_module(f"percolab.bonds.{module}"), name)
+
+
+def new_batch(kind: str, topology: Topology, model: Model = BOND, *, capacity: int = 1) -> Batch:
+    """Return an empty batch on a kind of device, "cpu" or "cuda".
+
+    capacity: the items wanted; the batch's own ``capacity`` may be smaller, on the CPU it is 1.
+    """
+    batch: Batch = batch_class(kind)(topology, model, capacity)
+    return batch

@@ -1,0 +1,102 @@
+"""The open bonds of one sample in the memory of the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.model import Model
+from percolab.bonds.sites import Sites, fill_sample, limits_at
+from percolab.bonds.words_cpu import fill_open_bonds
+from percolab.kernels.memory import Memory
+from percolab.kernels.neighbours import Adjacency
+from percolab.lattices.extent import Extent
+from percolab.lattices.topology import Topology, num_words_of
+
+
+def adjacency_of(topology: Topology) -> Adjacency:
+    """Return where the bonds of a topology lead, for kernels on the CPU."""
+    return Adjacency(
+        ends=topology.deltas if topology.neighbours is None else topology.neighbours,
+        seam=np.empty(0, np.uint32) if topology.seam is None else topology.seam.ravel(),
+        seam_bonds=topology.seam_bonds,
+        seam_ends=topology.seam_ends,
+        seam_codes=topology.seam_codes,
+        num_points=np.uint32(topology.num_points),
+        num_words=np.uint32(topology.num_words),
+        chain=np.int32(topology.chain),
+    )
+
+
+class CpuBatch:
+    """The bonds of one item; the protocol is :class:`percolab.bonds.batch.Batch`.
+
+    opened:    uint32 (num_classes * num_words,), class by class
+    adjacency: where the bonds lead
+    sites:     what :mod:`percolab.bonds.sites` has to know where sites are drawn, or ()
+    """
+
+    def __init__(self, topology: Topology, model: Model, capacity: int = 1) -> None:
+        self.topology, self.model, self.capacity = topology, model, 1
+        self.exists = topology.exists.ravel()
+        self.opened = np.zeros(self.exists.size, np.uint32)
+        self.adjacency = adjacency_of(topology)
+        self.occupied = topology.occupied
+        self.sites: Any = ()
+        if model.draws_sites:
+            topology.check_end_layers()
+            self.occupied = topology.occupied.copy()
+            first = np.uint32(self.exists.size)
+            there = topology.occupied
+            self.sites = Sites(model.rule, first, self.adjacency, there, self.occupied)
+
+    @staticmethod
+    def memory(extent: Extent, model: Model, items: int = 1) -> Memory:
+        """Return the memory that a batch takes."""
+        site_words = 4 * num_words_of(extent.num_points) * model.draws_sites
+        return Memory(host=4 * extent.num_words + site_words)
+
+    def fill(
+        self,
+        generator: int,
+        seed: int,
+        samples: NDArray[np.uint64],
+        thresholds: NDArray[np.uint64],
+    ) -> int:
+        """Draw the open bonds of an item, its sample and threshold in arrays of one."""
+        (sample,), (threshold,) = samples, thresholds
+        key = np.uint64(seed), np.uint64(sample), np.uint64(threshold)
+        fill_sample(generator, self.sites, *key, self.exists, self.opened)
+        return 1
+
+    def load(self, opened: NDArray[np.uint32]) -> int:
+        """Take the given open bonds of one item, (1, num_classes * num_words)."""
+        (self.opened[:],) = opened
+        return 1
+
+    def opened_of(self, items: int) -> NDArray[np.uint32]:
+        """Return a copy of the bond words, (1, num_classes * num_words)."""
+        return self.opened[None].copy()
+
+    def occupied_of(self, items: int) -> NDArray[np.uint32]:
+        """Return a copy of the occupied sites, (1, num_words), one bit a site."""
+        return self.occupied[None].copy()
+
+    def count_vacant(
+        self,
+        generator: int,
+        seed: int,
+        samples: NDArray[np.uint64],
+        thresholds: NDArray[np.uint64],
+    ) -> NDArray[np.int64]:
+        """Return how many sites of each item are vacant, int64 (n,); the sites are overwritten."""
+        left = np.empty(len(samples), np.int64)
+        for n, (sample, threshold) in enumerate(zip(samples, thresholds, strict=True)):
+            limit, _ = limits_at(self.model.rule, np.uint64(threshold))
+            key = np.uint64(seed), np.uint64(sample), np.uint64(limit)
+            first, there = self.sites.first_word, self.sites.exists
+            fill_open_bonds(generator, *key, first, there, self.occupied)
+            left[n] = np.bitwise_count(self.occupied).sum(dtype=np.int64)
+        return self.topology.num_sites - left

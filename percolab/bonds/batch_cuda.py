@@ -1,0 +1,196 @@
+"""The open bonds and the occupied sites of many items in the memory of a CUDA device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.model import Model
+from percolab.bonds.sites import Sites
+from percolab.bonds.sites_cuda import close_bonds_kernel, close_seam_kernel, count_sites_kernel
+from percolab.bonds.words_cuda import BONDS, KEY, SAMPLE, SITES, open_words_kernel
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import Launches
+from percolab.kernels.memory import Memory
+from percolab.kernels.neighbours import Adjacency
+from percolab.lattices.extent import Extent
+from percolab.lattices.topology import Topology, num_words_of, period_codes, periods_of
+
+cuda = load_cuda()
+
+_MAX_GRID_Y = 65535
+
+
+def period_width(topology: Topology) -> int:
+    """Return the bits an axis has in a code of periods on CUDA: 32 for all of them."""
+    return 32 // max(topology.num_axes, 1)
+
+
+def narrow_codes(topology: Topology, codes: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return codes of periods as CUDA has them, ``period_width`` bits an axis."""
+    if not topology.seam_codes.size:
+        return np.zeros(codes.size, np.int32)
+    periods = periods_of(codes, topology.num_axes)
+    return period_codes(periods, period_width(topology)).astype(np.int32)
+
+
+class Keys:
+    """What the items of a batch are drawn from, written on the host and copied to the device."""
+
+    def __init__(self, model: Model, capacity: int, launches: Launches) -> None:
+        self._model, self._launches = model, launches
+        self._pinned = cuda.pinned_array(1 + KEY * capacity, np.uint64)
+        self.on_device = cuda.device_array(1 + KEY * capacity, np.uint64)
+
+    def write(self, seed: int, samples: NDArray[np.uint64], thresholds: NDArray[np.uint64]) -> None:
+        """Write the keys of items on the host, where :meth:`upload` takes them from."""
+        # What was written before may still be on its way.
+        self._launches.wait()
+        self._pinned[0] = seed
+        table = self._pinned[1 : 1 + KEY * len(samples)].reshape(-1, KEY)
+        rule = self._model.rule
+        table[:, SAMPLE] = samples
+        table[:, SITES] = thresholds if rule.site_varies else rule.site_limit
+        table[:, BONDS] = thresholds if rule.bond_varies else rule.bond_limit
+
+    def upload(self, items: int) -> None:
+        """Copy the keys of the first items to the device."""
+        size = 1 + KEY * items
+        self._launches.upload(self.on_device[:size], self._pinned[:size])
+
+
+class CudaBatch:
+    """The bonds of up to ``capacity`` items; the protocol is :class:`percolab.bonds.batch.Batch`.
+
+    opened:    uint32, the bond words of all items, one item after the other
+    adjacency: where the bonds lead
+    sites:     what :mod:`percolab.bonds.sites` has to know where sites are drawn, or ()
+    keys:      what the items are drawn from
+    launches:  the stream that everything of this batch is done on
+    """
+
+    def __init__(self, topology: Topology, model: Model, capacity: int) -> None:
+        # The kernels index the whole batch with 32 bits.
+        fitting = (2**32 - 1) // max(topology.num_points, topology.exists.size)
+        self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
+        self.model = model
+        self.launches = Launches()
+        self.opened = cuda.device_array(self.capacity * topology.exists.size, np.uint32)
+        self.keys = Keys(model, self.capacity, self.launches)
+        self.adjacency = self._adjacency()
+        self._exists = cuda.to_device(topology.exists.ravel())
+        self.existing_sites = cuda.to_device(topology.occupied)
+        #: The occupied sites, and how many words of them each item has, 0 where all share them.
+        self.occupied, self.occupied_words = self.existing_sites, np.uint32(0)
+        self.sites: Any = ()
+        if model.draws_sites:
+            topology.check_end_layers()
+            self.occupied = cuda.device_array(self.capacity * topology.num_words, np.uint32)
+            self.occupied_words = self.adjacency.num_words
+            first = np.uint32(topology.exists.size)
+            self.sites = Sites(
+                model.rule, first, self.adjacency, self.existing_sites, self.occupied
+            )
+
+    def _adjacency(self) -> Adjacency:
+        top = self.topology
+        deltas = tuple(np.int32(delta) for delta in top.deltas)
+        return Adjacency(
+            ends=deltas if top.neighbours is None else cuda.to_device(top.neighbours),
+            seam=() if top.seam is None else cuda.to_device(top.seam.ravel()),
+            seam_bonds=cuda.to_device(top.seam_bonds),
+            seam_ends=cuda.to_device(top.seam_ends),
+            seam_codes=cuda.to_device(narrow_codes(top, top.seam_codes)),
+            num_points=np.uint32(top.num_points),
+            num_words=np.uint32(top.num_words),
+            chain=np.int32(top.chain),
+        )
+
+    @staticmethod
+    def memory(extent: Extent, model: Model, items: int) -> Memory:
+        """Return the memory that a batch takes."""
+        site_words = 4 * num_words_of(extent.num_points)
+        keys = 8 * KEY * items + 8
+        # What exists, the seam, and the lists of its bonds, on the device.
+        shared = 8 * extent.num_words + site_words + 16 * extent.seam_bonds
+        if extent.is_stored:
+            shared += 4 * extent.num_classes * extent.num_points
+        words = 4 * extent.num_words + site_words * model.draws_sites
+        return Memory(host=keys, device=shared + keys + items * words)
+
+    def fill(
+        self,
+        generator: int,
+        seed: int,
+        samples: NDArray[np.uint64],
+        thresholds: NDArray[np.uint64],
+    ) -> int:
+        """Draw the open bonds of items (sample, threshold), uint64 each; return their number."""
+        self.keys.write(seed, samples, thresholds)
+        self.draw(generator, self.keys, len(samples), self.opened)
+        return len(samples)
+
+    def draw(self, generator: int, keys: Keys, items: int, opened: Any) -> None:
+        """Copy keys to the device, and write the open bonds of the first items there.
+
+        Neither allocates nor waits, so that it can be recorded.  opened: as ``self.opened``.
+        """
+        keys.upload(items)
+        launch, words = self.launches, (generator, keys.on_device)
+        if self.sites:
+            sites = np.uint32(SITES), self.sites.first_word, self.sites.exists
+            launch.each(
+                open_words_kernel, sites[2].size, items, *words, *sites, self.sites.occupied
+            )
+        bonds = np.uint32(BONDS), np.uint32(0), self._exists
+        launch.each(open_words_kernel, self._exists.size, items, *words, *bonds, opened)
+        if self.sites:
+            top = self.topology
+            launch.one(close_bonds_kernel, top.num_words, items, opened, self.sites)
+            launch.one(close_seam_kernel, top.seam_bonds.size, items, opened, self.sites)
+
+    def load(self, opened: NDArray[np.uint32]) -> int:
+        """Copy given open bonds, (items, num_classes * num_words), into the batch."""
+        flat = np.ascontiguousarray(opened, np.uint32).ravel()
+        self.launches.wait()
+        self.opened[: flat.size].copy_to_device(flat)
+        return len(opened)
+
+    def opened_of(self, items: int) -> NDArray[np.uint32]:
+        """Return the bond words of the first items, (items, num_classes * num_words)."""
+        self.launches.wait()
+        words = self.topology.exists.size
+        found: NDArray[np.uint32] = self.opened[: items * words].copy_to_host()
+        return found.reshape(items, words)
+
+    def occupied_of(self, items: int) -> NDArray[np.uint32]:
+        """Return the occupied sites of the first items, (items, num_words), one bit a site."""
+        words = self.topology.num_words
+        if not self.sites:
+            return np.broadcast_to(self.topology.occupied, (items, words))
+        self.launches.wait()
+        found: NDArray[np.uint32] = self.occupied[: items * words].copy_to_host()
+        return found.reshape(items, words)
+
+    def count_vacant(
+        self,
+        generator: int,
+        seed: int,
+        samples: NDArray[np.uint64],
+        thresholds: NDArray[np.uint64],
+    ) -> NDArray[np.int64]:
+        """Return how many sites of each item the model leaves vacant, int64 (n,)."""
+        left = np.empty(len(samples), np.int64)
+        for first in range(0, len(samples), self.capacity):
+            part = slice(first, first + self.capacity)
+            items = len(samples[part])
+            self.keys.write(seed, samples[part], thresholds[part])
+            self.keys.upload(items)
+            counts = cuda.to_device(np.zeros(items, np.uint32))
+            arguments = generator, self.keys.on_device, self.sites, counts
+            self.launches.each(count_sites_kernel, self.sites.exists.size, items, *arguments)
+            self.launches.wait()
+            left[part] = counts.copy_to_host()
+        return self.topology.num_sites - left

@@ -1,0 +1,45 @@
+"""Bytes of memory: what a batch, a labeler and a coupling say that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Needs(NamedTuple):
+    """What is going to be asked of a labeler, as far as its memory depends on it.
+
+    tally:      whether rows have a tally of sizes
+    steps:      values of p of a grid
+    thresholds: whether exact thresholds are looked for
+    radii_axes: coordinates of a site where radii are read, 0 where they are not
+    labels:     whether labels are read
+    """
+
+    tally: bool = False
+    steps: int = 1
+    thresholds: bool = False
+    radii_axes: int = 0
+    labels: bool = False
+
+
+class Memory(NamedTuple):
+    """Bytes on the host and on the device; sums add both."""
+
+    host: int = 0
+    device: int = 0
+
+    def plus(self, other: Memory) -> Memory:
+        """Return the sum."""
+        return Memory(self.host + other.host, self.device + other.device)
+
+
+def items_that_fit(memory_of: Callable[[int], Memory], device_bytes: int) -> int:
+    """Return for how many items device memory suffices, 0 if not for one.
+
+    memory_of: the memory of a number of items, of which all have a share alike and some is theirs
+    together.
+    """
+    one, two = memory_of(1).device, memory_of(2).device
+    shared = 2 * one - two
+    return max((device_bytes - shared) // max(two - one, 1), 0)

@@ -1,0 +1,68 @@
+"""What a labeler is, and what it gives: words in, forest out.
+
+A labeler joins the open bonds of a batch (:mod:`percolab.bonds.batch`) into a *forest*: the
+clusters of every item, each known by its root.  Rows, labels and radii are read off it.  The
+protocol is the same on CPU and CUDA, where a batch holds one item or many.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.lattices.geometry import Geometry
+
+
+class Reading(Enum):
+    """What is going to be read off a forest; a labeler keeps no more than that needs."""
+
+    ROWS = "rows"
+    LABELS = "labels"
+    RADII = "radii"
+
+
+class Forest(Protocol):
+    """The clusters of the items of a batch, until the batch is joined again."""
+
+    def rows(self) -> NDArray[np.int64]:
+        """Return the rows (items, row width), vacant sites being clusters of their own.
+
+        Row width: ROW_WIDTH columns (:mod:`percolab.measure.rows`), and those of the tally behind
+        them if the labeler keeps one.
+        """
+        ...
+
+    def make_labels(self) -> None:
+        """Have the labels written in the memory of the device."""
+        ...
+
+    def labels(self) -> NDArray[np.int32]:
+        """Return the labels (items, num_points): of every site its cluster's smallest site."""
+        ...
+
+    def radii(self, geometry: Geometry) -> NDArray[np.int64]:
+        """Return how far clusters reach, (items, PER_BIN * bins): :mod:`percolab.measure.radii`."""
+        ...
+
+
+class Labeler(Protocol):
+    """Joins the open bonds of a batch.
+
+    name:      as in the registry
+    row_width: columns of a row
+    """
+
+    name: str
+    batch: Any
+    row_width: int
+
+    def join(self, items: int, reading: Reading = Reading.ROWS) -> Forest:
+        """Return the forest of the first items of the batch."""
+        ...
+
+    def items_with_radii(self, geometry: Geometry) -> int:
+        """Return of how many items of the batch radii can be read at a time."""
+        ...

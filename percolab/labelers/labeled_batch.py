@@ -1,0 +1,182 @@
+"""What CUDA labelers share that give every site a label, and what is read off their labels."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cuda import CudaBatch
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import THREADS
+from percolab.kernels.memory import Memory, Needs
+from percolab.labelers.forest import Reading
+from percolab.labelers.seams_cuda import seam_kernel
+from percolab.lattices.extent import Extent
+from percolab.lattices.geometry import Geometry
+from percolab.measure.radii_batch import RadiiBatch
+from percolab.measure.rows_batch import RowsBatch
+from percolab.measure.rows_cuda import (
+    COUNTED_WORDS,
+    PARTIALS,
+    clear_kernel,
+    count_sizes_kernel,
+    mark_layer_kernel,
+    partial_rows_kernel,
+)
+from percolab.measure.tallies_cuda import tally_sizes_kernel
+from percolab.measure.wrapping_cuda import join_all
+
+cuda = load_cuda()
+
+
+def _num_partials(num_points: int) -> int:
+    """Return how many blocks reduce an item's sizes: 16 sizes a thread, while there are enough."""
+    return min(max(num_points // (16 * THREADS), 1), PARTIALS)
+
+
+class LabeledBatch:
+    """A batch whose sites get labels; a subclass defines ``label``.
+
+    labels: uint32 (capacity * num_points,), those of item n from n * num_points on
+    """
+
+    name: ClassVar[str]
+    #: Whether ``join`` only launches, without waiting for what it found.
+    is_recordable: ClassVar[bool] = True
+
+    def __init__(self, batch: CudaBatch, *, tally: bool = False) -> None:
+        top = batch.topology
+        self.batch = batch
+        self.labels = cuda.device_array(batch.capacity * top.num_points, np.uint32)
+        self.read = RowsBatch(batch, _num_partials(top.num_points), tally=tally)
+        self.row_width = self.read.row_width
+        self.sizes: Any = None
+        #: The forest of all sites with their periods, where an axis is periodic; made when used.
+        self.windings: Any = None
+        self._radii: RadiiBatch | None = None
+        #: The bits of a size; those above mark the axes whose first layer the cluster touches.
+        self.size_mask = np.uint32(self.most_points(top.num_axes))
+        self._layers = [
+            (axis, tuple(cuda.to_device(layer) for layer in pair))
+            for axis, pair in enumerate(top.end_layers)
+            if pair[0].size and pair[1].size
+        ]
+
+    @staticmethod
+    def memory(extent: Extent, needs: Needs, items: int) -> Memory:
+        """Return the memory of labels, sizes and, where axes are periodic, windings."""
+        forest = 8 if extent.seam_bonds else 0
+        sites = Memory(device=items * (8 + forest) * extent.num_points + 8 * extent.num_points)
+        rows = RowsBatch.memory(extent.num_points, items, needs)
+        if not needs.radii_axes:
+            return sites.plus(rows)
+        return sites.plus(rows).plus(RadiiBatch.memory(extent.num_points, needs.radii_axes, items))
+
+    @staticmethod
+    def most_points(axes: int) -> int:
+        """Return the most grid points of an item: a size has 32 bits less one an axis."""
+        return (1 << (32 - axes)) - 1
+
+    def label(self, items: int) -> None:
+        """Label the open bonds of the first items of the batch."""
+        raise NotImplementedError
+
+    def join(self, items: int, reading: Reading = Reading.ROWS) -> LabelsOfBatch:
+        """Return the forest of the first items of the batch."""
+        # Radii come from windings, which labels have not.
+        if reading is not Reading.RADII:
+            self.label(items)
+        return LabelsOfBatch(self, items)
+
+    def join_seam(self, items: int) -> None:
+        """Join the labels at the ends of the open bonds across periodic seams."""
+        seam_bonds = self.batch.topology.seam_bonds.size
+        bonds = self.batch.opened, self.batch.adjacency
+        self.batch.launches.one(seam_kernel, seam_bonds, items, self.labels, *bonds)
+
+    def items_with_radii(self, geometry: Geometry) -> int:
+        """Return of how many items of the batch radii can be read at a time."""
+        return self.radii_batch(geometry).items
+
+    def radii_batch(self, geometry: Geometry) -> RadiiBatch:
+        """Return what reads radii, made when first asked for."""
+        if self._radii is None:
+            self._radii = RadiiBatch(self.batch, geometry)
+        return self._radii
+
+    def flag_ends(self, items: int) -> None:
+        """Mark at the roots' sizes which end layers they touch, and the items that span."""
+        points = self.batch.adjacency.num_points
+        for axis, layers in self._layers:
+            for closing, sites in enumerate(layers):
+                marks = 31 - axis, closing, self.sizes, self.read.spanning
+                self.batch.launches.one(
+                    mark_layer_kernel, sites.size, items, self.labels, points, sites, *marks
+                )
+
+
+class LabelsOfBatch:
+    """The forest of the items of a batch as labels."""
+
+    def __init__(self, labeler: LabeledBatch, items: int) -> None:
+        self._labeler, self._items = labeler, items
+
+    def make_labels(self) -> None:
+        """Do nothing: the labels are on the device already."""
+
+    def labels(self) -> NDArray[np.int32]:
+        """Return the labels, (items, num_points)."""
+        labeler, points = self._labeler, self._labeler.batch.topology.num_points
+        labeler.batch.launches.wait()
+        flat = labeler.labels[: self._items * points].copy_to_host()
+        found: NDArray[np.int32] = flat.view(np.int32).reshape(self._items, points)
+        return found
+
+    def rows(self) -> NDArray[np.int64]:
+        """Return the rows, (items, row width)."""
+        self.enqueue_rows()
+        return self._labeler.read.fetch(self._items)
+
+    def enqueue_rows(self) -> None:
+        """Measure the clusters on the device; ``labeler.read.fetch`` waits for the rows."""
+        self.count_sizes()
+        self.reduce()
+        self._labeler.read.download(self._items)
+
+    def count_sizes(self) -> None:
+        """Count the sites of every cluster at its root, and join what may wrap."""
+        labeler, batch, items = self._labeler, self._labeler.batch, self._items
+        top, launch = batch.topology, batch.launches
+        if labeler.sizes is None:
+            labeler.sizes = cuda.device_array(labeler.labels.size, np.uint32)
+        points = batch.adjacency.num_points
+        sizes, spanning = labeler.sizes, labeler.read.spanning
+        launch.each(clear_kernel, top.num_points, items, sizes, points, spanning)
+        if top.seam_codes.size:
+            if labeler.windings is None:
+                labeler.windings = cuda.device_array(labeler.labels.size, np.uint64)
+            join_all(batch, items, labeler.windings, labeler.read.loops)
+        grid = (-(-top.num_words // COUNTED_WORDS), items)
+        words = batch.opened, batch.adjacency, batch.existing_sites
+        launch.blocks(count_sizes_kernel, grid, COUNTED_WORDS, labeler.labels, *words, sizes)
+
+    def reduce(self) -> None:
+        """Reduce the sizes at the roots to rows."""
+        labeler, items = self._labeler, self._items
+        launch, points = labeler.batch.launches, labeler.batch.topology.num_points
+        labeler.flag_ends(items)
+        read = labeler.read
+        grid = read.partials.shape[1], items
+        sizes = labeler.sizes, points, labeler.size_mask
+        launch.blocks(partial_rows_kernel, grid, THREADS, *sizes, read.partials)
+        read.clear_tallies(items)
+        if read.tally_width:
+            tallies = read.tally_width, read.tallies
+            launch.blocks(tally_sizes_kernel, grid, THREADS, *sizes, *tallies)
+        read.finish(items)
+
+    def radii(self, geometry: Geometry) -> NDArray[np.int64]:
+        """Return how far clusters reach, (items, PER_BIN * bins)."""
+        return self._labeler.radii_batch(geometry).rows(self._items)

@@ -1,0 +1,368 @@
+"""Tiles of a batch: union-find tile by tile in shared memory, then on what crosses the borders.
+
+Bonds are packed words; a tile's clusters are found with runs of sites as nodes; those that touch no
+border of the tile are finished there; the others are joined as nodes of a graph that is far
+smaller than the lattice.  A row needs no labels; labels are written once, when they are final.
+
+Tiles in shared memory: Fink and Weigel, Komura and Okabe; runs as nodes: Hoshen and Kopelman.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cuda import CudaBatch, narrow_codes
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import THREADS
+from percolab.kernels.memory import Memory, Needs
+from percolab.labelers.forest import Reading
+from percolab.labelers.tiled.all_tiles import label_tile_kernel, label_vacant_kernel, tile_kernel
+from percolab.labelers.tiled.borders import (
+    TILES_PER_BLOCK,
+    clear_border_kernel,
+    end_flags_kernel,
+    gather_kernel,
+    list_crossing_kernel,
+    merge_kernel,
+    merge_over_periods_kernel,
+    origin_kernel,
+    partial_nodes_kernel,
+)
+from percolab.labelers.tiled.one_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
+from percolab.labelers.tiled.records import Listed, Nodes, Openings, Tallies, Tiles
+from percolab.labelers.tiled.tallies import TILE_BINS, tally_nodes_kernel
+from percolab.labelers.tiled.tiling import (
+    CrossingBonds,
+    tiling_bounds,
+    tiling_of,
+    why_not_tiled,
+)
+from percolab.lattices.extent import Extent
+from percolab.lattices.geometry import Geometry
+from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
+from percolab.measure.radii_batch import RadiiBatch
+from percolab.measure.rows_batch import RowsBatch
+from percolab.measure.rows_cuda import PARTIALS
+
+cuda = load_cuda()
+
+# Extra bonds that a strip lists for each class; about 70 and 125 are usual near p_c.
+_LISTED = 4 * LANES
+
+
+#: Nodes of a tile for which there is room in shared memory.
+MAX_ROOM = 2048
+#: Entries of bonds between tiles, of which 32 have each a 32-bit name.
+MAX_ENTRIES = 2**27
+
+
+def refusal(topology: Topology) -> str:
+    """Return why tiles cannot serve a topology, or "" if they can."""
+    problem = why_not_tiled(topology)
+    if problem:
+        return problem
+    tiling = tiling_of(topology, TILE_WORDS, LANES)
+    if tiling.room > MAX_ROOM:
+        return "nearly every site is at the border of a tile"
+    if tiling.crossing.words.size > MAX_ENTRIES:
+        return "its tiles share more bonds than have a 32-bit name"
+    return ""
+
+
+class Tiled:
+    """A batch of samples joined tile by tile."""
+
+    name: ClassVar[str] = "tiled"
+    is_recordable: ClassVar[bool] = True
+
+    def __init__(self, batch: CudaBatch, *, tally: bool = False) -> None:
+        top = batch.topology
+        self.batch = batch
+        self.tiling = tiling = tiling_of(top, TILE_WORDS, LANES)
+        #: Tiles of the whole batch.
+        self.num_blocks = batch.capacity * tiling.num_tiles
+        partials = min(-(-tiling.num_tiles // TILES_PER_BLOCK), PARTIALS)
+        self.read = RowsBatch(batch, partials, tally=tally)
+        self.row_width = self.read.row_width
+        #: Whether an axis is periodic, so that clusters may wrap.
+        self.may_wrap = bool(top.seam_codes.size)
+        # At their border sites, the numbers of nodes; then labels, where they are asked for.
+        self.labels = cuda.device_array(batch.capacity * top.num_points, np.uint32)
+        #: Of the finished clusters of a tile their number, sum of squares, largest and second
+        #: largest, and then the number of its nodes.
+        self.interior = cuda.device_array((self.num_blocks, 5), np.uint32)
+        self.border = cuda.device_array(batch.capacity * tiling.ends.size, np.uint32)
+        self._kept: Any = None
+        self._nothing_kept = cuda.device_array(1, np.uint32)
+        self._radii: RadiiBatch | None = None
+        self._load()
+        self.nodes: Nodes | None = None
+        self.make_room(tiling.room)
+
+    @staticmethod
+    def memory(extent: Extent, needs: Needs, items: int) -> Memory:
+        """Return the memory of tiles, of nodes at their borders, and of lists."""
+        points, words = extent.num_points, num_words_of(extent.num_points)
+        bounds = tiling_bounds(extent, TILE_WORDS, LANES)
+        nodes = bounds.tiles * bounds.room
+        forest = 8 if extent.seam_bonds else 0
+        kept = 4 * bounds.tiles * TILE_NODES if needs.labels else 0
+        of_item = 4 * points + 4 * words + 20 * bounds.tiles + (16 + forest) * nodes + kept
+        # Inner bonds and end layers are of all items, and entries of bonds between tiles.
+        shared = 4 * extent.num_words + 4 * words + 20 * bounds.crossing + 8 * bounds.room
+        of_item += 4 * bounds.crossing + 4
+        tiles = Memory(host=4 * extent.num_words + 36 * bounds.crossing)
+        tiles = tiles.plus(Memory(device=items * of_item + shared))
+        tiles = tiles.plus(RowsBatch.memory(points, items, needs))
+        if not needs.radii_axes:
+            return tiles
+        return tiles.plus(RadiiBatch.memory(points, needs.radii_axes, items))
+
+    @staticmethod
+    def most_points(axes: int) -> int:
+        """Return the most grid points of an item: end layers are marked beside the sizes."""
+        return MAX_POINTS
+
+    def _load(self) -> None:
+        top, tiling, capacity = self.batch.topology, self.tiling, self.batch.capacity
+        logarithms = [extent.bit_length() - 1 for extent in tiling.tile]
+        self.tiles = Tiles(
+            shape=tuple(map(np.uint32, tiling.shape)),
+            extents=tuple(map(np.uint32, logarithms)),
+            tiles_down=np.uint32(tiling.tiles[1] if tiling.tiles[2] > 1 else 0),
+            classes=tuple(map(np.int32, tiling.classes)),
+            shifts=tuple(map(np.int32, tiling.shifts)),
+            rows=tuple(map(np.int32, tiling.rows)),
+            inner=cuda.to_device(tiling.inner.ravel()),
+            occupied=self.batch.existing_sites,
+            chain=np.int32(top.chain),
+            num_words=np.uint32(top.num_words),
+            words_per_item=np.uint32(top.exists.size),
+            points=np.uint32(top.num_points),
+        )
+        crossing = tiling.crossing
+        self.crossing = CrossingBonds(
+            *(cuda.to_device(part.astype(np.uint32)) for part in crossing[:3]),
+            cuda.to_device(crossing.deltas.astype(np.int32)),
+            cuda.to_device(narrow_codes(top, crossing.codes)),
+        )
+        room = crossing.num_bonds
+        bonds = cuda.device_array(max(capacity * room, 1), np.uint32)
+        self.listed = Listed(bonds, cuda.device_array(capacity, np.uint32), np.uint32(room))
+        self._ends = cuda.to_device(tiling.ends)
+        sites, flags = top.end_flags()
+        self.end_flags = cuda.to_device(sites.astype(np.uint32)), cuda.to_device(flags)
+        vacant = np.flatnonzero(~unpack_bits(top.occupied, top.num_points))
+        self._vacant = cuda.to_device(vacant.astype(np.uint32))
+        nothing = cuda.device_array((1, 1, 4), np.uint32), cuda.device_array(1, np.uint32)
+        overflow = cuda.device_array(1, np.uint32)
+        self._no_openings = Openings(self.batch.opened, *nothing, np.uint32(0), overflow)
+
+    def make_room(self, room: int) -> bool:
+        """See to it that tiles have room for so many nodes; return whether memory is new."""
+        if self.nodes is not None and room <= self.nodes.room:
+            return False
+        # What is there goes first, so that both need not fit.
+        self.nodes = self.forest = None
+        arrays = (cuda.device_array(self.num_blocks * room, np.uint32) for _ in range(4))
+        self.nodes = Nodes(*arrays, np.uint32(room))
+        # One element stands for no forest.
+        size = max(self.num_blocks * room, 2) if self.may_wrap else 1
+        #: The nodes with their periods, where an axis is periodic.
+        self.forest: Any = cuda.device_array(size, np.uint64)
+        return True
+
+    def join(self, items: int, reading: Reading = Reading.ROWS) -> NodesOfBatch:
+        """Return the forest of the first items of the batch."""
+        # Radii come from the windings of all sites.
+        if reading is Reading.LABELS:
+            if self._kept is None:
+                self._kept = cuda.device_array(self.num_blocks * TILE_NODES, np.uint32)
+            self.join_tiles(items, self._kept, over_periods=False)
+        elif reading is Reading.ROWS:
+            self.join_tiles(items)
+        return NodesOfBatch(self, items)
+
+    def join_tiles(
+        self,
+        items: int,
+        kept: Any = None,
+        openings: Openings | None = None,
+        *,
+        over_periods: bool = True,
+    ) -> None:
+        """Find the clusters of all tiles and join what crosses their borders.
+
+        kept: gets what labels are found by.  openings: get what opens up to a higher p.
+        over_periods: note what wraps, if an axis is periodic.
+        """
+        upper = self.batch.opened if openings is None else openings.upper
+        nodes, launch = self._room_of_nodes, self.batch.launches
+        self.read.clear_tallies(items)
+        self._list_crossing(items, upper)
+        classes = len(self.tiling.classes)
+        listed = _LISTED * classes
+        # Two words for the bonds of every class; then the list, which later has the nodes.
+        shared = 4 * (2 * classes * TILE_WORDS + max(STRIPS * listed, int(nodes.room)))
+        # The bins of a tally come where the bonds were.
+        shared = max(shared, 4 * TILE_BINS)
+        launch.blocks(
+            tile_kernel,
+            self._grid_of(items),
+            TILE_WORDS,
+            self.tiles,
+            self.batch.opened,
+            self.border,
+            np.uint32(listed),
+            self.labels,
+            nodes,
+            self.interior,
+            self.read.spanning,
+            self._no_openings if openings is None else openings,
+            self._nothing_kept if kept is None else kept,
+            Tallies(self.read.tallies, self.read.tally_width),
+            self.forest,
+            self.read.loops.first,
+            shared=shared,
+        )
+        self._merge(items, over_periods=over_periods)
+
+    @property
+    def _room_of_nodes(self) -> Nodes:
+        assert self.nodes is not None
+        return self.nodes
+
+    def _merge(self, items: int, *, over_periods: bool) -> None:
+        """Join the nodes at the ends of the open bonds between tiles."""
+        if not self.listed.room:
+            return
+        tiles, launch = self.tiles, self.batch.launches
+        words = self.labels, tiles.points, self.batch.opened, tiles.words_per_item
+        bonds = self.crossing, self.listed
+        grid = self.blocks_of_listed(items)
+        if over_periods and self.may_wrap:
+            forest = *words, self.forest, *bonds, self.read.loops
+            launch.blocks(merge_over_periods_kernel, grid, THREADS, *forest)
+        else:
+            parents = *words, self._room_of_nodes.parents, *bonds
+            launch.blocks(merge_kernel, grid, THREADS, *parents)
+
+    def _list_crossing(self, items: int, opened: Any) -> None:
+        """List the open bonds between tiles, and mark what is at the border of a tile."""
+        launch, ends, listed = self.batch.launches, self._ends, self.listed
+        launch.each(clear_border_kernel, ends.size, items, self.border, ends, listed.counts)
+        tiles, entries = self.tiles, self.tiling.crossing.words.size
+        bonds = opened, tiles.words_per_item, self.crossing, self.border, tiles.num_words
+        launch.one(list_crossing_kernel, entries, items, *bonds, listed)
+
+    def _grid_of(self, items: int) -> tuple[int, int, int]:
+        """Return the grid of blocks with one tile each."""
+        tiles = self.tiling.tiles
+        return tiles[0], tiles[1] * tiles[2], items
+
+    def blocks_of_listed(self, items: int) -> tuple[int, int]:
+        """Return the grid of blocks for the listed bonds of each item, of which a part is open."""
+        return -(-int(self.listed.room) // (2 * THREADS)), items
+
+    def tiles_of(self, items: int) -> tuple[int, np.int32]:
+        """Return the blocks of threads that go through the nodes of all tiles, and their number."""
+        tiles = items * self.tiling.num_tiles
+        return -(-tiles // TILES_PER_BLOCK), np.int32(tiles)
+
+    def gather(self, items: int) -> None:
+        """Move sizes and end flags to the roots of nodes."""
+        blocks, tiles = self.tiles_of(items)
+        nodes = self._room_of_nodes, self.interior, tiles, self.forest
+        self.batch.launches.blocks(gather_kernel, blocks, THREADS, *nodes)
+
+    def flag_ends(self, items: int) -> None:
+        """Tell the roots of nodes which end layers they touch."""
+        sites, flags = self.end_flags
+        nodes = self.labels, self.tiles.points, self._room_of_nodes
+        self.batch.launches.one(end_flags_kernel, sites.size, items, *nodes, sites, flags)
+
+    def sum_nodes(self, items: int) -> None:
+        """Sum what rows need over finished clusters and the roots of nodes."""
+        nodes = self._room_of_nodes, self.interior, np.int32(self.tiling.num_tiles)
+        sums = self.read.partials, self.read.spanning
+        self.batch.launches.blocks(
+            partial_nodes_kernel, *self._blocks_of_nodes(items), *nodes, *sums
+        )
+
+    def tally_nodes(self, items: int, tallies: Any, first: int = 0, step: int = 1) -> None:
+        """Add the roots of nodes to tally ``first + item * step`` of each item, if it has one."""
+        if self.read.tally_width:
+            nodes = self._room_of_nodes, self.interior, np.int32(self.tiling.num_tiles)
+            places = self.read.tally_width, tallies, np.int64(first), np.int64(step)
+            self.batch.launches.blocks(
+                tally_nodes_kernel, *self._blocks_of_nodes(items), *nodes, *places
+            )
+
+    def _blocks_of_nodes(self, items: int) -> tuple[tuple[int, int], int]:
+        """Return the blocks and threads that go through the tiles of each item."""
+        warps = min(1 << (self.tiling.num_tiles - 1).bit_length(), TILES_PER_BLOCK)
+        return (self.read.partials.shape[1], items), warps * LANES
+
+    def write_labels(self, items: int) -> None:
+        """Write the labels of the first items, joined to have their labels read."""
+        nodes, launch = self._room_of_nodes, self.batch.launches
+        blocks, tiles = self.tiles_of(items)
+        launch.blocks(origin_kernel, blocks, THREADS, nodes, self.interior, tiles)
+        words = self.tiles, self.batch.opened, self.labels, nodes, self.interior, self._kept
+        launch.blocks(
+            label_tile_kernel, self._grid_of(items), TILE_WORDS, *words, shared=4 * int(nodes.room)
+        )
+        vacant = self.labels, self.tiles.points, self._vacant
+        launch.one(label_vacant_kernel, self._vacant.size, items, *vacant)
+
+    def items_with_radii(self, geometry: Geometry) -> int:
+        """Return of how many items of the batch radii can be read at a time."""
+        return self.radii_batch(geometry).items
+
+    def radii_batch(self, geometry: Geometry) -> RadiiBatch:
+        """Return what reads radii, made when first asked for."""
+        if self._radii is None:
+            self._radii = RadiiBatch(self.batch, geometry)
+        return self._radii
+
+
+class NodesOfBatch:
+    """The forest of the items of a batch: finished clusters of tiles, and nodes at borders."""
+
+    def __init__(self, labeler: Tiled, items: int) -> None:
+        self._labeler, self._items = labeler, items
+
+    def rows(self) -> NDArray[np.int64]:
+        """Return the rows, (items, row width)."""
+        self.enqueue_rows()
+        return self._labeler.read.fetch(self._items)
+
+    def enqueue_rows(self) -> None:
+        """Measure the clusters on the device; ``labeler.read.fetch`` waits for the rows."""
+        labeler, items = self._labeler, self._items
+        labeler.gather(items)
+        labeler.flag_ends(items)
+        labeler.sum_nodes(items)
+        labeler.tally_nodes(items, labeler.read.tallies)
+        labeler.read.finish(items)
+        labeler.read.download(items)
+
+    def make_labels(self) -> None:
+        """Write the labels on the device."""
+        self._labeler.write_labels(self._items)
+
+    def labels(self) -> NDArray[np.int32]:
+        """Return the labels, (items, num_points)."""
+        self.make_labels()
+        batch, points = self._labeler.batch, self._labeler.batch.topology.num_points
+        batch.launches.wait()
+        flat = self._labeler.labels[: self._items * points].copy_to_host()
+        found: NDArray[np.int32] = flat.view(np.int32).reshape(self._items, points)
+        return found
+
+    def radii(self, geometry: Geometry) -> NDArray[np.int64]:
+        """Return how far clusters reach, (items, PER_BIN * bins)."""
+        return self._labeler.radii_batch(geometry).rows(self._items)

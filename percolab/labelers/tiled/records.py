@@ -1,0 +1,90 @@
+"""The records that the kernels of the tiled labeler take as arguments."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Tiles(NamedTuple):
+    """A topology cut into tiles (:class:`percolab.labelers.tiled.tiling.Tiling`), for kernels.
+
+    shape:          grid points along the axes, three uint32
+    extents:        binary logarithms of a tile's words (axis 0) and grid points (axes 1, 2), uint32
+    tiles_down:     tiles along axis 1, uint32; 0 where axis 2 has one tile
+    classes, shifts, rows: of every class but the chain's its number, and how many bits and how many
+                    words of the tile the other end is away; int32 each
+    inner:          uint32, the bonds with both ends in one tile
+    occupied:       uint32, the sites that there are, a bit each
+    chain:          the class of the chain bonds, or -1, int32
+    num_words:      words of a class, uint32
+    words_per_item: bond words of an item, uint32
+    points:         grid points, uint32
+    """
+
+    shape: Any
+    extents: Any
+    tiles_down: Any
+    classes: Any
+    shifts: Any
+    rows: Any
+    inner: Any
+    occupied: Any
+    chain: Any
+    num_words: Any
+    words_per_item: Any
+    points: Any
+
+
+class Nodes(NamedTuple):
+    """The clusters at borders of tiles, uint32 each; ``room`` of them for every tile.
+
+    parents: a root's parent is itself
+    sizes:   sites; later, at roots, those of the whole cluster, and 0 elsewhere
+    ends:    flags of the end layers that the cluster touches (bit 2a: first layer of axis a)
+    origins: the smallest site
+    room:    nodes for which a tile has room, uint32
+    """
+
+    parents: Any
+    sizes: Any
+    ends: Any
+    origins: Any
+    room: Any
+
+
+class Listed(NamedTuple):
+    """The open bonds between tiles of every item.
+
+    bonds:  uint32, 32 n + b for bit b of entry n of the crossing bonds
+    counts: uint32 (items,)
+    room:   bonds for which an item has room, uint32
+    """
+
+    bonds: Any
+    counts: Any
+    room: Any
+
+
+class Openings(NamedTuple):
+    """The bonds of tiles that open between a lower and an upper p, where these join two clusters.
+
+    upper:    uint32, the bond words at the upper p
+    list:     uint32 (blocks, room, 4): of every opening its two nodes; its bond, later its step;
+              and over how many periods the bond leads
+    counts:   uint32 (blocks,)
+    room:     openings for which a tile has room, uint32; 0 where there is no upper p
+    overflow: uint32 (1,), set where a room was too small: then all is done again in another way
+    """
+
+    upper: Any
+    list: Any
+    counts: Any
+    room: Any
+    overflow: Any
+
+
+class Tallies(NamedTuple):
+    """The tallies of all items: uint64, ``width`` numbers (uint32) each; or one number for none."""
+
+    counts: Any
+    width: Any

@@ -1,0 +1,98 @@
+"""The rows of a batch: what is summed on the device, and where the host finds it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cuda import CudaBatch, period_width
+from percolab.kernels.device import load_cuda
+from percolab.kernels.memory import Memory, Needs
+from percolab.measure.rows import ROW_WIDTH
+from percolab.measure.rows_cuda import PARTIALS, finish_rows_kernel
+from percolab.measure.tallies import row_width_of
+from percolab.measure.tallies_cuda import clear_tally_kernel
+from percolab.measure.wrapping_cuda import Loops
+
+cuda = load_cuda()
+
+
+class RowsBatch:
+    """Device memory for the rows of a batch, at one p or at several steps of a grid.
+
+    partials: int64 (capacity, partials, 4), what blocks of threads have summed of each item
+    spanning: uint32 (capacity,), the flags of every item
+    loops:    what is known of loops around the lattice
+    tallies:  uint64, the tallies of all items, ``tally_width`` numbers each, or one number
+    """
+
+    def __init__(self, batch: CudaBatch, partials: int, *, tally: bool) -> None:
+        top, capacity = batch.topology, batch.capacity
+        self._batch = batch
+        self.partials = cuda.device_array((capacity, partials, 4), np.int64)
+        self.spanning = cuda.device_array(capacity, np.uint32)
+        loop = cuda.device_array(capacity, np.int32)
+        width = np.int32(period_width(top))
+        self.loops = Loops(loop, self.spanning, np.int32(top.num_axes), width)
+        self.row_width = row_width_of(top.num_points) if tally else ROW_WIDTH
+        self.tally_width = np.uint32(self.row_width - ROW_WIDTH)
+        self.tallies = cuda.device_array(max(capacity * int(self.tally_width), 1), np.uint64)
+        self.tallies_of_steps = self.tallies
+        self._make_rows(capacity)
+
+    @staticmethod
+    def memory(points: int, items: int, needs: Needs) -> Memory:
+        """Return the memory that rows of a batch take, its partial sums at their most."""
+        rows = 8 * ROW_WIDTH * items * needs.steps
+        tally = 8 * (row_width_of(points) - ROW_WIDTH) * items * needs.tally
+        tallies = tally * (needs.steps + (needs.steps > 1))
+        return Memory(host=rows + tallies, device=rows + tallies + items * (32 * PARTIALS + 8))
+
+    def _make_rows(self, rows: int) -> None:
+        self._rows = cuda.device_array(rows * ROW_WIDTH, np.int64)
+        self._pinned = cuda.pinned_array(rows * ROW_WIDTH, np.int64)
+
+    def make_room(self, steps: int) -> bool:
+        """See to it that there is memory for so many steps of a grid; return whether it is new."""
+        rows = steps * self._batch.capacity
+        is_new = False
+        if rows * ROW_WIDTH > self._rows.size:
+            self._make_rows(rows)
+            is_new = True
+        if rows * int(self.tally_width) > self.tallies_of_steps.size:
+            self.tallies_of_steps = cuda.device_array(rows * int(self.tally_width), np.uint64)
+            is_new = True
+        return is_new
+
+    def clear_tallies(self, items: int) -> None:
+        """Empty the tallies of the first items, if there are any."""
+        size = items * int(self.tally_width)
+        self._batch.launches.each(clear_tally_kernel, size, 1, self.tallies, np.uint32(size))
+
+    def finish(self, items: int, step: int = 0, steps: int = 1) -> None:
+        """Write the rows of a step from the partial sums, those of an item one after the other."""
+        places = self._rows, np.int64(step), np.int64(steps)
+        self._batch.launches.blocks(
+            finish_rows_kernel, items, PARTIALS, self.partials, self.spanning, *places
+        )
+
+    def download(self, items: int, steps: int = 1) -> None:
+        """Copy the rows of all steps to the host, where :meth:`fetch` finds them."""
+        # A slice of a flat array: one of rows takes longer to find than to copy.
+        size = items * steps * ROW_WIDTH
+        self._batch.launches.download(self._rows[:size], self._pinned[:size])
+
+    def fetch(self, items: int, steps: int = 1) -> NDArray[np.int64]:
+        """Wait, and return the rows of the first items, (items * steps, row_width)."""
+        self._batch.launches.wait()
+        rows = self._pinned[: items * steps * ROW_WIDTH].reshape(-1, ROW_WIDTH)
+        width = int(self.tally_width)
+        if not width:
+            copy: NDArray[np.int64] = rows.copy()
+            return copy
+        found = np.empty((len(rows), self.row_width), np.int64)
+        found[:, :ROW_WIDTH] = rows
+        tallies = self.tallies if steps == 1 else self.tallies_of_steps
+        flat = tallies[: len(rows) * width].copy_to_host()
+        found[:, ROW_WIDTH:] = flat.view(np.int64).reshape(-1, width)
+        return found
