@@ -11,7 +11,7 @@ that nobody asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -136,24 +136,47 @@ def no_geometry(topology: Topology) -> Geometry:
     return Geometry(places, np.zeros((axes, axes), np.int64), 0)
 
 
-def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> list[Launch]:
-    """Return the launches that label and measure one sample of a topology at two p."""
-    launches: list[Launch] = []
+@contextmanager
+def on_host(
+    launches: list[Launch], kind: str, made: Callable[[np.ndarray], None] = lambda array: None
+) -> Iterator[None]:
+    """Let CUDA labelers run on host arrays, with their launches written down and not made.
+
+    made: called with every array that would lie in the device's memory.
+    """
+
+    def array(shape: Any, dtype: Any) -> HostArray:
+        found = _host_array(shape, dtype)
+        made(found)
+        return found
+
+    def copy(data: np.ndarray) -> HostArray:
+        found = np.array(data).view(HostArray)
+        made(found)
+        return found
+
     with ExitStack() as stack:
         for place in kernel_modules():
             for name, kernel in kernels_of(place).items():
                 recorder = _Recorder(kernel, kind, launches)
                 stack.enter_context(mock.patch.object(place, name, recorder))
         for name, stand_in in (
-            ("device_array", _host_array),
+            ("device_array", array),
             ("pinned_array", _host_array),
-            ("to_device", lambda data: data.view(HostArray)),
+            ("to_device", copy),
             ("stream", lambda: SimpleNamespace(synchronize=lambda: None)),
         ):
             stack.enter_context(mock.patch.object(cuda, name, stand_in))
         # Nothing is recorded as a graph.
         direct = mock.patch.object(Launches, "call", lambda self, key, work: work())
         stack.enter_context(direct)
+        yield
+
+
+def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> list[Launch]:
+    """Return the launches that label and measure one sample of a topology at two p."""
+    launches: list[Launch] = []
+    with on_host(launches, kind):
         coupling = new_coupling(labeler, "cuda", topology, model, tally=True)
         key, sample = (GENERATORS["xorwow"], 0), np.zeros(1, np.uint64)
         grid = np.array([1, 2], np.uint64)

@@ -247,7 +247,8 @@ def row_by_counting(topology: Topology, labels: np.ndarray) -> list[int]:
         if set(labels[first].tolist()) & set(labels[last].tolist())
     )
     largest, second = (sizes + [0, 0])[:2]
-    return [len(sizes), largest, second, sum(size * size for size in sizes), spanning]
+    squares = sum(size * size for size in sizes)
+    return [len(sizes), largest, second, squares, spanning, sizes.count(1)]
 
 
 def assert_cuda_equals_cpu(

@@ -11,6 +11,7 @@ from numba import int64, njit
 from percolab.kernels.union_find import find_halving
 from percolab.measure.rows import (
     CLUSTERS,
+    ISOLATED,
     LARGEST,
     ROW_WIDTH,
     SECOND_LARGEST,
@@ -68,6 +69,7 @@ def add_cluster(sizes, reach, row, a, b):
     row[SPANNING] |= spanning_bits(reach[a])
     row[CLUSTERS] -= 1
     row[SUM_SQUARES] += 2 * large * small
+    row[ISOLATED] -= int64(large == 1) + int64(small == 1)
     if row.size > ROW_WIDTH:
         tally_cluster(row, large, int64(-1))
         tally_cluster(row, small, int64(-1))

@@ -1,8 +1,9 @@
 """The integer row that a sample is measured by, and the renumbering of labels.
 
-A row is five int64: number of clusters, largest, second largest, sum of squared sizes, and the
-flags: the spanning bits (bit a: one cluster touches both end layers of axis a) and the wrapping
-bits (bit 8 + a: one closes on itself around axis a; bit 16: loops wind in two directions).
+A row is six int64: number of clusters, largest, second largest, sum of squared sizes, flags, and
+number of clusters of one site.  The flags are the spanning bits (bit a: one cluster touches both
+end layers of axis a) and the wrapping bits (bit 8 + a: one closes on itself around axis a; bit 16:
+loops wind in two directions).
 """
 
 import numpy as np
@@ -10,8 +11,8 @@ from numba import int64, njit, uint32
 
 from percolab.kernels.bits import trailing_zeros
 
-CLUSTERS, LARGEST, SECOND_LARGEST, SUM_SQUARES, SPANNING = range(5)
-ROW_WIDTH = 5
+CLUSTERS, LARGEST, SECOND_LARGEST, SUM_SQUARES, SPANNING, ISOLATED = range(6)
+ROW_WIDTH = 6
 #: Where the parts of a tally stand in a row that has one (:mod:`percolab.measure.tallies`).
 CUBES, FOURTHS, BINS = ROW_WIDTH, ROW_WIDTH + 2, ROW_WIDTH + 4
 
@@ -20,10 +21,12 @@ CUBES, FOURTHS, BINS = ROW_WIDTH, ROW_WIDTH + 2, ROW_WIDTH + 4
 def row_of_sizes(sizes, count, row):
     """Write the size columns of a row from the first ``count`` sizes, 0 where there is no root."""
     clusters, largest, second, squares = int64(0), int64(0), int64(0), int64(0)
+    isolated = int64(0)
     for i in range(count):
         # Without a branch, which would be mispredicted at every other run.
         size = int64(sizes[i])
         clusters += int64(size > 0)
+        isolated += int64(size == 1)
         squares += size * size
         second = max(second, min(largest, size))
         largest = max(largest, size)
@@ -31,6 +34,7 @@ def row_of_sizes(sizes, count, row):
     row[LARGEST] = largest
     row[SECOND_LARGEST] = second
     row[SUM_SQUARES] = squares
+    row[ISOLATED] = isolated
 
 
 @njit(nogil=True, cache=True)
@@ -63,12 +67,13 @@ def without_vacant(rows: np.ndarray, vacant: np.ndarray) -> None:
     rows: int64 (..., ROW_WIDTH or more); vacant: int64 (...,), the vacant sites of each.  A vacant
     site must not touch both end layers of an axis by itself.
 
-    >>> row = np.array([3, 1, 1, 3, 0])
+    >>> row = np.array([3, 1, 1, 3, 0, 3])
     >>> without_vacant(row, np.int64(2)), row.tolist()
-    (None, [1, 1, 0, 1, 0])
+    (None, [1, 1, 0, 1, 0, 1])
     """
     rows[..., CLUSTERS] -= vacant
     rows[..., SUM_SQUARES] -= vacant
+    rows[..., ISOLATED] -= vacant
     rows[..., LARGEST] *= rows[..., CLUSTERS] > 0
     rows[..., SECOND_LARGEST] *= rows[..., CLUSTERS] > 1
     if rows.shape[-1] > ROW_WIDTH:

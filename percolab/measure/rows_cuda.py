@@ -14,6 +14,7 @@ from percolab.kernels.neighbours import inner_word
 from percolab.kernels.union_find import find
 from percolab.measure.rows import (
     CLUSTERS,
+    ISOLATED,
     LARGEST,
     ROW_WIDTH,
     SECOND_LARGEST,
@@ -30,6 +31,8 @@ COUNTED_WORDS = THREADS // 2
 SLOTS = 8 * THREADS
 _PROBES = 8
 _FREE = 0xFFFFFFFF
+#: What a partial sum has: clusters, sum of squares, largest, second largest, isolated.
+PARTIAL_SUMS = 5
 #: Blocks an item's sizes are reduced by in the first of two steps, at most.
 PARTIALS = 4 if config.ENABLE_CUDASIM else 128
 
@@ -133,9 +136,29 @@ def mark_layer_kernel(labels, num_points, sites, bit, closing, sizes, spanning):
 
 
 @cuda.jit(device=True)
-def _merge(clusters, squares, largest, second, thread, other):
+def with_cluster(sums, size):
+    """Return the sums over one more cluster; size: int64, at least 1.
+
+    sums: clusters, sum of squares, largest, second largest, isolated; int64 each.
+    """
+    count, total, top, low, single = sums
+    single += int64(size == int64(1))
+    return count + int64(1), total + size * size, max(top, size), max(low, min(top, size)), single
+
+
+@cuda.jit(device=True)
+def put_sums(columns, thread, sums):
+    """Write a thread's sums into the columns that its block will reduce."""
+    columns[0][thread], columns[1][thread], columns[2][thread] = sums[0], sums[1], sums[2]
+    columns[3][thread], columns[4][thread] = sums[3], sums[4]
+
+
+@cuda.jit(device=True)
+def _merge(columns, thread, other):
+    clusters, squares, largest, second, isolated = columns
     clusters[thread] += clusters[other]
     squares[thread] += squares[other]
+    isolated[thread] += isolated[other]
     top = max(largest[thread], largest[other])
     low = min(largest[thread], largest[other])
     second[thread] = max(low, max(second[thread], second[other]))
@@ -143,68 +166,69 @@ def _merge(clusters, squares, largest, second, thread, other):
 
 
 @cuda.jit(device=True)
-def reduce_block(clusters, squares, largest, second, thread, width):
-    """Merge the four columns of all threads into those of thread 0."""
+def reduce_block(columns, thread, width):
+    """Merge the sums of all threads, a column each in shared memory, into those of thread 0."""
     cuda.syncthreads()
     width //= 2
     while width > 0:
         if thread < width:
-            _merge(clusters, squares, largest, second, thread, thread + width)
+            _merge(columns, thread, thread + width)
         cuda.syncthreads()
         width //= 2
 
 
 @cuda.jit(device=True)
-def write_partial(clusters, squares, largest, second, partials, item, block):
+def write_partial(columns, partials, item, block):
     """Write what a block has reduced, the first of each column."""
-    partials[item, block, 0] = clusters[0]
-    partials[item, block, 1] = squares[0]
-    partials[item, block, 2] = largest[0]
-    partials[item, block, 3] = second[0]
+    clusters, squares, largest, second, isolated = columns
+    partials[item, block, 0], partials[item, block, 1] = clusters[0], squares[0]
+    partials[item, block, 2], partials[item, block, 3] = largest[0], second[0]
+    partials[item, block, 4] = isolated[0]
 
 
 @cuda.jit(cache=True)
 def partial_rows_kernel(sizes, num_points, size_mask, partials):
-    """Reduce an item's sizes to one tuple (clusters, squares, largest, second) a block."""
+    """Reduce an item's sizes to the sums of one thread a block."""
     clusters = cuda.shared.array(THREADS, types.int64)
     squares = cuda.shared.array(THREADS, types.int64)
     largest = cuda.shared.array(THREADS, types.int64)
     second = cuda.shared.array(THREADS, types.int64)
+    isolated = cuda.shared.array(THREADS, types.int64)
+    columns = (clusters, squares, largest, second, isolated)
     thread, block = cuda.threadIdx.x, cuda.blockIdx.x
     base = uint32(uint32(cuda.blockIdx.y) * uint32(num_points))
-    count, total, top, low = int64(0), int64(0), int64(0), int64(0)
+    sums = int64(0), int64(0), int64(0), int64(0), int64(0)
     for i in range(block * THREADS + thread, num_points, cuda.gridDim.x * THREADS):
         size = int64(sizes[uint32(base + uint32(i))] & size_mask)
         if size > 0:
-            count += int64(1)
-            total += size * size
-            low = max(low, min(top, size))
-            top = max(top, size)
-    clusters[thread], squares[thread] = count, total
-    largest[thread], second[thread] = top, low
-    reduce_block(clusters, squares, largest, second, thread, THREADS)
+            sums = with_cluster(sums, size)
+    put_sums(columns, thread, sums)
+    reduce_block(columns, thread, THREADS)
     if thread == 0:
-        write_partial(clusters, squares, largest, second, partials, cuda.blockIdx.y, block)
+        write_partial(columns, partials, cuda.blockIdx.y, block)
 
 
 @cuda.jit(cache=True)
 def finish_rows_kernel(partials, spanning, rows, first, step):
-    """Merge an item's partial tuples into row ``first + item * step``; PARTIALS threads an item."""
+    """Merge an item's partial sums into row ``first + item * step``; PARTIALS threads an item."""
     clusters = cuda.shared.array(PARTIALS, types.int64)
     squares = cuda.shared.array(PARTIALS, types.int64)
     largest = cuda.shared.array(PARTIALS, types.int64)
     second = cuda.shared.array(PARTIALS, types.int64)
+    isolated = cuda.shared.array(PARTIALS, types.int64)
+    columns = (clusters, squares, largest, second, isolated)
     thread, item = cuda.threadIdx.x, cuda.blockIdx.x
-    given = thread < partials.shape[1]
-    clusters[thread] = partials[item, thread, 0] if given else int64(0)
-    squares[thread] = partials[item, thread, 1] if given else int64(0)
-    largest[thread] = partials[item, thread, 2] if given else int64(0)
-    second[thread] = partials[item, thread, 3] if given else int64(0)
-    reduce_block(clusters, squares, largest, second, thread, PARTIALS)
+    sums = int64(0), int64(0), int64(0), int64(0), int64(0)
+    if thread < partials.shape[1]:
+        part = partials[item, thread]
+        sums = part[0], part[1], part[2], part[3], part[4]
+    put_sums(columns, thread, sums)
+    reduce_block(columns, thread, PARTIALS)
     if thread == 0:
         place = (first + item * step) * ROW_WIDTH
         rows[place + CLUSTERS] = clusters[0]
         rows[place + LARGEST] = largest[0]
         rows[place + SECOND_LARGEST] = second[0]
         rows[place + SUM_SQUARES] = squares[0]
+        rows[place + ISOLATED] = isolated[0]
         rows[place + SPANNING] = int64(spanning[item])

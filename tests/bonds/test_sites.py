@@ -55,7 +55,8 @@ def judged(topology, model, numbers, p):
     labels = np.unique(component, return_index=True)[1][component]
     sizes = np.sort(np.unique(labels[occupied], return_counts=True)[1])[::-1].tolist()
     labels[~occupied] = -1
-    row = [len(sizes), *(sizes + [0, 0])[:2], sum(size**2 for size in sizes), 0]
+    squares = sum(size**2 for size in sizes)
+    row = [len(sizes), *(sizes + [0, 0])[:2], squares, 0, sizes.count(1)]
     for axis, (first, last) in enumerate(topology.end_layers):
         if (set(labels[first].tolist()) & set(labels[last].tolist())) - {-1}:
             row[SPANNING] |= 1 << axis

@@ -142,6 +142,7 @@ class OneAtATime:
 
 
 def test_one_thread_at_a_time_drives_a_gpu_whatever_the_task(monkeypatch):
+    monkeypatch.setattr("percolab.run.sampler.labeler_class", lambda name, kind: OneAtATime)
     samplers = [Sampler(replace(TASK, size=size), device=Device("cuda")) for size in (8, 10, 12)]
     for sampler in samplers:
         sampler._shared = OneAtATime()

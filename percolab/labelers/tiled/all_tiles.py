@@ -7,7 +7,14 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.runs import bits_at
 from percolab.kernels.union_find import find
-from percolab.labelers.tiled.borders import CLUSTERS, LARGEST, NODES, SECOND, SQUARES
+from percolab.labelers.tiled.borders import (
+    CLUSTERS,
+    ISOLATED,
+    LARGEST,
+    NODES,
+    SECOND,
+    SQUARES,
+)
 from percolab.labelers.tiled.one_tile import (
     BORDER,
     FIELD,
@@ -30,7 +37,7 @@ from percolab.labelers.tiled.one_tile import (
 )
 from percolab.labelers.tiled.openings import mark_openings, write_openings
 from percolab.labelers.tiled.tallies import TILE_BINS, tally_finished
-from percolab.measure.rows_cuda import reduce_block
+from percolab.measure.rows_cuda import put_sums, reduce_block
 from percolab.measure.tallies_cuda import clear_bins, flush_bins
 
 cuda = load_cuda()
@@ -142,8 +149,12 @@ def _begin_nodes(table, counter, queue, thread, least, sites, nodes, forest):
 
 @cuda.jit(device=True)
 def _sum_finished(table, start, runs, lane):
-    """Return (clusters, squares, largest, second) of the clusters without border sites."""
+    """Return the sums over the clusters without border sites, uint32 each.
+
+    They are clusters, sum of squares, largest, second largest, isolated.
+    """
     clusters, squares, largest, second = uint32(0), uint32(0), uint32(0), uint32(0)
+    isolated = uint32(0)
     n, end = uint32(start + lane), uint32(start + runs)
     while n < end:
         entry = table[n]
@@ -153,8 +164,9 @@ def _sum_finished(table, start, runs, lane):
             squares = uint32(squares + uint32(size * size))
             second = max(second, min(largest, size))
             largest = max(largest, size)
+            isolated = uint32(isolated + uint32(size == uint32(1)))
         n = uint32(n + uint32(LANES))
-    return clusters, squares, largest, second
+    return clusters, squares, largest, second, isolated
 
 
 @cuda.jit(device=True)
@@ -251,7 +263,7 @@ def tile_kernel(
             table, starts, first, tiles, opened, base, place, openings, counter, queue, room
         )
     cuda.syncthreads()
-    clusters, squares, largest, second = _sum_finished(table, start, runs, lane)
+    sums = _sum_finished(table, start, runs, lane)
     cuda.syncthreads()
     block = _block_number()
     least = uint32(block * room)
@@ -283,14 +295,20 @@ def tile_kernel(
         cuda.syncthreads()
         flush_bins(links, TILE_BINS, tallies.counts, to, TILE_WORDS)
     # The table has done its work; its memory serves the last sums.
-    counts, sums = table[:TILE_WORDS], table[TILE_WORDS : 2 * TILE_WORDS]
-    tops, lows = table[2 * TILE_WORDS : 3 * TILE_WORDS], table[3 * TILE_WORDS :]
-    counts[word], sums[word] = clusters, squares
-    tops[word], lows[word] = largest, second
-    reduce_block(counts, sums, tops, lows, word, TILE_WORDS)
+    columns = (
+        table[:TILE_WORDS],
+        table[TILE_WORDS : 2 * TILE_WORDS],
+        table[2 * TILE_WORDS : 3 * TILE_WORDS],
+        table[3 * TILE_WORDS : 4 * TILE_WORDS],
+        table[4 * TILE_WORDS : 5 * TILE_WORDS],
+    )
+    put_sums(columns, word, sums)
+    reduce_block(columns, word, TILE_WORDS)
     if word == 0:
-        interior[block, CLUSTERS], interior[block, SQUARES] = counts[0], sums[0]
-        interior[block, LARGEST], interior[block, SECOND] = tops[0], lows[0]
+        counts, squares, largest, second, isolated = columns
+        interior[block, CLUSTERS], interior[block, SQUARES] = counts[0], squares[0]
+        interior[block, LARGEST], interior[block, SECOND] = largest[0], second[0]
+        interior[block, ISOLATED] = isolated[0]
         interior[block, NODES] = min(counter[0], room)
         if openings.room != uint32(0):
             openings.counts[block] = counter[1]

@@ -8,8 +8,9 @@ joined on the nodes.
 
 Tile t of item n is block n * tiles + t.  A block has room for ``room`` nodes from ``block * room``
 on; ``interior[block]`` holds of its finished clusters (number, sum of squares, largest, second
-largest) and then the number of its nodes, all uint32.  A node has a parent, a size, end flags (bit
-2a: it touches the first layer of axis a, bit 2a + 1: the last), and its smallest site, the origin.
+largest, those of one site) and then the number of its nodes, all uint32.  A node has a parent, a
+size, end flags (bit 2a: it touches the first layer of axis a, bit 2a + 1: the last), and its
+smallest site, the origin.
 """
 
 from numba import int64, types, uint32, uint64
@@ -26,7 +27,9 @@ from percolab.measure.rows_cuda import (
     add_size,
     clear_slots,
     flush_slots,
+    put_sums,
     reduce_block,
+    with_cluster,
     write_partial,
 )
 from percolab.measure.wrapping import root_in
@@ -36,7 +39,8 @@ cuda = load_cuda()
 
 #: Tiles whose nodes one block of threads goes through.
 TILES_PER_BLOCK = THREADS // LANES
-CLUSTERS, SQUARES, LARGEST, SECOND, NODES = range(5)
+#: Columns of a tile's interior.
+CLUSTERS, SQUARES, LARGEST, SECOND, ISOLATED, NODES = range(6)
 
 
 @cuda.jit(cache=True)
@@ -174,9 +178,20 @@ def end_flags_kernel(labels, points, nodes, sites, flags):
             cuda.atomic.or_(ends, root, flag)
 
 
+@cuda.jit(device=True)
+def _with_finished(sums, interior, block):
+    """Return sums over the finished clusters of a tile beside others."""
+    count, total, top, low, single = sums
+    count += int64(interior[block, CLUSTERS])
+    total += int64(interior[block, SQUARES])
+    size, other = int64(interior[block, LARGEST]), int64(interior[block, SECOND])
+    single += int64(interior[block, ISOLATED])
+    return count, total, max(top, size), max(max(low, other), min(top, size)), single
+
+
 @cuda.jit(cache=True)
 def partial_nodes_kernel(nodes, interior, tiles, partials, spanning):
-    """Reduce an item's finished clusters and roots to one tuple a block, as for any row.
+    """Reduce an item's finished clusters and roots to the sums of one thread a block.
 
     A block has a power of two of warps, up to TILES_PER_BLOCK; each takes one tile at a time.
     """
@@ -184,37 +199,31 @@ def partial_nodes_kernel(nodes, interior, tiles, partials, spanning):
     squares = cuda.shared.array(THREADS, types.int64)
     largest = cuda.shared.array(THREADS, types.int64)
     second = cuda.shared.array(THREADS, types.int64)
+    isolated = cuda.shared.array(THREADS, types.int64)
+    columns = (clusters, squares, largest, second, isolated)
     parents, sizes, ends = nodes.parents, nodes.sizes, nodes.ends
     thread, item = cuda.threadIdx.x, cuda.blockIdx.y
     warp, lane = thread // LANES, thread % LANES
-    count, total, top, low = int64(0), int64(0), int64(0), int64(0)
+    sums = int64(0), int64(0), int64(0), int64(0), int64(0)
     spans = int64(0)
     warps = cuda.blockDim.x // LANES
     for tile in range(cuda.blockIdx.x * warps + warp, tiles, cuda.gridDim.x * warps):
         block = item * tiles + tile
         if lane == 0:
-            count += int64(interior[block, CLUSTERS])
-            total += int64(interior[block, SQUARES])
-            size, other = int64(interior[block, LARGEST]), int64(interior[block, SECOND])
-            low = max(max(low, other), min(top, size))
-            top = max(top, size)
+            sums = _with_finished(sums, interior, block)
         for n in range(lane, interior[block, NODES], LANES):
             node = uint32(uint32(uint32(block) * nodes.room) + uint32(n))
             size = int64(sizes[node])
             if parents[node] == node and size > 0:
-                count += int64(1)
-                total += size * size
-                low = max(low, min(top, size))
-                top = max(top, size)
+                sums = with_cluster(sums, size)
                 if ends[node] != uint32(0):
                     spans |= spanning_bits(ends[node])
     if spans != 0:
         cuda.atomic.or_(spanning, item, uint32(spans))
-    clusters[thread], squares[thread] = count, total
-    largest[thread], second[thread] = top, low
-    reduce_block(clusters, squares, largest, second, thread, cuda.blockDim.x)
+    put_sums(columns, thread, sums)
+    reduce_block(columns, thread, cuda.blockDim.x)
     if thread == 0:
-        write_partial(clusters, squares, largest, second, partials, item, cuda.blockIdx.x)
+        write_partial(columns, partials, item, cuda.blockIdx.x)
 
 
 @cuda.jit(cache=True)

@@ -21,6 +21,7 @@ from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.forest import Reading
 from percolab.labelers.tiled.all_tiles import label_tile_kernel, label_vacant_kernel, tile_kernel
 from percolab.labelers.tiled.borders import (
+    NODES,
     TILES_PER_BLOCK,
     clear_border_kernel,
     end_flags_kernel,
@@ -91,9 +92,8 @@ class Tiled:
         self.may_wrap = bool(top.seam_codes.size)
         # At their border sites, the numbers of nodes; then labels, where they are asked for.
         self.labels = cuda.device_array(batch.capacity * top.num_points, np.uint32)
-        #: Of the finished clusters of a tile their number, sum of squares, largest and second
-        #: largest, and then the number of its nodes.
-        self.interior = cuda.device_array((self.num_blocks, 5), np.uint32)
+        #: What is summed over the finished clusters of a tile, and the number of its nodes.
+        self.interior = cuda.device_array((self.num_blocks, NODES + 1), np.uint32)
         self.border = cuda.device_array(batch.capacity * tiling.ends.size, np.uint32)
         self._kept: Any = None
         self._nothing_kept = cuda.device_array(1, np.uint32)
@@ -110,7 +110,7 @@ class Tiled:
         nodes = bounds.tiles * bounds.room
         forest = 8 if extent.seam_bonds else 0
         kept = 4 * bounds.tiles * TILE_NODES if needs.labels else 0
-        of_item = 4 * points + 4 * words + 20 * bounds.tiles + (16 + forest) * nodes + kept
+        of_item = 4 * points + 4 * words + 24 * bounds.tiles + (16 + forest) * nodes + kept
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
         shared = 4 * extent.num_words + 4 * words + 20 * bounds.crossing + 8 * bounds.room
         of_item += 4 * bounds.crossing + 4

@@ -1,0 +1,157 @@
+"""What a labeler says it takes of memory is what it takes, forest, lists and all."""
+
+import importlib.util
+import sys
+import tracemalloc
+import weakref
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from helpers import CPU_LABELERS
+
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import XORWOW, threshold_of
+from percolab.coupled import memory_of, new_coupling
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory, Needs, items_that_fit
+from percolab.labelers import LABELERS
+from percolab.lattices.extent import Extent
+from percolab.lattices.geometry import geometry_of
+from percolab.lattices.lattice import load_lattice
+from percolab.run.sampler import check_memory, required_memory
+from percolab.tasks.study import Task
+
+SHAPES = {"square": (256, 254), "cubic": (48, 40, 44)}
+CUDA_LABELERS = tuple(name for name, entry in LABELERS.items() if "cuda" in entry.classes)
+#: A grid that one labeling of tiles can serve.
+GRID = np.array([threshold_of(p) for p in (0.5, 0.502, 0.504)], np.uint64)
+
+
+def asked(coupling, name, needs):
+    """Ask of a coupling all that it needs memory for."""
+    samples, key = np.zeros(1, np.uint64), (XORWOW, 1)
+    coupling.rows(*key, samples, GRID[:1])
+    if needs.steps > 1:
+        coupling.grid_rows(*key, samples, GRID)
+    if needs.radii_axes:
+        lattice = load_lattice(name)
+        geometry = geometry_of(lattice, SHAPES[name])
+        coupling.radii_rows(*key, samples, GRID[:1], geometry)
+    if needs.thresholds:
+        coupling.scan_windows(*key, samples, GRID[:1], GRID[-1:])
+
+
+def cases():
+    """Yield (lattice, boundary, model, what is needed)."""
+    yield "square", "open", BOND, Needs()
+    yield "square", "periodic", BOND, Needs(steps=3)
+    yield "square", "open", Model("site"), Needs(steps=3, thresholds=True)
+    yield "cubic", "periodic", BOND, Needs(tally=True, steps=3)
+    yield "cubic", "periodic", BOND, Needs(radii_axes=3)
+    yield "cubic", "open", BOND, Needs(steps=3, thresholds=True)
+
+
+every_case = pytest.mark.parametrize(
+    ("name", "boundary", "model", "needs"),
+    list(cases()),
+    ids=lambda item: "" if isinstance(item, Needs) else str(item),
+)
+
+
+def extent_and_topology(name, boundary):
+    lattice, shape = load_lattice(name), SHAPES[name]
+    kinds = (boundary,) * len(shape)
+    topology = lattice.topology(shape, kinds)
+    before = Extent.of_structure(lattice, shape, kinds)
+    assert replace(before, seam_bonds=0) == replace(Extent.of_topology(topology), seam_bonds=0)
+    assert topology.seam_bonds.size <= before.seam_bonds <= 2 * topology.seam_bonds.size
+    return before, topology
+
+
+@every_case
+@pytest.mark.parametrize("labeler", [name for name in CPU_LABELERS if name != "reference"])
+def test_a_cpu_labeler_takes_what_it_says(labeler, name, boundary, model, needs):
+    extent, topology = extent_and_topology(name, boundary)
+    said = memory_of(labeler, "cpu", extent, model, needs)
+    asked(new_coupling(labeler, "cpu", topology, model, tally=needs.tally), name, needs)  # compiles
+    tracemalloc.start()
+    coupling = new_coupling(labeler, "cpu", topology, model, tally=needs.tally)
+    asked(coupling, name, needs)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Coordinates belong to the study, end layers and the like are small.
+    peak -= 8 * needs.radii_axes * topology.num_points
+    assert 0.5 * said.host <= peak <= 1.05 * said.host + 100_000
+    assert said.device == 0
+
+
+class Peak:
+    """Adds up the bytes of arrays that are in use; ``most`` is their peak."""
+
+    def __init__(self):
+        self.now = self.most = 0
+
+    def add(self, array):
+        self.now += array.nbytes
+        self.most = max(self.most, self.now)
+        weakref.finalize(array, self.drop, array.nbytes)
+
+    def drop(self, size):
+        self.now -= size
+
+
+def load_report():
+    """Return scripts/kernel_report.py, which runs CUDA labelers on host arrays."""
+    if importlib.util.find_spec("numba_cuda") is None:
+        pytest.skip("numba-cuda is not installed")
+    path = Path(__file__).parents[2] / "scripts" / "kernel_report.py"
+    spec = importlib.util.spec_from_file_location("kernel_report", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["kernel_report"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@every_case
+@pytest.mark.parametrize("labeler", CUDA_LABELERS)
+def test_a_cuda_labeler_takes_what_it_says(labeler, name, boundary, model, needs):
+    report = load_report()
+    extent, topology = extent_and_topology(name, boundary)
+    for items in (1, 3):
+        said = memory_of(labeler, "cuda", extent, model, needs, items)
+        peak = Peak()
+        with report.on_host([], "case", peak.add):
+            coupling = new_coupling(
+                labeler, "cuda", topology, model, capacity=items, tally=needs.tally
+            )
+            asked(coupling, name, needs)
+        taken = peak.most - 8 * needs.radii_axes * topology.num_points
+        assert 0.4 * said.device <= taken <= said.device + 100_000, (items, taken, said)
+
+
+def test_a_periodic_lattice_whose_forest_does_not_fit_is_refused(monkeypatch):
+    # The forest of a torus takes 8 bytes a site and more, which the check once left out.
+    opened, torus = (
+        Task(load_lattice("cubic"), 200, (kind,) * 3, (0.25,), seed=1)
+        for kind in ("open", "periodic")
+    )
+    cpu = Device("cpu")
+    less, more = (required_memory(task, None, cpu, 1) for task in (opened, torus))
+    assert more >= less + 8 * 200**3
+    memory = psutil.virtual_memory()._replace(available=(less + more) // 2)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    check_memory(opened, None, cpu, 1)
+    with pytest.raises(InputError, match="L = 200 needs"):
+        check_memory(torus, None, cpu, 1)
+
+
+def test_items_share_what_is_left_of_what_they_have_together():
+    def memory(items):
+        return Memory(device=1000 + 10 * items)
+
+    assert items_that_fit(memory, 1055) == 5
+    assert items_that_fit(memory, 900) == 0
