@@ -67,7 +67,7 @@ def bytes_moved(stage: str, topology: Topology, *, needs_labels: bool) -> int:
     """Return the least bytes that a stage reads and writes for one sample, by its data structures.
 
     With W the bytes of the bond words (4 a word), P = 4 N those of one number a site, G those of a
-    stored neighbour list (0 on a lattice that computes it), R = 40 those of a row, and m =
+    stored neighbour list (0 on a lattice that computes it), R = 48 those of a row, and m =
     GRID_POINTS:
 
         bonds    W                    words written

@@ -10,7 +10,7 @@ from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.labelers import fitting_labeler, new_labeler
+from percolab.labelers import fitting_labeler, labeler_class, new_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, load_structure
@@ -108,6 +108,7 @@ def _labels(
 ) -> np.ndarray:
     target = Device.parse(device).resolve()
     generator, seed, sample, threshold = key
+    labeler_class(labeler, target.kind)
     try:
         chosen = new_labeler(labeler, target.kind, topology, draw)
     except ValueError as error:

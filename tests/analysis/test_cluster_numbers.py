@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cli_support import answer, refusal, stored
 from counted_sizes import counted
-from helpers import assert_z
+from helpers import assert_z, cpu_labeler
 
 from percolab.analysis.cluster_numbers import SizeCounts, mean_power
 from percolab.analysis.fisher import FisherTrial, _choose, correction_of_sizes, fit_fisher
@@ -20,10 +20,8 @@ from percolab.analysis.likelihood import ChiSquare
 from percolab.analysis.shrinkage import shrunk_correlation
 from percolab.analysis.size_counts import fisher_at, gyration_sums_of, size_counts_of
 from percolab.api import fit, sweep
-from percolab.bonds.model import BOND
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.errors import AnalysisError
-from percolab.labelers import labeler_class
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.tallies import bin_edges
 
@@ -42,7 +40,7 @@ def test_n_s_are_the_clusters_of_every_label_per_site():
     )
     (counts,) = size_counts_of(results)
     task = next(iter(results.tasks.values())).task
-    judge = labeler_class("reference", "cpu")(load_lattice("square").topology((12, 12)), BOND)
+    judge = cpu_labeler("reference", load_lattice("square").topology((12, 12)))
     found = np.zeros(145)
     for sample in range(40):
         limit = np.uint64(threshold_of(0.5))

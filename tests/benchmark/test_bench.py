@@ -17,6 +17,7 @@ from percolab.benchmark import (
     compared,
     places_of,
     plot_time_per_site,
+    stages,
     time_stages,
     time_topology,
     timer,
@@ -26,13 +27,13 @@ from percolab.benchmark.stages import (
     GRID_POINTS,
     SEED,
     STAGES,
-    _cuda_stages,
     bytes_moved,
     grid_around,
 )
 from percolab.bonds.words import XORWOW, threshold_of
+from percolab.labelers.forest import Reading
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
-from percolab.measure.rows import CLUSTERS
+from percolab.measure.rows import CLUSTERS, ROW_WIDTH
 from percolab.run.sampler import Device
 
 TINY = ("bench", "--device", "cpu", "--runs", 2)
@@ -138,7 +139,7 @@ def test_the_command_of_a_record_can_be_run_again():
 
 def test_bytes_moved_are_those_of_the_data_structures():
     topology = lattice("square").topology((64, 4))
-    words, one_a_site, row = 4 * 2 * 8, 4 * 256, 40
+    words, one_a_site, row = 4 * 2 * 8, 4 * 256, 48
     grown = (GRID_POINTS - 1) * (2 * words + row)
     assert bytes_moved("bonds", topology, needs_labels=True) == words
     assert bytes_moved("labels", topology, needs_labels=False) == 2 * words + one_a_site
@@ -194,65 +195,75 @@ def test_the_grid_of_a_sweep_ascends_around_p(p, num_sites):
     assert 0 <= grid[0] <= p <= grid[-1] <= 1
 
 
-class _Batch:
-    """Stands for a CUDA labeler, and notes what is asked of it."""
+class _Asked:
+    """Stands for a coupling, its labeler and its batch, and notes what is asked of them."""
 
-    def __init__(self, topology, *, capacity):
-        self.capacity, self.calls = capacity, []
-        made.append(self)
+    capacity, name, row_width = 3, "tiled", ROW_WIDTH
 
-    @staticmethod
-    def bytes_per_item(topology):
-        return 1000
+    def __init__(self, topology):
+        self.labeler = self.batch = self
+        self.topology, self.calls = topology, []
 
-    def open_bonds(self, generator, seed, samples, thresholds):
-        self.calls.append(("bonds", len(samples), len(thresholds), int(thresholds[0])))
+    def fill(self, generator, seed, samples, thresholds):
+        self.calls.append(("bonds", samples.tolist(), set(thresholds.tolist())))
+        return len(samples)
 
-    def label_items(self, items):
-        self.calls.append(("label", items))
+    def join(self, items, reading):
+        self.calls.append((reading, items))
+        return self
 
-    def measure_items(self, items):
-        self.calls.append(("measure", items))
+    def make_labels(self):
+        self.calls.append("written")
 
     def rows(self, generator, seed, samples, thresholds):
         self.calls.append(("rows", samples.tolist(), len(set(thresholds.tolist()))))
 
 
-class _Cuda:
-    cuda = None
+class _Gpu:
+    """Stands for the timer of a GPU with so much memory."""
 
-    def __init__(self):
-        self.cuda = self
+    device, memory = Device("cuda"), 10**6
 
-    @staticmethod
-    def to_device(values):
-        return values
-
-    @staticmethod
-    def free_memory():
-        return 6000
+    def free_memory(self):
+        return self.memory
 
 
-made: list[_Batch] = []
+@pytest.mark.parametrize("labeler", ["tiled", "four_step"])
+def test_a_cuda_run_is_a_batch_that_fits(labeler, monkeypatch):
+    topology, made = lattice("square").topology((64, 4)), []
+
+    def coupling(name, kind, where, *, capacity):
+        assert (kind, where) == ("cuda", topology)
+        made.append((name, capacity))
+        asked = _Asked(topology)
+        asked.name = name
+        return asked
+
+    monkeypatch.setattr(stages, "new_coupling", coupling)
+    found = {}
+    for memory in (10**6, 10**7):
+        monkeypatch.setattr(_Gpu, "memory", memory)
+        ready = stages.prepare(_Gpu(), topology, labeler)
+        name, found[memory] = made.pop()
+        assert (name, ready.samples) == (labeler, 3)
+        assert ready.needs_labels == (labeler == "four_step")
+    assert 1 <= found[10**6] < found[10**7] / 8
 
 
-@pytest.mark.parametrize("needs_labels", [True, False])
-def test_a_cuda_row_is_timed_with_the_labels_it_needs(needs_labels):
-    chosen = type("Batch", (_Batch,), {"measure_needs_labels": needs_labels})
-    stages = _cuda_stages(_Cuda(), chosen, lattice("square").topology((64, 4)))
-    assert (stages.samples, stages.needs_labels) == (3, needs_labels)  # half the memory
-    calls, works = made.pop().calls, stages.works(0.25)
-    bonds = ("bonds", 3, 3, threshold_of(0.25))
-    label = [("label", 3)] if needs_labels else []
+def test_every_stage_of_a_batch_is_made_of_what_it_names():
+    asked = _Asked(lattice("square").topology((64, 4)))
+    works, limit = stages._works(asked, 5)(0.25), threshold_of(0.25)
+    bonds = [("bonds", [0, 1, 2], {limit}), ("bonds", [3, 4], {limit})]
+    labels = [[(Reading.LABELS, count), "written"] for count in (3, 2)]
     for stage, expected in {
-        "bonds": [bonds],
-        "labels": [bonds, ("label", 3)],
-        "measure": [bonds, *label, ("measure", 3)],
-        "sweep": [("rows", np.repeat(range(3), GRID_POINTS).tolist(), GRID_POINTS)],
+        "bonds": bonds,
+        "labels": [bonds[0], *labels[0], bonds[1], *labels[1]],
+        "measure": [("rows", [0, 1, 2, 3, 4], 1)],
+        "sweep": [("rows", np.repeat(range(5), GRID_POINTS).tolist(), GRID_POINTS)],
     }.items():
-        calls.clear()
+        asked.calls.clear()
         works[stage]()
-        assert calls == expected
+        assert asked.calls == expected
 
 
 def test_cuda_timing_runs_from_end_to_end_in_the_simulator():

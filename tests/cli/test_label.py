@@ -15,6 +15,7 @@ from scipy import ndimage
 import percolab
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.configurations import Clusters, read_labels, site_configuration
+from percolab.labelers import new_labeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.lattices.site_bonds import bonds_between
@@ -279,30 +280,6 @@ def test_any_numbers_may_name_clusters():
     assert found.numbers.tolist() == [0, -1, 1, 0, 1, 2]
 
 
-class _Batch:
-    """Stands for a CUDA labeler of any name: what it labels, it labels on the CPU."""
-
-    def __init__(self, topology, model, *, capacity):
-        assert capacity == 1
-        if topology.num_points > 1000:
-            raise ValueError("too many for it")
-        self.single = cpu_labeler("reference", topology)
-
-    def open_bonds(self, generator, seed, samples, thresholds):
-        self.single.open_bonds(generator, seed, *samples, *thresholds)
-        return 1
-
-    def load_bonds(self, opened):
-        self.single.opened[:] = opened.ravel()
-        return 1
-
-    def label_items(self, items):
-        self.labels = [self.single.label()]
-
-    def labels_of(self, items):
-        return self.labels
-
-
 # CUDA
 
 
@@ -320,11 +297,14 @@ def test_lattice_that_tiles_cannot_have_is_labeled_by_four_steps_and_said_so(
 ):
     asked = []
 
-    def class_of(labeler, kind):
+    def on_the_cpu(labeler, kind, topology, model):
+        """Stands for a CUDA labeler of any name: what it labels, it labels on the CPU."""
         asked.append((labeler, kind))
-        return _Batch
+        if topology.num_points > 1000:
+            raise ValueError("too many for it")
+        return new_labeler("reference", "cpu", topology, model)
 
-    monkeypatch.setattr("percolab.configurations.label.labeler_class", class_of)
+    monkeypatch.setattr("percolab.configurations.label.new_labeler", on_the_cpu)
     monkeypatch.setattr(Device, "resolve", lambda self: Device("cuda"))
     options = ("--lattice", name, "-L", size, "-p", 0.3, *labeler)
     done = run("label", *options, "--device", "auto", "--out", "labels.npy")

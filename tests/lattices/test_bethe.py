@@ -111,7 +111,7 @@ def test_tiny_trees_are_the_enumerated_ones_in_every_configuration(shells):
     spanning, clusters = np.zeros((2, known["E"] + 1), int)
     for number in range(2 ** known["E"]):
         opened = [bool(number >> bond & 1) for bond in range(known["E"])]
-        labeler.opened[:] = pack_bits(np.array([False, *opened]))
+        labeler.load(pack_bits(np.array([False, *opened])))
         _, row = labels_and_row(labeler)
         spanning[sum(opened)] += row[SPANNING]
         clusters[sum(opened)] += row[CLUSTERS]

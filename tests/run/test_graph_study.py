@@ -60,7 +60,7 @@ def open_pairs(topology, seed, sample, p):
 
 
 def rows_by_others(num_sites, pairs, source, target):
-    """Return [clusters, largest, second, squares, spanning] by networkx, and by scipy."""
+    """Return [clusters, largest, second, squares, spanning, isolated] by networkx, and by scipy."""
     graph = nx.empty_graph(num_sites)
     graph.add_edges_from(pairs)
     clusters = [set(cluster) for cluster in nx.connected_components(graph)]
@@ -74,7 +74,8 @@ def rows_by_others(num_sites, pairs, source, target):
     for sizes, spanning in ((list(map(len, clusters)), spans), (counted, spans_too)):
         first, second = [*sorted(sizes, reverse=True), 0][:2]
         squares = sum(size**2 for size in sizes)
-        found.append([len(sizes), first, second, squares, int(spanning)])
+        row = [len(sizes), first, second, squares, int(spanning), sizes.count(1)]
+        found.append(row)
     return found
 
 
