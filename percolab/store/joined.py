@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult, not_in_all
 from percolab.tasks.blocks import Block
 from percolab.tasks.study import Task
 
@@ -49,7 +51,7 @@ def joined(results: Results) -> Results:
     """
     groups: dict[tuple, list[TaskResult]] = {}
     for item in results.tasks.values():
-        members = groups.setdefault((*_kind(item.task), len(item.observables)), [])
+        members = groups.setdefault(_kind(item.task), [])
         if not item.blocks or item.task.method != "grid":
             continue
         if all(can_join(item.task, other.task) for other in members):
@@ -79,13 +81,16 @@ def _parts(members: Sequence[TaskResult]) -> list[TaskResult]:
 
 
 def _joined(members: Sequence[TaskResult], numbers: Sequence[int]) -> TaskResult:
-    """Return blocks that all members hold, at the p of all of them."""
+    """Return blocks that all members hold, with the columns of all, at the p of all of them."""
+    without = not_in_all(members)
+    columns = tuple(each for each in members[0].columns if each.name not in without)
+    members = [item.of_columns(columns) for item in members]
     order = np.argsort([p for item in members for p in item.task.p])
 
-    def along_p(arrays: list[np.ndarray]) -> np.ndarray:
+    def along_p(arrays: list[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate(arrays)[order]
 
-    found = TaskResult(joined_task([item.task for item in members]))
+    found = TaskResult(joined_task([item.task for item in members]), columns=columns)
     for number in numbers:
         blocks = [item.blocks[number] for item in members]
         grids = [block for block in blocks if isinstance(block, Block)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from percolab.measure.observables import observables_of, spanning_names, wrapping_names
+from percolab.measure.columns import observables_of, spanning_names, wrapping_names
 from percolab.measure.rows import ROW_WIDTH, SPANNING
 
 SIZES = ["clusters", "largest", "second_largest", "sum_squares"]
@@ -59,7 +59,7 @@ def test_any_is_at_least_one_axis_and_all_is_every_axis(bits, x, y, any_axis, al
 def test_symbols_of_probabilities_are_short_for_their_names(boundary):
     letters = {"spanning": "R", "wrapping": "W"}
     for item in observables_of(boundary):
-        if item.mask:
+        if item.is_probability:
             word, _, way = item.name.partition("_")
             assert item.symbol == f"{letters[word]}_{way}"
 

@@ -11,7 +11,7 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.labelers import labeler_class
 from percolab.lattices.topology import PERIOD_BITS, pack_bits, period_codes, periods_of
-from percolab.measure.observables import wrapping_names
+from percolab.measure.columns import wrapping_names
 from percolab.measure.rows import SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS, are_parallel, periods_along
 

@@ -15,10 +15,10 @@ from cli_support import answer, datasets, small_results, stored, texts_of, witho
 
 from percolab.api import sweep
 from percolab.errors import InputError
-from percolab.measure.observables import observables_of
+from percolab.measure.columns import observables_of
 from percolab.store.merging import merge
 from percolab.store.results import ResultsWriter, encode, read_results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 
 ROOT = Path(__file__).parents[2]
 EVIDENCE = sorted((ROOT / "results").rglob("*.h5"))

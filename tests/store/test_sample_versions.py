@@ -12,7 +12,7 @@ from percolab.api import sweep
 from percolab.lattices.lattice import load_lattice
 from percolab.store.results import Results
 from percolab.store.sample_versions import warning_of
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
 
 LINE = (

@@ -16,7 +16,7 @@ from percolab.bonds.words import threshold_of
 from percolab.labelers.four_step import FourStep
 from percolab.labelers.raster import Raster
 from percolab.lattices.topology import unpack_bits
-from percolab.measure.observables import observables_of
+from percolab.measure.columns import observables_of
 from percolab.measure.rows import CLUSTERS
 from percolab.run.sampler import Device, Sampler
 from percolab.run.scheduler import Interrupted
