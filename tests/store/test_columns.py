@@ -396,3 +396,13 @@ def test_merged_tables_of_a_file_without_the_column_and_a_new_one_agree(less):
     assert sum(line[taken()] == "" for line in lines) == len(lines) // 2
     assert {line["seed"] for line in lines if line[taken()]} == {"6"}
     assert len(small_results().tasks) == 3
+
+
+def test_a_table_of_a_file_from_before_wrapping_names_no_wrapping():
+    """Its header once had wrapping_y, which no line had a number for; the tidy table failed."""
+    path = Path(__file__).parents[1] / "data" / "golden_v1.h5"
+    assert {name.partition("_")[0] for name in table(path)[0]} >= {"clusters", "spanning"}
+    assert not [name for name in table(path)[0] if name.startswith("wrapping")]
+    assert {line["observable"] for line in table(path, "--tidy")} == {
+        "clusters", "largest", "second_largest", "sum_squares", "spanning_x"
+    }  # fmt: skip
