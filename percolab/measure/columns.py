@@ -143,7 +143,8 @@ class Column:
         """Return an observable of rows, int64 (..., ROW_WIDTH)."""
         place, mask, rule, without = self.of_row
         if not mask:
-            return rows[..., place]
+            own: NDArray[np.int64] = rows[..., place]
+            return own
         found = rows[..., SPANNING] & mask
         has = (found != 0, found == mask, (found != 0) & (found != mask))[rule]
         return (has & (rows[..., SPANNING] & without == 0)).astype(np.int64)

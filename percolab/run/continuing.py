@@ -238,7 +238,7 @@ def new_task(results: Results, rule: StopRule, size: int, p: tuple[float, ...]) 
 def kept_columns(results: Results, path: Path | None) -> list[str]:
     """Return one line on the columns that a file goes on without, if it lacks any."""
     names = ", ".join(results.lacking())
-    return [f"{path} has no {names}, and what is added to it neither"] if names else []
+    return [f"{path} lacks {names}, and so does what is added to it"] if names else []
 
 
 def rounded_up(tasks: Sequence[Task], results: Results, rule: StopRule) -> list[str]:

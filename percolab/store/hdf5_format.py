@@ -243,17 +243,19 @@ def _check_numbers(node: Node, *arrays: NDArray[Any]) -> None:
 def _columns_of(node: Node, task: Task, *, sealed: bool) -> tuple[Column, ...]:
     """Return the columns that a group holds, by the names that are stored in it.
 
-    What this version does not know has the texts of the file alone.  ValueError: a name comes
-    twice; or, in a group that is not sealed, something that was always measured is missing or not
-    known, which can only be damage.
+    Of a column that this version does not know there are the texts of the file alone.  ValueError:
+    a name is there twice.  In a group that is not sealed a name that is not known is damage, and a
+    ValueError too; so is a missing dataset where no checksum shows that it never was there.
     """
     observables = _observables_of(node, task)
-    declared = [column for column in columns_of(task.boundary, task.measure) if column.dataset]
-    extras = [column for column in declared if column.dataset.name in node.datasets]
-    known = {*_OTHERS, *datasets_of(declared, task.num_points)}
-    unknown = [name for name in node.datasets if name not in known]
+    declared = columns_of(task.boundary, task.measure)
+    known = datasets_of(declared, task.num_points)
+    missing = [name for name in known if name not in node.datasets]
+    extras = [each for each in declared if each.dataset and each.dataset.name not in missing]
+    unknown = [name for name in node.datasets if name not in known and name not in _OTHERS]
     columns = (*observables, *extras, *(_unknown_sums(node, name, task) for name in unknown))
-    if not sealed and (len(extras) < len(declared) or not all(each.is_known for each in columns)):
+    is_complete = not missing or "checksum" in node.attributes
+    if not sealed and not (is_complete and all(column.is_known for column in columns)):
         names = ", ".join(column.name for column in columns)
         raise ValueError(f"task {task.id}: its columns are {names}")
     return columns

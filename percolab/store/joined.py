@@ -1,10 +1,11 @@
-"""Tasks of the same samples at different p, taken as the one task that they are.
+"""Tasks of the same samples at different p, joined into one task.
 
 More p of a study are measured on the samples that it has already, by a task of their own.  Its
-rows are not independent of those of the first task, and an analysis that took them so would give
-errors that are too small.  As the samples are the same, block for block, the two are joined along
-p instead: the result is, number for number, what one task at all these p measures.  Samples that
-only one of them has stay a task by themselves, which is independent of the others.
+rows are not independent of those of the first task, and an analysis that treated them as
+independent would give errors that are too small.  As the samples are the same, block for block, the
+two are joined along p instead: the result is, number for number, what one task at all these p
+measures.  Samples that only one of them has stay a task by themselves, which is independent of the
+others.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from percolab.store.results import Results
 from percolab.store.task_result import TaskResult, not_in_all
 from percolab.tasks.blocks import Block
 from percolab.tasks.study import Task
+
+#: What tasks that can be joined have in common: stream seed, block size, method, measure.
+_Kind = tuple[int, int, str, tuple[str, ...]]
 
 
 def can_join(first: Task, second: Task) -> bool:
@@ -49,7 +53,7 @@ def joined(results: Results) -> Results:
 
     They are these results themselves where there is nothing to join.
     """
-    groups: dict[tuple, list[TaskResult]] = {}
+    groups: dict[_Kind, list[TaskResult]] = {}
     for item in results.tasks.values():
         members = groups.setdefault(_kind(item.task), [])
         if not item.blocks or item.task.method != "grid":
@@ -65,7 +69,7 @@ def joined(results: Results) -> Results:
     return Results(results.study, tasks, results.runs)
 
 
-def _kind(task: Task) -> tuple:
+def _kind(task: Task) -> _Kind:
     return task.stream_seed, task.block_size, task.method, task.measure
 
 

@@ -5,12 +5,16 @@ import io
 import json
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from cli_support import SMALL, answer, datasets, refusal, run, small_results, stored
 
 from percolab.api import open_results, sweep
 from percolab.errors import InputError
+from percolab.measure import columns, tallies
+from percolab.measure.columns import TALLY, Column, RowInteger, Sums
+from percolab.measure.rows import LARGEST
 from percolab.store.reading import read_file
 from percolab.store.tree import Node, write_tree
 
@@ -161,9 +165,10 @@ def test_a_file_with_a_column_of_a_later_version_reads(more, full):
 
 
 def test_columns_in_another_order_are_read_by_name(full):
-    other = changed(
-        full, Path("other.h5"), lambda group: rearrange(group, [5, 0, 7, 3, 1, 2, 6, 4])
-    )
+    def reverse(group: Node) -> None:
+        rearrange(group, list(range(len(group.texts("observable_names"))))[::-1])
+
+    other = changed(full, Path("other.h5"), reverse)
     assert table(other) == table(full)
     assert answer("fit", other, "--json") == answer("fit", full, "--json")
 
@@ -304,7 +309,7 @@ def test_a_continued_file_keeps_its_columns_and_says_so(less, full, asked):
     told = run(*SWEEP, *asked, "--out", less)
     assert told.exit_code == 0, told.output
     lines = [line for line in told.stderr.splitlines() if taken() in line]
-    assert lines == [f"less.h5 has no {taken()}, and what is added to it neither"]
+    assert lines == [f"less.h5 lacks {taken()}, and so does what is added to it"]
     assert run(*SWEEP, *asked, "--out", full).exit_code == 0
     assert_same_content(less, changed(full, Path("expected.h5"), take_out(taken())))
 
@@ -406,3 +411,85 @@ def test_a_table_of_a_file_from_before_wrapping_names_no_wrapping():
     assert {line["observable"] for line in table(path, "--tidy")} == {
         "clusters", "largest", "second_largest", "sum_squares", "spanning_x"
     }  # fmt: skip
+
+
+# Adding a column
+
+
+def declare(monkeypatch, *more: Column) -> None:
+    """Add columns of the row to those that are declared."""
+    monkeypatch.setattr(columns, "_SIZES", (*columns._SIZES, *more))
+
+
+def test_an_observable_is_measured_stored_and_listed_by_its_declaration_alone(full, monkeypatch):
+    declare(
+        monkeypatch,
+        Column("copy", "c", "sites of the largest cluster again", "site", RowInteger(LARGEST)),
+    )
+    assert "sites of the largest cluster again" in answer("observables")
+    new = stored(Path("new.h5"), sweep("square", device="cpu", workers=1, **SMALL))
+    for item in open_results(new).tasks.values():
+        np.testing.assert_array_equal(item.column("copy"), item.column("largest"))
+    assert all(line["copy"] == line["largest"] for line in table(new))
+    answer("report", new, "--out", "new.html")
+    assert "sites of the largest cluster again" in Path("new.html").read_text()
+    # What is there from before has the columns that it had.
+    assert table(full) == without(table(new), "copy")
+    assert_written_again(full)
+    merged = run("merge", full, other_seed("other.h5"), "--out", "m.h5")
+    assert merged.stderr.splitlines() == ["left out, since not all of the files have it: copy"]
+    told = run(*SWEEP, "-L", "4,8,16", *GRID, "--samples", 80, "--out", full)
+    assert "full.h5 lacks copy, and so does what is added to it\n" in told.stderr
+    assert not any("copy" in names for names in names_in(full))
+
+
+def test_tables_of_thresholds_do_not_change_with_a_new_column(monkeypatch):
+    path = Path(__file__).parents[1] / "data" / "old" / "threshold_v2.h5"
+    before = answer("export", path)
+    declare(monkeypatch, Column("copy", "c", "the largest again", "site", RowInteger(LARGEST)))
+    assert answer("export", path) == before
+
+
+def test_sums_of_tallies_are_stored_by_their_declaration_and_arithmetic(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sums = tallies.sums_of_tallies
+
+    def with_doubled(rows):
+        found = sums(rows)
+        return found | {"doubled": 2 * found["powers"][:, :, :1]} if found else found
+
+    monkeypatch.setattr(tallies, "sums_of_tallies", with_doubled)
+    how = Sums(TALLY, np.float64)
+    more = Column("doubled", "2 sum s^3", "twice the sum of s^3", "site^3", how, "sizes")
+    monkeypatch.setattr(columns, "EXTRA_COLUMNS", (*columns.EXTRA_COLUMNS, more))
+    lines = table(everything(), "--tidy")
+    means = {
+        name: [float(line["mean"]) for line in lines if line["observable"] == name]
+        for name in ("doubled", "sum_cubes")
+    }
+    assert means["doubled"] == pytest.approx([2 * mean for mean in means["sum_cubes"]])
+    assert len(means["doubled"]) == 4
+    # Files of every version from before it are read without it.
+    old = Path(__file__).parents[1] / "data" / "old" / "sizes_v4.h5"
+    found = {line["observable"] for line in table(old, "--tidy")}
+    assert "sum_cubes" in found
+    assert "doubled" not in found
+
+
+@pytest.mark.parametrize("change", ["name", "dataset", "another dataset"])
+def test_names_in_a_file_without_checksums_of_its_own_are_not_trusted(tmp_path, change):
+    """Before schema version 5 a task's checksum is that of its numbers alone."""
+    path = tmp_path / "old.h5"
+    path.write_bytes((Path(__file__).parents[1] / "data" / "old" / "sizes_v4.h5").read_bytes())
+    with h5py.File(path, "r+") as file:
+        for group in file["tasks"].values():
+            if change == "name":
+                names = list(group.attrs["observable_names"])
+                group.attrs["observable_names"] = ["clustfrs", *names[1:]]
+            elif change == "dataset":
+                del group["powers"]
+            else:
+                group["surfaces"] = group["powers"][...]
+                group["surfaces"].attrs.update({"meaning": "surfaces", "unit": "bond"})
+    with pytest.raises(InputError, match=r"its columns are|do not match their checksum"):
+        open_results(path)
