@@ -12,7 +12,7 @@ from percolab.bonds.words import XORWOW, threshold_of
 from percolab.labelers import labeler_class
 from percolab.lattices.topology import PERIOD_BITS, pack_bits, period_codes, periods_of
 from percolab.measure.columns import wrapping_names
-from percolab.measure.rows import SPANNING
+from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS, are_parallel, periods_along
 
 GRID = np.array([threshold_of(p) for p in (0.0, 0.2, 0.35, 0.5, 0.6, 0.7, 1.0)], np.uint64)
@@ -43,7 +43,7 @@ def windings_of_square_torus(size):
     """Yield (number of open bonds, flags) of all configurations of a square torus."""
     topology = lattice("square").topology((size, size), ("periodic", "periodic"))
     labeler = labeler_class("raster", "cpu")(topology)
-    row = np.zeros(5, np.int64)
+    row = np.zeros(ROW_WIDTH, np.int64)
     bonds = np.flatnonzero(np.ones(topology.num_classes * topology.num_points))
     for bits in product((False, True), repeat=bonds.size):
         flags = np.array(bits).reshape(topology.num_classes, -1)

@@ -27,7 +27,7 @@ def of_version_1(results):
     found = Results(replace(results.study, sample_version=1))
     for item in results.tasks.values():
         task = replace(item.task, sample_version=1)
-        found.tasks[task.id] = TaskResult(task, item.blocks)
+        found.tasks[task.id] = TaskResult(task, item.blocks, item.columns)
     return found
 
 
