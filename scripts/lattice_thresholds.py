@@ -39,7 +39,7 @@ from percolab.run.sampler import Device, Sampler
 from percolab.store.output_files import replace_file
 from percolab.store.provenance import package_versions, processor_name
 from percolab.store.results import Results, ResultsWriter
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study

@@ -22,10 +22,10 @@ from percolab.analysis.quantities import (
 from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
 from percolab.analysis.theory.critical import critical_probability
 from percolab.errors import AnalysisError
-from percolab.measure.observables import spanning_names
+from percolab.measure.columns import spanning_names
 from percolab.store.joined import joined
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 
 
 def fit_quantities(
@@ -114,7 +114,7 @@ def moment_names(item: TaskResult) -> set[str]:
         return set(spanning_names(item.task.boundary))
     names = [observable.name for observable in item.observables]
     products = {f"{a}*{b}" for a in names for b in names}
-    return {*names, *products, *(("s^4",) if "sizes" in item.task.measure else ())}
+    return {*names, *products, *(("s^4",) if item.has("sum_fourths") else ())}
 
 
 def available_quantities(results: Results) -> list[str]:

@@ -41,11 +41,11 @@ from percolab.analysis.theory.critical import critical_probability
 from percolab.bonds.words import NEVER, TOP, threshold_of
 from percolab.errors import InputError
 from percolab.lattices.lattice import AXIS_NAMES
-from percolab.measure.observables import SOME, axis_observables, observables_of, spanning_names
+from percolab.measure.columns import axis_observables, observables_of, spanning_names
 from percolab.store.joined import joined
 from percolab.store.results import Results
 from percolab.store.sample_versions import warning_of
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 
 #: What a user asks for who leaves the choice to chi^2.
 Auto = Literal["auto"]
@@ -82,13 +82,11 @@ def probability_names(results: Results) -> list[str]:
     boundary = results.study.boundary
     if results.study.method == "threshold":
         return spanning_names(boundary)
-    known = observables_of(boundary)
-    count = min(
-        (len(item.observables) for item in results.tasks.values() if item.blocks),
-        default=len(known),
-    )
+    items = [item for item in results.tasks.values() if item.blocks]
     return [
-        item.name for item in known[:count] if item.mask and item.rule != SOME and not item.without
+        column.name
+        for column in observables_of(boundary)
+        if column.rises_with_p and all(item.has(column.name) for item in items)
     ]
 
 
@@ -400,9 +398,15 @@ def estimates_of(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimat
 
 
 def cluster_curves_of(results: Results) -> list[ClusterCurve]:
-    """Return the cluster sizes of all tasks of method "grid" that have blocks, ascending in L."""
+    """Return the cluster sizes of all tasks of method "grid" that have blocks, ascending in L.
+
+    Those that lack a column which this takes are left out.
+    """
     tasks = joined(results).tasks.values()
-    items = [item for item in tasks if item.blocks and item.task.method == "grid"]
+    needed = ("largest", "second_largest", "sum_squares")
+    items = [
+        item for item in tasks if item.blocks and item.task.method == "grid" and item.has(*needed)
+    ]
     return [_clusters_of(item) for item in sorted(items, key=lambda item: item.task.size)]
 
 

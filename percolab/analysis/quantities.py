@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from percolab.analysis.known_exponents import correction_exponent
 from percolab.errors import InputError, nearest
 from percolab.lattices.lattice import AXIS_NAMES
-from percolab.measure.observables import observables_of
+from percolab.measure.columns import observables_of
 
 Floats = NDArray[np.float64]
 Moments = Mapping[str, Floats]
@@ -123,7 +123,7 @@ def quantities_of(boundary: Sequence[str]) -> tuple[Quantity, ...]:
             _moment(item.name),
         )
         for item in observables_of(boundary)
-        if item.mask
+        if item.is_probability
     ]
     names = [item.name for item in found]
     for word, symbol in (("spanning", "R"), ("wrapping", "W")):

@@ -11,12 +11,12 @@ from percolab.errors import AnalysisError
 from percolab.measure.tallies import bin_edges
 from percolab.store.joined import joined
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 
 
 def has_sizes(item: TaskResult) -> bool:
     """Return whether clusters of every size were counted in a task that has blocks."""
-    return bool(item.blocks) and "sizes" in item.task.measure
+    return bool(item.blocks) and item.has("n_s", "largest")
 
 
 def size_counts_of(results: Results) -> list[SizeCounts]:
@@ -43,7 +43,7 @@ def counts_of(item: TaskResult) -> SizeCounts:
 def gyration_sums_of(results: Results) -> list[GyrationSums]:
     """Return the sums over radii of all tasks that have them, ascending in L; [] if none has."""
     tasks = joined(results).tasks.values()
-    items = [item for item in tasks if item.blocks and "gyration" in item.task.measure]
+    items = [item for item in tasks if item.blocks and item.has("bin_squares", "largest")]
     found = []
     for item in sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id)):
         sums = item.extra("gyration")

@@ -24,7 +24,8 @@ def command(parts: tuple[str, ...], out: str) -> None:
     with ResultsWriter(out) as writer:
         if writer.path.exists():
             raise InputError(f"{out}: exists already; merge writes a new file")
-        merged = merge((part, read_results(part)) for part in parts)
+        read = ((part, read_results(part)) for part in parts)
+        merged = merge(read, told=lambda line: click.echo(line, err=True))
         writer.save(merged)
     samples = sum(item.num_samples for item in merged.tasks.values())
     told = (counted(len(parts), "file"), counted(len(merged.tasks), "task"))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from percolab.cli.options import as_json, echo_json
 from percolab.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from percolab.measure.columns import Column
 
 #: Boundaries whose observables are listed together when none is chosen.
 _USUAL = (("open", "open"), ("periodic", "periodic"))
@@ -26,13 +29,12 @@ def command(boundary: str | None, as_json: bool) -> None:
     Which ones a lattice has depends on its boundary: what spans needs an open axis.  Below them is
     what each word of sweep --measure adds.
     """
-    from percolab.measure.extras import EXTRA_QUANTITIES
-    from percolab.measure.observables import observables_of
+    from percolab.measure.columns import EXTRA_COLUMNS, observables_of
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
     found = {item.name: item for kinds in chosen for item in observables_of(kinds)}
     records = [_record(item) for item in found.values()]
-    extras = [_record(item) | {"measure": item.measure} for item in EXTRA_QUANTITIES]
+    extras = [_record(item) | {"measure": item.measure} for item in EXTRA_COLUMNS]
     if as_json:
         echo_json([*records, *extras])
         return
@@ -71,11 +73,11 @@ def _boundary(text: str) -> tuple[str, ...]:
     return kinds * 2 if len(kinds) == 1 and TERMINALS not in kinds else kinds
 
 
-def _record(item: Any) -> dict[str, str]:
+def _record(item: Column) -> dict[str, str]:
     return {
         "name": item.name,
         "symbol": item.symbol,
         "unit": item.unit,
         "definition": item.meaning,
-        "source": getattr(item, "source", ""),
+        "source": item.source,
     }

@@ -13,7 +13,7 @@ from percolab.analysis.fits import fit_results
 from percolab.errors import InputError
 from percolab.run.runner import Watcher, work_of
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 
 # The fit is refreshed after this many seconds, or ten times what it took.

@@ -11,8 +11,11 @@ from percolab.bonds.words import NEVER, TOP
 from percolab.figures.cluster_sizes import ClusterMeans
 from percolab.figures.thresholds import ThresholdSample
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
+
+#: The columns that :func:`cluster_means` takes.
+CLUSTER_COLUMNS = ("clusters", "largest", "second_largest", "sum_squares")
 
 
 def cluster_means(study: Study, item: TaskResult) -> ClusterMeans:

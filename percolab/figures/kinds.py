@@ -17,7 +17,7 @@ from percolab.bonds.words import NEVER
 from percolab.errors import InputError, nearest
 from percolab.figures.cluster_sizes import plot_clusters
 from percolab.figures.collapse import plot_collapse
-from percolab.figures.data import cluster_means, threshold_sample
+from percolab.figures.data import CLUSTER_COLUMNS, cluster_means, threshold_sample
 from percolab.figures.maxima import plot_maxima
 from percolab.figures.size_kinds import (
     Drawn,
@@ -188,9 +188,12 @@ def _no_crossing(figures: StudyFigures) -> str | None:
 
 
 def _no_grid(figures: StudyFigures) -> str | None:
-    if figures.measured("grid"):
-        return None
-    return "cluster sizes are measured on a grid of p, not by method threshold"
+    items = figures.measured("grid")
+    if not items:
+        return "cluster sizes are measured on a grid of p, not by method threshold"
+    if not all(item.has(*CLUSTER_COLUMNS) for item in items):
+        return "not all columns of cluster sizes are in the file"
+    return None
 
 
 def _no_maxima(figures: StudyFigures) -> str | None:

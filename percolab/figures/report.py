@@ -29,8 +29,7 @@ from percolab.figures.cluster_sizes import PANELS
 from percolab.figures.kinds import KINDS, StudyFigures
 from percolab.figures.page import PAGE, paragraph, preformatted, table
 from percolab.lattices.graph_topology import TERMINALS
-from percolab.measure.extras import EXTRA_QUANTITIES
-from percolab.measure.observables import observables_of
+from percolab.measure.columns import Column, observables_of
 from percolab.store.results import Results
 from percolab.store.sample_versions import warning_of
 from percolab.tasks.study import Study
@@ -69,7 +68,7 @@ def report_page(
         "fits": _fits(figures, fits, bootstrap),
         "figures": text,
         "samples": _samples(figures),
-        "methods": _methods(study),
+        "methods": _methods(study, results.columns()),
         "provenance": _provenance(results, name, checksum),
     }
     numbers = {
@@ -242,18 +241,14 @@ def _samples(figures: StudyFigures) -> str:
     return table(("L", "sites N", "seed", "p", "blocks", "samples", "task"), rows)
 
 
-def _methods(study: Study) -> str:
+def _methods(study: Study, columns: tuple[Column, ...]) -> str:
     """Return what was measured and how errors were found."""
     grid = study.method == "grid"
+    own = columns if columns and grid else observables_of(study.boundary)
     observables = [
         (item.name, item.symbol, item.meaning, item.unit)
-        for item in observables_of(study.boundary)
+        for item in own
         if grid or item.name.startswith("spanning")
-    ]
-    observables += [
-        (item.name, item.symbol, item.meaning, item.unit)
-        for item in EXTRA_QUANTITIES
-        if item.measure in study.measure
     ]
     measured = (
         "A sample is a field of independent uniform numbers, one a bond or site, which is open or "

@@ -16,7 +16,7 @@ from percolab.figures.math_text import symbol_text
 from percolab.figures.radii import plot_gyration
 from percolab.figures.study_view import StudyView
 from percolab.figures.wrapping import WrappingCurve, WrappingPanel, plot_wrapping
-from percolab.measure.observables import observables_of, wrapping_names
+from percolab.measure.columns import observables_of, wrapping_names
 
 Drawn = tuple[Any, dict[str, Any]]
 

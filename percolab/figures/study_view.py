@@ -16,11 +16,11 @@ from percolab.bonds.model import Model
 from percolab.figures import Exact
 from percolab.figures.math_text import symbol_text
 from percolab.lattices.structure import Structure
-from percolab.measure.observables import observables_of
+from percolab.measure.columns import observables_of
 from percolab.store.joined import joined
 from percolab.store.results import Results
 from percolab.store.sample_versions import warning_of
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
 
 #: Cluster sizes that are collapsed: the exponent that does it, and its sign as a power of L.

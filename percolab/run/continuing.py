@@ -18,11 +18,10 @@ from typing import Any
 
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
-from percolab.measure.observables import observables_of
 from percolab.run.rounds import own_tasks
 from percolab.store.results import Results
 from percolab.store.sample_versions import check_can_continue
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task, block_size_for
 
@@ -64,11 +63,12 @@ def continue_results(
     if isinstance(study.lattice, Graph):
         _check_graph(stored, study.lattice, path)
     check_can_continue(stored, path)
-    for item in stored.tasks.values():
-        if len(item.observables) < len(observables_of(item.task.boundary)):
-            raise InputError(
-                f"{path}: was written before wrapping was measured; choose another --out"
-            )
+    unknown = [column.name for column in stored.columns() if not column.is_known]
+    if unknown:
+        raise InputError(
+            f"{path}: has {', '.join(unknown)}, which this version does not measure; choose "
+            "another --out"
+        )
     _check_same(study, stored, path)
     results = _described(stored, _union(study, stored.study, left_open))
     sizes = stored.study.sizes if "L" in left_open else study.sizes
@@ -141,7 +141,7 @@ def _described(stored: Results, study: Study) -> Results:
     known = Results(study, runs=stored.runs)
     for key, item in stored.tasks.items():
         task = replace(item.task, lattice=study.lattice)
-        known.tasks[key] = TaskResult(task, item.blocks)
+        known.tasks[key] = TaskResult(task, item.blocks, item.columns)
     return known
 
 
@@ -233,6 +233,12 @@ def new_task(results: Results, rule: StopRule, size: int, p: tuple[float, ...]) 
     if results.study.block_size or rule.samples is None:
         return task
     return replace(task, block_size=block_size_for(rule.samples[size], task.block_size))
+
+
+def kept_columns(results: Results, path: Path | None) -> list[str]:
+    """Return one line on the columns that a file goes on without, if it lacks any."""
+    names = ", ".join(results.lacking())
+    return [f"{path} lacks {names}, and so does what is added to it"] if names else []
 
 
 def rounded_up(tasks: Sequence[Task], results: Results, rule: StopRule) -> list[str]:

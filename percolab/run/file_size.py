@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from percolab.store.results import Results, encode
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock
 from percolab.tasks.study import Study, Task
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
-from percolab.measure.observables import open_axes
+from percolab.measure.columns import open_axes
 from percolab.measure.rows import SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING
 from percolab.run.sampler import Device, Sampler

@@ -23,7 +23,7 @@ from percolab.run.runner import Means, Watcher, grids_of, place_windows, share_o
 from percolab.run.sampler import Sampler
 from percolab.run.scheduler import missing_jobs, run_jobs
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task

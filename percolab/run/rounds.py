@@ -20,7 +20,7 @@ from percolab.analysis.fits import curves_of, omega_of
 from percolab.run.allocation import Choice, allocate
 from percolab.store.joined import joined
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 
@@ -154,5 +154,5 @@ def judged(results: Results, targets: Mapping[int, int]) -> Results:
     for key, item in results.tasks.items():
         end = wanted.get(key)
         blocks = {n: block for n, block in item.blocks.items() if end is None or n < end}
-        held.tasks[key] = TaskResult(item.task, blocks)
+        held.tasks[key] = TaskResult(item.task, blocks, item.columns)
     return held

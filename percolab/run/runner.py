@@ -18,6 +18,7 @@ from percolab.run.cluster_pilot import place_over_maxima
 from percolab.run.continuing import (
     Opened,
     continue_results,
+    kept_columns,
     missing_p,
     new_task,
     request_record,
@@ -31,7 +32,7 @@ from percolab.run.scheduler import Pace, missing_jobs, run_jobs
 from percolab.run.warm_up import heard_compiling, warm_up
 from percolab.store.provenance import processor_name, run_record
 from percolab.store.results import Results, ResultsWriter
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock, ThresholdBlock
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, check_choice
@@ -85,7 +86,8 @@ def run_study(
     means = choose_means(asked, device, labeler, workers, watcher)
     _warm_up(results, asked, means, watcher)
     _place_tasks(results, asked, rule, means, watcher)
-    for line in rounded_up(own_tasks(results), results, rule):
+    path = None if writer is None else writer.path
+    for line in (*kept_columns(results, path), *rounded_up(own_tasks(results), results, rule)):
         watcher.noted(line)
     if writer is not None and not writer.path.exists():
         writer.save(results)

@@ -18,8 +18,8 @@ from percolab.labelers import DEFAULT_LABELER, labeler_class, serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry, geometry_of
 from percolab.lattices.topology import Topology
-from percolab.measure.observables import observables_of
-from percolab.measure.radii import sums_of_gyration
+from percolab.measure.columns import RADII, TALLY, columns_of, is_gathered_from, observables_of
+from percolab.measure.radii import sums_of_radii
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.tallies import row_width_of
 from percolab.tasks.blocks import AnyBlock, ThresholdBlock, blocks_of
@@ -139,9 +139,10 @@ class Sampler:
         self._shared: Coupling | None = None
         self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
         self._observables = observables_of(task.boundary)
-        self._tallied = "sizes" in task.measure
+        columns = columns_of(task.boundary, task.measure)
+        self._tallied = is_gathered_from(TALLY, columns)
         self._geometry: Geometry | None = None
-        if "gyration" in task.measure:
+        if is_gathered_from(RADII, columns):
             self._geometry = geometry_of(task.lattice, task.shape)
 
     @property
@@ -244,7 +245,7 @@ class Sampler:
         extras = {}
         if self._geometry is not None:
             spread = _by_block(reaches, len(numbers))
-            extras["gyration"] = sums_of_gyration(spread, self._geometry.unit)
+            extras = sums_of_radii(spread, self._geometry.unit)
         measured = _by_block(rows, len(numbers))
         return list(blocks_of(numbers, measured, self._observables, extras))
 

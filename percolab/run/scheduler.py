@@ -14,7 +14,7 @@ from itertools import islice
 from percolab.run.sampler import Sampler
 from percolab.store.interrupts import exit_code_of
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 
 # Seconds between saves, and how many times longer than the last save the pause must be.
@@ -96,7 +96,7 @@ def run_jobs(
             job = pending.pop(future)
             item = results.tasks[job.task_id]
             blocks = future.result()
-            item.blocks.update({block.number: block for block in blocks})
+            item.add(blocks)
             report(item, blocks)
 
     def save_at_last() -> None:

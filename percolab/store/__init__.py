@@ -1,1 +1,1 @@
-"""The results file: HDF5, written whole, guarded when read, merged."""
+"""The results file: kept, read and written in ``results``, laid out in ``hdf5_format``."""

@@ -1,4 +1,4 @@
-"""SIGTERM, as batch systems send it, heard like Ctrl-C: what is finished is stored first."""
+"""SIGTERM, which batch systems send, handled like Ctrl-C: what is finished is stored first."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Terminated(KeyboardInterrupt):
 
 
 def exit_code_of(error: BaseException | None) -> int:
-    """Return a shell's exit code for what an error goes back to: 143 for SIGTERM, 130 for Ctrl-C.
+    """Return a shell's exit code for an error caused by SIGTERM, 143, or by Ctrl-C, 130.
 
-    Libraries wrap a KeyboardInterrupt in errors of their own, hence the look at the causes.
+    Libraries wrap a KeyboardInterrupt in errors of their own, so its causes are looked at too.
     """
     while error is not None:
         if isinstance(error, Terminated):
@@ -45,9 +45,10 @@ def sigterm_like_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def default_signals() -> Iterator[None]:
-    """Let SIGTERM end the process at once while a library may not return to Python to hear it.
+    """Let SIGTERM end the process at once, while a library runs that may not return to Python.
 
-    Only where SIGTERM is heard by :func:`sigterm_like_ctrl_c`.
+    Python calls a handler only when it has control again.  Another handler than that of
+    :func:`sigterm_like_ctrl_c` is left in place.
     """
     is_ours = signal.getsignal(signal.SIGTERM) is _terminate
     if not is_ours or threading.current_thread() is not threading.main_thread():

@@ -1,23 +1,29 @@
-"""Tasks of the same samples at different p, taken as the one task that they are.
+"""Tasks of the same samples at different p, joined into one task.
 
 More p of a study are measured on the samples that it has already, by a task of their own.  Its
-rows are not independent of those of the first task, and an analysis that took them so would give
-errors that are too small.  As the samples are the same, block for block, the two are joined along
-p instead: the result is, number for number, what one task at all these p measures.  Samples that
-only one of them has stay a task by themselves, which is independent of the others.
+rows are not independent of those of the first task, and an analysis that treated them as
+independent would give errors that are too small.  As the samples are the same, block for block, the
+two are joined along p instead: the result is, number for number, what one task at all these p
+measures.  Samples that only one of them has stay a task by themselves, which is independent of the
+others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult, not_in_all
 from percolab.tasks.blocks import Block
 from percolab.tasks.study import Task
+
+#: What tasks that can be joined have in common: stream seed, block size, method, measure.
+_Kind = tuple[int, int, str, tuple[str, ...]]
 
 
 def can_join(first: Task, second: Task) -> bool:
@@ -47,9 +53,9 @@ def joined(results: Results) -> Results:
 
     They are these results themselves where there is nothing to join.
     """
-    groups: dict[tuple, list[TaskResult]] = {}
+    groups: dict[_Kind, list[TaskResult]] = {}
     for item in results.tasks.values():
-        members = groups.setdefault((*_kind(item.task), len(item.observables)), [])
+        members = groups.setdefault(_kind(item.task), [])
         if not item.blocks or item.task.method != "grid":
             continue
         if all(can_join(item.task, other.task) for other in members):
@@ -63,7 +69,7 @@ def joined(results: Results) -> Results:
     return Results(results.study, tasks, results.runs)
 
 
-def _kind(task: Task) -> tuple:
+def _kind(task: Task) -> _Kind:
     return task.stream_seed, task.block_size, task.method, task.measure
 
 
@@ -79,13 +85,16 @@ def _parts(members: Sequence[TaskResult]) -> list[TaskResult]:
 
 
 def _joined(members: Sequence[TaskResult], numbers: Sequence[int]) -> TaskResult:
-    """Return blocks that all members hold, at the p of all of them."""
+    """Return blocks that all members hold, with the columns of all, at the p of all of them."""
+    without = not_in_all(members)
+    columns = tuple(each for each in members[0].columns if each.name not in without)
+    members = [item.of_columns(columns) for item in members]
     order = np.argsort([p for item in members for p in item.task.p])
 
-    def along_p(arrays: list[np.ndarray]) -> np.ndarray:
+    def along_p(arrays: list[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate(arrays)[order]
 
-    found = TaskResult(joined_task([item.task for item in members]))
+    found = TaskResult(joined_task([item.task for item in members]), columns=columns)
     for number in numbers:
         blocks = [item.blocks[number] for item in members]
         grids = [block for block in blocks if isinstance(block, Block)]

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 
 from percolab.errors import InputError
 from percolab.store.joined import can_join
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult, not_in_all
 from percolab.tasks.study import Study
 
 
-def merge(parts: Iterable[tuple[str, Results]]) -> Results:
-    """Return the union of results of one lattice; InputError if any samples come in twice."""
+def merge(
+    parts: Iterable[tuple[str, Results]], told: Callable[[str], None] = lambda line: None
+) -> Results:
+    """Return the union of results of one lattice; InputError if any samples come in twice.
+
+    told: is given one line on the columns that are left out, because a part lacks them.
+    """
     merged: Results | None = None
     owners: dict[int, list[tuple[str, TaskResult]]] = {}
+    items: list[TaskResult] = []
     for name, part in parts:
         if merged is None:
             merged = Results(part.study)
-        elif (part.study.boundary, part.study.model) != (
-            merged.study.boundary,
-            merged.study.model,
-        ):
-            raise InputError(
-                f"{name}: has boundary {', '.join(part.study.boundary)}, "
-                f"not {', '.join(merged.study.boundary)} like the others"
-            )
-        elif part.study.lattice.digest != merged.study.lattice.digest:
-            raise InputError(f"{name}: {_other_lattice(part.study, merged.study)}")
-        elif part.study.sample_version != merged.study.sample_version:
-            raise InputError(
-                f"{name}: has samples of version {part.study.sample_version}, not "
-                f"{merged.study.sample_version} like the others"
-            )
+        else:
+            _check_alike(name, part.study, merged.study)
         for item in part.tasks.values():
             earlier = owners.setdefault(item.task.stream_seed, [])
             for other_name, other in earlier:
@@ -43,11 +36,40 @@ def merge(parts: Iterable[tuple[str, Results]]) -> Results:
                     continue
                 _refuse_overlap(name, item, other_name, other)
             earlier.append((name, item))
-            merged.add_task(item.task).blocks.update(item.blocks)
+            items.append(item)
         merged.runs += part.runs
     if merged is None:
         raise InputError("merge: give at least one file")
+    without = not_in_all(items)
+    if without:
+        told(f"left out, since not all of the files have it: {', '.join(without)}")
+    _unite(merged, items, without)
     return merged
+
+
+def _unite(merged: Results, items: Iterable[TaskResult], without: Collection[str]) -> None:
+    """Add tasks and their blocks to results, without the columns of these names."""
+    for item in items:
+        own = tuple(column for column in item.columns if column.name not in without)
+        empty = TaskResult(item.task, columns=own)
+        united = merged.tasks.setdefault(item.task.id, empty)
+        united.blocks.update(item.of_columns(united.columns).blocks)
+
+
+def _check_alike(name: str, study: Study, others: Study) -> None:
+    """Raise InputError unless the part with this name is of the same lattice as the others."""
+    if (study.boundary, study.model) != (others.boundary, others.model):
+        raise InputError(
+            f"{name}: has boundary {', '.join(study.boundary)}, "
+            f"not {', '.join(others.boundary)} like the others"
+        )
+    if study.lattice.digest != others.lattice.digest:
+        raise InputError(f"{name}: {_other_lattice(study, others)}")
+    if study.sample_version != others.sample_version:
+        raise InputError(
+            f"{name}: has samples of version {study.sample_version}, not "
+            f"{others.sample_version} like the others"
+        )
 
 
 def _other_lattice(study: Study, others: Study) -> str:

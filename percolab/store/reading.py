@@ -1,8 +1,9 @@
 """Reading HDF5 files so that it ends, whatever is in them.
 
-Damage in what has no checksums can make the HDF5 library loop for ever, deaf to Ctrl-C.  Files as
-percolab writes them today have checksums everywhere and no text of variable length; they are read
-here and now.  Any other file is first read by a process of its own, which ends in time or is ended.
+Damage in data without checksums can make the HDF5 library loop for ever, and Ctrl-C does not stop
+it.  Files as percolab writes them today have checksums everywhere and no text of variable length;
+they are read directly.  Any other file is first read by a process of its own, which is ended if it
+takes too long.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _LEAST_SECONDS, _SECONDS_A_BYTE = 5, 1 / 10e6
 _LEAST_MEMORY, _MEMORY_A_BYTE = 4 * 2**30, 100
 #: How the system ends a process that took more processor time than it was given.
 _ENDED_BY_LIMIT = -getattr(signal, "SIGXCPU", 0)
-#: A machine may be busy with other things so many times as long.
+#: On a busy machine a process may wait so many times longer than it computes.
 _BUSY = 20
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
@@ -81,7 +82,7 @@ def check_reading_ends(path: Path, dataset: str = "") -> None:
 
 
 def _reason(told: bytes) -> str:
-    """Return the last line of what a process said."""
+    """Return the last line that a process wrote to stderr."""
     lines = told.decode("utf-8", "replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "no process for it")
 

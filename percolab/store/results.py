@@ -1,42 +1,34 @@
-"""Results in HDF5: one writer, every save a complete new file put in place of the old one.
+"""Results: what a file holds, read and written; every save is a complete new file.
 
-The layout is documented in docs/hdf5-format.md.  A file is built in memory, written beside its
-target, flushed to the disk and renamed over it, so that at any moment there is a whole file, old
-or new.  A lock file keeps a second writer out.  Datasets depend on the study alone; who made them
-when is kept in attributes.  What is read is compared with its checksums, and with what its runs say
-that they made: a file that lost something is refused, not continued.
+What is where in the file says :mod:`percolab.store.hdf5_format`.  A file is built in memory,
+written beside its target, flushed to the disk and renamed over it, so that at any moment there is a
+whole file, old or new.  A lock file keeps a second writer out.  What is read is compared with its
+checksums, and with what its runs say that they made: a file that lost something is refused, not
+continued.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from filelock import FileLock, Timeout
 
 from percolab.errors import InputError
-from percolab.lattices.lattice import Lattice, lattice_from_text
-from percolab.lattices.structure import Structure, record_of, structure_of
+from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
+from percolab.measure.columns import Column, columns_of
+from percolab.store.hdf5_format import Contents, decode_contents, encode_contents
 from percolab.store.output_files import check_place, replace_file
 from percolab.store.provenance import check_run
 from percolab.store.reading import read_file
-from percolab.store.stored_tasks import TaskResult, decode_task, encode_task
-from percolab.store.tree import Node, check_seal, write_tree
+from percolab.store.task_result import TaskResult, columns_in, lacking
+from percolab.store.tree import Node, write_tree
 from percolab.tasks.study import Study, Task
-
-FORMAT = "percolab results"
-#: What is written, and what can be read.  Versions before the fifth have text of variable length,
-#: and a checksum of a task's numbers alone or none.
-SCHEMA_VERSION, _READABLE = 5, (1, 2, 3, 4, 5)
-#: The first with a checksum of everything.
-_SEALED = 5
 
 
 @dataclass(eq=False)
@@ -48,8 +40,23 @@ class Results:
     runs: list[dict[str, Any]] = field(default_factory=list)
 
     def add_task(self, task: Task) -> TaskResult:
-        """Return the result of a task, an empty one if it is new."""
-        return self.tasks.setdefault(task.id, TaskResult(task))
+        """Return the result of a task, an empty one if it is new.
+
+        A new one does without the columns that one of those before it lacks.
+        """
+        if task.id not in self.tasks:
+            without = self.lacking()
+            own = [c for c in columns_of(task.boundary, task.measure) if c.name not in without]
+            self.tasks[task.id] = TaskResult(task, columns=tuple(own))
+        return self.tasks[task.id]
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return the columns that any task of method "grid" has, this version's own first."""
+        return columns_in(self.tasks.values())
+
+    def lacking(self) -> list[str]:
+        """Return the names of columns that this version measures and a task here lacks."""
+        return lacking(self.tasks.values())
 
     def of_size(self, size: int) -> list[TaskResult]:
         """Return the results of one linear size."""
@@ -130,19 +137,10 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
 
 def encode(results: Results) -> bytes:
     """Return the HDF5 file of results; equal results give equal bytes."""
-    lattice = results.study.lattice
-    root = Node({"format": FORMAT, "schema_version": np.array(SCHEMA_VERSION)})
-    root.attributes["study"] = json.dumps(results.study.description())
-    if isinstance(lattice, Lattice):
-        root.attributes["lattice"] = lattice.source
-    else:
-        root.attributes["structure"] = json.dumps(record_of(lattice))
-    root.attributes["runs"] = [json.dumps(run) for run in results.runs]
-    tasks = {key: encode_task(results.tasks[key]) for key in sorted(results.tasks)}
-    if tasks:
-        root.groups["tasks"] = Node(groups=tasks)
+    study = results.study
+    contents = Contents(study.description(), study.lattice, results.runs, results.tasks)
     buffer = io.BytesIO()
-    write_tree(buffer, root)
+    write_tree(buffer, encode_contents(contents))
     return buffer.getvalue()
 
 
@@ -178,31 +176,11 @@ def _one_line(error: Exception) -> str:
 
 
 def _decode(root: Node, path: Path) -> Results:
-    if root.attributes.get("format") != FORMAT:
-        raise InputError(f"{path}: is an HDF5 file, but not one of percolab's")
-    version = root.integer("schema_version")
-    if version not in _READABLE:
-        raise InputError(
-            f"{path}: has schema version {version}; this percolab reads versions "
-            f"{', '.join(map(str, _READABLE))}"
-        )
-    if version >= _SEALED:
-        check_seal(root)
-    lattice: Structure
-    if "structure" in root.attributes:
-        lattice = structure_of(json.loads(root.text("structure")))
-    else:
-        lattice = lattice_from_text(root.text("lattice"), where=f"{path}: lattice")
-    results = Results(_decode_study(json.loads(root.text("study")), lattice))
-    results.runs = [json.loads(run) for run in root.texts("runs")]
+    found = decode_contents(root, path)
+    study = _decode_study(found.study, found.lattice)
+    results = Results(study, dict(found.tasks), found.runs)
     for run in results.runs:
         check_run(run)
-    tasks = root.groups["tasks"].groups if "tasks" in root.groups else {}
-    for key, group in tasks.items():
-        item = decode_task(group, lattice, sealed=version >= _SEALED)
-        if item.task.id != key:
-            raise InputError(f"{path}: task {key} does not match its own description")
-        results.tasks[key] = item
     _check_complete(results)
     _check_own_tasks(results)
     return results

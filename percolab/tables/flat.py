@@ -13,17 +13,20 @@ import numpy as np
 from percolab.analysis.fits import spanning_counts, transition_grid
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
-from percolab.measure.extras import POWERS, ExtraQuantity
-from percolab.measure.observables import axis_names, observables_of, spanning_names
+from percolab.measure.columns import Column, axis_names, observables_of, spanning_names
 from percolab.store.joined import joined
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
-from percolab.tables.sizes import power_means
+from percolab.store.task_result import TaskResult
+from percolab.tables.sizes import single_means
+from percolab.tasks.blocks import pair_places
 
 Table = tuple[list[str], list[list[Any]]]
 
 #: Mean and standard error.
 Pair = tuple[float | None, float | None]
+
+#: Beside the probabilities, what a table of thresholds alone has columns of, without numbers.
+_EMPTY_OF_THRESHOLDS = ("clusters", "largest", "second_largest", "sum_squares")
 
 #: Columns of :func:`long_table`.
 LONG_HEADER = (
@@ -34,8 +37,8 @@ LONG_HEADER = (
 
 def task_means(
     results: Results, p: Sequence[float] | None = None
-) -> Iterator[tuple[TaskResult, float, list[Pair]]]:
-    """Yield (task's result, p, (mean, standard error) of every observable), small sizes first.
+) -> Iterator[tuple[TaskResult, float, dict[str, Pair]]]:
+    """Yield (task's result, p, {observable: (mean, standard error)}), small sizes first.
 
     p: for tasks with method "threshold", which give R alone, None for the rest; over the transition
     unless given.  InputError: ``p`` is given, and a task has no thresholds.
@@ -54,15 +57,29 @@ def mean_table(results: Results, p: Sequence[float] | None = None) -> Table:
     with method "threshold" have R alone, at ``p`` or over the transition; others are None there.
     InputError: ``p`` is given, and a task has no thresholds.
     """
-    observables = observables_of(results.study.boundary)
-    names = [name for item in observables for name in (item.name, f"{item.name}_error")]
-    header = ["lattice", "L", "sites", "seed", "p", "samples", *names]
+    names = [column.name for column in tabulated(results)]
+    header = ["lattice", "L", "sites", "seed", "p", "samples"]
+    header += [column for name in names for column in (name, f"{name}_error")]
     rows = []
-    for item, x, columns in task_means(results, p):
+    for item, x, means in task_means(results, p):
         task = item.task
         lead = [task.lattice.name, task.size, task.num_sites, task.seed, x, item.num_samples]
-        rows.append([*lead, *(number for pair in columns for number in pair)])
+        pairs = (means.get(name, (None, None)) for name in names)
+        rows.append([*lead, *(number for pair in pairs for number in pair)])
     return header, rows
+
+
+def tabulated(results: Results) -> list[Column]:
+    """Return the observables that a table of all tasks has columns of, in their order.
+
+    They are those that the file has of method "grid".
+    """
+    found = [column for column in results.columns() if column.is_observable]
+    return found or [
+        column
+        for column in observables_of(results.study.boundary)
+        if column.is_probability or column.name in _EMPTY_OF_THRESHOLDS
+    ]
 
 
 def long_table(results: Results, p: Sequence[float] | None = None) -> Table:
@@ -73,23 +90,24 @@ def long_table(results: Results, p: Sequence[float] | None = None) -> Table:
     as there.
     """
     rows = []
-    for item, x, columns in task_means(results, p):
+    observables = tabulated(results)
+    for item, x, means in task_means(results, p):
         task = item.task
         lead = [task.lattice.name, task.model, ",".join(task.boundary), task.size]
         lead += [task.num_sites, task.seed, x, item.num_samples]
-        for observable, pair in zip(observables_of(task.boundary), columns, strict=True):
-            if pair[0] is not None:
-                rows.append([*lead, observable.name, observable.unit, *pair])
-        for quantity, pair in _powers(item, x):
-            rows.append([*lead, quantity.name, quantity.unit, *pair])
+        for column in observables:
+            if column.name in means:
+                rows.append([*lead, column.name, column.unit, *means[column.name]])
+        for column, pair in _single_sums(item, x):
+            rows.append([*lead, column.name, column.unit, *pair])
     return list(LONG_HEADER), rows
 
 
-def _powers(item: TaskResult, p: float) -> Iterator[tuple[ExtraQuantity, Pair]]:
-    """Yield the powers of sizes at a p of the grid where they were measured."""
-    for quantity, (_, mean, error) in zip(POWERS, power_means(item)):
+def _single_sums(item: TaskResult, p: float) -> Iterator[tuple[Column, Pair]]:
+    """Yield what is one sum for each p beside the observables, at a p of the grid."""
+    for column, mean, error in single_means(item):
         at = item.task.p.index(p)
-        yield quantity, (float(mean[at]), float(error[at]) if np.isfinite(error[at]) else None)
+        yield column, (float(mean[at]), float(error[at]) if np.isfinite(error[at]) else None)
 
 
 def threshold_table(results: Results) -> Table:
@@ -124,31 +142,26 @@ def _ordered(results: Results) -> list[TaskResult]:
 
 def _spanning_means(
     item: TaskResult, p: Sequence[float] | None
-) -> Iterator[tuple[float, list[Pair]]]:
-    """Yield (p, mean and error of every observable), None for those that T does not give."""
+) -> Iterator[tuple[float, dict[str, Pair]]]:
+    """Yield (p, {observable: (mean, error)}) of the spanning observables, which T gives."""
     names, count = spanning_names(item.task.boundary), item.num_samples
     found = {name: item.thresholds(name) for name in names}
     grid = transition_grid(np.stack(list(found.values()))) if p is None else np.array(p)
     means = {name: spanning_counts(found[name], grid).sum(axis=0) / count for name in names}
     for n, x in enumerate(grid.tolist()):
-        values: list[Pair] = []
-        for observable in observables_of(item.task.boundary):
-            if observable.name in means:
-                mean = float(means[observable.name][n])
-                values.append((mean, (mean * (1 - mean) / max(count - 1, 1)) ** 0.5))
-            else:
-                values.append((None, None))
+        values: dict[str, Pair] = {}
+        for name in names:
+            mean = float(means[name][n])
+            values[name] = mean, (mean * (1 - mean) / max(count - 1, 1)) ** 0.5
         yield x, values
 
 
-def _grid_means(item: TaskResult) -> Iterator[tuple[float, list[Pair]]]:
-    """Yield (p, mean and standard error of every observable)."""
-    blocks: list[Any] = [item.blocks[number] for number in sorted(item.blocks)]
-    count = item.num_samples
-    total = np.array([block.sums for block in blocks]).sum(axis=0, dtype=np.float64)
-    first, second = np.triu_indices(total.shape[-1])
-    squares = np.array([block.products[..., first == second] for block in blocks]).sum(axis=0)
+def _grid_means(item: TaskResult) -> Iterator[tuple[float, dict[str, Pair]]]:
+    """Yield (p, {observable: (mean, standard error)}) of every observable of a task."""
+    names, count = [column.name for column in item.observables], item.num_samples
+    total = item.sums().sum(axis=0, dtype=np.float64)
+    squares = item.products()[..., np.diagonal(pair_places(len(names)))].sum(axis=0)
     means = total / count
     errors = np.sqrt(np.maximum(squares / count - means**2, 0.0) / max(count - 1, 1))
     for p, mean, error in zip(item.task.p, means, errors, strict=True):
-        yield p, list(zip(mean.tolist(), error.tolist()))
+        yield p, dict(zip(names, zip(mean.tolist(), error.tolist()), strict=True))

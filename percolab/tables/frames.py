@@ -8,18 +8,18 @@ from __future__ import annotations
 import importlib
 import io
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.measure.extras import EXTRA_QUANTITIES
-from percolab.measure.observables import observables_of
+from percolab.measure.columns import Column
 from percolab.store.joined import joined
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
-from percolab.tables.flat import Pair, Table, long_table, task_means
-from percolab.tables.sizes import power_arrays, size_arrays, size_table
+from percolab.store.task_result import TaskResult
+from percolab.tables.flat import Pair, Table, long_table, tabulated, task_means
+from percolab.tables.sizes import single_arrays, size_arrays, size_table
 
 if TYPE_CHECKING:
     import pandas
@@ -61,18 +61,19 @@ def to_xarray(results: Results) -> xarray.Dataset:
     >>> data.swap_dims(task="L").largest.sel(L=16)  # doctest: +SKIP
     """
     xarray = _imported("xarray")
-    points: dict[str, list[tuple[float, list[Pair]]]] = {}
-    for result, p, columns in task_means(results):
-        points.setdefault(result.task.id, []).append((p, columns))
+    points: dict[str, list[tuple[float, dict[str, Pair]]]] = {}
+    for result, p, means in task_means(results):
+        points.setdefault(result.task.id, []).append((p, means))
     held = joined(results).tasks
     tasks = [held[key] for key in points]
     study = results.study
-    observables = observables_of(study.boundary)
+    observables = tabulated(results)
     shape = (len(tasks), max(map(len, points.values()), default=0))
     grid, numbers = np.full(shape, np.nan), np.full((*shape, len(observables), 2), np.nan)
     for n, found in enumerate(points.values()):
         grid[n, : len(found)] = [p for p, _ in found]
-        numbers[n, : len(found)] = np.array([columns for _, columns in found], float)
+        pairs = [[means.get(item.name, (None, None)) for item in observables] for _, means in found]
+        numbers[n, : len(found)] = np.array(pairs, float)
     variables = {}
     for k, item in enumerate(observables):
         for which, (name, words) in enumerate(
@@ -80,7 +81,7 @@ def to_xarray(results: Results) -> xarray.Dataset:
         ):
             meaning = {"long_name": f"{words} {item.name}: {item.meaning}", "units": item.unit}
             variables[name] = (("task", "point"), numbers[:, :, k, which], meaning)
-    variables |= _extras(tasks, shape)
+    variables |= _extras(results.columns(), tasks, shape)
     arrays = size_arrays(tasks, shape[1])
     bins = {name: ("bin", arrays[name]) for name in ("s_low", "s_high") if arrays}
     varying = {"long_name": tasks[0].task.draw.varying, "units": "1"} if tasks else {}
@@ -103,15 +104,19 @@ def to_xarray(results: Results) -> xarray.Dataset:
     )
 
 
-def _extras(tasks: list[TaskResult], shape: tuple[int, int]) -> dict[str, tuple[Any, ...]]:
+def _extras(
+    columns: Sequence[Column], tasks: list[TaskResult], shape: tuple[int, int]
+) -> dict[str, tuple[Any, ...]]:
     """Return the variables of what was measured beside the observables."""
     found: dict[str, tuple[Any, ...]] = {}
     arrays = size_arrays(tasks, shape[1])
-    for item in EXTRA_QUANTITIES:
+    for item in columns:
+        if item.is_observable:
+            continue
         if item.name in arrays:
             numbers = arrays["n_s"], arrays["n_s_error"]
         else:
-            numbers = power_arrays(tasks, item, shape[1])
+            numbers = single_arrays(tasks, item.name, shape[1])
         if not any(np.isfinite(array).any() for array in numbers):
             continue
         for words, suffix, array in zip(("mean of", "standard error of"), ("", "_error"), numbers):

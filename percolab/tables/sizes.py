@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from percolab.analysis.size_counts import counts_of, has_sizes, size_counts_of
 from percolab.errors import InputError
-from percolab.measure.extras import POWERS, ExtraQuantity
+from percolab.measure.columns import Column
 from percolab.store.joined import joined
 from percolab.store.results import Results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
+
+Floats = NDArray[np.float64]
 
 #: Columns of :func:`size_table`.
 SIZE_HEADER = (
@@ -48,34 +50,33 @@ def size_table(results: Results) -> tuple[list[str], list[list[Any]]]:
     return list(SIZE_HEADER), rows
 
 
-def power_means(item: TaskResult) -> Iterator[tuple[str, NDArray, NDArray]]:
-    """Yield (name, mean, standard error) of every power of sizes at each p, float64 (m,) each.
+def single_means(item: TaskResult) -> Iterator[tuple[Column, Floats, Floats]]:
+    """Yield (column, mean, standard error) of what is one sum for each p, float64 (m,) each.
 
-    Nothing where they were not measured.  The error is the scatter of the blocks, NaN of one.
+    These are the powers of sizes, where they were measured.  The error is the scatter of the
+    blocks, NaN of one.
     """
-    if not has_sizes(item):
+    if not item.blocks:
         return
-    blocks = item.extra("powers") / item.task.block_size
-    count = len(blocks)
-    spread = blocks.std(axis=0, ddof=1) / count**0.5 if count > 1 else np.nan * blocks[0]
-    for quantity in POWERS:
-        column = quantity.column
-        yield quantity.name, blocks[:, :, column].mean(axis=0), spread[:, column]
+    for column in item.columns:
+        if column.is_single_sum:
+            blocks = item.single_sum(column) / item.task.block_size
+            count = len(blocks)
+            spread = blocks.std(axis=0, ddof=1) / count**0.5 if count > 1 else np.nan * blocks[0]
+            yield column, blocks.mean(axis=0), spread
 
 
-def power_arrays(
-    tasks: Sequence[TaskResult], quantity: ExtraQuantity, points: int
-) -> tuple[NDArray, NDArray]:
-    """Return mean and standard error of a power of sizes, float64 (task, point) each, or NaN."""
+def single_arrays(tasks: Sequence[TaskResult], name: str, points: int) -> tuple[Floats, Floats]:
+    """Return mean and standard error of one sum for each p, float64 (task, point) each, or NaN."""
     numbers = np.full((2, len(tasks), points), np.nan)
     for n, item in enumerate(tasks):
-        for name, mean, error in power_means(item):
-            if name == quantity.name:
+        for column, mean, error in single_means(item):
+            if column.name == name:
                 numbers[:, n, : mean.size] = mean, error
     return numbers[0], numbers[1]
 
 
-def size_arrays(tasks: Sequence[TaskResult], points: int) -> dict[str, NDArray]:
+def size_arrays(tasks: Sequence[TaskResult], points: int) -> dict[str, NDArray[Any]]:
     """Return s_low, s_high: int64 (bins,), n_s and n_s_error: float64 (task, point, bins).
 
     Bins of small lattices are the first of those of large ones; what a task lacks is NaN.  {} where

@@ -7,18 +7,18 @@ from percolab.measure.rows import SPANNING
 
 
 @njit(nogil=True, cache=True)
-def sum_blocks(rows, columns, masks, rules, without):
+def sum_blocks(rows, places, masks, rules, without):
     """Return sums and products of observables over the samples of blocks.
 
-    rows: int64 (blocks, samples, m, ROW_WIDTH).  Observable c is the row's column ``columns[c]``,
+    rows: int64 (blocks, samples, m, row width).  Observable c is the row's number at ``places[c]``,
     or where ``masks[c]`` is not 0 whether the row has any (rule 0), all (1), or some but not all
-    (2) of these flags, and none of ``without[c]``.
+    (2) of these flags, and none of ``without[c]`` (:class:`percolab.measure.columns.FlagRule`).
 
     sums: int64 (blocks, m, C).  products: float64 (blocks, m, C (C + 1) / 2), added up sample after
     sample, in the same order everywhere.
     """
     blocks, samples, points, _ = rows.shape
-    width = columns.size
+    width = places.size
     sums = np.zeros((blocks, points, width), np.int64)
     products = np.zeros((blocks, points, width * (width + 1) // 2), np.float64)
     values = np.empty(width, np.float64)
@@ -27,7 +27,7 @@ def sum_blocks(rows, columns, masks, rules, without):
             for point in range(points):
                 row = rows[block, sample, point]
                 for c in range(width):
-                    value = row[columns[c]]
+                    value = row[places[c]]
                     if masks[c] != 0:
                         found = row[SPANNING] & masks[c]
                         has = found == masks[c] if rules[c] == 1 else found != 0

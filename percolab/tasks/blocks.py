@@ -1,14 +1,15 @@
-"""Blocks of samples, and the error bars of counted fractions."""
+"""Blocks of samples: what they hold, how rows add up to them, and a choice of their columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.measure.observables import Observable
+from percolab.measure.columns import Column
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,13 +20,14 @@ class Block:
     sums:     int64 (m, C), exact
     products: float64 (m, C (C + 1) / 2), sums of products of every two observables, first with
               first, first with second, ...; each product and each partial sum is rounded
-    extras:   by name, what is measured beside the observables (:class:`Extra`), (m, columns)
+    extras:   by the name of its dataset, what is summed beside the observables
+              (:class:`percolab.measure.columns.Sums`), int64 or float64 (m, numbers)
     """
 
     number: int
     sums: NDArray[np.int64]
     products: NDArray[np.float64]
-    extras: dict[str, NDArray] = field(default_factory=dict)
+    extras: dict[str, NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,21 +49,47 @@ AnyBlock = Block | ThresholdBlock
 def blocks_of(
     numbers: Sequence[int],
     rows: NDArray[np.int64],
-    observables: Sequence[Observable],
-    extras: dict[str, NDArray] | None = None,
+    observables: Sequence[Column],
+    extras: dict[str, NDArray[Any]] | None = None,
 ) -> list[Block]:
     """Return the blocks of samples with these rows, int64 (blocks, samples, m, row width).
 
-    extras: further sums of the blocks, (blocks, m, columns) by name, beside those of tallies.
+    extras: further sums of the blocks, (blocks, m, numbers) by dataset, beside those of tallies.
     """
     from percolab.measure.tallies import sums_of_tallies
     from percolab.tasks.block_sums import sum_blocks
 
-    picks = (
-        np.array([getattr(item, key) for item in observables], np.int64)
-        for key in ("column", "mask", "rule", "without")
-    )
-    sums, products = sum_blocks(np.ascontiguousarray(rows), *picks)
+    picks = np.array([item.of_row for item in observables], np.int64).T
+    sums, products = sum_blocks(np.ascontiguousarray(rows), *np.ascontiguousarray(picks))
     found = sums_of_tallies(rows) | (extras or {})
     others = ({name: array[n] for name, array in found.items()} for n in range(len(numbers)))
     return [Block(*block) for block in zip(numbers, sums, products, others, strict=True)]
+
+
+def with_columns(block: Block, places: Sequence[int], extras: Collection[str]) -> Block:
+    """Return a block with the observables at these places alone, in this order, and these extras.
+
+    >>> block = Block(0, np.array([[1, 2]]), np.array([[1.0, 2.0, 4.0]]))
+    >>> with_columns(block, [1, 0], []).products.tolist()
+    [[4.0, 2.0, 1.0]]
+    """
+    own = np.array(places, np.int64)
+    first, second = np.triu_indices(own.size)
+    pairs = pair_places(block.sums.shape[1])[own[first], own[second]]
+    return replace(
+        block,
+        sums=block.sums[:, own],
+        products=block.products[:, pairs],
+        extras={name: array for name, array in block.extras.items() if name in extras},
+    )
+
+
+def pair_places(width: int) -> NDArray[np.int64]:
+    """Return the place of the product of every two observables: int64 (width, width), symmetric.
+
+    >>> pair_places(2).tolist()
+    [[0, 1], [1, 2]]
+    """
+    places = np.zeros((width, width), np.int64)
+    places[np.triu_indices(width)] = np.arange(width * (width + 1) // 2)
+    return np.maximum(places, places.T)

@@ -21,7 +21,7 @@ from percolab.errors import InputError, nearest
 from percolab.lattices.geometry import geometry_of
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
-from percolab.measure.observables import check_measure, open_axes
+from percolab.measure.columns import check_measure, open_axes
 
 #: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.  Only this
 #: one can be sampled; :mod:`percolab.store.sample_versions` says what was wrong with earlier ones.

@@ -17,7 +17,7 @@ from percolab.lattices.graph import Graph, load_graph
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text, shown
 from percolab.lattices.topology import MAX_POINTS
-from percolab.measure.observables import MEASURES
+from percolab.measure.columns import MEASURES
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import MAX_SEED, Study, check_boundary
 

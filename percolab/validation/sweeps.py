@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from percolab.lattices.lattice import load_lattice
-from percolab.measure.observables import observables_of
+from percolab.measure.columns import observables_of
 from percolab.run.runner import Watcher, run_study
 from percolab.run.scheduler import Interrupted
 from percolab.store.results import ResultsWriter, read_results

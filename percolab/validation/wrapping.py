@@ -15,7 +15,7 @@ from percolab.analysis.theory.critical import WRAPPING
 from percolab.analysis.theory.planar import THRESHOLDS
 from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.lattices.lattice import load_lattice
-from percolab.measure.observables import observables_of
+from percolab.measure.columns import observables_of
 from percolab.validation.check import Check, Outcome, Setting
 from percolab.validation.clusters import TORI
 from percolab.validation.sampling import fraction_outcome, sampled_rows

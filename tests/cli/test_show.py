@@ -17,7 +17,7 @@ from percolab.figures.colours import NO_SITE, colours_of
 from percolab.figures.configuration import MOST_WITH_BONDS
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
-from percolab.measure.rows import row_of_labels
+from percolab.measure.rows import ROW_WIDTH, row_of_labels
 
 SAMPLE = ("--lattice", "honeycomb", "-L", 12, "-p", 0.65, "--seed", 1)
 
@@ -134,7 +134,7 @@ def test_numbers_are_those_of_the_sample():
     told = json.loads(answer("show", *SAMPLE, "--json"))
     labels = percolab.label("honeycomb", 12, 0.65, seed=1).ravel()
     topology = load_lattice("honeycomb").topology((12, 12))
-    row = np.zeros(5, np.int64)
+    row = np.zeros(ROW_WIDTH, np.int64)
     scratch = np.empty(144, np.int32), np.empty(144, np.uint32)
     row_of_labels(labels, topology.occupied, *topology.end_flags(), *scratch, row)
     keys = ("clusters", "largest", "second_largest")

@@ -15,8 +15,7 @@ from percolab.analysis import format_with_error
 from percolab.analysis.size_counts import size_counts_of
 from percolab.api import fit, sweep
 from percolab.figures.kinds import StudyFigures, study_figure
-from percolab.measure.extras import EXTRA_QUANTITIES, POWERS
-from percolab.measure.observables import EXTRAS, observables_of
+from percolab.measure.columns import EXTRA_COLUMNS, MEASURES, observables_of
 from percolab.tables.sizes import SIZE_HEADER
 
 
@@ -229,16 +228,11 @@ def test_frames_carry_cluster_numbers():
 def test_observables_lists_what_every_measure_adds():
     told = json.loads(answer("observables", "--json"))
     extras = [item for item in told if "measure" in item]
-    assert [item["name"] for item in extras] == [item.name for item in EXTRA_QUANTITIES]
+    assert [item["name"] for item in extras] == [item.name for item in EXTRA_COLUMNS]
     text = answer("observables")
-    for word in {extra.measure for extra in EXTRAS}:
+    for word in MEASURES:
         assert f"with sweep --measure {word}" in text
-    for extra in EXTRAS:
-        own = [item for item in EXTRA_QUANTITIES if item.dataset == extra.name]
-        assert own, f"say what {extra.name} holds in extra_quantities.py"
-        if extra.columns:
-            assert [item.column for item in own] == list(range(extra.columns))
-    assert all(item.meaning in text and item.source in text for item in POWERS)
+    assert all(item.meaning in text and item.source in text for item in EXTRA_COLUMNS)
 
 
 def test_every_measure_that_is_named_is_measured_and_status_says_so():

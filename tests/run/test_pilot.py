@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from percolab.errors import InputError
 from percolab.lattices.lattice import lattice_from_text, load_lattice
-from percolab.measure.observables import observables_of
+from percolab.measure.columns import observables_of
 from percolab.run.pilot import _REACH, POINTS, _sample_thresholds, covering, place_probabilities
 from percolab.run.sampler import Device, Sampler
 from percolab.tasks.study import Study, Task

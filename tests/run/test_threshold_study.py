@@ -13,7 +13,7 @@ from percolab.analysis.fits import curves_of, spanning_counts, transition_grid
 from percolab.api import fit, plot, sweep
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
-from percolab.measure.observables import spanning_names
+from percolab.measure.columns import spanning_names
 from percolab.store.merging import merge
 from percolab.store.results import read_results
 

@@ -10,7 +10,7 @@ from percolab.analysis.theory.critical import critical_probability, torus_modulu
 from percolab.analysis.theory.planar import CLUSTERS_PER_SITE
 from percolab.analysis.theory.torus import excess_clusters
 from percolab.api import open_results
-from percolab.measure.observables import wrapping_names
+from percolab.measure.columns import wrapping_names
 
 RESULTS = Path(__file__).parents[2] / "results"
 TORI = ("square", "triangular", "honeycomb")

@@ -15,10 +15,10 @@ from cli_support import answer, datasets, small_results, stored, texts_of, witho
 
 from percolab.api import sweep
 from percolab.errors import InputError
-from percolab.measure.observables import observables_of
+from percolab.measure.columns import observables_of
 from percolab.store.merging import merge
 from percolab.store.results import ResultsWriter, encode, read_results
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 
 ROOT = Path(__file__).parents[2]
 EVIDENCE = sorted((ROOT / "results").rglob("*.h5"))
@@ -126,7 +126,7 @@ def test_the_golden_file_merges_with_its_own_kind_alone(tmp_path):
     other.study = replace(other.study, seed=12)
     other.runs.clear()
     other.tasks = {
-        task.id: TaskResult(task, item.blocks)
+        task.id: TaskResult(task, item.blocks, item.columns)
         for item in other.tasks.values()
         for task in [replace(item.task, seed=12)]
     }
@@ -188,7 +188,7 @@ def test_every_dataset_and_observable_says_its_meaning_and_unit(file):
 
 
 def test_datasets_have_the_documented_types_and_shapes(file):
-    blocks, points, width = 6, 5, 8
+    blocks, points, width = 6, 5, len(observables_of(("open", "open")))
     for name, data in datasets(file).items():
         expected = {
             "p": (np.float64, (points,)),

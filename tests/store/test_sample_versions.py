@@ -12,7 +12,7 @@ from percolab.api import sweep
 from percolab.lattices.lattice import load_lattice
 from percolab.store.results import Results
 from percolab.store.sample_versions import warning_of
-from percolab.store.stored_tasks import TaskResult
+from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
 
 LINE = (
@@ -27,7 +27,7 @@ def of_version_1(results):
     found = Results(replace(results.study, sample_version=1))
     for item in results.tasks.values():
         task = replace(item.task, sample_version=1)
-        found.tasks[task.id] = TaskResult(task, item.blocks)
+        found.tasks[task.id] = TaskResult(task, item.blocks, item.columns)
     return found
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from percolab.measure.observables import Observable, observables_of
+from percolab.measure.columns import Column, RowInteger, observables_of
 from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.tasks.blocks import blocks_of
 
@@ -16,7 +16,7 @@ def block_of(number, values):
     """Return the block of observables (samples, m, C)."""
     rows = np.zeros((1, *values.shape[:2], ROW_WIDTH), np.int64)
     rows[0, ..., : values.shape[2]] = values
-    columns = [Observable("", "", "", "", column=n) for n in range(values.shape[2])]
+    columns = [Column("", "", "", "", RowInteger(n)) for n in range(values.shape[2])]
     return blocks_of([number], rows, columns)[0]
 
 

@@ -17,7 +17,7 @@ from percolab.coupled.raster import RasterCoupling
 from percolab.labelers.four_step import FourStep
 from percolab.labelers.raster import RunsOfOneSample
 from percolab.lattices.topology import unpack_bits
-from percolab.measure.observables import observables_of
+from percolab.measure.columns import observables_of
 from percolab.measure.rows import CLUSTERS, LARGEST
 from percolab.run.sampler import Device, Sampler
 from percolab.run.scheduler import Interrupted

@@ -1,12 +1,25 @@
-"""Observables are what their names say, for every boundary."""
+"""Columns are what their names say, for every boundary."""
 
 import numpy as np
 import pytest
 
-from percolab.measure.observables import observables_of, spanning_names, wrapping_names
+from percolab.measure.columns import (
+    EXTRA_COLUMNS,
+    MEASURES,
+    RADII,
+    TALLY,
+    columns_of,
+    datasets_of,
+    is_gathered_from,
+    observables_of,
+    spanning_names,
+    wrapping_names,
+)
 from percolab.measure.rows import ROW_WIDTH, SPANNING
+from percolab.measure.tallies import num_bins
 
-SIZES = ["clusters", "largest", "second_largest", "sum_squares"]
+#: What every lattice has, whatever its boundary.
+SIZES = [item.name for item in observables_of(())]
 
 
 def spanning_of(bits, boundary):
@@ -59,7 +72,7 @@ def test_any_is_at_least_one_axis_and_all_is_every_axis(bits, x, y, any_axis, al
 def test_symbols_of_probabilities_are_short_for_their_names(boundary):
     letters = {"spanning": "R", "wrapping": "W"}
     for item in observables_of(boundary):
-        if item.mask:
+        if item.is_probability:
             word, _, way = item.name.partition("_")
             assert item.symbol == f"{letters[word]}_{way}"
 
@@ -70,14 +83,46 @@ def test_any_and_all_ask_open_axes_alone():
     assert spanning_of(0b010, ("open", "periodic", "open"))["spanning_any"] == 0
 
 
-def test_sizes_are_the_columns_of_the_row():
+def test_sizes_are_the_numbers_of_the_row():
+    assert SIZES[:4] == ["clusters", "largest", "second_largest", "sum_squares"]
     rows = np.arange(3 * ROW_WIDTH).reshape(3, ROW_WIDTH)
     for index, item in enumerate(observables_of(("open",))[:4]):
         np.testing.assert_array_equal(item.of_rows(rows), rows[:, index])
 
 
-def test_every_observable_says_what_it_is():
-    for item in observables_of(("open",) * 8):
-        assert all([item.name, item.symbol, item.meaning, item.unit]), item
-    names = [item.name for item in observables_of(("open",) * 8)]
+def test_every_column_says_what_it_is_under_a_name_of_its_own():
+    columns = columns_of(("open",) * 8, MEASURES)
+    assert columns[-len(EXTRA_COLUMNS) :] == EXTRA_COLUMNS
+    for item in columns:
+        assert all([item.name, item.symbol, item.meaning, item.unit, item.source]), item
+        assert item.is_known
+    names = [item.name for item in columns]
     assert len(set(names)) == len(names)
+
+
+def test_a_word_of_measure_adds_its_datasets():
+    bins = num_bins(100)
+    widths = {
+        (): {},
+        ("sizes",): {"size_counts": bins, "powers": 4},
+        ("gyration",): {"gyration": 2 * bins},
+        ("sizes", "gyration"): {"size_counts": bins, "powers": 4, "gyration": 2 * bins},
+    }
+    for measure, expected in widths.items():
+        columns = columns_of(("open", "open"), measure)
+        found = datasets_of(columns, 100)
+        assert {name: stored.width for name, stored in found.items()} == expected
+        assert list(found) == list(expected), "in the order in which they are stored"
+        assert is_gathered_from(TALLY, columns) == ("sizes" in measure)
+        assert is_gathered_from(RADII, columns) == ("gyration" in measure)
+
+
+def test_the_units_of_a_dataset_are_those_of_its_columns():
+    for name in ("powers", "gyration"):
+        own = [item for item in EXTRA_COLUMNS if item.dataset.name == name]
+        assert own[0].dataset.unit == ", ".join(item.unit for item in own)
+
+
+def test_what_is_no_observable_is_not_read_off_a_row():
+    with pytest.raises(ValueError, match="n_s is not read off a row"):
+        EXTRA_COLUMNS[0].of_rows(np.zeros(ROW_WIDTH, np.int64))

@@ -1,0 +1,395 @@
+"""The columns: what is measured, each declared here once.
+
+Every sample has a row (:mod:`percolab.measure.rows`).  An *observable* is one integer for each
+sample, read off its row; blocks hold its sum over their samples, and the sums of products of every
+two observables.  With a word of ``--measure`` there are further columns, whose sums alone are kept.
+
+A new column needs its declaration here and its arithmetic: a place in the row, the tally or the
+radii.  What samples, stores, reads, merges, tabulates and lists columns goes by the declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.errors import InputError, nearest
+from percolab.lattices.graph_topology import TERMINALS
+from percolab.lattices.lattice import AXIS_NAMES
+from percolab.measure.rows import (
+    CLUSTERS,
+    ISOLATED,
+    LARGEST,
+    SECOND_LARGEST,
+    SPANNING,
+    SUM_SQUARES,
+)
+from percolab.measure.tallies import num_bins
+from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
+
+#: How many of the flags of a mask a sample must have.
+ANY, ALL, SOME = range(3)
+
+
+@dataclass(frozen=True)
+class RowInteger:
+    """An integer of a sample's row: which of its numbers."""
+
+    place: int
+
+
+@dataclass(frozen=True)
+class FlagRule:
+    """1 if a sample has ANY of the flags of ``mask``, ALL, or SOME but not all; else 0.
+
+    rule: which of the three.  It is 0, too, where there is one of the flags in ``without``.
+    """
+
+    mask: int
+    rule: int = ALL
+    without: int = 0
+
+
+#: What sums over the samples of a block are made from: their tallies, or the radii of clusters.
+TALLY, RADII = "tally", "radii"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Where sums are stored together, one after the other: name, meaning and units."""
+
+    name: str
+    meaning: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over the samples of a block that are no observable.
+
+    source: TALLY or RADII; "" of a column that this version does not know.  kind: int64, exact, or
+    float64, added sample after sample.  count: numbers at each p, or with ``per_bin`` in every bin
+    of sizes (:func:`percolab.measure.tallies.bin_edges`).  dataset: where they are stored together
+    with other columns; None for one of their own.
+    """
+
+    source: str
+    kind: type
+    count: int = 1
+    per_bin: bool = False
+    dataset: Dataset | None = None
+
+
+_BOOK = "Stauffer and Aharony, Introduction to Percolation Theory (1994)"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A measured quantity: name, symbol, meaning, unit, how it is gathered, and its source.
+
+    gathered: None for an observable in a file of a later version, of which only the name and the
+    texts are known.  measure: the word that asks for it, "" for what is always measured.
+    """
+
+    name: str
+    symbol: str
+    meaning: str
+    unit: str
+    gathered: RowInteger | FlagRule | Sums | None
+    measure: str = ""
+    source: str = _BOOK
+
+    @property
+    def is_observable(self) -> bool:
+        """Whether it is one integer for each sample."""
+        return not isinstance(self.gathered, Sums)
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether it is 0 or 1 in each sample."""
+        return isinstance(self.gathered, FlagRule)
+
+    @property
+    def rises_with_p(self) -> bool:
+        """Whether it is a probability that never falls when p rises."""
+        how = self.gathered
+        return isinstance(how, FlagRule) and how.rule != SOME and not how.without
+
+    @property
+    def is_single_sum(self) -> bool:
+        """Whether it is one sum for each p, and no observable."""
+        how = self.gathered
+        return isinstance(how, Sums) and how.count == 1 and not how.per_bin
+
+    @property
+    def dataset(self) -> Dataset | None:
+        """Where its sums are stored; None for an observable."""
+        if not isinstance(self.gathered, Sums):
+            return None
+        return self.gathered.dataset or Dataset(self.name, self.meaning, self.unit)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether this version can measure it."""
+        how = self.gathered
+        return how is not None and not (isinstance(how, Sums) and not how.source)
+
+    @property
+    def of_row(self) -> tuple[int, int, int, int]:
+        """Return (place, mask, rule, without), as :func:`sum_blocks` takes an observable."""
+        if isinstance(self.gathered, RowInteger):
+            return self.gathered.place, 0, ALL, 0
+        if isinstance(self.gathered, FlagRule):
+            return SPANNING, self.gathered.mask, self.gathered.rule, self.gathered.without
+        raise ValueError(f"{self.name} is not read off a row")
+
+    def of_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return an observable of rows, int64 (..., ROW_WIDTH)."""
+        place, mask, rule, without = self.of_row
+        if not mask:
+            own: NDArray[np.int64] = rows[..., place]
+            return own
+        found = rows[..., SPANNING] & mask
+        has = (found != 0, found == mask, (found != 0) & (found != mask))[rule]
+        return (has & (rows[..., SPANNING] & without == 0)).astype(np.int64)
+
+
+_SIZES = (
+    Column(
+        "clusters", "n_c", "number of clusters, single sites included", "1", RowInteger(CLUSTERS)
+    ),
+    Column("largest", "s_1", "sites of the largest cluster", "site", RowInteger(LARGEST)),
+    Column(
+        "second_largest",
+        "s_2",
+        "sites of the second largest cluster",
+        "site",
+        RowInteger(SECOND_LARGEST),
+    ),
+    Column(
+        "sum_squares",
+        "sum s^2",
+        "sum of squared cluster sizes, the largest included",
+        "site^2",
+        RowInteger(SUM_SQUARES),
+    ),
+    Column("isolated", "n_1", "number of clusters of one site", "1", RowInteger(ISOLATED)),
+)
+
+_COUNTS = Dataset(
+    "size_counts", "number of clusters in every bin of sizes, single sites included", "1"
+)
+_POWERS = Dataset(
+    "powers",
+    "sum of s^3, sum of s^4 over all clusters; s_1^3, s_1^4 of the largest",
+    "site^3, site^4, site^3, site^4",
+)
+_GYRATION = Dataset(
+    "gyration",
+    "sum of s^2 and of s^2 R_s^2 in every bin of sizes, over clusters that neither wrap nor "
+    "span; R_s is the radius of gyration",
+    "site^2, site^2 length^2",
+)
+_OF_TALLY = Sums(TALLY, np.float64, dataset=_POWERS)
+_OF_RADII = Sums(RADII, np.float64, per_bin=True, dataset=_GYRATION)
+_BINS = "over clusters of a bin of sizes that neither wrap nor span"
+#: What the words of ``--measure`` add, in the order of the datasets and of the numbers in them.
+EXTRA_COLUMNS = (
+    Column(
+        "n_s",
+        "n_s",
+        "clusters of s sites per site: those in a bin of sizes, per site and integer size in it",
+        "1/site",
+        Sums(TALLY, np.int64, per_bin=True, dataset=_COUNTS),
+        "sizes",
+    ),
+    Column("sum_cubes", "sum s^3", "sum of s^3 over all clusters", "site^3", _OF_TALLY, "sizes"),
+    Column("sum_fourths", "sum s^4", "sum of s^4 over all clusters", "site^4", _OF_TALLY, "sizes"),
+    Column("largest_cubes", "s_1^3", "s^3 of the largest cluster", "site^3", _OF_TALLY, "sizes"),
+    Column("largest_fourths", "s_1^4", "s^4 of the largest cluster", "site^4", _OF_TALLY, "sizes"),
+    Column("bin_squares", "sum s^2", f"sum of s^2 {_BINS}", "site^2", _OF_RADII, "gyration"),
+    Column(
+        "bin_spreads",
+        "sum s^2 R_s^2",
+        f"sum of s^2 R_s^2 {_BINS}, R_s being the radius of gyration",
+        "site^2 length^2",
+        _OF_RADII,
+        "gyration",
+    ),
+)
+MEASURES = tuple(dict.fromkeys(column.measure for column in EXTRA_COLUMNS))
+
+
+def columns_of(boundary: Sequence[str], measure: Sequence[str] = ()) -> tuple[Column, ...]:
+    """Return what a task with this boundary and these words measures, in the order it is stored."""
+    extra = (column for column in EXTRA_COLUMNS if column.measure in measure)
+    return (*observables_of(boundary), *extra)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A dataset of sums as it is stored: what it holds, of which type, and how many numbers."""
+
+    dataset: Dataset
+    kind: type
+    width: int
+
+
+def datasets_of(columns: Iterable[Column], num_points: int) -> dict[str, Stored]:
+    """Return the datasets of sums that columns have, by name; num_points: of the lattice."""
+    found: dict[str, Stored] = {}
+    for column in columns:
+        dataset, how = column.dataset, column.gathered
+        if dataset is None or not isinstance(how, Sums):
+            continue
+        own = how.count * (num_bins(num_points) if how.per_bin else 1)
+        before = found[dataset.name].width if dataset.name in found else 0
+        found[dataset.name] = Stored(dataset, how.kind, before + own)
+    return found
+
+
+def is_gathered_from(source: str, columns: Iterable[Column]) -> bool:
+    """Return whether any of these columns needs the tallies, or the radii, of samples."""
+    return any(
+        isinstance(column.gathered, Sums) and column.gathered.source == source for column in columns
+    )
+
+
+def check_measure(measure: Sequence[str], method: str) -> tuple[str, ...]:
+    """Return the words of ``measure`` in their order; InputError if one is unknown or misplaced."""
+    for word in measure:
+        if word not in MEASURES:
+            raise InputError(f"unknown measure {word!r}; {nearest(word, list(MEASURES))}")
+    if measure and method == "threshold":
+        raise InputError(f"measure {measure[0]}: method threshold finds T, nothing else")
+    return tuple(word for word in MEASURES if word in measure)
+
+
+def open_axes(boundary: Sequence[str]) -> list[int]:
+    """Return the axes that a sample can span along."""
+    return [axis for axis, kind in enumerate(boundary) if kind != "periodic"]
+
+
+def axis_names(boundary: Sequence[str]) -> list[str]:
+    """Return the names of the open axes: x, y, ..., or that of a source and a target."""
+    names = {axis: AXIS_NAMES[axis] for axis in open_axes(boundary)}
+    return [TERMINALS if boundary[axis] == TERMINALS else names[axis] for axis in names]
+
+
+def axis_observables(boundary: Sequence[str]) -> list[str]:
+    """Return the names of the spanning observables along one open axis each, in their order.
+
+    >>> axis_observables(["open", "periodic", "open"])
+    ['spanning_x', 'spanning_z']
+    """
+    names = axis_names(boundary)
+    return ["spanning" if name == TERMINALS else f"spanning_{name}" for name in names]
+
+
+def observables_of(boundary: Sequence[str]) -> tuple[Column, ...]:
+    """Return what is measured on a lattice with this boundary, in the order it is stored."""
+    axes = open_axes(boundary)
+    found = list(_SIZES)
+    for axis, letter, name in zip(axes, axis_names(boundary), axis_observables(boundary)):
+        meaning = f"1 if one cluster touches both end layers of the {letter} axis"
+        if letter == TERMINALS:
+            meaning = "1 if one cluster has a site of the source and one of the target"
+        symbol = name.replace("spanning", "R")
+        found.append(Column(name, symbol, meaning, "1", FlagRule(1 << axis)))
+    if len(axes) > 1:
+        mask = sum(1 << axis for axis in axes)
+        found += [
+            Column(
+                "spanning_any",
+                "R_any",
+                "1 if the sample spans along at least one axis",
+                "1",
+                FlagRule(mask, ANY),
+            ),
+            Column(
+                "spanning_all",
+                "R_all",
+                "1 if the sample spans along every open axis, be it by different clusters",
+                "1",
+                FlagRule(mask),
+            ),
+        ]
+    return (*found, *_wrapping_of(boundary))
+
+
+_TORUS = "Newman and Ziff, Phys. Rev. E 64, 016706 (2001)"
+
+
+def _wrapping_of(boundary: Sequence[str]) -> list[Column]:
+    """Return the wrapping observables of the periodic axes, in the order they are stored."""
+    axes = [axis for axis, kind in enumerate(boundary) if kind == "periodic"]
+    flags = {axis: 1 << (FIRST_WRAPPING + axis) for axis in axes}
+    found = [
+        Column(
+            f"wrapping_{AXIS_NAMES[axis]}",
+            f"W_{AXIS_NAMES[axis]}",
+            f"1 if one cluster closes on itself around the {AXIS_NAMES[axis]} axis",
+            "1",
+            FlagRule(flag),
+            source=_TORUS,
+        )
+        for axis, flag in flags.items()
+    ]
+    if len(axes) < 2:
+        return found
+    mask = sum(flags.values())
+    found += [
+        Column(
+            "wrapping_any",
+            "W_any",
+            "1 if the sample wraps around at least one axis",
+            "1",
+            FlagRule(mask, ANY),
+            source=_TORUS,
+        ),
+        Column(
+            "wrapping_all",
+            "W_all",
+            "1 if the sample wraps around every periodic axis, be it by one loop",
+            "1",
+            FlagRule(mask),
+            source=_TORUS,
+        ),
+        Column(
+            "wrapping_some",
+            "W_some",
+            "1 if the sample wraps around some, but not all periodic axes",
+            "1",
+            FlagRule(mask, SOME),
+            source=_TORUS,
+        ),
+    ]
+    if len(boundary) == 2:
+        found.append(
+            Column(
+                "wrapping_diagonal",
+                "W_diagonal",
+                "1 if the sample wraps around both axes at once and in no other direction",
+                "1",
+                FlagRule(mask, without=1 << TWO_DIRECTIONS),
+                source="Pinson, J. Stat. Phys. 75, 1167 (1994)",
+            )
+        )
+    return found
+
+
+def spanning_names(boundary: Sequence[str]) -> list[str]:
+    """Return the names of the spanning observables that a lattice with this boundary has."""
+    return [item.name for item in observables_of(boundary) if item.name.startswith("spanning")]
+
+
+def wrapping_names(boundary: Sequence[str]) -> list[str]:
+    """Return the names of the wrapping observables that a lattice with this boundary has.
+
+    >>> wrapping_names(["periodic", "open"])
+    ['wrapping_x']
+    """
+    return [item.name for item in _wrapping_of(boundary)]

@@ -1,0 +1,325 @@
+"""The HDF5 format: what is where in a results file, as docs/hdf5-format.md tells it.
+
+A file is a tree of groups, datasets and attributes (:mod:`percolab.store.tree`).  Here contents
+become such a tree, and a tree contents: the root, and below it one group for each task.  Datasets
+depend on the study alone; who made them, and when, is kept in attributes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.words import NEVER, TOP
+from percolab.errors import InputError
+from percolab.lattices.lattice import Lattice, lattice_from_text
+from percolab.lattices.structure import Structure, record_of, structure_of
+from percolab.measure.columns import (
+    Column,
+    Sums,
+    axis_names,
+    columns_of,
+    datasets_of,
+    observables_of,
+    open_axes,
+)
+from percolab.measure.tallies import bin_edges
+from percolab.store.task_result import TaskResult
+from percolab.store.tree import Data, Node, check_seal
+from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock
+from percolab.tasks.study import Task
+
+FORMAT = "percolab results"
+#: What is written, and what can be read.  Versions before the fifth have text of variable length,
+#: and a checksum of a task's numbers alone or none.
+SCHEMA_VERSION, _READABLE = 5, (1, 2, 3, 4, 5)
+#: The first with a checksum of everything.
+_SEALED = 5
+#: What a task's group holds beside the sums of columns.
+_OTHERS = frozenset({"p", "block", "sums", "products", "size_edges"})
+#: What is stored of an observable, each as a list of texts.
+_TEXTS = ("name", "symbol", "meaning", "unit", "source")
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What a results file holds.
+
+    study: the description of the study, JSON values.  runs: the records of runs, JSON values.
+    tasks: by id.
+    """
+
+    study: dict[str, Any]
+    lattice: Structure
+    runs: list[dict[str, Any]]
+    tasks: Mapping[str, TaskResult]
+
+
+def encode_contents(contents: Contents) -> Node:
+    """Return the tree of a results file."""
+    lattice = contents.lattice
+    root = Node({"format": FORMAT, "schema_version": np.array(SCHEMA_VERSION)})
+    root.attributes["study"] = json.dumps(contents.study)
+    if isinstance(lattice, Lattice):
+        root.attributes["lattice"] = lattice.source
+    else:
+        root.attributes["structure"] = json.dumps(record_of(lattice))
+    root.attributes["runs"] = [json.dumps(run) for run in contents.runs]
+    tasks = {key: encode_task(contents.tasks[key]) for key in sorted(contents.tasks)}
+    if tasks:
+        root.groups["tasks"] = Node(groups=tasks)
+    return root
+
+
+def decode_contents(root: Node, path: object) -> Contents:
+    """Return what the tree of a results file holds; path: of the file, for messages.
+
+    InputError: it is no results file, or of a version that is not known.  ValueError or the like:
+    it is damaged.
+    """
+    if root.attributes.get("format") != FORMAT:
+        raise InputError(f"{path}: is an HDF5 file, but not one of percolab's")
+    version = root.integer("schema_version")
+    if version not in _READABLE:
+        raise InputError(
+            f"{path}: has schema version {version}; this percolab reads versions "
+            f"{', '.join(map(str, _READABLE))}"
+        )
+    if version >= _SEALED:
+        check_seal(root)
+    if "structure" in root.attributes:
+        lattice = structure_of(json.loads(root.text("structure")))
+    else:
+        lattice = lattice_from_text(root.text("lattice"), where=f"{path}: lattice")
+    study = json.loads(root.text("study"))
+    runs = [json.loads(run) for run in root.texts("runs")]
+    groups = root.groups["tasks"].groups if "tasks" in root.groups else {}
+    tasks = {
+        key: decode_task(group, lattice, sealed=version >= _SEALED) for key, group in groups.items()
+    }
+    for key, item in tasks.items():
+        if item.task.id != key:
+            raise InputError(f"{path}: task {key} does not match its own description")
+    return Contents(study, lattice, runs, tasks)
+
+
+def encode_task(item: TaskResult) -> Node:
+    """Return the group of a task and its blocks."""
+    task = item.task
+    node = Node(
+        {
+            "L": np.array(task.size),
+            "shape": np.array(task.shape, np.int64),
+            "boundary": list(task.boundary),
+            "model": task.model,
+            "rng": task.rng,
+            "seed": np.array(task.seed, np.uint64),
+            "stream_seed": np.array(task.stream_seed, np.uint64),
+            "block_size": np.array(task.block_size),
+            "method": task.method,
+            "sample_version": np.array(task.sample_version),
+        }
+    )
+    node.datasets["block"] = _data(item.numbers, "number of the block", "1")
+    if task.method == "grid":
+        _encode_sums(node, item)
+    else:
+        _encode_thresholds(node, item)
+    return node
+
+
+#: What follows the meaning of a dataset of sums.
+_AXES = " [block, p, column]"
+
+
+def _encode_sums(node: Node, item: TaskResult) -> None:
+    observables = item.observables
+    for key in _TEXTS:
+        node.attributes[f"observable_{key}s"] = [getattr(each, key) for each in observables]
+    node.datasets["p"] = _data(np.array(item.task.p, np.float64), item.task.draw.varying, "1")
+    node.datasets["sums"] = _data(
+        item.sums(), "sum over the block's samples [block, p, observable]", "mixed"
+    )
+    node.datasets["products"] = _data(
+        item.products(),
+        "sum of products of two observables [block, p, pair]; pairs in upper-triangular row order",
+        "mixed",
+    )
+    if item.task.measure:
+        node.attributes["measure"] = list(item.task.measure)
+        edges = bin_edges(item.task.num_points)
+        node.datasets["size_edges"] = _data(edges, "smallest size of each bin", "site")
+    for name, stored in datasets_of(item.columns, item.task.num_points).items():
+        meaning = f"{stored.dataset.meaning}{_AXES}"
+        node.datasets[name] = _data(item.extra(name), meaning, stored.dataset.unit)
+
+
+def _encode_thresholds(node: Node, item: TaskResult) -> None:
+    axes = axis_names(item.task.boundary)
+    node.attributes["axes"] = list(axes)
+    node.datasets["thresholds"] = _data(
+        item.all_thresholds(),
+        "T, the p at which a sample begins to span, 2^64 - 1: never [block, sample, axis]",
+        "2^-63",
+    )
+
+
+def _data(values: NDArray[Any], meaning: str, unit: str) -> Data:
+    return Data(values, {"meaning": meaning, "unit": unit})
+
+
+def decode_task(node: Node, lattice: Structure, *, sealed: bool) -> TaskResult:
+    """Return the task of a group; ValueError or the like if it is damaged.
+
+    sealed: the checksum of everything in the group was compared already; otherwise there may be one
+    of its numbers.
+    """
+    task = _task_of(node, lattice)
+    columns = _columns_of(node, task, sealed=sealed) if task.method == "grid" else ()
+    numbers = node.array("block", np.int64)
+    arrays = _sums_of(node, task, columns) if columns else _thresholds_of(node, task)
+    if any(len(array) != numbers.size for array in arrays.values()):
+        raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
+    if not sealed and "checksum" in node.attributes:
+        _check_numbers(node, numbers, *arrays.values())
+    if np.any(np.diff(numbers, prepend=-1) < 1):
+        raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
+    return TaskResult(task, _blocks_of(task, numbers, arrays), columns)
+
+
+def _blocks_of(
+    task: Task, numbers: NDArray[np.int64], arrays: dict[str, NDArray[Any]]
+) -> dict[int, AnyBlock]:
+    """Return the blocks with these numbers, from what is stored of all of them."""
+    if task.method == "threshold":
+        found = zip(numbers.tolist(), arrays["thresholds"], strict=True)
+        return {number: ThresholdBlock(number, thresholds) for number, thresholds in found}
+    sums, products = arrays.pop("sums"), arrays.pop("products")
+    return {
+        number: Block(
+            number, sums[n], products[n], {name: array[n] for name, array in arrays.items()}
+        )
+        for n, number in enumerate(numbers.tolist())
+    }
+
+
+def _task_of(node: Node, lattice: Structure) -> Task:
+    method = node.text("method", "grid")
+    task = Task(
+        lattice=lattice,
+        size=node.integer("L"),
+        boundary=tuple(node.texts("boundary")),
+        p=tuple(node.array("p", np.float64).tolist()) if method == "grid" else (),
+        seed=node.integer("seed"),
+        rng=node.text("rng"),
+        model=node.text("model"),
+        block_size=node.integer("block_size"),
+        method=method,
+        measure=tuple(node.texts("measure")) if "measure" in node.attributes else (),
+        sample_version=node.integer("sample_version", 1),
+    )
+    shape = node.attributes.get("shape")
+    is_own = isinstance(shape, np.ndarray) and shape.tolist() == list(task.shape)
+    if not is_own or node.integer("stream_seed") != task.stream_seed:
+        raise ValueError(f"task {task.id}: its shape or the seed of its streams is not its own")
+    return task
+
+
+def _check_numbers(node: Node, *arrays: NDArray[Any]) -> None:
+    """Raise ValueError unless arrays match the checksum of a file before schema version 5."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+    if node.text("checksum") != digest.hexdigest():
+        raise ValueError("the datasets of a task do not match their checksum")
+
+
+def _columns_of(node: Node, task: Task, *, sealed: bool) -> tuple[Column, ...]:
+    """Return the columns that a group holds, by the names that are stored in it.
+
+    Of a column that this version does not know there are the texts of the file alone.  ValueError:
+    a name is there twice.  In a group that is not sealed a name that is not known is damage, and a
+    ValueError too; so is a missing dataset where no checksum shows that it never was there.
+    """
+    observables = _observables_of(node, task)
+    declared = columns_of(task.boundary, task.measure)
+    known = datasets_of(declared, task.num_points)
+    missing = [name for name in known if name not in node.datasets]
+    extras = [each for each in declared if each.dataset and each.dataset.name not in missing]
+    unknown = [name for name in node.datasets if name not in known and name not in _OTHERS]
+    columns = (*observables, *extras, *(_unknown_sums(node, name, task) for name in unknown))
+    is_complete = not missing or "checksum" in node.attributes
+    if not sealed and not (is_complete and all(column.is_known for column in columns)):
+        names = ", ".join(column.name for column in columns)
+        raise ValueError(f"task {task.id}: its columns are {names}")
+    return columns
+
+
+def _observables_of(node: Node, task: Task) -> list[Column]:
+    """Return the observables that a group names, in the order of their sums."""
+    known = {column.name: column for column in observables_of(task.boundary)}
+    names = node.texts("observable_names")
+    if not names:
+        raise ValueError(f"task {task.id}: it has no observables")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"task {task.id}: {name} is there twice")
+    return [known.get(name) or _unknown_observable(node, n) for n, name in enumerate(names)]
+
+
+def _unknown_observable(node: Node, n: int) -> Column:
+    """Return the n-th observable of a group, as the texts of the file tell it."""
+    texts = {key: node.texts(f"observable_{key}s") for key in _TEXTS}
+    return Column(**{key: own[n] for key, own in texts.items()}, gathered=None)
+
+
+def _unknown_sums(node: Node, name: str, task: Task) -> Column:
+    """Return the column of a dataset of sums that this version does not know."""
+    data = node.datasets[name]
+    shape, kind = data.values.shape, data.values.dtype.type
+    if len(shape) != 3 or shape[1] != len(task.p) or kind not in (np.int64, np.float64):
+        raise ValueError(f"task {task.id}: {name} is not known, and no sums at each p")
+    texts = Node(data.attributes)
+    meaning = texts.text("meaning").removesuffix(_AXES)
+    how = Sums("", kind, shape[2])
+    return Column(name, name, meaning, texts.text("unit"), how, source="")
+
+
+def _sums_of(node: Node, task: Task, columns: tuple[Column, ...]) -> dict[str, NDArray[Any]]:
+    """Return sums, products and the datasets beside them; ValueError where they cannot be true."""
+    points = len(task.p)
+    observables = [column for column in columns if column.is_observable]
+    width = len(observables)
+    found: dict[str, NDArray[Any]] = {
+        "sums": node.array("sums", np.int64, (points, width)),
+        "products": node.array("products", np.float64, (points, width * (width + 1) // 2)),
+    }
+    for name, stored in datasets_of(columns, task.num_points).items():
+        found[name] = node.array(name, stored.kind, (points, stored.width))
+    if not all(column.is_known for column in columns):
+        # What another version measures may be negative, and its products with the rest.
+        return found
+    for name, array in found.items():
+        if array.size and array.min() < 0:
+            raise ValueError(f"task {task.id}: {name} holds a negative number")
+    most = [
+        task.block_size * (1 if column.is_probability else task.num_points**2)
+        for column in observables
+    ]
+    if np.any(found["sums"] > np.array(most, np.uint64).astype(np.float64)):
+        raise ValueError(f"task {task.id}: sums holds more than its samples can have")
+    return found
+
+
+def _thresholds_of(node: Node, task: Task) -> dict[str, NDArray[Any]]:
+    axes = len(open_axes(task.boundary))
+    found = node.array("thresholds", np.uint64, (task.block_size, axes))
+    if np.any((found > np.uint64(TOP)) & (found != np.uint64(NEVER))):
+        raise ValueError(f"task {task.id}: a threshold is above 1")
+    return {"thresholds": found}

@@ -1,0 +1,194 @@
+"""What is kept of one task: its blocks, and which columns they hold.
+
+Which columns those are is the task's own: a file of an earlier version may lack one of today's, and
+one of a later version may have more.  Everything here goes by their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.errors import InputError
+from percolab.measure.columns import (
+    MEASURES,
+    Column,
+    axis_observables,
+    columns_of,
+    datasets_of,
+    open_axes,
+    spanning_names,
+)
+from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock, with_columns
+from percolab.tasks.study import Task
+
+
+@dataclass(eq=False)
+class TaskResult:
+    """A task and its blocks by number.
+
+    columns: what the blocks hold, observables in the order of their sums; by default what this
+    version measures.  Of method "threshold" blocks hold T alone, whatever the columns.
+    """
+
+    task: Task
+    blocks: dict[int, AnyBlock] = field(default_factory=dict)
+    columns: tuple[Column, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.columns = self.columns or columns_of(self.task.boundary, self.task.measure)
+
+    @property
+    def num_samples(self) -> int:
+        """Samples measured so far."""
+        return len(self.blocks) * self.task.block_size
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """Block numbers in ascending order, int64."""
+        return np.array(sorted(self.blocks), np.int64)
+
+    @property
+    def observables(self) -> tuple[Column, ...]:
+        """The columns that are one integer for each sample, in the order of the sums of blocks."""
+        return tuple(column for column in self.columns if column.is_observable)
+
+    def has(self, *names: str) -> bool:
+        """Return whether these columns are all there."""
+        return set(names) <= {column.name for column in self.columns}
+
+    def add(self, blocks: Iterable[AnyBlock]) -> None:
+        """Take in blocks that were measured now, with the columns that there are."""
+        measured = TaskResult(self.task, {block.number: block for block in blocks})
+        self.blocks.update(measured.of_columns(self.columns).blocks)
+
+    def of_columns(self, columns: Sequence[Column]) -> TaskResult:
+        """Return the same blocks with these columns alone, in this order; all must be there."""
+        names = [column.name for column in self.columns]
+        if self.task.method != "grid" or names == [column.name for column in columns]:
+            return TaskResult(self.task, dict(self.blocks), tuple(columns))
+        held = [column.name for column in self.observables]
+        places = [held.index(column.name) for column in columns if column.is_observable]
+        extras = datasets_of(columns, self.task.num_points).keys()
+        blocks: dict[int, AnyBlock] = {
+            number: with_columns(block, places, extras)
+            for number, block in self.blocks.items()
+            if isinstance(block, Block)
+        }
+        return TaskResult(self.task, blocks, tuple(columns))
+
+    def column(self, name: str) -> NDArray[np.int64]:
+        """Return one observable's block sums, int64 (n_blocks, m); InputError if not measured."""
+        names = [item.name for item in self.observables]
+        if name not in names:
+            raise InputError(f"observable {name!r} is not in this file; there: {', '.join(names)}")
+        return self.sums()[:, :, names.index(name)]
+
+    def sums(self) -> NDArray[np.int64]:
+        """Return the block sums of all observables, int64 (n_blocks, m, observables)."""
+        found = [block.sums for block in self._grids()]
+        shape = (len(found), len(self.task.p), len(self.observables))
+        return np.array(found, np.int64).reshape(shape)
+
+    def products(self) -> NDArray[np.float64]:
+        """Return the block sums of products of two observables, float64 (n_blocks, m, pairs)."""
+        width = len(self.observables)
+        found = [block.products for block in self._grids()]
+        shape = (len(found), len(self.task.p), width * (width + 1) // 2)
+        return np.array(found, np.float64).reshape(shape)
+
+    def extra(self, name: str) -> NDArray[Any]:
+        """Return the block sums in a dataset beside the observables, (n_blocks, m, numbers).
+
+        InputError: not measured.
+        """
+        there = datasets_of(self.columns, self.task.num_points)
+        if name not in there:
+            known = datasets_of(_declared(self, self.task.measure), self.task.num_points)
+            reason = "" if name in known else ": it was not asked for"
+            raise InputError(f"{name} of L = {self.task.size} is not in this file{reason}")
+        found = [block.extras[name] for block in self._grids()]
+        shape = (len(found), len(self.task.p), there[name].width)
+        return np.array(found, there[name].kind).reshape(shape)
+
+    def single_sum(self, column: Column) -> NDArray[np.float64]:
+        """Return the block sums of a column that is one sum for each p, float64 (n_blocks, m)."""
+        beside = [item for item in self.columns if item.dataset == column.dataset]
+        found = self.extra(column.dataset.name if column.dataset else column.name)
+        return np.asarray(found[:, :, beside.index(column)], np.float64)
+
+    def all_thresholds(self) -> NDArray[np.uint64]:
+        """Return T of every sample along every open axis, uint64 (n_blocks, block_size, axes)."""
+        blocks = (self.blocks[number] for number in sorted(self.blocks))
+        found = [block.thresholds for block in blocks if isinstance(block, ThresholdBlock)]
+        shape = (len(found), self.task.block_size, len(open_axes(self.task.boundary)))
+        return np.array(found, np.uint64).reshape(shape)
+
+    def thresholds(self, name: str) -> NDArray[np.uint64]:
+        """Return T of every sample for a spanning observable, uint64 (n_blocks, block_size).
+
+        For tasks with method "threshold" alone.  InputError: unknown observable.
+        """
+        found = self.all_thresholds()
+        known = spanning_names(self.task.boundary)
+        if name not in known:
+            raise InputError(f"observable {name!r} is not in this file; there: {', '.join(known)}")
+        if name == "spanning_any":
+            return np.asarray(found.min(axis=2))
+        if name == "spanning_all":
+            return np.asarray(found.max(axis=2))
+        return found[:, :, axis_observables(self.task.boundary).index(name)]
+
+    def _grids(self) -> list[Block]:
+        """Return the blocks of method "grid", by their numbers."""
+        blocks = (self.blocks[number] for number in sorted(self.blocks))
+        return [block for block in blocks if isinstance(block, Block)]
+
+
+def columns_in(items: Iterable[TaskResult]) -> tuple[Column, ...]:
+    """Return the columns that any of these tasks of method "grid" has.
+
+    Those that this version knows come first, in the order of their declarations.
+    """
+    grids = _grids(items)
+    held = {column.name: column for item in grids for column in item.columns}
+    known = [column.name for item in grids[:1] for column in _declared(item, MEASURES)]
+    order = [name for name in known if name in held]
+    return tuple(held[name] for name in [*order, *(name for name in held if name not in known)])
+
+
+def lacking(items: Iterable[TaskResult]) -> list[str]:
+    """Return the names of columns that this version measures and one of these tasks lacks."""
+    names = (
+        column.name
+        for item in _grids(items)
+        for column in _declared(item, item.task.measure)
+        if not item.has(column.name)
+    )
+    return list(dict.fromkeys(names))
+
+
+def not_in_all(items: Iterable[TaskResult]) -> list[str]:
+    """Return the names of columns that one of these tasks has, and another that asked lacks."""
+    grids = _grids(items)
+    return [
+        column.name
+        for column in columns_in(grids)
+        if not all(item.has(column.name) for item in grids if _asks_for(item.task, column))
+    ]
+
+
+def _grids(items: Iterable[TaskResult]) -> list[TaskResult]:
+    return [item for item in items if item.task.method == "grid"]
+
+
+def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:
+    return columns_of(item.task.boundary, measure)
+
+
+def _asks_for(task: Task, column: Column) -> bool:
+    return not column.measure or column.measure in task.measure
