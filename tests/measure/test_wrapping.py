@@ -11,7 +11,7 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.lattices.topology import PERIOD_BITS, pack_bits, period_codes, periods_of
 from percolab.measure.columns import wrapping_names
-from percolab.measure.rows import ROW_WIDTH, SPANNING
+from percolab.measure.rows import SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS, are_parallel, periods_along
 
 GRID = np.array([threshold_of(p) for p in (0.0, 0.2, 0.35, 0.5, 0.6, 0.7, 1.0)], np.uint64)
