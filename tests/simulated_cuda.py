@@ -1,17 +1,15 @@
 """Runs the CUDA labelers in CUDA's simulator and compares them with the judge; a test starts it.
 
-    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulated_cuda.py honeycomb
-    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulated_cuda.py kagome models
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_cuda.py honeycomb
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_cuda.py kagome models
 
-The simulator has to be chosen before numba is imported, hence a program of its own.  Its blocks
-are tiny, so that a few dozen sites meet the edges of blocks and words.
+The simulator's blocks are tiny, so that a few dozen sites meet the edges of blocks and words.
 """
 
 import sys
 import warnings
 
 import numpy as np
-import quick_simulator
 from helpers import (
     CUDA_LABELERS,
     assert_cuda_equals_cpu,
@@ -194,7 +192,6 @@ def main(name, what="bonds"):
     """Compare one lattice, or the graph, in bond percolation or in the models that draw sites."""
     # NumPy warns where CUDA wraps around.
     warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
-    quick_simulator.install()
     if what == "models":
         compare_models(name)
     elif what == "gyration":
