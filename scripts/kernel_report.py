@@ -35,7 +35,7 @@ from percolab.labelers.base_cuda import CudaLabeler
 from percolab.labelers.tiled import all_tiles as cuda_tiles
 from percolab.labelers.tiled import borders as cuda_border
 from percolab.lattices.geometry import Geometry
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
 from percolab.measure import radii_batch as gyration_cuda

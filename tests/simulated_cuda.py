@@ -25,7 +25,7 @@ from percolab.coupled import tiled as tiled_cuda
 from percolab.coupled.thresholds import find_thresholds
 from percolab.labelers import labeler_class
 from percolab.labelers.tiled.one_tile import TILE_NODES
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.rows import SPANNING
 

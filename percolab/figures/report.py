@@ -28,7 +28,7 @@ from percolab.figures import svg_text
 from percolab.figures.cluster_sizes import PANELS
 from percolab.figures.kinds import KINDS, StudyFigures
 from percolab.figures.page import PAGE, paragraph, preformatted, table
-from percolab.lattices.graph_topology import TERMINALS
+from percolab.lattices.graph import TERMINALS
 from percolab.measure.extras import EXTRA_QUANTITIES
 from percolab.measure.observables import observables_of
 from percolab.store.results import Results

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from percolab.errors import InputError, nearest
-from percolab.lattices.graph_topology import TERMINALS
+from percolab.lattices.graph import TERMINALS
 from percolab.lattices.lattice import AXIS_NAMES
 from percolab.measure.rows import CLUSTERS, LARGEST, SECOND_LARGEST, SPANNING, SUM_SQUARES
 from percolab.measure.tallies import num_bins

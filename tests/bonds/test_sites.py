@@ -19,7 +19,7 @@ from percolab.bonds.words import GENERATORS, TOP, XORWOW, threshold_of, uniform_
 from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
 from percolab.labelers import labeler_class
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import SPANNING
 

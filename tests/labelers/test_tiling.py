@@ -8,7 +8,7 @@ from helpers import LATTICES, lattice
 
 from percolab.labelers import LABELERS, TILE_DIMENSION, fitting_labeler
 from percolab.labelers.tiled.tiling import can_tile, tiling_of
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import lattice_from_text
 from percolab.lattices.topology import unpack_bits
 
