@@ -8,6 +8,7 @@ The simulator's blocks are tiny, so that a few dozen sites meet the edges of blo
 
 import sys
 import warnings
+from unittest.mock import patch
 
 import numpy as np
 from helpers import (
@@ -24,6 +25,7 @@ from percolab.bonds.words import GENERATORS, NEVER, TOP
 from percolab.coupled import tiled as tiled_cuda
 from percolab.coupled.thresholds import find_thresholds
 from percolab.labelers import labeler_class
+from percolab.labelers.tiled import batch
 from percolab.labelers.tiled.one_tile import TILE_NODES
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
@@ -177,6 +179,45 @@ def compare_thresholds(name, shape, model=BOND):
         print(shape, boundary, "thresholds")
 
 
+def compare_short_lists(name):
+    """Compare where a list in a kernel is too short: it is filled again, or all is done p by p."""
+    topology, samples = lattice(name).topology((66, 6)), np.arange(3, dtype=np.uint64)
+    items = items_of((0.48, 0.5, 0.52), samples=3)
+    host, generator = labeler_class("raster", "cpu")(topology), GENERATORS["philox"]
+    expected = host.rows(generator, 5, *items)
+    with patch.object(batch, "_LISTED", 1):
+        device = labeler_class("tiled", "cuda")(topology, capacity=2)
+        np.testing.assert_array_equal(device.rows(generator, 5, *items), expected)
+        compare_thresholds(name, topology.shape)
+    print("short lists of bonds")
+    with patch.object(tiled_cuda, "isqrt", lambda late: -(late + 14) // 8):
+        device = labeler_class("tiled", "cuda")(topology, capacity=2)
+        overflows = device._late_rows(generator, 5, samples[:2], items[1][:3]) is None
+        assert overflows, "choose another seed"
+        np.testing.assert_array_equal(device.rows(generator, 5, *items), expected)
+        compare_thresholds(name, topology.shape)
+    print("short lists of events")
+
+
+def compare_given(name):
+    """Compare labels of given open bonds, and rows of samples at one p each, in whole batches."""
+    topology = lattice(name).topology((34, 4), ("periodic", "open"))
+    host, generator = labeler_class("raster", "cpu")(topology), GENERATORS["xorwow"]
+    samples, thresholds = items_of((0.5,), samples=5)
+    expected = host.rows(generator, 1, samples, thresholds)
+    given = []
+    for sample in samples[:2]:
+        host.open_bonds(generator, 1, sample, thresholds[0])
+        given.append((host.opened.copy(), host.label().copy()))
+    for labeler in CUDA_LABELERS:
+        device = labeler_class(labeler, "cuda")(topology, capacity=2)
+        device.label_items(device.load_bonds(np.array([opened for opened, _ in given])))
+        np.testing.assert_array_equal(device.labels_of(2), [labels for _, labels in given])
+        found = device.rows(generator, 1, samples, thresholds)
+        np.testing.assert_array_equal(found, expected, err_msg=labeler)
+        print(labeler, "given bonds")
+
+
 def compare_gyration(name):
     """Compare how far clusters reach, on a torus, with an open axis, and where sites are drawn."""
     shape = (6, 4, 2) if load_lattice(name).dimension == 3 else (12, 4)
@@ -196,6 +237,9 @@ def main(name, what="bonds"):
         compare_models(name)
     elif what == "gyration":
         compare_gyration(name)
+    elif what == "batches":
+        compare_given(name)
+        compare_short_lists(name)
     else:
         compare_bonds(name)
 

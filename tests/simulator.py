@@ -6,9 +6,10 @@ The simulator has to be chosen before numba is imported, hence a program of its 
 ``helpers.run_simulated`` starts it.
 
 numba-cuda simulates every thread by one of the interpreter, and all of a block run at once.  Here
-they take turns: one runs until it comes to a barrier, ends, or is interrupted, which may be after
-every access to shared or device memory, so also between a read and a write that are no atomic.  Who
-goes on is drawn from a fixed seed: a missing barrier or atomic shows itself, and does so again.
+those of some blocks take turns: one runs until it comes to a barrier, ends, or is interrupted,
+which may be after every access to shared or device memory, so also between a read and a write that
+are no atomic.  Who goes on is drawn from a fixed seed: a missing barrier or atomic shows itself,
+and does so again.
 
 Memory that nobody wrote, shared or not, is full of one large number, which no index survives.
 """
@@ -33,6 +34,8 @@ from numba.np import numpy_support
 
 #: Accesses to memory that a thread has in a turn, on average.
 ACCESSES_PER_TURN = 8
+#: Blocks that run at a time.
+BLOCKS_AT_ONCE = 3
 #: What Numba's types do in Python, NumPy's do in a tenth of the time.
 NUMBERS = ("int32", "int64", "uint8", "uint32", "uint64", "float64")
 
@@ -54,12 +57,12 @@ class Memory:
         found = self.array[index]
         if isinstance(found, np.ndarray):
             return Memory(found)
-        block.after_access()
+        scheduler.after_access()
         return found
 
     def __setitem__(self, index, value):
         self.array[index] = value
-        block.after_access()
+        scheduler.after_access()
 
     def __getattr__(self, name):
         return getattr(self.array, name)
@@ -71,7 +74,7 @@ class Memory:
 def _atomic(name):
     def atomic(self, memory, *arguments):
         old = getattr(_PLAIN, name)(getattr(memory, "array", memory), *arguments)
-        block.after_access()
+        scheduler.after_access()
         return old
 
     return atomic
@@ -84,10 +87,9 @@ Atomic = type("Atomic", (), {name: _atomic(name) for name in _ATOMICS})
 
 
 class Lane:
-    """One thread of a block: a thread of the interpreter that waits for its turn."""
+    """A thread of the interpreter that waits for its turn to be a thread of some block."""
 
-    def __init__(self, number):
-        self.index = Dim3(number, 0, 0)
+    def __init__(self):
         self.turn = threading.Lock()
         self.turn.acquire()
         threading.Thread(target=self._serve, daemon=True).start()
@@ -97,43 +99,62 @@ class Lane:
         while True:
             self.turn.acquire()
             try:
-                block.work()
+                scheduler.work()
             except BaseException as error:
-                block.fail(error)
+                scheduler.fail(error)
                 return
-            block.leave()
+            scheduler.leave()
 
 
 class Block:
-    """The block of threads that runs.  There is one at a time, so only one thread has its turn."""
+    """A block of threads that runs: its shared memory, and those who wait at its barrier."""
+
+    def __init__(self, place, lanes, dynamic_bytes):
+        self.place = Dim3(*place)
+        self.running, self.waiting = len(lanes), []
+        self.arrays, self.dynamic = {}, garbage(dynamic_bytes // 8 + 1, np.uint64)
+        for number, lane in enumerate(lanes):
+            lane.block, lane.index = self, Dim3(number, 0, 0)
+
+
+class Scheduler:
+    """Gives the threads of a launch their turns, some blocks at a time."""
 
     def __init__(self):
-        self._lanes = []
+        self._idle = []
         self._draws = random.Random(1)
         self._over = threading.Lock()
         self._over.acquire()
         self._left = inf
 
-    def run(self, work, place, threads, dynamic_bytes):
-        """Run a function in all threads of the block at this place of the grid."""
-        while len(self._lanes) < threads:
-            self._lanes.append(Lane(len(self._lanes)))
-        self.work, self._error = work, None
-        self._ready, self._waiting = self._lanes[:threads], []
-        self._shared, self._dynamic = {}, garbage(dynamic_bytes // 8 + 1, np.uint64)
-        cuda.blockIdx = Dim3(*place)
+    def launch(self, work, grid, threads, dynamic_bytes):
+        """Run a function in all threads of a grid of blocks."""
+        self.work, self._error, self._ready = work, None, []
+        self._threads, self._dynamic_bytes = threads, dynamic_bytes
+        self._places = np.ndindex(*grid)
+        for _ in range(BLOCKS_AT_ONCE):
+            self._begin_block()
         self._draw().turn.release()
         self._over.acquire()
         self._left = inf
         if self._error:
             raise self._error
 
+    def _begin_block(self):
+        place = next(self._places, None)
+        if place is not None:
+            while len(self._idle) < self._threads:
+                self._idle.append(Lane())
+            lanes = [self._idle.pop() for _ in range(self._threads)]
+            Block(place, lanes, self._dynamic_bytes)
+            self._ready += lanes
+
     def _draw(self):
         """Draw who has the next turn, and how long."""
         self._left = self._draws.randrange(2 * ACCESSES_PER_TURN)
-        self._running = self._draws.choice(self._ready)
-        cuda.threadIdx = self._running.index
-        return self._running
+        lane = self._running = self._draws.choice(self._ready)
+        cuda.threadIdx, cuda.blockIdx = lane.index, lane.block.place
+        return lane
 
     def after_access(self):
         """Count an access to memory; the turn of the thread that made it may end here."""
@@ -148,41 +169,47 @@ class Block:
             lane.turn.acquire()
 
     def barrier(self):
-        """Wait until all threads that still run have come to a barrier."""
+        """Wait until all threads of the block that still run have come to a barrier."""
         lane = self._running
         self._ready.remove(lane)
-        self._waiting.append(lane)
-        self._let_through()
+        lane.block.waiting.append(lane)
+        self._let_through(lane.block)
         self._hand_on(lane)
 
-    def _let_through(self):
-        if not self._ready:
-            self._ready, self._waiting = self._waiting, []
+    def _let_through(self, block):
+        if len(block.waiting) == block.running:
+            self._ready += block.waiting
+            block.waiting = []
 
     def leave(self):
         """End the thread that has its turn."""
-        self._ready.remove(self._running)
-        self._let_through()
+        lane = self._running
+        self._ready.remove(lane)
+        self._idle.append(lane)
+        lane.block.running -= 1
+        self._let_through(lane.block)
+        if not lane.block.running:
+            self._begin_block()
         (self._draw().turn if self._ready else self._over).release()
 
     def fail(self, error):
-        """End the whole block by what was raised in one of its threads."""
-        self._error, self._lanes = error, []
+        """End the launch by what was raised in one of its threads."""
+        self._error, self._idle = error, []
         self._over.release()
 
     def shared_array(self, shape, dtype):
         """Return the shared array declared at the caller's line, or all dynamic memory for 0."""
-        kind = _kind(dtype)
+        block, kind = self._running.block, _kind(dtype)
         if shape == 0:
-            return Memory(self._dynamic.view(kind))
+            return Memory(block.dynamic.view(kind))
         frame = sys._getframe(1)
         place = frame.f_code.co_filename, frame.f_lineno
-        if place not in self._shared:
-            self._shared[place] = garbage(shape, kind)
-        return Memory(self._shared[place])
+        if place not in block.arrays:
+            block.arrays[place] = garbage(shape, kind)
+        return Memory(block.arrays[place])
 
 
-block = Block()
+scheduler = Scheduler()
 
 
 def _kind(dtype):
@@ -204,13 +231,13 @@ def _argument(value):
 
 
 class Kernel(FakeCUDAKernel):
-    """A kernel whose blocks run one after the other."""
+    """A kernel as the scheduler runs it."""
 
     def __call__(self, *arguments):
         arguments = tuple(map(_argument, arguments))
         cuda.gridDim, cuda.blockDim = Dim3(*self.grid_dim), Dim3(*self.block_dim)
-        for place in np.ndindex(*self.grid_dim):
-            block.run(lambda: self.fn(*arguments), place, self.block_dim[0], self.dynshared_size)
+        threads, _, _ = self.block_dim
+        scheduler.launch(lambda: self.fn(*arguments), self.grid_dim, threads, self.dynshared_size)
 
 
 def grid(dimensions):
@@ -244,9 +271,9 @@ def install():
         setattr(numba, name, getattr(np, name))
     cuda.jit, cuda.device_array = jit, device_array
     kernelapi.FakeCUDAAtomic = Atomic
-    cuda.atomic, cuda.syncthreads = Atomic(), block.barrier
+    cuda.atomic, cuda.syncthreads = Atomic(), scheduler.barrier
     cuda.grid, cuda.gridsize = grid, gridsize
-    cuda.shared = SimpleNamespace(array=block.shared_array)
+    cuda.shared = SimpleNamespace(array=scheduler.shared_array)
     cuda.local = SimpleNamespace(array=local_array)
     cuda.threadfence = cuda.threadfence_block = lambda: None
 

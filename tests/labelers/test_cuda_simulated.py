@@ -13,6 +13,7 @@ pytestmark = pytest.mark.skipif(
 # A unit cell folds into the same lattice as the block of honeycomb.
 CASES = [(name,) for name in [*LATTICES, "graph"] if name != "honeycomb_unit_cell"]
 CASES += [(name, "models") for name in ("kagome", "graph")]
+CASES += [("square", "batches")]
 CASES += [(name, "gyration") for name in ("honeycomb", "kagome", "cubic")]
 
 
