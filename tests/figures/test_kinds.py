@@ -11,7 +11,7 @@ from cli_support import answer, refusal, small_results, stored
 from percolab.api import fit, sweep
 from percolab.bonds.words import NEVER, TOP
 from percolab.figures.kinds import KINDS, StudyFigures, study_figure
-from percolab.figures.thresholds import ThresholdSample, plot_thresholds
+from percolab.figures.kinds.thresholds import ThresholdSample, plot_thresholds
 from percolab.tables.flat import mean_table
 
 REPLICAS = 60
