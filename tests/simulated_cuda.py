@@ -218,6 +218,26 @@ def compare_given(name):
         print(labeler, "given bonds")
 
 
+def compare_many_blocks(name):
+    """Compare where many blocks of threads add to the same numbers."""
+    topology = lattice(name).topology((130, 14), ("open", "periodic"))
+    for labeler in CUDA_LABELERS:
+        for model, p in ((BOND, 0.5), (Model("site"), 0.6)):
+            assert_cuda_equals_cpu(
+                labeler,
+                topology,
+                judge="raster",
+                generator=GENERATORS["philox"],
+                items=items_of((p,), samples=2),
+                capacity=2,
+                case=str(model),
+                model=model,
+                tally=model == BOND,
+            )
+    compare_thresholds(name, (130, 14))
+    print("many blocks")
+
+
 def compare_gyration(name):
     """Compare how far clusters reach, on a torus, with an open axis, and where sites are drawn."""
     shape = (6, 4, 2) if load_lattice(name).dimension == 3 else (12, 4)
@@ -240,6 +260,7 @@ def main(name, what="bonds"):
     elif what == "batches":
         compare_given(name)
         compare_short_lists(name)
+        compare_many_blocks(name)
     else:
         compare_bonds(name)
 

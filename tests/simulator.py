@@ -32,8 +32,8 @@ from numba.cuda.simulator.kernel import FakeCUDAKernel
 from numba.cuda.simulator.kernelapi import Dim3
 from numba.np import numpy_support
 
-#: Accesses to memory that a thread has in a turn, on average.
-ACCESSES_PER_TURN = 8
+#: Accesses to memory in a turn, one of these: short turns find races, long ones missing barriers.
+TURNS = (1, 1, 2, 3, 5, 9, 33)
 #: Blocks that run at a time.
 BLOCKS_AT_ONCE = 3
 #: What Numba's types do in Python, NumPy's do in a tenth of the time.
@@ -151,7 +151,7 @@ class Scheduler:
 
     def _draw(self):
         """Draw who has the next turn, and how long."""
-        self._left = self._draws.randrange(2 * ACCESSES_PER_TURN)
+        self._left = self._draws.choice(TURNS)
         lane = self._running = self._draws.choice(self._ready)
         cuda.threadIdx, cuda.blockIdx = lane.index, lane.block.place
         return lane
@@ -159,7 +159,7 @@ class Scheduler:
     def after_access(self):
         """Count an access to memory; the turn of the thread that made it may end here."""
         self._left -= 1
-        if self._left < 0:
+        if self._left <= 0:
             self._hand_on(self._running)
 
     def _hand_on(self, lane):

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -309,7 +310,8 @@ def _hubs_first(num_sites: int, pairs: np.ndarray) -> np.ndarray:
 def _distinct(sites: np.ndarray) -> np.ndarray:
     """Return the distinct sites in ascending order: np.unique, which is slower for integers."""
     found = np.sort(sites)
-    return found[np.append(np.ones(min(found.size, 1), bool), found[1:] != found[:-1])]
+    is_new = np.append(np.ones(min(found.size, 1), bool), found[1:] != found[:-1])
+    return np.compress(is_new, found)
 
 
 def _neighbour_list(pairs: np.ndarray, num_sites: int) -> np.ndarray:
@@ -331,7 +333,7 @@ def _neighbour_list(pairs: np.ndarray, num_sites: int) -> np.ndarray:
     return neighbours
 
 
-def _sites(what: str, given: np.ndarray | Sequence, num_sites: int) -> np.ndarray:
+def _sites(what: str, given: np.ndarray | Sequence[Any], num_sites: int) -> np.ndarray:
     """Return site numbers as int32; ValueError unless they are integers from 0 to num_sites - 1."""
     found = np.asarray(given)
     if found.size and found.dtype.kind not in "iu":

@@ -15,6 +15,8 @@ from percolab.store.joined import joined
 from percolab.store.results import Results
 from percolab.store.stored_tasks import TaskResult
 
+Floats = NDArray[np.float64]
+
 #: Columns of :func:`size_table`.
 SIZE_HEADER = (
     "lattice", "model", "boundary", "L", "sites", "seed", "p", "samples",
@@ -48,7 +50,7 @@ def size_table(results: Results) -> tuple[list[str], list[list[Any]]]:
     return list(SIZE_HEADER), rows
 
 
-def power_means(item: TaskResult) -> Iterator[tuple[str, NDArray, NDArray]]:
+def power_means(item: TaskResult) -> Iterator[tuple[str, Floats, Floats]]:
     """Yield (name, mean, standard error) of every power of sizes at each p, float64 (m,) each.
 
     Nothing where they were not measured.  The error is the scatter of the blocks, NaN of one.
@@ -65,7 +67,7 @@ def power_means(item: TaskResult) -> Iterator[tuple[str, NDArray, NDArray]]:
 
 def power_arrays(
     tasks: Sequence[TaskResult], quantity: ExtraQuantity, points: int
-) -> tuple[NDArray, NDArray]:
+) -> tuple[Floats, Floats]:
     """Return mean and standard error of a power of sizes, float64 (task, point) each, or NaN."""
     numbers = np.full((2, len(tasks), points), np.nan)
     for n, item in enumerate(tasks):
@@ -75,7 +77,7 @@ def power_arrays(
     return numbers[0], numbers[1]
 
 
-def size_arrays(tasks: Sequence[TaskResult], points: int) -> dict[str, NDArray]:
+def size_arrays(tasks: Sequence[TaskResult], points: int) -> dict[str, NDArray[Any]]:
     """Return s_low, s_high: int64 (bins,), n_s and n_s_error: float64 (task, point, bins).
 
     Bins of small lattices are the first of those of large ones; what a task lacks is NaN.  {} where

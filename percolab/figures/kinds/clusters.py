@@ -140,7 +140,8 @@ def _numbers_of(curve: ClusterMeans) -> dict[str, Any]:
 
     errors = {f"{name}_error": values for name, values in curve.errors.items()}
     head = {"L": curve.L, "num_sites": curve.num_sites, "samples": curve.samples, "p": curve.p}
-    return plain(head | dict(curve.means) | errors)
+    numbers: dict[str, Any] = plain(head | dict(curve.means) | errors)
+    return numbers
 
 
 def cluster_means(study: Study, item: TaskResult) -> ClusterMeans:

@@ -135,7 +135,8 @@ def _numbers_of(curve: ClusterCurve) -> dict[str, Any]:
 
     errors = {f"{name}_error": values for name, values in curve.errors().items()}
     head = {"L": curve.L, "num_sites": curve.num_sites, "samples": curve.samples.sum()}
-    return plain(head | {"p": curve.p} | curve.means() | errors)
+    numbers: dict[str, Any] = plain(head | {"p": curve.p} | curve.means() | errors)
+    return numbers
 
 
 def maxima_figure_of(figures: StudyView) -> Drawn:

@@ -162,7 +162,10 @@ def _draw_density(
         line = {"T": moments["mean"] + deviation * reach, "density": top * np.exp(-(reach**2) / 2)}
         axes.plot(line["T"], line["density"], color=look["color"], linewidth=0.9, zorder=2)
     head = {"L": item.L, "num_sites": item.num_sites, "samples": item.thresholds.size + item.never}
-    return plain(head | {"never": item.never} | moments | columns | {"normal": line})
+    numbers: dict[str, Any] = plain(
+        head | {"never": item.never} | moments | columns | {"normal": line}
+    )
+    return numbers
 
 
 def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, float]]) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
+
 from percolab.errors import InputError
 from percolab.lattices.graph_files.graph_data import GraphData, check_num_sites, graph_data
 from percolab.lattices.graph_files.pair_lines import Columns, read_pairs
@@ -95,7 +97,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _numbered_from_one(bonds) -> tuple[str, ...]:
+def _numbered_from_one(bonds: np.ndarray) -> tuple[str, ...]:
     if bonds.size and bonds.min() == 1:
         return ("no bond names site 0: it is a site without bonds, as sites are numbered from 0",)
     return ()

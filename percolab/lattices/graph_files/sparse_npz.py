@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def _load(path: Path) -> Arrays:
         return {name: stored[name] for name in names}
 
 
-def _check_header(name: str, stream, size: int) -> None:
+def _check_header(name: str, stream: IO[bytes], size: int) -> None:
     """Raise ValueError unless an array holds no objects and is as large as its header says."""
     version = np.lib.format.read_magic(stream)
     if version not in _READ_HEADER:
