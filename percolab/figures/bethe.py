@@ -36,7 +36,7 @@ def check_shells(lattice: BetheLattice, shells: int) -> None:
 def bethe_places(shells: int, coordination_number: int) -> np.ndarray:
     """Return the sites' places (num_sites, 2) in standard numbering: shell s has the radius s.
 
-    The sites of a shell stand at equal angles, so a site stands amid its children.
+    The sites of a shell have equal angles between them, so a site is in the middle of its children.
     """
     places, in_shell = [np.zeros((1, 2))], coordination_number
     for shell in range(1, shells + 1):

@@ -1,4 +1,4 @@
-"""From sites to bonds: what stands at the other end of every bond, and which bonds join sites."""
+"""From sites to bonds: what is at the other end of every bond, and which bonds join sites."""
 
 from __future__ import annotations
 
