@@ -1,7 +1,8 @@
 """SciPy's sparse matrices in .npz files, as scipy.sparse.save_npz writes them.
 
 Each array's own header is compared with the bytes that its member of the archive holds before the
-array is read, so that no memory is taken for data that the file does not hold.  Nothing is unpickled.
+array is read, so that no memory is taken for data that the file does not hold.  Nothing is
+unpickled.
 """
 
 from __future__ import annotations
