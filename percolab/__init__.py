@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from percolab.api import estimates, fit, open_results, plot, sweep
     from percolab.configurations.label import label
     from percolab.errors import InputError
-    from percolab.lattices.graph import Graph, load_graph
-    from percolab.lattices.graph_topology import graph_topology
+    from percolab.lattices.graph import Graph, graph_topology, load_graph
     from percolab.lattices.lattice import Lattice, load_lattice
     from percolab.tables.frames import to_pandas, to_xarray
 
@@ -61,7 +60,7 @@ _HOMES = {
     "Graph": "lattices.graph",
     "InputError": "errors",
     "Lattice": "lattices.lattice",
-    "graph_topology": "lattices.graph_topology",
+    "graph_topology": "lattices.graph",
     "load_graph": "lattices.graph",
     "load_lattice": "lattices.lattice",
     "to_pandas": "tables.frames",

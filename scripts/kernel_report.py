@@ -32,7 +32,7 @@ from percolab.kernels.launches import Launches
 from percolab.labelers import LABELERS
 from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import Geometry
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
 

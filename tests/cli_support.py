@@ -191,3 +191,15 @@ def running(*arguments: object):
     finally:
         process.kill()
         process.communicate()
+
+
+#: The kinds of figures that tests know; more may be declared.
+NINE = (
+    "curves", "drift", "collapse", "clusters", "sizes", "gyration", "wrapping", "maxima",
+    "thresholds",
+)  # fmt: skip
+
+
+def nine_of(kinds):
+    """Return those of the kinds that tests know, in the order given."""
+    return [kind for kind in kinds if kind in NINE]

@@ -6,6 +6,9 @@ A new lattice or labeler is tested by adding one entry here.
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -309,6 +312,18 @@ def assert_thresholds_equal(
     # Another window and a labeler that sorts or bisects by itself; T does not hang on either.
     expected = find_thresholds(judge, generator, 5, numbers, (0, TOP))
     np.testing.assert_array_equal(found, expected, err_msg=f"{case}, p from {window}")
+
+
+def run_simulated(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program of this folder on CUDA's simulator, in a process of its own."""
+    folder = Path(__file__).parent
+    return subprocess.run(
+        [sys.executable, str(folder / "simulator.py"), str(folder / program), *arguments],
+        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def exact(name: str) -> dict:

@@ -1,6 +1,6 @@
 """Runs `percolab bench` on CUDA's simulator, whose events measure nothing; a test starts it.
 
-NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulated_bench.py
+NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_bench.py
 """
 
 import warnings

@@ -1,17 +1,16 @@
 """Runs the CUDA labelers in CUDA's simulator and compares them with the judge; a test starts it.
 
-    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulated_cuda.py honeycomb
-    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulated_cuda.py kagome models
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_cuda.py honeycomb
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_cuda.py kagome models
 
-The simulator has to be chosen before numba is imported, hence a program of its own.  Its blocks
-are tiny, so that a few dozen sites meet the edges of blocks and words.
+The simulator's blocks are tiny, so that a few dozen sites meet the edges of blocks and words.
 """
 
 import sys
 import warnings
+from unittest.mock import patch
 
 import numpy as np
-import quick_simulator
 from helpers import (
     CUDA_LABELERS,
     assert_cuda_equals_cpu,
@@ -27,8 +26,10 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, NEVER, TOP
 from percolab.coupled import tiled as tiled_cuda
 from percolab.coupled.thresholds import find_thresholds
+from percolab.labelers.forest import Reading
+from percolab.labelers.tiled import labeler as tiled_labeler
 from percolab.labelers.tiled.one_tile import TILE_NODES
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.rows import SPANNING
 
@@ -77,7 +78,7 @@ def compare_bonds(name):
         print(case)
     compare_tiles(name)
     if name == "square":
-        compare_late_seams(name)
+        compare_opening_seams(name)
 
 
 #: What is drawn beside bonds, in turn.
@@ -142,10 +143,10 @@ def compare_tiles(name):
         compare_thresholds(name, shape)
 
 
-def compare_late_seams(name):
+def compare_opening_seams(name):
     """Compare what wraps where it begins to by bonds across seams that open along the grid.
 
-    The narrower the torus, the more often that is so; a tile may have more late bonds than usual,
+    The narrower the torus, the more often that is so; a tile may have more openings than usual,
     so that one labeling serves the whole grid.
     """
     usual, tiled_cuda._MOST_OPENINGS = tiled_cuda._MOST_OPENINGS, TILE_NODES
@@ -154,10 +155,10 @@ def compare_late_seams(name):
     host = cpu_labeler("reference", topology)
     items = items_of((0.1, 0.3, 0.5), samples=3)
     found, expected = (each.rows(GENERATORS["xorwow"], 5, *items) for each in (device, host))
-    np.testing.assert_array_equal(found, expected, err_msg="late bonds across seams")
+    np.testing.assert_array_equal(found, expected, err_msg="openings across seams")
     assert len(set(expected[:, SPANNING].tolist())) > 1, "choose another seed"
     tiled_cuda._MOST_OPENINGS = usual
-    print("late seams")
+    print("opening seams")
 
 
 def compare_thresholds(name, shape, model=BOND):
@@ -180,6 +181,66 @@ def compare_thresholds(name, shape, model=BOND):
         print(shape, boundary, "thresholds")
 
 
+def compare_short_lists(name):
+    """Compare where a list in a kernel is too short: it is filled again, or all is done p by p."""
+    topology, samples = lattice(name).topology((66, 6)), np.arange(3, dtype=np.uint64)
+    items = items_of((0.48, 0.5, 0.52), samples=3)
+    host, generator = cpu_labeler("raster", topology), GENERATORS["philox"]
+    expected = host.rows(generator, 5, *items)
+    with patch.object(tiled_labeler, "_LISTED", 1):
+        device = cuda_coupling("tiled", topology, capacity=2)
+        np.testing.assert_array_equal(device.rows(generator, 5, *items), expected)
+        compare_thresholds(name, topology.shape)
+    print("short lists of bonds")
+    with patch.object(tiled_cuda, "isqrt", lambda openings: -(openings + 14) // 8):
+        device = cuda_coupling("tiled", topology, capacity=2)
+        overflows = device.rows_of_openings(generator, 5, samples[:2], items[1][:3]) is None
+        assert overflows, "choose another seed"
+        np.testing.assert_array_equal(device.rows(generator, 5, *items), expected)
+        compare_thresholds(name, topology.shape)
+    print("short lists of openings")
+
+
+def compare_given(name):
+    """Compare labels of given open bonds, and rows of samples at one p each, in whole batches."""
+    topology = lattice(name).topology((34, 4), ("periodic", "open"))
+    host, generator = cpu_labeler("raster", topology), GENERATORS["xorwow"]
+    samples, thresholds = items_of((0.5,), samples=5)
+    expected = host.rows(generator, 1, samples, thresholds)
+    given = []
+    for sample in samples[:2]:
+        host.open_bonds(generator, 1, sample, thresholds[0])
+        given.append((host.opened, host.label()))
+    for labeler in CUDA_LABELERS:
+        device = cuda_coupling(labeler, topology, capacity=2)
+        count = device.labeler.batch.load(np.array([opened for opened, _ in given]))
+        found = device.labeler.join(count, Reading.LABELS).labels()
+        np.testing.assert_array_equal(found, [labels for _, labels in given])
+        found = device.rows(generator, 1, samples, thresholds)
+        np.testing.assert_array_equal(found, expected, err_msg=labeler)
+        print(labeler, "given bonds")
+
+
+def compare_many_blocks(name):
+    """Compare where many blocks of threads add to the same numbers."""
+    topology = lattice(name).topology((130, 14), ("open", "periodic"))
+    for labeler in CUDA_LABELERS:
+        for model, p in ((BOND, 0.5), (Model("site"), 0.6)):
+            assert_cuda_equals_cpu(
+                labeler,
+                topology,
+                judge="raster",
+                generator=GENERATORS["philox"],
+                items=items_of((p,), samples=2),
+                capacity=2,
+                case=str(model),
+                model=model,
+                tally=model == BOND,
+            )
+    compare_thresholds(name, (130, 14))
+    print("many blocks")
+
+
 def compare_gyration(name):
     """Compare how far clusters reach, on a torus, with an open axis, and where sites are drawn."""
     shape = (6, 4, 2) if load_lattice(name).dimension == 3 else (12, 4)
@@ -195,11 +256,14 @@ def main(name, what="bonds"):
     """Compare one lattice, or the graph, in bond percolation or in the models that draw sites."""
     # NumPy warns where CUDA wraps around.
     warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
-    quick_simulator.install()
     if what == "models":
         compare_models(name)
     elif what == "gyration":
         compare_gyration(name)
+    elif what == "batches":
+        compare_given(name)
+        compare_short_lists(name)
+        compare_many_blocks(name)
     else:
         compare_bonds(name)
 

@@ -10,7 +10,7 @@ import percolab
 from percolab.api import fit, open_results, plot, sweep
 from percolab.configurations.label import label
 from percolab.errors import InputError
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.run.runner import Watcher
 

@@ -4,13 +4,13 @@ timer.py    device events or the CPU's clock, and the bandwidth of a copy
 stages.py   what is timed, and the bytes that each stage has to move
 peers.py    the same work by scipy and cupyx
 records.py  one lattice and size, or one graph, timed at several p with several labelers
-plan.py     a whole benchmark and its document
+benchmark.py  a whole benchmark and its document
 figure.py   time per site against N
 """
 
+from percolab.benchmark.benchmark import Benchmark, document_of
 from percolab.benchmark.figure import plot_time_per_site
 from percolab.benchmark.peers import PeerTime
-from percolab.benchmark.plan import Plan, document_of
 from percolab.benchmark.records import (
     Place,
     StageTime,
@@ -25,9 +25,9 @@ from percolab.benchmark.timer import copy_bandwidth, timer_of
 
 __all__ = [
     "STAGES",
+    "Benchmark",
     "PeerTime",
     "Place",
-    "Plan",
     "StageTime",
     "compared",
     "copy_bandwidth",

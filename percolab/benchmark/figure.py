@@ -24,7 +24,7 @@ _UNITS = (("ps", 1e-3), ("ns", 1.0), ("µs", 1e3))
 def plot_time_per_site(records: Sequence[StageTime | PeerTime], *, title: str) -> Figure:
     """Draw the time per site against the number of sites, doubly logarithmic.
 
-    Lattices stand in rows, values of p in columns.  cupyx labels a site image, so its line is
+    A row of panels is a lattice, a column a value of p.  cupyx labels a site image, so its line is
     drawn in every panel.  Raises ValueError without records of a stage.
     """
     own = [record for record in records if isinstance(record, StageTime)]

@@ -117,7 +117,7 @@ def _plan(
     quick: bool,
 ) -> Any:
     """Return the plan that the options ask for; InputError if it cannot be followed."""
-    from percolab.benchmark import STAGES, Plan, places_of
+    from percolab.benchmark import STAGES, Benchmark, places_of
     from percolab.lattices.lattice import load_lattice
     from percolab.tasks.study_file import parse_probabilities, parse_sizes
 
@@ -127,7 +127,7 @@ def _plan(
     multiples = _ratios(ratios or ("1" if quick else "0.5,1,1.5"))
     values = None if probabilities is None else parse_probabilities(probabilities)
     chosen = [load_lattice(name) for name in lattices or ("honeycomb",)]
-    plan = Plan(
+    plan = Benchmark(
         lattices=tuple((lattice, places_of(lattice, multiples, values)) for lattice in chosen),
         sizes=parse_sizes(sizes or (_QUICK_SIZES if quick else _SIZES)[kind]),
         labelers=labelers or (None,),

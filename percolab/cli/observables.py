@@ -58,7 +58,7 @@ def _line(record: dict[str, str], widths: dict[str, int]) -> str:
 
 def _boundary(text: str) -> tuple[str, ...]:
     """Return the boundary of every axis that an option names."""
-    from percolab.lattices.graph_topology import TERMINALS
+    from percolab.lattices.graph import TERMINALS
     from percolab.lattices.lattice import AXIS_NAMES, BOUNDARIES
 
     kinds = tuple(part.strip() for part in text.split(","))

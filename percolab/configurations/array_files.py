@@ -159,7 +159,8 @@ def _read_dataset(path: Path, name: str, told: Told) -> np.ndarray:
                 raise InputError(f"{path}:{dataset.name}: holds no plain numbers")
             told(dataset.shape, dataset.dtype)
             _check_source(dataset, path)
-            return dataset[...]
+            found: np.ndarray = dataset[...]
+            return found
     except InputError:
         raise
     except PermissionError:

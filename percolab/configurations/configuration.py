@@ -67,7 +67,7 @@ class Configuration:
     ) -> Clusters:
         """Return the clusters; InputError for an unknown labeler or device.
 
-        watcher: hears if another labeler takes the place of this one
+        watcher: is told if another labeler is used in place of this one
         """
         from percolab.configurations.label import label
 

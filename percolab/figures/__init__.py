@@ -2,19 +2,17 @@
 
 matplotlib and scipy load when a figure is made.
 
+kinds/      one file a kind that results give: curves, drift, collapse, clusters, ...
+study_view  stored results as the kinds ask of them, and what a kind declares
+report      all that results give on one page; page, its HTML
+lattice     a lattice and its bonds
+bethe, configuration, colours, legend: one sample, coloured by cluster
+timing      the time per sample of labelers
 style       the look of all figures, and a new figure that has it
 axes        names of sizes, the published threshold, ticks and legends
-files       how a figure is written
-spanning    R_L(p) with its threshold, and the drift of the crossings
 inset       the crossings close up
-collapse    curves before and after they are scaled by the fit
-clusters    largest clusters, mean size and number of clusters against p
-sizes       the cluster numbers n_s
-gyration    radii of clusters, and the correlation length
-wrapping    the ways to wrap around periodic axes
-maxima      cluster sizes of a graph with the estimators of its threshold
-thresholds  the distribution of T of single samples
-timing      the time per sample of labelers
+math_text   symbols in mathematics
+files       how a figure is written
 """
 
 from percolab.figures.axes import Exact

@@ -36,7 +36,7 @@ def check_shells(lattice: BetheLattice, shells: int) -> None:
 def bethe_places(shells: int, coordination_number: int) -> np.ndarray:
     """Return the sites' places (num_sites, 2) in standard numbering: shell s has the radius s.
 
-    The sites of a shell stand at equal angles, so a site stands amid its children.
+    The sites of a shell have equal angles between them, so a site is in the middle of its children.
     """
     places, in_shell = [np.zeros((1, 2))], coordination_number
     for shell in range(1, shells + 1):
@@ -82,7 +82,7 @@ def plot_bethe(
 def _radius(shells: int, coordination_number: int) -> float:
     """Return the radius of a site's circle: half of what there is room for."""
     outermost = coordination_number * (coordination_number - 1) ** (shells - 1)
-    return min(0.3, 0.42 * 2 * np.pi * shells / outermost)
+    return min(0.3, float(0.42 * 2 * np.pi * shells / outermost))
 
 
 def open_inwards(clusters: Clusters, sites: np.ndarray, inner: np.ndarray) -> np.ndarray:
@@ -90,7 +90,8 @@ def open_inwards(clusters: Clusters, sites: np.ndarray, inner: np.ndarray) -> np
 
     On a tree two neighbours are in one cluster if the bond between them is open, and only then.
     """
-    return clusters.labels[sites[1:]] == clusters.labels[sites[inner]]
+    same: np.ndarray = clusters.labels[sites[1:]] == clusters.labels[sites[inner]]
+    return same
 
 
 def _draw_bonds(

@@ -55,7 +55,8 @@ class ClusterColours:
         from matplotlib.colors import to_rgb
 
         table = np.array([to_rgb(colour) for colour in PALETTE])
-        return np.round(255 * table).astype(np.uint8)[self.of_sites[sites]]
+        found: np.ndarray = np.round(255 * table).astype(np.uint8)[self.of_sites[sites]]
+        return found
 
 
 def colours_of(clusters: Clusters) -> ClusterColours:

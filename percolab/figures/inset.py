@@ -22,7 +22,7 @@ _INSET_PLACES = (
     (0.12, 0.4, 0.28, 0.26),
     (0.12, 0.27, 0.28, 0.22),
 )
-#: Height of a line in the legend of the sizes, which stands in the upper left corner.
+#: Height of a line in the legend of the sizes, which is in the upper left corner.
 _LEGEND_LINE = 0.055
 
 Box = tuple[float, float, float, float]

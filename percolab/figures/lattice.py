@@ -49,12 +49,15 @@ class _Patch:
     def inside(self, corner: np.ndarray, steps: np.ndarray) -> np.ndarray:
         """Return the sites in the cell that starts at a corner: one copy of each."""
         cells = np.floor((self.places - corner) @ np.linalg.inv(steps) + _EPSILON)
-        return self.sites & ~cells.any(axis=1)
+        found: np.ndarray = self.sites & ~cells.any(axis=1)
+        return found
 
     def boxed(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Return the sites in a box, its surface included."""
         places = self.places
-        return self.sites & np.all((places > low - _EPSILON) & (places < high + _EPSILON), axis=1)
+        inside = (places > low - _EPSILON) & (places < high + _EPSILON)
+        found: np.ndarray = self.sites & np.all(inside, axis=1)
+        return found
 
 
 def plot_lattice(lattice: Lattice) -> Figure:
@@ -94,7 +97,8 @@ def _named(label: str, **look: Any) -> Line2D:
 
 def _steps(lattice: Lattice) -> np.ndarray:
     """Return the real-space steps from one cell to the next along each axis."""
-    return np.array(lattice.vectors) * np.array(lattice.cell)[:, None]
+    steps: np.ndarray = np.array(lattice.vectors) * np.array(lattice.cell)[:, None]
+    return steps
 
 
 def _patch(lattice: Lattice, low: np.ndarray, high: np.ndarray) -> _Patch:
@@ -236,13 +240,15 @@ def _edges(corner: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return the twelve edges (12, 2, 3) of a parallelepiped."""
     corners = [np.array(numbers) for numbers in product((0, 1), repeat=3)]
     pairs = [(a, b) for a in corners for b in corners if min(b - a) == 0 and sum(b - a) == 1]
-    return corner + np.array(pairs) @ steps
+    edges: np.ndarray = corner + np.array(pairs) @ steps
+    return edges
 
 
 def _first_site(lattice: Lattice) -> np.ndarray:
     patch = _patch(lattice, *np.zeros((2, lattice.dimension)))
     first = 0.5 * np.sum(lattice.vectors, axis=0)
-    return patch.places[patch.inside(-first, _steps(lattice))][0]
+    place: np.ndarray = patch.places[patch.inside(-first, _steps(lattice))][0]
+    return place
 
 
 def _block(lattice: Lattice) -> tuple[np.ndarray, np.ndarray, bool]:

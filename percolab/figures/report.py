@@ -25,10 +25,10 @@ from percolab.analysis.fits import estimates_of, probability_names
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.figures import svg_text
-from percolab.figures.cluster_sizes import PANELS
 from percolab.figures.kinds import KINDS, StudyFigures
+from percolab.figures.kinds.clusters import PANELS
 from percolab.figures.page import PAGE, paragraph, preformatted, table
-from percolab.lattices.graph_topology import TERMINALS
+from percolab.lattices.graph import TERMINALS
 from percolab.measure.columns import Column, observables_of
 from percolab.store.results import Results
 from percolab.store.sample_versions import warning_of

@@ -1,4 +1,4 @@
-"""Stored results with the options that their figures share, and what figures ask of them."""
+"""Stored results as figures ask of them, and what a kind of figure declares."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from percolab.analysis import AnalysisError, Collapse, ExponentFit, ThresholdFit
 from percolab.analysis.exponent_values import MIN_REPLICAS
 from percolab.analysis.fits import collapse_of, default_observable, exponents_of, notes_of
 from percolab.bonds.model import Model
+from percolab.errors import InputError
 from percolab.figures import Exact
 from percolab.figures.math_text import symbol_text
 from percolab.lattices.structure import Structure
@@ -23,8 +24,14 @@ from percolab.store.sample_versions import warning_of
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
 
+#: A figure and every number drawn, as plain JSON values.
+Drawn = tuple[Any, dict[str, Any]]
 #: Cluster sizes that are collapsed: the exponent that does it, and its sign as a power of L.
 _COLLAPSED = {"largest": ("beta/nu", -1), "chi": ("gamma/nu", 1)}
+
+
+#: The columns that figures of cluster sizes are drawn from.
+CLUSTER_COLUMNS = ("clusters", "largest", "second_largest", "sum_squares")
 
 
 @dataclass(eq=False)
@@ -139,6 +146,64 @@ class StudyView:
             if item.blocks and method in (None, item.task.method)
         ]
         return sorted(found, key=lambda item: (item.task.size, item.task.seed))
+
+    def nothing_spans(self) -> str | None:
+        """Return why there is no probability to draw, or None."""
+        try:
+            default_observable(self.results)
+        except InputError as error:
+            return str(error)
+        return None
+
+    def no_fit(self) -> str | None:
+        """Return why there is no fit of all sizes, or None."""
+        problem = self.nothing_spans()
+        if problem is None and isinstance(self.fit_or_problem, str):
+            return self.fit_or_problem
+        return problem
+
+    def no_grid(self) -> str | None:
+        """Return why there are no cluster sizes to draw, or None."""
+        items = self.measured("grid")
+        if not items:
+            return "cluster sizes are measured on a grid of p, not by method threshold"
+        if not all(item.has(*CLUSTER_COLUMNS) for item in items):
+            return "not all columns of cluster sizes are in the file"
+        return None
+
+    def how_to_measure(self, word: str) -> str:
+        """Return how a sweep measures what a word of --measure stands for."""
+        by_grid = " and --method grid" if self.study.method == "threshold" else ""
+        return f"sweep with --measure {word}{by_grid}"
+
+    def taken_for_threshold(self) -> tuple[float, str]:
+        """Return the grid point of the largest size that is taken for p_c, and why it is."""
+        largest = self.measured("grid")[-1]
+        p = np.array(largest.task.p)
+        known = self.head["exact"]
+        if known is not None and p[0] <= known[0] <= p[-1]:
+            at = int(np.argmin(np.abs(p - known[0])))
+            return float(p[at]), "the p nearest to the published threshold, without an error"
+        at = int(np.argmax(largest.column("second_largest").sum(axis=0)))
+        return float(
+            p[at]
+        ), "the p at which the second largest cluster is largest, without an error"
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """A kind of figure: what it shows, whence its error bars, and how it is drawn.
+
+    place: where a report has it, ascending.  problem: why results do not give it, in one line, or
+    None if they do.  A kind asks for nothing but the stored results, so that a figure can be made
+    from a file alone.
+    """
+
+    place: int
+    meaning: str
+    errors: str
+    problem: Callable[[StudyView], str | None]
+    draw: Callable[[StudyView], Drawn]
 
 
 def _title(results: Results) -> str:

@@ -18,7 +18,7 @@ from itertools import count
 import numpy as np
 
 from percolab.errors import InputError, nearest
-from percolab.lattices.graph_topology import TERMINALS, graph_topology
+from percolab.lattices.graph import TERMINALS, graph_topology
 from percolab.lattices.lattice import Threshold
 from percolab.lattices.topology import MAX_POINTS, Topology
 

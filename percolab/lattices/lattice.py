@@ -16,6 +16,7 @@ from importlib import resources
 from itertools import product
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, pack_bits, period_codes
 
 Point = tuple[int, ...]
+Vector = tuple[float, ...]
 BOUNDARIES = ("open", "periodic")
 AXIS_NAMES = "xyzuvwst"
 
@@ -70,8 +72,8 @@ class Lattice:
     vacant: frozenset[Point]
     bonds: tuple[BondClass, ...]
     per_size: Point
-    vectors: tuple[tuple[float, ...], ...] = ()
-    shifts: tuple[tuple[Point, tuple[float, ...]], ...] = ()
+    vectors: tuple[Vector, ...] = ()
+    shifts: tuple[tuple[Point, Vector], ...] = ()
     thresholds: tuple[Threshold, ...] = ()
     source: str = ""
 
@@ -183,7 +185,7 @@ class Lattice:
         if not self.vectors:
             raise ValueError(f"lattice {self.name} has no [drawing] vectors")
         axes = np.unravel_index(np.arange(prod(shape)), shape[::-1])[::-1]
-        places = np.stack(axes, axis=1) @ np.array(self.vectors)
+        places: np.ndarray = np.stack(axes, axis=1) @ np.array(self.vectors)
         for point, shift in self.shifts:
             here = np.all(np.stack(axes, axis=1) % self.cell == point, axis=1)
             places[here] += shift
@@ -222,7 +224,7 @@ _KEYS = {"name", "title", "dimension", "coordination_number", "cell", "bonds", "
 _KEYS |= {"drawing", "thresholds"}
 
 
-def _parse(data: dict, *, where: str) -> Lattice:
+def _parse(data: dict[str, Any], *, where: str) -> Lattice:
     table = Table(data, _KEYS, where)
     dimension = table.integer("dimension", low=1, high=8)
     if ("cell" in data or "bonds" in data) == ("unit_cell" in data):
@@ -338,7 +340,9 @@ def _canonical(
     return tuple(BondClass(offset, frozenset(classes[offset])) for offset in order)
 
 
-def _drawing(table: Table, cell: Point) -> tuple[tuple, tuple]:
+def _drawing(
+    table: Table, cell: Point
+) -> tuple[tuple[Vector, ...], tuple[tuple[Point, Vector], ...]]:
     if "drawing" not in table.data:
         return (), ()
     dimension, points = len(cell), set(product(*(range(n) for n in cell)))

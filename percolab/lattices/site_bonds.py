@@ -1,4 +1,4 @@
-"""From sites to bonds: what stands at the other end of every bond, and which bonds join sites."""
+"""From sites to bonds: what is at the other end of every bond, and which bonds join sites."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def at_other_end(topology: Topology, klass: int, values: np.ndarray) -> np.ndarr
     other end would lie outside.  It means something only where the bond exists.
     """
     if topology.neighbours is not None:
-        return values[topology.neighbours[klass]]
+        there: np.ndarray = values[topology.neighbours[klass]]
+        return there
     found = np.zeros_like(values)
     delta = int(topology.deltas[klass])
     if delta < 0:

@@ -84,4 +84,5 @@ def structure_of(record: dict[str, Any]) -> Structure:
     kind = content.pop("kind")
     if kind not in kinds:
         raise ValueError(f"its structure is a {kind!r}; known: {', '.join(kinds)}")
-    return kinds[kind](**content)
+    found: Structure = kinds[kind](**content)
+    return found

@@ -60,12 +60,12 @@ class Topology:
     @property
     def num_classes(self) -> int:
         """Bond classes."""
-        return self.exists.shape[0]
+        return len(self.exists)
 
     @property
     def num_words(self) -> int:
         """Bond words of one class."""
-        return self.exists.shape[1]
+        return int(self.exists.shape[1])
 
     @property
     def num_sites(self) -> int:
@@ -155,7 +155,9 @@ def period_codes(periods: np.ndarray, width: int = PERIOD_BITS) -> np.ndarray:
     >>> period_codes(np.array([[1, -1]])).tolist() == [1 - 2**PERIOD_BITS]
     True
     """
-    return (periods << (width * np.arange(periods.shape[1]))).sum(axis=1, dtype=np.int64)
+    digits = periods << (width * np.arange(periods.shape[1]))
+    codes: np.ndarray = digits.sum(axis=1, dtype=np.int64)
+    return codes
 
 
 def periods_of(codes: np.ndarray, axes: int) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.errors import InputError, nearest
-from percolab.lattices.graph_topology import TERMINALS
+from percolab.lattices.graph import TERMINALS
 from percolab.lattices.lattice import AXIS_NAMES
 from percolab.measure.rows import (
     CLUSTERS,

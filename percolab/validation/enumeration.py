@@ -48,7 +48,7 @@ def connected_counts(
     """
     if set(source) & set(target):
         return _every_configuration(len(bonds))
-    # Two sites of their own stand for the two sets.
+    # Two additional sites represent the two sets.
     ends = dict.fromkeys(source, -1) | dict.fromkeys(target, -2)
     named = tuple((ends.get(i, i), ends.get(j, j)) for i, j in bonds)
     return _connected(named, -1, -2)

@@ -21,7 +21,8 @@ def _spanning(
     """Return which samples at p = 1/2 span along the first axis, bool (samples,)."""
     topology, stream = load_lattice(lattice_name).topology(shape), ("spanning", lattice_name, shape)
     rows = sampled_rows(setting, topology, 0.5, samples, stream=stream, model=model)
-    return rows[:, SPANNING] & 1 == 1
+    spans: np.ndarray = rows[:, SPANNING] & 1 == 1
+    return spans
 
 
 def _self_dual(setting: Setting) -> Iterator[Outcome]:

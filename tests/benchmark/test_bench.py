@@ -1,15 +1,12 @@
 """`percolab bench`: what is timed, what its table, JSON and figure hold, and that peers agree."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cli_support import answer, refusal, run
-from helpers import LATTICES, SHAPES, cpu_labeler, lattice, probabilities
+from helpers import LATTICES, SHAPES, cpu_labeler, lattice, probabilities, run_simulated
 
 from percolab.benchmark import (
     PeerTime,
@@ -37,7 +34,6 @@ from percolab.measure.rows import CLUSTERS, ROW_WIDTH
 from percolab.run.sampler import Device
 
 TINY = ("bench", "--device", "cpu", "--runs", 2)
-SIMULATED = Path(__file__).parents[1] / "simulated_bench.py"
 
 
 @pytest.fixture(autouse=True)
@@ -268,14 +264,7 @@ def test_every_stage_of_a_batch_is_made_of_what_it_names():
 
 def test_cuda_timing_runs_from_end_to_end_in_the_simulator():
     pytest.importorskip("numba_cuda")
-    simulator = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(
-        [sys.executable, str(SIMULATED)],
-        env=os.environ | simulator,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_simulated("simulated_bench.py")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert document["machine"]["device_name"] == "CUDA simulator"

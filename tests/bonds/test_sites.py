@@ -18,7 +18,7 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, TOP, XORWOW, threshold_of, uniform_of
 from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import SPANNING
 

@@ -19,7 +19,7 @@ from helpers import (
 from percolab.bonds.words import GENERATORS, NEVER, TOP, XORWOW, threshold_of, uniform_of
 from percolab.coupled.bisection import bisect
 from percolab.coupled.thresholds import find_thresholds
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.measure.rows import SPANNING
 
 SHAPES = {2: ((1, 1), (7, 5), (34, 6)), 3: ((2, 2, 2), (7, 4, 5)), 4: ((2, 2, 2, 2),)}

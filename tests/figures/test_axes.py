@@ -14,11 +14,11 @@ from percolab.figures.axes import (
     plain_ticks,
     size_label,
 )
-from percolab.figures.cluster_sizes import PANELS, ClusterMeans, plot_clusters
-from percolab.figures.spanning import plot_spanning
+from percolab.figures.kinds.clusters import PANELS, ClusterMeans, plot_clusters
+from percolab.figures.kinds.curves import plot_spanning
+from percolab.figures.kinds.wrapping import WrappingCurve, WrappingPanel, plot_wrapping
 from percolab.figures.style import COLOURS, DASHES, look_of, new_figure, size_look
 from percolab.figures.timing import Timing, plot_timing
-from percolab.figures.wrapping import WrappingCurve, WrappingPanel, plot_wrapping
 
 SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 128)
 TEXT = {"title": "square", "axis_label": "probability"}

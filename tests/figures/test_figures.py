@@ -11,7 +11,8 @@ import pytest
 from percolab.analysis import ScalingFunction, fit_threshold, format_with_error, synthetic_study
 from percolab.analysis.likelihood import ChiSquare
 from percolab.figures import save_figure
-from percolab.figures.spanning import plot_drift, plot_spanning
+from percolab.figures.kinds.curves import plot_spanning
+from percolab.figures.kinds.drift import plot_drift
 from percolab.figures.timing import Timing, plot_timing
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
@@ -235,10 +236,15 @@ def test_an_unknown_suffix_is_refused_with_the_allowed_ones(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_importing_plots_loads_neither_matplotlib_nor_scipy():
-    code = (
-        "import sys, percolab.figures.spanning; print({'matplotlib', 'scipy'} & set(sys.modules))"
-    )
+@pytest.mark.parametrize(
+    ("module", "unloaded"),
+    [
+        ("percolab.figures.timing", {"matplotlib", "scipy"}),
+        ("percolab.figures.kinds", {"matplotlib"}),
+    ],
+)
+def test_importing_figures_does_not_load_what_draws_them(module, unloaded):
+    code = f"import sys, {module}; print({unloaded} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import CPU_LABELERS, EXACT_GRAPHS, EXACT_LATTICES, cpu_labeler, exact, exact_topology
 
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.measure.rows import CLUSTERS, LARGEST, ROW_WIDTH, SPANNING, SUM_SQUARES
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 

@@ -22,7 +22,7 @@ from helpers import (
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, XORWOW, threshold_of
 from percolab.labelers.forest import Reading
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.run.runner import run_study
 from percolab.run.sampler import Device
 from percolab.tasks.stop_rule import StopRule

@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from percolab.bonds.words import GENERATORS, XORWOW, threshold_of
 from percolab.errors import InputError
 from percolab.labelers import DEFAULT_LABELER, LABELERS, labeler_class
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.rows import renumber
 

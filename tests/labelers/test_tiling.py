@@ -9,7 +9,7 @@ from helpers import LATTICES, lattice
 from percolab.labelers import LABELERS, fitting_labeler
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.tiling import tiling_of, why_not_tiled
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import lattice_from_text
 from percolab.lattices.topology import unpack_bits
 

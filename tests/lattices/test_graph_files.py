@@ -17,9 +17,9 @@ from graph_file_support import (
     written,
 )
 
+from percolab.lattices.graph import graph_topology
 from percolab.lattices.graph_files import GraphData, read_graph, read_sites, stream
 from percolab.lattices.graph_files.repeats import FIRST, MIRROR, PARALLEL, mark_repeats
-from percolab.lattices.graph_topology import graph_topology
 
 SEEDS = range(200)
 

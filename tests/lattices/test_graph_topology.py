@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import EXACT_GRAPHS, exact
 
-from percolab.lattices.graph_topology import graph_topology
+from percolab.lattices.graph import graph_topology
 
 
 def test_bonds_belong_to_the_larger_site_in_the_order_given():
@@ -85,7 +85,7 @@ def test_hub_with_too_many_smaller_neighbours_is_refused_before_its_list_is_made
 
 
 def test_largest_list_of_neighbours_is_allowed(monkeypatch):
-    monkeypatch.setattr("percolab.lattices.graph_topology.MOST_NEIGHBOURS", 90)
+    monkeypatch.setattr("percolab.lattices.graph.MOST_NEIGHBOURS", 90)
     assert graph_topology(10, star(10, 9)).num_classes == 9
     with pytest.raises(ValueError, match="site 9 has 10 smaller neighbours"):
         graph_topology(10, np.concatenate([star(10, 9), star(10, 9)[:1]]))

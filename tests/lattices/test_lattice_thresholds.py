@@ -21,6 +21,8 @@ ROOT = Path(__file__).parents[2]
 CONFIGS, SCRIPT = ROOT / "configs" / "thresholds", ROOT / "scripts" / "lattice_thresholds.py"
 
 every_lattice = pytest.mark.parametrize("name", lattice_names())
+STUDIED = sorted(path.stem for path in CONFIGS.glob("*.toml"))
+every_studied_lattice = pytest.mark.parametrize("name", STUDIED)
 both_models = pytest.mark.parametrize("model", ["bond", "site"])
 
 CLOSED_FORMS = {
@@ -118,8 +120,13 @@ def test_swept_thresholds_of_duals_add_up_to_one_and_kagome_has_its_own():
     assert_z(kagome[0], load_lattice("kagome").threshold().value, kagome[1])
 
 
-@every_lattice
-def test_every_lattice_has_a_study_that_looks_nothing_up(name):
+def test_the_lattices_of_the_table_have_a_study_each():
+    table = json.loads((ROOT / "results" / "thresholds-h200" / "thresholds.json").read_text())
+    assert {row["lattice"] for row in table["lattices"]} == set(STUDIED)
+
+
+@every_studied_lattice
+def test_a_lattices_study_looks_nothing_up(name):
     request = read_request(CONFIGS / f"{name}.toml", {})
     study = request.study
     assert study.lattice.name == request.out.stem == name

@@ -28,6 +28,7 @@ from percolab.validation import (
     Setting,
     checks_of,
     generator,
+    lane_counts,
     lanes,
     outcomes_of,
     parity,
@@ -214,7 +215,7 @@ def test_the_counts_of_pairs_and_triples_are_those_of_a_loop():
     one, two = np.zeros(32, np.int64), np.zeros((32, 32), np.int64)
     three = np.zeros((32, 32, 32), np.int64)
     scratch = np.empty((32, 2), np.uint32), np.empty(2, np.uint32)
-    lanes.count_lanes(words, *scratch, one, two, three)
+    lane_counts.count_lanes(words, *scratch, one, two, three)
     np.testing.assert_array_equal(one, is_open.sum(axis=0))
     np.testing.assert_array_equal(two, np.triu(is_open.T @ is_open, 1))
     assert three[3, 17, 31] == np.sum(is_open[:, 3] * is_open[:, 17] * is_open[:, 31])

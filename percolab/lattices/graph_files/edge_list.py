@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
+
 from percolab.errors import InputError
 from percolab.lattices.graph_files.graph_data import GraphData, check_num_sites, graph_data
 from percolab.lattices.graph_files.pair_lines import Columns, read_pairs
-from percolab.lattices.graph_files.stream import Block, next_data_line, read_blocks
+from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines
 from percolab.lattices.topology import MAX_POINTS
 
 #: Headers that say which columns name the sites.
@@ -26,13 +28,13 @@ def read_edge_list(path: Path, num_sites: int | None, multi: bool) -> GraphData:
     if num_sites is not None and not 1 <= num_sites <= MAX_POINTS:
         raise InputError(f"{path}: {num_sites} sites, but a graph has 1 to {MAX_POINTS}")
     top = (num_sites or MAX_POINTS) - 1
-    first, blocks = next_data_line(_not_a_matrix(path))
+    first, parts = next_data_line(_not_a_matrix(path))
     columns = Columns(top=top)
     if first is not None:
         columns, is_header = columns_of(first.text, top=top)
         if not is_header:
-            blocks = chain([Block(first.text + b"\n", first.line)], blocks)
-    pairs = read_pairs(path, blocks, columns)
+            parts = chain([Lines(first.text + b"\n", first.line)], parts)
+    pairs = read_pairs(path, parts, columns)
     num_edges = len(pairs.bonds) + pairs.num_loops
     if num_sites is None:
         if num_edges == 0:
@@ -70,12 +72,12 @@ def columns_of(line: bytes, *, top: int) -> tuple[Columns, bool]:
     return Columns(delimiter, sites, weight, top=top), True
 
 
-def _not_a_matrix(path: Path) -> Iterator[Block]:
-    """Yield a file's blocks; a Matrix Market file would pass for an edge list, but is not one."""
-    for block in read_blocks(path):
-        if block.line == 1 and block.text[:14].lower() == b"%%matrixmarket":
+def _not_a_matrix(path: Path) -> Iterator[Lines]:
+    """Yield a file's lines; a Matrix Market file would pass for an edge list, but is not one."""
+    for part in read_lines(path):
+        if part.line == 1 and part.text[:14].lower() == b"%%matrixmarket":
             raise InputError(f"{path}: is a Matrix Market file; name it .mtx")
-        yield block
+        yield part
 
 
 def _split(line: str, delimiter: str) -> list[str]:
@@ -95,7 +97,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _numbered_from_one(bonds) -> tuple[str, ...]:
+def _numbered_from_one(bonds: np.ndarray) -> tuple[str, ...]:
     if bonds.size and bonds.min() == 1:
         return ("no bond names site 0: it is a site without bonds, as sites are numbered from 0",)
     return ()

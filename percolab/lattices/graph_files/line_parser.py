@@ -1,7 +1,7 @@
 """The loop over the bytes of a text: two site numbers a line, compiled, no object a line.
 
 Text comes as blocks of whole lines.  A line is blank, a comment (# or %), or columns separated by
-one delimiter or, delimiter 0, by blanks; a column may stand in double quotes.  What is wrong is
+one delimiter or, delimiter 0, by blanks; a column may be put in double quotes.  What is wrong is
 returned as a code with the place, and put into words by ``pair_lines``.
 """
 

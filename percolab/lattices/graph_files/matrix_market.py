@@ -13,7 +13,7 @@ from pathlib import Path
 from percolab.errors import InputError
 from percolab.lattices.graph_files.graph_data import GraphData, check_num_sites, graph_data
 from percolab.lattices.graph_files.pair_lines import Columns, read_pairs
-from percolab.lattices.graph_files.stream import Block, next_data_line, read_blocks, shown
+from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines, shown
 
 #: Columns of an entry's line by what the header says the values are.
 _WIDTHS = {b"pattern": 2, b"integer": 3, b"real": 3}
@@ -23,27 +23,27 @@ _SIZE = re.compile(rb"\s*(\d{1,18})\s+(\d{1,18})\s+(\d{1,18})\s*")
 
 def read_matrix_market(path: Path, num_sites: int | None, multi: bool) -> GraphData:
     """Return the graph whose adjacency matrix a Matrix Market file holds."""
-    blocks = read_blocks(path)
-    banner = next(blocks, None)
+    parts = read_lines(path)
+    banner = next(parts, None)
     if banner is None:
         raise InputError(f"{path}: is empty")
     end = banner.text.index(b"\n")
     width = _width(path, banner.text[:end])
-    rest = Block(banner.text[end + 1 :], banner.line + 1)
-    size, blocks = next_data_line(_chained(rest, blocks))
+    rest = Lines(banner.text[end + 1 :], banner.line + 1)
+    size, parts = next_data_line(_chained(rest, parts))
     claimed, entries = _size(path, size)
     check_num_sites(path, claimed, entries, num_sites)
     columns = Columns(width=width, base=1, top=claimed)
-    pairs = read_pairs(path, blocks, columns, most=entries)
+    pairs = read_pairs(path, parts, columns, most=entries)
     num_edges = len(pairs.bonds) + pairs.num_loops
     if num_edges < entries:
         raise InputError(f"{path}: holds {num_edges} entries, but its header promises {entries}")
     return graph_data(claimed, pairs.bonds, multi=multi, is_matrix=True, num_loops=pairs.num_loops)
 
 
-def _chained(first: Block, blocks: Iterator[Block]) -> Iterator[Block]:
+def _chained(first: Lines, parts: Iterator[Lines]) -> Iterator[Lines]:
     yield first
-    yield from blocks
+    yield from parts
 
 
 def _width(path: Path, banner: bytes) -> int:
@@ -63,7 +63,7 @@ def _width(path: Path, banner: bytes) -> int:
     return _WIDTHS[values]
 
 
-def _size(path: Path, line: Block | None) -> tuple[int, int]:
+def _size(path: Path, line: Lines | None) -> tuple[int, int]:
     """Return rows and entries of a matrix as its header promises them."""
     if line is None:
         raise InputError(f"{path}: ends before the line with its rows, columns and entries")

@@ -19,7 +19,7 @@ from percolab.lattices.graph_files.line_parser import (
     NAN_WEIGHT,
     parse_lines,
 )
-from percolab.lattices.graph_files.stream import CHUNK, LONGEST_LINE, Block, shown
+from percolab.lattices.graph_files.stream import CHUNK, LONGEST_LINE, Lines, shown
 from percolab.lattices.topology import MAX_POINTS
 
 
@@ -52,7 +52,7 @@ class Pairs(NamedTuple):
 
 
 def read_pairs(
-    path: Path, blocks: Iterable[Block], columns: Columns, *, most: int | None = None
+    path: Path, parts: Iterable[Lines], columns: Columns, *, most: int | None = None
 ) -> Pairs:
     """Return the pairs of sites that the lines name, in their order.
 
@@ -60,8 +60,8 @@ def read_pairs(
     """
     room = np.empty(((CHUNK + LONGEST_LINE) // 4 + 1, 2), np.int32)
     found, loops, largest, entries = [np.empty((0, 2), np.int32)], 0, -1, 0
-    for block in blocks:
-        used, more_loops, top = _parse(path, block, columns, room)
+    for part in parts:
+        used, more_loops, top = _parse(path, part, columns, room)
         found.append(room[:used].copy())
         loops, largest, entries = loops + more_loops, max(largest, top), entries + used + more_loops
         if most is not None and entries > most:
@@ -69,10 +69,10 @@ def read_pairs(
     return Pairs(np.concatenate(found), loops, largest)
 
 
-def _parse(path: Path, block: Block, columns: Columns, room: np.ndarray) -> tuple[int, int, int]:
+def _parse(path: Path, part: Lines, columns: Columns, room: np.ndarray) -> tuple[int, int, int]:
     """Return how many pairs were written to ``room``, how many self-loops not, the largest site."""
     used, loops, largest, lines, wrong, first, last = parse_lines(
-        np.frombuffer(block.text, np.uint8),
+        np.frombuffer(part.text, np.uint8),
         ord(columns.delimiter or "\0"),
         np.array([*columns.sites, columns.weight]),
         columns.width,
@@ -81,8 +81,8 @@ def _parse(path: Path, block: Block, columns: Columns, room: np.ndarray) -> tupl
         room,
     )
     if wrong != FINE:
-        what = _in_words(wrong, shown(block.text[first:last]), columns)
-        raise InputError(f"{path}: line {block.line + lines}: {what}")
+        what = _in_words(wrong, shown(part.text[first:last]), columns)
+        raise InputError(f"{path}: line {part.line + lines}: {what}")
     return used, loops, largest
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.lattices.graph_files.stream import read_blocks, shown
+from percolab.lattices.graph_files.stream import read_lines, shown
 
 _LIST = set("0123456789,+-. \t\n")
 
@@ -45,8 +45,8 @@ def read_sites(path_or_text: str | Path, num_sites: int) -> np.ndarray:
 
 
 def _sites_in(path: Path, num_sites: int) -> Iterator[np.ndarray]:
-    for block in read_blocks(path):
-        for number, line in enumerate(block.text.split(b"\n"), block.line):
+    for part in read_lines(path):
+        for number, line in enumerate(part.text.split(b"\n"), part.line):
             if line and not line.lstrip().startswith((b"#", b"%")):
                 yield _sites_of(line, num_sites, f"{path}: line {number}")
 

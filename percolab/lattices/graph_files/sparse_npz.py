@@ -1,13 +1,15 @@
 """SciPy's sparse matrices in .npz files, as scipy.sparse.save_npz writes them.
 
 Each array's own header is compared with the bytes that its member of the archive holds before the
-array is read, so that no file makes room for data that it has not got.  Nothing is unpickled.
+array is read, so that no memory is taken for data that the file does not hold.  Nothing is
+unpickled.
 """
 
 from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -73,7 +75,7 @@ def _load(path: Path) -> Arrays:
         return {name: stored[name] for name in names}
 
 
-def _check_header(name: str, stream, size: int) -> None:
+def _check_header(name: str, stream: IO[bytes], size: int) -> None:
     """Raise ValueError unless an array holds no objects and is as large as its header says."""
     version = np.lib.format.read_magic(stream)
     if version not in _READ_HEADER:

@@ -1,4 +1,4 @@
-"""Bytes of a file that a user names: unpacked when gzipped, within limits, in blocks of lines."""
+"""Bytes of a file that a user names: unpacked when gzipped, within limits, some lines at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BOM = b"\xef\xbb\xbf"
 _DATA_LINE = re.compile(rb"^[ \t]*+[^ \t\r\n#%].*$", re.MULTILINE)
 
 
-class Block(NamedTuple):
+class Lines(NamedTuple):
     """Lines of a text, the last byte a newline, and the number of the first of them."""
 
     text: bytes
@@ -94,8 +94,8 @@ def read_bytes(path: Path, *, most: int, advice: str) -> bytes:
     return b"".join(chunks)
 
 
-def read_blocks(path: Path) -> Iterator[Block]:
-    """Yield a text file in blocks of whole lines, without a byte order mark.
+def read_lines(path: Path) -> Iterator[Lines]:
+    """Yield the whole lines of a text file, some at a time, without a byte order mark.
 
     InputError: as read_chunks, a NUL byte, a carriage return inside a line, or a line longer than
     LONGEST_LINE.
@@ -105,30 +105,30 @@ def read_blocks(path: Path) -> Iterator[Block]:
         text = rest + chunk
         if number == 0:
             text = text.removeprefix(_BOM)
-        _check_text(path, Block(text, line))
+        _check_text(path, Lines(text, line))
         end = text.rfind(b"\n") + 1
         if end:
-            yield Block(text[:end], line)
+            yield Lines(text[:end], line)
             line += text.count(b"\n")
         rest = text[end:]
         if len(rest) > LONGEST_LINE:
             raise InputError(f"{path}: line {line}: is longer than {LONGEST_LINE} bytes")
     if rest:
-        yield Block(rest + b"\n", line)
+        yield Lines(rest + b"\n", line)
 
 
-def next_data_line(blocks: Iterable[Block]) -> tuple[Block | None, Iterator[Block]]:
-    """Return the first line that is neither blank nor a comment, and the blocks after it.
+def next_data_line(parts: Iterable[Lines]) -> tuple[Lines | None, Iterator[Lines]]:
+    """Return the first line that is neither blank nor a comment, and the lines after it.
 
-    The line comes as a block of its own; it is None, and nothing is left, where there is none.
+    The line comes alone; it is None, and nothing is left, where there is none.
     """
-    blocks = iter(blocks)
-    for block in blocks:
-        found = _DATA_LINE.search(block.text)
+    parts = iter(parts)
+    for part in parts:
+        found = _DATA_LINE.search(part.text)
         if found:
-            line = block.line + block.text.count(b"\n", 0, found.start())
-            rest = block.text[found.end() + 1 :]
-            return Block(found.group(), line), chain([Block(rest, line + 1)], blocks)
+            line = part.line + part.text.count(b"\n", 0, found.start())
+            rest = part.text[found.end() + 1 :]
+            return Lines(found.group(), line), chain([Lines(rest, line + 1)], parts)
     return None, iter(())
 
 
@@ -149,18 +149,18 @@ def refused(path: Path, what: str, error: Exception) -> Exception:
     return InputError(f"{path}: is not {what}: {text[:200]}")
 
 
-def _check_text(path: Path, block: Block) -> None:
-    text = block.text
+def _check_text(path: Path, part: Lines) -> None:
+    text = part.text
     at = text.find(b"\0")
     if at >= 0:
-        line = block.line + text.count(b"\n", 0, at)
+        line = part.line + text.count(b"\n", 0, at)
         raise InputError(f"{path}: line {line}: holds a NUL byte, so it is not a text file")
     returns = text.count(b"\r")
     if returns and returns != text.count(b"\r\n"):
         at = next(m.start() for m in re.finditer(rb"\r(?!\n)", text))
         if at == len(text) - 1 and not text.endswith(b"\n"):
             return  # a line cut by the end of a chunk
-        line = block.line + text.count(b"\n", 0, at)
+        line = part.line + text.count(b"\n", 0, at)
         raise InputError(
             f"{path}: line {line}: holds a carriage return; lines end with LF or CR LF"
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from percolab.analysis.fits import cluster_curves_of, curves_of, estimates_of
 from percolab.figures.axes import (
     Exact,
     add_legend,
@@ -18,7 +19,8 @@ from percolab.figures.axes import (
     plain_ticks,
     size_label,
 )
-from percolab.figures.cluster_sizes import is_uneven
+from percolab.figures.kinds.clusters import is_uneven
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLOURS, looks_of, new_figure
 
 if TYPE_CHECKING:
@@ -133,4 +135,33 @@ def _numbers_of(curve: ClusterCurve) -> dict[str, Any]:
 
     errors = {f"{name}_error": values for name, values in curve.errors().items()}
     head = {"L": curve.L, "num_sites": curve.num_sites, "samples": curve.samples.sum()}
-    return plain(head | {"p": curve.p} | curve.means() | errors)
+    numbers: dict[str, Any] = plain(head | {"p": curve.p} | curve.means() | errors)
+    return numbers
+
+
+def maxima_figure_of(figures: StudyView) -> Drawn:
+    results = figures.results
+    return plot_maxima(
+        cluster_curves_of(results),
+        curves_of(results) if results.study.boundary else (),
+        estimates_of(results, bootstrap=figures.bootstrap),
+        **figures.head,
+    )
+
+
+def _no_maxima(figures: StudyView) -> str | None:
+    if figures.study.lattice.is_scalable:
+        return "it is for graphs and Bethe lattices, whose sizes do not scale"
+    return figures.no_grid()
+
+
+KIND = FigureKind(
+    place=8,
+    meaning="Largest clusters of a graph against p, with the thresholds of a single size.",
+    errors=(
+        "Error bars are one standard error, of a jackknife over blocks, those of R 68 % Wilson "
+        "intervals; bands are the errors of the thresholds, of a bootstrap over blocks."
+    ),
+    problem=_no_maxima,
+    draw=maxima_figure_of,
+)

@@ -18,7 +18,7 @@ Record = StageTime | PeerTime
 
 
 @dataclass(frozen=True)
-class Plan:
+class Benchmark:
     """What to time: every lattice at its places, by size, then labeler, then p, then stage.
 
     labelers: names, None for the device's fastest.  stages: of STAGES, in that order; a sweep is

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from percolab.analysis.fits import curves_of
 from percolab.figures.axes import (
     Exact,
     add_legend,
@@ -17,18 +19,16 @@ from percolab.figures.axes import (
     legend_entries,
     only_p,
     place_sizes,
-    rejection_label,
     size_label,
 )
 from percolab.figures.inset import draw_close_up
+from percolab.figures.kinds.drift import draw_drift, draw_estimate
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import (
-    BAND,
-    COLOURS,
     COLUMN_STYLE,
     COLUMN_WIDTH,
     EXACT_LINE,
     PAGE_WIDTH,
-    REJECTED_BAND,
     STYLE,
     new_figure,
     size_look,
@@ -83,12 +83,12 @@ def plot_spanning(
             main.set_title(f"{title}, $p = {at:.8g}$")
         few_ticks(main, number=6)
         if fit:
-            _draw_estimate(main, fit)
+            draw_estimate(main, fit)
             _draw_theory(main, fit)
             draw_close_up(main, fit)
         if fit and side is not None:
-            drift = _draw_drift(side, fit)
-            _draw_estimate(side, fit, across=True, labelled=False)
+            drift = draw_drift(side, fit)
+            draw_estimate(side, fit, across=True, labelled=False)
             draw_exact(side, exact, across=True, labelled=False, zorder=1)
         if at is None:
             draw_exact(main, exact, zorder=1)
@@ -102,30 +102,6 @@ def plot_spanning(
         "drift": drift,
     }
     return figure, numbers
-
-
-def plot_drift(
-    fit: ThresholdFit, *, title: str, exact: Exact | None = None
-) -> tuple[Figure, dict[str, Any]]:
-    """Draw the crossings of neighbouring sizes against L, and where they drift to.
-
-    fit: with at least one crossing found.  Returns the figure and all numbers drawn.
-    """
-    with new_figure(COLUMN_WIDTH, 3.2, style=COLUMN_STYLE) as figure:
-        axes: Any = figure.subplots()
-        drift = _draw_drift(axes, fit)
-        _draw_estimate(axes, fit, across=True)
-        axes.set_title(title)
-        draw_exact(axes, exact, across=True, zorder=1)
-        add_legend(figure, legend_entries(axes), loc="outside lower center")
-    return figure, {
-        "title": title,
-        "exact": exact_record(exact),
-        "drift": drift,
-        "threshold": fit.threshold,
-        "threshold_error": fit.threshold_error,
-        "crossings": [crossing.to_dict() for crossing in fit.by_size.crossings],
-    }
 
 
 def _draw_curves(
@@ -200,69 +176,12 @@ def _range_of_probability(curves: Sequence[SpanningCurve]) -> tuple[float, float
     return (low - margin, high + margin) if 0 < high - low < 0.5 else (-0.03, 1.03)
 
 
-def _draw_estimate(
-    axes: Axes, fit: ThresholdFit, *, across: bool = False, labelled: bool = True
-) -> None:
-    """Draw p_c as a band one error wide on either side, with its value in the legend.
-
-    Where chi^2 rejects the fit, the legend says so, and the band is an outline.
-    """
-    from percolab.analysis import format_with_error
-
-    value = format_with_error(fit.threshold, fit.threshold_error)
-    low, high = fit.threshold - fit.threshold_error, fit.threshold + fit.threshold_error
-    label = rf"$p_c = {value}$, finite-size scaling"
-    rejection = rejection_label(fit.chi_square)
-    if rejection:
-        label += f";\n{rejection}:\nthe band is not a confidence interval"
-    look = REJECTED_BAND if rejection else BAND
-    span, line = (axes.axhspan, axes.axhline) if across else (axes.axvspan, axes.axvline)
-    span(low, high, label=label if labelled else None, zorder=0, **look)
-    line(fit.threshold, color="0.5", linewidth=0.6, zorder=0)
-
-
 def _draw_theory(axes: Axes, fit: ThresholdFit) -> None:
     """Draw the value that the curves take at p_c, where it is known exactly."""
     known = fit.known_probability
     if known is not None:
         label = f"{known.value:.4g} at $p_c$, {known.expression.partition(',')[0]}"
         axes.axhline(known.value, label=label, zorder=0, **(EXACT_LINE | {"linestyle": ":"}))
-
-
-def _draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
-    """Crossings against Lbar^-(omega + y_t), with the extrapolation; return what is drawn."""
-    from percolab.analysis import format_with_error
-
-    exponent = fit.scaling.omega + fit.y_t
-    found = [crossing for crossing in fit.by_size.crossings if crossing.found]
-    x = np.array([crossing.mean_size**-exponent for crossing in found])
-    p = np.array([crossing.p for crossing in found])
-    errors = np.nan_to_num([crossing.p_error for crossing in found])
-    axes.errorbar(
-        x, p, errors, color="black", marker="o", markerfacecolor="white", linestyle="none",
-        elinewidth=0.8, capsize=1.5, label="crossings of neighbouring sizes",
-    )  # fmt: skip
-    drift = fit.by_size.drift
-    if drift is not None:
-        value = format_with_error(drift.threshold, drift.threshold_error)
-        end = np.array([0.0, 1.04 * x.max()])
-        axes.plot(end, drift.threshold + drift.amplitude * end, color=COLOURS[1], zorder=1)
-        axes.errorbar(
-            0.0, drift.threshold, drift.threshold_error, color=COLOURS[1], marker="D",
-            elinewidth=1.0, capsize=2.5, label=rf"$p_c = {value}$, drift of crossings",
-        )  # fmt: skip
-    right = 1.1 * float(x.max()) if x.size else 1.0
-    axes.set(xlim=(-0.08 * right, right), title="drift of the crossings")
-    axes.set(xlabel=r"$\bar{L}^{\,-(\omega + 1/\nu)}$", ylabel=r"$p^*(L_1, L_2)$")
-    few_ticks(axes, number=5)
-    axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useOffset=True)
-    return {
-        "exponent": exponent,
-        "x": x.tolist(),
-        "p": p.tolist(),
-        "p_error": errors.tolist(),
-        "line": drift.to_dict() if drift is not None else None,
-    }
 
 
 def _add_legends(figure: Figure, main: Axes, *, columns: int) -> None:
@@ -292,3 +211,41 @@ def _hides_a_line(axes: Axes) -> bool:
     box = legend.get_window_extent().padded(3)
     lines = [line.get_path().transformed(line.get_transform()) for line in axes.lines]
     return any(path.intersects_bbox(box, filled=False) for path in lines)
+
+
+def spanning_figure_of(
+    figures: StudyView, *, sizes: Sequence[int] | None = None, with_drift: bool = True
+) -> Drawn:
+    drawn: Any = curves_of(figures.results, figures.name)
+    if not isinstance(figures.fit_or_problem, str):
+        fit = figures.fit
+        shown = tuple(curve for curve in fit.curves if sizes is None or curve.L in sizes)
+        drawn = replace(fit, curves=shown)
+    figure, numbers = plot_spanning(
+        drawn,
+        axis_label=_axis_label(figures),
+        num_sites={item.task.size: item.task.num_sites for item in figures.measured()},
+        with_drift=with_drift,
+        **figures.head,
+    )
+    return figure, numbers | {"observable": figures.name}
+
+
+def _axis_label(figures: StudyView) -> str:
+    return f"{figures.name.partition('_')[0]} probability ${figures.symbol}(p)$"
+
+
+KIND = FigureKind(
+    place=1,
+    meaning=(
+        "Probability to span or to wrap against p, of a single p against L; where sizes are fitted "
+        "together, with p_c and, close up, their crossings."
+    ),
+    errors=(
+        "Error bars are 68 % Wilson intervals; lines are the fit of all sizes, in the close-up and "
+        "where there is no such fit of each size alone; the band is p_c with its error, a dotted "
+        "line what theory says of the curves at p_c."
+    ),
+    problem=StudyView.nothing_spans,
+    draw=lambda figures: spanning_figure_of(figures, with_drift=False),
+)

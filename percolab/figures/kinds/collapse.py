@@ -19,6 +19,7 @@ from percolab.figures.axes import (
     plain_ticks,
     rejection_label,
 )
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import PAGE_WIDTH, new_figure, size_look
 
 if TYPE_CHECKING:
@@ -138,3 +139,33 @@ def _scaled_with(item: Collapse, exponent: str, sign: int, error: float) -> str:
 
     value = format_with_error(sign * item.exponent, error)
     return f"${exponent} = {value}$, $S = {item.quality:.3g}$"
+
+
+def _draw(figures: StudyView) -> Drawn:
+    collapses: Any = figures.collapses
+    figure, numbers = plot_collapse(
+        figures.fit, collapses, axis_label=f"${figures.symbol}(p)$", **figures.head
+    )
+    return figure, numbers | {"observable": figures.name}
+
+
+def _no_collapse(figures: StudyView) -> str | None:
+    problem = figures.no_fit()
+    if problem is None and isinstance(figures.collapses, str):
+        return figures.collapses
+    return problem
+
+
+KIND = FigureKind(
+    place=3,
+    meaning=(
+        "Probability to span or to wrap, and cluster sizes, before and after they are scaled by "
+        "the fitted p_c and exponents."
+    ),
+    errors=(
+        "Error bars are one standard error of each point, without those of p_c and the exponents. "
+        "S is the mean squared distance of a point from the other sizes in units of its error."
+    ),
+    problem=_no_collapse,
+    draw=_draw,
+)

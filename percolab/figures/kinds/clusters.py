@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.fits import cluster_curves_of
 from percolab.figures.axes import (
     Exact,
     add_legend,
@@ -22,7 +23,11 @@ from percolab.figures.axes import (
     plain_ticks,
     size_label,
 )
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import PAGE_WIDTH, looks_of, new_figure
+from percolab.store.results import Results
+from percolab.store.task_result import TaskResult
+from percolab.tasks.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -135,4 +140,50 @@ def _numbers_of(curve: ClusterMeans) -> dict[str, Any]:
 
     errors = {f"{name}_error": values for name, values in curve.errors.items()}
     head = {"L": curve.L, "num_sites": curve.num_sites, "samples": curve.samples, "p": curve.p}
-    return plain(head | dict(curve.means) | errors)
+    numbers: dict[str, Any] = plain(head | dict(curve.means) | errors)
+    return numbers
+
+
+def cluster_means(study: Study, item: TaskResult) -> ClusterMeans:
+    """Return the means of a task, with the errors of a jackknife over blocks."""
+    (curve,) = cluster_curves_of(Results(study, {item.task.id: item}))
+    sites = item.task.num_sites
+    means, errors = curve.means(), curve.errors()
+    counts = item.column("clusters") / item.task.block_size / sites
+    blocks = len(counts)
+    spread = counts.std(axis=0, ddof=1) if blocks > 1 else np.full(curve.p.size, np.nan)
+    return ClusterMeans(
+        L=curve.L,
+        num_sites=sites,
+        samples=item.num_samples,
+        p=curve.p,
+        means={
+            "percolation_strength": means["largest"] / sites,
+            "mean_cluster_size": means["chi"],
+            "second_largest": means["second"] / sites,
+            "cluster_density": counts.mean(axis=0),
+        },
+        errors={
+            "percolation_strength": errors["largest"] / sites,
+            "mean_cluster_size": errors["chi"],
+            "second_largest": errors["second"] / sites,
+            "cluster_density": spread / blocks**0.5,
+        },
+    )
+
+
+def _draw(figures: StudyView) -> Drawn:
+    means = [cluster_means(figures.study, item) for item in figures.measured("grid")]
+    return plot_clusters(means, **figures.head)
+
+
+KIND = FigureKind(
+    place=4,
+    meaning=(
+        "Largest cluster, mean cluster size without it, second largest cluster and number of "
+        "clusters, each per site, against p, of a single p against L."
+    ),
+    errors="Error bars are one standard error, of a jackknife over blocks.",
+    problem=StudyView.no_grid,
+    draw=_draw,
+)

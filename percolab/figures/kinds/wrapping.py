@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.theory.critical import critical_probability
 from percolab.analysis.wilson import wilson_interval
 from percolab.figures.axes import (
     Exact,
@@ -21,7 +22,10 @@ from percolab.figures.axes import (
     place_sizes,
     size_label,
 )
+from percolab.figures.math_text import symbol_text
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of, new_figure
+from percolab.measure.columns import observables_of, wrapping_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -158,3 +162,58 @@ def _numbers_of(panel: WrappingPanel) -> dict[str, Any]:
             for low, high in [curve.interval()]
         ],
     }
+
+
+def _problem(figures: StudyView) -> str | None:
+    """Return why the ways to wrap cannot be drawn, or None if they can."""
+    if not wrapping_names(figures.study.boundary):
+        return "no axis is periodic"
+    if not figures.measured("grid"):
+        return "what wraps is measured on a grid of p, not by method threshold"
+    return None if _names(figures) else "the file is from before wrapping was measured"
+
+
+def _names(figures: StudyView) -> list[str]:
+    """Return the wrapping observables that all tasks have."""
+    known = wrapping_names(figures.study.boundary)
+    items = figures.measured("grid")
+    stored = [{each.name for each in item.observables} for item in items]
+    return [name for name in known if items and all(name in own for own in stored)]
+
+
+def _draw(figures: StudyView) -> Drawn:
+    """Draw the probability of every way to wrap, with its exact value at p_c in two dimensions."""
+    study = figures.study
+    known = {item.name: item for item in observables_of(study.boundary)}
+    panels = [
+        WrappingPanel(
+            name=name,
+            meaning=known[name].meaning,
+            symbol=symbol_text(known[name].symbol),
+            curves=[
+                WrappingCurve(
+                    item.task.size,
+                    item.num_samples,
+                    np.array(item.task.p),
+                    item.column(name).sum(axis=0),
+                )
+                for item in figures.measured("grid")
+            ],
+            known=critical_probability(study.lattice, study.boundary, name),
+        )
+        for name in _names(figures)
+    ]
+    sites = {item.task.size: item.task.num_sites for item in figures.measured()}
+    return plot_wrapping(panels, num_sites=sites, **figures.head)
+
+
+KIND = FigureKind(
+    place=7,
+    meaning=(
+        "Probabilities of every way to wrap around the periodic axes, against p, of a single p "
+        "against L; dotted, where it is known, what theory says of them at p_c."
+    ),
+    errors="Error bars are 68 % Wilson intervals.",
+    problem=_problem,
+    draw=_draw,
+)

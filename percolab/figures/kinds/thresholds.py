@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.bonds.words import NEVER, TOP
 from percolab.figures.axes import (
     Exact,
     add_legend,
@@ -20,7 +21,9 @@ from percolab.figures.axes import (
     plain_ticks,
     size_label,
 )
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import PAGE_WIDTH, new_figure, size_look
+from percolab.store.task_result import TaskResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,7 +162,10 @@ def _draw_density(
         line = {"T": moments["mean"] + deviation * reach, "density": top * np.exp(-(reach**2) / 2)}
         axes.plot(line["T"], line["density"], color=look["color"], linewidth=0.9, zorder=2)
     head = {"L": item.L, "num_sites": item.num_sites, "samples": item.thresholds.size + item.never}
-    return plain(head | {"never": item.never} | moments | columns | {"normal": line})
+    numbers: dict[str, Any] = plain(
+        head | {"never": item.never} | moments | columns | {"normal": line}
+    )
+    return numbers
 
 
 def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, float]]) -> None:
@@ -175,3 +181,48 @@ def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, 
         )  # fmt: skip
     place_sizes(axes, sizes)
     few_ticks(axes, number=6)
+
+
+def threshold_sample(items: Sequence[TaskResult], name: str) -> ThresholdSample:
+    """Return T of all samples of one size, of whatever seeds."""
+    found = np.concatenate([item.thresholds(name).ravel() for item in items])
+    spanning = found[found != np.uint64(NEVER)]
+    task = items[0].task
+    never = int(found.size - spanning.size)
+    return ThresholdSample(task.size, task.num_sites, np.sort(spanning / TOP), never)
+
+
+def _draw(figures: StudyView) -> Drawn:
+    items = figures.measured("threshold")
+    sizes = sorted({item.task.size for item in items})
+    samples = [
+        threshold_sample([item for item in items if item.task.size == size], figures.name)
+        for size in sizes
+    ]
+    figure, numbers = plot_thresholds(samples, symbol=f"T{figures.symbol[1:]}", **figures.head)
+    return figure, numbers | {"observable": figures.name}
+
+
+def _no_thresholds(figures: StudyView) -> str | None:
+    if not figures.measured("threshold"):
+        return "T of single samples is found by method threshold, not on a grid of p"
+    spans = any(
+        (item.thresholds(figures.name) != np.uint64(NEVER)).any()
+        for item in figures.measured("threshold")
+    )
+    return None if spans else "no sample spans, even with all bonds open"
+
+
+KIND = FigureKind(
+    place=9,
+    meaning=(
+        "Distribution of T, the p at which a sample begins to span, with the normal distribution "
+        "of the same mean and deviation; mean and median of T against L."
+    ),
+    errors=(
+        "Error bars of the histogram are binomial; those of the mean one standard error, those of "
+        "the median its 68 % interval of order statistics."
+    ),
+    problem=_no_thresholds,
+    draw=_draw,
+)

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from percolab.analysis import AnalysisError
+from percolab.analysis.gyration import fit_radius
+from percolab.analysis.size_counts import gyration_sums_of
+from percolab.errors import InputError
 from percolab.figures.axes import (
     Exact,
     add_legend,
@@ -18,6 +22,7 @@ from percolab.figures.axes import (
     plain_ticks,
     size_label,
 )
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import PAGE_WIDTH, looks_of, new_figure
 
 if TYPE_CHECKING:
@@ -136,3 +141,46 @@ def _draw_fit(axes: Axes, radius: RadiusFit) -> None:
         rf"$R_s \sim s^{{1/d_f}}$, $d_f = {value}$" + beside, (0.95, 0.06), None,
         "axes fraction", ha="right", fontsize=9,
     )  # fmt: skip
+
+
+def _problem(figures: StudyView) -> str | None:
+    """Return why radii cannot be drawn, or None if they can."""
+    if not figures.study.lattice.is_scalable:
+        return f"{figures.study.lattice.name} has no coordinates"
+    if not any("gyration" in item.task.measure for item in figures.measured()):
+        return f"radii of clusters were not measured: {figures.how_to_measure('gyration')}"
+    # A cluster of two sites that neither wraps nor spans has a radius; single sites have none.
+    if not any(item.spreads.any() for item in gyration_sums_of(figures.results)):
+        return "no cluster of two sites or more ends inside the lattice, so there are no radii"
+    return None
+
+
+def _draw(figures: StudyView) -> Drawn:
+    """Draw R_s at the p nearest to p_c with its d_f, of the largest size, and xi at every p."""
+    sums = gyration_sums_of(figures.results)
+    try:
+        threshold, source = figures.fit.threshold, "the fit of all sizes"
+    except (AnalysisError, InputError):
+        threshold, source = figures.taken_for_threshold()
+    try:
+        dimension = figures.study.lattice.dimension
+        radius = fit_radius(sums[-1], threshold=threshold, dimension=dimension)
+    except AnalysisError:
+        radius = None
+    figure, numbers = plot_gyration(sums, threshold=threshold, radius=radius, **figures.head)
+    return figure, numbers | {"threshold_source": source}
+
+
+KIND = FigureKind(
+    place=6,
+    meaning=(
+        "Radii of gyration R_s at the p nearest to p_c against s, with d_f from the largest size; "
+        "correlation length xi against p; both over clusters that neither wrap nor span."
+    ),
+    errors=(
+        "Error bars are one standard error, of a jackknife over blocks; that of d_f leaves out the "
+        "error of p_c."
+    ),
+    problem=_problem,
+    draw=_draw,
+)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis import AnalysisError
+from percolab.analysis.size_counts import fisher_at, has_sizes, size_counts_of
+from percolab.errors import InputError
 from percolab.figures.axes import (
     add_legend,
     bars_if_known,
@@ -18,6 +21,7 @@ from percolab.figures.axes import (
     rejection_label,
     size_label,
 )
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of, new_figure
 
 if TYPE_CHECKING:
@@ -303,3 +307,55 @@ def _bars(
         "elinewidth": 0.8,
     } | look
     axes.errorbar(x[kept], y[kept], bars_if_known(error[kept]), label=label, zorder=3, **style)
+
+
+def _problem(figures: StudyView) -> str | None:
+    """Return why cluster numbers cannot be drawn, or None if they can."""
+    if any(map(has_sizes, figures.measured())):
+        return None
+    return f"clusters of every size were not counted: {figures.how_to_measure('sizes')}"
+
+
+def _draw(figures: StudyView) -> Drawn:
+    """Draw n_s at the p_c of the fit with its tau; without a fit at a p of the grid."""
+    counts = size_counts_of(figures.results)
+    try:
+        fit = figures.fit
+    except (AnalysisError, InputError):
+        threshold, source = figures.taken_for_threshold()
+        error = y_t = quality = None
+        try:
+            fisher = fisher_at(figures.results, threshold)
+        except AnalysisError:
+            fisher = None
+    else:
+        threshold, error, y_t = fit.threshold, fit.threshold_error, fit.y_t
+        quality = fit.chi_square
+        source = "the fit of all sizes"
+        fisher = figures.exponents.fisher if figures.exponents is not None else None
+    figure, numbers = plot_sizes(
+        counts,
+        threshold=threshold,
+        error=error,
+        title=figures.head["title"],
+        fisher=fisher,
+        y_t=y_t,
+        quality=quality,
+    )
+    return figure, numbers | {"threshold_source": source}
+
+
+KIND = FigureKind(
+    place=5,
+    meaning=(
+        "Cluster numbers n_s at p_c, clusters of s sites per site, with the exponent tau; "
+        "s^tau n_s against s, against s in units of L^d_f, and off p_c."
+    ),
+    errors=(
+        "Error bars are one standard error, of a jackknife over blocks, without that of tau. At "
+        "p_c n_s is interpolated between the p of the grid; bins with fewer than 10 clusters are "
+        "not drawn."
+    ),
+    problem=_problem,
+    draw=_draw,
+)

@@ -1,0 +1,93 @@
+"""Figures of stored results: which there are, and what is drawn, from the results alone.
+
+A kind of figure is a file of this folder, named as --kind takes it, which declares itself as KIND
+(:class:`percolab.figures.study_view.FigureKind`).  matplotlib loads when one is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+
+from percolab.analysis import AnalysisError, ThresholdFit
+from percolab.errors import InputError, nearest
+from percolab.figures.kinds.curves import spanning_figure_of
+from percolab.figures.kinds.maxima import maxima_figure_of
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.store.results import Results
+
+
+def _declared() -> dict[str, FigureKind]:
+    """Return what the files of this folder declare, in the order of a report."""
+    names = [item.name for item in iter_modules(__path__)]
+    kinds = {name: import_module(f"{__name__}.{name}").KIND for name in names}
+    return dict(sorted(kinds.items(), key=lambda item: item[1].place))
+
+
+#: By the name that --kind takes, in the order of a report.
+KINDS = _declared()
+
+
+@dataclass(eq=False)
+class StudyFigures(StudyView):
+    """The figures that stored results give, by kind."""
+
+    def problem(self, kind: str) -> str | None:
+        """Return why a kind of figure cannot be drawn, in a few words, or None if it can."""
+        return KINDS[kind].problem(self) if self.measured() else "no samples yet"
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of figures that these results give."""
+        return [kind for kind in KINDS if self.problem(kind) is None]
+
+    def draw(self, kind: str) -> Drawn:
+        """Return a figure and every number drawn; InputError if the results do not give it."""
+        if kind not in KINDS:
+            raise InputError(f"unknown kind {kind!r}; {nearest(kind, KINDS)}")
+        problem = self.problem(kind)
+        if problem is not None:
+            others = ", ".join(self.kinds()) or "nothing"
+            raise InputError(f"kind {kind}: {problem}; these results give: {others}")
+        figure, numbers = KINDS[kind].draw(self)
+        return figure, {"kind": kind} | numbers | {"notes": self.notes}
+
+
+def study_figure(
+    results: Results,
+    *,
+    observable: str | None = None,
+    fitted: Callable[[], ThresholdFit],
+    bootstrap: int = 200,
+    kind: str | None = None,
+) -> Drawn:
+    """Return a figure of a study and every number drawn.
+
+    kind: one of KINDS, InputError if the results do not give it.  None is the overview: sizes that
+    scale as :func:`spanning_figure`; those of a graph or of a Bethe lattice by their clusters,
+    with the thresholds of each size alone.  AnalysisError: nothing is there yet.
+    """
+    figures = StudyFigures(results, fitted, observable, bootstrap)
+    if kind is not None:
+        return figures.draw(kind)
+    if not figures.measured():
+        raise AnalysisError("no samples yet")
+    is_spanning = results.study.lattice.is_scalable or not figures.measured("grid")
+    figure, numbers = (spanning_figure_of if is_spanning else maxima_figure_of)(figures)
+    return figure, numbers | {"notes": figures.notes}
+
+
+def spanning_figure(
+    results: Results,
+    *,
+    observable: str | None = None,
+    fitted: Callable[[], ThresholdFit],
+    sizes: Sequence[int] | None = None,
+) -> Drawn:
+    """Return the figure of the spanning curves with the fit, and every number drawn.
+
+    Without an estimate (one size, too few points) the curves are drawn alone.  ``sizes`` limits
+    the curves drawn, not those fitted.
+    """
+    return spanning_figure_of(StudyFigures(results, fitted, observable), sizes=sizes)
