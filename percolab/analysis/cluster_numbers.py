@@ -11,15 +11,14 @@ from 2 to 2.5 is met there within 0.1 %.  Fits use the mean over the bin itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.interpolation import nearest_nodes, node_weights
+from percolab.analysis.curves import nearest_nodes, node_weights
+from percolab.analysis.statistics import Floats
 from percolab.measure.tallies import EXACT
-
-Floats = NDArray[np.float64]
-NAN = float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +62,7 @@ class SizeCounts:
         """
         blocks = self.samples.size
         if blocks < 2:
-            return np.full((self.p.size, self.edges.size - 1), NAN)
+            return np.full((self.p.size, self.edges.size - 1), nan)
         per_site = self.num_sites * np.diff(self.edges) * self.samples[:, None, None]
         return (self.counts / per_site).std(axis=0, ddof=1) / blocks**0.5
 

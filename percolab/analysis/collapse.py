@@ -19,22 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import nan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from percolab.analysis.crossings import half_width
-from percolab.analysis.curve import SpanningCurve
-from percolab.analysis.likelihood import draw_blocks
-from percolab.analysis.maxima import ClusterCurve
-from percolab.analysis.record import plain
-from percolab.analysis.selection import WINDOW
+from percolab.analysis.curves import ClusterCurve, SpanningCurve
+from percolab.analysis.json_values import plain
+from percolab.analysis.statistics import Floats, draw_blocks, half_width
+from percolab.analysis.threshold import WINDOW
 from percolab.errors import AnalysisError
-
-Floats = NDArray[np.float64]
-NAN = float("nan")
 
 #: A collapse of lower quality S is called poor, and its cut-off L_min is refused.
 POOR_COLLAPSE = 2.0
@@ -132,9 +128,9 @@ class Collapse:
     threshold: float
     y_t: float
     exponent: float
-    threshold_error: float = NAN
-    y_t_error: float = NAN
-    exponent_error: float = NAN
+    threshold_error: float = nan
+    y_t_error: float = nan
+    exponent_error: float = nan
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
@@ -252,7 +248,7 @@ def _errors(
     rng: np.random.Generator,
 ) -> Floats:
     if not replicas:
-        return np.where(free, NAN, 0.0)
+        return np.where(free, nan, 0.0)
     drawn = np.hstack([item.resampled(rng, replicas) for item in measured])
     # The minimum of a replica is near that of the data, so small steps get there, and a tenth of
     # the scatter is precise enough.

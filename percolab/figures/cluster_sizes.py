@@ -131,7 +131,7 @@ def _draw_mean(axes: Axes, curve: ClusterMeans, name: str, look: dict[str, Any],
 
 
 def _numbers_of(curve: ClusterMeans) -> dict[str, Any]:
-    from percolab.analysis.record import plain
+    from percolab.analysis.json_values import plain
 
     errors = {f"{name}_error": values for name, values in curve.errors.items()}
     head = {"L": curve.L, "num_sites": curve.num_sites, "samples": curve.samples, "p": curve.p}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from percolab.analysis.fits import cluster_curves_of
+from percolab.analysis.stored_data import cluster_curves_of
 from percolab.bonds.words import NEVER, TOP
 from percolab.figures.cluster_sizes import ClusterMeans
 from percolab.figures.thresholds import ThresholdSample

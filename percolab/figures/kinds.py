@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis import AnalysisError, ThresholdFit
-from percolab.analysis.fits import cluster_curves_of, curves_of, default_observable, estimates_of
+from percolab.analysis.stored_data import cluster_curves_of, curves_of, default_observable
+from percolab.analysis.stored_fits import estimates_of
 from percolab.bonds.words import NEVER
 from percolab.errors import InputError, nearest
 from percolab.figures.cluster_sizes import plot_clusters

@@ -129,7 +129,7 @@ def _mark(axes: Axes, estimate: Estimate) -> None:
 
 
 def _numbers_of(curve: ClusterCurve) -> dict[str, Any]:
-    from percolab.analysis.record import plain
+    from percolab.analysis.json_values import plain
 
     errors = {f"{name}_error": values for name, values in curve.errors().items()}
     head = {"L": curve.L, "num_sites": curve.num_sites, "samples": curve.samples.sum()}

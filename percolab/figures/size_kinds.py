@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis import AnalysisError
-from percolab.analysis.gyration import fit_radius
-from percolab.analysis.size_counts import fisher_at, gyration_sums_of, has_sizes, size_counts_of
+from percolab.analysis.radii import fit_radius
+from percolab.analysis.stored_data import gyration_sums_of, has_sizes, size_counts_of
+from percolab.analysis.stored_fits import tau_at
 from percolab.analysis.theory.critical import critical_probability
 from percolab.errors import InputError
 from percolab.figures.cluster_numbers import plot_sizes
@@ -43,14 +44,14 @@ def draw_sizes(figures: StudyView) -> Drawn:
         threshold, source = _taken_for_threshold(figures)
         error = y_t = quality = None
         try:
-            fisher = fisher_at(figures.results, threshold)
+            fisher = tau_at(figures.results, threshold)
         except AnalysisError:
             fisher = None
     else:
         threshold, error, y_t = fit.threshold, fit.threshold_error, fit.y_t
         quality = fit.chi_square
         source = "the fit of all sizes"
-        fisher = figures.exponents.fisher if figures.exponents is not None else None
+        fisher = figures.exponents.tau_fit if figures.exponents is not None else None
     figure, numbers = plot_sizes(
         counts,
         threshold=threshold,

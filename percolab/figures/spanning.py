@@ -161,7 +161,7 @@ def _fitted_line(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The simultaneous fit, or without one the size's own fit, over the p that were fitted."""
     from percolab.analysis import AnalysisError, fit_size
-    from percolab.analysis.selection import WINDOW
+    from percolab.analysis.threshold import WINDOW
 
     size = curves[0].L
     if fit is not None:

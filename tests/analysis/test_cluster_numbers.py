@@ -1,39 +1,23 @@
-"""n_s and tau: exact small cases, synthetic power laws with pulls, and a real study."""
+"""n_s: exact small cases, and its errors."""
 
-import json
-from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_support import answer, refusal, stored
+from analysis_support import synthetic_task
 from counted_sizes import counted
 from helpers import assert_z
 
-from percolab.analysis.cluster_numbers import SizeCounts, mean_power
-from percolab.analysis.fisher import FisherTrial, _choose, correction_of_sizes, fit_fisher
-from percolab.analysis.fisher_fit import Replicas
-from percolab.analysis.fits import exponents_of
-from percolab.analysis.gyration import GyrationSums, fit_radius
-from percolab.analysis.likelihood import ChiSquare
-from percolab.analysis.shrinkage import shrunk_correlation
-from percolab.analysis.size_counts import fisher_at, gyration_sums_of, size_counts_of
-from percolab.api import fit, sweep
+from percolab.analysis.cluster_numbers import mean_power
+from percolab.analysis.stored_data import size_counts_of
+from percolab.api import sweep
 from percolab.bonds.model import BOND
 from percolab.bonds.words import XORWOW, threshold_of
-from percolab.errors import AnalysisError
 from percolab.labelers import labeler_class
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.tallies import bin_edges
 
-TAU = 187 / 91
-OMEGA = correction_of_sizes(2).value
-
 pytestmark = pytest.mark.usefixtures("own_directory")
-
-
-# Exact
 
 
 def test_n_s_are_the_clusters_of_every_label_per_site():
@@ -101,232 +85,3 @@ def test_errors_of_n_s_are_those_of_repeated_blocks():
         errors.append(item.errors()[0])
     scatter = np.std(found, axis=0)
     np.testing.assert_allclose(np.mean(errors, axis=0), scatter, rtol=0.2)
-
-
-def test_correlations_are_kept_where_they_are_and_shrunk_where_they_are_noise():
-    rng = np.random.default_rng(2)
-    independent = shrunk_correlation(rng.normal(size=(20, 40)))
-    assert np.abs(independent[~np.eye(40, dtype=bool)]).max() < 0.15
-    common = rng.normal(size=(400, 1)) + rng.normal(size=(400, 5))
-    assert shrunk_correlation(common)[0, 1] == pytest.approx(0.5, abs=0.12)
-
-
-# tau of synthetic clusters
-
-
-def synthetic_task(counts, edges, L=256, label=""):
-    """Return counts, int64 (blocks, points, bins), as a task of 100 samples a block about p_c."""
-    points = counts.shape[1]
-    p = np.array([0.5]) if points == 1 else np.linspace(0.4, 0.6, points)
-    largest = np.full(counts.shape[:2], 100 * 0.8 * L ** (91 / 48))
-    samples = np.full(len(counts), 100)
-    return SizeCounts(L, L * L, p, samples, edges, counts, largest, label)
-
-
-def synthetic(rng, tau, *, edge=0.0, correction=0.4, sizes=(64, 128, 256), blocks=20):
-    """Return counts drawn about n_s = 0.05 s^-tau (1 + correction s^-Omega + edge x)."""
-    tasks = []
-    for L in sizes:
-        edges = bin_edges(L * L)
-        extent = (tau - 1) / 2
-        n_s = mean_power(edges, tau) + correction * mean_power(edges, tau + OMEGA)
-        n_s += edge * mean_power(edges, tau - extent) / L
-        mean = 0.05 * n_s * np.diff(edges) * 100 * L * L
-        tasks.append(synthetic_task(rng.poisson(mean, (blocks, 1, mean.size)), edges, L, str(L)))
-    return tasks
-
-
-def tau_of(tasks, **options):
-    return fit_fisher(tasks, threshold=0.5, dimension=2, **({"is_open": False} | options))
-
-
-@pytest.mark.parametrize(("tau", "edge"), [(TAU, 1.5), (2.189, 0.0)])
-def test_pulls_of_tau_are_normal(tau, edge):
-    rng = np.random.default_rng(7)
-    fits = [tau_of(synthetic(rng, tau, edge=edge), is_open=edge > 0) for _ in range(24)]
-    pulls = np.array([(item.tau - tau) / item.error for item in fits])
-    assert abs(pulls.mean()) < 4 / 24**0.5, pulls.mean()
-    assert 0.65 < pulls.std() < 1.5, pulls.std()
-    # p-values of the chosen fits, which are above 5 % where any is, are spread over all others.
-    assert 0.3 < np.mean([item.chi_square.p_value for item in fits]) < 0.75
-
-
-def test_tau_does_not_follow_what_few_blocks_say_of_the_correlations_of_bins():
-    rng = np.random.default_rng(14)
-    tasks = [item.coarse() for item in synthetic(rng, TAU)]
-    # The blocks of every bin in an order of its own: the same n_s and variances.
-    mixed = [replace(item, counts=rng.permuted(item.counts, axis=0)) for item in tasks]
-    assert tau_of(mixed).tau == pytest.approx(tau_of(tasks).tau, abs=1e-9)
-
-
-def test_the_window_with_the_most_bins_is_taken_whatever_the_errors_say():
-    good, poor = ChiSquare(10.0, 10, 0.44), ChiSquare(40.0, 10, 1e-5)
-    trials = [
-        FisherTrial(8, 0.1, 2.0, 0.01, 30, poor),
-        FisherTrial(8, 0.05, 2.0, 0.03, 20, good),
-        FisherTrial(16, 0.1, 2.0, 0.02, 18, good),
-    ]
-    assert _choose(trials) == 1
-    assert _choose(trials[:1]) == 0
-
-
-def test_the_bootstrap_makes_up_for_the_scatter_that_it_lacks():
-    rng = np.random.default_rng(15)
-    tasks = synthetic(rng, TAU, blocks=10)
-    drawn = {item.label: rng.multinomial(10, np.full(10, 0.1), size=4000) for item in tasks}
-    replicas = Replicas(np.full(4000, 0.5), drawn)
-    # At a given p the jackknife has the error without a bias: 5 % more than replicas of 10 blocks.
-    ratio = tau_of(tasks, replicas=replicas).error / tau_of(tasks).error
-    assert ratio == pytest.approx(1.0, abs=4 / (2 * 4000) ** 0.5)
-
-
-def test_a_wrong_model_is_rejected_or_said_to_be_poor():
-    rng = np.random.default_rng(8)
-    tasks = synthetic(rng, TAU, edge=1.5, sizes=(64, 128), blocks=60)
-    closed = tau_of(tasks)
-    assert closed.trials[0].chi_square.p_value < 1e-6
-    poor = all(item.chi_square.p_value < 0.05 for item in closed.trials)
-    assert poor == any("poor" in note for note in closed.notes)
-
-
-def test_the_fitted_numbers_are_the_model():
-    found = tau_of(synthetic(np.random.default_rng(9), TAU, edge=1.5, blocks=100), is_open=True)
-    s = np.array([10.0, 100.0])
-    for L in (64, np.inf):
-        expected = 0.05 * s**-TAU * (1 + 0.4 * s**-OMEGA + 1.5 * s ** ((TAU - 1) / 2) / L)
-        np.testing.assert_allclose(found.numbers(s, L), expected, rtol=0.02)
-    assert found.fractal_dimension == pytest.approx(91 / 48, rel=0.01)
-
-
-def test_the_error_of_the_threshold_is_in_that_of_tau():
-    rng = np.random.default_rng(10)
-    tasks = []
-    for item in synthetic(rng, TAU):
-        # n_s changes with p as s^sigma does, so that another p is another slope.
-        tilt = 1 - 2 * (np.array([0.4, 0.5, 0.6]) - 0.5)[:, None] * item.sizes**0.2
-        counts = np.rint(item.counts * np.maximum(tilt, 0.0)).astype(int)
-        tasks.append(synthetic_task(counts, item.edges, item.L, item.label))
-    drawn = {item.label: rng.multinomial(20, np.full(20, 1 / 20), size=200) for item in tasks}
-    errors = []
-    for width in (0.0, 0.01):
-        replicas = Replicas(0.5 + width * rng.normal(size=200), drawn)
-        errors.append(tau_of(tasks, threshold_error=width, replicas=replicas).error)
-    assert errors[1] > 2 * errors[0]
-    assert errors[0] == pytest.approx(tau_of(tasks).error, rel=0.3)
-
-
-def test_what_cannot_give_tau_says_why():
-    rng = np.random.default_rng(11)
-    few = synthetic(rng, TAU, blocks=5)
-    with pytest.raises(AnalysisError, match="no 8 bins of sizes"):
-        tau_of(few)
-    tasks = synthetic(rng, TAU)
-    found = tau_of([*few, *tasks])
-    assert len(found.notes) == 3
-    assert "fewer than 10 blocks" in found.notes[0]
-    with pytest.raises(AnalysisError):
-        fit_fisher(tasks, threshold=0.7, dimension=2, is_open=False)
-    with pytest.raises(AnalysisError, match="no sizes that scale"):
-        fisher_at(sweep("bethe:3", L=[4], p=[0.5], samples=20, measure="sizes", device="cpu"), 0.5)
-
-
-# A real study
-
-
-@pytest.mark.parametrize("boundary", ["periodic", "open"])
-def test_tau_of_the_square_lattice_is_exact_within_its_error(boundary):
-    results = sweep(
-        "square", L=[64, 128, 256], p=[0.49, 0.495, 0.5, 0.505, 0.51], samples=1000,
-        block_size=50, boundary=boundary, measure="sizes", device="cpu", seed=3,
-    )  # fmt: skip
-    at_half = fisher_at(results, 0.5)
-    assert_z(at_half.tau, TAU, at_half.error)
-    assert at_half.error < 0.02
-    found = exponents_of(results, fit(results, bootstrap=0), bootstrap=100)
-    assert_z(found.fisher.tau, TAU, found.fisher.error)
-    own = [item for item in found.exponents if item.source.startswith("n_s")]
-    assert [(item.name, item.value) for item in own] == [("tau", found.fisher.tau)]
-    # Without its corrections, which are not small, the power law would be far off.
-    leading, *corrections = np.abs(found.fisher.coefficients[:3])
-    assert max(corrections) > 0.1 * leading
-
-
-# Radii
-
-
-def gyration_sums(rng, d_f, *, blocks=20, L=256):
-    """Return sums of clusters with R_s^2 = 0.3 s^(2/d_f) (1 + noise of a tenth a cluster)."""
-    edges = bin_edges(L * L)
-    sizes = (edges[:-1] + edges[1:] - 1) / 2
-    number = rng.poisson(2e4 * sizes**-1.0, (blocks, 1, sizes.size))
-    squares = number * sizes**2
-    noise = 1 + 0.1 * rng.normal(size=number.shape) / np.sqrt(np.maximum(number, 1))
-    spreads = squares * 0.3 * sizes ** (2 / d_f) * noise
-    largest = np.array([0.8 * L ** (91 / 48)])
-    return GyrationSums(L, L * L, 100, np.array([0.5]), edges, squares, spreads, largest)
-
-
-def test_pulls_of_the_fractal_dimension_are_normal():
-    rng = np.random.default_rng(12)
-    fits = [fit_radius(gyration_sums(rng, 91 / 48), threshold=0.5, dimension=2) for _ in range(40)]
-    pulls = np.array([(item.d_f - 91 / 48) / item.error for item in fits])
-    assert abs(pulls.mean()) < 4 / 40**0.5, pulls.mean()
-    assert 0.65 < pulls.std() < 1.5, pulls.std()
-
-
-def test_the_correlation_length_is_that_of_all_bins():
-    sums = gyration_sums(np.random.default_rng(13), 1.9)
-    xi, error = sums.correlation_length()
-    assert xi[0] == pytest.approx(np.sqrt(2 * sums.spreads.sum() / sums.squares.sum()))
-    found = [gyration_sums(np.random.default_rng(n), 1.9).correlation_length() for n in range(60)]
-    scatter = np.std([item[0][0] for item in found])
-    assert np.mean([item[1][0] for item in found]) == pytest.approx(scatter, rel=0.35)
-    assert error[0] > 0
-
-
-def test_radii_of_pairs_of_sites_are_half_a_bond_and_xi_is_drawn():
-    results = sweep("square", L=[8, 16], p=[0.3, 0.5], samples=200, block_size=20,
-                    measure="gyration", boundary="periodic", device="cpu")  # fmt: skip
-    for sums in gyration_sums_of(results):
-        s, squared, _ = sums.radii(0)
-        assert squared[s == 1] == 0
-        assert squared[s == 2] == pytest.approx(0.25)
-    path = stored(Path("radii.h5"), results)
-    told = json.loads(answer("plot", path, "--kind", "gyration", "--bootstrap", 0, "--json"))
-    assert set(told) == {
-        "kind", "title", "threshold", "threshold_source", "exact", "curves", "fit", "notes",
-    }  # fmt: skip
-    for curve, sums in zip(told["curves"], gyration_sums_of(results), strict=True):
-        assert curve["correlation_length"] == sums.correlation_length()[0].tolist()
-    told = refusal("plot", stored(Path("none.h5")), "--kind", "gyration", "--bootstrap", 0)
-    assert "sweep with --measure gyration" in told
-
-
-@pytest.mark.parametrize("p", [[0.0, 1.0], [0.0]])
-def test_without_a_cluster_of_two_sites_that_ends_there_are_no_radii(p):
-    results = sweep("square", L=[2, 4], p=p, samples=40, block_size=10, measure="sizes,gyration",
-                    device="cpu")  # fmt: skip
-    path = stored(Path("radii.h5"), results)
-    told = refusal("plot", path, "--kind", "gyration", "--bootstrap", 0)
-    assert "there are no radii" in told
-    answer("report", path, "--bootstrap", 0)
-    assert "there are no radii" in Path("radii.html").read_text()
-
-
-def test_radii_of_one_block_leave_their_panel_empty():
-    """An empty panel cannot be logarithmic, and does not end the report."""
-    results = sweep("cubic", L=[1, 2, 3], p=[0.1, 0.2, 0.3], samples=50, measure="gyration",
-                    boundary="periodic", device="cpu")  # fmt: skip
-    path = stored(Path("block.h5"), results)
-    answer("plot", path, "--kind", "gyration", "--bootstrap", 0)
-    answer("report", path, "--bootstrap", 0)
-
-
-def test_a_refusal_says_what_would_measure_it():
-    results = sweep("square", L=[4, 8], samples=40, method="threshold", device="cpu")
-    path = stored(Path("thresholds.h5"), results)
-    for kind in ("sizes", "gyration"):
-        told = refusal("plot", path, "--kind", kind, "--bootstrap", 0)
-        assert f"sweep with --measure {kind} and --method grid" in told
-    bethe = stored(Path("bethe.h5"), sweep("bethe:3", L=[3], p=[0.5], samples=40, device="cpu"))
-    assert "has no coordinates" in refusal("plot", bethe, "--kind", "gyration")

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import cmath
 
-from percolab.analysis.known_exponents import Known
 from percolab.analysis.theory.isotropy import is_isotropic
+from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.planar import crossing_probability, double_crossing_probability
 from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.lattices.lattice import Lattice
