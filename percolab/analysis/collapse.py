@@ -7,11 +7,11 @@ is compared with a master curve that the other sizes make at its x,
 
 about 1 where the sizes agree within their errors. Two things are changed. The master curve is a
 cubic through the four nearest points of each other size, not a line through two: stored grids are
-coarse for their errors, and lines would be told off for the curvature. And dY takes in that the
+coarse for their errors, and lines would miss the curvature. And dY takes into account that the
 points of one size share their samples, so that the mean of S is 1 where the collapse is perfect.
 
 p_c, 1/nu and kappa minimise S, as many of them as are not given. Their errors are those of a
-bootstrap over blocks, because S + 1, the rule of that paper, says nothing of correlated points.
+bootstrap over blocks, because S + 1, the rule of that paper, does not allow for correlated points.
 Corrections to scaling are not in a collapse: they raise S and shift what it fits.
 """
 
@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import nan
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,8 +90,9 @@ class Measured:
 
     def resampled(self, rng: np.random.Generator, replicas: int) -> Floats:
         """Draw bootstrap replicas of the values over blocks, float64 (replicas, m)."""
-        blocks = self.block_means.shape[0]
-        return draw_blocks(blocks, rng, replicas) @ self.block_means / blocks
+        blocks = len(self.block_means)
+        drawn = draw_blocks(blocks, rng, replicas) @ self.block_means
+        return np.asarray(drawn / blocks, np.float64)
 
     def where(self, keep: NDArray[np.bool_]) -> Measured:
         """Return it at some of its p."""
@@ -226,7 +226,7 @@ def _minimised(
 
     count = int(free.sum())
     simplex = np.vstack([np.zeros(count), np.eye(count)])
-    options: Any = {
+    options: dict[str, object] = {
         "initial_simplex": simplex,
         "xatol": tolerance,
         "fatol": 0.1 * tolerance,

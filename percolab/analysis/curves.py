@@ -82,7 +82,7 @@ class SpanningCurve:
     @property
     def probability(self) -> NDArray[np.float64]:
         """Spanning probability R_L(p), float64 (m,)."""
-        return self.spanning.sum(axis=0) / self.total_samples
+        return np.asarray(self.spanning.sum(axis=0) / self.total_samples, np.float64)
 
     def interval(self, *, z: float = 1.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Wilson interval (low, high) of the spanning probability at each p, float64 (m,) each.
@@ -114,19 +114,18 @@ class SpanningCurve:
     def to_dict(self) -> dict[str, object]:
         """Return the curve summed over blocks, with its 68 % Wilson interval."""
         low, high = self.interval()
-        return plain(
-            {
-                "L": self.L,
-                "label": self.label,
-                "samples": self.total_samples,
-                "blocks": self.samples.size,
-                "p": self.p,
-                "spanning": self.spanning.sum(axis=0),
-                "probability": self.probability,
-                "low": low,
-                "high": high,
-            }
-        )
+        record: dict[str, object] = {
+            "L": self.L,
+            "label": self.label,
+            "samples": self.total_samples,
+            "blocks": self.samples.size,
+            "p": self.p,
+            "spanning": self.spanning.sum(axis=0),
+            "probability": self.probability,
+            "low": low,
+            "high": high,
+        }
+        return plain(record)
 
 
 def linear_sizes(curves: Sequence[SpanningCurve]) -> tuple[int, ...]:

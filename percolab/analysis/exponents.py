@@ -100,15 +100,14 @@ class Values:
 
     def to_dict(self) -> dict[str, object]:
         """Return the values with their errors as plain JSON values."""
-        return plain(
-            {
-                "quantity": self.quantity.name,
-                "meaning": self.quantity.meaning,
-                "sizes": self.sizes,
-                "values": self.values,
-                "errors": self.errors,
-            }
-        )
+        record: dict[str, object] = {
+            "quantity": self.quantity.name,
+            "meaning": self.quantity.meaning,
+            "sizes": self.sizes,
+            "values": self.values,
+            "errors": self.errors,
+        }
+        return plain(record)
 
 
 @dataclass(frozen=True)
@@ -240,23 +239,13 @@ def fit_exponents(
         found += [] if exponent is None else [exponent]
         notes += own_notes
     found += _derived(found, dimension, known)
-    tau_fit = None
-    if numbers:
-        try:
-            tau_fit = fit_tau(
-                numbers,
-                threshold=fit.threshold,
-                threshold_error=float(replicas.thresholds.std(ddof=1)),
-                dimension=dimension,
-                is_open=is_open,
-                replicas=TauReplicas(replicas.thresholds, replicas.drawn(usable)),
-            )
-        except AnalysisError as error:
-            notes.append(str(error))
-        else:
-            found.append(Exponent("tau", tau_fit.tau, tau_fit.error, tau_fit.source, tau_fit.known))
-            notes += tau_fit.notes
-    return ExponentFit(tuple(found), tuple(values), tuple(notes), tau_fit)
+    drawn = TauReplicas(replicas.thresholds, replicas.drawn(usable))
+    tau_fit, own_notes = _tau_from_numbers(
+        numbers, fit.threshold, dimension=dimension, is_open=is_open, replicas=drawn
+    )
+    if tau_fit is not None:
+        found.append(Exponent("tau", tau_fit.tau, tau_fit.error, tau_fit.source, tau_fit.known))
+    return ExponentFit(tuple(found), tuple(values), (*notes, *own_notes), tau_fit)
 
 
 def _usable(
@@ -316,9 +305,34 @@ def _power_laws(values: Values, omega: float) -> tuple[PowerLaw, ...]:
 
 
 def _choose(fits: Sequence[PowerLaw], sizes: Sequence[int]) -> PowerLaw:
-    """Return the fit that an exponent is taken from; two sizes cannot tell a correction."""
+    """Return the fit that an exponent is taken from; two sizes cannot determine a correction."""
     corrected = [law for law in fits if law.with_correction] or list(fits)
     return first_accepted(law for law in corrected if law.min_size in cutoffs_of(sizes))
+
+
+def _tau_from_numbers(
+    numbers: Sequence[SizeCounts],
+    threshold: float,
+    *,
+    dimension: int,
+    is_open: bool,
+    replicas: TauReplicas,
+) -> tuple[TauFit | None, tuple[str, ...]]:
+    """Return the fit of tau to n_s, None where sizes were not counted or do not give it; notes."""
+    if not numbers:
+        return None, ()
+    try:
+        found = fit_tau(
+            numbers,
+            threshold=threshold,
+            threshold_error=float(replicas.thresholds.std(ddof=1)),
+            dimension=dimension,
+            is_open=is_open,
+            replicas=replicas,
+        )
+    except AnalysisError as error:
+        return None, (str(error),)
+    return found, found.notes
 
 
 def _derived(found: Sequence[Exponent], dimension: int, known: dict[str, Known]) -> list[Exponent]:

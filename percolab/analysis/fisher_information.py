@@ -34,7 +34,7 @@ class Information:
     @property
     def num_parameters(self) -> int:
         """Number k of parameters of the fit."""
-        return next(iter(self.by_task.values())).shape[0]
+        return len(next(iter(self.by_task.values())))
 
     def of(self, label: str) -> Floats:
         """Return the information of one sample of a task, float64 (k, k); 0 if it is not used."""

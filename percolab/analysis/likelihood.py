@@ -6,7 +6,7 @@ multinomial, and fitting these cells treats the correlation along p exactly: no 
 is estimated, empty cells and R = 0 or 1 need no special care.
 
 A model is a function theta -> (f, df/dtheta) on the points (curve, p) with R = Phi(f), Phi the
-normal distribution function (probit link). It leaves out any knowledge of what f is.
+normal distribution function (probit link). Nothing here depends on what f is.
 """
 
 from __future__ import annotations

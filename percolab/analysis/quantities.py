@@ -14,8 +14,8 @@ again with one group of blocks left out.  A covariance of d values that n blocks
 inverted with an error of relative size d / n, so there must be MIN_BLOCKS_PER_VALUE times as many
 blocks as values.  Where there are fewer, the p of a quantity are replaced by some linear
 combinations, polynomials in p that are orthogonal on the grid, lowest first.  A model is combined
-as the values are, so that biases nothing; and as the values vary smoothly with p, and their noise
-does, next to nothing is lost.
+in the same way, which biases nothing; and because the values and their noise vary smoothly with p,
+next to nothing is lost.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MIN_BLOCKS_PER_VALUE, MAX_COMBINATIONS = 5, 6
 #: Sizes that a fit must have.
 MIN_SIZES = 3
 
-#: Blocks of long runs are put together to about so many groups, which says no less of a covariance.
+#: Blocks of long runs are put together to about so many groups, enough for a covariance.
 MAX_GROUPS = 4000
 
 # Below the first a variance, relative to the squared values, comes of rounding.  Below the second
@@ -178,7 +178,7 @@ def _mean_of_axes(word: str, symbol: str, own: tuple[str, ...]) -> Quantity:
 def default_quantities(boundary: Sequence[str], available: Sequence[str]) -> list[str]:
     """Return the quantities that "all" stands for: of those available, none follows from others.
 
-    Along two axes any + all = x + y exactly, so there any and all stand for their sum as well.
+    Along two axes any + all = x + y exactly, so there any and all are enough.
 
     >>> default_quantities(["periodic"] * 2, ["wrapping_any", "wrapping_all", "wrapping_axis"])
     ['wrapping_any', 'wrapping_all']
@@ -223,7 +223,7 @@ def choose_quantities(
 def correction_exponents(
     quantities: Sequence[Quantity], boundary: Sequence[str]
 ) -> tuple[list[tuple[float, ...]], float]:
-    """Return the omegas of each quantity, several sets where it is open which are right; omega_2.
+    """Return the omegas of each quantity, several sets where the right one is unknown; omega_2.
 
     On a three-dimensional torus the leading correction of probabilities may be too small to be
     seen, so that 2 stands in its place.  omega_2 is 2 there, else twice the smallest omega.
@@ -316,7 +316,7 @@ class Observations:
     @property
     def dimension(self) -> int:
         """Number of combinations d."""
-        return self.combine.shape[0]
+        return len(self.combine)
 
     @cached_property
     def whiten(self) -> Floats:

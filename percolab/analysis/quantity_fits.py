@@ -9,16 +9,17 @@ alone decides, never where p_c lands.  Beside the best model of each cut-off sta
 correction, with omega free and with 1/nu held: these rows are the table.
 
 The systematic error is the spread of p_c among the accepted fits of the table of the joint fit: the
-root mean square distance from the chosen one, weighted by 1 / error^2.  It holds chance, too, where
-fits leave out much of the data.
+root mean square distance from the chosen one, weighted by 1 / error^2.  Chance is in it as well
+where fits leave out much of the data.
 
 The mean of the quantities, each fitted alone from its own L_min on.  Quantities of the same samples
 are strongly correlated.  Fitted together, what they have in common cancels, and the small
 differences that are left show corrections at sizes where none of them shows any alone, so that a
-joint fit must leave much of the data out.  The mean needs each quantity's own fit to hold, no more.
-Its weights are those of the least variance among all that are not negative: negative ones would
-make p_c of small differences again.  That is the best linear unbiased estimate (L. Lyons, D. Gibaut
-and P. Clifford, Nucl. Instrum. Methods A 270, 110 (1988)) wherever it has no negative weight.
+joint fit must leave much of the data out.  The mean needs each quantity's own fit, no more.
+Its weights are those of the least variance among all that are not negative: with negative ones p_c
+would again be read off small differences.  Where the best linear unbiased estimate (L. Lyons, D.
+Gibaut and P. Clifford, Nucl. Instrum. Methods A 270, 110 (1988)) has no negative weight, it is this
+mean.
 """
 
 from __future__ import annotations

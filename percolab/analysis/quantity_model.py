@@ -7,9 +7,9 @@ Q_c, a_k, b_1, c and b_2 belong to each quantity.  Source: J. Wang et al., Phys.
 (2013).
 
 The start.  For given p_c, y_t and omega the model is linear, so p_c and y_t are searched on a grid,
-with uncorrelated errors that have a floor: this start must survive p far away, which no polynomial
-describes.  Then only the p are kept at which no quantity is further than REACH from its value at
-p_c.
+with uncorrelated errors that have a floor, because p far away, which no polynomial describes, must
+not spoil the start.  Then only the p are kept at which no quantity is further than REACH from its
+value at p_c.
 
 The fit.  Generalised least squares: the residuals are whitened by the covariance of each task, so
 that their sum of squares is chi^2.  Errors are those of its curvature, corrected for the noise of
@@ -173,7 +173,8 @@ class JointModel:
     def _spread(self, columns: Floats) -> Floats:
         """Return the columns of each quantity's amplitudes beside one another, (n, amplitudes)."""
         own = np.arange(len(self.choice.omegas)) == self._data[2][:, None]
-        return (own[:, :, None] * columns[:, None, :]).reshape(len(columns), -1)
+        spread = own[:, :, None] * columns[:, None, :]
+        return np.asarray(spread.reshape(len(columns), -1), np.float64)
 
     def linear_fit(self, outer: Floats) -> Floats:
         """Return theta with the best amplitudes for given outer parameters."""

@@ -182,7 +182,8 @@ def _extrapolate(sizes: Sequence[SampleMoments], estimator: str, omega: float) -
         model = np.stack(
             [p_c + width * (shift + bend * decay), width * (1 + swell * decay)], axis=1
         )
-        return np.einsum("nij,nj->ni", whiten, data - model).ravel()
+        away = np.einsum("nij,nj->ni", whiten, data - model)
+        return np.asarray(away.ravel(), np.float64)
 
     slope, log_width = np.polyfit(np.log(relative), np.log(data[:, 1]), 1)
     start = [data[-1, 0], 0.0, log_width, -slope] + [0.0, 0.0] * with_correction

@@ -45,7 +45,7 @@ class SizeFit:
 
     def probability(self, p: ArrayLike) -> Floats:
         """Spanning probability at `p`, float64 of the same shape."""
-        return ndtr(self.probit(np.asarray(p, float)))
+        return np.asarray(ndtr(self.probit(np.asarray(p, float))), np.float64)
 
     def slope(self, p: float) -> float:
         """Derivative dR/dp at `p`."""

@@ -233,7 +233,7 @@ def moments_of(results: Results, quantities: Sequence[Quantity]) -> list[BlockMo
     """
     items = [item for item in joined(results).tasks.values() if item.blocks]
     _check_independent(items)
-    alike: dict[tuple, list[BlockMoments]] = {}
+    alike: dict[tuple[int, bytes, int, tuple[str, ...]], list[BlockMoments]] = {}
     for item in sorted(items, key=lambda item: (item.task.size, item.task.id)):
         found = _moments_of(item, quantities)
         if found.moments:

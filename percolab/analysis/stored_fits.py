@@ -56,7 +56,7 @@ from percolab.measure.observables import axis_observables
 from percolab.store.results import Results
 from percolab.store.sample_versions import warning_of
 
-#: What a user asks for who leaves the choice to chi^2.
+#: The value of an option that is to be chosen by chi^2.
 Auto = Literal["auto"]
 
 
@@ -251,25 +251,31 @@ def collapse_of(
         min_size = _collapsing_size(results, name, **given)
     is_cluster = name in CLUSTER_QUANTITIES
     measured = _measured(results, name, min_size)
-    if threshold is None or y_t is None:
-        # Of a study without an open axis, what wraps tells where the threshold is.
-        wraps = not axis_observables(results.study.boundary)
-        read = next(iter(probability_names(results)), None) if wraps else None
-        begin = fit_results(results, read if is_cluster else name, min_size=min_size, bootstrap=0)
-        first = (begin.threshold, begin.y_t)
-    else:
-        first = (threshold, y_t)
-    p_c = first[0] if threshold is None else threshold
+    p_c, inverse_nu = threshold, y_t
+    if p_c is None or inverse_nu is None:
+        begin = _first_fit(results, name, min_size)
+        p_c = begin.threshold if p_c is None else p_c
+        inverse_nu = begin.y_t if inverse_nu is None else inverse_nu
     kappa = _log_slope(measured, p_c) if is_cluster and exponent is None else exponent or 0.0
     return collapse_curves(
         measured,
         observable=name,
-        start=(p_c, first[1] if y_t is None else y_t, kappa),
+        start=(p_c, inverse_nu, kappa),
         fixed=(threshold is not None, y_t is not None, exponent is not None or not is_cluster),
         reach=reach,
         bootstrap=bootstrap,
         seed=seed,
     )
+
+
+def _first_fit(results: Results, name: str, min_size: int | None) -> ThresholdFit:
+    """Return the threshold fit at which the search for a collapse of an observable begins."""
+    observable: str | None = name
+    if name in CLUSTER_QUANTITIES:
+        # In a study without an open axis the threshold is read off what wraps.
+        wraps = not axis_observables(results.study.boundary)
+        observable = next(iter(probability_names(results)), None) if wraps else None
+    return fit_results(results, observable, min_size=min_size, bootstrap=0)
 
 
 def _collapsing_size(results: Results, name: str, **given: float | None) -> int | None:

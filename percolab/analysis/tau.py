@@ -13,10 +13,10 @@ to its extent s^(1/d_f) over L, and two sides with the square of it, which adds
 
     s^-tau (e x + f x^2),   x = s^(1/d_f) / L,   1/d_f = (tau - 1) / d.
 
-Closed on itself along all axes there is nothing to meet: as long as no cluster wraps, n_s is that
-of the infinite lattice.  Bins are used from s_min up to a part of <s_1>, which grows as L^d_f.  Of
-all windows that chi^2 does not reject at 5 %, that with the most bins is taken: the one with the
-smallest error would be one whose error is too small by chance.
+A torus has no sides: the n_s of clusters that do not wrap are those of the infinite lattice.  Bins
+are used from s_min up to a part of <s_1>, which grows as L^d_f.  Of all windows that chi^2 does not
+reject at 5 %, that with the most bins is taken: the one with the smallest error would be one whose
+error is too small by chance.
 
 Errors: the same bootstrap over blocks that gives p_c, so that the error of p_c, its correlation
 with n_s, and the correlations of bins are contained; where p is given, a jackknife over blocks.
@@ -160,31 +160,23 @@ def fit_tau(
     p.  Raises AnalysisError where no window has bins enough.
     """
     used = [item for item in tasks if _is_usable(item, threshold, replicas)]
+    # Four bins a power of two: in single sizes chi^2 would not notice what changes slowly with s.
+    points = [TaskNumbers.of(item.coarse(), threshold, replicas) for item in used]
+    omega = correction_of_sizes(dimension)
+    best, trials = _best_window(points, ClusterNumberModel(dimension, is_open, omega.value))
     notes = [
         f"L = {item.L} left out of n_s: fewer than {MIN_BLOCKS} blocks, or p_c outside its p grid"
         for item in tasks
         if item not in used
     ]
-    # Four bins a power of two: in single sizes chi^2 would be blind to what changes slowly with s.
-    points = [TaskNumbers.of(item.coarse(), threshold, replicas) for item in used]
-    omega = correction_of_sizes(dimension)
-    fits = _fit_windows(points, ClusterNumberModel(dimension, is_open, omega.value))
-    if not fits:
-        raise AnalysisError(
-            f"tau from n_s: no {LEAST_BINS} bins of sizes from s = {S_MIN[0]} to {CUTOFFS[0]:g} "
-            f"<s_1> hold {LEAST_COUNT} clusters in {MIN_BLOCKS} blocks"
-        )
-    trials = [TauTrial.of(item) for item in fits]
-    chosen = _choose(trials)
-    best = fits[trials.index(chosen)]
-    if not chosen.accepted:
+    if is_poor(best.chi_square):
         notes.append(
             f"tau from n_s: its fit is poor (p-value {best.chi_square.p_value:.1e}), so its error "
             "is too small"
         )
     return TauFit(
         tau=best.tau,
-        error=chosen.error,
+        error=best.error(),
         error_method="jackknife" if replicas is None else "bootstrap",
         threshold=threshold,
         threshold_error=threshold_error,
@@ -206,6 +198,20 @@ def fit_tau(
 def _is_usable(item: SizeCounts, threshold: float, replicas: TauReplicas | None) -> bool:
     drawn = replicas is None or item.label in replicas.weights
     return drawn and item.samples.size >= MIN_BLOCKS and item.p[0] <= threshold <= item.p[-1]
+
+
+def _best_window(
+    points: Sequence[TaskNumbers], model: ClusterNumberModel
+) -> tuple[WindowFit, list[TauTrial]]:
+    """Return the chosen fit, and the record of all; AnalysisError if no window has bins enough."""
+    fits = _fit_windows(points, model)
+    if not fits:
+        raise AnalysisError(
+            f"tau from n_s: no {LEAST_BINS} bins of sizes from s = {S_MIN[0]} to {CUTOFFS[0]:g} "
+            f"<s_1> hold {LEAST_COUNT} clusters in {MIN_BLOCKS} blocks"
+        )
+    trials = [TauTrial.of(item) for item in fits]
+    return fits[trials.index(_choose(trials))], trials
 
 
 def _fit_windows(points: Sequence[TaskNumbers], model: ClusterNumberModel) -> list[WindowFit]:
@@ -370,7 +376,7 @@ class WindowFit:
     def of(cls, window: Window, model: ClusterNumberModel) -> WindowFit:
         """Fit with the errors of n_s itself, then with those of the fitted n_s.
 
-        AnalysisError if a fit does not converge, or n_s is nowhere near its model.
+        AnalysisError if a fit does not converge, or n_s is too far from the model.
         """
         values = window.joined([item.values for item in window.points])
         expected, tau = values, _START
@@ -429,7 +435,8 @@ class WindowFit:
         drawn = [item.drawn for item in points if item.drawn is not None]
         if not drawn:
             each = contributions([item.blocks for item in points])
-            return float(sum(values.var(ddof=1) / values.size for values in each)) ** 0.5
+            variance = sum(float(values.var(ddof=1) / values.size) for values in each)
+            return float(variance**0.5)
         taus = np.sum(contributions(drawn), axis=0)
         blocks = min(len(item.blocks) for item in points)
-        return float(taus.std(ddof=1)) * (blocks / (blocks - 1)) ** 0.5
+        return float(taus.std(ddof=1) * (blocks / (blocks - 1)) ** 0.5)

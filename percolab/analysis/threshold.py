@@ -416,7 +416,7 @@ class ThresholdReplicas:
     @property
     def failed(self) -> int:
         """Number of replicas without a fit."""
-        return self.crossings.shape[0] - len(self.functions)
+        return len(self.crossings) - len(self.functions)
 
     def error(self, quantity: Callable[[ScalingFunction], float]) -> float:
         """One-sigma error of a quantity derived from the scaling function; NaN without replicas."""
