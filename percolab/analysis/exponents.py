@@ -240,12 +240,12 @@ def fit_exponents(
         notes += own_notes
     found += _derived(found, dimension, known)
     drawn = TauReplicas(replicas.thresholds, replicas.drawn(usable))
-    tau_fit, own_notes = _tau_from_numbers(
+    tau_fit, tau_notes = _tau_from_numbers(
         numbers, fit.threshold, dimension=dimension, is_open=is_open, replicas=drawn
     )
     if tau_fit is not None:
         found.append(Exponent("tau", tau_fit.tau, tau_fit.error, tau_fit.source, tau_fit.known))
-    return ExponentFit(tuple(found), tuple(values), (*notes, *own_notes), tau_fit)
+    return ExponentFit(tuple(found), tuple(values), (*notes, *tau_notes), tau_fit)
 
 
 def _usable(
