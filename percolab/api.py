@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from percolab.analysis import SizeEstimates, ThresholdFit
-from percolab.analysis.fits import estimates_of, fit_results
+from percolab.analysis.stored_fits import estimates_of, fit_results
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
 from percolab.lattices.graph import Graph

@@ -27,8 +27,9 @@ import click
 import numpy as np
 
 from percolab.analysis import AnalysisError, known_exponents
-from percolab.analysis.crossings import half_width
-from percolab.analysis.fits import curves_of, exponents_of, fit_results, samples_of
+from percolab.analysis.statistics import half_width
+from percolab.analysis.stored_data import curves_of
+from percolab.analysis.stored_fits import exponents_of, fit_results, samples_of
 from percolab.api import sweep
 
 #: Half the width of the p grid in units of L^-3/4, about where R rises from 4 to 96 %.
@@ -147,7 +148,7 @@ def wilson_coverage(counts: np.ndarray, samples: int, z: float) -> float:
 
     counts: int64 (repetitions, points).
     """
-    from percolab.analysis.wilson import wilson_interval
+    from percolab.analysis.statistics import wilson_interval
 
     truth = counts.mean(axis=0) / samples
     low, high = wilson_interval(counts, samples, z=z)

@@ -27,12 +27,11 @@ import numpy as np
 from calibrate_errors import NORMAL, grid_of, inside
 
 from percolab.analysis import AnalysisError
-from percolab.analysis.crossings import half_width
-from percolab.analysis.exponent_values import CriticalReplicas
-from percolab.analysis.fisher import fit_fisher
-from percolab.analysis.fisher_fit import Replicas
-from percolab.analysis.fits import cluster_curves_of, fit_results
-from percolab.analysis.size_counts import size_counts_of
+from percolab.analysis.exponents import CriticalReplicas
+from percolab.analysis.statistics import half_width
+from percolab.analysis.stored_data import cluster_curves_of, size_counts_of
+from percolab.analysis.stored_fits import fit_results
+from percolab.analysis.tau import TauReplicas, fit_tau
 from percolab.api import sweep
 from percolab.store.results import Results
 from percolab.tasks.study import SAMPLE_VERSION
@@ -75,13 +74,13 @@ def numbers_of(seed: int, options: dict[str, Any]) -> dict[str, Any]:
         clusters = cluster_curves_of(results)
         rng = np.random.default_rng(seed)
         replicas = CriticalReplicas.of(fit, clusters, options["bootstrap"], rng)
-        found = fit_fisher(
+        found = fit_tau(
             size_counts_of(results),
             threshold=fit.threshold,
             threshold_error=float(replicas.thresholds.std(ddof=1)),
             dimension=2,
             is_open=options["boundary"] != "periodic",
-            replicas=Replicas(replicas.thresholds, replicas.drawn(clusters)),
+            replicas=TauReplicas(replicas.thresholds, replicas.drawn(clusters)),
         )
     except AnalysisError as error:
         return {"seed": seed, "failed": str(error)}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import click
 import numpy as np
 
-from percolab.analysis.fits import fit_results
+from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
 from percolab.store.results import Results
 from percolab.tasks.study_file import parse_sizes

@@ -30,7 +30,7 @@ import click
 import numpy as np
 
 from percolab.analysis import ThresholdFit, format_with_error
-from percolab.analysis.fits import fit_results
+from percolab.analysis.stored_fits import fit_results
 from percolab.bonds.words import threshold_of
 from percolab.labelers import fitting_labeler
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice

@@ -27,7 +27,7 @@ from typing import Any
 
 import click
 
-from percolab.analysis.fits import fit_results
+from percolab.analysis.stored_fits import fit_results
 from percolab.benchmark import StageTime, places_of, time_stages
 from percolab.cli.progress import ProgressWatcher
 from percolab.configurations import random_configuration

@@ -14,12 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from percolab.analysis.fit_quantities import available_quantities, moments_of
 from percolab.analysis.quantities import choose_quantities, correction_exponents
-from percolab.analysis.quantity_fits import alone_of, mean_of
-from percolab.analysis.quantity_model import ModelChoice
-from percolab.analysis.quantity_start import near_threshold
-from percolab.analysis.quantity_trials import Fitter, ladder_of
+from percolab.analysis.quantity_fits import Fitter, alone_of, mean_of, models_to_try
+from percolab.analysis.quantity_model import ModelChoice, near_threshold
+from percolab.analysis.stored_data import available_quantities, moments_of
 from percolab.api import open_results
 
 THIRD = 3.2
@@ -33,9 +31,9 @@ def fitter_of(path):
     omegas, omega_2 = correction_exponents(chosen, boundary)
     start, near = near_threshold(moments_of(results, chosen), chosen)
     fitter = Fitter.of(near, chosen, start, omega_2)
-    ladder = ladder_of(None, None, omegas, near)
+    models = models_to_try(None, None, omegas, near)
     truth = ModelChoice(3, tuple(omegas[0]), "b2")
-    return fitter, ladder, truth
+    return fitter, models, truth
 
 
 def true_values(fitter, truth, min_size, third):
@@ -60,7 +58,7 @@ def main():
     parser.add_argument("--min-size", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    fitter, ladder, truth = fitter_of(given.results)
+    fitter, models, truth = fitter_of(given.results)
     p_c, parts = true_values(fitter, truth, given.min_size, given.third)
     rng = np.random.default_rng(given.seed)
     rows = []
@@ -70,7 +68,7 @@ def main():
             noise = rng.multivariate_normal(np.zeros(item.dimension), item.covariance)
             drawn.append(replace(item, values=part + np.linalg.pinv(item.combine) @ noise))
         study = replace(fitter, observations=drawn, made={})
-        alone = [alone_of(study, index, ladder, None) for index in range(len(fitter.names))]
+        alone = [alone_of(study, index, models, None) for index in range(len(fitter.names))]
         mean = mean_of(study, alone)
         if mean is None:
             print(number, "no mean")

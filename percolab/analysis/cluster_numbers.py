@@ -11,15 +11,14 @@ from 2 to 2.5 is met there within 0.1 %.  Fits use the mean over the bin itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.interpolation import nearest_nodes, node_weights
+from percolab.analysis.curves import nearest_nodes, node_weights
+from percolab.analysis.statistics import Floats
 from percolab.measure.tallies import EXACT
-
-Floats = NDArray[np.float64]
-NAN = float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +62,10 @@ class SizeCounts:
         """
         blocks = self.samples.size
         if blocks < 2:
-            return np.full((self.p.size, self.edges.size - 1), NAN)
+            return np.full((self.p.size, self.edges.size - 1), nan)
         per_site = self.num_sites * np.diff(self.edges) * self.samples[:, None, None]
-        return (self.counts / per_site).std(axis=0, ddof=1) / blocks**0.5
+        scatter = (self.counts / per_site).std(axis=0, ddof=1)
+        return np.asarray(scatter / blocks**0.5, np.float64)
 
     def coarse(self) -> SizeCounts:
         """Return the same with four bins a power of two at small sizes, too."""
@@ -88,7 +88,7 @@ class SizeCounts:
 
         Of the polynomial through the grid points nearest to the first p.  weights: float64 (r,
         n_blocks), every block once unless given.  fewer: of these points to leave out, the farthest
-        first, to see what they matter; one is kept.
+        first, to see how much they matter; one is kept.
         """
         nodes = nearest_nodes(self.p, float(p[0]))
         if fewer:
@@ -96,9 +96,9 @@ class SizeCounts:
             nodes = nodes[order[: max(nodes.size - fewer, 1)]]
         at_p = node_weights(self.p[nodes], p)
         if weights is None:
-            return at_p @ self.numbers()[nodes]
+            return np.asarray(at_p @ self.numbers()[nodes], np.float64)
         few = replace(self, p=self.p[nodes], counts=self.counts[:, nodes])
-        return np.einsum("rn,rnk->rk", at_p, few.numbers(weights))
+        return np.asarray(np.einsum("rn,rnk->rk", at_p, few.numbers(weights)), np.float64)
 
 
 def coarse_edges(edges: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -7,11 +7,11 @@ is compared with a master curve that the other sizes make at its x,
 
 about 1 where the sizes agree within their errors. Two things are changed. The master curve is a
 cubic through the four nearest points of each other size, not a line through two: stored grids are
-coarse for their errors, and lines would be told off for the curvature. And dY takes in that the
+coarse for their errors, and lines would miss the curvature. And dY takes into account that the
 points of one size share their samples, so that the mean of S is 1 where the collapse is perfect.
 
 p_c, 1/nu and kappa minimise S, as many of them as are not given. Their errors are those of a
-bootstrap over blocks, because S + 1, the rule of that paper, says nothing of correlated points.
+bootstrap over blocks, because S + 1, the rule of that paper, does not allow for correlated points.
 Corrections to scaling are not in a collapse: they raise S and shift what it fits.
 """
 
@@ -19,22 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from percolab.analysis.crossings import half_width
-from percolab.analysis.curve import SpanningCurve
-from percolab.analysis.likelihood import draw_blocks
-from percolab.analysis.maxima import ClusterCurve
-from percolab.analysis.record import plain
-from percolab.analysis.selection import WINDOW
+from percolab.analysis.curves import ClusterCurve, SpanningCurve
+from percolab.analysis.json_values import plain
+from percolab.analysis.statistics import Floats, draw_blocks, half_width
+from percolab.analysis.threshold import WINDOW
 from percolab.errors import AnalysisError
-
-Floats = NDArray[np.float64]
-NAN = float("nan")
 
 #: A collapse of lower quality S is called poor, and its cut-off L_min is refused.
 POOR_COLLAPSE = 2.0
@@ -95,8 +90,9 @@ class Measured:
 
     def resampled(self, rng: np.random.Generator, replicas: int) -> Floats:
         """Draw bootstrap replicas of the values over blocks, float64 (replicas, m)."""
-        blocks = self.block_means.shape[0]
-        return draw_blocks(blocks, rng, replicas) @ self.block_means / blocks
+        blocks = len(self.block_means)
+        drawn = draw_blocks(blocks, rng, replicas) @ self.block_means
+        return np.asarray(drawn / blocks, np.float64)
 
     def where(self, keep: NDArray[np.bool_]) -> Measured:
         """Return it at some of its p."""
@@ -132,9 +128,9 @@ class Collapse:
     threshold: float
     y_t: float
     exponent: float
-    threshold_error: float = NAN
-    y_t_error: float = NAN
-    exponent_error: float = NAN
+    threshold_error: float = nan
+    y_t_error: float = nan
+    exponent_error: float = nan
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
@@ -230,7 +226,7 @@ def _minimised(
 
     count = int(free.sum())
     simplex = np.vstack([np.zeros(count), np.eye(count)])
-    options: Any = {
+    options: dict[str, object] = {
         "initial_simplex": simplex,
         "xatol": tolerance,
         "fatol": 0.1 * tolerance,
@@ -252,7 +248,7 @@ def _errors(
     rng: np.random.Generator,
 ) -> Floats:
     if not replicas:
-        return np.where(free, NAN, 0.0)
+        return np.where(free, nan, 0.0)
     drawn = np.hstack([item.resampled(rng, replicas) for item in measured])
     # The minimum of a replica is near that of the data, so small steps get there, and a tenth of
     # the scatter is precise enough.

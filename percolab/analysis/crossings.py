@@ -3,6 +3,12 @@
 A crossing p*(L1, L2) needs no model of how R_L scales. Its distance from p_c falls as
 L^-(omega + y_t), so the drift, extrapolated to L = infinity, is a second estimate of p_c.
 Source: K. Binder, Z. Phys. B 43, 119 (1981).
+
+The moment ratio Q_1 = <s_1>^2 / <s_1^2> (:mod:`percolab.analysis.quantities`) is dimensionless as
+R_L is: at p_c it approaches a constant, which depends on shape and boundary alone, and the larger
+size rises more steeply through it. So its crossings tell p_c as well, and need no open axis. For
+percolation: J. Wang et al., Phys. Rev. E 87, 052107 (2013). Each moment is the polynomial through
+the grid points nearest to where the crossing is looked for.
 """
 
 from __future__ import annotations
@@ -10,20 +16,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import nan
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import chdtrc
 
-from percolab.analysis.likelihood import ChiSquare
-from percolab.analysis.record import plain
+from percolab.analysis.curves import ClusterCurve, nearest_nodes, node_weights
+from percolab.analysis.fit_quality import ChiSquare
+from percolab.analysis.json_values import plain
+from percolab.analysis.quantities import Q_1
 from percolab.analysis.size_fit import SizeFit
+from percolab.analysis.statistics import (
+    Floats,
+    draw_blocks,
+    half_width,
+    least_squares,
+    with_data_first,
+)
+from percolab.errors import AnalysisError
 
-Floats = NDArray[np.float64]
-NAN = float("nan")
-
-#: Central fraction that a one-sigma error bar covers.
-ONE_SIGMA = 0.682689492137086
+# Between so many p the crossing of two ratios is interpolated linearly.
+_STEPS = 400
 
 
 @dataclass(frozen=True)
@@ -38,8 +50,8 @@ class Crossing:
     L2: int
     p: float
     probability: float
-    p_error: float = NAN
-    probability_error: float = NAN
+    p_error: float = nan
+    probability_error: float = nan
 
     @property
     def found(self) -> bool:
@@ -91,7 +103,7 @@ def find_crossing(small: SizeFit, large: SizeFit, *, near: float | None = None) 
     inside = real[(real >= low - margin) & (real <= high + margin)]
     rising = inside[difference.deriv()(inside) > 0]
     if rising.size == 0:
-        return Crossing(small.L, large.L, NAN, NAN)
+        return Crossing(small.L, large.L, nan, nan)
     p = float(rising[np.argmin(np.abs(rising - target))])
     return Crossing(small.L, large.L, p, float(large.probability(p)))
 
@@ -134,35 +146,20 @@ def extrapolate(
     p = np.array([crossings[index].p for index in kept])
     size = np.array([crossings[index].mean_size for index in kept])
     design = np.stack([np.ones_like(size), (size / size[0]) ** -exponent], axis=1)
-    whiten = np.linalg.inv(np.linalg.cholesky(_robust_covariance(samples)))
-    left, right = whiten @ design, whiten @ p
-    covariance = np.linalg.inv(left.T @ left)
-    theta = covariance @ left.T @ right
+    try:
+        theta, covariance, quality = least_squares(design, p, _robust_covariance(samples))
+    except AnalysisError:
+        return None
     error = np.sqrt(np.diag(covariance))
     unit = size[0] ** exponent
-    dof = len(kept) - 2
-    chi2 = float(np.sum((right - left @ theta) ** 2)) if dof else 0.0
     return Drift(
         threshold=float(theta[0]),
         threshold_error=float(error[0]),
         amplitude=float(theta[1] * unit),
         amplitude_error=float(error[1] * unit),
         exponent=exponent,
-        chi_square=ChiSquare(chi2, dof, float(chdtrc(dof, chi2)) if dof else NAN),
+        chi_square=quality,
     )
-
-
-def half_width(values: Floats) -> float:
-    """Half the width of the central 68.3 % of bootstrap `values`; NaN when most are absent.
-
-    A crossing of nearly parallel curves has replicas far out, which would rule a standard
-    deviation but are not what a one-sigma bar is asked for.
-    """
-    finite = values[np.isfinite(values)]
-    if finite.size < max(2, values.size // 2):
-        return NAN
-    low, high = np.quantile(finite, [0.5 - 0.5 * ONE_SIGMA, 0.5 + 0.5 * ONE_SIGMA])
-    return float(0.5 * (high - low))
 
 
 def _robust_covariance(samples: Floats) -> Floats:
@@ -170,4 +167,98 @@ def _robust_covariance(samples: Floats) -> Floats:
     middle = np.median(samples, axis=0)
     width = np.array([half_width(column) for column in samples.T])
     clipped = np.clip(samples, middle - 4.0 * width, middle + 4.0 * width)
-    return np.corrcoef(clipped, rowvar=False) * np.outer(width, width)
+    # Replicas that all agree have no correlation: it is NaN.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = np.corrcoef(clipped, rowvar=False)
+    return np.asarray(correlation * np.outer(width, width), np.float64)
+
+
+@dataclass(frozen=True)
+class RatioCrossings:
+    """Crossings of Q_1, whose value is `Crossing.probability`; their drift, if there are two."""
+
+    crossings: tuple[Crossing, ...]
+    drift: Drift | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        found = [crossing.to_dict() for crossing in self.crossings]
+        return {
+            "crossings": [item | {"ratio": item.pop("probability")} for item in found],
+            "drift": plain(self.drift),
+        }
+
+
+def ratio_crossings(
+    clusters: Sequence[ClusterCurve],
+    *,
+    near: float,
+    exponent: float,
+    bootstrap: int = 200,
+    seed: int = 0,
+) -> RatioCrossings:
+    """Cross each size with the next larger one.
+
+    near: the p about which crossings are looked for. exponent: of the drift, omega + 1/nu.
+    bootstrap: replicas, 0 for no errors and no drift. Raises AnalysisError with fewer than two
+    sizes.
+    """
+    sizes = sorted({curve.L for curve in clusters})
+    if len(sizes) < 2:
+        raise AnalysisError("need at least two sizes with cluster sizes to cross their ratios")
+    rng = np.random.default_rng(seed)
+    weights = [
+        with_data_first(draw_blocks(curve.samples.size, rng, bootstrap)) for curve in clusters
+    ]
+    own = {L: [(c, w) for c, w in zip(clusters, weights, strict=True) if c.L == L] for L in sizes}
+    found, rows = [], []
+    for L1, L2 in pairwise(sizes):
+        (here, value), *again = _cross_ratios(own[L1], own[L2], near)
+        found.append(Crossing(L1, L2, here, value))
+        rows.append(again)
+    if not bootstrap:
+        return RatioCrossings(tuple(found), None)
+    replicas = np.array(rows).swapaxes(0, 1)
+    crossings = with_errors(found, replicas)
+    return RatioCrossings(crossings, extrapolate(crossings, replicas[:, :, 0], exponent=exponent))
+
+
+#: Cluster curves of one size, each with how often its blocks count: the data, then the replicas.
+Weighted = Sequence[tuple[ClusterCurve, Floats]]
+
+
+def _cross_ratios(small: Weighted, large: Weighted, near: float) -> list[tuple[float, float]]:
+    """Return (p, Q_1) of the crossing of two sizes for every row of block weights."""
+    nodes = [curve.p[nearest_nodes(curve.p, near)] for curve, _ in (*small, *large)]
+    low, high = max(p[0] for p in nodes), min(p[-1] for p in nodes)
+    p = np.linspace(low, high, _STEPS) if high > low else np.array([near])
+    ratios = zip(_ratio(small, p, near), _ratio(large, p, near), strict=True)
+    return [_cross(p, below, above, near) for below, above in ratios]
+
+
+def _ratio(own: Weighted, p: Floats, near: float) -> Floats:
+    """Return Q_1 at p of one size for every row of block weights, float64 (r, p); seeds add."""
+    first, second = np.zeros((2, len(own[0][1]), p.size))
+    for curve, weights in own:
+        nodes = nearest_nodes(curve.p, near)
+        at_p = node_weights(curve.p[nodes], p).T
+        s_1, _, _, squares = curve.moments(weights)
+        samples = float(curve.samples.sum())
+        first += samples * s_1[:, nodes] @ at_p
+        second += samples * squares[:, nodes] @ at_p
+    total = sum(float(curve.samples.sum()) for curve, _ in own)
+    return Q_1.value({"largest": first / total, "largest*largest": second / total})
+
+
+def _cross(p: Floats, small: Floats, large: Floats, near: float) -> tuple[float, float]:
+    """Return (p, Q_1) where the larger size rises through the smaller, nearest to near; or NaN."""
+    difference = large - small
+    rises = np.flatnonzero((difference[:-1] < 0) & (difference[1:] >= 0))
+    if not rises.size:
+        return nan, nan
+    at = rises[np.argmin(np.abs(p[rises] - near))]
+    part = difference[at] / (difference[at] - difference[at + 1])
+    return (
+        float(p[at] + part * (p[at + 1] - p[at])),
+        float(large[at] + part * (large[at + 1] - large[at])),
+    )

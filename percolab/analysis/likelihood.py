@@ -6,7 +6,7 @@ multinomial, and fitting these cells treats the correlation along p exactly: no 
 is estimated, empty cells and R = 0 or 1 need no special care.
 
 A model is a function theta -> (f, df/dtheta) on the points (curve, p) with R = Phi(f), Phi the
-normal distribution function (probit link). It leaves out any knowledge of what f is.
+normal distribution function (probit link). Nothing here depends on what f is.
 """
 
 from __future__ import annotations
@@ -16,16 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, ndtr
+from scipy.special import ndtr
 
-from percolab.analysis.curve import SpanningCurve
+from percolab.analysis.curves import SpanningCurve
+from percolab.analysis.fit_quality import ChiSquare
+from percolab.analysis.statistics import MIN_BLOCKS, Floats, draw_blocks, unit_diagonal
 from percolab.errors import AnalysisError
 
-Floats = NDArray[np.float64]
-Model = Callable[[Floats], tuple[Floats, Floats]]
-
-#: Fewer blocks than this say too little about their own scatter to be resampled.
-MIN_BLOCKS = 10
+ProbitModel = Callable[[Floats], tuple[Floats, Floats]]
 
 _TINY_PROBABILITY = 1e-12
 _MAX_ITERATIONS = 100
@@ -93,7 +91,7 @@ class ThresholdCells:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class LikelihoodMaximum:
     """Maximum of the likelihood.
 
     theta: float64 (k,). covariance: float64 (k, k), the inverse Fisher information.
@@ -104,16 +102,9 @@ class Estimate:
     log_likelihood: float
 
 
-@dataclass(frozen=True)
-class ChiSquare:
-    """Pearson's chi^2 of a fit, its degrees of freedom and p-value (NaN without freedom)."""
-
-    value: float
-    dof: int
-    p_value: float
-
-
-def maximise(model: Model, cells: ThresholdCells, counts: Floats, start: Floats) -> Estimate:
+def maximise(
+    model: ProbitModel, cells: ThresholdCells, counts: Floats, start: Floats
+) -> LikelihoodMaximum:
     """Maximise the multinomial likelihood by Fisher scoring with Levenberg damping.
 
     `counts` is float64 (cells,), usually `cells.counts` or a bootstrap replica of it; `start` is
@@ -131,7 +122,7 @@ def maximise(model: Model, cells: ThresholdCells, counts: Floats, start: Floats)
         score = slope.T @ (counts / probability)
         information = slope.T @ (slope * (totals / probability)[:, None])
         if score @ _solve(information, score) < 1e-8 or damping > _STALLED:
-            return Estimate(theta, _solve(information, np.eye(theta.size)), value)
+            return LikelihoodMaximum(theta, _solve(information, np.eye(theta.size)), value)
         step = _solve(information + damping * np.diag(np.diag(information)), score)
         trial, trial_slope = _cell_probability(model, cells, theta + step)
         trial_value = -np.inf if trial is None else float(counts @ np.log(trial))
@@ -143,7 +134,7 @@ def maximise(model: Model, cells: ThresholdCells, counts: Floats, start: Floats)
     raise AnalysisError("the fit did not converge; give more samples or a lower degree")
 
 
-def sample_information(model: Model, cells: ThresholdCells, theta: Floats) -> Floats:
+def sample_information(model: ProbitModel, cells: ThresholdCells, theta: Floats) -> Floats:
     """Return the Fisher information that one sample of each curve holds, float64 (curves, k, k).
 
     That of a study is their sum, each times the number of its samples.
@@ -155,7 +146,7 @@ def sample_information(model: Model, cells: ThresholdCells, theta: Floats) -> Fl
     return np.array([slope[cell].T @ weighted[cell] for cell in own])
 
 
-def chi_square(model: Model, cells: ThresholdCells, estimate: Estimate) -> ChiSquare:
+def chi_square(model: ProbitModel, cells: ThresholdCells, estimate: LikelihoodMaximum) -> ChiSquare:
     """Return Pearson's chi^2 over the cells, neighbours merged until each expects 5 samples."""
     probability, _ = _cell_probability(model, cells, estimate.theta)
     assert probability is not None
@@ -169,11 +160,11 @@ def chi_square(model: Model, cells: ThresholdCells, estimate: Estimate) -> ChiSq
         value += float(np.sum((merged_counts - merged_expected) ** 2 / merged_expected))
         freedom += merged_expected.size - 1
     freedom = max(freedom, 0)
-    return ChiSquare(value, freedom, float(chdtrc(freedom, value)) if freedom else float("nan"))
+    return ChiSquare.of(value, freedom)
 
 
 def _cell_probability(
-    model: Model, cells: ThresholdCells, theta: Floats
+    model: ProbitModel, cells: ThresholdCells, theta: Floats
 ) -> tuple[Floats | None, Floats]:
     """Probability (cells,) and derivative (cells, k), or (None, ...) where R falls along p."""
     argument, jacobian = model(theta)
@@ -186,8 +177,7 @@ def _cell_probability(
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    scaled = matrix * np.outer(scale, scale)
+    scaled, scale = unit_diagonal(matrix)
     side = right * (scale if right.ndim == 1 else scale[:, None])
     try:
         solution = np.linalg.solve(scaled, side)
@@ -203,12 +193,6 @@ def resample_curve(curve: SpanningCurve, rng: np.random.Generator, replicas: int
         fractions = counts.sum(axis=0) / curve.total_samples
         return rng.multinomial(curve.total_samples, fractions, size=replicas).astype(float)
     return draw_blocks(counts.shape[0], rng, replicas) @ counts
-
-
-def draw_blocks(blocks: int, rng: np.random.Generator, replicas: int) -> Floats:
-    """Draw how often each block counts in a bootstrap replica, float64 (replicas, blocks)."""
-    drawn = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks), size=replicas)
-    return drawn.astype(float)
 
 
 def _merged(expected: Floats, *, least: float = 5.0) -> NDArray[np.int64]:

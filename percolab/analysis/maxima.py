@@ -24,81 +24,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
-from numpy.typing import NDArray
 
-from percolab.analysis.crossings import half_width
-from percolab.analysis.curve import SpanningCurve
-from percolab.analysis.likelihood import MIN_BLOCKS
-from percolab.analysis.record import plain
-
-Floats = NDArray[np.float64]
-NAN = float("nan")
+from percolab.analysis.curves import ClusterCurve, SpanningCurve
+from percolab.analysis.json_values import plain
+from percolab.analysis.statistics import (
+    MIN_BLOCKS,
+    Floats,
+    draw_blocks,
+    half_width,
+    with_data_first,
+)
 
 # Points this high are fitted, in units of the highest; from so many on with a cubic term.
 _HIGH, _CUBIC = 0.9, 6
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterCurve:
-    """Sizes of clusters of one task: one size, one p grid, one seed.
-
-    L, num_sites: linear size, and sites N.  p: float64 (m,), ascending.  samples: int64
-    (n_blocks,).  The sums over each block's samples, float64 (n_blocks, m): largest and
-    second_largest of the clusters' sites, sum_squares of sum s^2, and largest_squares of s_1^2.
-    label: the task, by which its spanning curve is found.
-    """
-
-    L: int
-    num_sites: int
-    p: Floats
-    samples: NDArray[np.int64]
-    largest: Floats
-    second_largest: Floats
-    sum_squares: Floats
-    largest_squares: Floats
-    label: str = ""
-
-    def moments(self, weights: Floats | None = None) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return <s_1>, <s_2>, <sum s^2> and <s_1^2>, float64 (m,) each.
-
-        weights: how often each block counts, float64 (r, n_blocks), for results (r, m).
-        """
-        times = np.ones(self.samples.size) if weights is None else weights
-        count = (times @ self.samples)[..., None]
-        first, second, squares, own = (
-            times @ sums / count
-            for sums in (
-                self.largest,
-                self.second_largest,
-                self.sum_squares,
-                self.largest_squares,
-            )
-        )
-        return first, second, squares, own
-
-    def means(self, weights: Floats | None = None) -> dict[str, Floats]:
-        """Return every function of p that is drawn or maximised, float64 (m,) each.
-
-        weights: how often each block counts, float64 (r, n_blocks), for results (r, m).
-        """
-        first, second, squares, own = self.moments(weights)
-        return {
-            "largest": first,
-            "second": second,
-            "chi": (squares - own) / self.num_sites,
-            "ratio": (own - first**2) / first,
-        }
-
-    def errors(self) -> dict[str, Floats]:
-        """Return the standard error of every mean, from the scatter of the blocks; NaN for one."""
-        count = self.samples.size
-        if count < 2:
-            return {name: np.full(self.p.size, NAN) for name in self.means()}
-        # Leaving out one block at a time serves ratios as well as means (jackknife).
-        left = self.means(1.0 - np.eye(count))
-        return {name: np.sqrt((count - 1) * values.var(axis=0)) for name, values in left.items()}
 
 
 @dataclass(frozen=True)
@@ -163,13 +104,13 @@ def estimate_size(
         notes.append(f"{blocks} too few for an error (at least {MIN_BLOCKS}): add samples")
         bootstrap = 0
     if clusters:
-        draws = [_draws(curve.samples.size, bootstrap, rng) for curve in clusters]
+        draws = [_drawn(curve, bootstrap, rng) for curve in clusters]
         means = [curve.means(drawn) for curve, drawn in zip(clusters, draws)]
         for name, meaning in MAXIMA.items():
             points = _joined(clusters, [mean[name] for mean in means])
             estimates.append(_estimate(name, meaning, *points, locate_maximum))
     if spanning:
-        draws = [_draws(curve.samples.size, bootstrap, rng) for curve in spanning]
+        draws = [_drawn(curve, bootstrap, rng) for curve in spanning]
         probability = [
             drawn @ curve.spanning / (drawn @ curve.samples)[:, None]
             for curve, drawn in zip(spanning, draws)
@@ -223,7 +164,7 @@ def _top_of(peak: Floats) -> float:
     discriminant = bend**2 - 3 * sum(cubic) * slope
     # Of the two roots of the slope, that where the curve bends down; finite as the cubic term goes.
     denominator = np.sqrt(discriminant) - bend if discriminant >= 0 else 0.0
-    return float(slope / denominator) if denominator > 0 else NAN
+    return float(slope / denominator) if denominator > 0 else nan
 
 
 def locate_median(p: Floats, probability: Floats, weights: Floats) -> Located:
@@ -232,17 +173,16 @@ def locate_median(p: Floats, probability: Floats, weights: Floats) -> Located:
     rising = np.maximum.accumulate(probability)
     above = int(np.searchsorted(rising, 0.5))
     if above == rising.size or (above == 0 and rising[0] > 0.5):
-        return NAN, 0.5, True
+        return nan, 0.5, True
     if above == 0:
         return float(p[0]), 0.5, False
     part = (0.5 - rising[above - 1]) / (rising[above] - rising[above - 1])
     return float(p[above - 1] + part * (p[above] - p[above - 1])), 0.5, False
 
 
-def _draws(blocks: int, replicas: int, rng: np.random.Generator) -> Floats:
+def _drawn(curve: ClusterCurve | SpanningCurve, replicas: int, rng: np.random.Generator) -> Floats:
     """Return how often each block counts, float64 (1 + replicas, blocks): once, then as drawn."""
-    drawn = rng.multinomial(blocks, np.full(blocks, 1 / blocks), size=replicas)
-    return np.concatenate([np.ones((1, blocks)), drawn])
+    return with_data_first(draw_blocks(curve.samples.size, rng, replicas))
 
 
 def _joined(
@@ -271,5 +211,5 @@ def _estimate(
 ) -> Estimate:
     """Locate p in the first row, the data, and in the others, the replicas, for its error."""
     (here, height, at_edge), *others = (locate(p, row, weights) for row in rows)
-    error = NAN if at_edge else half_width(np.array([found[0] for found in others]))
+    error = nan if at_edge else half_width(np.array([found[0] for found in others]))
     return Estimate(name, meaning, here, error, height, at_edge)

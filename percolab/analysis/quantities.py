@@ -7,28 +7,57 @@ are moments themselves.  S_2 is the sum of s^2 over all clusters.
 Such ratios, or their reciprocals, are used by J. Wang et al., Phys. Rev. E 87, 052107 (2013).  Q_B
 is Binder's <m^2>^2 / <m^4> when every cluster has one spin of +1 or -1, drawn at random, and m is
 their sum over all sites: Y. Deng and H. W. J. Bloete, Phys. Rev. E 71, 016117 (2005).
+
+The values of one task, at all its p and of all quantities, are functions of the same samples.
+Their covariance is that of a jackknife over blocks (B. Efron, SIAM, 1982): everything is computed
+again with one group of blocks left out.  A covariance of d values that n blocks estimate is
+inverted with an error of relative size d / n, so there must be MIN_BLOCKS_PER_VALUE times as many
+blocks as values.  Where there are fewer, the p of a quantity are replaced by some linear
+combinations, polynomials in p that are orthogonal on the grid, lowest first.  A model is combined
+in the same way, which biases nothing; and because the values and their noise vary smoothly with p,
+next to nothing is lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.known_exponents import correction_exponent
-from percolab.errors import InputError, nearest
+from percolab.analysis.statistics import Floats, unit_diagonal, whitening
+from percolab.analysis.theory.known_exponents import correction_exponent
+from percolab.errors import AnalysisError, InputError, nearest
 from percolab.lattices.lattice import AXIS_NAMES
 from percolab.measure.columns import observables_of
 
-Floats = NDArray[np.float64]
 Moments = Mapping[str, Floats]
 
 PROBABILITY, RATIO = "probability", "ratio"
 
 _WANG = "J. Wang et al., Phys. Rev. E 87, 052107 (2013)"
 _DENG = "Y. Deng and H. W. J. Bloete, Phys. Rev. E 71, 016117 (2005)"
+
+#: Moments of cluster sizes on a two-dimensional torus: R. M. Ziff, Phys. Rev. E 83, 020107 (2011).
+_PLANE_RATIO = 1.5
+
+#: Beside 1.2 on a three-dimensional torus: that of some wrapping probabilities, and b_2 (Wang).
+_CUBE_SECOND = 2.0
+
+#: Blocks for each value at least, and combinations of a quantity's p at most.
+MIN_BLOCKS_PER_VALUE, MAX_COMBINATIONS = 5, 6
+
+#: Sizes that a fit must have.
+MIN_SIZES = 3
+
+#: Blocks of long runs are put together to about so many groups, enough for a covariance.
+MAX_GROUPS = 4000
+
+# Below the first a variance, relative to the squared values, comes of rounding.  Below the second
+# an eigenvalue of the correlations says that one value follows from the others.
+_ROUNDING, _SINGULAR = 1e-24, 1e-11
 
 
 @dataclass(frozen=True)
@@ -62,7 +91,7 @@ def _binder(of: Moments) -> Floats:
     return of["sum_squares"] ** 2 / (3 * of["sum_squares*sum_squares"] - 2 * of["s^4"])
 
 
-#: The ratio whose crossings are looked for, too (:mod:`percolab.analysis.ratio_crossings`).
+#: The ratio whose crossings are looked for, too (:mod:`percolab.analysis.crossings`).
 Q_1 = Quantity(
     "Q_1",
     "<s_1>^2/<s_1^2>",
@@ -149,7 +178,7 @@ def _mean_of_axes(word: str, symbol: str, own: tuple[str, ...]) -> Quantity:
 def default_quantities(boundary: Sequence[str], available: Sequence[str]) -> list[str]:
     """Return the quantities that "all" stands for: of those available, none follows from others.
 
-    Along two axes any + all = x + y exactly, so there any and all stand for their sum as well.
+    Along two axes any + all = x + y exactly, so there any and all are enough.
 
     >>> default_quantities(["periodic"] * 2, ["wrapping_any", "wrapping_all", "wrapping_axis"])
     ['wrapping_any', 'wrapping_all']
@@ -191,17 +220,10 @@ def choose_quantities(
     return tuple(known[name] for name in names)
 
 
-#: Moments of cluster sizes on a two-dimensional torus: R. M. Ziff, Phys. Rev. E 83, 020107 (2011).
-_PLANE_RATIO = 1.5
-
-#: Beside 1.2 on a three-dimensional torus: that of some wrapping probabilities, and b_2 (Wang).
-_CUBE_SECOND = 2.0
-
-
 def correction_exponents(
     quantities: Sequence[Quantity], boundary: Sequence[str]
 ) -> tuple[list[tuple[float, ...]], float]:
-    """Return the omegas of each quantity, several sets where it is open which are right; omega_2.
+    """Return the omegas of each quantity, several sets where the right one is unknown; omega_2.
 
     On a three-dimensional torus the leading correction of probabilities may be too small to be
     seen, so that 2 stands in its place.  omega_2 is 2 there, else twice the smallest omega.
@@ -222,3 +244,196 @@ def correction_exponents(
     found = dict.fromkeys(tuple(each[item.kind] for item in quantities) for each in sets)
     second = _CUBE_SECOND if len(sets) > 1 else 2 * min(min(found))
     return list(found), second
+
+
+@dataclass(frozen=True, eq=False)
+class BlockMoments:
+    """Sums over blocks of what quantities are made of; one task, or tasks that differ by seed.
+
+    L: linear size.  p: float64 (m,), ascending.  samples: int64 (n_blocks,).  moments: by name,
+    the sums over each block's samples, float64 (n_blocks, m).  label: for messages.
+    """
+
+    L: int
+    p: Floats
+    samples: NDArray[np.int64]
+    moments: Mapping[str, Floats]
+    label: str = ""
+
+    def has(self, quantity: Quantity) -> bool:
+        """Return whether the moments of a quantity are there."""
+        return set(quantity.needs) <= set(self.moments)
+
+    def grouped(self, groups: int = MAX_GROUPS) -> BlockMoments:
+        """Return neighbouring blocks put together, to at most about so many groups."""
+        each = -(-self.samples.size // groups)
+        starts = np.arange(0, self.samples.size, each)
+        sums = {name: np.add.reduceat(item, starts) for name, item in self.moments.items()}
+        return replace(self, samples=np.add.reduceat(self.samples, starts), moments=sums)
+
+    def at(self, keep: NDArray[np.bool_]) -> BlockMoments:
+        """Return the moments at some of the p, bool (m,)."""
+        sums = {name: item[:, keep] for name, item in self.moments.items()}
+        return replace(self, p=self.p[keep], moments=sums)
+
+    def values(self, quantities: Sequence[Quantity]) -> tuple[Floats, Floats]:
+        """Return the quantities and their jackknife replicas.
+
+        Values, float64 (quantities, m), are corrected for the bias of order 1 / samples that a
+        function of means has; replicas, float64 (n_blocks, quantities, m), have one block left out.
+        """
+        left, whole = {}, {}
+        total = int(self.samples.sum())
+        for name, sums in self.moments.items():
+            whole[name] = sums.sum(axis=0) / total
+            left[name] = (sums.sum(axis=0) - sums) / (total - self.samples)[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            plain = np.stack([item.value(whole) for item in quantities])
+            replicas = np.stack([item.value(left) for item in quantities], axis=1)
+        n = self.samples.size
+        return n * plain - (n - 1) * replicas.mean(axis=0), replicas
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Values of one independent task that enter a fit, and their covariance.
+
+    L: linear size.  p: float64 (n,), and quantity: int64 (n,), index of its quantity, of every
+    value.  values: float64 (n,).  combine: float64 (d, n), the combinations of values that are
+    used, each of one quantity.  covariance: float64 (d, d), their estimated one.  degrees: of
+    freedom of that estimate, blocks - 1.  samples: that were measured.
+    """
+
+    L: int
+    p: Floats
+    quantity: NDArray[np.int64]
+    values: Floats
+    combine: Floats
+    covariance: Floats
+    degrees: int
+    samples: int
+
+    @property
+    def dimension(self) -> int:
+        """Number of combinations d."""
+        return len(self.combine)
+
+    @cached_property
+    def whiten(self) -> Floats:
+        """Float64 (d, n): whiten @ (values - model) are d independent numbers of unit variance.
+
+        The inverse of an estimated covariance is too large on average, by degrees / (degrees - d -
+        1): J. Hartlap et al., Astron. Astrophys. 464, 399 (2007).
+        """
+        shrink = np.sqrt((self.degrees - self.dimension - 1) / self.degrees)
+        correlation, scale = unit_diagonal(self.covariance)
+        return np.asarray(shrink * whitening(correlation) * scale @ self.combine, np.float64)
+
+    def only(self, index: int) -> Observations:
+        """Return the values of one quantity, which becomes the first."""
+        mine = self.quantity == index
+        rows = np.any(self.combine[:, mine] != 0, axis=1)
+        return replace(
+            self,
+            p=self.p[mine],
+            quantity=np.zeros(int(mine.sum()), np.int64),
+            values=self.values[mine],
+            combine=self.combine[np.ix_(rows, mine)],
+            covariance=self.covariance[np.ix_(rows, rows)],
+        )
+
+
+def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observations:
+    """Return the values of the quantities that a task has, with their covariance.
+
+    AnalysisError: too few blocks, or one quantity follows from the others.
+    """
+    index = [i for i, item in enumerate(quantities) if moments.has(item)]
+    own = [quantities[i] for i in index]
+    moments = moments.grouped()
+    blocks, points = moments.samples.size, moments.p.size
+    of_p = _combinations(moments.p, _affordable(moments, len(own)))
+    combine: Floats = np.kron(np.eye(len(own)), of_p).astype(np.float64)
+    values, replicas = moments.values(own)
+    away = (replicas - replicas.mean(axis=0)).reshape(blocks, -1) @ combine.T
+    covariance = (blocks - 1) / blocks * away.T @ away
+    varies = np.diag(covariance) > _ROUNDING * (combine**2 @ values.ravel() ** 2)
+    if not varies.any():
+        raise AnalysisError(f"L = {moments.L}: nothing that was asked for varies; add samples")
+    covariance = covariance[np.ix_(varies, varies)]
+    _check_regular(covariance, moments.L)
+    return Observations(
+        L=moments.L,
+        p=np.tile(moments.p, len(own)),
+        quantity=np.repeat(np.array(index, np.int64), points),
+        values=values.ravel(),
+        combine=combine[varies],
+        covariance=covariance,
+        degrees=blocks - 1,
+        samples=int(moments.samples.sum()),
+    )
+
+
+def what_lacks(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | None:
+    """Return in a line why a quantity cannot be fitted, or None: too few sizes, or p."""
+    own = [item for item in moments if item.has(quantity)]
+    sizes = sorted({item.L for item in own})
+    if len(sizes) < MIN_SIZES:
+        shown = ", ".join(f"L = {size}" for size in sizes) or "no size"
+        return f"quantity {quantity.name!r} is there at fewer than three sizes ({shown})"
+    if max(len({p for m in own if size == m.L for p in m.p.tolist()}) for size in sizes) < 2:
+        return f"quantity {quantity.name!r} is there at one p a size, so its slope is unknown"
+    return None
+
+
+def what_blocks_lack(moments: BlockMoments, quantities: int) -> str | None:
+    """Return in a line why a task's blocks cannot tell a covariance, or None."""
+    blocks = moments.samples.size
+    least = min(moments.p.size, 2) * MIN_BLOCKS_PER_VALUE * quantities
+    if blocks >= least:
+        return None
+    enough = _enough_for(moments)
+    return (
+        f"L = {moments.L}: {blocks} blocks are too few for the covariance of "
+        f"{quantities} quantit{'y' if quantities == 1 else 'ies'} "
+        f"(at least {least}{f'; they are enough for {enough}' if enough else ''})"
+    )
+
+
+def _enough_for(moments: BlockMoments) -> int:
+    """Return of how many quantities a task's blocks tell the covariance, whatever they are.
+
+    Each has two values: with fewer quantities more p may be near p_c than with many.
+    """
+    return moments.samples.size // (2 * MIN_BLOCKS_PER_VALUE)
+
+
+def _affordable(moments: BlockMoments, quantities: int) -> int:
+    """Return how many combinations of p a quantity may have; AnalysisError if too few.
+
+    Of several p at least two combinations must be left, or they tell nothing of the slope.
+    """
+    lack = what_blocks_lack(moments, quantities)
+    if lack:
+        fewer = "ask for fewer quantities, or " if _enough_for(moments) else ""
+        raise AnalysisError(f"{lack}: {fewer}add samples")
+    most = moments.samples.size // (MIN_BLOCKS_PER_VALUE * quantities)
+    return min(most, MAX_COMBINATIONS, moments.p.size)
+
+
+def _combinations(p: Floats, count: int) -> Floats:
+    """Return orthonormal polynomials on the grid, lowest first, float64 (count, m)."""
+    if count == p.size:
+        return np.eye(count)
+    x = (p - p.mean()) / np.ptp(p)
+    return np.linalg.qr(np.vander(x, count, increasing=True))[0].T
+
+
+def _check_regular(covariance: Floats, size: int) -> None:
+    """Raise AnalysisError where a value follows from the others."""
+    correlation, _ = unit_diagonal(covariance)
+    if np.linalg.eigvalsh(correlation)[0] < _SINGULAR:
+        raise AnalysisError(
+            f"L = {size}: one of the quantities follows exactly from the others (as along two axes "
+            "any + all = x + y): leave it out"
+        )

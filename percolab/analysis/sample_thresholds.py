@@ -22,21 +22,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import nan
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import least_squares
-from scipy.special import chdtrc
+from scipy import optimize
 
-from percolab.analysis.crossings import find_crossing, half_width
-from percolab.analysis.curve import SpanningCurve, curves_of_size, linear_sizes
-from percolab.analysis.likelihood import ChiSquare, ThresholdCells
-from percolab.analysis.record import plain
+from percolab.analysis.crossings import find_crossing
+from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
+from percolab.analysis.fit_quality import ChiSquare
+from percolab.analysis.json_values import plain
+from percolab.analysis.likelihood import ThresholdCells
 from percolab.analysis.size_fit import SizeFit, fit_cells, fit_size
+from percolab.analysis.statistics import Floats, geometric_mean, half_width, whitening
 from percolab.errors import AnalysisError
-
-Floats = NDArray[np.float64]
-NAN = float("nan")
 
 # The density of T at the median is that of this part of the samples about it.
 _CENTRAL = 0.1
@@ -59,7 +57,7 @@ class SampleMoments:
     @property
     def errors(self) -> Floats:
         """One-sigma errors of mean, median and width, float64 (3,)."""
-        return np.sqrt(np.diag(self.covariance))
+        return np.asarray(np.sqrt(np.diag(self.covariance)), np.float64)
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
@@ -172,11 +170,8 @@ def _extrapolate(sizes: Sequence[SampleMoments], estimator: str, omega: float) -
     picked = [("mean", "median").index(estimator), 2]
     L = np.array([size.L for size in sizes], float)
     data = np.array([(getattr(size, estimator), size.width) for size in sizes])
-    whiten = np.stack(
-        [np.linalg.inv(np.linalg.cholesky(s.covariance[np.ix_(picked, picked)])) for s in sizes]
-    )
-    middle = np.exp(np.log(L).mean())
-    relative = L / middle
+    whiten = np.stack([whitening(size.covariance[np.ix_(picked, picked)]) for size in sizes])
+    relative = L / geometric_mean(L)
     with_correction = L.size >= 4
 
     def residual(theta: Floats) -> Floats:
@@ -187,11 +182,14 @@ def _extrapolate(sizes: Sequence[SampleMoments], estimator: str, omega: float) -
         model = np.stack(
             [p_c + width * (shift + bend * decay), width * (1 + swell * decay)], axis=1
         )
-        return np.einsum("nij,nj->ni", whiten, data - model).ravel()
+        away = np.einsum("nij,nj->ni", whiten, data - model)
+        return np.asarray(away.ravel(), np.float64)
 
     slope, log_width = np.polyfit(np.log(relative), np.log(data[:, 1]), 1)
     start = [data[-1, 0], 0.0, log_width, -slope] + [0.0, 0.0] * with_correction
-    solved = least_squares(residual, start, x_scale="jac", method="lm", xtol=1e-12, ftol=1e-12)
+    solved = optimize.least_squares(
+        residual, start, x_scale="jac", method="lm", xtol=1e-12, ftol=1e-12
+    )
     jacobian = np.asarray(solved.jac)
     try:
         errors = np.sqrt(np.diag(np.linalg.inv(jacobian.T @ jacobian)))
@@ -207,7 +205,7 @@ def _extrapolate(sizes: Sequence[SampleMoments], estimator: str, omega: float) -
         y_t=float(solved.x[3]),
         y_t_error=float(errors[3]),
         with_correction=with_correction,
-        chi_square=ChiSquare(chi2, dof, float(chdtrc(dof, chi2)) if dof else NAN),
+        chi_square=ChiSquare.of(chi2, dof),
     )
 
 
@@ -225,7 +223,7 @@ def _cell_to_cell(
         crossing = find_crossing(*pair)
         if not crossing.found:
             continue
-        again = np.full((replicas, 2), NAN)
+        again = np.full((replicas, 2), nan)
         for row in range(replicas):
             try:
                 below, above = (
@@ -253,5 +251,5 @@ def _scale_factor(small: SizeFit, large: SizeFit, p: float) -> float:
     """Return 1/nu from the slopes of two sizes at p; NaN where one does not rise."""
     slopes = small.slope(p), large.slope(p)
     if not min(slopes) > 0:
-        return NAN
+        return nan
     return float(np.log(slopes[1] / slopes[0]) / np.log(large.L / small.L))

@@ -16,14 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from percolab.analysis.curve import SpanningCurve, curves_of_size, linear_sizes
+from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
 from percolab.analysis.likelihood import ThresholdCells
+from percolab.analysis.statistics import Floats, geometric_mean
 from percolab.errors import AnalysisError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,8 @@ class ScalingFunction:
         size = np.asarray(L, float)
         x = (np.asarray(p, float) - self.threshold) * size**self.y_t
         value = np.polynomial.polynomial.polyval(x, self.coefficients)
-        return ndtr(value + (self.correction + self.mixed * x) * size**-self.omega)
+        probit = value + (self.correction + self.mixed * x) * size**-self.omega
+        return np.asarray(ndtr(probit), np.float64)
 
     @property
     def critical_probability(self) -> float:
@@ -90,7 +90,7 @@ class ScalingModel:
         lines = [_probit_line(cells.curves, size) for size in linear_sizes(cells.curves)]
         sizes = np.array(linear_sizes(cells.curves), float)
         centre, slope = (np.array(values) for values in zip(*lines, strict=True))
-        L_0 = float(np.exp(np.mean(np.log(sizes))))
+        L_0 = geometric_mean(sizes)
         y_t, log_slope = np.polyfit(np.log(sizes / L_0), np.log(slope), 1)
         width = float(np.exp(-log_slope))
         # slope_L (p - centre_L) = a_0 + slope_L (p - p_c), so centre_L = p_c - a_0 / slope_L.

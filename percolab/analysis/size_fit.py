@@ -8,15 +8,15 @@ from functools import cached_property
 
 import numpy as np
 from numpy.polynomial import Polynomial
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from percolab.analysis.curve import SpanningCurve
-from percolab.analysis.likelihood import ChiSquare, ThresholdCells, chi_square, maximise
-from percolab.analysis.record import plain
+from percolab.analysis.curves import SpanningCurve
+from percolab.analysis.fit_quality import ChiSquare
+from percolab.analysis.json_values import plain
+from percolab.analysis.likelihood import ThresholdCells, chi_square, maximise
+from percolab.analysis.statistics import Floats
 from percolab.errors import AnalysisError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class SizeFit:
 
     def probability(self, p: ArrayLike) -> Floats:
         """Spanning probability at `p`, float64 of the same shape."""
-        return ndtr(self.probit(np.asarray(p, float)))
+        return np.asarray(ndtr(self.probit(np.asarray(p, float))), np.float64)
 
     def slope(self, p: float) -> float:
         """Derivative dR/dp at `p`."""

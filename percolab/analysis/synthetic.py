@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from percolab.analysis.curve import SpanningCurve
+from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.scaling import ScalingFunction
 
 

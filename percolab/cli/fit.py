@@ -72,7 +72,7 @@ def command(
         sample_table,
         trial_table,
     )
-    from percolab.analysis.fits import exponents_of, ratios_of, samples_of, trials_of
+    from percolab.analysis.stored_fits import exponents_of, ratios_of, samples_of, trials_of
     from percolab.store.results import read_results
 
     stored = read_results(results)
@@ -145,7 +145,7 @@ def _collapses(stored: Any, name: str, p_c: float, min_size: Any, bootstrap: int
     These two are collapsed at the p_c of the fit: a free one takes in their corrections to scaling,
     which are larger than those of R, without a trace in S.
     """
-    from percolab.analysis.fits import collapse_of
+    from percolab.analysis.stored_fits import collapse_of
 
     clusters = ["largest", "chi"] if stored.study.method == "grid" else []
     # A replica of a collapse is a search, so there are fewer of them.
@@ -172,7 +172,7 @@ def _estimate(
     stored: Any, as_json: bool, *, bootstrap: int, observable: str | None, **_: Any
 ) -> None:
     """Write the thresholds of every size alone."""
-    from percolab.analysis.fits import estimates_of
+    from percolab.analysis.stored_fits import estimates_of
 
     if observable is not None:
         observable_of(stored, observable)

@@ -25,8 +25,8 @@ def write_quantity_fit(
 
     others: options of the other fit, None or False where not given.  InputError if one is.
     """
-    from percolab.analysis.fit_quantities import fit_quantities
-    from percolab.analysis.quantity_table import quantity_table
+    from percolab.analysis.stored_fits import fit_quantities
+    from percolab.analysis.text import quantity_table
     from percolab.errors import InputError
 
     for name, value in others.items():

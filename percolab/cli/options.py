@@ -86,7 +86,7 @@ def fit_of(
     observable: str | None,
 ):
     """Return the threshold fit with the options of :func:`fit_options`; bad ones are InputError."""
-    from percolab.analysis.fits import fit_results
+    from percolab.analysis.stored_fits import fit_results
 
     name = observable_of(results, observable)
     with one_line_errors():
@@ -126,7 +126,7 @@ def one_line_errors() -> Iterator[None]:
 
 def observable_of(results: Any, observable: str | None) -> str:
     """Return a probability, the default if None is named; InputError for another observable."""
-    from percolab.analysis.fits import default_observable, probability_names
+    from percolab.analysis.stored_data import default_observable, probability_names
     from percolab.errors import InputError, nearest
 
     known = probability_names(results)
@@ -153,7 +153,7 @@ def described(study: Any) -> str:
 def estimates_text(results: Any, *, bootstrap: int = 200) -> str:
     """Return the thresholds of every size alone as text, and the published one."""
     from percolab.analysis import estimate_table
-    from percolab.analysis.fits import estimates_of
+    from percolab.analysis.stored_fits import estimates_of
 
     text = estimate_table(estimates_of(results, bootstrap=bootstrap))
     known = results.study.lattice.threshold(results.study.model)

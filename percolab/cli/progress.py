@@ -9,7 +9,7 @@ import click
 from tqdm import tqdm
 
 from percolab.analysis import AnalysisError, format_with_error
-from percolab.analysis.fits import fit_results
+from percolab.analysis.stored_fits import fit_results
 from percolab.errors import InputError
 from percolab.run.runner import Watcher, work_of
 from percolab.store.results import Results

@@ -144,7 +144,8 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 def _print_threshold(results: Any, out: Path) -> None:
     from percolab.analysis import AnalysisError, format_with_error
-    from percolab.analysis.fits import default_observable, fit_results
+    from percolab.analysis.stored_data import default_observable
+    from percolab.analysis.stored_fits import fit_results
 
     if not results.study.lattice.is_scalable:
         click.echo(f"{described(results.study)}; results in {out}")

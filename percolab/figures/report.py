@@ -21,7 +21,8 @@ from percolab.analysis import (
     fit_table,
     format_with_error,
 )
-from percolab.analysis.fits import estimates_of, probability_names
+from percolab.analysis.stored_data import probability_names
+from percolab.analysis.stored_fits import estimates_of
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.figures import svg_text

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis import AnalysisError, Collapse, ExponentFit, ThresholdFit
-from percolab.analysis.exponent_values import MIN_REPLICAS
-from percolab.analysis.fits import collapse_of, default_observable, exponents_of, notes_of
+from percolab.analysis.exponents import MIN_REPLICAS
+from percolab.analysis.stored_data import default_observable
+from percolab.analysis.stored_fits import collapse_of, exponents_of, notes_of
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.figures import Exact

@@ -25,7 +25,8 @@ from percolab.analysis import (
     fit_threshold,
     information_of,
 )
-from percolab.analysis.fits import POINTS, curves_of, omega_of
+from percolab.analysis.stored_data import POINTS, curves_of
+from percolab.analysis.stored_fits import omega_of
 from percolab.errors import InputError
 from percolab.run.continuing import Opened, missing_p, new_task, rounded_up
 from percolab.run.file_size import at_points, file_bytes

@@ -16,7 +16,8 @@ from math import ceil
 import numpy as np
 
 from percolab.analysis import AnalysisError, Information, information_of
-from percolab.analysis.fits import curves_of, omega_of
+from percolab.analysis.stored_data import curves_of
+from percolab.analysis.stored_fits import omega_of
 from percolab.run.allocation import Choice, allocate
 from percolab.store.joined import joined
 from percolab.store.results import Results

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis.fits import spanning_counts, transition_grid
+from percolab.analysis.stored_data import spanning_counts, transition_grid
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
 from percolab.measure.columns import Column, axis_names, observables_of, spanning_names

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.size_counts import counts_of, has_sizes, size_counts_of
+from percolab.analysis.stored_data import counts_of, has_sizes, size_counts_of
 from percolab.errors import InputError
 from percolab.measure.columns import Column
 from percolab.store.joined import joined

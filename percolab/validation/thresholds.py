@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from percolab.analysis.fits import fit_results
+from percolab.analysis.stored_fits import fit_results
 from percolab.analysis.theory.planar import THRESHOLDS
 from percolab.lattices.lattice import load_lattice
 from percolab.run.runner import run_study

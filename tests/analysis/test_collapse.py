@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from test_exponents import BETA, SIZES, clusters_of
-from test_threshold import TRUTH
+from analysis_support import BETA, TRUTH, clusters_of
 
 from percolab.analysis import (
     AnalysisError,
@@ -17,6 +16,7 @@ from percolab.analysis import (
 )
 from percolab.analysis.collapse import _Master
 
+SIZES = (16, 32, 64, 128)
 #: Nothing but scaling: collapses hold no corrections.
 PURE = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06))
 START = (0.6527, 0.75, 0.0)

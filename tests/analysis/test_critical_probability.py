@@ -9,9 +9,9 @@ import pytest
 from cli_support import answer, stored
 from scipy.integrate import quad
 
-from percolab.analysis.known_exponents import correction_exponent
 from percolab.analysis.theory.critical import critical_probability, torus_modulus
 from percolab.analysis.theory.isotropy import is_isotropic
+from percolab.analysis.theory.known_exponents import correction_exponent
 from percolab.analysis.theory.planar import (
     _cross_ratios,
     crossing_probability,

@@ -1,13 +1,22 @@
-"""Crossings of neighbouring sizes and their drift."""
+"""Crossings of two sizes, their drift, and the crossings of moment ratios."""
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from analysis_support import TRUTH
 from scipy.special import ndtr
 
-from percolab.analysis import ChiSquare, Crossing, SizeFit
-from percolab.analysis.crossings import extrapolate, find_crossing, find_crossings, half_width
+from percolab.analysis import (
+    AnalysisError,
+    ChiSquare,
+    ClusterCurve,
+    Crossing,
+    SizeFit,
+    ratio_crossings,
+    ratio_table,
+)
+from percolab.analysis.crossings import extrapolate, find_crossing, find_crossings
 
 UNKNOWN = ChiSquare(0.0, 0, float("nan"))
 
@@ -90,7 +99,56 @@ def test_one_crossing_has_no_drift():
     assert extrapolate(crossings, np.full((200, 2), 0.6), exponent=1.75) is None
 
 
-def test_half_width_of_a_normal_sample_is_its_deviation():
-    values = np.random.default_rng(0).normal(scale=2.0, size=100_000)
-    assert half_width(values) == pytest.approx(2.0, rel=0.02)
-    assert np.isnan(half_width(np.array([1.0, np.nan, np.nan, np.nan])))
+def test_replicas_that_all_agree_give_no_drift():
+    crossings = drifting([16, 32, 64])
+    same = np.full((200, 2), 0.6)
+    one = same + np.random.default_rng(0).normal(size=(200, 1)) * [1e-5, 1e-5]
+    for replicas in (same, one):
+        assert extrapolate(crossings, replicas, exponent=1.75) is None
+
+
+def ratio_study(seed, sizes=(32, 64, 128)):
+    """Return curves whose Q_1 = 1 / (1.2 - 0.1 x) crosses at p_c, with 1 % noise a block."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for L in sizes:
+        p = TRUTH.threshold + np.linspace(-1, 1, 9) / L**TRUTH.y_t
+        x = (p - TRUTH.threshold) * L**TRUTH.y_t
+        first = 1 + 0.3 * x
+        squares = first**2 * (1.2 - 0.1 * x)
+        noise = 1 + 0.01 * rng.standard_normal((40, 1))
+        ones = np.ones((40, 9))
+        found.append(
+            ClusterCurve(L, L**2, p, np.ones(40, int), first * ones, ones, ones, squares * noise)
+        )
+    return found
+
+
+def test_the_crossings_of_the_moment_ratio_and_their_drift_are_unbiased():
+    pulls = []
+    for seed in range(40):
+        found = ratio_crossings(
+            ratio_study(seed), near=TRUTH.threshold, exponent=1.75, bootstrap=60, seed=seed
+        )
+        pulls.append([(c.p - TRUTH.threshold) / c.p_error for c in found.crossings])
+        for crossing in found.crossings:
+            assert abs(crossing.probability - 1 / 1.2) <= 4 * crossing.probability_error
+    pulls = np.array(pulls)
+    assert pulls.shape == (40, 2)
+    assert np.abs(pulls.mean(axis=0)).max() * np.sqrt(40) <= 4
+    inside = np.mean(np.abs(pulls) < 1)
+    # The two crossings share a size, so they count for little more than one.
+    assert abs(inside - 0.6827) <= 4 * np.sqrt(0.6827 * 0.3173 / 40)
+    assert abs(found.drift.threshold - TRUTH.threshold) <= 4 * found.drift.threshold_error
+    assert [item["L1"] for item in found.to_dict()["crossings"]] == [32, 64]
+    assert "from their drift" in ratio_table(found)
+
+
+def test_ratios_that_do_not_cross_are_absent():
+    apart = ratio_study(0, (32, 64))
+    apart[1] = ClusterCurve(**{**vars(apart[1]), "largest_squares": 1.5 * apart[1].largest_squares})
+    found = ratio_crossings(apart, near=TRUTH.threshold, exponent=1.75, bootstrap=0)
+    assert not found.crossings[0].found
+    assert "none" in ratio_table(found)
+    with pytest.raises(AnalysisError, match="at least two sizes"):
+        ratio_crossings(apart[:1], near=0.65, exponent=1.75)

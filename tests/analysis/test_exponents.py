@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from test_threshold import TRUTH
+from analysis_support import BETA, GAMMA, TRUTH, clusters_of
 
 from percolab.analysis import (
     AnalysisError,
@@ -13,47 +13,19 @@ from percolab.analysis import (
     fit_exponents,
     fit_threshold,
     known_exponents,
-    ratio_crossings,
-    ratio_table,
     synthetic_study,
 )
-from percolab.analysis.curve import SpanningCurve
-from percolab.analysis.exponent_values import (
+from percolab.analysis.curves import SpanningCurve
+from percolab.analysis.exponents import (
     MIN_REPLICAS,
     QUANTITIES,
     Values,
     _interpolated,
+    fit_power_law,
     with_logarithm,
 )
-from percolab.analysis.power_law import fit_power_law
 
 SIZES = (16, 32, 64, 128)
-BETA, GAMMA = 5 / 48, 43 / 24
-
-
-def clusters_of(curve, rng, *, blocks=40, label=""):
-    """Return cluster sums with P_inf ~ L^-BETA (1 + x/3) and chi ~ L^GAMMA (1 - x^2/4).
-
-    Every block has a factor of its own, 2 % off, for the noise.
-    """
-    L, samples = curve.L, 50
-    x = (curve.p - TRUTH.threshold) * L**TRUTH.y_t
-    noise = 1 + 0.02 * rng.standard_normal((blocks, 1))
-    sites = L**2
-    largest = samples * sites * noise * L**-BETA * (1 + x / 3)
-    squares = samples * sites * noise * L**GAMMA * (2 + x)
-    chi = samples * sites * noise * L**GAMMA * (1 - x**2 / 4)
-    return ClusterCurve(
-        L=L,
-        num_sites=sites,
-        p=curve.p,
-        samples=np.full(blocks, samples),
-        largest=largest,
-        second_largest=largest / 2,
-        sum_squares=squares + chi,
-        largest_squares=squares,
-        label=label,
-    )
 
 
 def a_study(seed, **options):
@@ -151,53 +123,6 @@ def test_what_cannot_be_used_is_named():
     assert any("method threshold" in note for note in notes)
     with pytest.raises(AnalysisError, match=f"at least {MIN_REPLICAS} bootstrap replicas, got 3"):
         fit_exponents(fit, clusters, dimension=2, bootstrap=3)
-
-
-def ratio_study(seed, sizes=(32, 64, 128)):
-    """Return curves whose Q_1 = 1 / (1.2 - 0.1 x) crosses at p_c, with 1 % noise a block."""
-    rng = np.random.default_rng(seed)
-    found = []
-    for L in sizes:
-        p = TRUTH.threshold + np.linspace(-1, 1, 9) / L**TRUTH.y_t
-        x = (p - TRUTH.threshold) * L**TRUTH.y_t
-        first = 1 + 0.3 * x
-        squares = first**2 * (1.2 - 0.1 * x)
-        noise = 1 + 0.01 * rng.standard_normal((40, 1))
-        ones = np.ones((40, 9))
-        found.append(
-            ClusterCurve(L, L**2, p, np.ones(40, int), first * ones, ones, ones, squares * noise)
-        )
-    return found
-
-
-def test_the_crossings_of_the_moment_ratio_and_their_drift_are_unbiased():
-    pulls = []
-    for seed in range(40):
-        found = ratio_crossings(
-            ratio_study(seed), near=TRUTH.threshold, exponent=1.75, bootstrap=60, seed=seed
-        )
-        pulls.append([(c.p - TRUTH.threshold) / c.p_error for c in found.crossings])
-        for crossing in found.crossings:
-            assert abs(crossing.probability - 1 / 1.2) <= 4 * crossing.probability_error
-    pulls = np.array(pulls)
-    assert pulls.shape == (40, 2)
-    assert np.abs(pulls.mean(axis=0)).max() * np.sqrt(40) <= 4
-    inside = np.mean(np.abs(pulls) < 1)
-    # The two crossings share a size, so they count for little more than one.
-    assert abs(inside - 0.6827) <= 4 * np.sqrt(0.6827 * 0.3173 / 40)
-    assert abs(found.drift.threshold - TRUTH.threshold) <= 4 * found.drift.threshold_error
-    assert [item["L1"] for item in found.to_dict()["crossings"]] == [32, 64]
-    assert "from their drift" in ratio_table(found)
-
-
-def test_ratios_that_do_not_cross_are_absent():
-    apart = ratio_study(0, (32, 64))
-    apart[1] = ClusterCurve(**{**vars(apart[1]), "largest_squares": 1.5 * apart[1].largest_squares})
-    found = ratio_crossings(apart, near=TRUTH.threshold, exponent=1.75, bootstrap=0)
-    assert not found.crossings[0].found
-    assert "none" in ratio_table(found)
-    with pytest.raises(AnalysisError, match="at least two sizes"):
-        ratio_crossings(apart[:1], near=0.65, exponent=1.75)
 
 
 def test_replicas_and_sizes_without_a_logarithm_are_left_out_and_counted():

@@ -7,14 +7,16 @@ import pytest
 from scipy.stats import chi2
 
 from percolab.analysis import AnalysisError
-from percolab.analysis.fit_quantities import available_quantities, moments_of
-from percolab.analysis.observations import MAX_COMBINATIONS, BlockMoments, observe
 from percolab.analysis.quantities import (
+    MAX_COMBINATIONS,
     RATIOS,
+    BlockMoments,
     choose_quantities,
     correction_exponents,
+    observe,
     quantities_of,
 )
+from percolab.analysis.stored_data import available_quantities, moments_of
 from percolab.api import sweep
 from percolab.configurations.label import label
 from percolab.errors import InputError

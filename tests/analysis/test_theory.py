@@ -49,7 +49,7 @@ def test_a_torus_is_wrapped_or_by_duality_its_dual_is(tau):
 
 
 @every_tau
-def test_a_torus_does_not_hang_on_the_choice_of_its_periods(tau):
+def test_a_torus_does_not_depend_on_the_choice_of_its_periods(tau):
     one, inverse, sheared = (wrapping_probabilities(t) for t in (tau, -1 / tau, _shifted(tau)))
     assert inverse.either == pytest.approx(one.either, abs=1e-12)
     assert (inverse.x, inverse.y) == pytest.approx((one.y, one.x), abs=1e-12)

@@ -4,23 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from analysis_support import SIZES, TRUTH, study
 
-from percolab.analysis import (
-    AnalysisError,
-    ScalingFunction,
-    SpanningCurve,
-    bootstrap,
-    fit_threshold,
-    synthetic_study,
-    threshold,
-)
-
-TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
-SIZES = (64, 128, 256, 512)
-
-
-def study(seed=0, sizes=SIZES, truth=TRUTH, **options):
-    return synthetic_study(truth, sizes, rng=np.random.default_rng(seed), **options)
+from percolab.analysis import AnalysisError, SpanningCurve, fit_threshold, threshold
 
 
 def exact_curve(L, p, samples=10**10):
@@ -198,7 +184,7 @@ def test_an_option_out_of_range_is_named(option):
 
 
 def test_failed_and_crossless_replicas_are_counted_in_the_notes(monkeypatch):
-    real = bootstrap.maximise
+    real = threshold.maximise
     calls = iter(range(1000))
 
     def maximise(*arguments):
@@ -207,7 +193,7 @@ def test_failed_and_crossless_replicas_are_counted_in_the_notes(monkeypatch):
         return real(*arguments)
 
     assert not any("replicas" in note for note in fit_threshold(study(), bootstrap=40).notes)
-    monkeypatch.setattr(bootstrap, "maximise", maximise)
+    monkeypatch.setattr(threshold, "maximise", maximise)
     fit = fit_threshold(study(), bootstrap=40)
     assert fit.failed_replicas == 4
     assert "4 of 40 bootstrap replicas could not be fitted: the errors leave them out" in fit.notes

@@ -234,7 +234,7 @@ def test_a_target_is_refused_before_anything_is_computed(file, monkeypatch, name
     def computed(*_, **__):
         raise AssertionError("computed before the target was looked at")
 
-    monkeypatch.setattr("percolab.analysis.fits.fit_threshold", computed)
+    monkeypatch.setattr("percolab.analysis.stored_fits.fit_threshold", computed)
     monkeypatch.setattr("percolab.tables.flat.mean_table", computed)
     # Whoever runs the tests may be allowed to write everywhere.
     monkeypatch.setattr("os.access", lambda path, _: Path(path).name != "locked")

@@ -5,8 +5,8 @@ import json
 import pytest
 from cli_support import answer, refusal, stored
 
-from percolab.analysis import fits as spanning
-from percolab.analysis.fits import collapse_of, fit_results
+from percolab.analysis import stored_fits
+from percolab.analysis.stored_fits import collapse_of, fit_results
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
@@ -68,7 +68,7 @@ def test_auto_is_accepted_where_the_help_says_so(file, results, monkeypatch):
     plain = as_json(file, "--bootstrap", 0)
     assert as_json(file, "--bootstrap", 0, "--degree", "auto")["degree"] == plain["degree"]
     # A chi^2 that rejects everything makes every model be tried, and no size be left out.
-    monkeypatch.setattr("percolab.analysis.cutoff.is_poor", lambda _: True)
+    monkeypatch.setattr("percolab.analysis.threshold_trials.is_poor", lambda _: True)
     for options, tried in {
         ("--degree", "auto"): [(3, "b"), (4, "b"), (5, "b")],
         ("--corrections", "auto"): [(3, "b"), (3, "b, c")],
@@ -132,7 +132,7 @@ def test_an_automatic_collapse_leaves_out_no_more_than_it_must(results, monkeypa
         size: collapse_of(results, "chi", min_size=size, bootstrap=0).quality for size in (4, 6)
     }
     for limit in (0.0, *(1.001 * quality for quality in tried.values())):
-        monkeypatch.setattr(spanning, "POOR_COLLAPSE", limit)
+        monkeypatch.setattr(stored_fits, "POOR_COLLAPSE", limit)
         found = collapse_of(results, "chi", min_size="auto", bootstrap=0)
         good = [size for size, quality in tried.items() if quality < limit]
         assert min(found.L) == min(good, default=8)

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from cli_support import answer, refusal, stored
 
-from percolab.analysis.fit_quantities import fit_quantities
+from percolab.analysis.stored_fits import fit_quantities
 from percolab.analysis.theory.critical import critical_probability
 from percolab.api import sweep
 from percolab.store.merging import merge

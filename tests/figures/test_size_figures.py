@@ -12,7 +12,7 @@ from counted_sizes import counted, sorted_tasks
 from helpers import assert_z
 
 from percolab.analysis import format_with_error
-from percolab.analysis.size_counts import size_counts_of
+from percolab.analysis.stored_data import size_counts_of
 from percolab.api import fit, sweep
 from percolab.figures.kinds import StudyFigures, study_figure
 from percolab.measure.columns import EXTRA_COLUMNS, MEASURES, observables_of

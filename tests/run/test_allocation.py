@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from percolab.analysis import fit_threshold, information_of, synthetic_study
-from percolab.analysis.information import Information, variance_of_first
+from percolab.analysis.fisher_information import Information, variance_of_first
 from percolab.analysis.scaling import ScalingFunction
 from percolab.run.allocation import EQUAL_SHARE, Choice, allocate
 

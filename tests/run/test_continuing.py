@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, run
 
-from percolab.analysis.fit_quantities import moments_of
-from percolab.analysis.fits import curves_of
-from percolab.analysis.likelihood import MIN_BLOCKS
 from percolab.analysis.quantities import quantities_of
+from percolab.analysis.statistics import MIN_BLOCKS
+from percolab.analysis.stored_data import curves_of, moments_of
 from percolab.api import fit, sweep
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.run.plan import plan_study

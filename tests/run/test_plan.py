@@ -9,8 +9,8 @@ import pytest
 from cli_support import answer, assert_equal_datasets, blocks_in, refusal, run
 
 from percolab.analysis import fit_threshold
-from percolab.analysis.fits import fit_results
 from percolab.analysis.scaling import ScalingFunction
+from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
 from percolab.lattices.lattice import load_lattice
 from percolab.run.file_size import likely_block

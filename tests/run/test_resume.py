@@ -19,7 +19,7 @@ from cli_support import (
 )
 
 from percolab.analysis import fit_threshold
-from percolab.analysis.fits import fit_results
+from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
 from percolab.lattices.lattice import load_lattice
 from percolab.run.rounds import first_targets, next_targets
@@ -344,7 +344,7 @@ def test_a_target_error_does_not_look_at_the_bootstrap(tmp_path, monkeypatch):
             replace(estimate, threshold_error=1e-9) if options.get("bootstrap", 200) else estimate
         )
 
-    monkeypatch.setattr("percolab.analysis.fits.fit_threshold", fit)
+    monkeypatch.setattr("percolab.analysis.stored_fits.fit_threshold", fit)
     rule = {"L": [6, 12], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu"}
     results = sweep("square", **rule, target_error=0.003)
     assert fit_results(results, bootstrap=0).fisher_error <= 0.003

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from percolab.analysis.fits import exponents_of, fit_results
+from percolab.analysis.stored_fits import exponents_of, fit_results
 from percolab.analysis.theory.critical import critical_probability, torus_modulus
 from percolab.analysis.theory.planar import CLUSTERS_PER_SITE
 from percolab.analysis.theory.torus import excess_clusters
@@ -62,7 +62,7 @@ def test_exponents_of_the_square_torus_are_nienhuis(name):
 
 
 def test_the_cubic_study_is_precise_within_its_time_and_near_the_published_threshold():
-    from percolab.analysis.fit_quantities import fit_quantities
+    from percolab.analysis.stored_fits import fit_quantities
     from percolab.store.merging import merge
 
     names = ("small", "middle", "large", "largest", "more", "slopes")

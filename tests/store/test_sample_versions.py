@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_support import answer, small_results, stored
 
-from percolab.analysis.fit_quantities import fit_quantities
+from percolab.analysis.stored_fits import fit_quantities
 from percolab.api import sweep
 from percolab.lattices.lattice import load_lattice
 from percolab.store.results import Results

@@ -1,6 +1,6 @@
 """Which exact result is the value of a probability at p_c, on a lattice as large as one likes.
 
-In two dimensions these probabilities hang on the shape alone, where all directions are alike
+In two dimensions these probabilities depend on the shape alone, where all directions are alike
 (:mod:`percolab.analysis.theory.isotropy`).  Proved for sites of the triangular lattice (S. Smirnov,
 C. R. Acad. Sci. Paris 333, 239 (2001)); for others it is universality.  For a cylinder, open along
 one axis and closed along the other, nothing is given.
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import cmath
 
-from percolab.analysis.known_exponents import Known
 from percolab.analysis.theory.isotropy import is_isotropic
+from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.planar import crossing_probability, double_crossing_probability
 from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.lattices.lattice import Lattice

@@ -52,7 +52,8 @@ def _directed_bonds(lattice: Lattice) -> tuple[Floats, Floats]:
 
     def place(point: tuple[int, ...]) -> Floats:
         own = tuple(x % n for x, n in zip(point, lattice.cell))
-        return np.array(point) @ vectors + shifts.get(own, (0.0, 0.0))
+        at = np.array(point) @ vectors + shifts.get(own, (0.0, 0.0))
+        return np.asarray(at, np.float64)
 
     ends = [
         (place(point), place(tuple(x + step for x, step in zip(point, bond.offset))))

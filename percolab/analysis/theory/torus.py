@@ -141,7 +141,8 @@ def _weights(
 ) -> NDArray[np.float64]:
     """Return Z(n, m)."""
     scale = math.sqrt(coupling / tau.imag) / abs(_eta(tau)) ** 2
-    return scale * np.exp(-np.pi * coupling * abs(n * tau - m) ** 2 / tau.imag)
+    decay = np.exp(-np.pi * coupling * abs(n * tau - m) ** 2 / tau.imag)
+    return np.asarray(scale * decay, np.float64)
 
 
 def _eta(tau: complex) -> complex:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis.fits import cluster_curves_of
+from percolab.analysis.stored_data import cluster_curves_of
 from percolab.figures.axes import (
     Exact,
     add_legend,
@@ -136,7 +136,7 @@ def _draw_mean(axes: Axes, curve: ClusterMeans, name: str, look: dict[str, Any],
 
 
 def _numbers_of(curve: ClusterMeans) -> dict[str, Any]:
-    from percolab.analysis.record import plain
+    from percolab.analysis.json_values import plain
 
     errors = {f"{name}_error": values for name, values in curve.errors.items()}
     head = {"L": curve.L, "num_sites": curve.num_sites, "samples": curve.samples, "p": curve.p}

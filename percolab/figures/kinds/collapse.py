@@ -59,7 +59,7 @@ def plot_collapse(
     without its corrections, which fall as L^-omega: points miss the line by these and by their
     errors.  Returns the figure and all numbers drawn.
     """
-    from percolab.analysis.record import plain
+    from percolab.analysis.json_values import plain
 
     sizes = sorted({int(size) for item, _ in collapses for size in item.L})
     line = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from percolab.analysis.fits import curves_of
+from percolab.analysis.stored_data import curves_of
 from percolab.figures.axes import (
     Exact,
     add_legend,
@@ -137,7 +137,7 @@ def _fitted_line(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The simultaneous fit, or without one the size's own fit, over the p that were fitted."""
     from percolab.analysis import AnalysisError, fit_size
-    from percolab.analysis.selection import WINDOW
+    from percolab.analysis.threshold import WINDOW
 
     size = curves[0].L
     if fit is not None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.analysis import AnalysisError
-from percolab.analysis.gyration import fit_radius
-from percolab.analysis.size_counts import gyration_sums_of
+from percolab.analysis.radii import fit_radius
+from percolab.analysis.stored_data import gyration_sums_of
 from percolab.errors import InputError
 from percolab.figures.axes import (
     Exact,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from percolab.analysis.gyration import GyrationSums, RadiusFit
+    from percolab.analysis.radii import GyrationSums, RadiusFit
 
 
 def plot_gyration(
@@ -45,7 +45,7 @@ def plot_gyration(
     tasks: at least one, ascending in L.  radius: the fit of R_s.  Returns the figure and all
     numbers drawn.
     """
-    from percolab.analysis.record import plain
+    from percolab.analysis.json_values import plain
 
     sites = {item.L: item.num_sites for item in tasks}
     numbers = []
@@ -99,7 +99,7 @@ def _draw_task(
     left: Axes, right: Axes, item: GyrationSums, threshold: float, look: dict[str, Any]
 ) -> dict[str, Any]:
     """Draw R_s and xi of one task; return the numbers drawn."""
-    from percolab.analysis.gyration import jackknife_error
+    from percolab.analysis.statistics import jackknife_error
 
     at = int(np.argmin(np.abs(item.p - threshold)))
     s, squared, without = item.radii(at)

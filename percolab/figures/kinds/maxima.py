@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from percolab.analysis.fits import cluster_curves_of, curves_of, estimates_of
+from percolab.analysis.stored_data import cluster_curves_of, curves_of
+from percolab.analysis.stored_fits import estimates_of
 from percolab.figures.axes import (
     Exact,
     add_legend,
@@ -131,7 +132,7 @@ def _mark(axes: Axes, estimate: Estimate) -> None:
 
 
 def _numbers_of(curve: ClusterCurve) -> dict[str, Any]:
-    from percolab.analysis.record import plain
+    from percolab.analysis.json_values import plain
 
     errors = {f"{name}_error": values for name, values in curve.errors().items()}
     head = {"L": curve.L, "num_sites": curve.num_sites, "samples": curve.samples.sum()}

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis import AnalysisError
-from percolab.analysis.size_counts import fisher_at, has_sizes, size_counts_of
+from percolab.analysis.stored_data import has_sizes, size_counts_of
+from percolab.analysis.stored_fits import tau_at
 from percolab.errors import InputError
 from percolab.figures.axes import (
     add_legend,
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from percolab.analysis.cluster_numbers import SizeCounts
-    from percolab.analysis.fisher import FisherFit
-    from percolab.analysis.likelihood import ChiSquare
+    from percolab.analysis.fit_quality import ChiSquare
+    from percolab.analysis.tau import TauFit
 
 Floats = NDArray[np.float64]
 
@@ -107,7 +108,7 @@ def plot_sizes(
     threshold: float,
     title: str,
     error: float | None = None,
-    fisher: FisherFit | None = None,
+    fisher: TauFit | None = None,
     y_t: float | None = None,
     quality: ChiSquare | None = None,
 ) -> tuple[Figure, dict[str, Any]]:
@@ -118,7 +119,7 @@ def plot_sizes(
     (tau - 1) / (d nu); not of a lattice with open sides, which keep the points of different L
     apart.  quality: of the fit of p_c.  Returns the figure and all numbers drawn.
     """
-    from percolab.analysis.record import plain
+    from percolab.analysis.json_values import plain
 
     curves = [size_curve(item, threshold) for item in tasks]
     off: list[dict[str, Any]] = []
@@ -189,7 +190,7 @@ def _say_p(axes: Axes, threshold: float, error: float | None, quality: ChiSquare
 
 
 def _draw_numbers(
-    axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit | None, threshold: float
+    axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit | None, threshold: float
 ) -> None:
     """Draw n_s against s on logarithmic axes, the fit, and where <s_1> of each size is."""
     from percolab.analysis import format_with_error
@@ -218,7 +219,7 @@ def _draw_numbers(
         )  # fmt: skip
 
 
-def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit) -> None:
+def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
     """Draw s^tau n_s against s, close up where n_s is a power of s."""
     for curve, look, _ in looks_of(curves):
         # Beyond <s_1> n_s ends, and would cross the panel once more.
@@ -242,7 +243,7 @@ def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit) -> No
     axes.set_ylim(middle * (1 - around), high)
 
 
-def _draw_cutoff(axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit) -> None:
+def _draw_cutoff(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
     """Draw s^tau n_s against s / L^d_f: the cut-off of all sizes in one place."""
     d_f = fisher.fractal_dimension
     for curve, look, _ in looks_of(curves):
@@ -255,10 +256,10 @@ def _draw_cutoff(axes: Axes, curves: Sequence[SizeCurve], fisher: FisherFit) -> 
 
 
 def _draw_off(
-    axes: Axes, tasks: Sequence[SizeCounts], fisher: FisherFit, threshold: float, y_t: float
+    axes: Axes, tasks: Sequence[SizeCounts], fisher: TauFit, threshold: float, y_t: float
 ) -> list[dict[str, Any]]:
     """Draw s^tau n_s against (p - p_c) s^sigma at every p of the grids; return the points."""
-    from percolab.analysis.record import plain
+    from percolab.analysis.json_values import plain
 
     sigma = y_t / fisher.fractal_dimension
     points: list[dict[str, Any]] = []
@@ -285,7 +286,7 @@ def _draw_off(
     return points
 
 
-def _flattened(curve: SizeCurve, fisher: FisherFit) -> tuple[Floats, Floats]:
+def _flattened(curve: SizeCurve, fisher: TauFit) -> tuple[Floats, Floats]:
     """Return s^tau n_s with its error, that of tau left out."""
     power = curve.s**fisher.tau
     return power * curve.n_s, power * curve.error
@@ -325,7 +326,7 @@ def _draw(figures: StudyView) -> Drawn:
         threshold, source = figures.taken_for_threshold()
         error = y_t = quality = None
         try:
-            fisher = fisher_at(figures.results, threshold)
+            fisher = tau_at(figures.results, threshold)
         except AnalysisError:
             fisher = None
     else:

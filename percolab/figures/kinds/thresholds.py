@@ -146,7 +146,7 @@ def _draw_density(
     axes: Axes, item: ThresholdSample, look: dict[str, Any], sites: Mapping[int, int]
 ) -> dict[str, Any]:
     """Draw one histogram with its normal fit, mean and median; return its numbers."""
-    from percolab.analysis.record import plain
+    from percolab.analysis.json_values import plain
 
     columns, moments = item.histogram(), item.moments()
     middle = (columns["edges"][1:] + columns["edges"][:-1]) / 2

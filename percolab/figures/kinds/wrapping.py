@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.statistics import wilson_interval
 from percolab.analysis.theory.critical import critical_probability
-from percolab.analysis.wilson import wilson_interval
 from percolab.figures.axes import (
     Exact,
     add_legend,
@@ -150,7 +150,7 @@ def _entries(axes: Axes, panels: Sequence[WrappingPanel]) -> list[tuple[Any, str
 
 
 def _numbers_of(panel: WrappingPanel) -> dict[str, Any]:
-    from percolab.analysis.record import plain
+    from percolab.analysis.json_values import plain
 
     return {
         "observable": panel.name,

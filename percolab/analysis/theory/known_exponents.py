@@ -1,9 +1,10 @@
-"""Critical exponents of percolation that are known, to print beside an estimate; never used in one.
+"""Critical exponents of percolation that are known, and exponents of corrections to scaling.
 
-Two dimensions are exact: B. Nienhuis, J. Stat. Phys. 34, 731 (1984); S. Smirnov and W. Werner,
-Math. Res. Lett. 8, 729 (2001). Three: J. Wang et al., Phys. Rev. E 87, 052107 (2013). Four and
-five: Z. Zhang et al., Physica A 580, 126124 (2021). The others follow by hyperscaling,
-gamma/nu = d - 2 beta/nu, d_f = d - beta/nu, tau = 1 + d / d_f.
+The first are printed beside an estimate and never used in one.  Two dimensions are exact: B.
+Nienhuis, J. Stat. Phys. 34, 731 (1984); S. Smirnov and W. Werner, Math. Res. Lett. 8, 729 (2001).
+Three: J. Wang et al., Phys. Rev. E 87, 052107 (2013). Four and five: Z. Zhang et al., Physica A
+580, 126124 (2021). The others follow by hyperscaling, gamma/nu = d - 2 beta/nu, d_f = d - beta/nu,
+tau = 1 + d / d_f.
 """
 
 from __future__ import annotations
@@ -30,6 +31,18 @@ _NUMERICAL = {
     4: (1.461, 0.005, 3.0446, 0.0007, _HIGHER),
     5: (1.743, 0.010, 3.5260, 0.0014, _HIGHER),
 }
+
+#: The leading correction of the bulk, L^-omega, its error and source, by dimension.  Two: what
+#: wrapping probabilities and p_c read off them show (cluster sizes have 3/2: R. M. Ziff, Phys. Rev.
+#: E 83, 020107 (2011)).  Three: moment ratios; Wang et al. saw wrapping with smaller corrections
+#: still, which a fit by 1.2 takes in.
+_CORRECTIONS = {
+    2: (2.0, 0.0, "Newman and Ziff 2001"),
+    3: (1.2, 0.2, _CUBE),
+    4: (1.13, 0.10, "Ballesteros et al. 1997"),
+    5: (0.72, 0.0, "Gracey 2015"),
+}
+_SURFACE = Known(1.0, 0.0, "open boundary", "Ziff 1992; Hovi and Aharony 1996")
 
 
 def known_exponents(dimension: int) -> dict[str, Known]:
@@ -61,19 +74,6 @@ def known_exponents(dimension: int) -> dict[str, Known]:
     }
 
 
-#: The leading correction of the bulk, L^-omega, its error and source, by dimension.  Two: what
-#: wrapping probabilities and p_c read off them show (cluster sizes have 3/2: R. M. Ziff, Phys. Rev.
-#: E 83, 020107 (2011)).  Three: moment ratios; Wang et al. saw wrapping with smaller corrections
-#: still, which a fit by 1.2 takes in.
-_CORRECTIONS = {
-    2: (2.0, 0.0, "Newman and Ziff 2001"),
-    3: (1.2, 0.2, _CUBE),
-    4: (1.13, 0.10, "Ballesteros et al. 1997"),
-    5: (0.72, 0.0, "Gracey 2015"),
-}
-_SURFACE = Known(1.0, 0.0, "open boundary", "Ziff 1992; Hovi and Aharony 1996")
-
-
 def correction_exponent(dimension: int, *, periodic: bool) -> Known:
     """Return omega of the leading correction L^-omega to a spanning or wrapping probability.
 
@@ -93,3 +93,24 @@ def correction_exponent(dimension: int, *, periodic: bool) -> Known:
     if not periodic and value > _SURFACE.value:
         return _SURFACE
     return Known(value, error, "torus" if periodic else "bulk", reference)
+
+
+def correction_of_sizes(dimension: int) -> Known:
+    """Return Omega of n_s = s^-tau (a + b s^-Omega), its error, and its source.
+
+    Two dimensions: 72/91, A. Aharony and J. Asikainen, Fractals 11, 3 (2003); R. M. Ziff, Phys.
+    Rev. E 83, 020107 (2011).  Three: C. D. Lorenz and R. M. Ziff, Phys. Rev. E 57, 230 (1998).
+    Four and five: omega / d_f.  Elsewhere 1/2.
+
+    >>> correction_of_sizes(2).expression
+    '72/91'
+    """
+    if dimension == 2:
+        return Known(72 / 91, 0.0, "72/91", "Aharony and Asikainen 2003; Ziff 2011")
+    if dimension == 3:
+        return Known(0.64, 0.02, "", "Lorenz and Ziff 1998")
+    known = known_exponents(dimension)
+    if "d_f" not in known:
+        return Known(0.5, 0.0, "", "by default: none is known")
+    omega, d_f = correction_exponent(dimension, periodic=True), known["d_f"].value
+    return Known(omega.value / d_f, omega.error / d_f, "omega/d_f", omega.reference)

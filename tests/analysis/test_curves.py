@@ -1,10 +1,9 @@
-"""The input of the analysis and the interval of a counted fraction."""
+"""The inputs of the analysis refuse what is no curve, and lose no sample."""
 
 import numpy as np
 import pytest
 
 from percolab.analysis import SpanningCurve
-from percolab.analysis.wilson import wilson_interval
 
 
 def curve(p=(0.4, 0.5, 0.6), samples=(10, 20), spanning=((1, 4, 9), (2, 8, 20)), L=8):
@@ -51,28 +50,3 @@ def test_a_broken_curve_is_refused_in_one_line(change, message):
 def test_a_curve_cannot_be_changed_afterwards():
     with pytest.raises(ValueError, match="read-only"):
         curve().p[0] = 0.3
-
-
-def test_wilson_interval_without_trials_knows_nothing():
-    assert wilson_interval(0, 0) == (0.0, 1.0)
-
-
-def test_wilson_bounds_solve_the_score_equation():
-    low, high = wilson_interval([3, 17], 20, z=1.7)
-    for bound in (low, high):
-        score = (np.array([3, 17]) / 20 - bound) / np.sqrt(bound * (1 - bound) / 20)
-        np.testing.assert_allclose(np.abs(score), 1.7)
-
-
-def test_wilson_interval_is_exact_at_the_ends_and_symmetric():
-    trials = np.arange(1, 500)
-    assert np.all(wilson_interval(0 * trials, trials, z=1.7)[0] == 0.0)
-    assert np.all(wilson_interval(trials, trials, z=1.7)[1] == 1.0)
-    low, high = wilson_interval([0, 50], 50)
-    assert high[0] == pytest.approx(1.0 - low[1])
-    assert 0.0 < high[0] < 0.05
-
-
-def test_more_successes_than_trials_are_refused():
-    with pytest.raises(ValueError, match="successes"):
-        wilson_interval(3, 2)

@@ -1,4 +1,4 @@
-"""How much a sample of every task tells about p_c: the Fisher information of the headline fit.
+"""How much a sample of every task tells about p_c: the Fisher information of the threshold fit.
 
 The information of independent samples adds, so that sigma(p_c) of any numbers of samples follows
 from one fit: the inverse of the sum has the variance of p_c with all else fitted too.  It is what
@@ -12,15 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from percolab.analysis.curve import SpanningCurve
+from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.likelihood import maximise, sample_information
-from percolab.analysis.selection import WINDOW, select
-from percolab.analysis.threshold import model_of
+from percolab.analysis.statistics import Floats, unit_diagonal
+from percolab.analysis.threshold import WINDOW, model_of, select
 from percolab.errors import AnalysisError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +34,7 @@ class Information:
     @property
     def num_parameters(self) -> int:
         """Number k of parameters of the fit."""
-        return next(iter(self.by_task.values())).shape[0]
+        return len(next(iter(self.by_task.values())))
 
     def of(self, label: str) -> Floats:
         """Return the information of one sample of a task, float64 (k, k); 0 if it is not used."""
@@ -59,9 +56,9 @@ def variance_of_first(information: Floats) -> float:
 
     information: float64 (k, k), symmetric.
     """
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(information), 1e-300))
+    scaled, scale = unit_diagonal(information)
     try:
-        covariance = np.linalg.inv(information * np.outer(scale, scale))
+        covariance = np.linalg.inv(scaled)
     except np.linalg.LinAlgError:
         return float("inf")
     variance = float(covariance[0, 0] * scale[0] ** 2)

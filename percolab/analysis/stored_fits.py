@@ -1,136 +1,63 @@
-"""Stored results as curves, whichever method sampled them, and the thresholds read off them."""
+"""Every fit of stored results: p_c, exponents, collapses, single thresholds, several quantities.
+
+Each function takes the results of a study, chooses what is not given by its dimension and boundary,
+and hands arrays (:mod:`percolab.analysis.stored_data`) to the module that does the fit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil, log10
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from percolab.analysis import (
+from percolab.analysis.collapse import (
     CLUSTER_QUANTITIES,
     POOR_COLLAPSE,
-    AnalysisError,
-    ClusterCurve,
     Collapse,
-    ExponentFit,
     Measured,
-    RatioCrossings,
-    SampleThresholds,
-    SizeEstimates,
-    SpanningCurve,
-    ThresholdFit,
-    Trial,
-    analyse_samples,
-    choose_fit,
     collapse_curves,
-    estimate_size,
-    fit_exponents,
-    fit_threshold,
-    ratio_crossings,
-    try_fits,
 )
-from percolab.analysis.curve import linear_sizes
-from percolab.analysis.cutoff import DEGREES
-from percolab.analysis.known_exponents import correction_exponent
-from percolab.analysis.size_counts import size_counts_of
+from percolab.analysis.crossings import RatioCrossings, ratio_crossings
+from percolab.analysis.curves import linear_sizes
+from percolab.analysis.exponents import ExponentFit, fit_exponents
+from percolab.analysis.fit_quality import cutoffs_of
+from percolab.analysis.maxima import SizeEstimates, estimate_size
+from percolab.analysis.quantities import (
+    MIN_SIZES,
+    PROBABILITY,
+    BlockMoments,
+    Quantity,
+    choose_quantities,
+    correction_exponents,
+    what_blocks_lack,
+    what_lacks,
+)
+from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
+from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples
+from percolab.analysis.stored_data import (
+    available_quantities,
+    cluster_curves_of,
+    curves_of,
+    default_observable,
+    moments_of,
+    probability_names,
+    single_thresholds_of,
+    size_counts_of,
+)
+from percolab.analysis.tau import TauFit, fit_tau
 from percolab.analysis.theory.critical import critical_probability
-from percolab.bonds.words import NEVER, TOP, threshold_of
-from percolab.errors import InputError
-from percolab.lattices.lattice import AXIS_NAMES
-from percolab.measure.columns import axis_observables, observables_of, spanning_names
-from percolab.store.joined import joined
+from percolab.analysis.theory.known_exponents import Known, correction_exponent, known_exponents
+from percolab.analysis.threshold import ThresholdFit, fit_threshold
+from percolab.analysis.threshold_trials import DEGREES, Trial, choose_fit, try_fits
+from percolab.errors import AnalysisError
+from percolab.measure.columns import axis_observables
 from percolab.store.results import Results
 from percolab.store.sample_versions import warning_of
-from percolab.store.task_result import TaskResult
 
-#: What a user asks for who leaves the choice to chi^2.
+#: The value of an option that is to be chosen by chi^2.
 Auto = Literal["auto"]
-
-#: Values of p that exact thresholds are counted at, and the part of them to either side.
-POINTS, _TAIL = 25, 0.01
-
-
-def default_observable(results: Results) -> str:
-    """Return the probability that p_c is read off by default.
-
-    That is spanning along the last open axis; on a torus, wrapping around the last axis.
-    """
-    boundary = results.study.boundary
-    axes = axis_observables(boundary)
-    if not axes and not boundary:
-        raise InputError("this graph has no source and target, so nothing spans")
-    if axes:
-        return axes[-1]
-    around = [f"wrapping_{AXIS_NAMES[axis]}" for axis in range(len(boundary))]
-    if around[-1] not in probability_names(results):
-        raise InputError(
-            "this study has no open axis and was made before wrapping was measured, so no p_c can "
-            "be read off"
-        )
-    return around[-1]
-
-
-def probability_names(results: Results) -> list[str]:
-    """Return the names of the probabilities that a fit can use: those that rise with p.
-
-    A file that was made before wrapping was measured has no wrapping probabilities.
-    """
-    boundary = results.study.boundary
-    if results.study.method == "threshold":
-        return spanning_names(boundary)
-    items = [item for item in results.tasks.values() if item.blocks]
-    return [
-        column.name
-        for column in observables_of(boundary)
-        if column.rises_with_p and all(item.has(column.name) for item in items)
-    ]
-
-
-def curves_of(results: Results, observable: str | None = None) -> list[SpanningCurve]:
-    """Return the spanning curves of all tasks that have blocks, ascending in L.
-
-    Exact thresholds are counted at POINTS values of p, equally spaced over the transition.
-    """
-    name = observable or default_observable(results)
-    curves = [_curve_of(item, name) for item in joined(results).tasks.values() if item.blocks]
-    return sorted(curves, key=lambda curve: curve.L)
-
-
-def _curve_of(item: TaskResult, name: str) -> SpanningCurve:
-    if item.task.method == "threshold":
-        found = item.thresholds(name)
-        p = transition_grid(found)
-        spanning = spanning_counts(found, p)
-    else:
-        p, spanning = np.array(item.task.p), item.column(name)
-    samples = np.full(len(item.blocks), item.task.block_size)
-    return SpanningCurve(item.task.size, p, samples, spanning, item.task.id)
-
-
-def spanning_counts(thresholds: NDArray[np.uint64], p: Sequence[float] | NDArray) -> NDArray:
-    """Return how many samples of every block span at each p, int64 (n_blocks, m).
-
-    thresholds: T of the samples, uint64 (n_blocks, block_size).
-    """
-    limits = np.array([threshold_of(float(value)) for value in p], np.uint64)
-    return (thresholds[:, :, None] <= limits).sum(axis=1)
-
-
-def transition_grid(thresholds: NDArray[np.uint64], points: int = POINTS) -> NDArray[np.float64]:
-    """Return equally spaced p over all but the outermost 2 % of the thresholds.
-
-    They are rounded to a tenth of their spacing, so that they do not hang on single samples.
-    """
-    found = thresholds[thresholds != np.uint64(NEVER)] / TOP
-    low, high = np.quantile(found, (_TAIL, 1 - _TAIL)) if found.size else (1.0, 1.0)
-    if not high > low:
-        return np.array([low])
-    digits = ceil(-log10((high - low) / (points - 1))) + 1
-    return np.unique(np.round(np.linspace(low, high, points), digits)).clip(0.0, 1.0)
 
 
 def fit_results(
@@ -146,12 +73,12 @@ def fit_results(
     """Fit p_c to stored results (see :func:`percolab.analysis.fit_threshold` for the options).
 
     omega: exponent of the leading correction; by default that of the study's dimension and boundary
-    (:func:`percolab.analysis.known_exponents.correction_exponent`).
+    (:func:`percolab.analysis.theory.known_exponents.correction_exponent`).
 
     ``min_size`` "auto" takes the first fit that chi^2 does not reject: it adds terms to the model,
     as far as ``degree`` and ``mixed`` are left open, before it leaves out a size
-    (:mod:`percolab.analysis.cutoff`).  ``degree`` or ``mixed`` "auto" alone adds terms in the same
-    way and leaves out no size.
+    (:mod:`percolab.analysis.threshold_trials`).  ``degree`` or ``mixed`` "auto" alone adds terms in
+    the same way and leaves out no size.
     """
     _check_scalable(results)
     name = observable or default_observable(results)
@@ -178,8 +105,13 @@ def _correction(results: Results, omega: float | None) -> tuple[float, str]:
     if omega is not None:
         return omega, "given"
     boundary = results.study.boundary
-    known = correction_exponent(len(boundary), periodic=set(boundary) == {"periodic"})
+    known = correction_exponent(len(boundary), periodic=not has_open_axis(results))
     return known.value, f"{known.expression} ({known.reference})"
+
+
+def has_open_axis(results: Results) -> bool:
+    """Return whether the lattice is open along any axis."""
+    return set(results.study.boundary) != {"periodic"}
 
 
 def omega_of(results: Results) -> float:
@@ -241,7 +173,7 @@ def exponents_of(
         cluster_curves_of(results),
         dimension=results.study.lattice.dimension,
         numbers=size_counts_of(results),
-        is_open=set(results.study.boundary) != {"periodic"},
+        is_open=has_open_axis(results),
         bootstrap=bootstrap,
         seed=seed,
     )
@@ -250,7 +182,7 @@ def exponents_of(
 def ratios_of(
     results: Results, fit: ThresholdFit, *, bootstrap: int = 200, seed: int = 0
 ) -> RatioCrossings | None:
-    """Return the crossings of <s_1>^2/<s_1^2> (:mod:`percolab.analysis.ratio_crossings`).
+    """Return the crossings of <s_1>^2/<s_1^2> (:mod:`percolab.analysis.crossings`).
 
     fit: of p_c, near which they are looked for.  None where no cluster sizes are stored.
     """
@@ -283,15 +215,10 @@ def samples_of(
     if results.study.method != "threshold":
         return None
     name = observable or default_observable(results)
-    items = [
-        item
-        for item in results.tasks.values()
-        if item.blocks and (min_size is None or min_size <= item.task.size)
-    ]
-    found = [(item.task.size, item.thresholds(name).ravel()) for item in items]
+    thresholds, curves = single_thresholds_of(results, name, min_size)
     return analyse_samples(
-        [(L, np.where(np.uint64(NEVER) == T, np.inf, T / TOP)) for L, T in found],
-        sorted((_curve_of(item, name) for item in items), key=lambda curve: curve.L),
+        thresholds,
+        curves,
         omega=_correction(results, omega)[0],
         bootstrap=bootstrap,
     )
@@ -324,20 +251,16 @@ def collapse_of(
         min_size = _collapsing_size(results, name, **given)
     is_cluster = name in CLUSTER_QUANTITIES
     measured = _measured(results, name, min_size)
-    if threshold is None or y_t is None:
-        # Of a study without an open axis, what wraps tells where the threshold is.
-        wraps = not axis_observables(results.study.boundary)
-        read = next(iter(probability_names(results)), None) if wraps else None
-        begin = fit_results(results, read if is_cluster else name, min_size=min_size, bootstrap=0)
-        first = (begin.threshold, begin.y_t)
-    else:
-        first = (threshold, y_t)
-    p_c = first[0] if threshold is None else threshold
+    p_c, inverse_nu = threshold, y_t
+    if p_c is None or inverse_nu is None:
+        begin = _first_fit(results, name, min_size)
+        p_c = begin.threshold if p_c is None else p_c
+        inverse_nu = begin.y_t if inverse_nu is None else inverse_nu
     kappa = _log_slope(measured, p_c) if is_cluster and exponent is None else exponent or 0.0
     return collapse_curves(
         measured,
         observable=name,
-        start=(p_c, first[1] if y_t is None else y_t, kappa),
+        start=(p_c, inverse_nu, kappa),
         fixed=(threshold is not None, y_t is not None, exponent is not None or not is_cluster),
         reach=reach,
         bootstrap=bootstrap,
@@ -345,10 +268,20 @@ def collapse_of(
     )
 
 
+def _first_fit(results: Results, name: str, min_size: int | None) -> ThresholdFit:
+    """Return the threshold fit at which the search for a collapse of an observable begins."""
+    observable: str | None = name
+    if name in CLUSTER_QUANTITIES:
+        # In a study without an open axis the threshold is read off what wraps.
+        wraps = not axis_observables(results.study.boundary)
+        observable = next(iter(probability_names(results)), None) if wraps else None
+    return fit_results(results, observable, min_size=min_size, bootstrap=0)
+
+
 def _collapsing_size(results: Results, name: str, **given: float | None) -> int | None:
     """Return the smallest L from which on an observable collapses, leaving three sizes."""
     sizes = sorted({item.task.size for item in results.tasks.values() if item.blocks})
-    cuts = sizes[: max(len(sizes) - 2, 1)]
+    cuts = cutoffs_of(sizes, least=3)
     for size in cuts[:-1]:
         options: dict[str, Any] = given | {"min_size": size}
         if collapse_of(results, name, bootstrap=0, **options).quality < POOR_COLLAPSE:
@@ -397,32 +330,97 @@ def estimates_of(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimat
     return (replace(first, notes=(*notes_of(results), *first.notes)), *others)
 
 
-def cluster_curves_of(results: Results) -> list[ClusterCurve]:
-    """Return the cluster sizes of all tasks of method "grid" that have blocks, ascending in L.
+def tau_at(results: Results, threshold: float) -> TauFit:
+    """Return tau from n_s at a given p, taken for p_c (:mod:`percolab.analysis.tau`).
 
-    Those that lack a column which this takes are left out.
+    At the p_c of a fit it is one of the exponents (:func:`exponents_of`).
+    AnalysisError: sizes were not counted, do not scale, or in too few blocks.
     """
-    tasks = joined(results).tasks.values()
-    needed = ("largest", "second_largest", "sum_squares")
-    items = [
-        item for item in tasks if item.blocks and item.task.method == "grid" and item.has(*needed)
-    ]
-    return [_clusters_of(item) for item in sorted(items, key=lambda item: item.task.size)]
-
-
-def _clusters_of(item: TaskResult) -> ClusterCurve:
-    task = item.task
-    names = [observable.name for observable in item.observables]
-    first, second = np.triu_indices(len(names))
-    own = int(np.flatnonzero((first == second) & (first == names.index("largest")))[0])
-    return ClusterCurve(
-        L=task.size,
-        num_sites=task.num_sites,
-        p=np.array(task.p),
-        samples=np.full(len(item.blocks), task.block_size),
-        largest=item.column("largest").astype(float),
-        second_largest=item.column("second_largest").astype(float),
-        sum_squares=item.column("sum_squares").astype(float),
-        largest_squares=item.products()[:, :, own],
-        label=task.id,
+    if not results.study.lattice.is_scalable:
+        raise AnalysisError(f"{results.study.lattice.name} has no sizes that scale, and no tau")
+    return fit_tau(
+        size_counts_of(results),
+        threshold=threshold,
+        dimension=results.study.lattice.dimension,
+        is_open=has_open_axis(results),
     )
+
+
+def fit_quantities(
+    results: Results,
+    names: Sequence[str] = ("all",),
+    *,
+    omega: float | None = None,
+    min_size: int | None = None,
+    degree: int | None = None,
+    corrections: str | None = None,
+) -> QuantityAnalysis:
+    """Fit p_c to several dimensionless quantities of stored results at once.
+
+    names: of the quantities (:mod:`percolab.analysis.quantities`), or "all".  omega: exponent of
+    the leading correction of all of them; by default that of each kind.  min_size: smallest L to
+    use.  degree, corrections ("none", "b", "bc", "b2", "bc2"): held; by default chosen.
+
+    InputError: no such quantity.  AnalysisError: the data cannot give a threshold.
+    """
+    structure, boundary = results.study.lattice, results.study.boundary
+    if not structure.is_scalable:
+        raise AnalysisError(f"{structure.name} has no sizes that scale, so no joint fit")
+    chosen = choose_quantities(names, boundary, available_quantities(results))
+    moments = moments_of(results, chosen)
+    notes: list[str] = []
+    if list(names) == ["all"]:
+        chosen, notes = _fittable(chosen, moments)
+    moments, left_out = _with_enough_blocks(moments, chosen)
+    notes += left_out
+    omegas, omega_2 = correction_exponents(chosen, boundary)
+    if omega is not None:
+        omegas, omega_2 = [(omega,) * len(chosen)], 2 * omega
+    y_t = known_exponents(len(boundary)).get("1/nu")
+    found = analyse_quantities(
+        moments,
+        chosen,
+        omegas=omegas,
+        omega_2=omega_2,
+        y_t=y_t.value if y_t else None,
+        min_size=min_size,
+        degree=degree,
+        corrections=corrections,
+    )
+    known = tuple(_known(results, item) for item in chosen)
+    return replace(found, known=known, notes=(*notes_of(results), *notes, *found.notes))
+
+
+def _fittable(
+    quantities: Sequence[Quantity], moments: Sequence[BlockMoments]
+) -> tuple[tuple[Quantity, ...], list[str]]:
+    """Return the quantities with sizes and p enough, all if there is none, and notes on others."""
+    lacks = [what_lacks(item, moments) for item in quantities]
+    kept = tuple(item for item, lack in zip(quantities, lacks, strict=True) if not lack)
+    return kept or tuple(quantities), [f"{lack}: left out" for lack in lacks if lack]
+
+
+def _with_enough_blocks(
+    moments: list[BlockMoments], quantities: Sequence[Quantity]
+) -> tuple[list[BlockMoments], list[str]]:
+    """Return the tasks whose blocks tell a covariance, all if too few sizes have, and notes.
+
+    Of all, the one with the fewest blocks comes first: it says how many quantities they allow.
+    """
+    lacks = [what_blocks_lack(item.grouped(), sum(map(item.has, quantities))) for item in moments]
+    kept = [item for item, lack in zip(moments, lacks, strict=True) if not lack]
+    if len({item.L for item in kept}) < MIN_SIZES:
+        return sorted(moments, key=lambda item: item.samples.size), []
+    return kept, [f"{lack}: left out" for lack in lacks if lack]
+
+
+def _known(results: Results, quantity: Quantity) -> Known | None:
+    """Return the exact value of a quantity at p_c, or None."""
+    if quantity.kind != PROBABILITY:
+        return None
+    study = results.study
+    parts = [critical_probability(study.lattice, study.boundary, name) for name in quantity.needs]
+    exact = [part for part in parts if part is not None]
+    if len(exact) < len(parts):
+        return None
+    return replace(exact[0], value=sum(part.value for part in exact) / len(exact))

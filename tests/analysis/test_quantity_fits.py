@@ -1,14 +1,15 @@
-"""The mean of p_c from quantities fitted alone: its weights, its error and what it leaves out."""
+"""The table of joint fits, and the mean of p_c from quantities fitted alone."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_quantity_fit import (
+from quantity_support import (
     OMEGA,
     P_C,
     QUANTITIES,
     SIZES,
+    TRUTH,
     Y_T,
     analysed,
     check_pulls,
@@ -17,15 +18,74 @@ from test_quantity_fit import (
     three_p,
 )
 
-from percolab.analysis.observations import observe
-from percolab.analysis.quantity_mean import least_variance, mean_threshold
-from percolab.analysis.quantity_model import ModelChoice, scales_of
-from percolab.analysis.quantity_start import Start
-from percolab.analysis.quantity_table import quantity_table
-from percolab.analysis.quantity_trials import Fitter
+from percolab.analysis import AnalysisError
+from percolab.analysis.quantities import BlockMoments, observe
+from percolab.analysis.quantity_fits import Fitter, least_variance, mean_threshold
+from percolab.analysis.quantity_model import ModelChoice, Start, scales_of
+from percolab.analysis.text import quantity_table
 
 FIXED = {"degree": 2, "corrections": "b", "y_t": None}
 STUDIES = 120
+
+
+def test_the_table_of_fits_chooses_one_and_tells_the_spread():
+    found = analysed(three_p(np.random.default_rng(14)))
+    assert found.chosen.accepted
+    assert abs(found.threshold - P_C) <= 4 * found.threshold_error
+    shown = [trial for trial in found.trials if trial.shown]
+    assert {trial.fit.min_size for trial in shown} == {8, 12, 16}
+    # Without a correction the smallest sizes are refused, and tell of no systematic error.
+    none = next(trial for trial in shown if trial.fit.choice.corrections == "none")
+    assert not none.accepted
+    others = [t.fit for t in shown if t.accepted and t is not found.chosen]
+    away = np.array([(fit.threshold - found.threshold) ** 2 for fit in others])
+    weights = np.array([fit.threshold_error**-2 for fit in others])
+    assert found.compared == len(others) > 1
+    assert found.systematic_error == pytest.approx(np.sqrt(np.sum(away * weights) / weights.sum()))
+    # Every quantity alone agrees.
+    for quantity, own in zip(QUANTITIES, found.alone, strict=True):
+        assert own.accepted
+        assert abs(own.fit.threshold - P_C) <= 4 * own.fit.threshold_error
+        critical = own.fit.amplitudes[0]
+        assert abs(critical.critical - TRUTH[quantity.name][0]) <= 4 * critical.critical_error
+    text = quantity_table(found)
+    assert all(word in text for word in ("chosen", "rejected", "Q_c wrapping_any"))
+
+
+def test_chi_square_alone_moves_the_cut_off():
+    moments = three_p(np.random.default_rng(15))
+    # The smallest size has a correction of its own, six of its errors large.
+    sums = dict(moments[0].moments)
+    sums["wrapping_any"] = sums["wrapping_any"] + 10_000 * 6 * 0.5 / 1000
+    broken = BlockMoments(8, moments[0].p, moments[0].samples, sums)
+    options = {"degree": 2, "corrections": "b"}
+    assert analysed(moments, **options).chosen.fit.min_size == 8
+    assert analysed([broken, *moments[1:]], **options).chosen.fit.min_size == 12
+
+
+def test_smaller_sizes_are_left_out_when_asked():
+    found = analysed(three_p(np.random.default_rng(16)), min_size=16)
+    assert found.chosen.fit.sizes == (16, 24, 32, 64)
+
+
+def test_what_the_data_cannot_tell_is_said_in_one_line():
+    rng = np.random.default_rng(17)
+    single = [task(rng, L, points=1, samples=10**5, blocks=100) for L in SIZES]
+    same = [BlockMoments(m.L, np.array([P_C]), m.samples, m.moments) for m in single]
+    with pytest.raises(AnalysisError, match="'wrapping_any' is there at one p a size"):
+        analysed(same)
+    with pytest.raises(AnalysisError, match=r"at least three sizes .* got L = 8, L = 12$"):
+        analysed(three_p(rng)[:2])
+    study = three_p(rng)
+    lacking = [
+        BlockMoments(m.L, m.p, m.samples, {k: v for k, v in m.moments.items() if "sum" not in k})
+        for m in study[2:]
+    ]
+    with pytest.raises(AnalysisError, match=r"'Q_2' is there at fewer than three sizes \(L = 8, L"):
+        analysed(study[:2] + lacking)
+    once = [task(rng, L, points=1, samples=10**6, blocks=100) for L in SIZES]
+    with pytest.raises(AnalysisError, match="'Q_2' is there at one p a size"):
+        analysed(lacking + once)
 
 
 def fitted(moments):

@@ -1,4 +1,4 @@
-"""Which fit to believe: the table of fits against L_min, degree and corrections, and the choice.
+"""Which threshold fit to believe: the table of fits against L_min, degree and corrections.
 
 Corrections beyond the one that is fitted, and powers of p - p_c beyond the cubic, show once the
 errors are small. The rule: for each cut-off L_min, smallest first, models are tried from the
@@ -12,17 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from percolab.analysis.curve import SpanningCurve, linear_sizes
-from percolab.analysis.record import plain
-from percolab.analysis.result import ThresholdFit
-from percolab.analysis.selection import is_poor
-from percolab.analysis.threshold import fit_threshold
+from percolab.analysis.curves import SpanningCurve, linear_sizes
+from percolab.analysis.fit_quality import cutoffs_of, first_accepted, fit_each, is_poor
+from percolab.analysis.json_values import plain
+from percolab.analysis.threshold import ThresholdFit, fit_threshold
 from percolab.errors import AnalysisError
-
-#: Sizes that a cut-off leaves at least, where there are so many.
-LEAST_SIZES = 4
 
 #: Degrees of the polynomial that are tried.
 DEGREES = (3, 4, 5)
@@ -88,7 +85,7 @@ def try_fits(
     cutoffs: Sequence[int] | None = None,
     **options: Any,
 ) -> tuple[Trial, ...]:
-    """Fit with every cut-off that leaves at least LEAST_SIZES sizes (one, if there are fewer).
+    """Fit with every cut-off of :func:`percolab.analysis.fit_quality.cutoffs_of`.
 
     For a cut-off the models of :func:`models_of` are tried until chi^2 accepts one, or with
     `every` all of them. What the data cannot tell apart, because they have too few points or
@@ -96,44 +93,43 @@ def try_fits(
     without a bootstrap, which changes no threshold and no chi^2. Raises AnalysisError when nothing
     can be fitted.
     """
-    sizes = linear_sizes(curves)
     models = models_of(degree=degree, mixed=mixed if correction else False)
+    sizes = cutoffs_of(linear_sizes(curves)) if cutoffs is None else cutoffs
+    fixed = options | {"correction": correction, "bootstrap": 0}
     found: list[Trial] = []
     failure: AnalysisError | None = None
-    if cutoffs is None:
-        cutoffs = sizes[: max(len(sizes) - LEAST_SIZES + 1, 1)]
-    for size in cutoffs:
-        seen = set()
-        for power, with_mixed in models:
-            try:
-                fit = fit_threshold(
-                    curves,
-                    **options
-                    | {
-                        "min_size": size,
-                        "degree": power,
-                        "correction": correction,
-                        "mixed": with_mixed,
-                        "bootstrap": 0,
-                    },
-                )
-            except AnalysisError as error:
-                failure = failure or error
-                continue
-            if (fit.degree, fit.with_mixed) in seen:
-                continue
-            seen.add((fit.degree, fit.with_mixed))
-            found.append(Trial(size, power, fit))
-            if found[-1].accepted and not every:
-                break
+    for size in sizes:
+        own, problem = fit_each(
+            models,
+            partial(_trial, curves, fixed, size),
+            until=lambda trial: trial.accepted and not every,
+        )
+        found += _distinct(own)
+        failure = failure or problem
     if not found:
         raise failure or AnalysisError("need at least two sizes to find a threshold, got none")
     return tuple(found)
 
 
+def _trial(
+    curves: Sequence[SpanningCurve], fixed: dict[str, Any], size: int, model: tuple[int, bool]
+) -> Trial:
+    degree, mixed = model
+    own = {"min_size": size, "degree": degree, "mixed": mixed}
+    return Trial(size, degree, fit_threshold(curves, **fixed | own))
+
+
+def _distinct(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the first trial of every model: few points may have made two degrees one."""
+    first: dict[tuple[int, bool], Trial] = {}
+    for trial in trials:
+        first.setdefault((trial.fit.degree, trial.fit.with_mixed), trial)
+    return list(first.values())
+
+
 def choose_fit(trials: Sequence[Trial]) -> Trial:
     """Return the first accepted fit, or the last if chi^2 rejects them all."""
-    return next((trial for trial in trials if trial.accepted), trials[-1])
+    return first_accepted(trials)
 
 
 def best_by_size(trials: Sequence[Trial]) -> tuple[Trial, ...]:

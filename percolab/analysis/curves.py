@@ -1,15 +1,27 @@
-"""The input of the analysis: how many samples of one task span at each p."""
+"""What a task measured along its p grid: how many samples span, how large the clusters are.
+
+These are the inputs of the analysis.  Between the p of a grid a number is read off the polynomial
+through the nearest grid points: points of one task share their samples, so their noise is smooth
+along p, and interpolating them does not amplify it, as it would with independent points.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import nan
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from percolab.analysis.record import plain
-from percolab.analysis.wilson import wilson_interval
+from percolab.analysis.json_values import plain
+from percolab.analysis.statistics import Floats, jackknife_error, wilson_interval
+
+Number = TypeVar("Number", bound=np.generic)
+
+# Points that a polynomial is put through.
+_NODES = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +82,7 @@ class SpanningCurve:
     @property
     def probability(self) -> NDArray[np.float64]:
         """Spanning probability R_L(p), float64 (m,)."""
-        return self.spanning.sum(axis=0) / self.total_samples
+        return np.asarray(self.spanning.sum(axis=0) / self.total_samples, np.float64)
 
     def interval(self, *, z: float = 1.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Wilson interval (low, high) of the spanning probability at each p, float64 (m,) each.
@@ -102,19 +114,18 @@ class SpanningCurve:
     def to_dict(self) -> dict[str, object]:
         """Return the curve summed over blocks, with its 68 % Wilson interval."""
         low, high = self.interval()
-        return plain(
-            {
-                "L": self.L,
-                "label": self.label,
-                "samples": self.total_samples,
-                "blocks": self.samples.size,
-                "p": self.p,
-                "spanning": self.spanning.sum(axis=0),
-                "probability": self.probability,
-                "low": low,
-                "high": high,
-            }
-        )
+        record: dict[str, object] = {
+            "L": self.L,
+            "label": self.label,
+            "samples": self.total_samples,
+            "blocks": self.samples.size,
+            "p": self.p,
+            "spanning": self.spanning.sum(axis=0),
+            "probability": self.probability,
+            "low": low,
+            "high": high,
+        }
+        return plain(record)
 
 
 def linear_sizes(curves: Sequence[SpanningCurve]) -> tuple[int, ...]:
@@ -127,7 +138,87 @@ def curves_of_size(curves: Sequence[SpanningCurve], size: int) -> list[SpanningC
     return [curve for curve in curves if size == curve.L]
 
 
-def _frozen(values: object, dtype: type) -> NDArray:
-    array: NDArray = np.array(values, dtype=dtype)
+def _frozen(values: ArrayLike, dtype: type[Number]) -> NDArray[Number]:
+    array = np.array(values, dtype=dtype)
     array.setflags(write=False)
     return array
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterCurve:
+    """Sizes of clusters of one task: one size, one p grid, one seed.
+
+    L, num_sites: linear size, and sites N.  p: float64 (m,), ascending.  samples: int64
+    (n_blocks,).  The sums over each block's samples, float64 (n_blocks, m): largest and
+    second_largest of the clusters' sites, sum_squares of sum s^2, and largest_squares of s_1^2.
+    label: the task, by which its spanning curve is found.
+    """
+
+    L: int
+    num_sites: int
+    p: Floats
+    samples: NDArray[np.int64]
+    largest: Floats
+    second_largest: Floats
+    sum_squares: Floats
+    largest_squares: Floats
+    label: str = ""
+
+    def moments(self, weights: Floats | None = None) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return <s_1>, <s_2>, <sum s^2> and <s_1^2>, float64 (m,) each.
+
+        weights: how often each block counts, float64 (r, n_blocks), for results (r, m).
+        """
+        times = np.ones(self.samples.size) if weights is None else weights
+        count = (times @ self.samples)[..., None]
+        first, second, squares, own = (
+            times @ sums / count
+            for sums in (
+                self.largest,
+                self.second_largest,
+                self.sum_squares,
+                self.largest_squares,
+            )
+        )
+        return first, second, squares, own
+
+    def means(self, weights: Floats | None = None) -> dict[str, Floats]:
+        """Return every function of p that is drawn or maximised, float64 (m,) each.
+
+        weights: how often each block counts, float64 (r, n_blocks), for results (r, m).
+        """
+        first, second, squares, own = self.moments(weights)
+        return {
+            "largest": first,
+            "second": second,
+            "chi": (squares - own) / self.num_sites,
+            "ratio": (own - first**2) / first,
+        }
+
+    def errors(self) -> dict[str, Floats]:
+        """Return the standard error of every mean, from the scatter of the blocks; NaN for one."""
+        count = self.samples.size
+        if count < 2:
+            return {name: np.full(self.p.size, nan) for name in self.means()}
+        # Leaving out one block at a time serves ratios as well as means (jackknife).
+        left = self.means(1.0 - np.eye(count))
+        return {name: jackknife_error(values) for name, values in left.items()}
+
+
+def nearest_nodes(p: Floats, centre: float) -> NDArray[np.int64]:
+    """Return the indices, ascending, of the seven grid points nearest to `centre`."""
+    return np.sort(np.argsort(np.abs(p - centre), kind="stable")[:_NODES])
+
+
+def node_weights(nodes: Floats, wanted: Floats) -> Floats:
+    """Return Lagrange's weights of every node (n,) for every wanted p (r,), float64 (r, n).
+
+    >>> nodes = np.array([0.0, 1.0, 2.0])
+    >>> (node_weights(nodes, np.array([0.5])) @ nodes**2).tolist()
+    [0.25]
+    """
+    weights = np.ones((wanted.size, nodes.size))
+    for j, node in enumerate(nodes):
+        others = np.delete(nodes, j)
+        weights[:, j] = np.prod((wanted[:, None] - others) / (node - others), axis=1)
+    return weights

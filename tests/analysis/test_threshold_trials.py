@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_threshold import TRUTH, study
+from analysis_support import TRUTH, study
 
 from percolab.analysis import (
     AnalysisError,
@@ -15,7 +15,7 @@ from percolab.analysis import (
     trial_table,
     try_fits,
 )
-from percolab.analysis.selection import POOR_FIT
+from percolab.analysis.fit_quality import POOR_FIT
 
 SIZES = (16, 32, 64, 128, 256, 512)
 MIXED = replace(TRUTH, mixed=3.0)

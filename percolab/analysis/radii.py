@@ -11,8 +11,9 @@ p_c
 
     ln R_s^2 = ln A + (2/d_f) ln s + b s^-Omega + c s^-2 Omega
 
-is fitted to the bins of the largest lattice, from a smallest s on up to a small part of <s_1>: that
-a cluster must end inside the lattice makes large ones too compact.  Errors: jackknife over blocks.
+is fitted to the bins of the largest lattice, from a smallest s on up to a small part of <s_1>:
+larger clusters are too compact, because they must end inside the lattice.  Errors: jackknife over
+blocks.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.cluster_numbers import coarse_edges
-from percolab.analysis.fisher import correction_of_sizes
-from percolab.analysis.known_exponents import Known, known_exponents
-from percolab.analysis.likelihood import MIN_BLOCKS, ChiSquare
-from percolab.analysis.power_law import least_squares
-from percolab.analysis.record import plain
-from percolab.analysis.selection import is_poor
-from percolab.analysis.shrinkage import shrunk_correlation
+from percolab.analysis.fit_quality import ChiSquare, first_accepted, is_poor
+from percolab.analysis.json_values import plain
+from percolab.analysis.statistics import (
+    MIN_BLOCKS,
+    Floats,
+    jackknife_error,
+    least_squares,
+    shrunk_correlation,
+)
+from percolab.analysis.theory.known_exponents import Known, correction_of_sizes, known_exponents
 from percolab.errors import AnalysisError
-
-Floats = NDArray[np.float64]
 
 #: Smallest sizes that are tried, the largest as a part of <s_1>, and bins that a fit needs.  From 8
 #: sites on chi^2 does not see what two corrections leave out: square torus, L = 512, 3000 samples,
@@ -76,6 +78,10 @@ class GyrationSums:
         total, spread = squares.sum(axis=0), spreads.sum(axis=0)
         return s, spread / total, (spread - spreads) / (total - squares)
 
+    def window(self, at: int, s: Floats, s_min: int) -> NDArray[np.bool_]:
+        """Return which sizes s (k,) of clusters at a p are fitted from s_min on, bool (k,)."""
+        return (s >= s_min) & (s <= CUTOFF * float(self.largest[at]))
+
     def correlation_length(self) -> tuple[Floats, Floats]:
         """Return xi and its standard error at every p, float64 (m,) each; NaN where it is unknown.
 
@@ -87,12 +93,6 @@ class GyrationSums:
             xi = np.sqrt(2 * spread / total)
             without = np.sqrt(2 * (spread - spreads) / (total - squares))
         return xi, jackknife_error(without)
-
-
-def jackknife_error(without: Floats) -> Floats:
-    """Return the error of a number from its values without one block each, (n_blocks, ...)."""
-    blocks = len(without)
-    return np.sqrt((blocks - 1) * without.var(axis=0)) if blocks > 1 else np.nan * without[0]
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,11 @@ class RadiusFit:
     chi_square: ChiSquare
     known: Known | None
 
+    @property
+    def accepted(self) -> bool:
+        """Whether chi^2 does not reject the fit."""
+        return not is_poor(self.chi_square)
+
     def squared_radius(self, s: Floats) -> Floats:
         """Return the fitted R_s^2 at sizes s."""
         small = s**-self.omega
@@ -133,26 +138,27 @@ def fit_radius(sums: GyrationSums, *, threshold: float, dimension: int) -> Radiu
     with fewer than MIN_BLOCKS blocks or LEAST_BINS bins.
     """
     at = int(np.argmin(np.abs(sums.p - threshold)))
-    s, squared, without = sums.radii(at)
-    s_max = CUTOFF * float(sums.largest[at])
-    windows = [(first, (s >= first) & (s <= s_max)) for first in S_MIN]
-    windows = [(first, window) for first, window in windows if window.sum() >= LEAST_BINS]
-    if len(without) < MIN_BLOCKS or not windows:
+    s, _, without = sums.radii(at)
+    usable = [s_min for s_min in S_MIN if sums.window(at, s, s_min).sum() >= LEAST_BINS]
+    if len(without) < MIN_BLOCKS or not usable:
         raise AnalysisError(
             f"d_f from R_s: fewer than {LEAST_BINS} bins of sizes from s = {S_MIN[0]} to "
             f"{CUTOFF:g} <s_1>, or {MIN_BLOCKS} blocks"
         )
+    return first_accepted(_fit_from(sums, at, s_min, dimension) for s_min in usable)
+
+
+def _fit_from(sums: GyrationSums, at: int, s_min: int, dimension: int) -> RadiusFit:
+    """Return the fit of the bins from s_min on at a p of the grid."""
+    s, squared, without = sums.radii(at)
+    window = sums.window(at, s, s_min)
     omega = correction_of_sizes(dimension).value
-    for chosen in windows:
-        window = chosen[1]
-        logs, again = np.log(squared[window]), np.log(without[:, window])
-        small = s[window] ** -omega
-        design = np.stack([np.ones(logs.size), np.log(s[window]), small, small**2], axis=1)
-        deviation = jackknife_error(again)
-        covariance = shrunk_correlation(again) * np.outer(deviation, deviation)
-        theta, _, quality = least_squares(design, logs, covariance)
-        if not is_poor(quality):
-            break
+    logs, again = np.log(squared[window]), np.log(without[:, window])
+    small = s[window] ** -omega
+    design = np.stack([np.ones(logs.size), np.log(s[window]), small, small**2], axis=1)
+    deviation = jackknife_error(again)
+    covariance = shrunk_correlation(again) * np.outer(deviation, deviation)
+    theta, _, quality = least_squares(design, logs, covariance)
     weights = np.linalg.solve(covariance, design)
     slopes = again @ weights @ np.linalg.inv(design.T @ weights)[:, 1]
     d_f = float(2 / theta[1])
@@ -164,7 +170,7 @@ def fit_radius(sums: GyrationSums, *, threshold: float, dimension: int) -> Radiu
         amplitude=float(np.exp(theta[0])),
         corrections=(float(theta[2]), float(theta[3])),
         omega=omega,
-        s_min=chosen[0],
+        s_min=s_min,
         s_max=int(s[window].max()),
         chi_square=quality,
         known=known_exponents(dimension).get("d_f"),

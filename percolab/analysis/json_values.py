@@ -1,15 +1,23 @@
-"""Turn result dataclasses into plain, JSON-serialisable values."""
+"""Results as plain values that JSON can hold."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-def plain(value: Any) -> Any:
+
+@overload
+def plain(value: DataclassInstance | Mapping[Any, object]) -> dict[str, object]: ...
+@overload
+def plain(value: object) -> Any: ...
+def plain(value: object) -> Any:
     """Return `value` made of dict, list, str, int, float, bool and None only.
 
     Dataclasses become dicts of their fields, arrays and tuples become lists, and numbers that are

@@ -1,0 +1,159 @@
+"""Statistics that several estimators share: resampled blocks, error bars, correlated least squares.
+
+Bootstrap and jackknife over blocks: B. Efron, Ann. Stat. 7, 1 (1979) and SIAM (1982).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import nan
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from percolab.analysis.fit_quality import ChiSquare
+from percolab.errors import AnalysisError
+
+Floats = NDArray[np.float64]
+
+#: Fewer blocks than this say too little about their own scatter to be resampled.
+MIN_BLOCKS = 10
+
+#: Central fraction that a one-sigma error bar covers.
+ONE_SIGMA = 0.682689492137086
+
+
+def draw_blocks(blocks: int, rng: np.random.Generator, replicas: int) -> Floats:
+    """Draw how often each block counts in a bootstrap replica, float64 (replicas, blocks)."""
+    drawn = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks), size=replicas)
+    return drawn.astype(float)
+
+
+def with_data_first(weights: Floats) -> Floats:
+    """Return weights of blocks (r, blocks) below a row in which every block counts once.
+
+    float64 (1 + r, blocks): the data themselves, then the replicas.
+    """
+    return np.concatenate([np.ones((1, weights.shape[1])), weights])
+
+
+def half_width(values: Floats) -> float:
+    """Return half the width of the central 68.3 % of bootstrap `values`; NaN when most are absent.
+
+    A crossing of nearly parallel curves has replicas far out, which would rule a standard
+    deviation but are not what a one-sigma bar is asked for.
+    """
+    finite = values[np.isfinite(values)]
+    if finite.size < max(2, values.size // 2):
+        return nan
+    low, high = np.quantile(finite, [0.5 - 0.5 * ONE_SIGMA, 0.5 + 0.5 * ONE_SIGMA])
+    return float(0.5 * (high - low))
+
+
+def jackknife_error(without: Floats) -> Floats:
+    """Return the error of numbers from their values without one block each.
+
+    without: float64 (n_blocks, ...).  Returns float64 (...), NaN of a single block.
+    """
+    blocks = len(without)
+    if blocks < 2:
+        return np.full(without.shape[1:], nan)
+    return np.asarray(np.sqrt((blocks - 1) * without.var(axis=0)), np.float64)
+
+
+def wilson_interval(
+    successes: ArrayLike, trials: ArrayLike, *, z: float = 1.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the Wilson score interval (low, high) of a binomial probability.
+
+    `successes` and `trials` are counts of any mutually broadcastable shapes; both results have the
+    broadcast shape, dtype float64, and lie in [0, 1]. `z` is the half width in standard normal
+    units: z = 1 covers 68.3 %. Unlike p +- sqrt(p(1-p)/n) the interval keeps a width at p = 0 and
+    p = 1; no trials give (0, 1). Raises ValueError when a count is negative or successes > trials.
+
+    Source: E. B. Wilson, J. Am. Stat. Assoc. 22, 209 (1927).
+
+    >>> low, high = wilson_interval(0, 100)
+    >>> float(low), round(float(high), 4)
+    (0.0, 0.0099)
+    """
+    k, n = np.broadcast_arrays(np.asarray(successes, float), np.asarray(trials, float))
+    if np.any(k < 0) or np.any(k > n):
+        raise ValueError("wilson_interval needs 0 <= successes <= trials")
+    safe_n = np.where(n > 0, n, 1.0)
+    fraction = k / safe_n
+    denominator = 1.0 + z * z / safe_n
+    centre = (fraction + z * z / (2.0 * safe_n)) / denominator
+    spread = fraction * (1.0 - fraction) / safe_n + (z / (2.0 * safe_n)) ** 2
+    half = z * np.sqrt(spread) / denominator
+    # At k = 0 and k = n the bound is 0 or 1, which rounding may miss; so it is for n = 0.
+    low = np.where(k > 0, np.clip(centre - half, 0.0, 1.0), 0.0)
+    high = np.where(k < n, np.clip(centre + half, 0.0, 1.0), 1.0)
+    return low, high
+
+
+def shrunk_correlation(rows: Floats) -> Floats:
+    """Return the correlations of columns, those of two columns times one factor from 0 to 1.
+
+    rows: float64 (n, k), n > 1 independent ones; k may exceed n.  The factor is that which brings
+    them nearest to the true ones in the mean, estimated from the rows.  Returns float64 (k, k).
+
+    Source: J. Schaefer and K. Strimmer, Stat. Appl. Genet. Mol. Biol. 4, 32 (2005), target D.
+    """
+    count = len(rows)
+    deviation = rows.std(axis=0, ddof=1)
+    centred = rows - rows.mean(axis=0)
+    scaled = np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 0)
+    # A correlation is the mean of these products, and its variance follows from their scatter.
+    mean = scaled.T @ scaled / count
+    spread = (scaled**2).T @ scaled**2 / count - mean**2
+    off = ~np.eye(len(mean), dtype=bool)
+    signal, noise = float(np.sum(mean[off] ** 2)), float(np.sum(spread[off])) / (count - 1)
+    kept = max(1 - noise / signal, 0.0) if signal > 0 else 0.0
+    return np.where(off, kept * mean * count / (count - 1), 1.0)
+
+
+def unit_diagonal(matrix: Floats) -> tuple[Floats, Floats]:
+    """Return a symmetric matrix scaled to a diagonal of ones, and the scale of every row.
+
+    matrix: float64 (k, k).  Of a covariance these are the correlations and one over the errors.
+    """
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    return matrix * np.outer(scale, scale), scale
+
+
+def whitening(covariance: Floats) -> Floats:
+    """Return W (n, n) with which W @ x are independent and of unit variance, x having `covariance`.
+
+    Raises numpy.linalg.LinAlgError where the covariance is not positive definite.
+    """
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance)), np.float64)
+
+
+def least_squares(
+    design: Floats, values: Floats, covariance: Floats
+) -> tuple[Floats, Floats, ChiSquare]:
+    """Return (parameters, their covariance, chi^2) of a linear fit with correlated errors.
+
+    design: float64 (n, k). values: float64 (n,). covariance: float64 (n, n). AnalysisError where
+    the covariance or the normal equations are singular.
+    """
+    try:
+        whiten = whitening(covariance)
+        left, right = whiten @ design, whiten @ values
+        errors = np.asarray(np.linalg.inv(left.T @ left), np.float64)
+    except np.linalg.LinAlgError:
+        raise AnalysisError("the errors of the sizes do not determine the fit") from None
+    theta = errors @ left.T @ right
+    dof = values.size - design.shape[1]
+    chi2 = float(np.sum((right - left @ theta) ** 2)) if dof else 0.0
+    return theta, errors, ChiSquare.of(chi2, dof)
+
+
+def geometric_mean(sizes: Sequence[float] | Floats) -> float:
+    """Return the geometric mean of sizes, about which powers of L are nearly orthogonal.
+
+    >>> round(geometric_mean([4, 9]), 12)
+    6.0
+    """
+    return float(np.exp(np.mean(np.log(sizes))))

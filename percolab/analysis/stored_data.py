@@ -1,0 +1,304 @@
+"""What the analysis takes from stored results: curves, cluster numbers, radii, moments.
+
+Together with :mod:`percolab.analysis.stored_fits` the only module of the analysis that knows the
+results file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import ceil, log10
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.analysis.cluster_numbers import SizeCounts
+from percolab.analysis.curves import ClusterCurve, SpanningCurve
+from percolab.analysis.quantities import BlockMoments, Quantity, quantities_of
+from percolab.analysis.radii import GyrationSums
+from percolab.analysis.statistics import Floats
+from percolab.bonds.words import NEVER, TOP, threshold_of
+from percolab.errors import AnalysisError, InputError
+from percolab.lattices.lattice import AXIS_NAMES
+from percolab.measure.columns import axis_observables, observables_of, spanning_names
+from percolab.measure.tallies import bin_edges
+from percolab.store.joined import joined
+from percolab.store.results import Results
+from percolab.store.task_result import TaskResult
+
+#: Values of p that exact thresholds are counted at, and the part of these that is left out below
+#: the first and above the last.
+POINTS, _TAIL = 25, 0.01
+
+
+def probability_names(results: Results) -> list[str]:
+    """Return the names of the probabilities that a fit can use: those that rise with p.
+
+    A file that was made before wrapping was measured has no wrapping probabilities.
+    """
+    boundary = results.study.boundary
+    if results.study.method == "threshold":
+        return spanning_names(boundary)
+    items = [item for item in results.tasks.values() if item.blocks]
+    return [
+        column.name
+        for column in observables_of(boundary)
+        if column.rises_with_p and all(item.has(column.name) for item in items)
+    ]
+
+
+def default_observable(results: Results) -> str:
+    """Return the probability that p_c is read off by default.
+
+    That is spanning along the last open axis; on a torus, wrapping around the last axis.
+    """
+    boundary = results.study.boundary
+    axes = axis_observables(boundary)
+    if not axes and not boundary:
+        raise InputError("this graph has no source and target, so nothing spans")
+    if axes:
+        return axes[-1]
+    around = [f"wrapping_{AXIS_NAMES[axis]}" for axis in range(len(boundary))]
+    if around[-1] not in probability_names(results):
+        raise InputError(
+            "this study has no open axis and was made before wrapping was measured, so no p_c can "
+            "be read off"
+        )
+    return around[-1]
+
+
+def curves_of(results: Results, observable: str | None = None) -> list[SpanningCurve]:
+    """Return the spanning curves of all tasks that have blocks, ascending in L.
+
+    Exact thresholds are counted at POINTS values of p, equally spaced over the transition.
+    """
+    name = observable or default_observable(results)
+    curves = [_curve_of(item, name) for item in joined(results).tasks.values() if item.blocks]
+    return sorted(curves, key=lambda curve: curve.L)
+
+
+def _curve_of(item: TaskResult, name: str) -> SpanningCurve:
+    if item.task.method == "threshold":
+        found = item.thresholds(name)
+        p = transition_grid(found)
+        spanning = spanning_counts(found, p)
+    else:
+        p, spanning = np.array(item.task.p), item.column(name)
+    samples = np.full(len(item.blocks), item.task.block_size)
+    return SpanningCurve(item.task.size, p, samples, spanning, item.task.id)
+
+
+def single_thresholds_of(
+    results: Results, observable: str, min_size: int | None
+) -> tuple[list[tuple[int, Floats]], list[SpanningCurve]]:
+    """Return (L, T) of every task of method "threshold" that has blocks, and their curves.
+
+    T: float64 (n,), infinite where a sample never spans.  min_size: smallest L.  Curves ascend in
+    L.
+    """
+    items = [
+        item
+        for item in results.tasks.values()
+        if item.blocks and (min_size is None or min_size <= item.task.size)
+    ]
+    found = [(item.task.size, item.thresholds(observable).ravel()) for item in items]
+    return (
+        [(L, np.where(np.uint64(NEVER) == T, np.inf, T / TOP)) for L, T in found],
+        sorted((_curve_of(item, observable) for item in items), key=lambda curve: curve.L),
+    )
+
+
+def spanning_counts(
+    thresholds: NDArray[np.uint64], p: Sequence[float] | Floats
+) -> NDArray[np.int64]:
+    """Return how many samples of every block span at each p, int64 (n_blocks, m).
+
+    thresholds: T of the samples, uint64 (n_blocks, block_size).
+    """
+    limits = np.array([threshold_of(float(value)) for value in p], np.uint64)
+    return np.asarray((thresholds[:, :, None] <= limits).sum(axis=1), np.int64)
+
+
+def transition_grid(thresholds: NDArray[np.uint64], points: int = POINTS) -> Floats:
+    """Return equally spaced p over all but the outermost 2 % of the thresholds.
+
+    They are rounded to a tenth of their spacing, so that they do not depend on single samples.
+    """
+    found = thresholds[thresholds != np.uint64(NEVER)] / TOP
+    low, high = np.quantile(found, (_TAIL, 1 - _TAIL)) if found.size else (1.0, 1.0)
+    if not high > low:
+        return np.array([low])
+    digits = ceil(-log10((high - low) / (points - 1))) + 1
+    return np.unique(np.round(np.linspace(low, high, points), digits)).clip(0.0, 1.0)
+
+
+def cluster_curves_of(results: Results) -> list[ClusterCurve]:
+    """Return the cluster sizes of all tasks of method "grid" that have blocks, ascending in L.
+
+    Those that lack a column which this takes are left out.
+    """
+    tasks = joined(results).tasks.values()
+    needed = ("largest", "second_largest", "sum_squares")
+    items = [
+        item for item in tasks if item.blocks and item.task.method == "grid" and item.has(*needed)
+    ]
+    return [_clusters_of(item) for item in sorted(items, key=lambda item: item.task.size)]
+
+
+def _clusters_of(item: TaskResult) -> ClusterCurve:
+    task = item.task
+    names = [observable.name for observable in item.observables]
+    first, second = np.triu_indices(len(names))
+    own = int(np.flatnonzero((first == second) & (first == names.index("largest")))[0])
+    return ClusterCurve(
+        L=task.size,
+        num_sites=task.num_sites,
+        p=np.array(task.p),
+        samples=np.full(len(item.blocks), task.block_size),
+        largest=item.column("largest").astype(float),
+        second_largest=item.column("second_largest").astype(float),
+        sum_squares=item.column("sum_squares").astype(float),
+        largest_squares=item.products()[:, :, own],
+        label=task.id,
+    )
+
+
+def has_sizes(item: TaskResult) -> bool:
+    """Return whether clusters of every size were counted in a task that has blocks."""
+    return bool(item.blocks) and item.has("n_s", "largest")
+
+
+def size_counts_of(results: Results) -> list[SizeCounts]:
+    """Return the counted sizes of all tasks that have them, ascending in L; [] if none has."""
+    items = [item for item in joined(results).tasks.values() if has_sizes(item)]
+    ordered = sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id))
+    return [counts_of(item) for item in ordered]
+
+
+def counts_of(item: TaskResult) -> SizeCounts:
+    """Return the counted sizes of a task; InputError if they were not counted."""
+    return SizeCounts(
+        L=item.task.size,
+        num_sites=item.task.num_sites,
+        p=np.array(item.task.p),
+        samples=np.full(len(item.blocks), item.task.block_size),
+        edges=bin_edges(item.task.num_points),
+        counts=item.extra("size_counts"),
+        largest=item.column("largest").astype(float),
+        label=item.task.id,
+    )
+
+
+def gyration_sums_of(results: Results) -> list[GyrationSums]:
+    """Return the sums over radii of all tasks that have them, ascending in L; [] if none has."""
+    tasks = joined(results).tasks.values()
+    items = [item for item in tasks if item.blocks and item.has("bin_squares", "largest")]
+    found = []
+    for item in sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id)):
+        sums = item.extra("gyration")
+        found.append(
+            GyrationSums(
+                L=item.task.size,
+                num_sites=item.task.num_sites,
+                samples=item.num_samples,
+                p=np.array(item.task.p),
+                edges=bin_edges(item.task.num_points),
+                squares=sums[:, :, 0::2],
+                spreads=sums[:, :, 1::2],
+                largest=item.column("largest").sum(axis=0) / item.num_samples,
+            )
+        )
+    return found
+
+
+def moment_names(item: TaskResult) -> set[str]:
+    """Return the names of the moments that a task's blocks hold."""
+    if item.task.method == "threshold":
+        return set(spanning_names(item.task.boundary))
+    names = [observable.name for observable in item.observables]
+    products = {f"{a}*{b}" for a in names for b in names}
+    return {*names, *products, *(("s^4",) if item.has("sum_fourths") else ())}
+
+
+def available_quantities(results: Results) -> list[str]:
+    """Return the names of the quantities that at least one task of a file has."""
+    held = [moment_names(item) for item in results.tasks.values() if item.blocks]
+    known = quantities_of(results.study.boundary)
+    return [item.name for item in known if any(set(item.needs) <= names for names in held)]
+
+
+def moments_of(results: Results, quantities: Sequence[Quantity]) -> list[BlockMoments]:
+    """Return the moments of all tasks that have blocks, ascending in L.
+
+    Tasks with the same size, p, block size and moments differ in their seeds alone: they are one
+    task with more blocks.  AnalysisError: two tasks hold the same samples.
+    """
+    items = [item for item in joined(results).tasks.values() if item.blocks]
+    _check_independent(items)
+    alike: dict[tuple[int, bytes, int, tuple[str, ...]], list[BlockMoments]] = {}
+    for item in sorted(items, key=lambda item: (item.task.size, item.task.id)):
+        found = _moments_of(item, quantities)
+        if found.moments:
+            key = (found.L, found.p.tobytes(), item.task.block_size, tuple(sorted(found.moments)))
+            alike.setdefault(key, []).append(found)
+    return [_pooled(parts) for parts in alike.values()]
+
+
+def _moments_of(item: TaskResult, quantities: Sequence[Quantity]) -> BlockMoments:
+    held = moment_names(item)
+    needed = sorted({name for each in quantities if set(each.needs) <= held for name in each.needs})
+    p = np.array(item.task.p)
+    if item.task.method == "threshold" and needed:
+        p = transition_grid(item.thresholds(needed[0]))
+    return BlockMoments(
+        L=item.task.size,
+        p=p,
+        samples=np.full(len(item.blocks), item.task.block_size),
+        moments={name: _sums_of(item, name, p) for name in needed},
+        label=item.task.id,
+    )
+
+
+def _sums_of(item: TaskResult, name: str, p: Floats) -> Floats:
+    """Return the block sums of a moment, float64 (n_blocks, m)."""
+    if item.task.method == "threshold":
+        return spanning_counts(item.thresholds(name), p).astype(float)
+    if name == "s^4":
+        return np.asarray(item.extra("powers")[..., 1], np.float64)
+    if "*" not in name:
+        return item.column(name).astype(float)
+    names = [observable.name for observable in item.observables]
+    pair = sorted(names.index(part) for part in name.split("*"))
+    rows, columns = np.triu_indices(len(names))
+    at = int(np.flatnonzero((rows == pair[0]) & (columns == pair[1]))[0])
+    return item.products()[:, :, at]
+
+
+def _pooled(parts: Sequence[BlockMoments]) -> BlockMoments:
+    """Return tasks that differ in their seed alone as one."""
+    names = parts[0].moments
+    return replace(
+        parts[0],
+        samples=np.concatenate([part.samples for part in parts]),
+        moments={name: np.concatenate([part.moments[name] for part in parts]) for name in names},
+    )
+
+
+def _check_independent(items: Sequence[TaskResult]) -> None:
+    """Raise AnalysisError if two tasks hold a sample of the same random numbers."""
+    spans: dict[int, list[tuple[int, int, TaskResult]]] = {}
+    for item in items:
+        size = item.task.block_size
+        own = [(n * size, (n + 1) * size, item) for n in item.numbers.tolist()]
+        spans.setdefault(item.task.stream_seed, []).extend(own)
+    for ranges in spans.values():
+        ranges.sort(key=lambda part: part[:2])
+        for (_, end, first), (start, _, second) in pairwise(ranges):
+            if start < end:
+                raise AnalysisError(
+                    f"L = {first.task.size}: tasks {first.task.id} and {second.task.id} hold the "
+                    f"same samples of seed {first.task.seed}, so they are not independent: sweep "
+                    "one of them with another seed"
+                )

@@ -1,0 +1,50 @@
+"""Synthetic studies with a known answer, for tests of the analysis."""
+
+import numpy as np
+
+from percolab.analysis import ClusterCurve, ScalingFunction, synthetic_study
+from percolab.analysis.cluster_numbers import SizeCounts
+
+TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
+SIZES = (64, 128, 256, 512)
+#: Of the sums that :func:`clusters_of` makes.
+BETA, GAMMA = 5 / 48, 43 / 24
+
+
+def study(seed=0, sizes=SIZES, truth=TRUTH, **options):
+    """Return spanning curves drawn from a scaling function."""
+    return synthetic_study(truth, sizes, rng=np.random.default_rng(seed), **options)
+
+
+def clusters_of(curve, rng, *, blocks=40, label=""):
+    """Return cluster sums with P_inf ~ L^-BETA (1 + x/3) and chi ~ L^GAMMA (1 - x^2/4).
+
+    Every block has a factor of its own, 2 % off, for the noise.
+    """
+    L, samples = curve.L, 50
+    x = (curve.p - TRUTH.threshold) * L**TRUTH.y_t
+    noise = 1 + 0.02 * rng.standard_normal((blocks, 1))
+    sites = L**2
+    largest = samples * sites * noise * L**-BETA * (1 + x / 3)
+    squares = samples * sites * noise * L**GAMMA * (2 + x)
+    chi = samples * sites * noise * L**GAMMA * (1 - x**2 / 4)
+    return ClusterCurve(
+        L=L,
+        num_sites=sites,
+        p=curve.p,
+        samples=np.full(blocks, samples),
+        largest=largest,
+        second_largest=largest / 2,
+        sum_squares=squares + chi,
+        largest_squares=squares,
+        label=label,
+    )
+
+
+def synthetic_task(counts, edges, L=256, label=""):
+    """Return counts, int64 (blocks, points, bins), as a task of 100 samples a block about p_c."""
+    points = counts.shape[1]
+    p = np.array([0.5]) if points == 1 else np.linspace(0.4, 0.6, points)
+    largest = np.full(counts.shape[:2], 100 * 0.8 * L ** (91 / 48))
+    samples = np.full(len(counts), 100)
+    return SizeCounts(L, L * L, p, samples, edges, counts, largest, label)
