@@ -37,7 +37,7 @@ from percolab.lattices.topology import Topology
 from percolab.measure.rows import CLUSTERS, LARGEST, SPANNING, SUM_SQUARES
 from percolab.run.sampler import Device
 from percolab.store.provenance import package_versions
-from percolab.tasks.study_file import parse_sizes
+from percolab.tasks.values import parse_sizes
 
 #: Columns of percolab's row that the algorithm finds; the second largest cluster it does not.
 COLUMNS = (CLUSTERS, LARGEST, SUM_SQUARES, SPANNING)

@@ -119,7 +119,7 @@ def _plan(
     """Return the plan that the options ask for; InputError if it cannot be followed."""
     from percolab.benchmark import STAGES, Plan, places_of
     from percolab.lattices.lattice import load_lattice
-    from percolab.tasks.study_file import parse_probabilities, parse_sizes
+    from percolab.tasks.values import parse_probabilities, parse_sizes
 
     asked = set(stages or STAGES)
     if "sweep" in asked:

@@ -65,7 +65,7 @@ def _table(
     from percolab.tables.flat import long_table, mean_table, threshold_table
     from percolab.tables.sizes import size_table
     from percolab.tasks.study import check_probabilities
-    from percolab.tasks.study_file import parse_probabilities
+    from percolab.tasks.values import parse_probabilities
 
     tables = {"--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
     asked = [name for name, is_given in tables.items() if is_given]

@@ -14,18 +14,18 @@ from percolab.cli.sample_options import (
     sample_options,
     with_defaults,
 )
+from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
-from percolab.labelers import LABELERS
 
 
 @click.command()
 @click.argument("configuration", required=False, metavar="[INPUT]")
 @sample_options
-@click.option("--graph", type=click.Path(), help="Graph file; all its bonds are open without -p.")
-@click.option("--source", help="With --graph: sites 0,5,17 or a file with one a line.")
-@click.option("--target", help="The same: clusters that connect both are named.")
-@click.option("--multi", is_flag=True, help="Keep parallel edges of the graph file.")
-@click.option("--labeler", help=f"{', '.join(LABELERS)}.  [default: the device's fastest]")
+@setting_option("graph", help="Graph file; all its bonds are open without -p.")
+@setting_option("source", help="With --graph: sites 0,5,17 or a file with one a line.")
+@setting_option("target", help="The same: clusters that connect both are named.")
+@setting_option("multi", help="Keep parallel edges of the graph file.")
+@setting_option("labeler")
 @click.option("--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
 @click.option("--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
 @click.option("--out", default="labels.h5", show_default=True, type=click.Path(),

@@ -11,11 +11,6 @@ from typing import Any, Literal
 import click
 
 results_file = click.argument("results", type=click.Path(), metavar="RESULTS.h5")
-MEASURE_HELP = "Beside the observables: sizes (n_s, s^3, s^4), gyration (radii), or both."
-MODEL_HELP = (
-    "bond, site, site-bond, or with one of its two probabilities fixed site-bond:site=0.9 or "
-    "site-bond:bond=0.7.  [default: bond]"
-)
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 
 

@@ -6,12 +6,14 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import MODEL_HELP, WholeNumber
+from percolab.cli.options import WholeNumber
+from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
 from percolab.lattices.bethe import NUMBERINGS
+from percolab.tasks.settings import SETTINGS
 
 #: What the options stand for when they are left out.
-DEFAULTS = {"seed": 1, "sample": 0, "rng": "xorwow", "model": "bond"}
+DEFAULTS = {"sample": 0} | {name: SETTINGS[name].default for name in ("seed", "rng", "model")}
 
 
 def sample_options(function):
@@ -22,17 +24,16 @@ def sample_options(function):
         click.option("--shells", type=int, help="Shells of the Bethe lattice around its centre."),
         click.option("--bethe", type=int, metavar="Z",
                      help="Bethe lattice of this coordination number."),
-        click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  "
-                     "[default: open]"),
-        click.option("--model", help=MODEL_HELP),
-        click.option("--rng", help="xorwow or philox.  [default: xorwow]"),
+        setting_option("boundary"),
+        setting_option("model"),
+        setting_option("rng"),
         click.option("--sample", type=WholeNumber(min=0, max=2**64 - 1),
                      help="Number of the sample.  [default: 0]"),
-        click.option("--seed", type=WholeNumber(min=0, max=2**63 - 1),
-                     help="Seed of the sweep.  [default: 1]"),
+        setting_option("seed", help="Seed of the sweep."),
         click.option("-p", "p", type=float, help="Probability of a bond, or as --model says."),
         click.option("-L", "--size", "size", type=int, help="Linear size; of bethe:Z the shells."),
-        click.option("--lattice", help="Name (percolab lattices), .toml file, or bethe:Z."),
+        setting_option("lattice", told_default="",
+                       help="Name (percolab lattices), .toml file, or bethe:Z."),
     ):  # fmt: skip
         function = option(function)
     return function

@@ -23,8 +23,9 @@ from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, unpac
 from percolab.measure.clusters import Clusters
 from percolab.run.runner import Watcher
 from percolab.run.sampler import Device, check_memory
-from percolab.tasks.study import Task, check_boundary, check_choice
+from percolab.tasks.study import Task, check_boundary
 from percolab.tasks.study_file import make_request
+from percolab.tasks.values import check_choice
 
 #: The lattice of a site configuration that names none, by its number of axes.
 DEFAULT_LATTICES = {2: "square", 3: "cubic"}

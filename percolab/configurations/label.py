@@ -16,7 +16,8 @@ from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.rows import renumber
 from percolab.run.runner import Watcher
 from percolab.run.sampler import Device
-from percolab.tasks.study import Task, check_boundary, check_choice, check_probabilities
+from percolab.tasks.study import Task, check_boundary, check_probabilities
+from percolab.tasks.values import check_choice
 
 
 def label(

@@ -24,13 +24,13 @@ from percolab.store.results import Results
 from percolab.store.sample_versions import check_can_continue
 from percolab.store.stored_tasks import TaskResult
 from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, Task, block_size_for
+from percolab.tasks.study import ADDED, Study, Task, block_size_for
 
 #: Settings that a file decides where a request leaves them open.
 LEFT_OPEN = frozenset({"L", "samples"})
 # What contradicts a file, in the order in which it is told; files of other seeds can be merged.
 _MERGED = ("seed", "rng")
-_FIXED = ("lattice", "boundary", "method", "measure", "model", *_MERGED)
+_FIXED = ("lattice", "boundary", "method", *ADDED, "model", *_MERGED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +119,8 @@ def _check_same(study: Study, stored: Results, path: Path | None) -> None:
 
 def _identity(study: Study) -> dict[str, Any]:
     """Return what all tasks of a study have in common, as it is shown in a message."""
-    found = {"measure": [], **study.description()}
-    return {key: found[key] for key in _FIXED}
+    found = study.description()
+    return {key: found.get(key, []) for key in _FIXED}
 
 
 def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:

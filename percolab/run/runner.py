@@ -34,7 +34,8 @@ from percolab.store.results import Results, ResultsWriter
 from percolab.store.stored_tasks import TaskResult
 from percolab.tasks.blocks import AnyBlock, ThresholdBlock
 from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, check_choice
+from percolab.tasks.study import Study
+from percolab.tasks.values import check_choice
 
 
 class Watcher:

@@ -23,7 +23,6 @@ from filelock import FileLock, Timeout
 from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice, lattice_from_text
 from percolab.lattices.structure import Structure, record_of, structure_of
-from percolab.lattices.toml_table import Table
 from percolab.store.output_files import check_place, replace_file
 from percolab.store.provenance import check_run
 from percolab.store.reading import read_file
@@ -193,7 +192,7 @@ def _decode(root: Node, path: Path) -> Results:
         lattice = structure_of(json.loads(root.text("structure")))
     else:
         lattice = lattice_from_text(root.text("lattice"), where=f"{path}: lattice")
-    results = Results(_decode_study(json.loads(root.text("study")), lattice))
+    results = Results(Study.from_description(json.loads(root.text("study")), lattice))
     results.runs = [json.loads(run) for run in root.texts("runs")]
     for run in results.runs:
         check_run(run)
@@ -232,29 +231,3 @@ def _check_own_tasks(results: Results) -> None:
                 f"its study has L = {size}, seed {study.seed}, {study.rng}, {study.model}, of "
                 "which there is no task"
             )
-
-
-_STUDY_KEYS = {
-    "lattice", "lattice_digest", "L", "boundary", "method", "measure", "p", "seed", "rng", "model",
-    "block_size", "sample_version",
-}  # fmt: skip
-
-
-def _decode_study(record: dict[str, Any], lattice: Structure) -> Study:
-    table = Table(record, _STUDY_KEYS, "its study")
-    if table.text("lattice_digest") != lattice.digest:
-        raise ValueError(f"its study is of another lattice than the {lattice.name} that it holds")
-    high = 2**63 - 1
-    return Study(
-        lattice=lattice,
-        sizes=tuple(table.list_of("L", int)),
-        boundary=tuple(table.list_of("boundary", str)),
-        p=None if record["p"] in ("pilot", "all") else tuple(table.list_of("p", int, float)),
-        seed=table.integer("seed", low=0, high=high),
-        rng=table.text("rng"),
-        model=table.text("model"),
-        block_size=table.integer("block_size", low=0, high=high),
-        method=table.text("method", "grid"),
-        measure=tuple(table.list_of("measure", str)),
-        sample_version=table.integer("sample_version", low=1, high=high, default=1),
-    )
