@@ -10,8 +10,8 @@ from percolab.analysis.fits import estimates_of, fit_results
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
 from percolab.lattices.structure import Structure
-from percolab.run.runner import Watcher, run_study
-from percolab.run.sampler import Device
+from percolab.run.request import Watcher, options_of
+from percolab.run.runner import run_study
 from percolab.store.results import Results, ResultsWriter, read_results
 from percolab.tasks.settings import Settings, takes_settings
 from percolab.tasks.study_file import make_request
@@ -36,17 +36,11 @@ def sweep(
     [200, 200]
     """
     request = make_request(lattice, **settings)
-    options: dict[str, Any] = {
-        "device": Device.parse(request.device),
-        "labeler": request.labeler,
-        "workers": request.workers,
-        "watcher": watcher,
-        "left_open": request.left_open,
-    }
+    options = options_of(request, watcher)
     if settings.get("out") is None:
         return run_study(request.study, request.rule, **options)
     with ResultsWriter(request.out) as writer:
-        return run_study(request.study, request.rule, writer=writer, **options)
+        return run_study(request.study, request.rule, **{**options, "writer": writer})
 
 
 def open_results(path: str | Path) -> Results:

@@ -12,7 +12,7 @@ import click
 
 from percolab.benchmark import StageTime, places_of, time_topology
 from percolab.lattices.lattice import load_lattice
-from percolab.run.runner import device_label
+from percolab.run.engine import device_label
 from percolab.run.sampler import Device
 
 STAGES = {"labels": "labels", "measure": "row"}

@@ -13,7 +13,7 @@ import numpy as np
 
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.lattices.lattice import load_lattice
-from percolab.run.runner import device_label
+from percolab.run.engine import device_label
 from percolab.run.sampler import Device, Sampler
 from percolab.tasks.study import Task
 from percolab.tasks.values import parse_sizes

@@ -34,7 +34,9 @@ from percolab.analysis.fits import fit_results
 from percolab.bonds.words import threshold_of
 from percolab.labelers import fitting_labeler
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
-from percolab.run.runner import Watcher, device_label, run_study
+from percolab.run.engine import device_label
+from percolab.run.request import Watcher
+from percolab.run.runner import run_study
 from percolab.run.sampler import Device, Sampler
 from percolab.store.output_files import replace_file
 from percolab.store.provenance import package_versions, processor_name

@@ -37,7 +37,8 @@ from percolab.figures.kinds import spanning_figure
 from percolab.figures.timing import Timing, plot_timing
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
 from percolab.lattices.lattice import load_lattice
-from percolab.run.runner import device_label, run_study
+from percolab.run.engine import device_label
+from percolab.run.runner import run_study
 from percolab.run.sampler import Device
 from percolab.store.output_files import replace_file
 from percolab.store.provenance import package_versions, processor_name

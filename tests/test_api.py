@@ -12,7 +12,7 @@ from percolab.configurations.label import label
 from percolab.errors import InputError
 from percolab.lattices.graph_topology import graph_topology
 from percolab.lattices.lattice import load_lattice
-from percolab.run.runner import Watcher
+from percolab.run.request import Watcher
 
 OPTIONS = {"L": [4, 8], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
 

@@ -7,17 +7,20 @@ from typing import Any
 import click
 
 from percolab.cli.options import counted, described, echo_json
+from percolab.run.request import SweepOptions
 from percolab.store.results import ResultsWriter
 from percolab.tasks.study_file import SweepRequest
 
 _HEADINGS = ("L", "p", "samples", "held", "samples/s", "time", "memory", "file")
 
 
-def echo_plan(request: SweepRequest, options: dict[str, Any], *, as_json: bool) -> None:
+def echo_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) -> None:
     """Write to stdout what a request would take; InputError as the sweep itself."""
     from percolab.run.plan import plan_study
 
-    plan = plan_study(request.study, request.rule, writer=ResultsWriter(request.out), **options)
+    plan = plan_study(
+        request.study, request.rule, **{**options, "writer": ResultsWriter(request.out)}
+    )
     if as_json:
         title = described(request.study)
         echo_json({"study": title, "results": str(request.out)} | plan.to_dict())

@@ -11,7 +11,8 @@ from tqdm import tqdm
 from percolab.analysis import AnalysisError, format_with_error
 from percolab.analysis.fits import fit_results
 from percolab.errors import InputError
-from percolab.run.runner import Watcher, work_of
+from percolab.run.measured import work_of
+from percolab.run.request import Watcher
 from percolab.store.results import Results
 from percolab.store.stored_tasks import TaskResult
 from percolab.tasks.blocks import AnyBlock

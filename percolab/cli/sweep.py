@@ -13,9 +13,9 @@ from percolab.cli.plan_report import echo_plan
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_options
 from percolab.errors import InputError
+from percolab.run.request import options_of
 from percolab.run.runner import run_study
-from percolab.run.sampler import Device
-from percolab.run.scheduler import Interrupted
+from percolab.run.stored import Interrupted
 from percolab.store.results import ResultsWriter
 from percolab.tasks.study_file import make_request, read_request
 
@@ -48,13 +48,7 @@ def command(study: str | None, quiet: bool, plan: bool, as_json: bool, **given: 
     if study is not None and Path(study).suffix != ".toml":
         raise InputError(f"{study}: a study file ends in .toml; a lattice goes with --lattice")
     request = read_request(Path(study), overrides) if study else make_request(**overrides)
-    options: dict[str, Any] = {
-        "device": Device.parse(request.device),
-        "labeler": request.labeler,
-        "workers": request.workers,
-        "watcher": ProgressWatcher(silent=quiet or plan),
-        "left_open": request.left_open,
-    }
+    options = options_of(request, ProgressWatcher(silent=quiet or plan))
     if as_json and not plan:
         raise InputError(
             "--json goes with --plan; percolab fit --json writes the numbers of a file"
@@ -64,7 +58,7 @@ def command(study: str | None, quiet: bool, plan: bool, as_json: bool, **given: 
         return
     with ResultsWriter(request.out) as writer:
         try:
-            results = run_study(request.study, request.rule, writer=writer, **options)
+            results = run_study(request.study, request.rule, **{**options, "writer": writer})
         except Interrupted as error:
             held = f"finished blocks are in {request.out}"
             if not error.stored:

@@ -37,7 +37,7 @@ def command(device: str, full: bool, seed: int, as_json: bool) -> int:
     holds, 1 if one fails.  docs/validation.md lists the checks.
     """
     from percolab.run.sampler import Device
-    from percolab.run.scheduler import Interrupted
+    from percolab.run.stored import Interrupted
     from percolab.validation import Setting
 
     setting = Setting(Device.parse(device).resolve(), seed=seed, full=full)
@@ -127,7 +127,7 @@ def _by_chance(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def _record(setting: Any, rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
-    from percolab.run.runner import device_label
+    from percolab.run.engine import device_label
     from percolab.store.provenance import package_versions
     from percolab.validation import LIMIT
 

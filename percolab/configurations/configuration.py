@@ -21,7 +21,7 @@ from percolab.lattices.site_bonds import bonds_between
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
 from percolab.measure.clusters import Clusters
-from percolab.run.runner import Watcher
+from percolab.run.request import Watcher
 from percolab.run.sampler import Device, check_memory
 from percolab.tasks.study import Task, check_boundary
 from percolab.tasks.study_file import make_request

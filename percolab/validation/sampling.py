@@ -13,7 +13,7 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.labelers import labeler_class
 from percolab.lattices.topology import Topology
-from percolab.run.executors import default_workers
+from percolab.run.engine import default_workers
 from percolab.run.sampler import Device
 from percolab.validation.check import Outcome, Setting
 

@@ -13,8 +13,8 @@ from percolab.analysis.fits import fit_results
 from percolab.analysis.scaling import ScalingFunction
 from percolab.api import sweep
 from percolab.lattices.lattice import load_lattice
-from percolab.run.file_size import likely_block
 from percolab.run.plan import expected_curve, plan_study
+from percolab.run.plan_file import likely_block
 from percolab.run.plan_pilot import extrapolated
 from percolab.run.sampler import Device, Sampler
 from percolab.store.results import ResultsWriter, read_results

@@ -5,9 +5,9 @@ import pytest
 
 from percolab.api import sweep
 from percolab.cli.progress import ProgressWatcher
-from percolab.run.runner import Watcher
+from percolab.run.engine import told_of_compiling
+from percolab.run.request import Watcher
 from percolab.run.sampler import Device, Sampler
-from percolab.run.warm_up import heard_compiling
 
 CPU = Device("cpu")
 
@@ -20,11 +20,11 @@ def new_function():
 def test_compiling_is_heard_once_and_calling_is_not():
     told = []
     first, second = new_function(), new_function()
-    with heard_compiling(lambda: told.append(1), CPU):
+    with told_of_compiling(lambda: told.append(1), CPU):
         first(1)
         second(1)
     assert told == [1]
-    with heard_compiling(lambda: told.append(2), CPU):
+    with told_of_compiling(lambda: told.append(2), CPU):
         first(1)
     second(1.5)
     assert told == [1]
@@ -34,7 +34,7 @@ def test_compiling_for_a_gpu_is_heard_too():
     """Numba's CUDA target has events of its own, of another name."""
     events = pytest.importorskip("numba.cuda.core.event")
     told = []
-    heard = heard_compiling(lambda: told.append(1), Device("cuda", 0))
+    heard = told_of_compiling(lambda: told.append(1), Device("cuda", 0))
     with heard, events.trigger_event("numba-cuda:compile", data={}):
         pass
     assert told == [1]

@@ -119,7 +119,7 @@ from pathlib import Path
 from click.testing import CliRunner
 from percolab.cli import main
 from percolab.errors import InputError
-from percolab.run.continuing import continue_results
+from percolab.run.request import continue_results
 from percolab.store.results import Results
 from percolab.tasks.study import Study
 from percolab.tasks.study_file import make_request, read_request

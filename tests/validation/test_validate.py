@@ -19,7 +19,7 @@ from percolab.lattices.topology import unpack_bits
 from percolab.measure.observables import observables_of
 from percolab.measure.rows import CLUSTERS
 from percolab.run.sampler import Device, Sampler
-from percolab.run.scheduler import Interrupted
+from percolab.run.stored import Interrupted
 from percolab.validation import (
     LIMIT,
     Check,

@@ -11,26 +11,79 @@ error that it was last made with, which the records of its runs tell.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Required, TypedDict
 
 from percolab.errors import InputError
+from percolab.labelers import LABELERS
 from percolab.lattices.graph import Graph
 from percolab.measure.observables import observables_of
-from percolab.run.rounds import own_tasks
-from percolab.store.results import Results
+from percolab.run.sampler import Device
+from percolab.store.results import Results, ResultsWriter
 from percolab.store.sample_versions import check_can_continue
 from percolab.store.stored_tasks import TaskResult
+from percolab.tasks.blocks import AnyBlock
 from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import ADDED, Study, Task, block_size_for
+from percolab.tasks.study import ADDED, Study, Task
+from percolab.tasks.study_file import SweepRequest
+from percolab.tasks.values import check_choice
 
 #: Settings that a file decides where a request leaves them open.
 LEFT_OPEN = frozenset({"L", "samples"})
 # What contradicts a file, in the order in which it is told; files of other seeds can be merged.
 _MERGED = ("seed", "rng")
 _FIXED = ("lattice", "boundary", "method", *ADDED, "model", *_MERGED)
+
+
+class Watcher:
+    """Is told of a sweep's progress; this one keeps silent, that of the command line draws."""
+
+    def noted(self, text: str) -> None:
+        """Take what differs from what was asked for."""
+
+    def placed(self, size: int, p: tuple[float, ...]) -> None:
+        """Take the p values that the pilot placed for a size."""
+
+    def compiling(self) -> None:
+        """Take it that kernels are compiled, which they are once after an installation."""
+
+    def started(self, sites: int, done: int) -> None:
+        """Take how many site labelings a round takes in all, and how many are done already."""
+
+    def advanced(self, results: Results, item: TaskResult, blocks: list[AnyBlock]) -> None:
+        """Take finished blocks."""
+
+    def finished(self) -> None:
+        """Take it that a round has ended."""
+
+
+class SweepOptions(TypedDict, total=False):
+    """What running a study takes beside the study and its stop rule, and planning it as well.
+
+    writer: of the results file, which is continued; a plan need not lock it and does not write it.
+    device: where samples are made.  labeler, workers: None chooses them.  watcher: is told of the
+    progress.  left_open: settings of LEFT_OPEN that were not given, and are as the file has them.
+    """
+
+    writer: ResultsWriter | None
+    device: Required[Device]
+    labeler: str | None
+    workers: int | None
+    watcher: Watcher | None
+    left_open: Collection[str]
+
+
+def options_of(request: SweepRequest, watcher: Watcher | None = None) -> SweepOptions:
+    """Return the options of what a user asked for, but for the writer."""
+    return {
+        "device": Device.parse(request.device),
+        "labeler": request.labeler,
+        "workers": request.workers,
+        "watcher": watcher,
+        "left_open": request.left_open,
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +101,26 @@ class Opened:
     is_described: bool = True
 
 
+def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
+    """Return what the file of a study holds, or empty results, and what is asked of it.
+
+    InputError: the rule cannot end the study, there is no such labeler, or the file holds another
+    study.
+    """
+    writer, watcher = options.get("writer"), options.get("watcher")
+    rule.check(study)
+    study.check_layers()
+    if options.get("labeler") is not None:
+        check_choice("labeler", str(options["labeler"]), LABELERS)
+    stored, path = (None, None) if writer is None else (writer.load(), writer.path)
+    opened = continue_results(study, rule, stored, path, options.get("left_open", ()))
+    opened.rule.check(opened.results.study)
+    if isinstance(study.lattice, Graph) and watcher is not None:
+        for line in study.lattice.notes:
+            watcher.noted(f"{study.lattice.name}: {line}")
+    return opened
+
+
 def continue_results(
     study: Study,
     rule: StopRule,
@@ -61,15 +134,7 @@ def continue_results(
     """
     if stored is None:
         return Opened(Results(study), study, rule)
-    if isinstance(study.lattice, Graph):
-        _check_graph(stored, study.lattice, path)
-    check_can_continue(stored, path)
-    for item in stored.tasks.values():
-        if len(item.observables) < len(observables_of(item.task.boundary)):
-            raise InputError(
-                f"{path}: was written before wrapping was measured; choose another --out"
-            )
-    _check_same(study, stored, path)
+    _check_continues(study, stored, path)
     results = _described(stored, _union(study, stored.study, left_open))
     sizes = stored.study.sizes if "L" in left_open else study.sizes
     if "samples" in left_open:
@@ -84,6 +149,27 @@ def continue_results(
             rule = replace(rule, samples={size: rule.samples.get(size, most) for size in sizes})
     asked = replace(results.study, sizes=sizes, p=study.p)
     return Opened(results, asked, rule, _is_described(stored.study, results.study))
+
+
+def _check_continues(study: Study, stored: Results, path: Path | None) -> None:
+    """Raise InputError if stored results cannot be continued by a study."""
+    if isinstance(study.lattice, Graph):
+        _check_graph(stored, study.lattice, path)
+    check_can_continue(stored, path)
+    for item in stored.tasks.values():
+        if len(item.observables) < len(observables_of(item.task.boundary)):
+            raise InputError(
+                f"{path}: was written before wrapping was measured; choose another --out"
+            )
+    _check_same(study, stored, path)
+
+
+def own_tasks(results: Results) -> list[Task]:
+    """Return the study's own tasks, without those of merged files."""
+    study = results.study
+    own = study.seed, study.rng, study.method, study.measure
+    tasks = [item.task for item in results.tasks.values() if item.task.size in study.sizes]
+    return [task for task in tasks if (task.seed, task.rng, task.method, task.measure) == own]
 
 
 def _check_graph(stored: Results, graph: Graph, path: Path | None) -> None:
@@ -202,52 +288,3 @@ def _rule_of_runs(results: Results, sizes: tuple[int, ...], default: StopRule) -
     most = max(samples.values(), default=0)
     usual = max((default.samples or {}).values(), default=0)
     return StopRule({size: samples.get(size, most) or usual for size in sizes}, target)
-
-
-def missing_p(results: Results, asked: Study) -> dict[int, tuple[float, ...] | None]:
-    """Return the p that sizes are to be sampled at and have no task for; None asks for a pilot."""
-    found: dict[int, tuple[float, ...] | None] = {}
-    for size in asked.sizes:
-        held = [task for task in own_tasks(results) if task.size == size]
-        if asked.method == "threshold":
-            if not held:
-                found[size] = ()
-        elif not held:
-            found[size] = asked.p or results.study.p
-        else:
-            more = set(asked.p or ()) - {p for task in held for p in task.p}
-            if more:
-                found[size] = tuple(sorted(more))
-    return found
-
-
-def new_task(results: Results, rule: StopRule, size: int, p: tuple[float, ...]) -> Task:
-    """Return a task to be added for a size, in blocks as those that are there have it.
-
-    Where there are none, the blocks are such that they make up the samples that are asked for.
-    """
-    task = results.study.task(size, p)
-    held = [item.block_size for item in own_tasks(results) if item.size == size]
-    if held:
-        return replace(task, block_size=held[0])
-    if results.study.block_size or rule.samples is None:
-        return task
-    return replace(task, block_size=block_size_for(rule.samples[size], task.block_size))
-
-
-def rounded_up(tasks: Sequence[Task], results: Results, rule: StopRule) -> list[str]:
-    """Return one line for every size whose blocks do not make up the samples asked for.
-
-    Nothing is said of one that has them already.
-    """
-    lines = []
-    for size, asked in (rule.samples or {}).items() if rule.target_error is None else ():
-        own = [task for task in tasks if task.size == size]
-        made = max(-(-asked // task.block_size) * task.block_size for task in own)
-        held = [results.tasks[task.id].num_samples for task in own if task.id in results.tasks]
-        if made != asked and min(held, default=0) < made:
-            block_size = max(task.block_size for task in own)
-            lines.append(
-                f"L = {size}: {made} samples are made, not {asked}: a block has {block_size}"
-            )
-    return lines

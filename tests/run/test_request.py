@@ -178,8 +178,8 @@ def test_without_samples_a_file_keeps_what_it_was_made_with():
 
 
 def test_an_interrupted_file_goes_on_to_what_was_asked(monkeypatch):
-    from percolab.run.runner import Watcher
-    from percolab.run.scheduler import Interrupted
+    from percolab.run.request import Watcher
+    from percolab.run.stored import Interrupted
 
     class Once(Watcher):
         def advanced(self, *_):

@@ -1,0 +1,184 @@
+"""Where a study is sampled: its tasks with their p, placed by pilots unless they are given.
+
+What is placed is a value: the results that there were, and beside them empty ones of the tasks that
+are new.  With method "threshold" a task has no p, and what is placed is the window in which its
+samples' thresholds are looked for first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.words import TOP
+from percolab.run.cluster_pilot import place_over_maxima
+from percolab.run.engine import Engine, share_of
+from percolab.run.pilot import place_probabilities, place_window, reach_of
+from percolab.run.request import Opened, Watcher, own_tasks
+from percolab.run.sampler import Sampler
+from percolab.store.results import Results
+from percolab.store.stored_tasks import TaskResult
+from percolab.tasks.blocks import ThresholdBlock
+from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.study import Study, Task, block_size_for
+
+
+def place(opened: Opened, engine: Engine, watcher: Watcher) -> Results:
+    """Return the results of a file, with the tasks that what is asked needs and it does not have.
+
+    InputError: the lattice does not span.
+    """
+    results, missing = opened.results, missing_p(opened.results, opened.asked)
+    grids = _missing_grids(opened, missing, engine, watcher)
+    tasks = []
+    for size, p in missing.items():
+        if p and results.of_size(size):
+            watcher.noted(f"L = {size}: {len(p)} more p, of the same samples as those of the file")
+        tasks.append(new_task(results, opened.rule, size, grids[size] if p is None else p))
+    placed = with_tasks(results, tasks)
+    for line in rounded_up(own_tasks(placed), placed, opened.rule):
+        watcher.noted(line)
+    return placed
+
+
+def with_tasks(results: Results, tasks: Iterable[Task]) -> Results:
+    """Return results with further tasks, of which nothing is sampled yet."""
+    found = dict(results.tasks)
+    for task in tasks:
+        found.setdefault(task.id, TaskResult(task))
+    return Results(results.study, found, results.runs)
+
+
+def missing_p(results: Results, asked: Study) -> dict[int, tuple[float, ...] | None]:
+    """Return the p that sizes are to be sampled at and have no task for; None asks for a pilot."""
+    found: dict[int, tuple[float, ...] | None] = {}
+    for size in asked.sizes:
+        held = [task for task in own_tasks(results) if task.size == size]
+        if asked.method == "threshold":
+            if not held:
+                found[size] = ()
+        elif not held:
+            found[size] = asked.p or results.study.p
+        else:
+            more = set(asked.p or ()) - {p for task in held for p in task.p}
+            if more:
+                found[size] = tuple(sorted(more))
+    return found
+
+
+def new_task(results: Results, rule: StopRule, size: int, p: tuple[float, ...]) -> Task:
+    """Return a task to be added for a size, in blocks as those that are there have it.
+
+    Where there are none, the blocks are such that they make up the samples that are asked for.
+    """
+    task = results.study.task(size, p)
+    held = [item.block_size for item in own_tasks(results) if item.size == size]
+    if held:
+        return replace(task, block_size=held[0])
+    if results.study.block_size or rule.samples is None:
+        return task
+    return replace(task, block_size=block_size_for(rule.samples[size], task.block_size))
+
+
+def rounded_up(tasks: Sequence[Task], results: Results, rule: StopRule) -> list[str]:
+    """Return one line for every size whose blocks do not make up the samples asked for.
+
+    Nothing is said of one that has them already.
+    """
+    lines = []
+    for size, asked in (rule.samples or {}).items() if rule.target_error is None else ():
+        own = [task for task in tasks if task.size == size]
+        made = max(-(-asked // task.block_size) * task.block_size for task in own)
+        held = [results.tasks[task.id].num_samples for task in own if task.id in results.tasks]
+        if made != asked and min(held, default=0) < made:
+            block_size = max(task.block_size for task in own)
+            lines.append(
+                f"L = {size}: {made} samples are made, not {asked}: a block has {block_size}"
+            )
+    return lines
+
+
+def _missing_grids(
+    opened: Opened,
+    missing: Mapping[int, tuple[float, ...] | None],
+    engine: Engine,
+    watcher: Watcher,
+) -> dict[int, tuple[float, ...]]:
+    """Return the p of the sizes that ask for a pilot."""
+    unplaced = [size for size, p in missing.items() if p is None]
+    if not unplaced:
+        return {}
+    # Smaller sizes help to find the p of larger ones, and they shall not depend on the order in
+    # which sizes were asked for.
+    sizes = tuple(size for size in opened.results.study.sizes if size <= max(unplaced))
+    study = replace(opened.asked, sizes=sizes, p=None)
+    return grids_of(study, engine, _OfSizes(watcher, unplaced))
+
+
+class _OfSizes(Watcher):
+    """Passes on the p of some sizes alone."""
+
+    def __init__(self, watcher: Watcher, sizes: Sequence[int]) -> None:
+        self._watcher, self._sizes = watcher, sizes
+
+    def placed(self, size: int, p: tuple[float, ...]) -> None:
+        """Take the p values that the pilot placed for a size."""
+        if size in self._sizes:
+            self._watcher.placed(size, p)
+
+
+def grids_of(study: Study, engine: Engine, watcher: Watcher) -> dict[int, tuple[float, ...]]:
+    """Return the p of every size, placed by a pilot unless they are given or not needed."""
+    if study.method == "threshold" or study.p is not None:
+        return dict.fromkeys(study.sizes, study.p or ())
+    place = place_probabilities if study.lattice.is_scalable else place_over_maxima
+    return place(study, labeler=engine.labeler, device=engine.device, report=watcher.placed)
+
+
+def place_windows(
+    results: Results, sizes: Sequence[int], engine: Engine, watcher: Watcher
+) -> dict[int, tuple[float, float]]:
+    """Return where the thresholds of these sizes are looked for first; empty for a grid of p."""
+    study = results.study
+    windows: dict[int, tuple[float, float]] = {}
+    for size in sizes if study.method == "threshold" else ():
+        found = _stored_thresholds(results.of_size(size))
+        if len(found) > 1:
+            windows[size] = reach_of(found)
+            continue
+        before = windows[max(windows)] if windows else None
+        windows[size] = place_window(study.task(size), before, engine.labeler, engine.device)
+        low, high = windows[size]
+        watcher.noted(f"pilot: L = {size}: samples begin to span from {low:.4g} to {high:.4g}")
+    return windows
+
+
+def _stored_thresholds(items: list[TaskResult]) -> NDArray[np.float64]:
+    """Return T of the samples that are there and span at last, float64 (n, open axes)."""
+    parts = [
+        block.thresholds
+        for item in items
+        for block in item.blocks.values()
+        if isinstance(block, ThresholdBlock)
+    ]
+    found = np.concatenate(parts) if parts else np.empty((0, 1), np.uint64)
+    spans: NDArray[np.float64] = found[(found <= np.uint64(TOP)).all(axis=1)] / TOP
+    return spans
+
+
+def samplers_of(
+    results: Results,
+    sizes: Sequence[int],
+    windows: Mapping[int, tuple[float, float]],
+    engine: Engine,
+) -> dict[str, Sampler]:
+    """Return the samplers of the study's own tasks of these sizes, for all rounds."""
+    own = [task for task in own_tasks(results) if task.size in sizes]
+    share = share_of(len(own))
+    return {
+        task.id: engine.sampler(task, share=share, window=windows.get(task.size, (0.0, 1.0)))
+        for task in own
+    }
