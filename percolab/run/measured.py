@@ -54,6 +54,16 @@ def work_of(item: TaskResult, blocks: int) -> int:
     return blocks * task.block_size * max(len(task.p), 1) * task.num_points
 
 
+def sites_to_label(results: Results, wanted: Mapping[str, int]) -> tuple[int, int]:
+    """Return the site labelings that tasks' first ``wanted`` blocks take, and those left to do."""
+    total = left = 0
+    for key, count in wanted.items():
+        item = results.tasks[key]
+        total += work_of(item, count)
+        left += work_of(item, count - sum(number < count for number in item.blocks))
+    return total, left
+
+
 class Work:
     """Jobs in the hands of an executor, two for each worker at a time."""
 

@@ -7,8 +7,8 @@ samples' thresholds are looked for first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,22 +26,34 @@ from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task, block_size_for
 
 
-def place(opened: Opened, engine: Engine, watcher: Watcher) -> Results:
-    """Return the results of a file, with the tasks that what is asked needs and it does not have.
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Every task that is asked for.
+
+    results: with what is there of them, and of others.  tasks: those that are asked for this time.
+    """
+
+    results: Results
+    tasks: tuple[Task, ...]
+
+
+def place(opened: Opened, engine: Engine, watcher: Watcher) -> Placed:
+    """Return the tasks that what is asked needs, those of the file and new ones.
 
     InputError: the lattice does not span.
     """
-    results, missing = opened.results, missing_p(opened.results, opened.asked)
-    grids = _missing_grids(opened, missing, engine, watcher)
+    results, missing = opened.results, opened.missing
+    grids = _missing_grids(opened, engine, watcher)
     tasks = []
     for size, p in missing.items():
         if p and results.of_size(size):
             watcher.noted(f"L = {size}: {len(p)} more p, of the same samples as those of the file")
         tasks.append(new_task(results, opened.rule, size, grids[size] if p is None else p))
-    placed = with_tasks(results, tasks)
-    for line in rounded_up(own_tasks(placed), placed, opened.rule):
+    results = with_tasks(results, tasks)
+    asked = [task for task in own_tasks(results) if task.size in opened.asked.sizes]
+    for line in rounded_up(asked, results, opened.rule):
         watcher.noted(line)
-    return placed
+    return Placed(results, tuple(asked))
 
 
 def with_tasks(results: Results, tasks: Iterable[Task]) -> Results:
@@ -50,23 +62,6 @@ def with_tasks(results: Results, tasks: Iterable[Task]) -> Results:
     for task in tasks:
         found.setdefault(task.id, TaskResult(task))
     return Results(results.study, found, results.runs)
-
-
-def missing_p(results: Results, asked: Study) -> dict[int, tuple[float, ...] | None]:
-    """Return the p that sizes are to be sampled at and have no task for; None asks for a pilot."""
-    found: dict[int, tuple[float, ...] | None] = {}
-    for size in asked.sizes:
-        held = [task for task in own_tasks(results) if task.size == size]
-        if asked.method == "threshold":
-            if not held:
-                found[size] = ()
-        elif not held:
-            found[size] = asked.p or results.study.p
-        else:
-            more = set(asked.p or ()) - {p for task in held for p in task.p}
-            if more:
-                found[size] = tuple(sorted(more))
-    return found
 
 
 def new_task(results: Results, rule: StopRule, size: int, p: tuple[float, ...]) -> Task:
@@ -102,13 +97,10 @@ def rounded_up(tasks: Sequence[Task], results: Results, rule: StopRule) -> list[
 
 
 def _missing_grids(
-    opened: Opened,
-    missing: Mapping[int, tuple[float, ...] | None],
-    engine: Engine,
-    watcher: Watcher,
+    opened: Opened, engine: Engine, watcher: Watcher
 ) -> dict[int, tuple[float, ...]]:
     """Return the p of the sizes that ask for a pilot."""
-    unplaced = [size for size, p in missing.items() if p is None]
+    unplaced = [size for size, p in opened.missing.items() if p is None]
     if not unplaced:
         return {}
     # Smaller sizes help to find the p of larger ones, and they shall not depend on the order in
@@ -169,16 +161,12 @@ def _stored_thresholds(items: list[TaskResult]) -> NDArray[np.float64]:
     return spans
 
 
-def samplers_of(
-    results: Results,
-    sizes: Sequence[int],
-    windows: Mapping[int, tuple[float, float]],
-    engine: Engine,
-) -> dict[str, Sampler]:
-    """Return the samplers of the study's own tasks of these sizes, for all rounds."""
-    own = [task for task in own_tasks(results) if task.size in sizes]
-    share = share_of(len(own))
+def samplers_of(placed: Placed, engine: Engine, watcher: Watcher) -> dict[str, Sampler]:
+    """Return the samplers of all tasks that are asked for, by the tasks' ids."""
+    sizes = sorted({task.size for task in placed.tasks})
+    windows = place_windows(placed.results, sizes, engine, watcher)
+    share = share_of(len(placed.tasks))
     return {
         task.id: engine.sampler(task, share=share, window=windows.get(task.size, (0.0, 1.0)))
-        for task in own
+        for task in placed.tasks
     }

@@ -28,13 +28,13 @@ from percolab.analysis import (
 from percolab.analysis.fits import POINTS, curves_of, omega_of
 from percolab.errors import InputError
 from percolab.run.engine import Engine, choose_engine
-from percolab.run.placement import missing_p, new_task, rounded_up, with_tasks
+from percolab.run.placement import new_task, rounded_up, with_tasks
 from percolab.run.plan_file import at_points, file_bytes
 from percolab.run.plan_pilot import Pilot, SizePilot, run_pilot
 from percolab.run.request import Opened, SweepOptions, Watcher, open_study, own_tasks
 from percolab.run.sampler import required_memory
 from percolab.run.stored import saving_seconds
-from percolab.run.wanted import first_targets, grown, is_held, next_targets
+from percolab.run.wanted import first_targets, grown, is_held, next_targets, wanted_blocks
 from percolab.store.joined import joined, joined_tasks
 from percolab.store.results import Results
 from percolab.tasks.stop_rule import StopRule
@@ -202,9 +202,10 @@ def _missing(results: Results, rule: StopRule) -> dict[int, int]:
 def _with_given_p(opened: Opened) -> Results:
     """Return results with the tasks that will be added at p that are known."""
     results = opened.results
-    missing = missing_p(results, opened.asked)
     known = [
-        new_task(results, opened.rule, size, p) for size, p in missing.items() if p is not None
+        new_task(results, opened.rule, size, p)
+        for size, p in opened.missing.items()
+        if p is not None
     ]
     return with_tasks(results, known)
 
@@ -344,9 +345,10 @@ def _targets(
         return targets, rounds
     if information is None:
         raise InputError(f"--plan: the pilot finds no p_c, so no target error of it: {reason}")
-    placed = {task.size for task in own_tasks(results)} >= set(study.sizes)
+    own = own_tasks(results)
+    placed = {task.size for task in own} >= set(study.sizes)
     while not all(n >= rule.limit(size) for size, n in targets.items()):
-        if placed and is_held(results, targets):
+        if placed and is_held(results, wanted_blocks(own, targets)):
             # How the sweep judges what is there is known, and need not be foreseen.
             following = next_targets(results, rule, targets)
             if following is None:

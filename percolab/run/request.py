@@ -11,8 +11,9 @@ error that it was last made with, which the records of its runs tell.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
@@ -99,6 +100,26 @@ class Opened:
     asked: Study
     rule: StopRule
     is_described: bool = True
+
+    @cached_property
+    def missing(self) -> dict[int, tuple[float, ...] | None]:
+        """The p that sizes are to be sampled at and have no task for; None asks for a pilot."""
+        found: dict[int, tuple[float, ...] | None] = {}
+        own, threshold = own_tasks(self.results), self.asked.method == "threshold"
+        for size in self.asked.sizes:
+            held = [task for task in own if task.size == size]
+            if not held:
+                found[size] = () if threshold else self.asked.p or self.results.study.p
+            elif not threshold:
+                more = set(self.asked.p or ()) - {p for task in held for p in task.p}
+                if more:
+                    found[size] = tuple(sorted(more))
+        return found
+
+    @property
+    def needs_pilot(self) -> bool:
+        """Whether p, or the windows of thresholds, are to be looked for."""
+        return self.asked.method == "threshold" or None in self.missing.values()
 
 
 def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
@@ -248,12 +269,12 @@ def _for_sizes(counts: list[int], sizes: tuple[int, ...]) -> dict[int, int]:
     return dict(zip(sizes, counts))
 
 
-def request_record(results: Results, rule: StopRule) -> dict[str, Any]:
+def request_record(tasks: Iterable[Task], rule: StopRule) -> dict[str, Any]:
     """Return what a run is asked for, as plain JSON values: samples by task, and the error."""
     record: dict[str, Any] = {}
     if rule.samples is not None:
-        own = [task for task in own_tasks(results) if task.size in rule.samples]
-        record["samples"] = {task.id: rule.samples[task.size] for task in own}
+        counts = rule.samples
+        record["samples"] = {task.id: counts[task.size] for task in tasks if task.size in counts}
     if rule.target_error is not None:
         record["target_error"] = rule.target_error
     return record

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Unpack
 
 from percolab.run.engine import Engine, choose_engine, warm_up
-from percolab.run.placement import missing_p, place, place_windows, samplers_of
+from percolab.run.placement import Placed, place, samplers_of
 from percolab.run.request import SweepOptions, Watcher, open_study, request_record
 from percolab.run.sampler import Sampler
 from percolab.run.stored import Saver, with_blocks
 from percolab.run.wanted import first_targets, is_finished, next_targets, wanted_blocks
-from percolab.store.results import Results, ResultsWriter
+from percolab.store.results import Results
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
 
@@ -28,40 +28,37 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
     writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
     opened = open_study(study, rule, options)
     asked, rule = opened.asked, opened.rule
-    missing = missing_p(opened.results, asked)
-    if not missing and is_finished(opened.results, rule):
+    if not opened.missing and is_finished(opened.results, rule):
         if writer is not None and not opened.is_described:
             writer.save(opened.results)
         return opened.results
     engine = choose_engine(asked, options, watcher)
-    with_pilot = asked.method == "threshold" or None in missing.values()
-    warm_up(asked, engine, watcher, with_pilot=with_pilot)
+    warm_up(asked, engine, watcher, with_pilot=opened.needs_pilot)
     placed = place(opened, engine, watcher)
     if writer is not None and not writer.path.exists():
-        writer.save(placed)
-    windows = place_windows(placed, asked.sizes, engine, watcher)
-    samplers = samplers_of(placed, asked.sizes, windows, engine)
-    return _sampled(placed, rule, samplers, engine, writer, watcher)
-
-
-def _sampled(
-    placed: Results,
-    rule: StopRule,
-    samplers: Mapping[str, Sampler],
-    engine: Engine,
-    writer: ResultsWriter | None,
-    watcher: Watcher,
-) -> Results:
-    """Return results with all blocks that a rule wants, round by round."""
-    results, targets = placed, first_targets(placed.study, rule)
+        writer.save(placed.results)
+    samplers = samplers_of(placed, engine, watcher)
     # A target error makes many rounds, not all of which are worth a save.
     saver = Saver(writer, every_run=rule.target_error is None)
     try:
-        while targets is not None:
-            wanted = wanted_blocks(results, targets)
-            asked = request_record(results, rule)
-            results = with_blocks(results, wanted, asked, samplers, engine, saver, watcher)
-            targets = next_targets(results, rule, targets)
+        return _sampled(placed, rule, samplers, engine, saver, watcher)
     finally:
         saver.end()
+
+
+def _sampled(
+    placed: Placed,
+    rule: StopRule,
+    samplers: Mapping[str, Sampler],
+    engine: Engine,
+    saver: Saver,
+    watcher: Watcher,
+) -> Results:
+    """Return results with all blocks that a rule wants, round by round."""
+    results, asked = placed.results, request_record(placed.tasks, rule)
+    targets: dict[int, int] | None = first_targets(results.study, rule)
+    while targets is not None:
+        wanted = wanted_blocks(placed.tasks, targets)
+        results = with_blocks(results, wanted, asked, samplers, engine, saver, watcher)
+        targets = next_targets(results, rule, targets)
     return results

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from percolab.run.engine import Engine
-from percolab.run.measured import Job, Work, missing_jobs, work_of
+from percolab.run.measured import Job, Work, missing_jobs, sites_to_label
 from percolab.run.request import Watcher
 from percolab.run.sampler import Sampler
 from percolab.store.interrupts import exit_code_of
@@ -128,14 +128,11 @@ def with_blocks(
 ) -> Results:
     """Return results with the first ``wanted`` blocks of tasks, and the record of the run.
 
-    They are the ones given if they have these blocks.  asked: what a run is asked for, of the
-    record.  Interrupted on KeyboardInterrupt, after the
-    finished blocks were saved; any other error comes through, after that.
+    They are the ones given if these have the blocks.  asked: what a run is asked for, as its record
+    has it.  Interrupted on KeyboardInterrupt, after the finished blocks were saved; any other error
+    comes through, after that.
     """
-    total = sum(work_of(results.tasks[key], count) for key, count in wanted.items())
-    left = sum(
-        work_of(results.tasks[key], count) for key, count in missing_blocks(results, wanted).items()
-    )
+    total, left = sites_to_label(results, wanted)
     if not left:
         return results
     run = _Run(results, engine.record() | {"asked": asked}, watcher)
@@ -168,11 +165,3 @@ def _keep_all(run: _Run, work: Work, saver: Saver) -> None:
                 saver.end_run(run.results, complete=complete)
     except KeyboardInterrupt as error:
         raise Interrupted(stored=saver.all_saved, exit_code=exit_code_of(error)) from None
-
-
-def missing_blocks(results: Results, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return how many of the first ``wanted`` blocks of every task are not there."""
-    return {
-        key: count - sum(number < count for number in results.tasks[key].blocks)
-        for key, count in wanted.items()
-    }

@@ -19,7 +19,7 @@ all sizes in equal shares.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -74,7 +74,7 @@ def next_targets(
     if rule.target_error is None or all(n >= rule.limit(size) for size, n in targets.items()):
         return None
     # At the end of a round all tasks of a size have the same blocks, so that they join to one.
-    held = joined(judged(results, targets))
+    held = joined(judged(results, wanted_blocks(own_tasks(results), targets)))
     samples = {key: item.num_samples for key, item in held.tasks.items()}
     try:
         information = information_of(curves_of(held), omega=omega_of(held))
@@ -118,47 +118,44 @@ def grown(
     return dict(zip(targets, found, strict=True))
 
 
-def wanted_blocks(results: Results, targets: Mapping[int, int]) -> dict[str, int]:
-    """Return the blocks each of the study's own tasks should have; merged ones want none.
+def wanted_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str, int]:
+    """Return the blocks that each of the study's own tasks should have.
 
-    Nor do tasks of a size that has no target: it was not asked for this time.
+    Tasks of a size that has no target want none: it was not asked for this time.
     """
     return {
         task.id: ceil(targets[task.size] / task.block_size)
-        for task in own_tasks(results)
+        for task in tasks
         if task.size in targets
     }
 
 
-def is_held(results: Results, targets: Mapping[int, int]) -> bool:
+def is_held(results: Results, wanted: Mapping[str, int]) -> bool:
     """Return whether all blocks of a round are there."""
     return all(
-        n in results.tasks[key].blocks
-        for key, count in wanted_blocks(results, targets).items()
-        for n in range(count)
+        n in results.tasks[key].blocks for key, count in wanted.items() for n in range(count)
     )
 
 
 def is_finished(results: Results, rule: StopRule) -> bool:
     """Return whether a study's stop rule is met by what is there."""
-    first = first_targets(results.study, rule)
-    if not set(first) <= {task.size for task in own_tasks(results)}:
+    own, first = own_tasks(results), first_targets(results.study, rule)
+    if not set(first) <= {task.size for task in own}:
         return False
     targets: dict[int, int] | None = first
     while targets is not None:
-        if not is_held(results, targets):
+        if not is_held(results, wanted_blocks(own, targets)):
             return False
         targets = next_targets(results, rule, targets)
     return True
 
 
-def judged(results: Results, targets: Mapping[int, int]) -> Results:
-    """Return the blocks of a round and of merged tasks, and none beyond.
+def judged(results: Results, wanted: Mapping[str, int]) -> Results:
+    """Return the wanted blocks of a round and all of merged tasks, and none beyond.
 
     An interrupted run may hold some blocks of the next round; judging them would end it elsewhere
     than an undisturbed one.
     """
-    wanted = wanted_blocks(results, targets)
     held = Results(results.study)
     for key, item in results.tasks.items():
         end = wanted.get(key)
