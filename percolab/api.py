@@ -36,11 +36,11 @@ def sweep(
     [200, 200]
     """
     request = make_request(lattice, **settings)
-    options = options_of(request, watcher)
+    options = options_of(request, watcher=watcher)
     if settings.get("out") is None:
         return run_study(request.study, request.rule, **options)
-    with ResultsWriter(request.out) as writer:
-        return run_study(request.study, request.rule, **{**options, "writer": writer})
+    with ResultsWriter(request.out) as options["writer"]:
+        return run_study(request.study, request.rule, **options)
 
 
 def open_results(path: str | Path) -> Results:

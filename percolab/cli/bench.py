@@ -63,7 +63,7 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
     plan = _plan(target.kind, **given)
     timer = timer_of(target)
     machine, bandwidth = timer.machine(), copy_bandwidth(timer, plan.runs)
-    records: list = []
+    records: list[Any] = []
     quiet = json_file == "-"
     if not quiet:
         click.echo(_preamble(machine, bandwidth))
@@ -160,7 +160,7 @@ def _preamble(machine: dict[str, Any], bandwidth: float) -> str:
     )
 
 
-def _line(record: Any, records: list, bandwidth: float) -> str:
+def _line(record: Any, records: list[Any], bandwidth: float) -> str:
     from percolab.benchmark import StageTime, compared
 
     time = record.nanoseconds_per_site

@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from percolab.cli.options import counted, results_file
+
+if TYPE_CHECKING:
+    from percolab.store.results import Results
+    from percolab.tables.flat import Table
 
 
 @click.command()
@@ -58,8 +62,8 @@ def command(
 
 
 def _table(
-    stored: Any, probabilities: str | None, *, tidy: bool, thresholds: bool, sizes: bool
-) -> Any:
+    stored: Results, probabilities: str | None, *, tidy: bool, thresholds: bool, sizes: bool
+) -> Table:
     """Return the table that was asked for; InputError for options that exclude each other."""
     from percolab.errors import InputError
     from percolab.tables.flat import long_table, mean_table, threshold_table

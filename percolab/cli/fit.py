@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -21,6 +21,10 @@ from percolab.cli.options import (
     refuse_scaling,
     results_file,
 )
+
+if TYPE_CHECKING:
+    from percolab.analysis.collapse import Collapse
+    from percolab.store.results import Results
 
 
 @click.command()
@@ -51,7 +55,7 @@ def command(
     exponents: bool,
     collapse: bool,
     quantities: str | None,
-    **options,
+    **options: Any,
 ) -> None:
     """Estimate p_c with its error, 1/nu, the crossings of successive sizes and their drift.
 
@@ -90,7 +94,7 @@ def command(
     name = observable_of(stored, options["observable"])
     automatic = "auto" in (options["min_size"], options["degree"], options["corrections"])
     # A collapse knows no corrections, so it needs a cut-off of its own unless one is asked for.
-    smallest = options["min_size"] or "auto"
+    smallest: int | Literal["auto"] = options["min_size"] or "auto"
     texts: list[str] = []
     record: dict[str, Any] = {}
     if automatic or fits:
@@ -139,7 +143,9 @@ def command(
     click.echo("\n\n".join(texts))
 
 
-def _collapses(stored: Any, name: str, p_c: float, min_size: Any, bootstrap: int) -> list[Any]:
+def _collapses(
+    stored: Results, name: str, p_c: float, min_size: int | Literal["auto"], bootstrap: int
+) -> list[Collapse]:
     """Return the collapses of R and, where cluster sizes are stored, of P_inf and chi.
 
     These two are collapsed at the p_c of the fit: a free one takes in their corrections to scaling,
@@ -169,7 +175,7 @@ def _is_default(option: str) -> bool:
 
 
 def _estimate(
-    stored: Any, as_json: bool, *, bootstrap: int, observable: str | None, **_: Any
+    stored: Results, as_json: bool, *, bootstrap: int, observable: str | None, **_: Any
 ) -> None:
     """Write the thresholds of every size alone."""
     from percolab.analysis.fits import estimates_of

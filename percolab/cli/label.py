@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,9 @@ from percolab.cli.sample_options import (
 )
 from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
+
+if TYPE_CHECKING:
+    from percolab.configurations.configuration import Configuration
 
 
 @click.command()
@@ -61,14 +64,14 @@ def command(
     if as_json:
         echo_json({"labels": out, "shape": list(chosen.shape), **chosen.record, **summary})
         return
-    clusters, sites = counted(summary["clusters"], "cluster"), counted(summary["sites"], "site")
-    click.echo(f"{clusters} of {sites} in {out}")
+    sites = counted(summary["sites"], "site")
+    click.echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {out}")
     click.echo(f"largest {summary['largest']}, second largest {summary['second_largest']}")
     if summary["open_axes"]:
         click.echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
 
 
-def _configuration(name: str | None, given: dict[str, Any]):
+def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
     from percolab.configurations import bond_configuration, random_configuration, site_configuration
     from percolab.lattices.lattice import load_lattice
 
@@ -91,7 +94,7 @@ def _configuration(name: str | None, given: dict[str, Any]):
     return site_configuration(name, named, **keys)
 
 
-def _graph_configuration(name: str | None, given: dict[str, Any]):
+def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configuration:
     from percolab.configurations import random_configuration
     from percolab.lattices.graph import load_graph
 

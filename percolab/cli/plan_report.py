@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,9 @@ from percolab.run.request import SweepOptions
 from percolab.store.results import ResultsWriter
 from percolab.tasks.study_file import SweepRequest
 
+if TYPE_CHECKING:
+    from percolab.run.plan import Plan
+
 _HEADINGS = ("L", "p", "samples", "held", "samples/s", "time", "memory", "file")
 
 
@@ -18,9 +21,8 @@ def echo_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) ->
     """Write to stdout what a request would take; InputError as the sweep itself."""
     from percolab.run.plan import plan_study
 
-    plan = plan_study(
-        request.study, request.rule, **{**options, "writer": ResultsWriter(request.out)}
-    )
+    options["writer"] = ResultsWriter(request.out)
+    plan = plan_study(request.study, request.rule, **options)
     if as_json:
         title = described(request.study)
         echo_json({"study": title, "results": str(request.out)} | plan.to_dict())
@@ -29,7 +31,7 @@ def echo_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) ->
     click.echo("\n".join(plan_lines(plan)))
 
 
-def plan_lines(plan: Any) -> list[str]:
+def plan_lines(plan: Plan) -> list[str]:
     """Return a plan as lines of text: a row a size, then totals and notes."""
     rows = [
         (
@@ -52,7 +54,7 @@ def plan_lines(plan: Any) -> list[str]:
     return [*table, *_totals(plan), *(f"note: {note}" for note in plan.notes)]
 
 
-def _totals(plan: Any) -> list[str]:
+def _totals(plan: Plan) -> list[str]:
     threads = counted(plan.workers, "thread")
     lines = [
         f"time    {_time(plan.seconds)} on {plan.device} with {threads}, labeler {plan.labeler}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import NoReturn
 
 import click
 from tqdm import tqdm
@@ -26,7 +27,7 @@ class ProgressWatcher(Watcher):
 
     def __init__(self, *, silent: bool = False) -> None:
         self._silent = silent
-        self._bar: tqdm | None = None
+        self._bar: tqdm[NoReturn] | None = None
         self._next_fit = 0.0
 
     def noted(self, text: str) -> None:

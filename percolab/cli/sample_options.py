@@ -6,17 +6,18 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import WholeNumber
+from percolab.cli.options import F, WholeNumber
 from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
-from percolab.lattices.bethe import NUMBERINGS
+from percolab.lattices.bethe import NUMBERINGS, BetheLattice
+from percolab.lattices.lattice import Lattice
 from percolab.tasks.settings import SETTINGS
 
 #: What the options stand for when they are left out.
 DEFAULTS = {"sample": 0} | {name: SETTINGS[name].default for name in ("seed", "rng", "model")}
 
 
-def sample_options(function):
+def sample_options(function: F) -> F:
     """Add the options that name a lattice, its size, and a sample on it; None where not given."""
     for option in (
         click.option("--numbering", help=f"Of the Bethe lattice: {' or '.join(NUMBERINGS)}.  "
@@ -39,12 +40,11 @@ def sample_options(function):
     return function
 
 
-def lattice_and_size(given: dict[str, Any], what: str) -> tuple[Any, int]:
+def lattice_and_size(given: dict[str, Any], what: str) -> tuple[Lattice | BetheLattice, int]:
     """Return the lattice that options name, and its size L; InputError if they name none.
 
     --bethe Z, --shells K and --numbering say what --lattice bethe:Z:NUMBERING and -L K do.
     """
-    from percolab.lattices.bethe import BetheLattice
     from percolab.lattices.structure import load_structure
 
     if given["bethe"] is not None:

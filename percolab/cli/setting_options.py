@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from percolab.cli.options import WholeNumber
+from percolab.cli.options import F, WholeNumber
 from percolab.tasks.settings import SETTINGS
 
-F = TypeVar("F", bound=Callable[..., Any])
 _TYPES: dict[type, Any] = {str: str, float: float, Path: click.Path()}
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from percolab.cli.options import as_json, counted, described, echo_json, results_file
+
+if TYPE_CHECKING:
+    from percolab.tasks.study import Study
 
 
 @click.command()
@@ -69,6 +72,6 @@ def command(results: str, as_json: bool) -> None:
         )
 
 
-def _boundary(study: Any) -> list[str]:
+def _boundary(study: Study) -> list[str]:
     """Return the boundary of a lattice in words; nothing else has one that is chosen."""
     return [f"boundary {', '.join(study.boundary)}"] if study.lattice.is_scalable else []

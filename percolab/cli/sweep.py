@@ -16,7 +16,7 @@ from percolab.errors import InputError
 from percolab.run.request import options_of
 from percolab.run.runner import run_study
 from percolab.run.stored import Interrupted
-from percolab.store.results import ResultsWriter
+from percolab.store.results import Results, ResultsWriter
 from percolab.tasks.study_file import make_request, read_request
 
 
@@ -48,7 +48,7 @@ def command(study: str | None, quiet: bool, plan: bool, as_json: bool, **given: 
     if study is not None and Path(study).suffix != ".toml":
         raise InputError(f"{study}: a study file ends in .toml; a lattice goes with --lattice")
     request = read_request(Path(study), overrides) if study else make_request(**overrides)
-    options = options_of(request, ProgressWatcher(silent=quiet or plan))
+    options = options_of(request, watcher=ProgressWatcher(silent=quiet or plan))
     if as_json and not plan:
         raise InputError(
             "--json goes with --plan; percolab fit --json writes the numbers of a file"
@@ -56,9 +56,9 @@ def command(study: str | None, quiet: bool, plan: bool, as_json: bool, **given: 
     if plan:
         echo_plan(request, options, as_json=as_json)
         return
-    with ResultsWriter(request.out) as writer:
+    with ResultsWriter(request.out) as options["writer"]:
         try:
-            results = run_study(request.study, request.rule, **{**options, "writer": writer})
+            results = run_study(request.study, request.rule, **options)
         except Interrupted as error:
             held = f"finished blocks are in {request.out}"
             if not error.stored:
@@ -68,7 +68,7 @@ def command(study: str | None, quiet: bool, plan: bool, as_json: bool, **given: 
     _print_threshold(results, request.out)
 
 
-def _print_threshold(results: Any, out: Path) -> None:
+def _print_threshold(results: Results, out: Path) -> None:
     from percolab.analysis import AnalysisError, format_with_error
     from percolab.analysis.fits import default_observable, fit_results
 

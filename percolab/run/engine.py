@@ -154,7 +154,7 @@ def told_of_compiling(tell: Callable[[], None], device: Device) -> Iterator[None
 def _listener(module: Any, tell: Callable[[], None]) -> Any:
     """Return a listener, of the kind that a module of events takes, which tells of every start."""
 
-    class Listener(module.Listener):  # type: ignore[misc, name-defined]
+    class Listener(module.Listener):  # type: ignore[misc]
         def on_start(self, event: Any) -> None:
             tell()
 

@@ -121,7 +121,7 @@ def _sample_thresholds(
 
     def spans(p: np.ndarray) -> np.ndarray:
         rows = sampler.rows(samples, np.array([threshold_of(x) for x in p], np.uint64))
-        return rows[:, SPANNING] & bits != 0
+        return np.asarray(rows[:, SPANNING] & bits != 0)
 
     low, high = np.full(samples.size, window[0]), np.full(samples.size, window[1])
     if window != (0.0, 1.0):
@@ -136,7 +136,7 @@ def _sample_thresholds(
         low = np.where(below, low, middle)
         if np.max(high - low) < _RESOLUTION * np.std((low + high) / 2):
             break
-    return ((low + high) / 2).reshape(SAMPLES, len(flags))
+    return np.reshape((low + high) / 2, (SAMPLES, len(flags)))
 
 
 def covering(low: np.ndarray, high: np.ndarray, points: int) -> tuple[float, ...]:

@@ -76,9 +76,12 @@ class SweepOptions(TypedDict, total=False):
     left_open: Collection[str]
 
 
-def options_of(request: SweepRequest, watcher: Watcher | None = None) -> SweepOptions:
-    """Return the options of what a user asked for, but for the writer."""
+def options_of(
+    request: SweepRequest, *, writer: ResultsWriter | None = None, watcher: Watcher | None = None
+) -> SweepOptions:
+    """Return the options of what a user asked for; InputError if there is no such device."""
     return {
+        "writer": writer,
         "device": Device.parse(request.device),
         "labeler": request.labeler,
         "workers": request.workers,
