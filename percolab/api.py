@@ -27,7 +27,7 @@ def sweep(
     """Sample a lattice at several L and p, or a graph, and return the results.
 
     {settings}
-    watcher: hears of what is done, as the command line's progress does.
+    watcher: is told of what is done, as the command line's progress does.
 
     Raises InputError (one line) for anything that cannot be used.
 

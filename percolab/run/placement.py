@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.words import TOP
-from percolab.run.cluster_pilot import place_over_maxima
 from percolab.run.engine import Engine, share_of
-from percolab.run.pilot import place_probabilities, place_window, reach_of
+from percolab.run.pilot import place_over_maxima, place_probabilities, place_window, reach_of
 from percolab.run.request import Opened, Watcher, own_tasks
 from percolab.run.sampler import Sampler
 from percolab.store.results import Results
@@ -149,7 +148,7 @@ def place_windows(
 
 
 def _stored_thresholds(items: list[TaskResult]) -> NDArray[np.float64]:
-    """Return T of the samples that are there and span at last, float64 (n, open axes)."""
+    """Return T of the samples that are there and span at some p, float64 (n, open axes)."""
     parts = [
         block.thresholds
         for item in items

@@ -1,4 +1,4 @@
-"""`percolab sweep --plan` foretells what the same sweep then takes and gives."""
+"""`percolab sweep --plan` predicts what the same sweep then takes and gives."""
 
 import json
 import os

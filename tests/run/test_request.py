@@ -155,7 +155,7 @@ def test_more_p_than_a_pilot_placed():
     assert Path("r.h5").read_bytes() == whole
 
 
-def test_a_plan_foretells_an_extension():
+def test_a_plan_predicts_an_extension():
     sweep("square", **SQUARE, out="r.h5")
     study = sweep("square", **SQUARE | {"L": [6, 8], "p": [0.4, 0.45], "samples": 10}).study
     from percolab.tasks.stop_rule import StopRule

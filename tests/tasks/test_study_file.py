@@ -156,7 +156,7 @@ def test_the_study_files_that_come_with_percolab_can_be_read(path):
     assert request.out.suffix == ".h5"
 
 
-def test_every_key_of_a_study_file_is_heard(tmp_path):
+def test_every_key_of_a_study_file_is_read(tmp_path):
     text = """
     lattice = "square"
     L = [8, 16]
