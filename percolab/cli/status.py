@@ -51,7 +51,7 @@ def _record(item: TaskResult) -> dict[str, Any]:
     }
 
 
-def _of_study(study: Study, warning: str) -> Iterator[str]:
+def _of_study(study: Study, warning: str | None) -> Iterator[str]:
     yield ", ".join([described(study), f"{study.model} percolation", *_boundary(study)])
     placed = "placed by a pilot" if study.p is None else "given"
     if study.method == "threshold":
