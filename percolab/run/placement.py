@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from percolab.bonds.words import TOP
 from percolab.run.engine import Engine, share_of
 from percolab.run.pilot import place_over_maxima, place_probabilities, place_window, reach_of
-from percolab.run.request import Opened, Watcher, own_tasks
+from percolab.run.request import Opened, Watcher
 from percolab.run.sampler import Sampler
 from percolab.store.results import Results
 from percolab.store.stored_tasks import TaskResult
@@ -41,16 +41,17 @@ def place(opened: Opened, engine: Engine, watcher: Watcher) -> Placed:
 
     InputError: the lattice does not span.
     """
-    results, missing = opened.results, opened.missing
+    results, rule = opened.results, opened.rule
     grids = _missing_grids(opened, engine, watcher)
-    tasks = []
-    for size, p in missing.items():
+    new = []
+    for size, p in opened.missing.items():
         if p and results.of_size(size):
             watcher.noted(f"L = {size}: {len(p)} more p, of the same samples as those of the file")
-        tasks.append(new_task(results, opened.rule, size, grids[size] if p is None else p))
-    results = with_tasks(results, tasks)
-    asked = [task for task in own_tasks(results) if task.size in opened.asked.sizes]
-    for line in rounded_up(asked, results, opened.rule):
+        values = grids[size] if p is None else p
+        new.append(new_task(results.study, opened.own, rule, size, values))
+    results = with_tasks(results, new)
+    asked = [task for task in [*opened.own, *new] if task.size in opened.asked.sizes]
+    for line in rounded_up(asked, results, rule):
         watcher.noted(line)
     return Placed(results, tuple(asked))
 
@@ -63,16 +64,18 @@ def with_tasks(results: Results, tasks: Iterable[Task]) -> Results:
     return Results(results.study, found, results.runs)
 
 
-def new_task(results: Results, rule: StopRule, size: int, p: tuple[float, ...]) -> Task:
-    """Return a task to be added for a size, in blocks as those that are there have it.
+def new_task(
+    study: Study, own: Iterable[Task], rule: StopRule, size: int, p: tuple[float, ...]
+) -> Task:
+    """Return a task to be added for a size, in blocks as the study's own tasks have it.
 
     Where there are none, the blocks are such that they make up the samples that are asked for.
     """
-    task = results.study.task(size, p)
-    held = [item.block_size for item in own_tasks(results) if item.size == size]
+    task = study.task(size, p)
+    held = [item.block_size for item in own if item.size == size]
     if held:
         return replace(task, block_size=held[0])
-    if results.study.block_size or rule.samples is None:
+    if study.block_size or rule.samples is None:
         return task
     return replace(task, block_size=block_size_for(rule.samples[size], task.block_size))
 

@@ -203,7 +203,7 @@ def _with_given_p(opened: Opened) -> Results:
     """Return results with the tasks that will be added at p that are known."""
     results = opened.results
     known = [
-        new_task(results, opened.rule, size, p)
+        new_task(results.study, opened.own, opened.rule, size, p)
         for size, p in opened.missing.items()
         if p is not None
     ]

@@ -93,8 +93,9 @@ def run_pilot(
     looks = {size: _look_seconds(study.task(size), engine) for size in study.sizes}
     run = sum(_GRID_COST * looks[size] * n / engine.workers for size, n in samples.items())
     tasks, windows, placing, extrapolated = _placed(results, study, engine, looks, run, watcher)
+    own = own_tasks(results)
     tasks = {
-        size: task if task.id in results.tasks else new_task(results, rule, size, task.p)
+        size: task if task.id in results.tasks else new_task(results.study, own, rule, size, task.p)
         for size, task in tasks.items()
     }
     free, samplers, found = _free(engine), [], []

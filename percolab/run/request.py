@@ -105,12 +105,17 @@ class Opened:
     is_described: bool = True
 
     @cached_property
+    def own(self) -> list[Task]:
+        """The study's own tasks that are there."""
+        return own_tasks(self.results)
+
+    @cached_property
     def missing(self) -> dict[int, tuple[float, ...] | None]:
         """The p that sizes are to be sampled at and have no task for; None asks for a pilot."""
         found: dict[int, tuple[float, ...] | None] = {}
-        own, threshold = own_tasks(self.results), self.asked.method == "threshold"
+        threshold = self.asked.method == "threshold"
         for size in self.asked.sizes:
-            held = [task for task in own if task.size == size]
+            held = [task for task in self.own if task.size == size]
             if not held:
                 found[size] = () if threshold else self.asked.p or self.results.study.p
             elif not threshold:

@@ -28,7 +28,7 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
     writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
     opened = open_study(study, rule, options)
     asked, rule = opened.asked, opened.rule
-    if not opened.missing and is_finished(opened.results, rule):
+    if not opened.missing and is_finished(opened.results, opened.own, rule):
         if writer is not None and not opened.is_described:
             writer.save(opened.results)
         return opened.results

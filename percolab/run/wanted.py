@@ -137,9 +137,9 @@ def is_held(results: Results, wanted: Mapping[str, int]) -> bool:
     )
 
 
-def is_finished(results: Results, rule: StopRule) -> bool:
-    """Return whether a study's stop rule is met by what is there."""
-    own, first = own_tasks(results), first_targets(results.study, rule)
+def is_finished(results: Results, own: Sequence[Task], rule: StopRule) -> bool:
+    """Return whether a study's stop rule is met by what is there of its own tasks."""
+    first = first_targets(results.study, rule)
     if not set(first) <= {task.size for task in own}:
         return False
     targets: dict[int, int] | None = first
