@@ -154,14 +154,8 @@ def told_of_compiling(tell: Callable[[], None], device: Device) -> Iterator[None
 def _listener(module: Any, tell: Callable[[], None]) -> Any:
     """Return a listener, of the kind that a module of events takes, which tells of every start."""
 
-    class Listener(module.Listener):  # type: ignore[misc]
-        def on_start(self, event: Any) -> None:
-            tell()
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    return Listener()
+    methods = {"on_start": lambda self, event: tell(), "on_end": lambda self, event: None}
+    return type("Listener", (module.Listener,), methods)()
 
 
 def _compile_events(device: Device) -> list[tuple[Any, str]]:
