@@ -19,12 +19,14 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "percolab needs Python 3.11 or newer; try make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
+# Python compiles what is imported when it first is; pip would compile everything, one by one.
 $(INSTALLED): $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable ".$(EXTRA)"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".$(EXTRA)"
 	touch $@
 
 $(DEVELOPED): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev]"
+	-$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1
 	touch $@
 
 sweep: $(INSTALLED) stale-kernels  ## install percolab, find the honeycomb threshold (results.h5), plot it (results.png)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import click
 
 from percolab.benchmark import StageTime, places_of, time_topology
+from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
-from percolab.run.runner import device_label
-from percolab.run.sampler import Device
+from percolab.run.engine import device_label
 
 STAGES = {"labels": "labels", "measure": "row"}
 

@@ -12,11 +12,12 @@ import click
 import numpy as np
 
 from percolab.bonds.words import XORWOW, threshold_of
+from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
-from percolab.run.runner import device_label
-from percolab.run.sampler import Device, Sampler
+from percolab.run.engine import device_label
+from percolab.run.sampler import Sampler
 from percolab.tasks.study import Task
-from percolab.tasks.study_file import parse_sizes
+from percolab.tasks.values import parse_sizes
 
 # Half the window of p is the first times L to the power of minus the second: the scaling region.
 WINDOWS = {2: (0.6656, 0.75), 3: (0.3, 1.141)}

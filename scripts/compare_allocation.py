@@ -15,7 +15,7 @@ import numpy as np
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
 from percolab.store.results import Results
-from percolab.tasks.study_file import parse_sizes
+from percolab.tasks.values import parse_sizes
 
 
 def cost_of(results: Results) -> int:

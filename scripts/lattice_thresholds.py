@@ -32,10 +32,13 @@ import numpy as np
 from percolab.analysis import ThresholdFit, format_with_error
 from percolab.analysis.stored_fits import fit_results
 from percolab.bonds.words import threshold_of
+from percolab.kernels.device import Device
 from percolab.labelers import fitting_labeler
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
-from percolab.run.runner import Watcher, device_label, run_study
-from percolab.run.sampler import Device, Sampler
+from percolab.run.engine import device_label
+from percolab.run.request import Watcher
+from percolab.run.runner import run_study
+from percolab.run.sampler import Sampler
 from percolab.store.output_files import replace_file
 from percolab.store.provenance import package_versions, processor_name
 from percolab.store.results import Results, ResultsWriter

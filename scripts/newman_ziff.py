@@ -31,14 +31,14 @@ from percolab.bonds.words import XORWOW, threshold_of
 from percolab.coupled import new_coupling
 from percolab.coupled.bond_order import fill_planes, leading_digits
 from percolab.coupled.thresholds import find_thresholds
+from percolab.kernels.device import Device
 from percolab.kernels.neighbours import has_bit
 from percolab.labelers import DEFAULT_LABELER
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import CLUSTERS, LARGEST, SPANNING, SUM_SQUARES
-from percolab.run.sampler import Device
 from percolab.store.provenance import package_versions
-from percolab.tasks.study_file import parse_sizes
+from percolab.tasks.values import parse_sizes
 
 #: Columns of percolab's row that the algorithm finds; the second largest cluster it does not.
 COLUMNS = (CLUSTERS, LARGEST, SUM_SQUARES, SPANNING)

@@ -35,10 +35,11 @@ from percolab.figures import save_figure
 from percolab.figures.bethe import plot_bethe
 from percolab.figures.kinds import spanning_figure
 from percolab.figures.timing import Timing, plot_timing
+from percolab.kernels.device import Device
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
 from percolab.lattices.lattice import load_lattice
-from percolab.run.runner import device_label, run_study
-from percolab.run.sampler import Device
+from percolab.run.engine import device_label
+from percolab.run.runner import run_study
 from percolab.store.output_files import replace_file
 from percolab.store.provenance import package_versions, processor_name
 from percolab.store.results import ResultsWriter

@@ -138,9 +138,9 @@ def assert_equal_datasets(one: Path, other: Path) -> None:
 # Saves after every job, so that a short run has many moments at which it can be killed.
 _PROGRAM = """
 import os, sys, time
-import percolab.run.scheduler as scheduler
+import percolab.run.stored as stored
 from percolab.run.sampler import Sampler
-scheduler._SAVE_EVERY = scheduler._SAVE_SHARE = 0.0
+stored._SAVE_EVERY = stored._SAVE_SHARE = 0.0
 sample = Sampler.sample
 def paced(*arguments):
     time.sleep({pause})

@@ -12,7 +12,7 @@ from percolab.configurations.label import label
 from percolab.errors import InputError
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
-from percolab.run.runner import Watcher
+from percolab.run.request import Watcher
 
 OPTIONS = {"L": [4, 8], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
 
@@ -66,26 +66,26 @@ def test_every_size_may_have_its_own_number_of_samples():
     assert {item.task.size: item.num_samples for item in results.tasks.values()} == {4: 20, 8: 40}
 
 
-def test_a_watcher_hears_of_every_block():
-    heard = []
+def test_a_watcher_is_told_of_every_block():
+    told_of = []
 
     class Listener(Watcher):
         def placed(self, size, p):
-            heard.append(("placed", size))
+            told_of.append(("placed", size))
 
         def started(self, sites, done):
-            heard.append(("started", done))
+            told_of.append(("started", done))
 
         def advanced(self, results, item, blocks):
-            heard.extend(("block", item.task.size, block.number) for block in blocks)
+            told_of.extend(("block", item.task.size, block.number) for block in blocks)
 
         def finished(self):
-            heard.append(("finished",))
+            told_of.append(("finished",))
 
     sweep("square", watcher=Listener(), **{**OPTIONS, "p": None})
-    assert heard[:3] == [("placed", 4), ("placed", 8), ("started", 0)]
-    assert sorted(heard[3:-1]) == [("block", size, n) for size in (4, 8) for n in range(3)]
-    assert heard[-1] == ("finished",)
+    assert told_of[:3] == [("placed", 4), ("placed", 8), ("started", 0)]
+    assert sorted(told_of[3:-1]) == [("block", size, n) for size in (4, 8) for n in range(3)]
+    assert told_of[-1] == ("finished",)
 
 
 def test_fit_is_the_fit_of_the_command_line(tmp_path):

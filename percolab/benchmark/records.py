@@ -12,10 +12,10 @@ from percolab.benchmark.peers import PeerTime, scipy_times
 from percolab.benchmark.stages import GRID_POINTS, STAGES, bytes_moved, prepare
 from percolab.benchmark.timer import CpuTimer, CudaTimer, timer_of, times_of
 from percolab.errors import InputError
+from percolab.kernels.device import Device
 from percolab.labelers import DEFAULT_LABELER
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology
-from percolab.run.sampler import Device
 
 _SCIPY = ("scipy", "labels")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any
 
 import click
 
@@ -42,9 +43,12 @@ class Commands(click.Group):
         """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
-        return importlib.import_module(f"percolab.cli.{cmd_name}").command
+        found: click.Command = importlib.import_module(f"percolab.cli.{cmd_name}").command
+        return found
 
-    def resolve_command(self, ctx: click.Context, args: list[str]):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Name the nearest command where an unknown one was given."""
         if args and args[0] not in COMMANDS:
             raise InputError(f"unknown command {args[0]!r}; {nearest(args[0], COMMANDS)}")
@@ -55,7 +59,7 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
-    def main(self, *args, **kwargs):
+    def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, and turn errors a user can mend into one line and exit code 2."""
         kwargs["standalone_mode"] = False
         try:

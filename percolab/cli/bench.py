@@ -54,7 +54,7 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
     """
     from percolab.benchmark import copy_bandwidth, document_of, plot_time_per_site, timer_of
     from percolab.figures import save_figure
-    from percolab.run.sampler import Device
+    from percolab.kernels.device import Device
     from percolab.store.output_files import TIMES, write_output
 
     for name, path in (("--json", json_file), ("--plot", plot_file)):
@@ -63,7 +63,7 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
     plan = _plan(target.kind, **given)
     timer = timer_of(target)
     machine, bandwidth = timer.machine(), copy_bandwidth(timer, plan.runs)
-    records: list = []
+    records: list[Any] = []
     quiet = json_file == "-"
     if not quiet:
         click.echo(_preamble(machine, bandwidth))
@@ -119,7 +119,7 @@ def _plan(
     """Return the plan that the options ask for; InputError if it cannot be followed."""
     from percolab.benchmark import STAGES, Benchmark, places_of
     from percolab.lattices.lattice import load_lattice
-    from percolab.tasks.study_file import parse_probabilities, parse_sizes
+    from percolab.tasks.values import parse_probabilities, parse_sizes
 
     asked = set(stages or STAGES)
     if "sweep" in asked:
@@ -160,7 +160,7 @@ def _preamble(machine: dict[str, Any], bandwidth: float) -> str:
     )
 
 
-def _line(record: Any, records: list, bandwidth: float) -> str:
+def _line(record: Any, records: list[Any], bandwidth: float) -> str:
     from percolab.benchmark import StageTime, compared
 
     time = record.nanoseconds_per_site

@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from percolab.cli.options import counted, results_file
+
+if TYPE_CHECKING:
+    from percolab.store.results import Results
+    from percolab.tables.flat import Table
 
 
 @click.command()
@@ -58,14 +62,14 @@ def command(
 
 
 def _table(
-    stored: Any, probabilities: str | None, *, tidy: bool, thresholds: bool, sizes: bool
-) -> Any:
+    stored: Results, probabilities: str | None, *, tidy: bool, thresholds: bool, sizes: bool
+) -> Table:
     """Return the table that was asked for; InputError for options that exclude each other."""
     from percolab.errors import InputError
     from percolab.tables.flat import long_table, mean_table, threshold_table
     from percolab.tables.sizes import size_table
     from percolab.tasks.study import check_probabilities
-    from percolab.tasks.study_file import parse_probabilities
+    from percolab.tasks.values import parse_probabilities
 
     tables = {"--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
     asked = [name for name, is_given in tables.items() if is_given]

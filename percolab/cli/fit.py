@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -21,6 +21,13 @@ from percolab.cli.options import (
     refuse_scaling,
     results_file,
 )
+
+if TYPE_CHECKING:
+    from percolab.analysis import ThresholdFit
+    from percolab.store.results import Results
+
+#: What an answer has besides the fit: values for JSON, and texts.
+Part = tuple[dict[str, Any], list[str]]
 
 
 @click.command()
@@ -51,7 +58,7 @@ def command(
     exponents: bool,
     collapse: bool,
     quantities: str | None,
-    **options,
+    **options: Any,
 ) -> None:
     """Estimate p_c with its error, 1/nu, the crossings of successive sizes and their drift.
 
@@ -62,17 +69,7 @@ def command(
     docs/analysis.md describes it all.  A graph and a Bethe lattice have no sizes that scale: their
     thresholds are where their clusters are most critical, size by size.
     """
-    from percolab.analysis import (
-        best_by_size,
-        choose_fit,
-        collapse_table,
-        exponent_table,
-        fit_table,
-        ratio_table,
-        sample_table,
-        trial_table,
-    )
-    from percolab.analysis.stored_fits import exponents_of, ratios_of, samples_of, trials_of
+    from percolab.analysis import fit_table
     from percolab.store.results import read_results
 
     stored = read_results(results)
@@ -88,70 +85,108 @@ def command(
         write_quantity_fit(stored, quantities, as_json=as_json, fits=fits, **others)
         return
     name = observable_of(stored, options["observable"])
-    automatic = "auto" in (options["min_size"], options["degree"], options["corrections"])
     # A collapse knows no corrections, so it needs a cut-off of its own unless one is asked for.
-    smallest = options["min_size"] or "auto"
-    texts: list[str] = []
-    record: dict[str, Any] = {}
-    if automatic or fits:
-        with one_line_errors():
-            model = {"degree": options["degree"]} | CORRECTIONS.get(options["corrections"], {})
-            # Without a choice to be made the table is one to look at: of all smallest sizes.
-            model["min_size"] = options["min_size"] if automatic else "auto"
-            trials = trials_of(stored, name, every=fits, omega=options["omega"], **model)
-        record["fits"] = [trial.to_dict() for trial in trials]
-        texts.append(trial_table(trials if fits else best_by_size(trials), mark=automatic))
-    if automatic:
-        chosen = choose_fit(trials)
-        record["cutoffs"] = [trial.to_dict() for trial in best_by_size(trials)]
-        options |= {"min_size": chosen.min_size, "degree": chosen.degree}
-        if options["corrections"] in (None, "auto"):
-            options["corrections"] = "bc" if chosen.fit.with_mixed else "b"
+    smallest: int | Literal["auto"] = options["min_size"] or "auto"
+    trials, chosen = _trials(stored, name, options, every=fits)
+    options |= chosen
     fit = fit_of(stored, **options)
-    texts.append(fit_table(fit))
-    shared = {"omega": options["omega"], "min_size": options["min_size"]}
-    samples = samples_of(stored, name, bootstrap=options["bootstrap"], **shared)
-    if samples is not None:
-        record["sample_thresholds"] = samples.to_dict()
-        texts.append(sample_table(samples))
+    parts = [trials, ({}, [fit_table(fit)]), _samples(stored, name, options)]
     if exponents:
-        found = exponents_of(stored, fit, bootstrap=options["bootstrap"])
-        record["exponents"] = found.to_dict()
-        texts.append(exponent_table(found))
-        ratios = ratios_of(stored, fit, bootstrap=options["bootstrap"])
-        if ratios is not None:
-            record["ratio_crossings"] = ratios.to_dict()
-            texts.append(ratio_table(ratios))
+        parts.append(_exponents(stored, fit, options["bootstrap"]))
     if collapse:
-        collapses = _collapses(stored, name, fit.threshold, smallest, options["bootstrap"])
-        record["collapses"] = [item.to_dict() for item in collapses]
-        texts.append(collapse_table(collapses))
+        parts.append(_collapses(stored, name, fit.threshold, smallest, options["bootstrap"]))
     if as_json:
-        echo_json(fit.to_dict() | record)
+        echo_json(fit.to_dict() | {key: value for part, _ in parts for key, value in part.items()})
         return
+    texts = [text for _, part in parts for text in part]
+    click.echo("\n\n".join([*texts, *_published(stored, fit)]))
+
+
+def _trials(
+    stored: Results, name: str, options: dict[str, Any], *, every: bool
+) -> tuple[Part, dict[str, Any]]:
+    """Return the fits among which one is chosen or that are to be shown, and the one chosen.
+
+    The latter as options of a fit; none are returned where nothing is left to be chosen.
+    """
+    from percolab.analysis import best_by_size, choose_fit, trial_table
+    from percolab.analysis.stored_fits import trials_of
+
+    automatic = "auto" in (options["min_size"], options["degree"], options["corrections"])
+    if not automatic and not every:
+        return ({}, []), {}
+    with one_line_errors():
+        model = {"degree": options["degree"]} | CORRECTIONS.get(options["corrections"], {})
+        # Without a choice to be made the table is one to look at: of all smallest sizes.
+        model["min_size"] = options["min_size"] if automatic else "auto"
+        trials = trials_of(stored, name, every=every, omega=options["omega"], **model)
+    record = {"fits": [trial.to_dict() for trial in trials]}
+    text = trial_table(trials if every else best_by_size(trials), mark=automatic)
+    if not automatic:
+        return (record, [text]), {}
+    chosen = choose_fit(trials)
+    record["cutoffs"] = [trial.to_dict() for trial in best_by_size(trials)]
+    found: dict[str, Any] = {"min_size": chosen.min_size, "degree": chosen.degree}
+    if options["corrections"] in (None, "auto"):
+        found["corrections"] = "bc" if chosen.fit.with_mixed else "b"
+    return (record, [text]), found
+
+
+def _samples(stored: Results, name: str, options: dict[str, Any]) -> Part:
+    """Return the thresholds of single samples, where they are stored."""
+    from percolab.analysis import sample_table
+    from percolab.analysis.stored_fits import samples_of
+
+    shared = {key: options[key] for key in ("omega", "min_size", "bootstrap")}
+    found = samples_of(stored, name, **shared)
+    return (
+        ({}, [])
+        if found is None
+        else ({"sample_thresholds": found.to_dict()}, [sample_table(found)])
+    )
+
+
+def _exponents(stored: Results, fit: ThresholdFit, bootstrap: int) -> Part:
+    """Return the exponents at p_c, and the crossings of moment ratios where there are any."""
+    from percolab.analysis import exponent_table, ratio_table
+    from percolab.analysis.stored_fits import exponents_of, ratios_of
+
+    found = exponents_of(stored, fit, bootstrap=bootstrap)
+    record, texts = {"exponents": found.to_dict()}, [exponent_table(found)]
+    ratios = ratios_of(stored, fit, bootstrap=bootstrap)
+    if ratios is not None:
+        record["ratio_crossings"] = ratios.to_dict()
+        texts.append(ratio_table(ratios))
+    return record, texts
+
+
+def _published(stored: Results, fit: ThresholdFit) -> list[str]:
     known = stored.study.lattice.threshold(stored.study.model)
-    if known is not None:
-        difference = (fit.threshold - known.value) / fit.threshold_error
-        texts.append(
-            f"published {known.value:.12g}  {known.expression}  ({known.reference}): "
-            f"{difference:+.1f} sigma"
-        )
-    click.echo("\n\n".join(texts))
+    if known is None:
+        return []
+    difference = (fit.threshold - known.value) / fit.threshold_error
+    return [
+        f"published {known.value:.12g}  {known.expression}  ({known.reference}): "
+        f"{difference:+.1f} sigma"
+    ]
 
 
-def _collapses(stored: Any, name: str, p_c: float, min_size: Any, bootstrap: int) -> list[Any]:
+def _collapses(
+    stored: Results, name: str, p_c: float, min_size: int | Literal["auto"], bootstrap: int
+) -> Part:
     """Return the collapses of R and, where cluster sizes are stored, of P_inf and chi.
 
     These two are collapsed at the p_c of the fit: a free one takes in their corrections to scaling,
     which are larger than those of R, without a trace in S.
     """
+    from percolab.analysis import collapse_table
     from percolab.analysis.stored_fits import collapse_of
 
     clusters = ["largest", "chi"] if stored.study.method == "grid" else []
     # A replica of a collapse is a search, so there are fewer of them.
     replicas = min(bootstrap, 50)
     with one_line_errors():
-        return [
+        found = [
             collapse_of(
                 stored,
                 item,
@@ -161,6 +196,7 @@ def _collapses(stored: Any, name: str, p_c: float, min_size: Any, bootstrap: int
             )
             for item in [name, *clusters]
         ]
+    return {"collapses": [item.to_dict() for item in found]}, [collapse_table(found)]
 
 
 def _is_default(option: str) -> bool:
@@ -169,7 +205,7 @@ def _is_default(option: str) -> bool:
 
 
 def _estimate(
-    stored: Any, as_json: bool, *, bootstrap: int, observable: str | None, **_: Any
+    stored: Results, as_json: bool, *, bootstrap: int, observable: str | None, **_: Any
 ) -> None:
     """Write the thresholds of every size alone."""
     from percolab.analysis.stored_fits import estimates_of

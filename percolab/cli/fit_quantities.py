@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from percolab.cli.options import echo_json, is_given
 
+if TYPE_CHECKING:
+    from percolab.store.results import Results
+
 
 def write_quantity_fit(
-    stored: Any,
+    stored: Results,
     quantities: str,
     *,
     as_json: bool,
     fits: bool,
-    min_size: Any,
+    min_size: int | Literal["auto"] | None,
     omega: float | None,
-    degree: Any,
+    degree: int | Literal["auto"] | None,
     corrections: str | None,
     **others: Any,
 ) -> None:

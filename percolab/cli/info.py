@@ -13,10 +13,9 @@ from percolab.cli.options import as_json, echo_json
 @as_json
 def command(as_json: bool) -> None:
     """Show the versions in use, the labelers, and the devices percolab can run on."""
-    from percolab.kernels.device import cuda_problem
+    from percolab.kernels.device import Device, cuda_problem
     from percolab.labelers import LABELERS
-    from percolab.run.executors import default_workers
-    from percolab.run.sampler import Device
+    from percolab.run.engine import default_workers
     from percolab.store.provenance import package_versions, processor_name
 
     record: dict[str, Any] = {

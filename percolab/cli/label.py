@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,18 +14,21 @@ from percolab.cli.sample_options import (
     sample_options,
     with_defaults,
 )
+from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
-from percolab.labelers import LABELERS
+
+if TYPE_CHECKING:
+    from percolab.configurations.configuration import Configuration
 
 
 @click.command()
 @click.argument("configuration", required=False, metavar="[INPUT]")
 @sample_options
-@click.option("--graph", type=click.Path(), help="Graph file; all its bonds are open without -p.")
-@click.option("--source", help="With --graph: sites 0,5,17 or a file with one a line.")
-@click.option("--target", help="The same: clusters that connect both are named.")
-@click.option("--multi", is_flag=True, help="Keep parallel edges of the graph file.")
-@click.option("--labeler", help=f"{', '.join(LABELERS)}.  [default: the device's fastest]")
+@setting_option("graph", help="Graph file; all its bonds are open without -p.")
+@setting_option("source", help="With --graph: sites 0,5,17 or a file with one a line.")
+@setting_option("target", help="The same: clusters that connect both are named.")
+@setting_option("multi", help="Keep parallel edges of the graph file.")
+@setting_option("labeler")
 @click.option("--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
 @click.option("--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
 @click.option("--out", default="labels.h5", show_default=True, type=click.Path(),
@@ -61,14 +64,14 @@ def command(
     if as_json:
         echo_json({"labels": out, "shape": list(chosen.shape), **chosen.record, **summary})
         return
-    clusters, sites = counted(summary["clusters"], "cluster"), counted(summary["sites"], "site")
-    click.echo(f"{clusters} of {sites} in {out}")
+    sites = counted(summary["sites"], "site")
+    click.echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {out}")
     click.echo(f"largest {summary['largest']}, second largest {summary['second_largest']}")
     if summary["open_axes"]:
         click.echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
 
 
-def _configuration(name: str | None, given: dict[str, Any]):
+def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
     from percolab.configurations import bond_configuration, random_configuration, site_configuration
     from percolab.lattices.lattice import load_lattice
 
@@ -91,7 +94,7 @@ def _configuration(name: str | None, given: dict[str, Any]):
     return site_configuration(name, named, **keys)
 
 
-def _graph_configuration(name: str | None, given: dict[str, Any]):
+def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configuration:
     from percolab.configurations import random_configuration
     from percolab.lattices.graph import load_graph
 

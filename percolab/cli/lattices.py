@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import click
 
@@ -97,7 +98,7 @@ def _shown(item: Threshold, *, decimals: int = 16) -> str:
     return f"{item.value:.{decimals}f}".rstrip("0").rstrip(".")
 
 
-def _record(lattice: Lattice) -> dict:
+def _record(lattice: Lattice) -> dict[str, Any]:
     return {
         "name": lattice.name,
         "title": lattice.title,

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from percolab.analysis import ThresholdFit
+    from percolab.store.results import Results
+    from percolab.tasks.study import Study
+
+F = TypeVar("F", bound=Callable[..., Any])
+
 results_file = click.argument("results", type=click.Path(), metavar="RESULTS.h5")
-MEASURE_HELP = "Beside the observables: sizes (n_s, s^3, s^4), gyration (radii), or both."
-MODEL_HELP = (
-    "bond, site, site-bond, or with one of its two probabilities fixed site-bond:site=0.9 or "
-    "site-bond:bond=0.7.  [default: bond]"
-)
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 
 
@@ -50,7 +54,7 @@ CORRECTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def fit_options(function):
+def fit_options(function: F) -> F:
     """Add the options of the threshold fit."""
     for option in (
         click.option("--omega", type=Number(0, 10, min_open=True),
@@ -76,7 +80,7 @@ def fit_options(function):
 
 
 def fit_of(
-    results: Any,
+    results: Results,
     *,
     omega: float | None,
     min_size: int | Literal["auto"] | None,
@@ -84,7 +88,7 @@ def fit_of(
     corrections: str | None,
     bootstrap: int,
     observable: str | None,
-):
+) -> ThresholdFit:
     """Return the threshold fit with the options of :func:`fit_options`; bad ones are InputError."""
     from percolab.analysis.stored_fits import fit_results
 
@@ -124,7 +128,7 @@ def one_line_errors() -> Iterator[None]:
         raise InputError(str(error)) from error
 
 
-def observable_of(results: Any, observable: str | None) -> str:
+def observable_of(results: Results, observable: str | None) -> str:
     """Return a probability, the default if None is named; InputError for another observable."""
     from percolab.analysis.stored_data import default_observable, probability_names
     from percolab.errors import InputError, nearest
@@ -138,7 +142,7 @@ def observable_of(results: Any, observable: str | None) -> str:
     return name
 
 
-def described(study: Any) -> str:
+def described(study: Study) -> str:
     """Return what a study samples in a few words: a graph with its numbers, a lattice by title."""
     from percolab.lattices.graph import Graph
 
@@ -150,7 +154,7 @@ def described(study: Any) -> str:
     return f"{item.name}: {parts}{ends if item.num_sources else ''}"
 
 
-def estimates_text(results: Any, *, bootstrap: int = 200) -> str:
+def estimates_text(results: Results, *, bootstrap: int = 200) -> str:
     """Return the thresholds of every size alone as text, and the published one."""
     from percolab.analysis import estimate_table
     from percolab.analysis.stored_fits import estimates_of
@@ -165,7 +169,7 @@ def estimates_text(results: Any, *, bootstrap: int = 200) -> str:
     )
 
 
-def read_study(results: str, options: Mapping[str, Any]) -> Any:
+def read_study(results: str, options: Mapping[str, Any]) -> Results:
     """Return stored results; InputError where they have not what the options of a fit name."""
     from percolab.store.results import read_results
 
@@ -209,7 +213,7 @@ def refuse_scaling(options: Mapping[str, Any]) -> None:
             raise InputError(f"--{name}: there is no fit of several sizes here; leave it out")
 
 
-def write_figure(figure: Any, target: str | Path, *, quiet: bool) -> None:
+def write_figure(figure: Figure, target: str | Path, *, quiet: bool) -> None:
     """Write a figure and say so, on stderr if quiet; InputError if it cannot be written."""
     from percolab.errors import InputError
     from percolab.figures import save_figure

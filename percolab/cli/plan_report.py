@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from percolab.cli.options import counted, described, echo_json
+from percolab.run.request import SweepOptions
 from percolab.store.results import ResultsWriter
 from percolab.tasks.study_file import SweepRequest
+
+if TYPE_CHECKING:
+    from percolab.run.plan import Plan
 
 _HEADINGS = ("L", "p", "samples", "held", "samples/s", "time", "memory", "file")
 
 
-def echo_plan(request: SweepRequest, options: dict[str, Any], *, as_json: bool) -> None:
+def echo_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) -> None:
     """Write to stdout what a request would take; InputError as the sweep itself."""
     from percolab.run.plan import plan_study
 
-    plan = plan_study(request.study, request.rule, writer=ResultsWriter(request.out), **options)
+    options["writer"] = ResultsWriter(request.out)
+    plan = plan_study(request.study, request.rule, **options)
     if as_json:
         title = described(request.study)
         echo_json({"study": title, "results": str(request.out)} | plan.to_dict())
@@ -26,7 +31,7 @@ def echo_plan(request: SweepRequest, options: dict[str, Any], *, as_json: bool) 
     click.echo("\n".join(plan_lines(plan)))
 
 
-def plan_lines(plan: Any) -> list[str]:
+def plan_lines(plan: Plan) -> list[str]:
     """Return a plan as lines of text: a row a size, then totals and notes."""
     rows = [
         (
@@ -49,7 +54,7 @@ def plan_lines(plan: Any) -> list[str]:
     return [*table, *_totals(plan), *(f"note: {note}" for note in plan.notes)]
 
 
-def _totals(plan: Any) -> list[str]:
+def _totals(plan: Plan) -> list[str]:
     threads = counted(plan.workers, "thread")
     lines = [
         f"time    {_time(plan.seconds)} on {plan.device} with {threads}, labeler {plan.labeler}"

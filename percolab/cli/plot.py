@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,7 +32,7 @@ from percolab.cli.options import (
 )
 @fit_options
 @as_json
-def command(results: str, kind: str | None, out: str | None, as_json: bool, **options) -> None:
+def command(results: str, kind: str | None, out: str | None, as_json: bool, **options: Any) -> None:
     """Draw R_L(p) with error bars, the crossings, their drift, and p_c.
 
     Of a graph or a Bethe lattice: s_1/N, s_2/N and chi against p, with their maxima.

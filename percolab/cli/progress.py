@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import NoReturn
 
 import click
 from tqdm import tqdm
@@ -11,7 +12,8 @@ from tqdm import tqdm
 from percolab.analysis import AnalysisError, format_with_error
 from percolab.analysis.stored_fits import fit_results
 from percolab.errors import InputError
-from percolab.run.runner import Watcher, work_of
+from percolab.run.measured import work_of
+from percolab.run.request import Watcher
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
@@ -25,7 +27,7 @@ class ProgressWatcher(Watcher):
 
     def __init__(self, *, silent: bool = False) -> None:
         self._silent = silent
-        self._bar: tqdm | None = None
+        self._bar: tqdm[NoReturn] | None = None
         self._next_fit = 0.0
 
     def noted(self, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,7 +16,7 @@ from percolab.cli.options import as_json, echo_json, fit_of, fit_options, read_s
 @click.option("--out", type=click.Path(), help="Page: .html or .htm.  [default: RESULTS.html]")
 @fit_options
 @as_json
-def command(results: str, out: str | None, as_json: bool, **options) -> None:
+def command(results: str, out: str | None, as_json: bool, **options: Any) -> None:
     """Write one page with figures, fits, samples, methods and provenance.
 
     The page needs no other file and no network, and prints.  It holds every kind of figure that

@@ -6,15 +6,18 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import MODEL_HELP, WholeNumber
+from percolab.cli.options import F, WholeNumber
+from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
-from percolab.lattices.bethe import NUMBERINGS
+from percolab.lattices.bethe import NUMBERINGS, BetheLattice
+from percolab.lattices.lattice import Lattice
+from percolab.tasks.settings import SETTINGS
 
 #: What the options stand for when they are left out.
-DEFAULTS = {"seed": 1, "sample": 0, "rng": "xorwow", "model": "bond"}
+DEFAULTS = {"sample": 0} | {name: SETTINGS[name].default for name in ("seed", "rng", "model")}
 
 
-def sample_options(function):
+def sample_options(function: F) -> F:
     """Add the options that name a lattice, its size, and a sample on it; None where not given."""
     for option in (
         click.option("--numbering", help=f"Of the Bethe lattice: {' or '.join(NUMBERINGS)}.  "
@@ -22,28 +25,26 @@ def sample_options(function):
         click.option("--shells", type=int, help="Shells of the Bethe lattice around its centre."),
         click.option("--bethe", type=int, metavar="Z",
                      help="Bethe lattice of this coordination number."),
-        click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  "
-                     "[default: open]"),
-        click.option("--model", help=MODEL_HELP),
-        click.option("--rng", help="xorwow or philox.  [default: xorwow]"),
+        setting_option("boundary"),
+        setting_option("model"),
+        setting_option("rng"),
         click.option("--sample", type=WholeNumber(min=0, max=2**64 - 1),
                      help="Number of the sample.  [default: 0]"),
-        click.option("--seed", type=WholeNumber(min=0, max=2**63 - 1),
-                     help="Seed of the sweep.  [default: 1]"),
+        setting_option("seed", help="Seed of the sweep."),
         click.option("-p", "p", type=float, help="Probability of a bond, or as --model says."),
         click.option("-L", "--size", "size", type=int, help="Linear size; of bethe:Z the shells."),
-        click.option("--lattice", help="Name (percolab lattices), .toml file, or bethe:Z."),
+        setting_option("lattice", told_default="",
+                       help="Name (percolab lattices), .toml file, or bethe:Z."),
     ):  # fmt: skip
         function = option(function)
     return function
 
 
-def lattice_and_size(given: dict[str, Any], what: str) -> tuple[Any, int]:
+def lattice_and_size(given: dict[str, Any], what: str) -> tuple[Lattice | BetheLattice, int]:
     """Return the lattice that options name, and its size L; InputError if they name none.
 
     --bethe Z, --shells K and --numbering say what --lattice bethe:Z:NUMBERING and -L K do.
     """
-    from percolab.lattices.bethe import BetheLattice
     from percolab.lattices.structure import load_structure
 
     if given["bethe"] is not None:

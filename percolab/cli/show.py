@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from percolab.cli.options import as_json, echo_json, write_figure
 from percolab.cli.sample_options import lattice_and_size, refuse, sample_options, with_defaults
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from percolab.lattices.bethe import BetheLattice
+    from percolab.lattices.lattice import Lattice
+    from percolab.measure.clusters import Clusters
+
+    #: A figure, and every number drawn in it.
+    Drawn = tuple[Figure, dict[str, Any]]
 
 
 @click.command()
@@ -41,7 +51,7 @@ def command(labels: str | None, out: str, as_json: bool, **given: Any) -> None:
         echo_json({"figure": out, **numbers})
 
 
-def _of_sample(given: dict[str, Any]):
+def _of_sample(given: dict[str, Any]) -> Drawn:
     from percolab.configurations import random_configuration
     from percolab.figures.bethe import check_shells
     from percolab.figures.configuration import check_drawable
@@ -57,7 +67,7 @@ def _of_sample(given: dict[str, Any]):
     return _drawn(chosen.label(), lattice, chosen.record, lattice.title, opened=chosen.opened)
 
 
-def _of_labels(name: str, given: dict[str, Any]):
+def _of_labels(name: str, given: dict[str, Any]) -> Drawn:
     from percolab.configurations import read_labels
     from percolab.lattices.lattice import load_lattice
 
@@ -78,7 +88,13 @@ def _of_labels(name: str, given: dict[str, Any]):
     )
 
 
-def _drawn(clusters: Any, lattice: Any, record: dict[str, Any], name: str, **options: Any):
+def _drawn(
+    clusters: Clusters,
+    lattice: Lattice | BetheLattice,
+    record: dict[str, Any],
+    name: str,
+    **options: Any,
+) -> Drawn:
     """Return the figure of clusters on a lattice of any kind, and its numbers."""
     from percolab.figures.bethe import plot_bethe
     from percolab.figures.configuration import plot_clusters

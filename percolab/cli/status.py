@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from percolab.cli.options import as_json, counted, described, echo_json, results_file
+
+if TYPE_CHECKING:
+    from percolab.store.task_result import TaskResult
+    from percolab.tasks.study import Study
 
 
 @click.command()
@@ -18,57 +23,71 @@ def command(results: str, as_json: bool) -> None:
     from percolab.store.sample_versions import warning_of
 
     stored = read_results(results)
-    tasks: list[dict[str, Any]] = [
-        {
-            "task": item.task.id,
-            "L": item.task.size,
-            "sites": item.task.num_points,
-            "method": item.task.method,
-            "measure": list(item.task.measure),
-            "p": list(item.task.p),
-            "seed": item.task.seed,
-            "block_size": item.task.block_size,
-            "blocks": len(item.blocks),
-            "samples": item.num_samples,
-        }
-        for item in sorted(stored.tasks.values(), key=lambda item: (item.task.size, item.task.seed))
-    ]
+    items = sorted(stored.tasks.values(), key=lambda item: (item.task.size, item.task.seed))
+    tasks = [_record(item) for item in items]
     warning = warning_of(stored)
     if as_json:
         record = {"study": stored.study.description(), "tasks": tasks, "runs": stored.runs}
         echo_json(record | {"notes": [warning] if warning else []})
         return
-    study = stored.study
-    click.echo(", ".join([described(study), f"{study.model} percolation", *_boundary(study)]))
+    for line in [*_of_study(stored.study, warning), *_of_tasks(tasks), *_of_runs(stored.runs)]:
+        click.echo(line)
+
+
+def _record(item: TaskResult) -> dict[str, Any]:
+    """Return a task as JSON values."""
+    task = item.task
+    return {
+        "task": task.id,
+        "L": task.size,
+        "sites": task.num_points,
+        "method": task.method,
+        "measure": list(task.measure),
+        "p": list(task.p),
+        "seed": task.seed,
+        "block_size": task.block_size,
+        "blocks": len(item.blocks),
+        "samples": item.num_samples,
+    }
+
+
+def _of_study(study: Study, warning: str | None) -> Iterator[str]:
+    yield ", ".join([described(study), f"{study.model} percolation", *_boundary(study)])
     placed = "placed by a pilot" if study.p is None else "given"
     if study.method == "threshold":
         placed = "of every sample's threshold"
-    click.echo(f"seed {study.seed}, {study.rng}, p {placed}")
+    yield f"seed {study.seed}, {study.rng}, p {placed}"
     if warning:
-        click.echo(f"note: {warning}")
+        yield f"note: {warning}"
+
+
+def _of_tasks(tasks: list[dict[str, Any]]) -> Iterator[str]:
     for measure in sorted({", ".join(task["measure"]) for task in tasks} - {""}):
         sizes = sorted({task["L"] for task in tasks if ", ".join(task["measure"]) == measure})
-        click.echo(f"measured beside the observables: {measure} (L = {', '.join(map(str, sizes))})")
+        yield f"measured beside the observables: {measure} (L = {', '.join(map(str, sizes))})"
     # A merged file holds several seeds; the study's is that of its first part.
     width = max([4, *(len(str(task["seed"])) for task in tasks)])
-    click.echo(f"{'L':>7} {'seed':>{width}} {'samples':>9} {'blocks':>7}  {'p':<24} task")
+    yield f"{'L':>7} {'seed':>{width}} {'samples':>9} {'blocks':>7}  {'p':<24} task"
     for task in tasks:
         grid = "thresholds"
         if task["p"]:
             grid = f"{len(task['p'])}: {task['p'][0]:g} ... {task['p'][-1]:g}"
-        click.echo(
+        yield (
             f"{task['L']:>7} {task['seed']:>{width}} {task['samples']:>9} {task['blocks']:>7}  "
             f"{grid:<24} {task['task']}"
         )
-    for run in stored.runs:
+
+
+def _of_runs(runs: list[dict[str, Any]]) -> Iterator[str]:
+    for run in runs:
         blocks = counted(sum(run["blocks"].values()), "block")
-        click.echo(
+        yield (
             f"run {run['started']}: {blocks} in {run['seconds']:.1f} s, {run['labeler']} on "
             f"{run['device']} ({run['device_name']}), "
             f"percolab {run['versions'].get('percolab', '?')}"
         )
 
 
-def _boundary(study: Any) -> list[str]:
+def _boundary(study: Study) -> list[str]:
     """Return the boundary of a lattice in words; nothing else has one that is chosen."""
     return [f"boundary {', '.join(study.boundary)}"] if study.lattice.is_scalable else []

@@ -8,62 +8,25 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import MEASURE_HELP, MODEL_HELP, WholeNumber, described, estimates_text
+from percolab.cli.options import described, estimates_text
 from percolab.cli.plan_report import echo_plan
 from percolab.cli.progress import ProgressWatcher
+from percolab.cli.setting_options import given_settings, setting_options
 from percolab.errors import InputError
-from percolab.labelers import LABELERS
+from percolab.run.request import options_of
 from percolab.run.runner import run_study
-from percolab.run.sampler import Device
-from percolab.run.scheduler import Interrupted
-from percolab.store.results import ResultsWriter
-from percolab.tasks.study_file import make_request, parse_probabilities, parse_sizes, read_request
+from percolab.run.stored import Interrupted
+from percolab.store.results import Results, ResultsWriter
+from percolab.tasks.study_file import make_request, read_request
 
 
 @click.command()
 @click.argument("study", required=False, type=click.Path(), metavar="[STUDY.toml]")
-@click.option(
-    "--lattice",
-    help="Name (percolab lattices), .toml file, or bethe:z.  [default: honeycomb]",
-)
-@click.option("--graph", type=click.Path(), help="Edge list, .mtx, .npz, .graphml or .gml file.")
-@click.option("--source", help="Sites of the graph, 0,5,17, or a file with one a line.")
-@click.option("--target", help="Sites to be connected with the source.")
-@click.option("--multi", is_flag=True, help="Keep parallel edges of the graph.")
-@click.option(
-    "-L",
-    "--size",
-    "sizes",
-    help="Linear sizes, as in 64,128,256; shells of a Bethe lattice.  [default: 32,64,128,256]",
-)
-@click.option(
-    "-p", "probabilities", help="p values: 0.5,0.6 or from:to:count.  [default: found by a pilot]"
-)
-@click.option("--model", help=MODEL_HELP)
-@click.option("--method", help="grid of p, or threshold: T of every sample.  [default: grid]")
-@click.option("--measure", multiple=True, help=MEASURE_HELP)
-@click.option("--boundary", help="open, periodic, or one per axis: open,periodic.  [default: open]")
-@click.option("--samples", type=WholeNumber(min=1), help="Samples a size.  [default: 10000]")
-@click.option("--target-error", type=float, help="Stop when the error of p_c is this small.")
-@click.option("--seed", type=WholeNumber(min=0, max=2**63 - 1), help="Seed.  [default: 1]")
-@click.option("--rng", help="xorwow or philox.  [default: xorwow]")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
-@click.option("--labeler", help=f"{', '.join(LABELERS)}.  [default: the device's fastest]")
-@click.option("--workers", type=WholeNumber(min=1), help="CPU threads.  [default: all cores]")
-@click.option("--out", type=click.Path(), help="Results file.  [default: results.h5]")
+@setting_options
 @click.option("--plan", is_flag=True, help="Predict time, memory, file and error; sample nothing.")
 @click.option("--json", "as_json", is_flag=True, help="With --plan: write JSON to stdout.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
-def command(
-    study: str | None,
-    device: str,
-    labeler: str | None,
-    workers: int | None,
-    quiet: bool,
-    plan: bool,
-    as_json: bool,
-    **given: Any,
-) -> None:
+def command(study: str | None, quiet: bool, plan: bool, as_json: bool, **given: Any) -> None:
     """Sample spanning clusters at several p and L, and estimate the threshold p_c.
 
     Sizes and p are chosen by a pilot unless given, by options or in a STUDY.toml.  Calling the same
@@ -81,17 +44,11 @@ def command(
     A --graph has one size.  Its threshold is where its second largest cluster and the mean size of
     the others are largest; with --source and --target, also where they are connected.
     """  # fmt: skip
-    overrides = _settings(given)
+    overrides = given_settings(given)
     if study is not None and Path(study).suffix != ".toml":
         raise InputError(f"{study}: a study file ends in .toml; a lattice goes with --lattice")
     request = read_request(Path(study), overrides) if study else make_request(**overrides)
-    options: dict[str, Any] = {
-        "device": Device.parse(device),
-        "labeler": labeler,
-        "workers": workers,
-        "watcher": ProgressWatcher(silent=quiet or plan),
-        "left_open": request.left_open,
-    }
+    options = options_of(request, watcher=ProgressWatcher(silent=quiet or plan))
     if as_json and not plan:
         raise InputError(
             "--json goes with --plan; percolab fit --json writes the numbers of a file"
@@ -99,9 +56,9 @@ def command(
     if plan:
         echo_plan(request, options, as_json=as_json)
         return
-    with ResultsWriter(request.out) as writer:
+    with ResultsWriter(request.out) as options["writer"]:
         try:
-            results = run_study(request.study, request.rule, writer=writer, **options)
+            results = run_study(request.study, request.rule, **options)
         except Interrupted as error:
             held = f"finished blocks are in {request.out}"
             if not error.stored:
@@ -111,38 +68,7 @@ def command(
     _print_threshold(results, request.out)
 
 
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    settings = {
-        key: given[key]
-        for key in (
-            "lattice",
-            "graph",
-            "source",
-            "target",
-            "boundary",
-            "samples",
-            "target_error",
-            "seed",
-            "rng",
-            "method",
-            "model",
-            "out",
-        )
-        if given[key] is not None
-    }
-    # Each word adds something, so that of several --measure none may replace the others.
-    if given["measure"]:
-        settings["measure"] = ",".join(given["measure"])
-    if given["multi"]:
-        settings["multi"] = True
-    if given["sizes"] is not None:
-        settings["L"] = parse_sizes(given["sizes"])
-    if given["probabilities"] is not None:
-        settings["p"] = parse_probabilities(given["probabilities"])
-    return settings
-
-
-def _print_threshold(results: Any, out: Path) -> None:
+def _print_threshold(results: Results, out: Path) -> None:
     from percolab.analysis import AnalysisError, format_with_error
     from percolab.analysis.stored_data import default_observable
     from percolab.analysis.stored_fits import fit_results

@@ -6,11 +6,15 @@ import math
 import sys
 import time
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from percolab.cli.options import WholeNumber, as_json, echo_json
+
+if TYPE_CHECKING:
+    from percolab.validation.check import Outcome, Setting
+
 
 _ROW = "  {:<62} {:>14} {:>14} {:>9} {:>6}  {}"
 #: What chance leaves beyond two, and beyond four, standard deviations.
@@ -36,8 +40,8 @@ def command(device: str, full: bool, seed: int, as_json: bool) -> int:
     has an error may deviate by 4 sigma; all others must be equal.  Exit code 0 if every check
     holds, 1 if one fails.  docs/validation.md lists the checks.
     """
-    from percolab.run.sampler import Device
-    from percolab.run.scheduler import Interrupted
+    from percolab.kernels.device import Device
+    from percolab.run.stored import Interrupted
     from percolab.validation import Setting
 
     setting = Setting(Device.parse(device).resolve(), seed=seed, full=full)
@@ -56,7 +60,7 @@ def command(device: str, full: bool, seed: int, as_json: bool) -> int:
     return 1 if failed else 0
 
 
-def _run(setting: Any, *, quiet: bool) -> list[dict[str, Any]]:
+def _run(setting: Setting, *, quiet: bool) -> list[dict[str, Any]]:
     """Run all checks, with a bar on stderr and, unless quiet, rows on stdout as they are found."""
     from tqdm import tqdm
 
@@ -89,7 +93,7 @@ def _run(setting: Any, *, quiet: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def _plain(outcome: Any) -> dict[str, Any]:
+def _plain(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome as JSON values; what is not finite is None."""
     numbers = {key: getattr(outcome, key) for key in ("value", "expected", "sigma", "z")}
     plain = {
@@ -101,11 +105,11 @@ def _plain(outcome: Any) -> dict[str, Any]:
     return {"name": outcome.name, **plain, **text}
 
 
-def _line(outcome: Any) -> str:
+def _line(outcome: Outcome) -> str:
     verdict = "holds" if outcome.holds else "FAILS"
     note = f" ({outcome.note})" if outcome.note and not outcome.holds else ""
     shown = [f"{outcome.value:g}", f"{outcome.expected:g}", "exact", ""]
-    if outcome.z is not None:
+    if outcome.z is not None and outcome.sigma is not None:
         # Two digits of the error, as far as they go.
         digits = 4
         if outcome.sigma > 0:
@@ -126,8 +130,8 @@ def _by_chance(rows: list[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def _record(setting: Any, rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
-    from percolab.run.runner import device_label
+def _record(setting: Setting, rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    from percolab.run.engine import device_label
     from percolab.store.provenance import package_versions
     from percolab.validation import LIMIT
 
@@ -146,7 +150,7 @@ def _record(setting: Any, rows: list[dict[str, Any]], seconds: float) -> dict[st
 
 
 def _conclude(
-    setting: Any, rows: list[dict[str, Any]], failed: list[dict[str, Any]], seconds: float
+    setting: Setting, rows: list[dict[str, Any]], failed: list[dict[str, Any]], seconds: float
 ) -> None:
     chance = _by_chance(rows)
     click.echo(

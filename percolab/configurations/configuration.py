@@ -13,6 +13,7 @@ from percolab.bonds.batch import new_batch
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.configurations.array_files import read_array, split_name
 from percolab.errors import InputError
+from percolab.kernels.device import Device
 from percolab.labelers import fitting_labeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
@@ -21,10 +22,11 @@ from percolab.lattices.site_bonds import bonds_between
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
 from percolab.measure.clusters import Clusters
-from percolab.run.runner import Watcher
-from percolab.run.sampler import Device, check_memory
-from percolab.tasks.study import Task, check_boundary, check_choice
+from percolab.run.request import Watcher
+from percolab.run.sampler import check_memory
+from percolab.tasks.study import Task, check_boundary
 from percolab.tasks.study_file import make_request
+from percolab.tasks.values import check_choice
 
 #: The lattice of a site configuration that names none, by its number of axes.
 DEFAULT_LATTICES = {2: "square", 3: "cubic"}

@@ -16,8 +16,9 @@ from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.rows import renumber
-from percolab.run.runner import Watcher
-from percolab.tasks.study import Task, check_boundary, check_choice, check_probabilities
+from percolab.run.request import Watcher
+from percolab.tasks.study import Task, check_boundary, check_probabilities
+from percolab.tasks.values import check_choice
 
 
 def label(

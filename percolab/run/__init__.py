@@ -1,1 +1,11 @@
-"""A study from request to stored blocks: pilot, rounds, plan, scheduler, executors."""
+"""A study from request to stored blocks, a step a file, each a value of the one before.
+
+request    what is asked, and what the results file holds of it
+engine     device, labeler and threads that sample it        (sampler: one task made ready)
+placement  the tasks, with p given or found                   (pilot: where they are looked for)
+wanted     the blocks that every task should have, round by round
+measured   the missing ones, as they are finished
+stored     results with these blocks, saved now and then
+runner     run_study: all of them in turn
+plan       plan_study: what run_study would take and give     (plan_pilot, plan_file)
+"""

@@ -9,10 +9,10 @@ stored.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import psutil
@@ -28,15 +28,16 @@ from percolab.analysis import (
 from percolab.analysis.stored_data import POINTS, curves_of
 from percolab.analysis.stored_fits import omega_of
 from percolab.errors import InputError
-from percolab.run.continuing import Opened, missing_p, new_task, rounded_up
-from percolab.run.file_size import at_points, file_bytes
+from percolab.run.engine import Engine, choose_engine
+from percolab.run.placement import new_task, rounded_up, with_tasks
+from percolab.run.plan_file import at_points, file_bytes
 from percolab.run.plan_pilot import Pilot, SizePilot, run_pilot
-from percolab.run.rounds import first_targets, grown, is_held, next_targets, own_tasks
-from percolab.run.runner import Means, Watcher, choose_means, open_study, record_of
-from percolab.run.sampler import Device, required_memory
-from percolab.run.scheduler import saving_seconds
+from percolab.run.request import Opened, SweepOptions, Watcher, open_study, own_tasks
+from percolab.run.sampler import required_memory
+from percolab.run.stored import saving_seconds
+from percolab.run.wanted import first_targets, grown, is_held, next_targets, wanted_blocks
 from percolab.store.joined import joined, joined_tasks
-from percolab.store.results import Results, ResultsWriter
+from percolab.store.results import Results
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 
@@ -103,30 +104,38 @@ class Plan:
         return asdict(self)
 
 
-def plan_study(
-    study: Study,
-    rule: StopRule,
-    *,
-    writer: ResultsWriter | None = None,
-    device: Device,
-    labeler: str | None = None,
-    workers: int | None = None,
-    watcher: Watcher | None = None,
-    left_open: Collection[str] = (),
-) -> Plan:
+def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> Plan:
     """Return what :func:`run_study` would take and give with the same arguments.
 
-    writer: of the results file, which need not be locked and is not written.  left_open: as for
-    the sweep.
     InputError: as the sweep's own; or a target error is asked for and the pilot finds no p_c.
     """
-    watcher = watcher or Watcher()
-    opened = open_study(study, rule, writer, labeler, watcher, left_open)
+    watcher = options.get("watcher") or Watcher()
+    opened = open_study(study, rule, options)
     results, asked, rule = _with_given_p(opened), opened.asked, opened.rule
-    means = choose_means(asked, device, labeler, workers, watcher)
-    pilot = run_pilot(results, asked, rule, means, _missing(results, rule), watcher)
+    engine = choose_engine(asked, options, watcher)
+    pilot = run_pilot(results, asked, rule, engine, _missing(results, rule), watcher)
     base = psutil.Process().memory_info().rss
-    tasks = _tasks_of(results, asked, pilot)
+    end = _end_of(results, rule, pilot, _tasks_of(results, asked, pilot))
+    return _plan_of(results, rule, engine, pilot, end, base)
+
+
+@dataclass(frozen=True, eq=False)
+class _End:
+    """What a sweep will end with.
+
+    tasks: those that are asked for.  blocks: how many each will have.  error: of p_c, None where
+    there is none, and then the reason.  rounds: until then.
+    """
+
+    tasks: list[Task]
+    blocks: dict[str, int]
+    error: float | None
+    reason: str
+    rounds: int
+
+
+def _end_of(results: Results, rule: StopRule, pilot: Pilot, tasks: list[Task]) -> _End:
+    """Return what a sweep of these tasks will end with."""
     # Tasks of the same samples count once, at all their p.
     whole = joined_tasks(tasks)
     information, reason = _information(results, pilot, whole)
@@ -137,38 +146,47 @@ def plan_study(
     }
     targets, rounds = _targets(results, rule, whole, information, others, reason)
     blocks = {task.id: _blocks_at_end(results, task, targets[task.size]) for task in tasks}
-    kept = {task.id: at_points(_pilot_of(pilot, task).kept, len(task.p)) for task in tasks}
-    record = record_of(means) | {"seconds": 1.234, "blocks": dict.fromkeys(blocks, 100)}
-    size, by_task, saving = file_bytes(results, tasks, blocks, kept, [record] * rounds)
-    rows = tuple(_row(results, means, item, blocks, by_task) for item in pilot.sizes)
-    placing = sum(item.placing for item in pilot.sizes)
-    sampling = sum(row.seconds for row in rows)
     error = None
     if information is not None:
         samples = {task.id: _samples_at_end(blocks, tasks, task.size) for task in whole}
         found = information.error(samples | others)
         error = found if np.isfinite(found) else None
+    return _End(tasks, blocks, error, reason, rounds)
+
+
+def _plan_of(
+    results: Results, rule: StopRule, engine: Engine, pilot: Pilot, end: _End, base: int
+) -> Plan:
+    """Return the plan of a sweep with this end; base: bytes of the process before it."""
+    kept = {task.id: at_points(_pilot_of(pilot, task).kept, len(task.p)) for task in end.tasks}
+    record = engine.record() | {"seconds": 1.234, "blocks": dict.fromkeys(end.blocks, 100)}
+    records = [record] * end.rounds
+    size, by_task, saving = file_bytes(results, end.tasks, end.blocks, kept, records)
+    rows = tuple(_row(results, engine, item, end.blocks, by_task) for item in pilot.sizes)
+    placing = sum(item.placing for item in pilot.sizes)
+    sampling = sum(row.seconds for row in rows)
     analysis = 0.0
-    if error is not None and sampling:
-        analysis = _ANALYSIS_SECONDS + rounds * _ROUND_SECONDS
-    saving = saving_seconds(sampling, saving)
+    if end.error is not None and sampling:
+        analysis = _ANALYSIS_SECONDS + end.rounds * _ROUND_SECONDS
+    seconds = placing + sampling + saving_seconds(sampling, saving) + analysis
+    blocks_bytes = _raw_bytes(end.blocks, kept)
     return Plan(
-        device=str(means.device),
-        labeler=means.labeler,
-        workers=means.workers,
+        device=str(engine.device),
+        labeler=engine.labeler,
+        workers=engine.workers,
         sizes=rows,
-        seconds=placing + sampling + saving + analysis if sampling else 0.0,
+        seconds=seconds if sampling else 0.0,
         placing_seconds=placing,
         analysis_seconds=analysis,
         compile_seconds=pilot.compiling,
         # A file is built in memory, from arrays that are stacked, beside the blocks themselves.
-        host_bytes=base + sum(row.host_bytes for row in rows) + 2 * _raw_bytes(blocks, kept) + size,
+        host_bytes=base + sum(row.host_bytes for row in rows) + 2 * blocks_bytes + size,
         base_bytes=base,
         device_bytes=pilot.device_bytes,
         file_bytes=size,
-        threshold_error=error,
-        rounds=rounds,
-        notes=(*rounded_up(tasks, results, rule), *_notes(pilot, reason)),
+        threshold_error=end.error,
+        rounds=end.rounds,
+        notes=(*rounded_up(end.tasks, results, rule), *_notes(pilot, end.reason)),
     )
 
 
@@ -184,11 +202,13 @@ def _missing(results: Results, rule: StopRule) -> dict[int, int]:
 
 def _with_given_p(opened: Opened) -> Results:
     """Return results with the tasks that will be added at p that are known."""
-    results = Results(opened.results.study, dict(opened.results.tasks), opened.results.runs)
-    for size, p in missing_p(results, opened.asked).items():
-        if p is not None:
-            results.add_task(new_task(results, opened.rule, size, p))
-    return results
+    results = opened.results
+    known = [
+        new_task(results.study, opened.own, opened.rule, size, p)
+        for size, p in opened.missing.items()
+        if p is not None
+    ]
+    return with_tasks(results, known)
 
 
 def _tasks_of(results: Results, asked: Study, pilot: Pilot) -> list[Task]:
@@ -217,7 +237,7 @@ def _blocks_at_end(results: Results, task: Task, samples: int) -> int:
 
 def _row(
     results: Results,
-    means: Means,
+    engine: Engine,
     item: SizePilot,
     blocks: Mapping[str, int],
     by_task: Mapping[str, int],
@@ -233,7 +253,7 @@ def _row(
         held=min(held.values()),
         rate=item.rate,
         seconds=missing / item.rate + item.setup if missing else 0.0,
-        host_bytes=required_memory(item.task, means.labeler, means.device, means.workers),
+        host_bytes=required_memory(item.task, engine.labeler, engine.device, engine.workers),
         file_bytes=sum(by_task[task.id] for task in own),
     )
 
@@ -326,9 +346,10 @@ def _targets(
         return targets, rounds
     if information is None:
         raise InputError(f"--plan: the pilot finds no p_c, so no target error of it: {reason}")
-    placed = {task.size for task in own_tasks(results)} >= set(study.sizes)
+    own = own_tasks(results)
+    placed = {task.size for task in own} >= set(study.sizes)
     while not all(n >= rule.limit(size) for size, n in targets.items()):
-        if placed and is_held(results, targets):
+        if placed and is_held(results, wanted_blocks(own, targets)):
             # How the sweep judges what is there is known, and need not be foreseen.
             following = next_targets(results, rule, targets)
             if following is None:

@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from percolab.bonds.words import threshold_of
-from percolab.run.continuing import new_task
-from percolab.run.executors import make_executor
-from percolab.run.rounds import own_tasks
-from percolab.run.runner import Means, Watcher, grids_of, place_windows, share_of
+from percolab.run.engine import Engine, share_of
+from percolab.run.measured import Work, missing_jobs
+from percolab.run.placement import grids_of, new_task, place_windows, with_tasks
+from percolab.run.request import Watcher, own_tasks
 from percolab.run.sampler import Sampler
-from percolab.run.scheduler import missing_jobs, run_jobs
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
@@ -80,7 +79,7 @@ def run_pilot(
     results: Results,
     study: Study,
     rule: StopRule,
-    means: Means,
+    engine: Engine,
     samples: Mapping[int, int],
     watcher: Watcher,
 ) -> Pilot:
@@ -90,35 +89,36 @@ def run_pilot(
     samples: those that every size still takes, as far as known; they bound what a pilot may take.
     InputError: the lattice does not span.
     """
-    compiling = _compile(study.task(study.sizes[0]), means)
-    looks = {size: _look_seconds(study.task(size), means) for size in study.sizes}
-    run = sum(_GRID_COST * looks[size] * n / means.workers for size, n in samples.items())
-    tasks, windows, placing, extrapolated = _placed(results, study, means, looks, run, watcher)
+    compiling = _compile(study.task(study.sizes[0]), engine)
+    looks = {size: _look_seconds(study.task(size), engine) for size in study.sizes}
+    run = sum(_GRID_COST * looks[size] * n / engine.workers for size, n in samples.items())
+    tasks, windows, placing, extrapolated = _placed(results, study, engine, looks, run, watcher)
+    own = own_tasks(results)
     tasks = {
-        size: task if task.id in results.tasks else new_task(results, rule, size, task.p)
+        size: task if task.id in results.tasks else new_task(results.study, own, rule, size, task.p)
         for size, task in tasks.items()
     }
-    free, samplers, found = _free(means), [], []
-    with make_executor(means.device, means.workers) as executor:
+    free, samplers, found = _free(engine), [], []
+    with engine.executor() as executor:
         budget = max(_MEASURING, _PART * run)
         for left, size in zip(range(len(study.sizes), 0, -1), study.sizes):
             begin = time.perf_counter()
             window = windows.get(size, (0.0, 1.0))
             measuring = _Measuring(
-                tasks[size], window, means, executor, budget / left, share_of(len(study.sizes))
+                tasks[size], window, engine, executor, budget / left, share_of(len(study.sizes))
             )
             samplers.append(measuring)
             found.append(measuring.pilot(placing.get(size, 0.0)))
             # What a small size does not use goes to the larger ones.
             budget = max(budget - (time.perf_counter() - begin), 0.0)
-    return Pilot(tuple(found), compiling, extrapolated, max(free - _free(means), 0))
+    return Pilot(tuple(found), compiling, extrapolated, max(free - _free(engine), 0))
 
 
-def _compile(task: Task, means: Means) -> float:
+def _compile(task: Task, engine: Engine) -> float:
     """Return the seconds that the first call of what a sweep calls takes."""
     begin = time.perf_counter()
-    _look_seconds(task, means)
-    sampler = Sampler(_single(task), labeler=means.labeler, device=means.device)
+    _look_seconds(task, engine)
+    sampler = engine.sampler(_single(task))
     sampler.sample([0])
     first = time.perf_counter() - begin
     begin = time.perf_counter()
@@ -126,11 +126,11 @@ def _compile(task: Task, means: Means) -> float:
     return max(first - 2 * (time.perf_counter() - begin), 0.0)
 
 
-def _look_seconds(task: Task, means: Means) -> float:
+def _look_seconds(task: Task, engine: Engine) -> float:
     """Return the seconds that one sample at one p takes, in the way p values are looked for."""
     grid = replace(task, method="grid", measure=(), p=task.p or (0.5,))
-    sampler = Sampler(grid, labeler=means.labeler, device=means.device)
-    items = _LOOKS[means.device.kind]
+    sampler = engine.sampler(grid)
+    items = _LOOKS[engine.device.kind]
     samples = np.arange(items, dtype=np.uint64)
     thresholds = np.full(items, threshold_of(grid.p[0]), np.uint64)
     sampler.rows(samples[:1], thresholds[:1])
@@ -147,18 +147,18 @@ def _single(task: Task) -> Task:
     return replace(task, purpose="plan", block_size=1)
 
 
-def _free(means: Means) -> int:
-    if means.device.kind == "cpu":
+def _free(engine: Engine) -> int:
+    if engine.device.kind == "cpu":
         return 0
     from percolab.kernels.device import free_memory, open_device
 
-    return free_memory(open_device(str(means.device)))
+    return free_memory(open_device(str(engine.device)))
 
 
 def _placed(
     results: Results,
     study: Study,
-    means: Means,
+    engine: Engine,
     looks: Mapping[int, float],
     run: float,
     watcher: Watcher,
@@ -171,14 +171,14 @@ def _placed(
         return stored, {}, {}, ()
     study = replace(study, p=None)
     few = study.sizes[:2] if study.lattice.is_scalable else study.sizes
-    spans, seconds = _timed_spans(results, study, few, means, watcher)
+    spans, seconds = _timed_spans(results, study, few, engine, watcher)
     left = [size for size in study.sizes if size not in few]
     per_look = seconds / sum(looks[size] for size in few)
     allowed, near = max(_PLACING, _PART * run), list(few)
     while left and per_look * sum(looks[size] for size in [*near, left[0]]) <= allowed:
         near.append(left.pop(0))
     if len(near) > len(few):
-        spans, seconds = _timed_spans(results, study, tuple(near), means, watcher)
+        spans, seconds = _timed_spans(results, study, tuple(near), engine, watcher)
         per_look = seconds / sum(looks[size] for size in near)
     for size in left:
         spans[size] = extrapolated(spans, size)
@@ -191,15 +191,15 @@ def _placed(
 
 
 def _timed_spans(
-    results: Results, study: Study, sizes: tuple[int, ...], means: Means, watcher: Watcher
+    results: Results, study: Study, sizes: tuple[int, ...], engine: Engine, watcher: Watcher
 ) -> tuple[Spans, float]:
     """Return the p of these sizes, or the ends of their windows, and the seconds that took."""
     study = replace(study, sizes=sizes)
     begin = time.perf_counter()
     if study.method == "grid":
-        return grids_of(study, means, watcher), time.perf_counter() - begin
+        return grids_of(study, engine, watcher), time.perf_counter() - begin
     part = Results(study, {key: results.tasks[key] for key in results.tasks})
-    windows = place_windows(part, sizes, means, watcher)
+    windows = place_windows(part, sizes, engine, watcher)
     return {**windows}, time.perf_counter() - begin
 
 
@@ -228,18 +228,22 @@ class _Measuring:
         self,
         task: Task,
         window: tuple[float, float],
-        means: Means,
+        engine: Engine,
         executor: Executor,
         budget: float,
         share: float,
     ) -> None:
-        self._task, self._means, self._executor = task, means, executor
+        self._task, self._engine, self._executor = task, engine, executor
         self._budget = budget
         single = _single(task)
         whole = replace(task, purpose="plan blocks")
         self._samplers = {
             key: Sampler(
-                item, labeler=means.labeler, device=means.device, window=window, share=share / part
+                item,
+                labeler=engine.labeler,
+                device=engine.device,
+                window=window,
+                share=share / part,
             )
             # On a GPU the single samples may take little, so that a batch is as large as a sweep's.
             for key, item, part in (("single", single, 16), ("whole", whole, 1))
@@ -255,21 +259,21 @@ class _Measuring:
         single.sample([0])
         one = time.perf_counter() - begin
         setup = max(setup - one, 0.0)
-        wanted = self._budget * self._means.workers / (2 * one)
+        wanted = self._budget * self._engine.workers / (2 * one)
         most = min(_MOST_KEPT, max(_KEPT_SITES // self._task.num_points, _LEAST_KEPT))
-        if self._means.device.kind == "cuda":
+        if self._engine.device.kind == "cuda":
             wanted = most
         count = int(min(max(wanted, _LEAST_KEPT), most))
         kept, rate = self._keep(single, count)
         measured = [TaskResult(single.task, dict(enumerate(kept)))]
-        if self._means.device.kind == "cuda" or wanted >= 2 * self._task.block_size:
+        if self._engine.device.kind == "cuda" or wanted >= 2 * self._task.block_size:
             blocks, rate = self._whole_blocks(whole, min(wanted, _MOST_WHOLE))
             measured.append(blocks)
         return SizePilot(self._task, kept, tuple(measured), rate, setup, placing)
 
     def _keep(self, sampler: Sampler, count: int) -> tuple[list[AnyBlock], float]:
         """Return single samples, and how many came in a second."""
-        parts = np.array_split(np.arange(count), min(4 * self._means.workers, count))
+        parts = np.array_split(np.arange(count), min(4 * self._engine.workers, count))
         begin = time.perf_counter()
         found = list(self._executor.map(sampler.sample, [part.tolist() for part in parts]))
         rate = count / (time.perf_counter() - begin)
@@ -277,9 +281,9 @@ class _Measuring:
 
     def _whole_blocks(self, sampler: Sampler, samples: float) -> tuple[TaskResult, float]:
         """Return whole blocks, run as a sweep runs them, and the samples that came in a second."""
-        task, workers = sampler.task, self._means.workers
+        task, workers = sampler.task, self._engine.workers
         blocks = max(round(samples / task.block_size), 2 * workers)
-        if self._means.device.kind == "cuda":
+        if self._engine.device.kind == "cuda":
             # The first call allocates; then two, one of which is summed up while the other runs.
             self._run(sampler, sampler.blocks_per_call)
             blocks = 3 * sampler.blocks_per_call
@@ -288,19 +292,16 @@ class _Measuring:
         return found, blocks * task.block_size / (time.perf_counter() - begin)
 
     def _run(self, sampler: Sampler, blocks: int) -> TaskResult:
-        """Return the first blocks of a task, made by the scheduler."""
+        """Return the first blocks of a task, made as a sweep makes them."""
         task = sampler.task
-        scratch = Results(Study(task.lattice, (task.size,), task.boundary, seed=task.seed,
-                                method=task.method))  # fmt: skip
-        found = scratch.add_task(task)
-        samplers = {task.id: sampler}
-        run_jobs(
-            missing_jobs(scratch, {task.id: blocks}, samplers),
-            results=scratch,
-            samplers=samplers,
-            executor=self._executor,
-            workers=self._means.workers,
-            save=lambda: None,
-            report=lambda item, blocks: None,
-        )
+        study = Study(task.lattice, (task.size,), task.boundary, seed=task.seed, method=task.method)
+        empty, samplers = with_tasks(Results(study), [task]), {task.id: sampler}
+        jobs = missing_jobs(empty, {task.id: blocks}, samplers)
+        work = Work(jobs, samplers, self._executor, self._engine.workers)
+        found = TaskResult(task)
+        try:
+            for _, made in work.finished():
+                found.blocks.update({block.number: block for block in made})
+        finally:
+            list(work.stopped())
         return found

@@ -19,8 +19,6 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from percolab.errors import InputError
-from percolab.lattices.structure import Structure
-from percolab.lattices.toml_table import Table
 from percolab.measure.columns import Column, columns_of
 from percolab.store.hdf5_format import Contents, decode_contents, encode_contents
 from percolab.store.output_files import check_place, replace_file
@@ -177,7 +175,7 @@ def _one_line(error: Exception) -> str:
 
 def _decode(root: Node, path: Path) -> Results:
     found = decode_contents(root, path)
-    study = _decode_study(found.study, found.lattice)
+    study = Study.from_description(found.study, found.lattice)
     results = Results(study, dict(found.tasks), found.runs)
     for run in results.runs:
         check_run(run)
@@ -210,29 +208,3 @@ def _check_own_tasks(results: Results) -> None:
                 f"its study has L = {size}, seed {study.seed}, {study.rng}, {study.model}, of "
                 "which there is no task"
             )
-
-
-_STUDY_KEYS = {
-    "lattice", "lattice_digest", "L", "boundary", "method", "measure", "p", "seed", "rng", "model",
-    "block_size", "sample_version",
-}  # fmt: skip
-
-
-def _decode_study(record: dict[str, Any], lattice: Structure) -> Study:
-    table = Table(record, _STUDY_KEYS, "its study")
-    if table.text("lattice_digest") != lattice.digest:
-        raise ValueError(f"its study is of another lattice than the {lattice.name} that it holds")
-    high = 2**63 - 1
-    return Study(
-        lattice=lattice,
-        sizes=tuple(table.list_of("L", int)),
-        boundary=tuple(table.list_of("boundary", str)),
-        p=None if record["p"] in ("pilot", "all") else tuple(table.list_of("p", int, float)),
-        seed=table.integer("seed", low=0, high=high),
-        rng=table.text("rng"),
-        model=table.text("model"),
-        block_size=table.integer("block_size", low=0, high=high),
-        method=table.text("method", "grid"),
-        measure=tuple(table.list_of("measure", str)),
-        sample_version=table.integer("sample_version", low=1, high=high, default=1),
-    )

@@ -9,26 +9,27 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 from math import prod
 from typing import Any
 
 from percolab.bonds.model import Model
-from percolab.bonds.words import GENERATORS
-from percolab.errors import InputError, nearest
+from percolab.errors import InputError
 from percolab.lattices.geometry import geometry_of
+from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
+from percolab.lattices.toml_table import Table
 from percolab.measure.columns import check_measure, open_axes
+from percolab.tasks.settings import MAX_SEED, SETTINGS
+from percolab.tasks.values import check_choice
 
 #: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.  Only this
 #: one can be sampled; :mod:`percolab.store.sample_versions` says what was wrong with earlier ones.
 SAMPLE_VERSION = 2
 _KNOWN_VERSIONS = (1, SAMPLE_VERSION)
-#: How a task is sampled: every observable on a grid of p, or every sample's exact threshold.
-METHODS = ("grid", "threshold")
 #: What random words serve; each purpose has words of its own.
 PURPOSES = (
     "percolation",
@@ -40,7 +41,6 @@ PURPOSES = (
     "weights",
     "bootstrap",
 )
-MAX_SEED = 2**63 - 1
 
 _SITES_PER_BLOCK = 2**24
 _MIN_BLOCK, _MAX_BLOCK = 10, 100
@@ -79,29 +79,54 @@ def _digest(content: dict[str, Any]) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """What all tasks of a study have in common, beside what is sampled and its boundary.
+
+    ``model`` is the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every
+    sample's spanning thresholds are found.  ``measure`` names what is measured beside the
+    observables.  ``block_size`` 0 is the default of each size.  ``sample_version`` is which version
+    of percolab's samples they are.
+    """
+
+    method: str = SETTINGS["method"].default
+    measure: tuple[str, ...] = SETTINGS["measure"].default
+    rng: str = SETTINGS["rng"].default
+    model: str = SETTINGS["model"].default
+    seed: int = SETTINGS["seed"].default
+    block_size: int = SETTINGS["block_size"].default
+    sample_version: int = SAMPLE_VERSION
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """All of it by name."""
+        return {name: getattr(self, name) for name in _SAMPLING}
+
+    def _check(self, name: str) -> None:
+        """Give a setting its usual form; InputError if it has none."""
+        object.__setattr__(self, name, SETTINGS[name].check(name, getattr(self, name)))
+
+
+_SAMPLING = tuple(item.name for item in fields(Sampling))
+#: What every description of a study has, as the first files had it.
+_DESCRIBED = ("method", "seed", "rng", "model", "block_size", "sample_version")
+#: Settings that came later: a description has them where they are not at their default.
+ADDED = tuple(name for name in _SAMPLING if name not in _DESCRIBED)
+
+
 @dataclass(frozen=True)
-class Task:
+class Task(Sampling):
     """One size of one lattice, or of what stands in its place, at a grid of p.
 
     p ascends; every sample is measured at all p.  ``boundary`` is "open" or "periodic" per axis of
-    a lattice, "terminals" of a graph with source and target, and () of one without.  ``model`` is
-    the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every sample's
-    spanning thresholds are found.  ``measure`` names what is measured beside the observables.
-    ``sample_version`` is which version of percolab's samples they are.  A pilot's task has another
-    ``purpose``, and so samples of its own.
+    a lattice, "terminals" of a graph with source and target, and () of one without.  A pilot's task
+    has another ``purpose``, and so samples of its own.
     """
 
     lattice: Structure
     size: int
     boundary: tuple[str, ...]
     p: tuple[float, ...]
-    seed: int
-    rng: str = "xorwow"
-    model: str = "bond"
-    block_size: int = 0
-    method: str = "grid"
-    measure: tuple[str, ...] = ()
-    sample_version: int = SAMPLE_VERSION
     purpose: str = "percolation"
 
     def __post_init__(self) -> None:
@@ -109,7 +134,7 @@ class Task:
         check_choice("purpose", self.purpose, PURPOSES)
         check_boundary(self.lattice, self.boundary)
         self.lattice.check_size(self.size, self.boundary)
-        check_choice("method", self.method, METHODS)
+        self._check("method")
         if self.method == "grid":
             check_probabilities(self.p)
         else:
@@ -117,12 +142,11 @@ class Task:
         object.__setattr__(self, "measure", check_measure(self.measure, self.method))
         if "gyration" in self.measure:
             geometry_of(self.lattice, (1,) * max(self.lattice.dimension, 1))
-        check_choice("rng", self.rng, GENERATORS)
-        object.__setattr__(self, "model", str(Model.parse(self.model)))
+        for name in _SAMPLING:
+            if name in SETTINGS and name != "method":
+                self._check(name)
         if self.draw.draws_sites and self.size < 2 and open_axes(self.boundary):
             raise InputError(f"L = {self.size}: {self.model} percolation needs two end layers")
-        if not 0 <= self.seed <= MAX_SEED:
-            raise InputError(f"seed = {self.seed}, but it must be an integer from 0 to 2^63 - 1")
         if self.block_size == 0:
             object.__setattr__(self, "block_size", default_block_size(self.num_points))
         largest = (2**63 - 1) // self.num_points**2
@@ -210,12 +234,6 @@ def check_sample_version(version: int) -> None:
         )
 
 
-def check_choice(key: str, value: str, known: Any) -> None:
-    """Raise InputError unless ``value`` is one of the known ones."""
-    if value not in known:
-        raise InputError(f"unknown {key} {value!r}; {nearest(value, list(known))}")
-
-
 def check_boundary(lattice: Structure, boundary: tuple[str, ...]) -> None:
     """Raise InputError unless there is one known boundary for each axis."""
     for kind in boundary:
@@ -248,28 +266,21 @@ def _check_threshold_method(p: tuple[float, ...] | None, boundary: tuple[str, ..
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(Sampling):
     """What a user asked for: a lattice at several sizes, or a graph, with p given or by a pilot.
 
     ``p`` None lets a pilot place the values of each size, or with ``method`` "threshold" where the
-    samples' thresholds are looked for first.  ``block_size`` 0 is the default of each
-    size.  Equal studies continue each other; stop rules are no part of a study.
+    samples' thresholds are looked for first.  Equal studies continue each other; stop rules are no
+    part of a study.
     """
 
     lattice: Structure
     sizes: tuple[int, ...]
     boundary: tuple[str, ...]
     p: tuple[float, ...] | None = None
-    seed: int = 1
-    rng: str = "xorwow"
-    model: str = "bond"
-    block_size: int = 0
-    method: str = "grid"
-    measure: tuple[str, ...] = ()
-    sample_version: int = SAMPLE_VERSION
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "model", str(Model.parse(self.model)))
+        self._check("model")
         object.__setattr__(self, "measure", check_measure(self.measure, self.method))
         if not self.sizes:
             raise InputError("L: the list is empty")
@@ -286,19 +297,12 @@ class Study:
         """Return the task of one size, at given p; by default at the study's, or at one p."""
         if p is None:
             p = () if self.method == "threshold" else self.p or (0.5,)
-        return Task(
-            lattice=self.lattice,
-            size=size,
-            boundary=self.boundary,
-            p=p,
-            seed=self.seed,
-            rng=self.rng,
-            model=self.model,
-            block_size=self.block_size,
-            method=self.method,
-            measure=self.measure,
-            sample_version=self.sample_version,
-        )
+        return Task(lattice=self.lattice, size=size, boundary=self.boundary, p=p, **self.sampling)
+
+    def check_layers(self) -> None:
+        """Raise InputError if a graph's source and target share a site that may be vacant."""
+        if isinstance(self.lattice, Graph) and Model.parse(self.model).draws_sites:
+            self.lattice.topology(self.lattice.shape(self.sizes[0])).check_end_layers()
 
     @property
     def _shown_p(self) -> str | list[float]:
@@ -308,11 +312,15 @@ class Study:
 
     def description(self) -> dict[str, Any]:
         """Return what identifies the study, as plain JSON values."""
+        added = {
+            name: _plain(getattr(self, name))
+            for name in ADDED
+            if getattr(self, name) != SETTINGS[name].default
+        }
         # Files of sample version 1 do not say so.
-        extra: dict[str, Any] = {"measure": list(self.measure)} if self.measure else {}
         if self.sample_version != 1:
-            extra["sample_version"] = self.sample_version
-        return extra | {
+            added["sample_version"] = self.sample_version
+        return added | {
             "lattice": self.lattice.name,
             "lattice_digest": self.lattice.digest,
             "L": list(self.sizes),
@@ -324,3 +332,43 @@ class Study:
             "model": self.model,
             "block_size": self.block_size,
         }
+
+    @classmethod
+    def from_description(cls, record: dict[str, Any], lattice: Structure) -> Study:
+        """Return the study of a description; ValueError or the like if it is none of this lattice.
+
+        What was added later is at its default where a description lacks it.
+        """
+        known = {"lattice", "lattice_digest", "L", "boundary", "p", *_DESCRIBED, *ADDED}
+        table = Table(record, known, "its study")
+        if table.text("lattice_digest") != lattice.digest:
+            raise ValueError(
+                f"its study is of another lattice than the {lattice.name} that it holds"
+            )
+        return cls(
+            lattice=lattice,
+            sizes=tuple(table.list_of("L", int)),
+            boundary=tuple(table.list_of("boundary", str)),
+            p=None if record["p"] in ("pilot", "all") else tuple(table.list_of("p", int, float)),
+            seed=table.integer("seed", low=0, high=MAX_SEED),
+            rng=table.text("rng"),
+            model=table.text("model"),
+            block_size=table.integer("block_size", low=0, high=MAX_SEED),
+            method=table.text("method", SETTINGS["method"].default),
+            sample_version=table.integer("sample_version", low=1, high=MAX_SEED, default=1),
+            **{name: _described(table, name) for name in ADDED},
+        )
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _described(table: Table, name: str) -> Any:
+    """Return a setting that a description may lack."""
+    default = SETTINGS[name].default
+    if isinstance(default, tuple):
+        return tuple(table.list_of(name, str))
+    if isinstance(default, int):
+        return table.integer(name, low=0, high=MAX_SEED, default=default)
+    return table.text(name, default)

@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from percolab.run.sampler import Device
-from percolab.run.scheduler import Interrupted
+from percolab.kernels.device import Device
+from percolab.run.stored import Interrupted
 
 #: The largest deviation, in standard deviations, that chance is granted.
 LIMIT = 4.0

@@ -12,8 +12,9 @@ import numpy as np
 
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.columns import observables_of
-from percolab.run.runner import Watcher, run_study
-from percolab.run.scheduler import Interrupted
+from percolab.run.request import Watcher
+from percolab.run.runner import run_study
+from percolab.run.stored import Interrupted
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study

@@ -28,10 +28,10 @@ from percolab.benchmark.stages import (
     grid_around,
 )
 from percolab.bonds.words import XORWOW, threshold_of
+from percolab.kernels.device import Device
 from percolab.labelers.forest import Reading
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
 from percolab.measure.rows import CLUSTERS, ROW_WIDTH
-from percolab.run.sampler import Device
 
 TINY = ("bench", "--device", "cpu", "--runs", 2)
 

@@ -25,7 +25,7 @@ from percolab.api import sweep
 from percolab.cli import COMMANDS, main
 from percolab.lattices.lattice import lattice_names
 from percolab.store.results import read_results
-from percolab.tasks.study_file import DEFAULT_LATTICE, DEFAULT_SAMPLES, DEFAULT_SIZES
+from percolab.tasks.settings import DEFAULT_LATTICE, DEFAULT_SAMPLES, DEFAULT_SIZES
 
 SIGNATURES = {".png": b"\x89PNG\r\n", ".pdf": b"%PDF-", ".svg": b"<?xml"}
 

@@ -15,13 +15,13 @@ from scipy import ndimage
 import percolab
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.configurations import Clusters, read_labels, site_configuration
+from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.lattices.site_bonds import bonds_between
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import SPANNING
-from percolab.run.sampler import Device
 from percolab.tasks.study import Task
 
 #: Shapes of images, tried in turn: ones, lines, around the edge of a word of 32 bonds.

@@ -21,10 +21,10 @@ from helpers import (
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, XORWOW, threshold_of
+from percolab.kernels.device import Device
 from percolab.labelers.forest import Reading
 from percolab.lattices.graph import graph_topology
 from percolab.run.runner import run_study
-from percolab.run.sampler import Device
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
 

@@ -8,7 +8,7 @@ import pytest
 from percolab.analysis import fit_threshold, information_of, synthetic_study
 from percolab.analysis.fisher_information import Information, variance_of_first
 from percolab.analysis.scaling import ScalingFunction
-from percolab.run.allocation import EQUAL_SHARE, Choice, allocate
+from percolab.run.wanted import EQUAL_SHARE, Choice, allocate
 
 NOTHING = np.zeros((2, 2))
 

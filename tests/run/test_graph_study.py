@@ -16,10 +16,11 @@ from helpers import assert_z, cpu_labeler
 
 import percolab
 from percolab.bonds.words import XORWOW, threshold_of
+from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
-from percolab.run.sampler import Device, Sampler
+from percolab.run.sampler import Sampler
 from percolab.store.results import read_results
 from percolab.tasks.study import Study
 from percolab.tasks.study_file import read_request

@@ -10,8 +10,9 @@ from graph_file_support import write_edges
 
 import percolab
 from percolab.errors import InputError
+from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph, load_graph
-from percolab.run.sampler import Device, Sampler
+from percolab.run.sampler import Sampler
 from percolab.store.results import read_results
 
 CPU = Device("cpu")

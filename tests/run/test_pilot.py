@@ -8,10 +8,11 @@ from helpers import PLANE
 from scipy.special import ndtr
 
 from percolab.errors import InputError
+from percolab.kernels.device import Device
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.measure.columns import observables_of
 from percolab.run.pilot import _REACH, POINTS, _sample_thresholds, covering, place_probabilities
-from percolab.run.sampler import Device, Sampler
+from percolab.run.sampler import Sampler
 from percolab.tasks.study import Study, Task
 
 CPU = Device("cpu")

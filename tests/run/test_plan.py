@@ -1,4 +1,4 @@
-"""`percolab sweep --plan` foretells what the same sweep then takes and gives."""
+"""`percolab sweep --plan` predicts what the same sweep then takes and gives."""
 
 import json
 import os
@@ -12,11 +12,12 @@ from percolab.analysis import fit_threshold
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
+from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
-from percolab.run.file_size import likely_block
 from percolab.run.plan import expected_curve, plan_study
+from percolab.run.plan_file import likely_block
 from percolab.run.plan_pilot import extrapolated
-from percolab.run.sampler import Device, Sampler
+from percolab.run.sampler import Sampler
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request

@@ -22,9 +22,9 @@ from percolab.analysis import fit_threshold
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
 from percolab.lattices.lattice import load_lattice
-from percolab.run.rounds import first_targets, next_targets
 from percolab.run.sampler import Sampler
-from percolab.run.scheduler import Interrupted
+from percolab.run.stored import Interrupted
+from percolab.run.wanted import first_targets, next_targets
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
@@ -356,7 +356,7 @@ def test_short_rounds_of_a_target_error_do_not_each_save(tmp_path, monkeypatch):
     monkeypatch.setattr(
         ResultsWriter, "save", lambda self, results: (saves.append(1), real(self, results))
     )
-    monkeypatch.setattr("percolab.run.scheduler._SAVE_EVERY", 1e9)
+    monkeypatch.setattr("percolab.run.stored._SAVE_EVERY", 1e9)
     results = sweep("square", L=[6, 12], target_error=0.005, device="cpu", workers=1, out=path)
     assert len(results.runs) > 3
     # One when the p are placed, and one at the end.

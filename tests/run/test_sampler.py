@@ -11,10 +11,11 @@ import pytest
 from percolab.api import sweep
 from percolab.configurations.label import label
 from percolab.errors import InputError
+from percolab.kernels.device import Device
 from percolab.labelers import LABELERS
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.measure.rows import CLUSTERS, LARGEST, ROW_WIDTH, SECOND_LARGEST, SUM_SQUARES
-from percolab.run.sampler import Device, Sampler, Stopped, check_memory, required_memory
+from percolab.run.sampler import Sampler, Stopped, check_memory, required_memory
 from percolab.tasks.study import Task
 
 CPU = Device("cpu")

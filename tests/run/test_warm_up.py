@@ -5,9 +5,10 @@ import pytest
 
 from percolab.api import sweep
 from percolab.cli.progress import ProgressWatcher
-from percolab.run.runner import Watcher
-from percolab.run.sampler import Device, Sampler
-from percolab.run.warm_up import heard_compiling
+from percolab.kernels.device import Device
+from percolab.run.engine import told_of_compiling
+from percolab.run.request import Watcher
+from percolab.run.sampler import Sampler
 
 CPU = Device("cpu")
 
@@ -17,40 +18,40 @@ def new_function():
     return numba.njit(lambda x: x + 1)
 
 
-def test_compiling_is_heard_once_and_calling_is_not():
+def test_compiling_is_told_once_and_calling_is_not():
     told = []
     first, second = new_function(), new_function()
-    with heard_compiling(lambda: told.append(1), CPU):
+    with told_of_compiling(lambda: told.append(1), CPU):
         first(1)
         second(1)
     assert told == [1]
-    with heard_compiling(lambda: told.append(2), CPU):
+    with told_of_compiling(lambda: told.append(2), CPU):
         first(1)
     second(1.5)
     assert told == [1]
 
 
-def test_compiling_for_a_gpu_is_heard_too():
+def test_compiling_for_a_gpu_is_told_too():
     """Numba's CUDA target has events of its own, of another name."""
     events = pytest.importorskip("numba.cuda.core.event")
     told = []
-    heard = heard_compiling(lambda: told.append(1), Device("cuda", 0))
-    with heard, events.trigger_event("numba-cuda:compile", data={}):
+    listening = told_of_compiling(lambda: told.append(1), Device("cuda", 0))
+    with listening, events.trigger_event("numba-cuda:compile", data={}):
         pass
     assert told == [1]
 
 
 class Order(Watcher):
-    """Notes in which order it hears of things."""
+    """Notes in which order it is told of things."""
 
     def __init__(self):
-        self.heard = []
+        self.told = []
 
     def compiling(self):
-        self.heard.append("compiling")
+        self.told.append("compiling")
 
     def started(self, sites, done):
-        self.heard.append("started")
+        self.told.append("started")
 
 
 @pytest.mark.parametrize("method", ["grid", "threshold"])
@@ -60,14 +61,14 @@ def test_what_is_compiled_is_compiled_before_the_bar_starts(monkeypatch, method)
 
     def blocks(self, numbers, stopped=None):
         fresh(1)
-        order.heard.append((self.task.size, self.task.block_size * len(numbers)))
+        order.told.append((self.task.size, self.task.block_size * len(numbers)))
         return real(self, numbers, stopped)
 
     monkeypatch.setattr(Sampler, "_blocks", blocks)
     p = [0.4, 0.5] if method == "grid" else None
     settings = {"L": [12], "p": p, "method": method, "samples": 20, "workers": 1, "watcher": order}
     sweep("square", device="cpu", **settings)
-    assert order.heard == ["compiling", (4, 1), "started", *[(12, 2)] * 10]
+    assert order.told == ["compiling", (4, 1), "started", *[(12, 2)] * 10]
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 
 from percolab.errors import InputError
+from percolab.tasks.settings import DEFAULT_SAMPLES, DEFAULT_SIZES
 from percolab.tasks.study import SAMPLE_VERSION
-from percolab.tasks.study_file import (
-    DEFAULT_SAMPLES,
-    DEFAULT_SIZES,
-    make_request,
-    parse_probabilities,
-    parse_sizes,
-    read_request,
-)
+from percolab.tasks.study_file import make_request, read_request
+from percolab.tasks.values import parse_probabilities, parse_sizes
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.toml"))
 CHAIN = 'name = "chain"\ndimension = 1\ncell = { shape = [1] }\nbonds = [{ offset = [1] }]\n'
@@ -161,7 +156,7 @@ def test_the_study_files_that_come_with_percolab_can_be_read(path):
     assert request.out.suffix == ".h5"
 
 
-def test_every_key_of_a_study_file_is_heard(tmp_path):
+def test_every_key_of_a_study_file_is_read(tmp_path):
     text = """
     lattice = "square"
     L = [8, 16]

@@ -14,13 +14,14 @@ from cli_support import answer, refusal, run
 from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.bonds.words import threshold_of
 from percolab.coupled.raster import RasterCoupling
+from percolab.kernels.device import Device
 from percolab.labelers.four_step import FourStep
 from percolab.labelers.raster import RunsOfOneSample
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.columns import observables_of
 from percolab.measure.rows import CLUSTERS, LARGEST
-from percolab.run.sampler import Device, Sampler
-from percolab.run.scheduler import Interrupted
+from percolab.run.sampler import Sampler
+from percolab.run.stored import Interrupted
 from percolab.validation import (
     LIMIT,
     Check,

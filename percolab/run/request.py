@@ -11,25 +11,82 @@ error that it was last made with, which the records of its runs tell.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Required, TypedDict
 
 from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.labelers import LABELERS
 from percolab.lattices.graph import Graph
-from percolab.run.rounds import own_tasks
-from percolab.store.results import Results
+from percolab.store.results import Results, ResultsWriter
 from percolab.store.sample_versions import check_can_continue
 from percolab.store.task_result import TaskResult
+from percolab.tasks.blocks import AnyBlock
 from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, Task, block_size_for
+from percolab.tasks.study import ADDED, Study, Task
+from percolab.tasks.study_file import SweepRequest
+from percolab.tasks.values import check_choice
 
 #: Settings that a file decides where a request leaves them open.
 LEFT_OPEN = frozenset({"L", "samples"})
 # What contradicts a file, in the order in which it is told; files of other seeds can be merged.
 _MERGED = ("seed", "rng")
-_FIXED = ("lattice", "boundary", "method", "measure", "model", *_MERGED)
+_FIXED = ("lattice", "boundary", "method", *ADDED, "model", *_MERGED)
+
+
+class Watcher:
+    """Is told of a sweep's progress; this one keeps silent, that of the command line draws."""
+
+    def noted(self, text: str) -> None:
+        """Take what differs from what was asked for."""
+
+    def placed(self, size: int, p: tuple[float, ...]) -> None:
+        """Take the p values that the pilot placed for a size."""
+
+    def compiling(self) -> None:
+        """Take it that kernels are compiled, which they are once after an installation."""
+
+    def started(self, sites: int, done: int) -> None:
+        """Take how many site labelings a round takes in all, and how many are done already."""
+
+    def advanced(self, results: Results, item: TaskResult, blocks: list[AnyBlock]) -> None:
+        """Take finished blocks."""
+
+    def finished(self) -> None:
+        """Take it that a round has ended."""
+
+
+class SweepOptions(TypedDict, total=False):
+    """What running a study takes beside the study and its stop rule, and planning it as well.
+
+    writer: of the results file, which is continued; a plan need not lock it and does not write it.
+    device: where samples are made.  labeler, workers: None chooses them.  watcher: is told of the
+    progress.  left_open: settings of LEFT_OPEN that were not given, and are as the file has them.
+    """
+
+    writer: ResultsWriter | None
+    device: Required[Device]
+    labeler: str | None
+    workers: int | None
+    watcher: Watcher | None
+    left_open: Collection[str]
+
+
+def options_of(
+    request: SweepRequest, *, writer: ResultsWriter | None = None, watcher: Watcher | None = None
+) -> SweepOptions:
+    """Return the options of what a user asked for; InputError if there is no such device."""
+    return {
+        "writer": writer,
+        "device": Device.parse(request.device),
+        "labeler": request.labeler,
+        "workers": request.workers,
+        "watcher": watcher,
+        "left_open": request.left_open,
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +103,51 @@ class Opened:
     rule: StopRule
     is_described: bool = True
 
+    @cached_property
+    def own(self) -> list[Task]:
+        """The study's own tasks that are there."""
+        return own_tasks(self.results)
+
+    @cached_property
+    def missing(self) -> dict[int, tuple[float, ...] | None]:
+        """The p that sizes are to be sampled at and have no task for; None asks for a pilot."""
+        found: dict[int, tuple[float, ...] | None] = {}
+        threshold = self.asked.method == "threshold"
+        for size in self.asked.sizes:
+            held = [task for task in self.own if task.size == size]
+            if not held:
+                found[size] = () if threshold else self.asked.p or self.results.study.p
+            elif not threshold:
+                more = set(self.asked.p or ()) - {p for task in held for p in task.p}
+                if more:
+                    found[size] = tuple(sorted(more))
+        return found
+
+    @property
+    def needs_pilot(self) -> bool:
+        """Whether p, or the windows of thresholds, are to be looked for."""
+        return self.asked.method == "threshold" or None in self.missing.values()
+
+
+def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
+    """Return what the file of a study holds, or empty results, and what is asked of it.
+
+    InputError: the rule cannot end the study, there is no such labeler, or the file holds another
+    study.
+    """
+    writer, watcher = options.get("writer"), options.get("watcher")
+    rule.check(study)
+    study.check_layers()
+    if options.get("labeler") is not None:
+        check_choice("labeler", str(options["labeler"]), LABELERS)
+    stored, path = (None, None) if writer is None else (writer.load(), writer.path)
+    opened = continue_results(study, rule, stored, path, options.get("left_open", ()))
+    opened.rule.check(opened.results.study)
+    if isinstance(study.lattice, Graph) and watcher is not None:
+        for line in study.lattice.notes:
+            watcher.noted(f"{study.lattice.name}: {line}")
+    return opened
+
 
 def continue_results(
     study: Study,
@@ -60,16 +162,7 @@ def continue_results(
     """
     if stored is None:
         return Opened(Results(study), study, rule)
-    if isinstance(study.lattice, Graph):
-        _check_graph(stored, study.lattice, path)
-    check_can_continue(stored, path)
-    unknown = [column.name for column in stored.columns() if not column.is_known]
-    if unknown:
-        raise InputError(
-            f"{path}: has {', '.join(unknown)}, which this version does not measure; choose "
-            "another --out"
-        )
-    _check_same(study, stored, path)
+    _check_continues(study, stored, path)
     results = _described(stored, _union(study, stored.study, left_open))
     sizes = stored.study.sizes if "L" in left_open else study.sizes
     if "samples" in left_open:
@@ -84,6 +177,28 @@ def continue_results(
             rule = replace(rule, samples={size: rule.samples.get(size, most) for size in sizes})
     asked = replace(results.study, sizes=sizes, p=study.p)
     return Opened(results, asked, rule, _is_described(stored.study, results.study))
+
+
+def _check_continues(study: Study, stored: Results, path: Path | None) -> None:
+    """Raise InputError if stored results cannot be continued by a study."""
+    if isinstance(study.lattice, Graph):
+        _check_graph(stored, study.lattice, path)
+    check_can_continue(stored, path)
+    unknown = [column.name for column in stored.columns() if not column.is_known]
+    if unknown:
+        raise InputError(
+            f"{path}: has {', '.join(unknown)}, which this version does not measure; choose "
+            "another --out"
+        )
+    _check_same(study, stored, path)
+
+
+def own_tasks(results: Results) -> list[Task]:
+    """Return the study's own tasks, without those of merged files."""
+    study = results.study
+    own = study.seed, study.rng, study.method, study.measure
+    tasks = [item.task for item in results.tasks.values() if item.task.size in study.sizes]
+    return [task for task in tasks if (task.seed, task.rng, task.method, task.measure) == own]
 
 
 def _check_graph(stored: Results, graph: Graph, path: Path | None) -> None:
@@ -119,8 +234,8 @@ def _check_same(study: Study, stored: Results, path: Path | None) -> None:
 
 def _identity(study: Study) -> dict[str, Any]:
     """Return what all tasks of a study have in common, as it is shown in a message."""
-    found = {"measure": [], **study.description()}
-    return {key: found[key] for key in _FIXED}
+    found = study.description()
+    return {key: found.get(key, []) for key in _FIXED}
 
 
 def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
@@ -162,12 +277,12 @@ def _for_sizes(counts: list[int], sizes: tuple[int, ...]) -> dict[int, int]:
     return dict(zip(sizes, counts))
 
 
-def request_record(results: Results, rule: StopRule) -> dict[str, Any]:
+def request_record(tasks: Iterable[Task], rule: StopRule) -> dict[str, Any]:
     """Return what a run is asked for, as plain JSON values: samples by task, and the error."""
     record: dict[str, Any] = {}
     if rule.samples is not None:
-        own = [task for task in own_tasks(results) if task.size in rule.samples]
-        record["samples"] = {task.id: rule.samples[task.size] for task in own}
+        counts = rule.samples
+        record["samples"] = {task.id: counts[task.size] for task in tasks if task.size in counts}
     if rule.target_error is not None:
         record["target_error"] = rule.target_error
     return record
@@ -204,56 +319,7 @@ def _rule_of_runs(results: Results, sizes: tuple[int, ...], default: StopRule) -
     return StopRule({size: samples.get(size, most) or usual for size in sizes}, target)
 
 
-def missing_p(results: Results, asked: Study) -> dict[int, tuple[float, ...] | None]:
-    """Return the p that sizes are to be sampled at and have no task for; None asks for a pilot."""
-    found: dict[int, tuple[float, ...] | None] = {}
-    for size in asked.sizes:
-        held = [task for task in own_tasks(results) if task.size == size]
-        if asked.method == "threshold":
-            if not held:
-                found[size] = ()
-        elif not held:
-            found[size] = asked.p or results.study.p
-        else:
-            more = set(asked.p or ()) - {p for task in held for p in task.p}
-            if more:
-                found[size] = tuple(sorted(more))
-    return found
-
-
-def new_task(results: Results, rule: StopRule, size: int, p: tuple[float, ...]) -> Task:
-    """Return a task to be added for a size, in blocks as those that are there have it.
-
-    Where there are none, the blocks are such that they make up the samples that are asked for.
-    """
-    task = results.study.task(size, p)
-    held = [item.block_size for item in own_tasks(results) if item.size == size]
-    if held:
-        return replace(task, block_size=held[0])
-    if results.study.block_size or rule.samples is None:
-        return task
-    return replace(task, block_size=block_size_for(rule.samples[size], task.block_size))
-
-
-def kept_columns(results: Results, path: Path | None) -> list[str]:
+def kept_columns(results: Results, path: Path) -> list[str]:
     """Return one line on the columns that a file goes on without, if it lacks any."""
     names = ", ".join(results.lacking())
     return [f"{path} lacks {names}, and so does what is added to it"] if names else []
-
-
-def rounded_up(tasks: Sequence[Task], results: Results, rule: StopRule) -> list[str]:
-    """Return one line for every size whose blocks do not make up the samples asked for.
-
-    Nothing is said of one that has them already.
-    """
-    lines = []
-    for size, asked in (rule.samples or {}).items() if rule.target_error is None else ():
-        own = [task for task in tasks if task.size == size]
-        made = max(-(-asked // task.block_size) * task.block_size for task in own)
-        held = [results.tasks[task.id].num_samples for task in own if task.id in results.tasks]
-        if made != asked and min(held, default=0) < made:
-            block_size = max(task.block_size for task in own)
-            lines.append(
-                f"L = {size}: {made} samples are made, not {asked}: a block has {block_size}"
-            )
-    return lines

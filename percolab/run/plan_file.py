@@ -110,4 +110,4 @@ def at_points(kept: list[AnyBlock], points: int) -> list[AnyBlock]:
 
 
 def _summed(arrays: list[np.ndarray]) -> np.ndarray:
-    return np.sum(arrays, axis=0, dtype=arrays[0].dtype)
+    return np.asarray(np.sum(arrays, axis=0, dtype=arrays[0].dtype))

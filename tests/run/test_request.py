@@ -11,9 +11,9 @@ from percolab.analysis.quantities import quantities_of
 from percolab.analysis.statistics import MIN_BLOCKS
 from percolab.analysis.stored_data import curves_of, moments_of
 from percolab.api import fit, sweep
+from percolab.kernels.device import Device
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.run.plan import plan_study
-from percolab.run.sampler import Device
 from percolab.store.joined import joined
 from percolab.store.merging import merge
 from percolab.store.results import ResultsWriter, read_results
@@ -154,7 +154,7 @@ def test_more_p_than_a_pilot_placed():
     assert Path("r.h5").read_bytes() == whole
 
 
-def test_a_plan_foretells_an_extension():
+def test_a_plan_predicts_an_extension():
     sweep("square", **SQUARE, out="r.h5")
     study = sweep("square", **SQUARE | {"L": [6, 8], "p": [0.4, 0.45], "samples": 10}).study
     from percolab.tasks.stop_rule import StopRule
@@ -177,8 +177,8 @@ def test_without_samples_a_file_keeps_what_it_was_made_with():
 
 
 def test_an_interrupted_file_goes_on_to_what_was_asked(monkeypatch):
-    from percolab.run.runner import Watcher
-    from percolab.run.scheduler import Interrupted
+    from percolab.run.request import Watcher
+    from percolab.run.stored import Interrupted
 
     class Once(Watcher):
         def advanced(self, *_):

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from cli_support import small_results
 
-from percolab.run.scheduler import Interrupted, missing_jobs, run_jobs
+from percolab.run.measured import missing_jobs
+from percolab.run.request import Watcher
+from percolab.run.stored import Interrupted, Saver, with_blocks
 from percolab.store.interrupts import Terminated
 from percolab.store.results import Results
 from percolab.tasks.blocks import Block
@@ -42,6 +44,41 @@ class Sampler:
         return [Block(number, np.zeros((5, 8), np.int64), np.zeros((5, 36))) for number in numbers]
 
 
+class Engine:
+    """Has two workers, and no device."""
+
+    workers = 2
+
+    def executor(self):
+        return AtOnce()
+
+    def record(self):
+        return {"seconds": 0.0, "blocks": {}}
+
+
+class Writer:
+    """Notes the blocks of every save."""
+
+    def __init__(self):
+        self.saved = []
+
+    def save(self, results):
+        ((_, item),) = results.tasks.items()
+        assert sum(results.runs[-1]["blocks"].values()) == len(item.blocks)
+        self.saved.append(set(item.blocks))
+
+
+class Told(Watcher):
+    """Notes the blocks that it is told of."""
+
+    def __init__(self):
+        self.blocks = set()
+
+    def advanced(self, results, item, blocks):
+        self.blocks |= {block.number for block in blocks}
+        assert item.blocks.keys() == self.blocks
+
+
 def fresh():
     """Return results with one task and no block, and the id of that task."""
     key, item = next(iter(small_results().tasks.items()))
@@ -50,51 +87,60 @@ def fresh():
     return results, key
 
 
-def run(sampler):
+def run(sampler, **options):
     """Run jobs two at a time; return the blocks, those of every save, and what was raised."""
     results, key = fresh()
-    saved = []
-    raised = None
+    writer, told, raised = Writer(), Told(), None
+    saver = Saver(writer, **options)
     try:
-        run_jobs(
-            missing_jobs(results, {key: WANTED}, {key: sampler}),
-            results=results,
-            samplers={key: sampler},
-            executor=AtOnce(),
-            workers=2,
-            save=lambda: saved.append(set(results.tasks[key].blocks)),
-            report=lambda item, blocks: None,
-        )
+        found = with_blocks(results, {key: WANTED}, {}, {key: sampler}, Engine(), saver, told)
+        assert found.tasks[key].blocks.keys() == told.blocks
+        assert len(found.runs) == 1
     except (Interrupted, MemoryError) as error:
         raised = error
-    return results.tasks[key].blocks, saved, raised
+    assert (results.tasks[key].blocks, results.runs) == ({}, []), "what was given has changed"
+    return told.blocks, writer.saved, raised
 
 
 def test_all_blocks_are_made_once_and_saved():
     sampler = Sampler()
     blocks, saved, raised = run(sampler)
     assert sampler.asked == list(range(WANTED))
-    assert blocks.keys() == saved[-1] == set(range(WANTED))
+    assert blocks == saved[-1] == set(range(WANTED))
     assert raised is None
+
+
+def test_of_many_short_runs_only_what_stops_one_is_saved():
+    blocks, saved, raised = run(Sampler(), every_run=False)
+    assert (len(blocks), saved, raised) == (WANTED, [], None)
+    blocks, saved, raised = run(Sampler(MemoryError(), fails=(3,)), every_run=False)
+    assert saved == [blocks]
+
+
+def test_results_that_have_all_blocks_are_returned_as_they_are():
+    results, key = fresh()
+    results.tasks[key].blocks = dict.fromkeys(range(WANTED))
+    wanted = {key: WANTED}
+    assert with_blocks(results, wanted, {}, {}, Engine(), Saver(None), Watcher()) is results
 
 
 def test_two_errors_at_once_cost_no_finished_block():
     blocks, saved, raised = run(Sampler(MemoryError(), fails=(1, 2)))
     assert isinstance(raised, MemoryError)
-    assert blocks.keys() == saved[-1] == {0, 3}
+    assert blocks == saved[-1] == {0, 3}
 
 
 def test_pressing_ctrl_c_twice_still_saves():
     blocks, saved, raised = run(Sampler(KeyboardInterrupt(), fails=(0, 1, 2)))
     assert isinstance(raised, Interrupted)
-    assert saved == [set(blocks)]
+    assert saved == [blocks]
     assert (raised.stored, raised.exit_code) == (True, 130)
 
 
 def test_sigterm_is_ctrl_c_with_an_exit_code_of_its_own():
     blocks, saved, raised = run(Sampler(Terminated(), fails=(3,)))
     assert isinstance(raised, Interrupted)
-    assert saved == [set(blocks)]
+    assert saved == [blocks]
     assert (raised.stored, raised.exit_code) == (True, 143)
 
 

@@ -1,0 +1,49 @@
+"""Options made from the table of settings (:mod:`percolab.tasks.settings`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from percolab.cli.options import F, WholeNumber
+from percolab.tasks.settings import SETTINGS
+
+_TYPES: dict[type, Any] = {str: str, float: float, Path: click.Path()}
+
+
+def setting_option(name: str, **changed: Any) -> Callable[[F], F]:
+    """Return the option of a setting; it is None, False or () where it is not given.
+
+    changed: of its declaration (:class:`percolab.tasks.settings.Setting`), for another command.
+    """
+    setting = replace(SETTINGS[name], **changed)
+    flags = (f"--{name.replace('_', '-')}",) if setting.flags is None else setting.flags
+    if setting.kind is bool:
+        return click.option(*flags, name, is_flag=True, help=setting.option_help)
+    kind = _TYPES.get(setting.kind) or WholeNumber(setting.low, setting.high)
+    return click.option(
+        *flags, name, type=kind, multiple=setting.repeated, help=setting.option_help
+    )
+
+
+def setting_options(function: F) -> F:
+    """Add the options of all settings that have one."""
+    for name, setting in reversed(SETTINGS.items()):
+        if setting.flags != ():
+            function = setting_option(name)(function)
+    return function
+
+
+def given_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that options give, and none that they leave out."""
+    found = {}
+    for name, setting in SETTINGS.items():
+        value = given.get(name)
+        # 0 is a value like any other, which equals False.
+        if value is not None and value is not False and value != ():
+            found[name] = value if setting.parse is None else setting.parse(value)
+    return found

@@ -1,0 +1,187 @@
+"""What samples a study: a device, a labeler and threads; chosen, checked, and warmed up.
+
+Numba compiles a kernel when it is first called, for which a fresh install takes a minute or two,
+and keeps it on the disk.  A sweep makes these calls with a single sample before it starts to count,
+so that its rate and the time it has left are those of sampling.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+from numba.core import event
+
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.labelers import DEFAULT_LABELER, fitting_labeler, labeler_class
+from percolab.lattices.lattice import Lattice
+from percolab.run.request import SweepOptions, Watcher
+from percolab.run.sampler import Sampler, check_memory, required_memory
+from percolab.store.provenance import processor_name, run_record
+from percolab.tasks.study import Study, Task
+
+_CUDA_THREADS = 6
+# Kernels do not depend on the size of a lattice on the CPU, so the smallest of this L will do.
+_SMALL = 4
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What samples a study: a device, the labeler's name, and the number of threads."""
+
+    device: Device
+    labeler: str
+    workers: int
+
+    def sampler(
+        self, task: Task, *, share: float = 0.9, window: tuple[float, float] = (0.0, 1.0)
+    ) -> Sampler:
+        """Return a task made ready; share, window: as for :class:`Sampler`."""
+        return Sampler(task, labeler=self.labeler, device=self.device, share=share, window=window)
+
+    def executor(self) -> Executor:
+        """Return the threads; InputError if there are none."""
+        return make_executor(self.device, self.workers)
+
+    def record(self) -> dict[str, Any]:
+        """Return the provenance of a run that starts now."""
+        return run_record(
+            device=str(self.device),
+            device_label=device_label(self.device),
+            labeler=self.labeler,
+            workers=self.workers,
+        )
+
+
+def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
+    """Return what a study is sampled with; InputError if a size does not fit in memory."""
+    device, workers = options["device"].resolve(), options.get("workers")
+    labeler, note = _labeler_of(study, options.get("labeler"), device.kind)
+    labeler_class(labeler, device.kind)
+    if note:
+        watcher.noted(note)
+    workers = default_workers(device) if workers is None else workers
+    held, share = 0, share_of(len(study.sizes))
+    for size in sorted(study.sizes):
+        task = study.task(size)
+        check_memory(task, labeler, device, workers, held=held, share=share)
+        held += required_memory(task, labeler, device, workers)
+    return Engine(device, labeler, workers)
+
+
+def _labeler_of(study: Study, name: str | None, kind: str) -> tuple[str, str]:
+    """Return the labeler to use, and why it is not the one named, or ""."""
+    if isinstance(study.lattice, Lattice):
+        return fitting_labeler(name, kind, study.lattice)
+    if kind == "cuda" and name in (None, "tiled"):
+        note = "tiled needs a lattice; four_step takes its place"
+        return "four_step", note if name else ""
+    return name or DEFAULT_LABELER[kind], ""
+
+
+def share_of(tasks: int) -> float:
+    """Return the part of a CUDA device's free memory that each of several tasks may take."""
+    return 0.9 / max(tasks, 1)
+
+
+def default_workers(device: Device) -> int:
+    """Return the threads to use: all usable cores on the CPU; for CUDA one drives, others sum.
+
+    A GPU measures small lattices faster than one thread sums up their rows.
+    """
+    cores = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    return min(max(cores, 2), _CUDA_THREADS) if device.kind == "cuda" else cores
+
+
+def make_executor(device: Device, workers: int) -> Executor:
+    """Return threads: the CPU kernels release the GIL, and threads take turns with a GPU."""
+    if workers < 1:
+        raise InputError(f"--workers {workers}: must be at least 1")
+    return ThreadPoolExecutor(workers, thread_name_prefix=f"percolab-{device.kind}")
+
+
+def device_label(device: Device) -> str:
+    """Return the model name of the processor or GPU behind a device."""
+    if device.kind == "cpu":
+        return processor_name()
+    from percolab.kernels.device import device_name, open_device
+
+    return device_name(open_device(str(device)))
+
+
+def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool) -> None:
+    """Call once what sampling a study calls, and what its pilot calls if there is one.
+
+    On a GPU what is compiled may depend on the size, and one sample of any takes little.  The
+    watcher is told if something is compiled.
+    """
+    if engine.device.kind == "cpu":
+        tasks = [_small_task(study)]
+    else:
+        tasks = [_task(study, size) for size in study.sizes]
+    with told_of_compiling(watcher.compiling, engine.device):
+        for task in tasks:
+            # A share of nothing: memory for one sample.
+            engine.sampler(task, share=0.0).call_first(with_pilot=with_pilot)
+
+
+@contextmanager
+def told_of_compiling(tell: Callable[[], None], device: Device) -> Iterator[None]:
+    """Call ``tell`` once if Numba compiles something for a device inside.
+
+    What comes from the disk is not compiled.
+    """
+    told: list[bool] = []
+
+    def tell_once() -> None:
+        if not told:
+            told.append(True)
+            tell()
+
+    with ExitStack() as stack:
+        for module, kind in _compile_events(device):
+            stack.enter_context(module.install_listener(kind, _listener(module, tell_once)))
+        yield
+
+
+def _listener(module: Any, tell: Callable[[], None]) -> Any:
+    """Return a listener, of the kind that a module of events takes, which tells of every start."""
+
+    methods = {"on_start": lambda self, event: tell(), "on_end": lambda self, event: None}
+    return type("Listener", (module.Listener,), methods)()
+
+
+def _compile_events(device: Device) -> list[tuple[Any, str]]:
+    """Return Numba's module of events and the kind to look for; its CUDA target has its own.
+
+    The built-in CUDA target, deprecated, has none: there nothing is told.
+    """
+    found: list[tuple[Any, str]] = [(event, "numba:compile")]
+    if device.kind == "cuda":
+        with suppress(ImportError):
+            found.append((import_module("numba.cuda.core.event"), "numba-cuda:compile"))
+    return found
+
+
+def _small_task(study: Study) -> Task:
+    """Return the task of a study at a small size that its lattice and boundary allow."""
+    for size in range(_SMALL, study.sizes[0]):
+        try:
+            return _task(study, size)
+        except InputError:
+            continue
+    return _task(study, study.sizes[0])
+
+
+def _task(study: Study, size: int) -> Task:
+    """Return a task of one sample a block; its p makes no difference."""
+    p = () if study.method == "threshold" else (0.5,)
+    return replace(study.task(size, p), block_size=1)

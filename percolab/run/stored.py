@@ -1,0 +1,168 @@
+"""Results of measured blocks: kept as they come, saved now and then and whatever ends a run.
+
+The results that a run begins with stay as they are; it returns new ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from percolab.run.engine import Engine
+from percolab.run.measured import Job, Work, missing_jobs, sites_to_label
+from percolab.run.request import Watcher
+from percolab.run.sampler import Sampler
+from percolab.store.interrupts import exit_code_of
+from percolab.store.results import Results, ResultsWriter
+from percolab.store.task_result import TaskResult
+from percolab.tasks.blocks import AnyBlock
+
+# Seconds between saves, and how many times longer than the last save the pause must be.
+_SAVE_EVERY = 5.0
+_SAVE_SHARE = 20.0
+
+
+class Interrupted(Exception):
+    """Ctrl-C was pressed, or SIGTERM received; what was finished is in the results.
+
+    stored: whether it was saved as well.  exit_code: the shell's for what happened.
+    """
+
+    def __init__(self, *, stored: bool, exit_code: int) -> None:
+        super().__init__(f"interrupted, finished blocks {'' if stored else 'not '}saved")
+        self.stored, self.exit_code = stored, exit_code
+
+
+class Saver:
+    """Saves results: every few seconds, less often if saving takes long, and at the end of a run.
+
+    writer: of the file; None saves nothing.  every_run: whether the end of each run is saved; of
+    many short ones it is not.
+    """
+
+    def __init__(self, writer: ResultsWriter | None, *, every_run: bool = True) -> None:
+        self._writer, self._every_run = writer, every_run
+        self._unsaved: Results | None = None
+        self._next = time.monotonic() + _SAVE_EVERY
+
+    def save(self, results: Results) -> None:
+        """Save results now."""
+        if self._writer is not None:
+            self._writer.save(results)
+        self._unsaved = None
+
+    def take(self, results: Results) -> None:
+        """Take results that have grown, and save them if it is time to."""
+        self._unsaved = results
+        start = time.monotonic()
+        if start < self._next:
+            return
+        self.save(results)
+        end = time.monotonic()
+        self._next = end + max(_SAVE_EVERY, _SAVE_SHARE * (end - start))
+
+    def end_run(self, results: Results, *, complete: bool) -> None:
+        """Save what a run made; a complete one of many waits until it is time to.
+
+        A KeyboardInterrupt during the save has it made again; the next one leaves it.
+        """
+        if complete and not self._every_run:
+            return
+        self._unsaved = results
+        try:
+            self.save(results)
+        except KeyboardInterrupt:
+            self.save(results)
+            raise
+
+    def end(self) -> None:
+        """Save what the ends of short runs have left."""
+        if self._unsaved is not None and not self._every_run:
+            self.save(self._unsaved)
+
+    @property
+    def all_saved(self) -> bool:
+        """Whether all that was taken is saved."""
+        return self._unsaved is None
+
+
+def saving_seconds(sampling: float, one: float) -> float:
+    """Return the seconds that saving takes beside so many of sampling, if the last takes ``one``.
+
+    The file grows, so that those before take half as long on average.
+    """
+    between = max(_SAVE_EVERY, _SAVE_SHARE * one / 2)
+    return one + one / 2 * sampling / between
+
+
+class _Run:
+    """Results that grow by what one run makes, with its record among those of all runs."""
+
+    def __init__(self, results: Results, record: dict[str, Any], watcher: Watcher) -> None:
+        self._record, self._watcher = record, watcher
+        self._begin = time.perf_counter()
+        tasks = {
+            key: TaskResult(item.task, dict(item.blocks), item.columns)
+            for key, item in results.tasks.items()
+        }
+        self.results = Results(results.study, tasks, [*results.runs, record])
+
+    def keep(self, job: Job, blocks: list[AnyBlock]) -> None:
+        """Add the blocks of a job."""
+        item, made = self.results.tasks[job.task_id], self._record["blocks"]
+        item.add(blocks)
+        made[job.task_id] = made.get(job.task_id, 0) + len(blocks)
+        self._record["seconds"] = round(time.perf_counter() - self._begin, 3)
+        self._watcher.advanced(self.results, item, blocks)
+
+
+def with_blocks(
+    results: Results,
+    wanted: Mapping[str, int],
+    asked: Mapping[str, Any],
+    samplers: Mapping[str, Sampler],
+    engine: Engine,
+    saver: Saver,
+    watcher: Watcher,
+) -> Results:
+    """Return results with the first ``wanted`` blocks of tasks, and the record of the run.
+
+    They are the ones given if these have the blocks.  asked: what a run is asked for, as its record
+    has it.  Interrupted on KeyboardInterrupt, after the finished blocks were saved; any other error
+    comes through, after that.
+    """
+    total, left = sites_to_label(results, wanted)
+    if not left:
+        return results
+    run = _Run(results, engine.record() | {"asked": asked}, watcher)
+    watcher.started(total, total - left)
+    try:
+        with engine.executor() as executor:
+            jobs = missing_jobs(results, wanted, samplers)
+            _keep_all(run, Work(jobs, samplers, executor, engine.workers), saver)
+    finally:
+        watcher.finished()
+    return run.results
+
+
+def _keep_all(run: _Run, work: Work, saver: Saver) -> None:
+    """Keep the blocks of a work as they come, and those that come still when it is stopped."""
+    complete = False
+    try:
+        try:
+            for job, blocks in work.finished():
+                run.keep(job, blocks)
+                saver.take(run.results)
+            complete = True
+        finally:
+            try:
+                for job, blocks in work.stopped():
+                    # A second error must not keep the run from being saved.
+                    with suppress(Exception):
+                        run.keep(job, blocks)
+            finally:
+                saver.end_run(run.results, complete=complete)
+    except KeyboardInterrupt as error:
+        raise Interrupted(stored=saver.all_saved, exit_code=exit_code_of(error)) from None

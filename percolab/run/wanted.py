@@ -1,0 +1,224 @@
+"""Which blocks a study wants, and when it has them all.
+
+With numbers of samples there is one round.  With a target error of p_c there are as many as it
+takes: each costs a fifth of what all before it cost together, and spends that on the sizes where it
+lowers the error most, as the fit of the rounds before it says.  Cost is counted in sites, not in
+seconds, and a round is judged by its own blocks and none beyond: so the rounds of a study are the
+same on every machine, however often it is interrupted, and a smaller target goes on where a larger
+one ended.
+
+The information of a study is the sum over its tasks of samples times the information of one
+sample; the variance of p_c is an element of its inverse.  It is convex in the numbers of samples,
+so adding a little at a time where it falls fastest for the cost ends near the best division: the
+c-optimal design of G. Elfving, Ann. Math. Stat. 23, 255 (1952).
+
+The best division leaves sizes out: as many sizes as the fit has parameters of size are enough for a
+fit that is taken for granted.  The others are what can contradict it, so a part of the cost goes to
+all sizes in equal shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.analysis import AnalysisError, Information, information_of
+from percolab.analysis.stored_data import curves_of
+from percolab.analysis.stored_fits import omega_of
+from percolab.run.request import own_tasks
+from percolab.store.joined import joined
+from percolab.store.results import Results
+from percolab.store.task_result import TaskResult
+from percolab.tasks.stop_rule import StopRule
+from percolab.tasks.study import Study, Task
+
+#: Samples of the smallest size in the first round; others have fewer, but so many at least.
+_FIRST_ROUND, _LEAST_FIRST = 1000, 300
+#: Cost of all rounds so far, the next included, over that without it.
+_GROWTH = 1.2
+#: Part of the cost that goes to all sizes equally, whatever they tell about p_c.
+EQUAL_SHARE = 0.25
+# A round's cost is handed out in about so many pieces.
+_PIECES = 50
+
+Floats = NDArray[np.float64]
+
+
+def first_targets(study: Study, rule: StopRule) -> dict[int, int]:
+    """Return the samples of every size at the end of the first round.
+
+    A size's cost for the error goes with its samples times its sites, so the larger have fewer.
+    """
+    if rule.target_error is None:
+        return dict(rule.samples or {})
+    tasks = [study.task(size) for size in study.sizes]
+    least = min(task.num_points for task in tasks)
+    targets = {}
+    for task in tasks:
+        wanted = max(_FIRST_ROUND * (least / task.num_points) ** 0.5, _LEAST_FIRST)
+        blocks = ceil(wanted / task.block_size)
+        targets[task.size] = int(min(blocks * task.block_size, rule.limit(task.size)))
+    return targets
+
+
+def next_targets(
+    results: Results, rule: StopRule, targets: Mapping[int, int]
+) -> dict[int, int] | None:
+    """Return the samples of every size at the end of the round after one, or None after the last.
+
+    results: hold the blocks of the round that ends at ``targets``.
+    """
+    if rule.target_error is None or all(n >= rule.limit(size) for size, n in targets.items()):
+        return None
+    # At the end of a round all tasks of a size have the same blocks, so that they join to one.
+    held = joined(judged(results, wanted_blocks(own_tasks(results), targets)))
+    samples = {key: item.num_samples for key, item in held.tasks.items()}
+    try:
+        information = information_of(curves_of(held), omega=omega_of(held))
+    except AnalysisError:
+        information = None
+    if information is not None and information.error(samples) <= rule.target_error:
+        return None
+    own = own_tasks(held)
+    others = {key: n for key, n in samples.items() if key not in {task.id for task in own}}
+    return grown(own, information, others, targets, rule)
+
+
+def grown(
+    own: Sequence[Task],
+    information: Information | None,
+    others: Mapping[str, int],
+    targets: Mapping[int, int],
+    rule: StopRule,
+) -> dict[int, int]:
+    """Return the samples of every size once a round has been added.
+
+    own: the study's tasks.  information: of one sample of every task; None divides evenly.
+    others: samples of merged tasks, which stay as they are.
+    """
+    by_size = {size: [task for task in own if task.size == size] for size in targets}
+    cost = {size: sum(task.num_points for task in tasks) for size, tasks in by_size.items()}
+    if information is None:
+        return {size: int(min(ceil(n * _GROWTH), rule.limit(size))) for size, n in targets.items()}
+    choices = [
+        Choice(
+            information=np.sum([information.of(task.id) for task in by_size[size]], axis=0),
+            cost=cost[size],
+            block=max(task.block_size for task in by_size[size]),
+            samples=n,
+            limit=rule.limit(size),
+        )
+        for size, n in targets.items()
+    ]
+    spent = sum(choice.cost * choice.samples for choice in choices)
+    found = allocate(choices, information.total(others), _GROWTH * spent)
+    return dict(zip(targets, found, strict=True))
+
+
+def wanted_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str, int]:
+    """Return the blocks that each of the study's own tasks should have.
+
+    Tasks of a size that has no target want none: it was not asked for this time.
+    """
+    return {
+        task.id: ceil(targets[task.size] / task.block_size)
+        for task in tasks
+        if task.size in targets
+    }
+
+
+def is_held(results: Results, wanted: Mapping[str, int]) -> bool:
+    """Return whether all blocks of a round are there."""
+    return all(
+        n in results.tasks[key].blocks for key, count in wanted.items() for n in range(count)
+    )
+
+
+def is_finished(results: Results, own: Sequence[Task], rule: StopRule) -> bool:
+    """Return whether a study's stop rule is met by what is there of its own tasks."""
+    first = first_targets(results.study, rule)
+    if not set(first) <= {task.size for task in own}:
+        return False
+    targets: dict[int, int] | None = first
+    while targets is not None:
+        if not is_held(results, wanted_blocks(own, targets)):
+            return False
+        targets = next_targets(results, rule, targets)
+    return True
+
+
+def judged(results: Results, wanted: Mapping[str, int]) -> Results:
+    """Return the wanted blocks of a round and all of merged tasks, and none beyond.
+
+    An interrupted run may hold some blocks of the next round; judging them would end it elsewhere
+    than an undisturbed one.
+    """
+    held = Results(results.study)
+    for key, item in results.tasks.items():
+        end = wanted.get(key)
+        blocks = {n: block for n, block in item.blocks.items() if end is None or n < end}
+        held.tasks[key] = TaskResult(item.task, blocks, item.columns)
+    return held
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A size that more samples can be spent on.
+
+    information: of one sample, float64 (k, k).  cost: of one sample.  block: samples that come
+    together.  samples: those it has.  limit: those it may have.
+    """
+
+    information: Floats
+    cost: float
+    block: int
+    samples: int
+    limit: float = float("inf")
+
+
+def allocate(choices: list[Choice], fixed: Floats, total_cost: float) -> list[int]:
+    """Return the samples that each size should have once all have cost ``total_cost``.
+
+    None has fewer than before, none more than its limit; what is added comes in whole blocks, and
+    the cost is passed by less than a piece of it.  fixed: information of samples that are there
+    and cost nothing, float64 (k, k).  At least one block is added where the limits allow.
+    """
+    samples = [choice.samples for choice in choices]
+    spent = sum(choice.cost * n for choice, n in zip(choices, samples))
+    piece = max(total_cost - spent, 0.0) / _PIECES
+    while True:
+        open_ = [i for i, choice in enumerate(choices) if samples[i] < choice.limit]
+        if not open_:
+            return samples
+        chosen = _poorest(choices, samples, open_, spent)
+        if chosen is None:
+            chosen = _steepest(choices, samples, open_, fixed)
+        choice = choices[chosen]
+        blocks = max(round(piece / (choice.cost * choice.block)), 1)
+        more = int(min(samples[chosen] + blocks * choice.block, choice.limit))
+        spent += choice.cost * (more - samples[chosen])
+        samples[chosen] = more
+        if spent >= total_cost:
+            return samples
+
+
+def _poorest(
+    choices: list[Choice], samples: list[int], among: list[int], spent: float
+) -> int | None:
+    """Return the size with the least cost so far, if that is below its equal share, or None."""
+    costs = [choices[i].cost * samples[i] for i in among]
+    least = int(np.argmin(costs))
+    return among[least] if costs[least] < EQUAL_SHARE * spent / len(choices) else None
+
+
+def _steepest(choices: list[Choice], samples: list[int], among: list[int], fixed: Floats) -> int:
+    """Return the size where the variance of p_c falls fastest for the cost."""
+    total = fixed + sum(choice.information * n for choice, n in zip(choices, samples))
+    # d variance / d samples = - v' I v with v the first column of the covariance.
+    first = np.linalg.pinv(total, hermitian=True)[0]
+    falls = [first @ choices[i].information @ first / choices[i].cost for i in among]
+    return among[int(np.argmax(falls))]

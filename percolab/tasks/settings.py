@@ -1,0 +1,352 @@
+"""The one table of a sweep's settings: each is declared here, and nowhere else.
+
+A declaration is a key of :class:`Settings`: its name, its type, and a :class:`Setting` with the
+default, the help and the checks.  From it come
+
+* the option of the command line (:func:`percolab.cli.options.setting_option`),
+* the key of a study file (:mod:`percolab.tasks.study_file`),
+* the argument of :func:`percolab.sweep`, with default and documentation (:func:`takes_settings`),
+* where it is part of a study, how a results file tells it (:meth:`Study.description`).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar, get_type_hints
+
+from percolab.bonds.model import Model
+from percolab.bonds.words import GENERATORS
+from percolab.errors import InputError
+from percolab.labelers import LABELERS
+from percolab.lattices.graph import Graph
+from percolab.lattices.structure import Structure
+from percolab.lattices.toml_table import Table
+from percolab.measure.columns import MEASURES
+from percolab.tasks.values import (
+    one_of,
+    parse_probabilities,
+    parse_sizes,
+    read_counts,
+    read_file_beside,
+    read_flag,
+    read_integer,
+    read_lattice,
+    read_number,
+    read_probabilities,
+    read_sizes,
+    read_terminals,
+    read_text,
+    read_words,
+    take_integer,
+    take_integers,
+    take_measure,
+    take_probabilities,
+)
+
+DEFAULT_LATTICE = "honeycomb"
+DEFAULT_SIZES = (32, 64, 128, 256)
+DEFAULT_SAMPLES = 10_000
+DEFAULT_OUT = "results.h5"
+MAX_SEED = 2**63 - 1
+#: How a task is sampled: every observable on a grid of p, or every sample's exact threshold.
+METHODS = ("grid", "threshold")
+_MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
+
+
+def _taken_as_it_is(key: str, value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """How one setting is given, and what it is where it is not.
+
+    default: where it is not given.  told_default: that, as the help tells it, where it is decided
+    later.  help: of the option.  doc: of the argument in Python, where it takes other forms.
+
+    flags: of the option, --name unless given; () for no option.  kind: of the option's value: str,
+    int, float, Path, or bool for a flag.  low, high: of an integer.  repeated: the option may be
+    given several times.  parse: makes the option's text the setting's value.
+
+    read: returns the value of the key of a study file; None where it is no key of one.
+    take: makes what Python gives the setting's value, where a study has it as its own.
+    check: of a task's value, which it returns in its usual form.
+    All of them raise InputError.
+    """
+
+    help: str
+    default: Any = None
+    told_default: str = ""
+    doc: str = ""
+    flags: tuple[str, ...] | None = None
+    kind: type = str
+    low: int | None = None
+    high: int | None = None
+    repeated: bool = False
+    parse: Callable[[str], Any] | None = None
+    read: Callable[[Table, str], Any] | None = read_text
+    take: Callable[[str, Any], Any] = _taken_as_it_is
+    check: Callable[[str, Any], Any] = _taken_as_it_is
+    name: str = ""
+    annotation: Any = None
+
+    @property
+    def option_help(self) -> str:
+        """The help of the option, with its default."""
+        told = self.told_default or self.default
+        return f"{self.help}  [default: {told}]" if told else self.help
+
+
+class LatticeSetting(TypedDict, total=False):
+    """The one setting that Python takes by position, too."""
+
+    lattice: Annotated[
+        str | Structure | None,
+        Setting(
+            help="Name (percolab lattices), .toml file, or bethe:z.",
+            told_default=DEFAULT_LATTICE,
+            doc='a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; '
+            f'"{DEFAULT_LATTICE}" unless given.',
+            read=read_lattice,
+        ),
+    ]
+
+
+class Settings(TypedDict, total=False):
+    """All other settings, in the order in which the help lists them."""
+
+    graph: Annotated[
+        str | Path | Graph | None,
+        Setting(
+            help="Edge list, .mtx, .npz, .graphml or .gml file.",
+            doc="in place of a lattice, a file of docs/graph-files.md or a :class:`Graph`.",
+            kind=Path,
+            read=read_file_beside,
+        ),
+    ]
+    source: Annotated[
+        str | Path | Sequence[int] | None,
+        Setting(
+            help="Sites of the graph, 0,5,17, or a file with one a line.",
+            doc="sites of the graph, or a file with one a line: a sample spans if one cluster has "
+            "a site of the source and one of the target.",
+            read=read_terminals,
+        ),
+    ]
+    target: Annotated[
+        str | Path | Sequence[int] | None,
+        Setting(help="Sites to be connected with the source.", read=read_terminals),
+    ]
+    multi: Annotated[
+        bool,
+        Setting(default=False, help="Keep parallel edges of the graph.", kind=bool, read=read_flag),
+    ]
+    L: Annotated[
+        int | Sequence[int] | None,
+        Setting(
+            help="Linear sizes, as in 64,128,256; shells of a Bethe lattice.",
+            told_default=",".join(map(str, DEFAULT_SIZES)),
+            doc="linear sizes; shells of a Bethe lattice.",
+            flags=("-L", "--size"),
+            parse=parse_sizes,
+            read=read_sizes,
+            take=take_integers,
+        ),
+    ]
+    p: Annotated[
+        float | str | Sequence[float] | None,
+        Setting(
+            help="p values: 0.5,0.6 or from:to:count.",
+            told_default="found by a pilot",
+            doc="p values; None lets a pilot place those of each size.",
+            flags=("-p",),
+            parse=parse_probabilities,
+            read=read_probabilities,
+            take=take_probabilities,
+        ),
+    ]
+    model: Annotated[
+        str,
+        Setting(
+            default="bond",
+            help="bond, site, site-bond, or with one of its two probabilities fixed "
+            "site-bond:site=0.9 or site-bond:bond=0.7.",
+            check=lambda key, value: str(Model.parse(value)),
+        ),
+    ]
+    method: Annotated[
+        str,
+        Setting(
+            default="grid",
+            help="grid of p, or threshold: T of every sample.",
+            doc='"grid" measures at these p; "threshold" finds the p at which each sample begins '
+            "to span, and p is left out.",
+            check=one_of(METHODS),
+        ),
+    ]
+    measure: Annotated[
+        str | Sequence[str],
+        Setting(
+            default=(),
+            help="Beside the observables: sizes (n_s, s^3, s^4), gyration (radii), or both.",
+            doc='"sizes" counts the clusters of every size and sums s^3 and s^4; "gyration" sums '
+            "how far they reach.",
+            repeated=True,
+            parse=",".join,
+            read=read_words(f"{_MEASURE_WORDS}, or a list with some of them"),
+            take=take_measure,
+        ),
+    ]
+    boundary: Annotated[
+        str | Sequence[str] | None,
+        Setting(
+            help="open, periodic, or one per axis: open,periodic.",
+            told_default="open",
+            doc='"open" or "periodic", for all axes of a lattice or each; open unless given.',
+            read=read_words('"open", "periodic", or a list with one of them an axis'),
+        ),
+    ]
+    samples: Annotated[
+        int | Sequence[int] | None,
+        Setting(
+            help="Samples a size.",
+            told_default=str(DEFAULT_SAMPLES),
+            doc="a size, or one number for each.",
+            kind=int,
+            low=1,
+            read=read_counts,
+        ),
+    ]
+    target_error: Annotated[
+        float | None,
+        Setting(help="Stop when the error of p_c is this small.", kind=float, read=read_number),
+    ]
+    seed: Annotated[
+        int,
+        Setting(
+            default=1,
+            help="Seed.",
+            kind=int,
+            low=0,
+            high=MAX_SEED,
+            read=read_integer(0, MAX_SEED),
+            take=take_integer,
+            check=lambda key, value: _seed(value),
+        ),
+    ]
+    rng: Annotated[
+        str,
+        Setting(default="xorwow", help="xorwow or philox.", check=one_of(GENERATORS)),
+    ]
+    block_size: Annotated[
+        int,
+        Setting(
+            default=0,
+            help="Samples that are stored together; 0 chooses.",
+            flags=(),
+            read=read_integer(1, 10**6),
+            take=take_integer,
+        ),
+    ]
+    device: Annotated[str, Setting(default="auto", help="auto, cpu, cuda or cuda:n.", read=None)]
+    labeler: Annotated[
+        str | None,
+        Setting(help=f"{', '.join(LABELERS)}.", told_default="the device's fastest", read=None),
+    ]
+    workers: Annotated[
+        int | None,
+        Setting(help="CPU threads.", told_default="all cores", kind=int, low=1, read=None),
+    ]
+    out: Annotated[
+        str | Path | None,
+        Setting(
+            help="Results file.",
+            told_default=DEFAULT_OUT,
+            doc="a results file to write and to continue; None keeps the results in memory alone.",
+            kind=Path,
+        ),
+    ]
+
+
+def _seed(value: int) -> int:
+    if not 0 <= value <= MAX_SEED:
+        raise InputError(f"seed = {value}, but it must be an integer from 0 to 2^63 - 1")
+    return value
+
+
+def _declared(table: Any) -> dict[str, Setting]:
+    """Return the settings that a typed dictionary declares, with their names and types."""
+    hints = get_type_hints(table, include_extras=True)
+    return {
+        name: replace(hint.__metadata__[0], name=name, annotation=hint.__origin__)
+        for name, hint in hints.items()
+    }
+
+
+#: Every setting by its name.
+SETTINGS = _declared(LatticeSetting) | _declared(Settings)
+#: Those that a study file may have.
+FILE_KEYS = tuple(name for name, setting in SETTINGS.items() if setting.read is not None)
+
+
+def with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every setting: as it is given, or its default."""
+    return {name: setting.default for name, setting in SETTINGS.items()} | dict(given)
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Return a function of a lattice and ``**Unpack[Settings]`` that shows them one by one.
+
+    Its signature has every setting with its type and default, where it had ``**``; in its
+    documentation a line "{settings}" becomes the list of what they mean.
+    """
+    own = dict(signature(function).parameters)
+    own.popitem()  # **settings
+    arguments = [
+        Parameter(
+            name,
+            own.pop(name).kind if name in own else Parameter.KEYWORD_ONLY,
+            default=item.default,
+            annotation=item.annotation,
+        )
+        for name, item in SETTINGS.items()
+    ]
+    arguments += own.values()
+    known = {item.name for item in arguments}
+
+    @wraps(function)
+    def checked(*args: _P.args, **given: _P.kwargs) -> _R:
+        for name in given:
+            if name not in known:
+                raise TypeError(
+                    f"{function.__name__}() got an unexpected keyword argument {name!r}"
+                )
+        return function(*args, **given)
+
+    shown = Signature(arguments, return_annotation=signature(function).return_annotation)
+    checked.__signature__ = shown  # type: ignore[attr-defined]
+    checked.__doc__ = (function.__doc__ or "").replace("    {settings}", settings_text())
+    return checked
+
+
+def settings_text() -> str:
+    """Return what every setting means in Python, a paragraph each."""
+    return "\n".join(
+        textwrap.fill(
+            f"{name}: {item.doc or item.option_help}",
+            width=96,
+            initial_indent="    ",
+            subsequent_indent="        ",
+            break_on_hyphens=False,
+        )
+        for name, item in SETTINGS.items()
+    )

@@ -1,0 +1,236 @@
+"""The value of one setting: from the text of an option, a key of a study file, or Python.
+
+Every function raises InputError that names the setting, what was given and what is allowed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from percolab.errors import InputError, nearest
+from percolab.lattices.toml_table import Table, shown
+from percolab.lattices.topology import MAX_POINTS
+from percolab.measure.columns import MEASURES
+
+_MAX_COUNT = 10_000
+
+
+# Of an option's text.
+
+
+def parse_probabilities(text: str) -> tuple[float, ...]:
+    """Read p values: "0.5", "0.4,0.5,0.6" or "from:to:count" (both ends included).
+
+    InputError: not numbers, an empty or descending range, or one outside [0, 1].
+
+    >>> parse_probabilities("0.5:0.6:3")
+    (0.5, 0.55, 0.6)
+    """
+    if ":" not in text:
+        values = [_probability(part, text) for part in text.split(",") if part.strip()]
+        if not values:
+            raise InputError(f"p = {text!r}: the list is empty")
+        return tuple(float(value) for value in values)
+    parts = text.split(":")
+    if len(parts) != 3 or not parts[2].strip().isdecimal():
+        raise InputError(f"p = {shown(text)}, but a range is from:to:count, as in 0.50:0.55:21")
+    low, high = _probability(parts[0], text), _probability(parts[1], text)
+    count = int(parts[2])
+    if not 2 <= count <= _MAX_COUNT or high <= low:
+        raise InputError(
+            f"p = {shown(text)} is empty: from must be below to, and count from 2 to {_MAX_COUNT}"
+        )
+    # In decimal arithmetic 0.5:0.6:3 holds 0.55, not 0.55000000000000004.
+    return tuple(float(low + (high - low) * n / (count - 1)) for n in range(count))
+
+
+def _probability(text: str, whole: str) -> Decimal:
+    try:
+        value = Decimal(text.strip())
+    except InvalidOperation as error:
+        raise InputError(f"p = {shown(whole)}: {shown(text.strip())} is not a number") from error
+    if not value.is_finite() or not 0 <= value <= 1:
+        raise InputError(f"p = {text.strip()}, but it must be a number from 0 to 1")
+    return value
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Read linear sizes, "64" or "64,128,256"; InputError unless all are positive integers."""
+    sizes = []
+    for part in text.split(","):
+        digits = part.strip()
+        if not digits.isdecimal() or not digits.strip("0"):
+            raise InputError(f"L = {digits or text!r}, but it must be an integer of at least 1")
+        if len(digits) > 18:
+            raise InputError(f"L = {digits[:18]}...: no lattice of that size can be labeled")
+        sizes.append(int(part))
+    return tuple(sizes)
+
+
+# Of a key of a study file.
+
+
+def read_text(table: Table, key: str) -> str:
+    """Return a string."""
+    return table.text(key)
+
+
+def read_number(table: Table, key: str) -> float:
+    """Return a finite number."""
+    return table.number(key)
+
+
+def read_flag(table: Table, key: str) -> bool:
+    """Return true or false."""
+    value = table.data[key]
+    if type(value) is not bool:
+        raise table.error(key, "true or false")
+    return value
+
+
+def read_integer(low: int, high: int) -> Callable[[Table, str], int]:
+    """Return a reader of one integer in [low, high]."""
+    return lambda table, key: table.integer(key, low=low, high=high)
+
+
+def read_lattice(table: Table, key: str) -> str:
+    """Return a lattice's name, or its file, which is looked for beside the study file."""
+    name = table.text(key)
+    return str(folder_of(table) / name) if name.endswith(".toml") else name
+
+
+def read_file_beside(table: Table, key: str) -> Path:
+    """Return the path of a file, which is looked for beside the study file."""
+    return folder_of(table) / table.text(key)
+
+
+def folder_of(table: Table) -> Path:
+    """Return the folder of a study file."""
+    return Path(table.where).parent
+
+
+def read_terminals(table: Table, key: str) -> list[int] | str | Path:
+    """Return sites, a text that lists them, or the file that does, found beside the study file."""
+    from percolab.lattices.graph_files import names_file
+
+    value = table.data[key]
+    if isinstance(value, str):
+        return folder_of(table) / value if names_file(value) else value
+    items = value if isinstance(value, list) else [value]
+    if not items or not all(type(item) is int and 0 <= item < MAX_POINTS for item in items):
+        raise table.error(key, "a site, a list of sites, or the name of a file with one a line")
+    return items
+
+
+def read_counts(table: Table, key: str) -> int | list[int]:
+    """Return a positive integer, or a list of them."""
+    value: int | list[int] = table.data[key]
+    items = value if isinstance(value, list) else [value]
+    if not items or not all(type(item) is int and item >= 1 for item in items):
+        raise table.error(key, "an integer of at least 1, or a list of such")
+    return value
+
+
+def read_sizes(table: Table, key: str) -> tuple[int, ...]:
+    """Return linear sizes: a positive integer, or a list of them."""
+    value = read_counts(table, key)
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+def read_probabilities(table: Table, key: str) -> tuple[float, ...]:
+    """Return p values: a number, a list of them, or a range as text."""
+    value = table.data[key]
+    try:
+        if isinstance(value, str):
+            return parse_probabilities(value)
+        items = value if isinstance(value, list) else [value]
+        if not items or not all(type(item) in (int, float) for item in items):
+            raise InputError("")
+        return tuple(float(item) for item in items)
+    except InputError as error:
+        if str(error):
+            raise InputError(f"{table.where}: {error}") from error
+        raise table.error(key, 'a list of numbers from 0 to 1, or "from:to:count"') from error
+
+
+def read_words(allowed: str) -> Callable[[Table, str], str | list[str]]:
+    """Return a reader of a string or a list of them; ``allowed`` says which ones a key has."""
+
+    def read(table: Table, key: str) -> str | list[str]:
+        value: str | list[str] = table.data[key]
+        items = value if isinstance(value, list) else [value]
+        if not items or not all(isinstance(item, str) for item in items):
+            raise table.error(key, allowed)
+        return value
+
+    return read
+
+
+# Of what Python gives.
+
+
+def take_integer(key: str, value: Any) -> int:
+    """Return an integer, NumPy's included."""
+    return take_integers(key, value)[0]
+
+
+def take_integers(key: str, value: Any) -> tuple[int, ...]:
+    """Return an integer or a sequence of them as a tuple of ints, NumPy's included."""
+    try:
+        return tuple(operator.index(item) for item in (value if np.ndim(value) else [value]))
+    except TypeError as error:
+        raise InputError(f"{key} = {shown(value)}, but only integers are allowed") from error
+
+
+def take_probabilities(key: str, value: Any) -> tuple[float, ...] | None:
+    """Return a number, a sequence, or a range as text as a tuple of floats; None as it is."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return parse_probabilities(value)
+    try:
+        return tuple(float(item) for item in (value if np.ndim(value) else [value]))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"{key} = {shown(value)}, but only numbers from 0 to 1 are allowed"
+        ) from error
+
+
+def take_measure(key: str, value: str | Sequence[str]) -> tuple[str, ...]:
+    """Return what is measured beside the observables, from words or from "one,other".
+
+    >>> take_measure("measure", "sizes")
+    ('sizes',)
+    """
+    parts = [value] if isinstance(value, str) else list(value)
+    if not all(isinstance(part, str) for part in parts):
+        raise InputError(f"{key} = {value!r}, but only words are allowed")
+    found = tuple(word.strip() for part in parts for word in part.split(",") if word.strip())
+    if parts and not found:
+        raise InputError(f"{key} = {value!r}, but it must name some of {', '.join(MEASURES)}")
+    return found
+
+
+# Of a task, wherever it comes from.
+
+
+def check_choice(key: str, value: str, known: Collection[str]) -> None:
+    """Raise InputError unless ``value`` is one of the known ones."""
+    if value not in known:
+        raise InputError(f"unknown {key} {value!r}; {nearest(value, list(known))}")
+
+
+def one_of(known: Collection[str]) -> Callable[[str, str], str]:
+    """Return a check that a value is one of the known ones."""
+
+    def check(key: str, value: str) -> str:
+        check_choice(key, value, known)
+        return value
+
+    return check

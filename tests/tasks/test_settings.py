@@ -1,0 +1,168 @@
+"""One table declares every setting: options, keys, arguments and stored studies are made of it."""
+
+import inspect
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import percolab
+from percolab.cli.sweep import command
+from percolab.errors import InputError
+from percolab.lattices.lattice import load_lattice
+from percolab.tasks.settings import FILE_KEYS, SETTINGS, takes_settings
+from percolab.tasks.study import Sampling, Study
+from percolab.tasks.study_file import make_request, read_request
+
+REPOSITORY = Path(__file__).parents[2]
+#: A value of every setting that all tasks of a study share, not its default.
+CHOSEN = {
+    "method": "threshold",
+    "measure": ("sizes", "gyration"),
+    "rng": "philox",
+    "model": "site",
+    "seed": 7,
+    "block_size": 5,
+}
+
+
+def test_the_arguments_of_a_sweep_are_the_settings():
+    shown = inspect.signature(percolab.sweep).parameters
+    assert list(shown) == [*SETTINGS, "watcher"]
+    for name, setting in SETTINGS.items():
+        assert (shown[name].default, shown[name].annotation) == (
+            setting.default,
+            setting.annotation,
+        )
+    assert [name for name, item in shown.items() if item.kind is item.POSITIONAL_OR_KEYWORD] == [
+        "lattice"
+    ]
+
+
+def test_the_documentation_of_a_sweep_tells_of_every_argument():
+    for name in inspect.signature(percolab.sweep).parameters:
+        assert f"\n    {name}: " in percolab.sweep.__doc__
+
+
+@pytest.mark.parametrize("function", [percolab.sweep, make_request])
+def test_an_argument_that_is_no_setting_is_refused(function):
+    told = f"{function.__name__}\\(\\) got an unexpected keyword argument 'colour'"
+    with pytest.raises(TypeError, match=told):
+        function("square", colour=1)
+
+
+def test_a_function_that_takes_settings_gets_them():
+    @takes_settings
+    def taken(lattice=None, *, more=0, **settings):
+        return lattice, more, settings
+
+    assert taken("cubic", more=2, rng="philox") == ("cubic", 2, {"rng": "philox"})
+    assert "rng" in inspect.signature(taken).parameters
+
+
+def test_the_options_of_a_sweep_are_the_settings_in_their_order():
+    own = ["study", "plan", "as_json", "quiet"]
+    names = [item.name for item in command.params if item.name not in own]
+    assert names == [name for name in SETTINGS if name != "block_size"]
+
+
+def test_the_keys_of_a_study_file_are_the_settings(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text("")
+    with pytest.raises(InputError) as error:
+        read_request(path, {})
+    assert str(error.value).endswith(", ".join(sorted(FILE_KEYS)))
+    assert set(SETTINGS) - set(FILE_KEYS) == {"device", "labeler", "workers"}
+
+
+def test_what_a_study_is_left_with_are_the_defaults_of_the_table():
+    request = make_request("square", L=[4])
+    for name in CHOSEN:
+        assert getattr(request.study, name) == SETTINGS[name].default
+    for name in ("device", "labeler", "workers"):
+        assert getattr(request, name) == SETTINGS[name].default
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_stored_study_says_what_was_chosen(name):
+    square = load_lattice("square")
+    usual = Study(square, (4,), ("open", "open"))
+    study = Study(square, (4,), ("open", "open"), **{name: CHOSEN[name]})
+    stored = json.loads(json.dumps(study.description()))
+    assert stored != usual.description()
+    assert Study.from_description(stored, square) == study
+    assert getattr(study.task(4), name) == CHOSEN[name]
+
+
+def test_every_setting_of_a_study_was_chosen():
+    assert {*CHOSEN, "sample_version"} == set(Sampling.__dataclass_fields__)
+
+
+# A setting that does not exist, added where a developer would add it.
+MADE_UP = {
+    "percolab/tasks/settings.py": (
+        "    rng: Annotated[",
+        '    colour: Annotated[str, Setting(default="red", help="Of the bonds.")]\n'
+        "    rng: Annotated[",
+    ),
+    "percolab/tasks/study.py": (
+        "    rng: str = ",
+        '    colour: str = SETTINGS["colour"].default\n    rng: str = ',
+    ),
+}
+USED = """
+import json, sys, percolab
+from pathlib import Path
+from click.testing import CliRunner
+from percolab.cli import main
+from percolab.errors import InputError
+from percolab.run.request import continue_results
+from percolab.store.results import Results
+from percolab.tasks.study import Study
+from percolab.tasks.study_file import make_request, read_request
+told = CliRunner().invoke(main, ["sweep", "--help"]).stdout
+Path("study.toml").write_text('lattice = "square"\\nL = 4\\np = 0.5\\ncolour = "blue"')
+studies = [
+    read_request(Path("study.toml"), {}).study,
+    make_request("square", L=[4], p=[0.5], colour="blue").study,
+]
+kept = Study.from_description(studies[0].description(), studies[0].lattice)
+green = make_request("square", L=[4], p=[0.5], colour="green")
+try:
+    continue_results(green.study, green.rule, Results(kept), "kept.h5")
+except InputError as error:
+    refused = str(error)
+print(json.dumps({
+    "help": "--colour TEXT" in told and "Of the bonds.  [default: red]" in told,
+    "documented": "colour: Of the bonds." in percolab.sweep.__doc__,
+    "colours": [*(study.colour for study in [*studies, kept]), kept.task(4).colour],
+    "plain": "colour" in make_request("square").study.description(),
+    "refused": refused,
+}))
+"""
+
+
+def test_a_new_setting_is_declared_once_and_held_by_the_study(tmp_path):
+    """Beside its declaration it is a field of the tasks, where it is used."""
+    shutil.copytree(
+        REPOSITORY / "percolab",
+        tmp_path / "percolab",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    for name, (before, after) in MADE_UP.items():
+        path = tmp_path / name
+        text = path.read_text(encoding="utf-8")
+        assert text.count(before) == 1
+        path.write_text(text.replace(before, after), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", USED], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["help"]
+    assert found["documented"]
+    assert found["colours"] == ["blue"] * 4
+    assert not found["plain"]
+    assert "holds another study (colour is blue there, green here)" in found["refused"]
