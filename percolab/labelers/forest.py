@@ -8,7 +8,7 @@ protocol is the same on CPU and CUDA, where a batch holds one item or many.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ class Labeler(Protocol):
     row_width: columns of a row
     """
 
-    name: str
+    name: ClassVar[str]
     batch: Any
     row_width: int
 

@@ -333,7 +333,7 @@ def _draw(figures: StudyView) -> Drawn:
         threshold, error, y_t = fit.threshold, fit.threshold_error, fit.y_t
         quality = fit.chi_square
         source = "the fit of all sizes"
-        fisher = figures.exponents.fisher if figures.exponents is not None else None
+        fisher = figures.exponents.tau_fit if figures.exponents is not None else None
     figure, numbers = plot_sizes(
         counts,
         threshold=threshold,

@@ -99,8 +99,7 @@ class Tiled:
         self._nothing_kept = cuda.device_array(1, np.uint32)
         self._radii: RadiiBatch | None = None
         self._load()
-        self.nodes: Nodes | None = None
-        self.make_room(tiling.room)
+        self._make_nodes(tiling.room)
 
     @staticmethod
     def memory(extent: Extent, needs: Needs, items: int) -> Memory:
@@ -145,9 +144,11 @@ class Tiled:
         )
         crossing = tiling.crossing
         self.crossing = CrossingBonds(
-            *(cuda.to_device(part.astype(np.uint32)) for part in crossing[:3]),
-            cuda.to_device(crossing.deltas.astype(np.int32)),
-            cuda.to_device(narrow_codes(top, crossing.codes)),
+            words=cuda.to_device(crossing.words.astype(np.uint32)),
+            owners=cuda.to_device(crossing.owners.astype(np.uint32)),
+            masks=cuda.to_device(crossing.masks.astype(np.uint32)),
+            deltas=cuda.to_device(crossing.deltas.astype(np.int32)),
+            codes=cuda.to_device(narrow_codes(top, crossing.codes)),
         )
         room = crossing.num_bonds
         bonds = cuda.device_array(max(capacity * room, 1), np.uint32)
@@ -163,17 +164,20 @@ class Tiled:
 
     def make_room(self, room: int) -> bool:
         """See to it that tiles have room for so many nodes; return whether memory is new."""
-        if self.nodes is not None and room <= self.nodes.room:
+        if room <= self.nodes.room:
             return False
         # What is there goes first, so that both need not fit.
-        self.nodes = self.forest = None
-        arrays = (cuda.device_array(self.num_blocks * room, np.uint32) for _ in range(4))
-        self.nodes = Nodes(*arrays, np.uint32(room))
-        # One element stands for no forest.
-        size = max(self.num_blocks * room, 2) if self.may_wrap else 1
-        #: The nodes with their periods, where an axis is periodic.
-        self.forest: Any = cuda.device_array(size, np.uint64)
+        self._make_nodes(0)
+        self._make_nodes(room)
         return True
+
+    def _make_nodes(self, room: int) -> None:
+        """Make memory for so many nodes of every tile."""
+        size = max(self.num_blocks * room, 1)
+        parents, sizes, ends, origins = (cuda.device_array(size, np.uint32) for _ in range(4))
+        self.nodes = Nodes(parents, sizes, ends, origins, np.uint32(room))
+        #: The nodes with their periods, where an axis is periodic; one element stands for none.
+        self.forest = cuda.device_array(max(size, 2) if self.may_wrap else 1, np.uint64)
 
     def join(self, items: int, reading: Reading = Reading.ROWS) -> NodesOfBatch:
         """Return the forest of the first items of the batch."""
@@ -200,7 +204,7 @@ class Tiled:
         over_periods: note what wraps, if an axis is periodic.
         """
         upper = self.batch.opened if openings is None else openings.upper
-        nodes, launch = self._room_of_nodes, self.batch.launches
+        nodes, launch = self.nodes, self.batch.launches
         self.read.clear_tallies(items)
         self._list_crossing(items, upper)
         classes = len(self.tiling.classes)
@@ -230,11 +234,6 @@ class Tiled:
         )
         self._merge(items, over_periods=over_periods)
 
-    @property
-    def _room_of_nodes(self) -> Nodes:
-        assert self.nodes is not None
-        return self.nodes
-
     def _merge(self, items: int, *, over_periods: bool) -> None:
         """Join the nodes at the ends of the open bonds between tiles."""
         if not self.listed.room:
@@ -247,7 +246,7 @@ class Tiled:
             forest = *words, self.forest, *bonds, self.read.loops
             launch.blocks(merge_over_periods_kernel, grid, THREADS, *forest)
         else:
-            parents = *words, self._room_of_nodes.parents, *bonds
+            parents = *words, self.nodes.parents, *bonds
             launch.blocks(merge_kernel, grid, THREADS, *parents)
 
     def _list_crossing(self, items: int, opened: Any) -> None:
@@ -275,18 +274,18 @@ class Tiled:
     def gather(self, items: int) -> None:
         """Move sizes and end flags to the roots of nodes."""
         blocks, tiles = self.tiles_of(items)
-        nodes = self._room_of_nodes, self.interior, tiles, self.forest
+        nodes = self.nodes, self.interior, tiles, self.forest
         self.batch.launches.blocks(gather_kernel, blocks, THREADS, *nodes)
 
     def flag_ends(self, items: int) -> None:
         """Tell the roots of nodes which end layers they touch."""
         sites, flags = self.end_flags
-        nodes = self.labels, self.tiles.points, self._room_of_nodes
+        nodes = self.labels, self.tiles.points, self.nodes
         self.batch.launches.one(end_flags_kernel, sites.size, items, *nodes, sites, flags)
 
     def sum_nodes(self, items: int) -> None:
         """Sum what rows need over finished clusters and the roots of nodes."""
-        nodes = self._room_of_nodes, self.interior, np.int32(self.tiling.num_tiles)
+        nodes = self.nodes, self.interior, np.int32(self.tiling.num_tiles)
         sums = self.read.partials, self.read.spanning
         self.batch.launches.blocks(
             partial_nodes_kernel, *self._blocks_of_nodes(items), *nodes, *sums
@@ -295,7 +294,7 @@ class Tiled:
     def tally_nodes(self, items: int, tallies: Any, first: int = 0, step: int = 1) -> None:
         """Add the roots of nodes to tally ``first + item * step`` of each item, if it has one."""
         if self.read.tally_width:
-            nodes = self._room_of_nodes, self.interior, np.int32(self.tiling.num_tiles)
+            nodes = self.nodes, self.interior, np.int32(self.tiling.num_tiles)
             places = self.read.tally_width, tallies, np.int64(first), np.int64(step)
             self.batch.launches.blocks(
                 tally_nodes_kernel, *self._blocks_of_nodes(items), *nodes, *places
@@ -308,7 +307,7 @@ class Tiled:
 
     def write_labels(self, items: int) -> None:
         """Write the labels of the first items, joined to have their labels read."""
-        nodes, launch = self._room_of_nodes, self.batch.launches
+        nodes, launch = self.nodes, self.batch.launches
         blocks, tiles = self.tiles_of(items)
         launch.blocks(origin_kernel, blocks, THREADS, nodes, self.interior, tiles)
         words = self.tiles, self.batch.opened, self.labels, nodes, self.interior, self._kept
