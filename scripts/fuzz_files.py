@@ -304,7 +304,7 @@ def _read_results(path: Path) -> bytes:
     from percolab.store.results import read_results
 
     found = read_results(path)
-    lattice = found.study.lattice
+    lattice = found.study.structure
     text = getattr(lattice, "source", None) or record_of(lattice)
     content = [json.dumps([found.study.description(), text, found.runs], sort_keys=True).encode()]
     for key in sorted(found.tasks):

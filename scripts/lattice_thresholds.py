@@ -112,7 +112,7 @@ def compile_kernels(study: Study, device: Device) -> None:
 
     The second size is large enough for more than one tile; the first may not be.
     """
-    labeler, _ = fitting_labeler(None, device.kind, load_lattice(study.lattice.name))
+    labeler, _ = fitting_labeler(None, device.kind, load_lattice(study.structure.name))
     task = study.task(study.sizes[:2][-1], (0.5, 0.5 + 1e-6))
     sampler = Sampler(
         replace(task, block_size=2), labeler=labeler, device=device, share=_SMALL_SHARE

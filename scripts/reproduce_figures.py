@@ -71,9 +71,9 @@ def spanning(number: str, device: Device, folder: Path) -> dict:
     fit = fit_results(results, min_size="auto")
     figure, numbers = spanning_figure(results, fitted=lambda: fit, sizes=SIZES[device.kind])
     save(figure, numbers, folder / name)
-    known = results.study.lattice.threshold()
+    known = results.study.structure.threshold()
     return {
-        "lattice": results.study.lattice.name,
+        "lattice": results.study.structure.name,
         "threshold": fit.threshold,
         "error": fit.threshold_error,
         "published": known.value,

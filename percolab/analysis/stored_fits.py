@@ -89,7 +89,7 @@ def fit_results(
     given = {key: value for key, value in model.items() if value is not None}
     fit = fit_threshold(curves_of(results, name), **given, **options)
     study = results.study
-    known = critical_probability(study.lattice, study.boundary, name)
+    known = critical_probability(study.structure, study.boundary, name)
     notes = (*notes_of(results), *fit.notes)
     return replace(fit, known_probability=known, omega_source=source, notes=notes)
 
@@ -149,7 +149,7 @@ def trials_of(
 
 
 def _check_scalable(results: Results) -> None:
-    structure = results.study.lattice
+    structure = results.study.structure
     if not structure.is_scalable:
         raise AnalysisError(
             f"{structure.name} has no sizes that scale: its thresholds are those of each size alone"
@@ -171,7 +171,7 @@ def exponents_of(
     return fit_exponents(
         fit_results(results) if fit is None else fit,
         cluster_curves_of(results),
-        dimension=results.study.lattice.dimension,
+        dimension=results.study.structure.dimension,
         numbers=size_counts_of(results),
         is_open=has_open_axis(results),
         bootstrap=bootstrap,
@@ -336,12 +336,12 @@ def tau_at(results: Results, threshold: float) -> TauFit:
     At the p_c of a fit it is one of the exponents (:func:`exponents_of`).
     AnalysisError: sizes were not counted, do not scale, or in too few blocks.
     """
-    if not results.study.lattice.is_scalable:
-        raise AnalysisError(f"{results.study.lattice.name} has no sizes that scale, and no tau")
+    if not results.study.structure.is_scalable:
+        raise AnalysisError(f"{results.study.structure.name} has no sizes that scale, and no tau")
     return fit_tau(
         size_counts_of(results),
         threshold=threshold,
-        dimension=results.study.lattice.dimension,
+        dimension=results.study.structure.dimension,
         is_open=has_open_axis(results),
     )
 
@@ -363,7 +363,7 @@ def fit_quantities(
 
     InputError: no such quantity.  AnalysisError: the data cannot give a threshold.
     """
-    structure, boundary = results.study.lattice, results.study.boundary
+    structure, boundary = results.study.structure, results.study.boundary
     if not structure.is_scalable:
         raise AnalysisError(f"{structure.name} has no sizes that scale, so no joint fit")
     chosen = choose_quantities(names, boundary, available_quantities(results))
@@ -419,7 +419,7 @@ def _known(results: Results, quantity: Quantity) -> Known | None:
     if quantity.kind != PROBABILITY:
         return None
     study = results.study
-    parts = [critical_probability(study.lattice, study.boundary, name) for name in quantity.needs]
+    parts = [critical_probability(study.structure, study.boundary, name) for name in quantity.needs]
     exact = [part for part in parts if part is not None]
     if len(exact) < len(parts):
         return None

@@ -97,7 +97,7 @@ class CudaTimer:
         work()
         end.record()
         end.synchronize()
-        return begin.elapsed_time(end) / 1e3
+        return float(begin.elapsed_time(end)) / 1e3
 
     def copier(self) -> tuple[Work, int]:
         """Return copies within the device's memory, and the bytes they read and write."""

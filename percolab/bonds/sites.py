@@ -133,7 +133,9 @@ def _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened):
             opened[place] = uint32(opened[place] & ~bit)
 
 
-def fill_sample(generator, sites, seed, sample, threshold, exists, opened):
+def fill_sample(
+    generator: Any, sites: Any, seed: Any, sample: Any, threshold: Any, exists: Any, opened: Any
+) -> None:
     """Write a sample's open bonds at a threshold of p on the CPU: uint32 words like ``exists``."""
     if len(sites):
         _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened)

@@ -74,7 +74,7 @@ def command(
 
     stored = read_results(results)
     more = {"exponents": exponents, "collapse": collapse}
-    if not stored.study.lattice.is_scalable:
+    if not stored.study.structure.is_scalable:
         refuse_scaling(options | more | {"fits": fits, "quantities": quantities})
         _estimate(stored, as_json, **options)
         return
@@ -161,7 +161,7 @@ def _exponents(stored: Results, fit: ThresholdFit, bootstrap: int) -> Part:
 
 
 def _published(stored: Results, fit: ThresholdFit) -> list[str]:
-    known = stored.study.lattice.threshold(stored.study.model)
+    known = stored.study.structure.threshold(stored.study.model)
     if known is None:
         return []
     difference = (fit.threshold - known.value) / fit.threshold_error

@@ -47,7 +47,7 @@ def write_quantity_fit(
         echo_json(found.to_dict())
         return
     texts = [quantity_table(found, every=fits)]
-    known = stored.study.lattice.threshold(stored.study.model)
+    known = stored.study.structure.threshold(stored.study.model)
     if known is not None:
         away = (found.threshold - known.value) / found.threshold_error
         texts.append(

@@ -146,7 +146,7 @@ def described(study: Study) -> str:
     """Return what a study samples in a few words: a graph with its numbers, a lattice by title."""
     from percolab.lattices.graph import Graph
 
-    item = study.lattice
+    item = study.structure
     if not isinstance(item, Graph):
         return item.title
     ends = f", source of {item.num_sources}, target of {item.num_targets}"
@@ -160,7 +160,7 @@ def estimates_text(results: Results, *, bootstrap: int = 200) -> str:
     from percolab.analysis.stored_fits import estimates_of
 
     text = estimate_table(estimates_of(results, bootstrap=bootstrap))
-    known = results.study.lattice.threshold(results.study.model)
+    known = results.study.structure.threshold(results.study.model)
     if known is None:
         return text
     return (
@@ -176,7 +176,7 @@ def read_study(results: str, options: Mapping[str, Any]) -> Results:
     stored = read_results(results)
     if options["observable"] is not None:
         observable_of(stored, options["observable"])
-    if not stored.study.lattice.is_scalable:
+    if not stored.study.structure.is_scalable:
         refuse_scaling(options)
     return stored
 

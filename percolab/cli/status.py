@@ -90,4 +90,4 @@ def _of_runs(runs: list[dict[str, Any]]) -> Iterator[str]:
 
 def _boundary(study: Study) -> list[str]:
     """Return the boundary of a lattice in words; nothing else has one that is chosen."""
-    return [f"boundary {', '.join(study.boundary)}"] if study.lattice.is_scalable else []
+    return [f"boundary {', '.join(study.boundary)}"] if study.structure.is_scalable else []

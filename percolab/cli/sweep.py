@@ -73,12 +73,12 @@ def _print_threshold(results: Results, out: Path) -> None:
     from percolab.analysis.stored_data import default_observable
     from percolab.analysis.stored_fits import fit_results
 
-    if not results.study.lattice.is_scalable:
+    if not results.study.structure.is_scalable:
         click.echo(f"{described(results.study)}; results in {out}")
         click.echo(estimates_text(results))
         return
     sizes = ", ".join(str(size) for size in sorted(results.study.sizes))
-    click.echo(f"{results.study.lattice.title}: L = {sizes}; results in {out}")
+    click.echo(f"{results.study.structure.title}: L = {sizes}; results in {out}")
     try:
         fit = fit_results(results)
     except (AnalysisError, InputError) as error:

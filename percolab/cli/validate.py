@@ -13,7 +13,7 @@ import click
 from percolab.cli.options import WholeNumber, as_json, echo_json
 
 if TYPE_CHECKING:
-    from percolab.validation.check import Outcome, Setting
+    from percolab.validation.check import Conditions, Outcome
 
 
 _ROW = "  {:<62} {:>14} {:>14} {:>9} {:>6}  {}"
@@ -42,32 +42,32 @@ def command(device: str, full: bool, seed: int, as_json: bool) -> int:
     """
     from percolab.kernels.device import Device
     from percolab.run.stored import Interrupted
-    from percolab.validation import Setting
+    from percolab.validation import Conditions
 
-    setting = Setting(Device.parse(device).resolve(), seed=seed, full=full)
+    conditions = Conditions(Device.parse(device).resolve(), seed=seed, full=full)
     start = time.monotonic()
     try:
-        rows = _run(setting, quiet=as_json)
+        rows = _run(conditions, quiet=as_json)
     except Interrupted as error:
         click.echo("interrupted", err=True)
         sys.exit(error.exit_code)
     seconds = time.monotonic() - start
     failed = [row for row in rows if not row["holds"]]
     if as_json:
-        echo_json(_record(setting, rows, seconds))
+        echo_json(_record(conditions, rows, seconds))
     else:
-        _conclude(setting, rows, failed, seconds)
+        _conclude(conditions, rows, failed, seconds)
     return 1 if failed else 0
 
 
-def _run(setting: Setting, *, quiet: bool) -> list[dict[str, Any]]:
+def _run(conditions: Conditions, *, quiet: bool) -> list[dict[str, Any]]:
     """Run all checks, with a bar on stderr and, unless quiet, rows on stdout as they are found."""
     from tqdm import tqdm
 
     from percolab.validation import checks_of, outcomes_of
 
     rows: list[dict[str, Any]] = []
-    checks, group = checks_of(setting), ""
+    checks, group = checks_of(conditions), ""
     terminal = sys.stderr.isatty()
     # A row must not be written into the bar, which is drawn again below it.
     write = partial(tqdm.write, file=sys.stdout) if terminal else click.echo
@@ -80,7 +80,7 @@ def _run(setting: Setting, *, quiet: bool) -> list[dict[str, Any]]:
     ) as bar:
         for check in checks:
             bar.set_postfix_str(f"{check.group}: {check.name}", refresh=terminal)
-            for outcome in outcomes_of(check, setting):
+            for outcome in outcomes_of(check, conditions):
                 rows.append({"group": check.group, **_plain(outcome)})
                 if quiet:
                     continue
@@ -130,18 +130,18 @@ def _by_chance(rows: list[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def _record(setting: Setting, rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+def _record(conditions: Conditions, rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
     from percolab.run.engine import device_label
     from percolab.store.provenance import package_versions
     from percolab.validation import LIMIT
 
     return {
         "trusted": all(row["holds"] for row in rows),
-        "device": str(setting.device),
-        "device_name": device_label(setting.device),
+        "device": str(conditions.device),
+        "device_name": device_label(conditions.device),
         "versions": package_versions(),
-        "full": setting.full,
-        "seed": setting.seed,
+        "full": conditions.full,
+        "seed": conditions.seed,
         "limit": LIMIT,
         "seconds": round(seconds, 1),
         **_by_chance(rows),
@@ -150,7 +150,7 @@ def _record(setting: Setting, rows: list[dict[str, Any]], seconds: float) -> dic
 
 
 def _conclude(
-    setting: Setting, rows: list[dict[str, Any]], failed: list[dict[str, Any]], seconds: float
+    conditions: Conditions, rows: list[dict[str, Any]], failed: list[dict[str, Any]], seconds: float
 ) -> None:
     chance = _by_chance(rows)
     click.echo(
@@ -159,7 +159,7 @@ def _conclude(
         f"{chance['beyond_2_sigma_by_chance']:.1f}; one beyond 4 by chance has probability "
         f"{chance['false_alarm_probability']:.1g}"
     )
-    where = f"on {setting.device}, seed {setting.seed}, {seconds:.0f} s"
+    where = f"on {conditions.device}, seed {conditions.seed}, {seconds:.0f} s"
     if not failed:
         click.echo(f"TRUSTED: all {len(rows)} checks hold ({where})")
         return

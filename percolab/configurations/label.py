@@ -48,7 +48,7 @@ def label(
     the seed is that of the random streams themselves.
 
     opened: the configuration, packed uint32 bond words (num_classes, num_words), in place of the
-    random one that (seed, sample, p) name.  Bonds that do not exist must be 0.  watcher: hears if
+    random one that (seed, sample, p) name.  Bonds that do not exist must be 0.  watcher: told if
     another labeler takes the place of one that the lattice cannot have.
 
     Raises InputError for an unknown name or size, and for bond words of another shape.

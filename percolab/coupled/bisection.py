@@ -38,7 +38,7 @@ def spans_along(
     bits = np.array([1 << axis for axis in coupling.labeler.batch.topology.open_axes], np.int64)
     first, where = first_of_each(samples, thresholds)
     rows = coupling.rows(generator, seed, samples[first], thresholds[first])
-    return rows[where, SPANNING] & bits[axis] != 0
+    return np.asarray(rows[where, SPANNING] & bits[axis] != 0)
 
 
 def first_of_each(*keys: Thresholds) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

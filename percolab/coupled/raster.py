@@ -6,142 +6,26 @@ measured in a single call, since on small lattices a call from Python costs more
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
-from numba import int64, njit
 from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
-from percolab.bonds.sites import fill_sample
 from percolab.bonds.words import TOP
 from percolab.coupled.bisection import bisect
-from percolab.coupled.bond_order import list_opening_bonds, steps_of_bonds
 from percolab.coupled.points import PointByPoint, Samples
-from percolab.coupled.raster_grid import (
-    merge_clusters,
-    merge_over_periods,
-    second_largest,
-    sort_by_step,
-)
+from percolab.coupled.raster_grid import MAX_STEPS, GridLists, Sample, rows_of_items
 from percolab.coupled.raster_thresholds import BondOrder, thresholds_of_samples
 from percolab.kernels.memory import Memory, Needs
-from percolab.kernels.neighbours import code_of_bond, end_of_bond
 from percolab.labelers.raster import Raster
-from percolab.labelers.raster_runs import find_clusters, measure_runs, run_of
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import Topology
-from percolab.measure.rows import LARGEST, SECOND_LARGEST, without_vacant
+from percolab.measure.rows import without_vacant
 
-#: Thresholds of one sample that are measured in one go; a step's number is a uint8.
-MAX_STEPS = 255
 #: A bond's number is a uint32; lattices with more words are measured p by p.
 _MOST_WORDS = 2**27
 # Bonds that can be put in order: a fourth of all, or so many.
 _ORDERED_SHARE, _ORDERED_LEAST = 4, 4096
-
-
-class GridLists(NamedTuple):
-    """Memory for the bonds of a sample that open along a grid.
-
-    bonds:  uint32, their numbers, as many as there is room for
-    steps:  uint8, at which step of the grid each opens
-    order:  uint32, their positions by step
-    ends:   int64 (MAX_STEPS + 2,), where each step ends in the order
-    planes: uint32 (63,), scratch for digits
-    later:  uint32, the bond words at the highest p
-    """
-
-    bonds: Any
-    steps: Any
-    order: Any
-    ends: Any
-    planes: Any
-    later: Any
-
-
-class Sample(NamedTuple):
-    """What a call needs of a labeler and its batch, by the names they have there."""
-
-    sites: Any
-    exists: Any
-    opened: Any
-    adjacency: Any
-    occupied: Any
-    end_flags: Any
-    runs: Any
-    windings: Any
-
-
-@njit(nogil=True, cache=True)
-def _measure(sample, row):
-    """Write the row of the open bonds; return the number of runs."""
-    count, wrapping = find_clusters(
-        sample.opened, sample.adjacency, sample.occupied, sample.runs, sample.windings
-    )
-    measure_runs(count, wrapping, sample.end_flags, sample.runs, row)
-    return count
-
-
-@njit(nogil=True, cache=True)
-def _grid_rows(sample, lists, rows):
-    """Write the rows of a sample at every p of a grid, along which the listed bonds open."""
-    starts, first, parents, sizes, reach = sample.runs
-    count = _measure(sample, rows[0])
-    periods = sample.windings.periods.size > 0
-    for step in range(1, len(rows)):
-        row = rows[step]
-        row[:] = rows[step - 1]
-        lost = False
-        for n in range(lists.ends[step - 1], lists.ends[step]):
-            number = int64(lists.bonds[lists.order[n]])
-            i, j = end_of_bond(number, sample.adjacency)
-            a, b = run_of(i, starts, first), run_of(j, starts, first)
-            if periods:
-                code = code_of_bond(number, sample.adjacency)
-                lost |= merge_over_periods(parents, sizes, reach, row, a, b, code, sample.windings)
-            else:
-                lost |= merge_clusters(parents, sizes, reach, row, a, b)
-        if lost:
-            row[SECOND_LARGEST] = second_largest(sizes, count, row[LARGEST])
-
-
-@njit
-def _grid_length(samples, thresholds, n):
-    """Return how many items from n on are one sample at ascending thresholds."""
-    end = n + 1
-    while end < samples.size and samples[end] == samples[n]:
-        if thresholds[end] <= thresholds[end - 1] or end - n == MAX_STEPS:
-            break
-        end += 1
-    return end - n
-
-
-@njit(nogil=True, cache=True)
-def _rows(generator, seed, samples, thresholds, sample, lists, rows):
-    """Write the rows of all items; neighbouring items of one sample share its labeling."""
-    sites, exists, opened = sample.sites, sample.exists, sample.opened
-    n = 0
-    while n < samples.size:
-        key = seed, samples[n]
-        length = _grid_length(samples, thresholds, n)
-        count = int64(-1)
-        if length > 1:
-            grid = thresholds[n : n + length]
-            ends = grid[0], grid[-1]
-            words = exists, opened, lists.later
-            count = list_opening_bonds(generator, sites, *key, *ends, *words, lists.bonds)
-        if count >= 0:
-            found = lists.bonds, count, lists.planes, lists.steps
-            steps_of_bonds(generator, sites, *key, grid, *found)
-            sort_by_step(lists.steps, count, length, lists.order, lists.ends)
-            _grid_rows(sample, lists, rows[n : n + length])
-            n += length
-        else:
-            fill_sample(generator, sites, *key, thresholds[n], exists, opened)
-            _measure(sample, rows[n])
-            n += 1
 
 
 def _most_ordered(topology: Topology) -> int:
@@ -214,7 +98,7 @@ class RasterCoupling:
         """Return the rows (n, row width) of n items (sample, threshold)."""
         rows = np.zeros((len(samples), self.labeler.row_width), np.int64)
         items = generator, np.uint64(seed), samples, thresholds
-        _rows(*items, self._sample, self._lists, rows)
+        rows_of_items(*items, self._sample, self._lists, rows)
         batch = self.labeler.batch
         if batch.model.draws_sites:
             without_vacant(rows, batch.count_vacant(generator, seed, samples, thresholds))

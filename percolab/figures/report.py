@@ -63,7 +63,7 @@ def report_page(
     )
     text, drawn = _figures(figures)
     sections = {
-        "title": escape(f"{_model_title(study)}, {study.lattice.title}"),
+        "title": escape(f"{_model_title(study)}, {study.structure.title}"),
         "answer": _answer(figures),
         "study": _study(results),
         "fits": _fits(figures, fits, bootstrap),
@@ -104,7 +104,7 @@ def _fit_or_raise(fits: dict[str, ThresholdFit | str], name: str) -> ThresholdFi
 
 def _answer(figures: StudyFigures) -> str:
     """Return p_c in one line, beside the published one; that alone where there is no fit."""
-    known = figures.study.lattice.threshold(figures.study.model)
+    known = figures.study.structure.threshold(figures.study.model)
     published = ""
     if known is not None:
         named = known.expression or "numerical"
@@ -129,7 +129,7 @@ def _study(results: Results) -> str:
     return table(
         (),
         [
-            ("lattice", f"{study.lattice.name}: {study.lattice.title}"),
+            ("lattice", f"{study.structure.name}: {study.structure.title}"),
             ("model", f"{study.model}; p is the {Model.parse(study.model).varying}"),
             _boundary(study),
             ("L", ", ".join(map(str, study.sizes))),
@@ -137,7 +137,7 @@ def _study(results: Results) -> str:
             ("method", study.method),
             ("seed, generator", f"{study.seed}, {study.rng}"),
             ("sample version", _version(results)),
-            ("digest of the lattice", study.lattice.digest),
+            ("digest of the lattice", study.structure.digest),
         ],
     )
 
@@ -155,7 +155,7 @@ def _boundary(study: Study) -> tuple[str, str]:
 
 
 def _fits(figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap: int) -> str:
-    if not figures.study.lattice.is_scalable:
+    if not figures.study.structure.is_scalable:
         try:
             found = estimate_table(estimates_of(figures.results, bootstrap=bootstrap))
         except AnalysisError as error:
@@ -307,7 +307,7 @@ def _provenance(results: Results, name: str, checksum: str) -> str:
     if runs:
         header = ("started", "command", "device", "labeler", "seconds", "blocks")
         parts += [table(header, runs), table(("machine", "versions"), sorted(machines))]
-    source = getattr(results.study.lattice, "source", "")
+    source = getattr(results.study.structure, "source", "")
     if source:
         parts += ["<h3>The lattice as it was sampled</h3>", preformatted(source)]
     return "".join(parts)

@@ -89,7 +89,7 @@ class StudyView:
         """What every figure is given: its title, and the published threshold."""
         return {
             "title": _title(self.results),
-            "exact": _exact(self.study.lattice, self.study.model),
+            "exact": _exact(self.study.structure, self.study.model),
         }
 
     @cached_property
@@ -210,7 +210,7 @@ class FigureKind:
 def _title(results: Results) -> str:
     study = results.study
     # A dollar sign in a file's name begins no mathematics.
-    name = study.lattice.title.replace("$", r"\$")
+    name = study.structure.title.replace("$", r"\$")
     # The notes say what is wrong with that version.
     version = f" (sample version {study.sample_version})" if warning_of(results) else ""
     return f"{Model.parse(study.model).title}, {name}{version}"

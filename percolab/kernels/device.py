@@ -120,7 +120,7 @@ def open_device(name: str):
 _registered = False
 
 
-def load_cuda():
+def load_cuda() -> Any:
     """Import numba.cuda, give the atomics their CUDA bodies (once), and return the module."""
     global _registered
     from numba import config, cuda

@@ -27,15 +27,6 @@ def bits_at(words, base, bit, count):
 
 
 @njit
-def run_from(starts, bit):
-    """Return the mask of the run that starts at ``bit``."""
-    later = uint32(starts >> bit)
-    later = uint32(later & uint32(later - uint32(1)))
-    following = uint32(later & uint32(uint32(~later) + uint32(1)))
-    return uint32(uint32(following - uint32(1)) << bit)
-
-
-@njit
 def _negative(word, starts):
     """Return -x for the number x in every segment of a word.
 

@@ -87,4 +87,4 @@ class Reference(LabelingOneSample):
         bits = sum(
             1 << FIRST_WRAPPING + axis for axis in np.flatnonzero(found.any(axis=0)).tolist()
         )
-        return bits | (np.linalg.matrix_rank(found) > 1) << TWO_DIRECTIONS
+        return int(bits | (np.linalg.matrix_rank(found) > 1) << TWO_DIRECTIONS)

@@ -84,4 +84,5 @@ class Clusters:
 
     @property
     def _is_root(self) -> np.ndarray:
-        return self.labels == np.arange(self.labels.size, dtype=np.int32)
+        own: np.ndarray = np.arange(self.labels.size, dtype=np.int32)
+        return np.asarray(self.labels == own)

@@ -154,7 +154,7 @@ class Column:
             return own
         found = rows[..., SPANNING] & mask
         has = (found != 0, found == mask, (found != 0) & (found != mask))[rule]
-        return (has & (rows[..., SPANNING] & without == 0)).astype(np.int64)
+        return np.asarray(has & (rows[..., SPANNING] & without == 0), np.int64)
 
 
 _SIZES = (

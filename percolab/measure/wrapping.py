@@ -3,8 +3,8 @@
 A node of a union-find carries, beside its parent, how many periods it is away from it along every
 axis.  A bond that leads to its other end across seams adds its own.  Where it closes a loop, the
 periods around the loop are its winding numbers; unless all are zero the cluster *wraps*.  Which
-loops are found hangs on the order of the bonds, but not along which axes any of them winds, nor
-whether two of them wind in different directions.  Machta et al., Phys. Rev. E 54, 1332 (1996);
+loops are found depends on the order of the bonds, but along which axes any of them winds does not,
+nor whether two of them wind in different directions.  Machta et al., Phys. Rev. E 54, 1332 (1996);
 Newman and Ziff, Phys. Rev. E 64, 016706 (2001), section II.D.
 
 Periods along all axes are one integer (:func:`percolab.lattices.topology.period_codes`).

@@ -77,8 +77,8 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
 
 def _labeler_of(study: Study, name: str | None, kind: str) -> tuple[str, str]:
     """Return the labeler to use, and why it is not the one named, or ""."""
-    if isinstance(study.lattice, Lattice):
-        return fitting_labeler(name, kind, study.lattice)
+    if isinstance(study.structure, Lattice):
+        return fitting_labeler(name, kind, study.structure)
     if kind == "cuda" and name in (None, "tiled"):
         note = "tiled needs a lattice; four_step takes its place"
         return "four_step", note if name else ""

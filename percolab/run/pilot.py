@@ -97,8 +97,8 @@ def transitions_of(
         # So near to 0 is where bisection ends for a single layer, which is spanned without a bond.
         if thresholds.max() < 2.0**-_MAX_STEPS:
             raise InputError(
-                f"L = {size}: {study.lattice.name} spans at every p, so there is no transition to "
-                "look for: give the p values (-p)"
+                f"L = {size}: {study.structure.name} spans at every p, so there is no transition "
+                "to look for: give the p values (-p)"
             )
         window = _bracket(thresholds)
         centres, spreads = thresholds.mean(axis=0), np.maximum(thresholds.std(axis=0), 1e-9)
@@ -158,7 +158,7 @@ def _sample_thresholds(
         low[spans(low)] = 0.0
         high[~spans(high)] = 1.0
     elif not spans(high).all():
-        raise InputError(f"{task.lattice.name} does not span at p = 1: give the p values (-p)")
+        raise InputError(f"{task.structure.name} does not span at p = 1: give the p values (-p)")
     for _ in range(_MAX_STEPS):
         middle = (low + high) / 2
         below = spans(middle)

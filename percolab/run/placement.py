@@ -128,7 +128,7 @@ def grids_of(study: Study, engine: Engine, watcher: Watcher) -> dict[int, tuple[
     """Return the p of every size, placed by a pilot unless they are given or not needed."""
     if study.method == "threshold" or study.p is not None:
         return dict.fromkeys(study.sizes, study.p or ())
-    place = place_probabilities if study.lattice.is_scalable else place_over_maxima
+    place = place_probabilities if study.structure.is_scalable else place_over_maxima
     return place(study, labeler=engine.labeler, device=engine.device, report=watcher.placed)
 
 

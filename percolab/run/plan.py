@@ -279,7 +279,7 @@ def _information(
     results: Results, pilot: Pilot, tasks: Sequence[Task]
 ) -> tuple[Information | None, str]:
     """Return the information of one sample of every task, or why there is none."""
-    if not results.study.lattice.is_scalable:
+    if not results.study.structure.is_scalable:
         return None, "thresholds are of each size alone here, and their errors are not predicted"
     try:
         function = _curve(results, pilot)

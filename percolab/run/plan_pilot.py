@@ -170,7 +170,7 @@ def _placed(
     if study.method == "grid" and len(stored) == len(study.sizes):
         return stored, {}, {}, ()
     study = replace(study, p=None)
-    few = study.sizes[:2] if study.lattice.is_scalable else study.sizes
+    few = study.sizes[:2] if study.structure.is_scalable else study.sizes
     spans, seconds = _timed_spans(results, study, few, engine, watcher)
     left = [size for size in study.sizes if size not in few]
     per_look = seconds / sum(looks[size] for size in few)
@@ -294,7 +294,9 @@ class _Measuring:
     def _run(self, sampler: Sampler, blocks: int) -> TaskResult:
         """Return the first blocks of a task, made as a sweep makes them."""
         task = sampler.task
-        study = Study(task.lattice, (task.size,), task.boundary, seed=task.seed, method=task.method)
+        study = Study(
+            task.structure, (task.size,), task.boundary, seed=task.seed, method=task.method
+        )
         empty, samplers = with_tasks(Results(study), [task]), {task.id: sampler}
         jobs = missing_jobs(empty, {task.id: blocks}, samplers)
         work = Work(jobs, samplers, self._executor, self._engine.workers)

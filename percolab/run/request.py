@@ -143,9 +143,9 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, rule, stored, path, options.get("left_open", ()))
     opened.rule.check(opened.results.study)
-    if isinstance(study.lattice, Graph) and watcher is not None:
-        for line in study.lattice.notes:
-            watcher.noted(f"{study.lattice.name}: {line}")
+    if isinstance(study.structure, Graph) and watcher is not None:
+        for line in study.structure.notes:
+            watcher.noted(f"{study.structure.name}: {line}")
     return opened
 
 
@@ -181,8 +181,8 @@ def continue_results(
 
 def _check_continues(study: Study, stored: Results, path: Path | None) -> None:
     """Raise InputError if stored results cannot be continued by a study."""
-    if isinstance(study.lattice, Graph):
-        _check_graph(stored, study.lattice, path)
+    if isinstance(study.structure, Graph):
+        _check_graph(stored, study.structure, path)
     check_can_continue(stored, path)
     unknown = [column.name for column in stored.columns() if not column.is_known]
     if unknown:
@@ -203,7 +203,7 @@ def own_tasks(results: Results) -> list[Task]:
 
 def _check_graph(stored: Results, graph: Graph, path: Path | None) -> None:
     """Raise InputError if results are of another graph, whatever the name of its file is."""
-    before = stored.study.lattice
+    before = stored.study.structure
     if before.digest != graph.digest:
         raise InputError(
             f"{path}: was sampled on {before.name} (digest {before.digest}), and {graph.name} has "
@@ -214,11 +214,11 @@ def _check_graph(stored: Results, graph: Graph, path: Path | None) -> None:
 def _check_same(study: Study, stored: Results, path: Path | None) -> None:
     """Raise InputError if a study contradicts stored results."""
     here, there = _identity(study), _identity(stored.study)
-    if study.lattice.digest == stored.study.lattice.digest:
+    if study.structure.digest == stored.study.structure.digest:
         # A name decides nothing.
         there["lattice"] = here["lattice"]
     elif here["lattice"] == there["lattice"]:
-        for found, lattice in ((here, study.lattice), (there, stored.study.lattice)):
+        for found, lattice in ((here, study.structure), (there, stored.study.structure)):
             found["lattice"] = f"{lattice.name} (digest {lattice.digest})"
     sizes = {task.block_size for task in own_tasks(stored)}
     if study.block_size and sizes - {study.block_size}:
@@ -255,14 +255,14 @@ def _described(stored: Results, study: Study) -> Results:
     """
     known = Results(study, runs=stored.runs)
     for key, item in stored.tasks.items():
-        task = replace(item.task, lattice=study.lattice)
+        task = replace(item.task, structure=study.structure)
         known.tasks[key] = TaskResult(task, item.blocks, item.columns)
     return known
 
 
 def _is_described(before: Study, now: Study) -> bool:
     """Return whether two studies are stored alike."""
-    texts = [getattr(study.lattice, "source", "") for study in (before, now)]
+    texts = [getattr(study.structure, "source", "") for study in (before, now)]
     return texts[0] == texts[1] and before.description() == now.description()
 
 

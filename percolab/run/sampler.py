@@ -41,13 +41,13 @@ def needs_of(task: Task, steps: int) -> Needs:
     """Return what memory a task's measurements depend on, with so many steps of a grid."""
     axes = 0
     if "gyration" in task.measure:
-        axes = geometry_of(task.lattice, (1,) * max(task.lattice.dimension, 1)).places.shape[0]
+        axes = geometry_of(task.structure, (1,) * max(task.structure.dimension, 1)).places.shape[0]
     return Needs("sizes" in task.measure, steps, task.method == "threshold", axes)
 
 
 def memory_of_task(task: Task, labeler: str | None, kind: str, workers: int = 1) -> Memory:
     """Return the memory that measuring a task takes at its peak, one item in a batch."""
-    extent = Extent.of_structure(task.lattice, task.shape, task.boundary)
+    extent = Extent.of_structure(task.structure, task.shape, task.boundary)
     name = labeler or DEFAULT_LABELER[kind]
     needs = needs_of(task, max(len(task.p), 1))
     one = memory_of(name, kind, extent, task.draw, needs)
@@ -143,14 +143,14 @@ class Sampler:
         self._tallied = is_gathered_from(TALLY, columns)
         self._geometry: Geometry | None = None
         if is_gathered_from(RADII, columns):
-            self._geometry = geometry_of(task.lattice, task.shape)
+            self._geometry = geometry_of(task.structure, task.shape)
 
     @property
     def topology(self) -> Topology:
         """The sites and bonds of the task, built at first use."""
         with self._building:
             if self._topology is None:
-                self._topology = self.task.lattice.topology(self.task.shape, self.task.boundary)
+                self._topology = self.task.structure.topology(self.task.shape, self.task.boundary)
             return self._topology
 
     @property

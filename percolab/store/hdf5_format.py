@@ -212,7 +212,7 @@ def _blocks_of(
 def _task_of(node: Node, lattice: Structure) -> Task:
     method = node.text("method", "grid")
     task = Task(
-        lattice=lattice,
+        structure=lattice,
         size=node.integer("L"),
         boundary=tuple(node.texts("boundary")),
         p=tuple(node.array("p", np.float64).tolist()) if method == "grid" else (),

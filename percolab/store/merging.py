@@ -63,7 +63,7 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
             f"{name}: has boundary {', '.join(study.boundary)}, "
             f"not {', '.join(others.boundary)} like the others"
         )
-    if study.lattice.digest != others.lattice.digest:
+    if study.structure.digest != others.structure.digest:
         raise InputError(f"{name}: {_other_lattice(study, others)}")
     if study.sample_version != others.sample_version:
         raise InputError(
@@ -74,7 +74,7 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
 
 def _other_lattice(study: Study, others: Study) -> str:
     """Return what is different about a study's lattice or graph, in a few words."""
-    own, known = study.lattice, others.lattice
+    own, known = study.structure, others.structure
     if own.name != known.name:
         return f"holds lattice {own.name}, not {known.name} like the others"
     digests = f"{own.digest}, {known.digest}"

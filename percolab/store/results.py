@@ -136,7 +136,7 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
 def encode(results: Results) -> bytes:
     """Return the HDF5 file of results; equal results give equal bytes."""
     study = results.study
-    contents = Contents(study.description(), study.lattice, results.runs, results.tasks)
+    contents = Contents(study.description(), study.structure, results.runs, results.tasks)
     buffer = io.BytesIO()
     write_tree(buffer, encode_contents(contents))
     return buffer.getvalue()

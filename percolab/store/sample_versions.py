@@ -38,7 +38,7 @@ def _shift_of(study: Study) -> str:
     if study.model != "bond":
         return "an amount of the order of 1e-6, not worked out for this model"
     for name, shift in THRESHOLD_SHIFTS.items():
-        if study.lattice.digest == load_lattice(name).digest:
+        if study.structure.digest == load_lattice(name).digest:
             return f"{shift}, to be subtracted"
     return "an amount of the order of 1e-6, not worked out for this lattice"
 

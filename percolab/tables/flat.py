@@ -63,7 +63,7 @@ def mean_table(results: Results, p: Sequence[float] | None = None) -> Table:
     rows = []
     for item, x, means in task_means(results, p):
         task = item.task
-        lead = [task.lattice.name, task.size, task.num_sites, task.seed, x, item.num_samples]
+        lead = [task.structure.name, task.size, task.num_sites, task.seed, x, item.num_samples]
         pairs = (means.get(name, (None, None)) for name in names)
         rows.append([*lead, *(number for pair in pairs for number in pair)])
     return header, rows
@@ -93,7 +93,7 @@ def long_table(results: Results, p: Sequence[float] | None = None) -> Table:
     observables = tabulated(results)
     for item, x, means in task_means(results, p):
         task = item.task
-        lead = [task.lattice.name, task.model, ",".join(task.boundary), task.size]
+        lead = [task.structure.name, task.model, ",".join(task.boundary), task.size]
         lead += [task.num_sites, task.seed, x, item.num_samples]
         for column in observables:
             if column.name in means:
@@ -131,7 +131,7 @@ def _single_rows(items: list[TaskResult]) -> Iterator[list[Any]]:
             for n, found in enumerate(item.blocks[number].thresholds):  # type: ignore[union-attr]
                 values = [None if t == np.uint64(NEVER) else float(t) / TOP for t in found]
                 sample = number * task.block_size + n
-                yield [task.lattice.name, task.size, task.seed, sample, *values]
+                yield [task.structure.name, task.size, task.seed, sample, *values]
 
 
 def _ordered(results: Results) -> list[TaskResult]:

@@ -96,7 +96,7 @@ def to_xarray(results: Results) -> xarray.Dataset:
             **bins,
         },
         attrs={
-            "lattice": study.lattice.name,
+            "lattice": study.structure.name,
             "model": study.model,
             "boundary": ",".join(study.boundary),
             "study": json.dumps(study.description()),

@@ -35,7 +35,7 @@ def size_table(results: Results) -> tuple[list[str], list[list[Any]]]:
     tasks = joined(results).tasks
     for counts in size_counts_of(results):
         task, samples = tasks[counts.label].task, tasks[counts.label].num_samples
-        lead = [task.lattice.name, task.model, ",".join(task.boundary), task.size]
+        lead = [task.structure.name, task.model, ",".join(task.boundary), task.size]
         low, high = counts.edges[:-1].tolist(), (counts.edges[1:] - 1).tolist()
         total, errors = counts.counts.sum(axis=0), counts.errors()
         known = len(tasks[counts.label].blocks) > 1

@@ -37,10 +37,10 @@ class StopRule:
 def _check_target(study: Study, target: float) -> None:
     if not 0 < target < 1:
         raise InputError(f"target error {target} must be above 0 and below 1")
-    if not study.lattice.is_scalable:
+    if not study.structure.is_scalable:
         raise InputError(
             f"a target error is that of a p_c from the crossings of several sizes, which "
-            f"{study.lattice.name} does not have: give the number of samples"
+            f"{study.structure.name} does not have: give the number of samples"
         )
     if len(study.sizes) < 2:
         raise InputError("a target error on p_c needs at least two sizes L")

@@ -123,7 +123,7 @@ class Task(Sampling):
     has another ``purpose``, and so samples of its own.
     """
 
-    lattice: Structure
+    structure: Structure
     size: int
     boundary: tuple[str, ...]
     p: tuple[float, ...]
@@ -132,8 +132,8 @@ class Task(Sampling):
     def __post_init__(self) -> None:
         check_sample_version(self.sample_version)
         check_choice("purpose", self.purpose, PURPOSES)
-        check_boundary(self.lattice, self.boundary)
-        self.lattice.check_size(self.size, self.boundary)
+        check_boundary(self.structure, self.boundary)
+        self.structure.check_size(self.size, self.boundary)
         self._check("method")
         if self.method == "grid":
             check_probabilities(self.p)
@@ -141,7 +141,7 @@ class Task(Sampling):
             _check_threshold_method(self.p or None, self.boundary)
         object.__setattr__(self, "measure", check_measure(self.measure, self.method))
         if "gyration" in self.measure:
-            geometry_of(self.lattice, (1,) * max(self.lattice.dimension, 1))
+            geometry_of(self.structure, (1,) * max(self.structure.dimension, 1))
         for name in _SAMPLING:
             if name in SETTINGS and name != "method":
                 self._check(name)
@@ -164,7 +164,7 @@ class Task(Sampling):
     @property
     def shape(self) -> tuple[int, ...]:
         """Grid points along each axis."""
-        return self.lattice.shape(self.size)
+        return self.structure.shape(self.size)
 
     @property
     def num_points(self) -> int:
@@ -179,7 +179,7 @@ class Task(Sampling):
         >>> Task(load_lattice("kagome"), 16, ("open", "open"), (0.5,), seed=1).num_sites
         192
         """
-        lattice = self.lattice
+        lattice = self.structure
         if not isinstance(lattice, Lattice):
             return self.num_points
         # An open boundary may cut a cell, so the points of each residue are counted.
@@ -197,7 +197,7 @@ class Task(Sampling):
         purpose = {} if self.sample_version == 1 else {"purpose": self.purpose}
         return purpose | {
             "version": self.sample_version,
-            "lattice": self.lattice.digest,
+            "lattice": self.structure.digest,
             "size": self.size,
             "boundary": self.boundary,
             "model": self.model,
@@ -274,7 +274,7 @@ class Study(Sampling):
     part of a study.
     """
 
-    lattice: Structure
+    structure: Structure
     sizes: tuple[int, ...]
     boundary: tuple[str, ...]
     p: tuple[float, ...] | None = None
@@ -297,12 +297,14 @@ class Study(Sampling):
         """Return the task of one size, at given p; by default at the study's, or at one p."""
         if p is None:
             p = () if self.method == "threshold" else self.p or (0.5,)
-        return Task(lattice=self.lattice, size=size, boundary=self.boundary, p=p, **self.sampling)
+        return Task(
+            structure=self.structure, size=size, boundary=self.boundary, p=p, **self.sampling
+        )
 
     def check_layers(self) -> None:
         """Raise InputError if a graph's source and target share a site that may be vacant."""
-        if isinstance(self.lattice, Graph) and Model.parse(self.model).draws_sites:
-            self.lattice.topology(self.lattice.shape(self.sizes[0])).check_end_layers()
+        if isinstance(self.structure, Graph) and Model.parse(self.model).draws_sites:
+            self.structure.topology(self.structure.shape(self.sizes[0])).check_end_layers()
 
     @property
     def _shown_p(self) -> str | list[float]:
@@ -321,8 +323,8 @@ class Study(Sampling):
         if self.sample_version != 1:
             added["sample_version"] = self.sample_version
         return added | {
-            "lattice": self.lattice.name,
-            "lattice_digest": self.lattice.digest,
+            "lattice": self.structure.name,
+            "lattice_digest": self.structure.digest,
             "L": list(self.sizes),
             "boundary": list(self.boundary),
             "method": self.method,
@@ -346,7 +348,7 @@ class Study(Sampling):
                 f"its study is of another lattice than the {lattice.name} that it holds"
             )
         return cls(
-            lattice=lattice,
+            structure=lattice,
             sizes=tuple(table.list_of("L", int)),
             boundary=tuple(table.list_of("boundary", str)),
             p=None if record["p"] in ("pilot", "all") else tuple(table.list_of("p", int, float)),

@@ -71,7 +71,7 @@ def make_request(lattice: str | Structure | None = None, **given: Unpack[Setting
     if wanted["L"] is not None:
         sizes = take_integers("L", wanted["L"])
     study = Study(
-        lattice=structure,
+        structure=structure,
         sizes=sizes,
         boundary=_boundary_of(structure, wanted["boundary"]),
         **{name: SETTINGS[name].take(name, wanted[name]) for name in _OF_STUDY},

@@ -1,6 +1,6 @@
 """Checks of an installation against what is known exactly: ``percolab validate``.
 
-check          what a check, its setting and its outcome are
+check          what a check, its conditions and its outcome are
 enumeration    all configurations of tiny graphs, by deletion and contraction
 vectors        known outputs of the generators
 deviates       statistics as normal deviates
@@ -22,17 +22,17 @@ from percolab.validation import (
     thresholds,
     wrapping,
 )
-from percolab.validation.check import LIMIT, Check, Outcome, Setting, outcomes_of
+from percolab.validation.check import LIMIT, Check, Conditions, Outcome, outcomes_of
 
-__all__ = ["LIMIT", "Check", "Outcome", "Setting", "checks_of", "outcomes_of"]
+__all__ = ["LIMIT", "Check", "Conditions", "Outcome", "checks_of", "outcomes_of"]
 
 
-def checks_of(setting: Setting) -> tuple[Check, ...]:
-    """Return all checks of a setting, those of the cause before those of the effect."""
+def checks_of(conditions: Conditions) -> tuple[Check, ...]:
+    """Return all checks of a conditions, those of the cause before those of the effect."""
     return (
         *generator.CHECKS,
         *lanes.CHECKS,
-        *(parity.full_checks() if setting.full else parity.checks()),
+        *(parity.full_checks() if conditions.full else parity.checks()),
         *exact.CHECKS,
         *clusters.CHECKS,
         *spanning.CHECKS,

@@ -1,4 +1,4 @@
-"""What a check is: a function from a setting to outcomes, each a value beside what it should be."""
+"""What a check is: a function from a conditions to outcomes, each a value beside what it should be."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMIT = 4.0
 
 
 @dataclass(frozen=True)
-class Setting:
+class Conditions:
     """Where and how thoroughly the checks run.
 
     device: a resolved one.  seed: every check draws streams of its own from it.  full: more
@@ -74,16 +74,16 @@ class Check:
 
     group: str
     name: str
-    run: Callable[[Setting], Iterator[Outcome]]
+    run: Callable[[Conditions], Iterator[Outcome]]
 
 
-def outcomes_of(check: Check, setting: Setting) -> Iterator[Outcome]:
+def outcomes_of(check: Check, conditions: Conditions) -> Iterator[Outcome]:
     """Yield what a check finds; one that breaks down is a row that does not hold.
 
     Interrupted passes: a study was stopped by Ctrl-C or SIGTERM.
     """
     try:
-        yield from check.run(setting)
+        yield from check.run(conditions)
     except Interrupted:
         raise
     except Exception as error:  # whatever breaks on this installation is what is looked for

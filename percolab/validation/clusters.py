@@ -11,7 +11,7 @@ from percolab.analysis.theory.planar import CLUSTERS_PER_SITE, THRESHOLDS
 from percolab.analysis.theory.torus import excess_clusters
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.rows import CLUSTERS
-from percolab.validation.check import Check, Outcome, Setting
+from percolab.validation.check import Check, Conditions, Outcome
 from percolab.validation.sampling import mean_outcome, sampled_rows
 
 #: Period along y over that along x, of L x L grid points: the triangular lattice's axes are at 120
@@ -24,12 +24,12 @@ TORI = {
 
 
 def _density(
-    lattice_name: str, size: int, samples: tuple[int, int], setting: Setting
+    lattice_name: str, size: int, samples: tuple[int, int], conditions: Conditions
 ) -> Iterator[Outcome]:
     topology = load_lattice(lattice_name).topology((size, size), ("periodic",) * 2)
     p, sites = THRESHOLDS[lattice_name, "bond"], topology.num_sites
-    count = setting.count(*samples)
-    rows = sampled_rows(setting, topology, p, count, stream=("clusters", lattice_name, size))
+    count = conditions.count(*samples)
+    rows = sampled_rows(conditions, topology, p, count, stream=("clusters", lattice_name, size))
     limit, excess = CLUSTERS_PER_SITE[lattice_name], excess_clusters(TORI[lattice_name])
     name = f"clusters per site, {lattice_name} torus, L = {size}"
     note = f"n_c + b / N with n_c = {limit:.9f}, b = {excess:.6f}"

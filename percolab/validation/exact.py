@@ -16,7 +16,7 @@ from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import CLUSTERS, SPANNING, SUM_SQUARES
-from percolab.validation.check import Check, Outcome, Setting, differing
+from percolab.validation.check import Check, Conditions, Outcome, differing
 from percolab.validation.enumeration import (
     Counts,
     cluster_counts,
@@ -72,8 +72,8 @@ def _exact_sums(topology: Topology) -> _Exact:
     )
 
 
-def _all_configurations(name: str, setting: Setting) -> Iterator[Outcome]:
-    topology, device = _topology(name), setting.device
+def _all_configurations(name: str, conditions: Conditions) -> Iterator[Outcome]:
+    topology, device = _topology(name), conditions.device
     exact = _exact_sums(topology)
     count = topology.num_bonds
     is_open = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(bool)
@@ -113,11 +113,11 @@ def _wrong_sums(rows: np.ndarray, num_open: np.ndarray, exact: _Exact) -> int:
     return wrong
 
 
-def _sampled(name: str, setting: Setting) -> Iterator[Outcome]:
+def _sampled(name: str, conditions: Conditions) -> Iterator[Outcome]:
     topology, p = _topology(name), 0.4
     exact = _exact_sums(topology)
-    samples = setting.count(quick=100_000, full=2_000_000)
-    rows = sampled_rows(setting, topology, p, samples, stream=("exact", name))
+    samples = conditions.count(quick=100_000, full=2_000_000)
+    rows = sampled_rows(conditions, topology, p, samples, stream=("exact", name))
     expected = probability_of(exact.clusters, p)
     yield mean_outcome(f"clusters of {name}, p = {p}", rows[:, CLUSTERS], expected)
     for axis, counts in exact.spanning.items():
@@ -126,12 +126,12 @@ def _sampled(name: str, setting: Setting) -> Iterator[Outcome]:
         yield fraction_outcome(text, spans, probability_of(counts, p))
 
 
-def _thresholds(setting: Setting) -> Iterator[Outcome]:
+def _thresholds(conditions: Conditions) -> Iterator[Outcome]:
     name = "square 3 x 3"
     topology = _topology(name)
-    numbers = np.arange(setting.count(quick=20_000, full=1_000_000), dtype=np.uint64)
-    coupling = coupling_for(setting.device, topology, items=numbers.size)
-    seed = setting.stream_seed("exact threshold")
+    numbers = np.arange(conditions.count(quick=20_000, full=1_000_000), dtype=np.uint64)
+    coupling = coupling_for(conditions.device, topology, items=numbers.size)
+    seed = conditions.stream_seed("exact threshold")
     found = find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
     for axis, counts in _exact_sums(topology).spanning.items():
         text = f"mean threshold of {name} along axis {axis}"

@@ -14,7 +14,7 @@ from percolab.bonds.words import GENERATORS, threshold_of, uniform_of
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.bonds.xorwow import xorwow_next
 from percolab.lattices.topology import unpack_bits
-from percolab.validation.check import Check, Outcome, Setting, differing
+from percolab.validation.check import Check, Conditions, Outcome, differing
 from percolab.validation.deviates import as_normal
 from percolab.validation.vectors import CURAND_XORWOW, PHILOX, SPLITMIX64, SPLITMIX64_SEED
 
@@ -23,7 +23,7 @@ _P = (0.5, 0.3472963553338607, 0.9)
 _WORDS = 2**16
 
 
-def _known_outputs(setting: Setting) -> Iterator[Outcome]:
+def _known_outputs(conditions: Conditions) -> Iterator[Outcome]:
     wrong = 0
     for state, outputs in CURAND_XORWOW.values():
         words = tuple(np.uint32(word) for word in state)
@@ -42,10 +42,10 @@ def _known_outputs(setting: Setting) -> Iterator[Outcome]:
     yield differing("Philox outputs unlike Random123's", wrong)
 
 
-def _definition(setting: Setting) -> Iterator[Outcome]:
+def _definition(conditions: Conditions) -> Iterator[Outcome]:
     """A bond is open where its uniform number, made digit by digit, is below p."""
     count, sample = 40, np.uint64(3)
-    seed = np.uint64(setting.stream_seed("definition"))
+    seed = np.uint64(conditions.stream_seed("definition"))
     exists, opened = np.full(count, 2**32 - 1, np.uint32), np.empty(count, np.uint32)
     for rng, generator in GENERATORS.items():
         numbers = np.array(
@@ -89,17 +89,17 @@ class _Counts:
         self.in_next += int(np.bitwise_count(pair[0] & pair[1]).sum(dtype=np.int64))
 
 
-def _uniformity(setting: Setting) -> Iterator[Outcome]:
+def _uniformity(conditions: Conditions) -> Iterator[Outcome]:
     for rng, generator in GENERATORS.items():
         for p in _P:
-            yield from _tests_of(_count(setting, rng, generator, p), f"p = {p:.4g}, {rng}", p)
+            yield from _tests_of(_count(conditions, rng, generator, p), f"p = {p:.4g}, {rng}", p)
 
 
-def _count(setting: Setting, rng: str, generator: int, p: float) -> _Counts:
-    counts, seed = _Counts(), np.uint64(setting.stream_seed("uniformity", rng, p))
+def _count(conditions: Conditions, rng: str, generator: int, p: float) -> _Counts:
+    counts, seed = _Counts(), np.uint64(conditions.stream_seed("uniformity", rng, p))
     exists, limit = np.full(_WORDS, 2**32 - 1, np.uint32), np.uint64(threshold_of(p))
     pair = np.empty((2, _WORDS), np.uint32)
-    for first in range(0, setting.count(quick=16, full=512), 2):
+    for first in range(0, conditions.count(quick=16, full=512), 2):
         for n, opened in enumerate(pair):
             sample = np.uint64(first + n)
             fill_open_bonds(generator, seed, sample, limit, np.uint32(0), exists, opened)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.bonds.words_cpu import fill_open_bonds
-from percolab.validation.check import Check, Outcome, Setting
+from percolab.validation.check import Check, Conditions, Outcome
 from percolab.validation.deviates import as_normal, largest_as_normal
 from percolab.validation.lane_counts import count_lanes
 
@@ -82,11 +82,11 @@ def lane_outcomes(fill: Fill, num_words: int, p: float, case: str) -> Iterator[O
         yield largest_as_normal(f"largest of {name} of bonds, {case}", z)
 
 
-def _lanes(setting: Setting) -> Iterator[Outcome]:
-    count = setting.count(quick=2**26, full=2**27)
+def _lanes(conditions: Conditions) -> Iterator[Outcome]:
+    count = conditions.count(quick=2**26, full=2**27)
     for rng, generator in GENERATORS.items():
         for p in P:
-            fill = _filled(generator, setting.stream_seed("lanes", rng, p), p)
+            fill = _filled(generator, conditions.stream_seed("lanes", rng, p), p)
             yield from lane_outcomes(fill, count, p, f"p = {p:.4g}, {rng}")
 
 

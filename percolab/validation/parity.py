@@ -19,7 +19,7 @@ from percolab.labelers import LABELERS, fitting_labeler
 from percolab.labelers.forest import Labeler, Reading
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
 from percolab.lattices.topology import Topology
-from percolab.validation.check import Check, Outcome, Setting, differing
+from percolab.validation.check import Check, Conditions, Outcome, differing
 from percolab.validation.sampling import coupling_for
 
 _QUICK = ("square", "triangular", "honeycomb", "kagome", "cubic")
@@ -56,11 +56,11 @@ def labelers_of(kind: str, lattice: Lattice) -> list[str]:
     return [name for name in able if fitting_labeler(name, kind, lattice)[0] == name]
 
 
-def _small(lattice_name: str, setting: Setting) -> Iterator[Outcome]:
-    lattice, device = load_lattice(lattice_name), setting.device
+def _small(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
+    lattice, device = load_lattice(lattice_name), conditions.device
     names = [name for name in labelers_of(device.kind, lattice) if name != "reference"]
     wrong, notes = dict.fromkeys(names, 0), dict.fromkeys(names, "")
-    compared, seed = 0, setting.stream_seed("parity", lattice_name)
+    compared, seed = 0, conditions.stream_seed("parity", lattice_name)
     samples, limits = _items(lattice)
     for number, (case, topology, model) in enumerate(_cases(lattice)):
         key = number % len(GENERATORS), seed, samples, limits
@@ -129,14 +129,14 @@ def _configurations(
     return np.concatenate(opened), np.concatenate(labels)
 
 
-def _large(lattice_name: str, setting: Setting) -> Iterator[Outcome]:
+def _large(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     """Rows of a grid of p on a lattice of many words and tiles; the CPU's raster is the judge."""
-    lattice, device = load_lattice(lattice_name), setting.device
-    size = setting.count(*_LARGE[lattice.dimension])
+    lattice, device = load_lattice(lattice_name), conditions.device
+    size = conditions.count(*_LARGE[lattice.dimension])
     size -= size % math.lcm(*lattice.cell)
     boundary = ("open",) + ("periodic",) * (lattice.dimension - 1)
     topology = lattice.topology(lattice.shape(size), boundary)
-    seed = setting.stream_seed("parity at size", lattice_name)
+    seed = conditions.stream_seed("parity at size", lattice_name)
     samples = np.arange(2, dtype=np.uint64)
     steps = [_middle(lattice) * step for step in (0.98, 1.0, 1.01, 1.2)]
     grid = np.array([threshold_of(p) for p in steps], np.uint64)
@@ -153,11 +153,11 @@ def _large(lattice_name: str, setting: Setting) -> Iterator[Outcome]:
         yield differing(text, wrong, f"{expected.size // expected.shape[-1]} rows")
 
 
-def _spanning_thresholds(setting: Setting) -> Iterator[Outcome]:
+def _spanning_thresholds(conditions: Conditions) -> Iterator[Outcome]:
     """The exact p at which samples begin to span, against bisection by the reference."""
-    lattice, device = load_lattice("triangular"), setting.device
+    lattice, device = load_lattice("triangular"), conditions.device
     topology = lattice.topology((11, 9))
-    seed, samples = setting.stream_seed("parity of T"), np.arange(4, dtype=np.uint64)
+    seed, samples = conditions.stream_seed("parity of T"), np.arange(4, dtype=np.uint64)
     window = threshold_of(0.3), threshold_of(0.4)
     judge = new_coupling("reference", "cpu", topology)
     expected = find_thresholds(judge, XORWOW, seed, samples, (0, TOP))

@@ -18,7 +18,7 @@ from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.run.engine import default_workers
-from percolab.validation.check import Outcome, Setting
+from percolab.validation.check import Conditions, Outcome
 
 # Sites of a CUDA batch, and the part of the free memory it may take.
 _SITES_PER_BATCH, _SHARE = 2**28, 0.5
@@ -51,7 +51,7 @@ def coupling_for(
 
 
 def sampled_rows(
-    setting: Setting,
+    conditions: Conditions,
     topology: Topology,
     p: float,
     samples: int,
@@ -64,7 +64,7 @@ def sampled_rows(
 
     stream: the name of their seed; two names draw independent samples.
     """
-    seed = setting.stream_seed(*stream)
+    seed = conditions.stream_seed(*stream)
     numbers = np.arange(samples, dtype=np.uint64)
     threshold = threshold_of(p)
 
@@ -72,15 +72,15 @@ def sampled_rows(
         limits = np.full(part.size, threshold, np.uint64)
         return coupling.rows(GENERATORS[rng], seed, part, limits)
 
-    if setting.device.is_shared:
-        return rows_of(coupling_for(setting.device, topology, model, items=samples), numbers)
+    if conditions.device.is_shared:
+        return rows_of(coupling_for(conditions.device, topology, model, items=samples), numbers)
 
     def rows_of_share(share: NDArray[np.uint64]) -> NDArray[np.int64]:
-        coupling = coupling_for(setting.device, topology, model, items=share.size)
+        coupling = coupling_for(conditions.device, topology, model, items=share.size)
         pieces = np.array_split(share, -(-share.size // _ITEMS_PER_CALL))
         return np.concatenate([rows_of(coupling, piece) for piece in pieces])
 
-    workers = min(default_workers(setting.device), samples)
+    workers = min(default_workers(conditions.device), samples)
     with ThreadPoolExecutor(workers) as executor:
         return np.concatenate(list(executor.map(rows_of_share, np.array_split(numbers, workers))))
 

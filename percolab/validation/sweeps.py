@@ -18,7 +18,7 @@ from percolab.run.stored import Interrupted
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
-from percolab.validation.check import Check, Outcome, Setting, differing
+from percolab.validation.check import Check, Conditions, Outcome, differing
 from percolab.validation.sampling import sampled_rows
 
 _SIZES, _SAMPLES, _BLOCK = (8, 16), 400, 10
@@ -35,36 +35,36 @@ class _Interrupter(Watcher):
             raise KeyboardInterrupt
 
 
-def _continuation(setting: Setting) -> Iterator[Outcome]:
+def _continuation(conditions: Conditions) -> Iterator[Outcome]:
     with tempfile.TemporaryDirectory() as folder:
         once, twice = Path(folder, "once.h5"), Path(folder, "twice.h5")
-        _run(once, setting, _SAMPLES)
+        _run(once, conditions, _SAMPLES)
         watcher = _Interrupter()
         try:
             # A GPU makes all blocks in one go: half of them are left for the second run.
-            _run(twice, setting, _SAMPLES // 2, watcher)
+            _run(twice, conditions, _SAMPLES // 2, watcher)
         except Interrupted:
             if not watcher.pressed:
                 raise
         blocks = sum(len(item.blocks) for item in read_results(twice).tasks.values())
-        _run(twice, setting, _SAMPLES)
+        _run(twice, conditions, _SAMPLES)
         names, wrong = _differing_datasets(once, twice)
     note = f"{names} datasets; interrupted at {blocks} of {len(_SIZES) * _SAMPLES // _BLOCK} blocks"
     yield differing("datasets unlike those of a run in one go", wrong, note)
 
 
-def _run(path: Path, setting: Setting, samples: int, watcher: Watcher | None = None) -> None:
+def _run(path: Path, conditions: Conditions, samples: int, watcher: Watcher | None = None) -> None:
     study = Study(
-        lattice=load_lattice("square"),
+        structure=load_lattice("square"),
         sizes=_SIZES,
         boundary=("open", "open"),
         p=(0.4, 0.5, 0.6),
-        seed=setting.stream_seed("continuation"),
+        seed=conditions.stream_seed("continuation"),
         block_size=_BLOCK,
     )
     rule = StopRule(samples=dict.fromkeys(_SIZES, samples))
     with ResultsWriter(path) as writer:
-        run_study(study, rule, writer=writer, device=setting.device, watcher=watcher)
+        run_study(study, rule, writer=writer, device=conditions.device, watcher=watcher)
 
 
 def _differing_datasets(one: Path, other: Path) -> tuple[int, int]:
@@ -87,13 +87,13 @@ def _datasets(path: Path) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
     return found
 
 
-def _generators(setting: Setting) -> Iterator[Outcome]:
+def _generators(conditions: Conditions) -> Iterator[Outcome]:
     """Samples of XORWOW and of Philox have the same means."""
-    size, samples = setting.count(32, 256), setting.count(50_000, 500_000)
+    size, samples = conditions.count(32, 256), conditions.count(50_000, 500_000)
     boundary = ("open", "open")
     topology = load_lattice("square").topology((size, size), boundary)
     rows = [
-        sampled_rows(setting, topology, 0.5, samples, stream=("generators", rng), rng=rng)
+        sampled_rows(conditions, topology, 0.5, samples, stream=("generators", rng), rng=rng)
         for rng in ("xorwow", "philox")
     ]
     for observable in observables_of(boundary):

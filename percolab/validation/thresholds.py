@@ -11,25 +11,25 @@ from percolab.lattices.lattice import load_lattice
 from percolab.run.runner import run_study
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
-from percolab.validation.check import Check, Outcome, Setting
+from percolab.validation.check import Check, Conditions, Outcome
 
 #: Site percolation takes about ten times as long a sample as bond percolation.
 _SAMPLES = {"bond": 10_000, "site": 5_000}
 
 
-def _threshold(lattice_name: str, model: str, setting: Setting) -> Iterator[Outcome]:
-    sizes = (64, 128, 256, 512) if setting.full else (16, 32, 64, 128)
-    samples = _SAMPLES[model] * setting.count(1, 10)
+def _threshold(lattice_name: str, model: str, conditions: Conditions) -> Iterator[Outcome]:
+    sizes = (64, 128, 256, 512) if conditions.full else (16, 32, 64, 128)
+    samples = _SAMPLES[model] * conditions.count(1, 10)
     study = Study(
-        lattice=load_lattice(lattice_name),
+        structure=load_lattice(lattice_name),
         sizes=sizes,
         boundary=("open", "open"),
-        seed=setting.stream_seed("threshold", lattice_name, model),
+        seed=conditions.stream_seed("threshold", lattice_name, model),
         model=model,
         method="threshold",
     )
     rule = StopRule(samples=dict.fromkeys(sizes, samples))
-    fit = fit_results(run_study(study, rule, device=setting.device))
+    fit = fit_results(run_study(study, rule, device=conditions.device))
     exact = THRESHOLDS[lattice_name, model]
     note = f"L = {', '.join(map(str, sizes))}"
     # Not 1/nu: at these sizes the width of the transition has corrections beyond its error.

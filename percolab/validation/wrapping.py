@@ -16,21 +16,21 @@ from percolab.analysis.theory.planar import THRESHOLDS
 from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.columns import observables_of
-from percolab.validation.check import Check, Outcome, Setting
+from percolab.validation.check import Check, Conditions, Outcome
 from percolab.validation.clusters import TORI
 from percolab.validation.sampling import fraction_outcome, sampled_rows
 
 _BOUNDARY = ("periodic", "periodic")
 
 
-def _wrapping(lattice_name: str, setting: Setting) -> Iterator[Outcome]:
+def _wrapping(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     measured = [item for item in observables_of(_BOUNDARY) if item.name in WRAPPING]
     if not measured:
         return
-    size, samples = setting.count(64, 256), setting.count(20_000, 1_000_000)
+    size, samples = conditions.count(64, 256), conditions.count(20_000, 1_000_000)
     topology = load_lattice(lattice_name).topology((size, size), _BOUNDARY)
     p, stream = THRESHOLDS[lattice_name, "bond"], ("wrapping", lattice_name)
-    rows = sampled_rows(setting, topology, p, samples, stream=stream)
+    rows = sampled_rows(conditions, topology, p, samples, stream=stream)
     exact = wrapping_probabilities(TORI[lattice_name])
     for observable in measured:
         values: np.ndarray = observable.of_rows(rows)

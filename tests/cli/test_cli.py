@@ -123,7 +123,7 @@ def test_a_study_file_is_swept_with_options_put_over_it():
     )
     answer("sweep", "study.toml", "--seed", 9, "--quiet")
     study = read_results("mine.h5").study
-    assert (study.lattice.name, study.sizes, study.seed) == ("square", (4, 6), 9)
+    assert (study.structure.name, study.sizes, study.seed) == ("square", (4, 6), 9)
 
 
 # Reading

@@ -42,7 +42,7 @@ def test_merged_files_give_the_exact_threshold_and_wrapping_probabilities(path):
     assert record["samples"]["8"] == 15_000
     any_axis, axis, ratio = chosen["quantities"]
     exact = record["known"]
-    lattice, boundary = torus().study.lattice, torus().study.boundary
+    lattice, boundary = torus().study.structure, torus().study.boundary
     along_x = critical_probability(lattice, boundary, "wrapping_x").value
     # The axes of a square torus are alike, so their mean is each of them.
     assert exact[1]["value"] == pytest.approx(along_x)

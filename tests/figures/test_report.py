@@ -107,18 +107,18 @@ def test_equal_results_make_equal_reports_with_the_checksum_of_their_file():
 
 def test_nothing_in_a_hostile_name_gets_out_of_the_page():
     results = deepcopy(small_results())
-    lattice = results.study.lattice
+    lattice = results.study.structure
     title = json.dumps(HOSTILE)
     source = lattice.source.replace('title = "square"', f"title = {title}\n# {HOSTILE}")
     named = lattice_from_text(source, where="test")
-    results.study = replace(results.study, lattice=named)
+    results.study = replace(results.study, structure=named)
     results.runs = [
         run | {"command": ["percolab", HOSTILE], "device_name": HOSTILE, "processor": HOSTILE,
                "versions": {HOSTILE: HOSTILE}}
         for run in results.runs
     ]  # fmt: skip
     path = stored(Path("a<b>&\"'$x.h5"), results)
-    assert read_results(path).study.lattice.title == HOSTILE
+    assert read_results(path).study.structure.title == HOSTILE
     page = Page(page_of(path))
     assert page.tags <= DRAWING | TEXT
     assert not any(name.startswith("on") or name == "src" for name, _ in page.attributes)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from percolab.kernels.runs import bits_at, fill_segments, first_of_segments, low_bits, run_from
+from percolab.kernels.runs import bits_at, fill_segments, first_of_segments, low_bits
 
 RNG = np.random.default_rng(1)
 CASES = [
@@ -39,13 +39,6 @@ def test_fill_segments(word, starts):
         if any(word >> other & 1 for other in segment)
     )
     assert fill_segments(np.uint32(first), np.uint32(starts)) == expected
-
-
-@pytest.mark.parametrize(("word", "starts"), CASES)
-def test_run_from(word, starts):
-    for segment in segments(starts):
-        mask = run_from(np.uint32(starts), np.uint32(segment[0]))
-        assert mask == sum(1 << bit for bit in segment)
 
 
 def test_bits_at_any_place():

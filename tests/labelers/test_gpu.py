@@ -294,7 +294,7 @@ def test_same_sample_is_labeled_the_same_every_time(generator, labeler):
 @pytest.mark.parametrize("name", ["honeycomb", "kagome", "cubic", "honeycomb_unit_cell"])
 def test_sweep_gives_the_blocks_of_the_cpu(name):
     item = lattice(name)
-    study = Study(lattice=item, sizes=(6, 20), boundary=("open",) * item.dimension, seed=3)
+    study = Study(structure=item, sizes=(6, 20), boundary=("open",) * item.dimension, seed=3)
     rule = StopRule(dict.fromkeys(study.sizes, 300))
     first, second = (run_study(study, rule, device=Device(kind)) for kind in ("cpu", "cuda"))
     assert first.tasks.keys() == second.tasks.keys()

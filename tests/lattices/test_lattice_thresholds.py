@@ -129,12 +129,12 @@ def test_the_lattices_of_the_table_have_a_study_each():
 def test_a_lattices_study_looks_nothing_up(name):
     request = read_request(CONFIGS / f"{name}.toml", {})
     study = request.study
-    assert study.lattice.name == request.out.stem == name
+    assert study.structure.name == request.out.stem == name
     assert study.p is None
     assert study.method == "grid"
     # A cut-off needs sizes to choose from, and end layers are alike where sizes are whole cells.
     assert len(study.sizes) > LEAST_SIZES
-    assert all(size % cell == 0 for size in study.sizes for cell in study.lattice.cell)
+    assert all(size % cell == 0 for size in study.sizes for cell in study.structure.cell)
 
 
 def test_table_of_thresholds_is_made_once_and_continued(tmp_path):

@@ -52,7 +52,7 @@ def test_a_file_of_a_bethe_lattice_is_read_continued_merged_and_drawn():
     assert "published 0.5  1/2  (M. E. Fisher and J. W. Essam" in told
     whole = percolab.sweep(BetheLattice(3, "random"), L=[4, 6], samples=2000, device="cpu")
     assert_equal_datasets(Path("one.h5"), stored(Path("whole.h5"), whole))
-    assert read_results("one.h5").study.lattice == load_structure("bethe:3:random")
+    assert read_results("one.h5").study.structure == load_structure("bethe:3:random")
     answer(*sweep, 2000, "--out", "two.h5", "--seed", 2)
     answer("merge", "one.h5", "two.h5", "--out", "both.h5")
     sizes = json.loads(answer("fit", "both.h5", "--json"))

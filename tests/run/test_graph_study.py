@@ -20,6 +20,7 @@ from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
+from percolab.measure.rows import ISOLATED, SPANNING
 from percolab.run.sampler import Sampler
 from percolab.store.results import read_results
 from percolab.tasks.study import Study
@@ -48,7 +49,7 @@ def write_matrix(path, num_sites, pairs):
 
 def study_of(graph, **options):
     boundary = graph.boundaries[: graph.dimension]
-    return Study(lattice=graph, sizes=(graph.num_sites,), boundary=boundary, **options)
+    return Study(structure=graph, sizes=(graph.num_sites,), boundary=boundary, **options)
 
 
 def open_pairs(topology, seed, sample, p):
@@ -107,7 +108,7 @@ def test_a_configuration_gives_the_same_row_through_its_lattice_and_through_grap
     lattice = load_lattice(name)
     for kind, p in product(("open", "periodic"), (0.3, 0.65)):
         boundary = ("open", *[kind] * (lattice.dimension - 1))
-        study = Study(lattice=lattice, sizes=(6,), boundary=boundary, p=(p,))
+        study = Study(structure=lattice, sizes=(6,), boundary=boundary, p=(p,))
         sampler = Sampler(study.task(6), device=CPU)
         row = sampler.rows(np.array([0], np.uint64), np.array([threshold_of(p)], np.uint64))[0]
         topology = sampler.topology
@@ -120,7 +121,8 @@ def test_a_configuration_gives_the_same_row_through_its_lattice_and_through_grap
                "-p", 1, "--samples", 1, "--out", f"{kind}{p}.h5", "--quiet")  # fmt: skip
         (item,) = read_results(f"{kind}{p}.h5").tasks.values()
         found = item.blocks[0].sums[0]
-        np.testing.assert_array_equal(found, item.task.block_size * np.append(row[:4], row[4] & 1))
+        expected = [*row[:SPANNING], row[ISOLATED], row[SPANNING] & 1]
+        np.testing.assert_array_equal(found, item.task.block_size * np.array(expected))
 
 
 def exact_means(num_sites, bonds):
@@ -225,7 +227,7 @@ def test_a_study_file_names_a_graph_beside_it(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     study = read_request(tmp_path / "study.toml", {}).study
-    assert study.lattice == Graph.of_bonds(4, BRIDGE, source=[0], target=[3], name="bridge.txt")
+    assert study.structure == Graph.of_bonds(4, BRIDGE, source=[0], target=[3], name="bridge.txt")
     assert study.sizes == (4,)
     assert study.boundary == ("terminals",)
 

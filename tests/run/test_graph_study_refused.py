@@ -78,7 +78,7 @@ def test_a_graph_without_its_bonds_is_not_sampled():
     write_edges("bridge.txt", BRIDGE)
     answer("sweep", "--graph", "bridge.txt", "-p", "0.5", "--samples", 10, "--quiet")
     study = read_results("results.h5").study
-    assert study.lattice == load_graph("bridge.txt")
+    assert study.structure == load_graph("bridge.txt")
     with pytest.raises(InputError, match=r"bonds of bridge\.txt are not in a results file"):
         Sampler(study.task(4), device=CPU).sample([0])
 

@@ -26,7 +26,7 @@ bonds = [{ offset = [1, 0] }, { offset = [9, 1] }]
 
 
 def study_of(lattice, *sizes, boundary=("open", "open"), **options):
-    return Study(lattice=lattice, sizes=sizes, boundary=boundary, **options)
+    return Study(structure=lattice, sizes=sizes, boundary=boundary, **options)
 
 
 def spanning_probability(study, size, p, name, samples=400):

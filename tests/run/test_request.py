@@ -235,7 +235,7 @@ def test_a_threshold_published_since_is_told_by_fit():
     answer(*command)
     assert "published 0.5" in answer("fit", "r.h5", "--bootstrap", 0)
     assert content() == before
-    assert read_results("r.h5").study.lattice.source == CHAIN + KNOWN
+    assert read_results("r.h5").study.structure.source == CHAIN + KNOWN
 
 
 def test_what_is_published_is_no_part_of_a_digest():

@@ -21,7 +21,7 @@ from percolab.tasks.study import Task
 CPU = Device("cpu")
 CPU_LABELERS = [name for name, entry in LABELERS.items() if "cpu" in entry.classes]
 TASK = Task(
-    lattice=load_lattice("honeycomb"),
+    structure=load_lattice("honeycomb"),
     size=10,
     boundary=("open", "open"),
     p=(0.0, 0.3, 0.65, 0.7, 1.0),

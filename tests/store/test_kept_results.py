@@ -30,7 +30,7 @@ def test_wrapping_at_the_threshold_is_pinsons(name):
     for item in tasks_of(f"torus/{name}-critical.h5"):
         task = item.task
         for observable in wrapping_names(task.boundary):
-            known = critical_probability(task.lattice, task.boundary, observable)
+            known = critical_probability(task.structure, task.boundary, observable)
             assert known is not None
             error = np.sqrt(known.value * (1 - known.value) / item.num_samples)
             mean = item.column(observable).sum() / item.num_samples
@@ -43,7 +43,7 @@ def test_wrapping_at_the_threshold_is_pinsons(name):
 def test_clusters_per_site_at_the_threshold_are_exact(name):
     for item in tasks_of(f"torus/{name}-critical.h5"):
         task = item.task
-        excess = excess_clusters(torus_modulus(task.lattice)) / task.num_sites
+        excess = excess_clusters(torus_modulus(task.structure)) / task.num_sites
         density = item.column("clusters")[:, 0] / (task.block_size * task.num_sites)
         error = density.std(ddof=1) / np.sqrt(len(density))
         assert abs(density.mean() - CLUSTERS_PER_SITE[name] - excess) <= 4 * error, task.size

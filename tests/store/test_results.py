@@ -101,7 +101,7 @@ def test_a_file_of_schema_1_reads_to_the_same_numbers():
     assert found == GOLDEN_SUMS
     assert golden.study.description() == {
         "lattice": "triangular",
-        "lattice_digest": golden.study.lattice.digest,
+        "lattice_digest": golden.study.structure.digest,
         "L": [4, 6],
         "boundary": ["open", "periodic"],
         "method": "grid",

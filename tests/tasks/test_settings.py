@@ -129,7 +129,7 @@ studies = [
     read_request(Path("study.toml"), {}).study,
     make_request("square", L=[4], p=[0.5], colour="blue").study,
 ]
-kept = Study.from_description(studies[0].description(), studies[0].lattice)
+kept = Study.from_description(studies[0].description(), studies[0].structure)
 green = make_request("square", L=[4], p=[0.5], colour="green")
 try:
     continue_results(green.study, green.rule, Results(kept), "kept.h5")

@@ -11,8 +11,8 @@ from percolab.tasks.study import Study, Task, default_block_size
 
 OPEN = ("open", "open")
 SQUARE = load_lattice("square")
-TASK = Task(lattice=SQUARE, size=8, boundary=OPEN, p=(0.4, 0.5), seed=1)
-STUDY = Study(lattice=SQUARE, sizes=(8, 16), boundary=OPEN, p=(0.4, 0.5))
+TASK = Task(structure=SQUARE, size=8, boundary=OPEN, p=(0.4, 0.5), seed=1)
+STUDY = Study(structure=SQUARE, sizes=(8, 16), boundary=OPEN, p=(0.4, 0.5))
 
 #: What changes the samples themselves, and with them both the stream seed and the id.
 OTHER_SAMPLES = {
@@ -53,7 +53,7 @@ def test_no_two_tasks_share_an_id():
 
 @pytest.mark.parametrize("change", SAME.values(), ids=SAME)
 def test_the_id_does_not_change_with_what_is_said_about_a_lattice(change):
-    assert replace(TASK, lattice=replace(SQUARE, **change)).id == TASK.id
+    assert replace(TASK, structure=replace(SQUARE, **change)).id == TASK.id
 
 
 @pytest.mark.parametrize("change", OTHER_SUMS.values(), ids=OTHER_SUMS)
@@ -85,7 +85,7 @@ def test_the_order_in_which_sizes_are_given_does_not_matter():
 
 
 def test_studies_with_equal_descriptions_have_equal_tasks():
-    again = Study(lattice=load_lattice("square"), sizes=(8, 16), boundary=OPEN, p=(0.4, 0.5))
+    again = Study(structure=load_lattice("square"), sizes=(8, 16), boundary=OPEN, p=(0.4, 0.5))
     assert again.description() == STUDY.description()
     assert [again.task(size, again.p).id for size in again.sizes] == [
         STUDY.task(size, STUDY.p).id for size in STUDY.sizes
@@ -161,6 +161,6 @@ def test_a_study_that_cannot_be_sampled_is_refused(change, told):
 
 def test_a_periodic_honeycomb_needs_whole_cells():
     honeycomb = load_lattice("honeycomb")
-    Task(lattice=honeycomb, size=8, boundary=("periodic", "open"), p=(0.5,), seed=1)
+    Task(structure=honeycomb, size=8, boundary=("periodic", "open"), p=(0.5,), seed=1)
     with pytest.raises(InputError, match="must be a multiple of 2"):
-        Task(lattice=honeycomb, size=7, boundary=("periodic", "open"), p=(0.5,), seed=1)
+        Task(structure=honeycomb, size=7, boundary=("periodic", "open"), p=(0.5,), seed=1)

@@ -79,7 +79,7 @@ def test_a_size_that_is_none_is_told(text):
 
 def test_an_empty_request_is_the_default_study():
     request = make_request()
-    assert request.study.lattice.name == "honeycomb"
+    assert request.study.structure.name == "honeycomb"
     assert request.study.sizes == DEFAULT_SIZES
     assert request.study.p is None
     assert request.study.boundary == ("open", "open")
@@ -173,7 +173,7 @@ def test_every_key_of_a_study_file_is_read(tmp_path):
     request = read_request(written(tmp_path / "study.toml", text), {})
     assert request.study.description() == {
         "lattice": "square",
-        "lattice_digest": request.study.lattice.digest,
+        "lattice_digest": request.study.structure.digest,
         "L": [8, 16],
         "boundary": ["open", "periodic"],
         "method": "grid",
@@ -194,7 +194,7 @@ def test_options_stand_over_the_keys_of_the_file(tmp_path):
     request = read_request(path, {"L": (4, 6), "seed": 3})
     assert request.study.sizes == (4, 6)
     assert request.study.seed == 3
-    assert request.study.lattice.name == "square"
+    assert request.study.structure.name == "square"
     assert request.rule.samples == {4: 9, 6: 9}
 
 
@@ -203,7 +203,7 @@ def test_a_lattice_file_is_found_beside_the_study_file(tmp_path, monkeypatch):
     path = written(tmp_path / "study.toml", 'lattice = "chain.toml"\nL = 8')
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert read_request(path, {}).study.lattice.name == "chain"
+    assert read_request(path, {}).study.structure.name == "chain"
 
 
 #: What a study file can get wrong, and what must be said of it.

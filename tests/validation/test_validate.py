@@ -25,8 +25,8 @@ from percolab.run.stored import Interrupted
 from percolab.validation import (
     LIMIT,
     Check,
+    Conditions,
     Outcome,
-    Setting,
     checks_of,
     generator,
     lane_counts,
@@ -42,15 +42,15 @@ from percolab.validation.version_1 import fill_of_version_1
 DOCS = Path(__file__).parents[2] / "docs" / "validation.md"
 
 
-class Short(Setting):
-    """A setting with a tenth of the samples."""
+class Short(Conditions):
+    """A conditions with a tenth of the samples."""
 
     def count(self, quick, full):
         return max(quick // 10, 2)
 
 
-class Few(Setting):
-    """A setting with 2^17 words for each p."""
+class Few(Conditions):
+    """A conditions with 2^17 words for each p."""
 
     def count(self, quick, full):
         return 2**17
@@ -81,8 +81,8 @@ SOME = [
 ]
 
 
-def found(name, setting=SHORT):
-    return list(outcomes_of(CHECKS[name], setting))
+def found(name, conditions=SHORT):
+    return list(outcomes_of(CHECKS[name], conditions))
 
 
 def failing(name):
@@ -226,9 +226,9 @@ def test_the_counts_of_pairs_and_triples_are_those_of_a_loop():
 def test_generators_that_differ_fail(monkeypatch):
     sampled = sweeps.sampled_rows
 
-    def biased(setting, topology, p, samples, *, rng, **given):
+    def biased(conditions, topology, p, samples, *, rng, **given):
         p += 0.05 * (rng == "philox")
-        return sampled(setting, topology, p, samples, rng=rng, **given)
+        return sampled(conditions, topology, p, samples, rng=rng, **given)
 
     monkeypatch.setattr(sweeps, "sampled_rows", biased)
     assert len(failing("sweeps: XORWOW and Philox")) == len(observables_of(("open", "open")))
@@ -267,7 +267,7 @@ def test_wrapping_is_checked_as_soon_as_it_is_measured(monkeypatch):
 
 
 def test_a_check_that_breaks_down_is_a_row_that_fails():
-    def breaks(setting):
+    def breaks(conditions):
         yield Outcome("one", 1, 1)
         raise RuntimeError("no such\nkernel")
 
@@ -278,7 +278,7 @@ def test_a_check_that_breaks_down_is_a_row_that_fails():
 
 
 def test_ctrl_c_is_not_taken_for_a_failure():
-    def stopped(setting):
+    def stopped(conditions):
         raise Interrupted(stored=True, exit_code=130)
         yield
 
@@ -306,16 +306,16 @@ def test_verdict(value, expected, sigma, holds):
 
 
 def test_streams_hang_on_seed_and_name():
-    settings = [Setting(Device("cpu"), seed=seed) for seed in (1, 2)]
+    settings = [Conditions(Device("cpu"), seed=seed) for seed in (1, 2)]
     names = [("a",), ("b",), ("a", 1), ("a", "1", "")]
-    seeds = {setting.stream_seed(*name) for setting in settings for name in names}
+    seeds = {conditions.stream_seed(*name) for conditions in settings for name in names}
     assert len(seeds) == 8
     assert all(0 <= seed < 2**63 for seed in seeds)
-    assert settings[0].stream_seed("a") == Setting(Device("cpu")).stream_seed("a")
+    assert settings[0].stream_seed("a") == Conditions(Device("cpu")).stream_seed("a")
 
 
 def test_full_looks_at_all_lattices_with_more_samples():
-    full = Setting(Device("cpu"), full=True)
+    full = Conditions(Device("cpu"), full=True)
     assert full.count(quick=1, full=2) == 2
     names = {check.name for check in checks_of(full)}
     assert {"small square-nnn", "large hypercubic-5d"} <= names
@@ -334,7 +334,7 @@ def test_every_labeler_but_the_reference_is_compared():
 
 
 def of(*outcomes):
-    return lambda setting: (Check("group", "name", lambda setting: iter(outcomes)),)
+    return lambda conditions: (Check("group", "name", lambda conditions: iter(outcomes)),)
 
 
 HOLDS = (Outcome("equal", 0, 0), Outcome("near", 0.51, 0.5, 0.01, "a note"))
@@ -380,9 +380,11 @@ def test_command_writes_json(monkeypatch):
 
 def test_command_hands_settings_over(monkeypatch):
     seen = []
-    monkeypatch.setattr("percolab.validation.checks_of", lambda setting: seen.append(setting) or ())
+    monkeypatch.setattr(
+        "percolab.validation.checks_of", lambda conditions: seen.append(conditions) or ()
+    )
     answer("validate", "--device", "cpu", "--full", "--seed", 9)
-    assert seen == [Setting(Device("cpu"), seed=9, full=True)]
+    assert seen == [Conditions(Device("cpu"), seed=9, full=True)]
 
 
 def test_command_refuses_a_device_that_is_not_there():

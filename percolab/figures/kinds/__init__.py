@@ -73,7 +73,7 @@ def study_figure(
         return figures.draw(kind)
     if not figures.measured():
         raise AnalysisError("no samples yet")
-    is_spanning = results.study.lattice.is_scalable or not figures.measured("grid")
+    is_spanning = results.study.structure.is_scalable or not figures.measured("grid")
     figure, numbers = (spanning_figure_of if is_spanning else maxima_figure_of)(figures)
     return figure, numbers | {"notes": figures.notes}
 

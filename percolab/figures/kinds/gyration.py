@@ -145,8 +145,8 @@ def _draw_fit(axes: Axes, radius: RadiusFit) -> None:
 
 def _problem(figures: StudyView) -> str | None:
     """Return why radii cannot be drawn, or None if they can."""
-    if not figures.study.lattice.is_scalable:
-        return f"{figures.study.lattice.name} has no coordinates"
+    if not figures.study.structure.is_scalable:
+        return f"{figures.study.structure.name} has no coordinates"
     if not any("gyration" in item.task.measure for item in figures.measured()):
         return f"radii of clusters were not measured: {figures.how_to_measure('gyration')}"
     # A cluster of two sites that neither wraps nor spans has a radius; single sites have none.
@@ -163,7 +163,7 @@ def _draw(figures: StudyView) -> Drawn:
     except (AnalysisError, InputError):
         threshold, source = figures.taken_for_threshold()
     try:
-        dimension = figures.study.lattice.dimension
+        dimension = figures.study.structure.dimension
         radius = fit_radius(sums[-1], threshold=threshold, dimension=dimension)
     except AnalysisError:
         radius = None

@@ -151,7 +151,7 @@ def maxima_figure_of(figures: StudyView) -> Drawn:
 
 
 def _no_maxima(figures: StudyView) -> str | None:
-    if figures.study.lattice.is_scalable:
+    if figures.study.structure.is_scalable:
         return "it is for graphs and Bethe lattices, whose sizes do not scale"
     return figures.no_grid()
 

@@ -199,7 +199,7 @@ def _draw(figures: StudyView) -> Drawn:
                 )
                 for item in figures.measured("grid")
             ],
-            known=critical_probability(study.lattice, study.boundary, name),
+            known=critical_probability(study.structure, study.boundary, name),
         )
         for name in _names(figures)
     ]
