@@ -1,4 +1,4 @@
-"""What a check is: a function from a conditions to outcomes, each a value beside what it should be."""
+"""What a check is: a function from conditions to outcomes, values beside what they should be."""
 
 from __future__ import annotations
 
