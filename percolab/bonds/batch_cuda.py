@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from percolab.bonds.model import Model
 from percolab.bonds.sites import Sites
 from percolab.bonds.sites_cuda import close_bonds_kernel, close_seam_kernel, count_sites_kernel
-from percolab.bonds.words_cuda import BONDS, KEY, SAMPLE, SITES, open_words_kernel
+from percolab.bonds.words_cuda import Keys, open_words_kernel
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import Launches
 from percolab.kernels.memory import Memory
@@ -36,29 +36,36 @@ def narrow_codes(topology: Topology, codes: NDArray[np.int64]) -> NDArray[np.int
     return period_codes(periods, period_width(topology)).astype(np.int32)
 
 
-class Keys:
-    """What the items of a batch are drawn from, written on the host and copied to the device."""
+class KeysOfBatch:
+    """What the items of a batch are drawn from: written on the host, copied to the device."""
 
     def __init__(self, model: Model, capacity: int, launches: Launches) -> None:
         self._model, self._launches = model, launches
-        self._pinned = cuda.pinned_array(1 + KEY * capacity, np.uint64)
-        self.on_device = cuda.device_array(1 + KEY * capacity, np.uint64)
+        self._pinned = Keys(*(cuda.pinned_array(size, np.uint64) for size in _sizes(capacity)))
+        self.on_device = Keys(*(cuda.device_array(size, np.uint64) for size in _sizes(capacity)))
 
     def write(self, seed: int, samples: NDArray[np.uint64], thresholds: NDArray[np.uint64]) -> None:
         """Write the keys of items on the host, where :meth:`upload` takes them from."""
         # What was written before may still be on its way.
         self._launches.wait()
-        self._pinned[0] = seed
-        table = self._pinned[1 : 1 + KEY * len(samples)].reshape(-1, KEY)
-        rule = self._model.rule
-        table[:, SAMPLE] = samples
-        table[:, SITES] = thresholds if rule.site_varies else rule.site_limit
-        table[:, BONDS] = thresholds if rule.bond_varies else rule.bond_limit
+        items, rule, pinned = len(samples), self._model.rule, self._pinned
+        pinned.samples[0] = seed
+        pinned.samples[1 : items + 1] = samples
+        pinned.bonds[:items] = thresholds if rule.bond_varies else rule.bond_limit
+        if self._model.draws_sites:
+            pinned.sites[:items] = thresholds if rule.site_varies else rule.site_limit
 
     def upload(self, items: int) -> None:
         """Copy the keys of the first items to the device."""
-        size = 1 + KEY * items
-        self._launches.upload(self.on_device[:size], self._pinned[:size])
+        device, pinned = self.on_device, self._pinned
+        self._launches.upload(device.samples[: items + 1], pinned.samples[: items + 1])
+        self._launches.upload(device.bonds[:items], pinned.bonds[:items])
+        if self._model.draws_sites:
+            self._launches.upload(device.sites[:items], pinned.sites[:items])
+
+
+def _sizes(capacity: int) -> tuple[int, int, int]:
+    return capacity + 1, capacity, capacity
 
 
 class CudaBatch:
@@ -78,7 +85,7 @@ class CudaBatch:
         self.model = model
         self.launches = Launches()
         self.opened = cuda.device_array(self.capacity * topology.exists.size, np.uint32)
-        self.keys = Keys(model, self.capacity, self.launches)
+        self.keys = KeysOfBatch(model, self.capacity, self.launches)
         self.adjacency = self._adjacency()
         self._exists = cuda.to_device(topology.exists.ravel())
         self.existing_sites = cuda.to_device(topology.occupied)
@@ -112,7 +119,7 @@ class CudaBatch:
     def memory(extent: Extent, model: Model, items: int) -> Memory:
         """Return the memory that a batch takes."""
         site_words = 4 * num_words_of(extent.num_points)
-        keys = 8 * KEY * items + 8
+        keys = 24 * items + 8
         # What exists, the seam, and the lists of its bonds, on the device.
         shared = 8 * extent.num_words + site_words + 16 * extent.seam_bonds
         if extent.is_stored:
@@ -128,24 +135,27 @@ class CudaBatch:
         thresholds: NDArray[np.uint64],
     ) -> int:
         """Draw the open bonds of items (sample, threshold), uint64 each; return their number."""
+        items = len(samples)
         self.keys.write(seed, samples, thresholds)
-        self.draw(generator, self.keys, len(samples), self.opened)
-        return len(samples)
+        self.launches.call(
+            ("fill", generator, items),
+            lambda: self.draw(generator, self.keys, items, self.opened),
+        )
+        return items
 
-    def draw(self, generator: int, keys: Keys, items: int, opened: Any) -> None:
+    def draw(self, generator: int, keys: KeysOfBatch, items: int, opened: Any) -> None:
         """Copy keys to the device, and write the open bonds of the first items there.
 
         Neither allocates nor waits, so that it can be recorded.  opened: as ``self.opened``.
         """
         keys.upload(items)
-        launch, words = self.launches, (generator, keys.on_device)
+        launch, key = self.launches, keys.on_device
         if self.sites:
-            sites = np.uint32(SITES), self.sites.first_word, self.sites.exists
-            launch.each(
-                open_words_kernel, sites[2].size, items, *words, *sites, self.sites.occupied
-            )
-        bonds = np.uint32(BONDS), np.uint32(0), self._exists
-        launch.each(open_words_kernel, self._exists.size, items, *words, *bonds, opened)
+            first, there = self.sites.first_word, self.sites.exists
+            sites = generator, key.samples, key.sites, first, there, self.sites.occupied
+            launch.each(open_words_kernel, there.size, items, *sites)
+        bonds = generator, key.samples, key.bonds, np.uint32(0), self._exists, opened
+        launch.each(open_words_kernel, self._exists.size, items, *bonds)
         if self.sites:
             top = self.topology
             launch.one(close_bonds_kernel, top.num_words, items, opened, self.sites)

@@ -4,7 +4,6 @@ from numba import uint32, uint64
 
 from percolab.bonds.sites import close_word, is_vacant
 from percolab.bonds.words import open_word
-from percolab.bonds.words_cuda import SITES, key_of
 from percolab.kernels.bits import popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
@@ -46,7 +45,8 @@ def count_sites_kernel(generator, keys, sites, counts):
     """Add up how many sites of every item are occupied; ``counts`` begin as zeros."""
     shared = cuda.shared.array(1, uint32)
     item = uint32(cuda.blockIdx.y)
-    seed, sample, threshold = key_of(keys, item, SITES)
+    seed, sample = keys.samples[0], keys.samples[uint32(item + uint32(1))]
+    threshold = keys.sites[item]
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
     cuda.syncthreads()

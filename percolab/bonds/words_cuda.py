@@ -1,8 +1,6 @@
-"""CUDA: the open bonds, or sites, of a batch of items.
+"""CUDA: the open bonds, or sites, of a batch of items."""
 
-keys: uint64, what a batch draws from: the seed, then for every item KEY numbers, its sample and
-the thresholds of its sites and of its bonds.
-"""
+from typing import Any, NamedTuple
 
 from numba import uint32, uint64
 
@@ -12,30 +10,29 @@ from percolab.kernels.launches import PER_THREAD, element
 
 cuda = load_cuda()
 
-#: Numbers of an item among the keys, and where they stand.
-KEY = 3
-SAMPLE, SITES, BONDS = range(KEY)
 
+class Keys(NamedTuple):
+    """What the items of a batch are drawn from, uint64 each.
 
-@cuda.jit(device=True)
-def sample_of(keys, item):
-    """Return (seed, sample) of an item."""
-    return keys[0], keys[uint32(uint32(item) * uint32(KEY) + uint32(1 + SAMPLE))]
+    samples: (1 + items,), the seed and then the number of every item's sample
+    sites:   (items,), the thresholds of the sites
+    bonds:   (items,), those of the bonds
+    """
 
-
-@cuda.jit(device=True)
-def key_of(keys, item, which):
-    """Return (seed, sample, threshold) of an item: that of its SITES or of its BONDS."""
-    begin = uint32(uint32(item) * uint32(KEY) + uint32(1))
-    return keys[0], keys[uint32(begin + uint32(SAMPLE))], keys[uint32(begin + uint32(which))]
+    samples: Any
+    sites: Any
+    bonds: Any
 
 
 @cuda.jit(cache=True)
-def open_words_kernel(generator, keys, which, first, exists, opened):
-    """Write what is open, of the words from ``first`` on, of every item: SITES or BONDS."""
+def open_words_kernel(generator, samples, thresholds, first, exists, opened):
+    """Write what is open, of the words from ``first`` on, of every item: bonds, or sites.
+
+    samples: the seed, then the items' samples.
+    """
     item = uint32(cuda.blockIdx.y)
     base = uint32(item * uint32(exists.size))
-    seed, sample, threshold = key_of(keys, item, which)
+    seed, sample, threshold = samples[0], samples[uint32(item + uint32(1))], thresholds[item]
     for step in range(PER_THREAD):
         word = element(step)
         if word < exists.size:

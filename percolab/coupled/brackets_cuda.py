@@ -17,7 +17,6 @@ from numba import uint32, uint64
 
 from percolab.bonds.sites import bond_number
 from percolab.bonds.words import NEVER
-from percolab.bonds.words_cuda import sample_of
 from percolab.kernels.device import load_cuda
 from percolab.kernels.union_find import find, union
 from percolab.labelers.tiled.borders import NODES, TILES_PER_BLOCK
@@ -59,7 +58,7 @@ def contract_openings_kernel(generator, sites, keys, parents, tiles, blocks, ope
     found, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
     if block < blocks:
-        seed, sample = sample_of(keys, block // tiles)
+        seed, sample = keys.samples[0], keys.samples[block // tiles + 1]
         for n in range(lane, min(counts[block], room), LANES):
             one = find(parents, uint32(0), found[block, n, 0])
             other = find(parents, uint32(0), found[block, n, 1])

@@ -9,7 +9,6 @@ whole grid.  Rows then follow from p to p by joining nodes.
 from numba import int32, uint32, uint64
 
 from percolab.bonds.sites import bond_number
-from percolab.bonds.words_cuda import sample_of
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.union_find import union
@@ -51,7 +50,7 @@ def order_openings_kernel(generator, sites, keys, grid, tiles, blocks, openings)
     warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
     block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
     if block < blocks:
-        seed, sample = sample_of(keys, block // tiles)
+        seed, sample = keys.samples[0], keys.samples[block // tiles + 1]
         for n in range(lane, min(openings.counts[block], openings.room), LANES):
             number = bond_number(generator, sites, seed, sample, found[block, n, 2])
             step = 0

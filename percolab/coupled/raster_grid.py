@@ -158,7 +158,9 @@ def _grid_rows(sample, lists, rows):
     periods = sample.windings.periods.size > 0
     for step in range(1, len(rows)):
         row = rows[step]
-        row[:] = rows[step - 1]
+        # NumPy's assignment would bring its messages about shapes, which take seconds to compile.
+        for n in range(row.size):
+            row[n] = rows[step - 1, n]
         lost = False
         for n in range(lists.ends[step - 1], lists.ends[step]):
             number = int64(lists.bonds[lists.order[n]])

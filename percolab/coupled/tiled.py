@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cuda import Keys
+from percolab.bonds.batch_cuda import KeysOfBatch
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
-from percolab.bonds.words_cuda import KEY
 from percolab.coupled.bisection import bisect
 from percolab.coupled.brackets_cuda import LISTED, spanning_ends_kernel
 from percolab.coupled.openings_cuda import (
@@ -77,7 +76,7 @@ class TiledCoupling:
         self._tile_bonds = TILE_NODES * top.num_bonds / top.num_points
         self._openings: Openings | None = None
         self._search: BracketSearch | None = None
-        self._upper_keys = Keys(batch.model, batch.capacity, batch.launches)
+        self._upper_keys = KeysOfBatch(batch.model, batch.capacity, batch.launches)
         self._grid = cuda.device_array(_MOST_STEPS, np.uint64)
         self._pinned_grid = cuda.pinned_array(_MOST_STEPS, np.uint64)
         self._overflow = cuda.device_array(1, np.uint32)
@@ -88,7 +87,7 @@ class TiledCoupling:
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, items: int) -> Memory:
         """Return the memory of openings, at their most, and of the search for thresholds."""
-        keys = Memory(host=8 * KEY * items, device=8 * KEY * items)
+        keys = Memory(host=24 * items, device=24 * items)
         if needs.steps == 1 and not needs.thresholds:
             return keys
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)

@@ -16,6 +16,10 @@ from percolab.measure.wrapping_cuda import Loops
 
 cuda = load_cuda()
 
+#: Rows that are copied through pinned memory, as a recorded call does; more go straight to theirs,
+#: since another copy would cost more than a recorded one saves.
+_PINNED_ROWS = 2**17
+
 
 class RowsBatch:
     """Device memory for the rows of a batch, at one p or at several steps of a grid.
@@ -52,7 +56,7 @@ class RowsBatch:
 
     def _make_rows(self, rows: int) -> None:
         self._rows = cuda.device_array(rows * ROW_WIDTH, np.int64)
-        self._pinned = cuda.pinned_array(rows * ROW_WIDTH, np.int64)
+        self._pinned = cuda.pinned_array(min(rows, _PINNED_ROWS) * ROW_WIDTH, np.int64)
 
     def make_room(self, steps: int) -> bool:
         """See to it that there is memory for so many steps of a grid; return whether it is new."""
@@ -82,16 +86,20 @@ class RowsBatch:
         """Copy the rows of all steps to the host, where :meth:`fetch` finds them."""
         # A slice of a flat array: one of rows takes longer to find than to copy.
         size = items * steps * ROW_WIDTH
-        self._batch.launches.download(self._rows[:size], self._pinned[:size])
+        if items * steps <= _PINNED_ROWS:
+            self._batch.launches.download(self._rows[:size], self._pinned[:size])
 
     def fetch(self, items: int, steps: int = 1) -> NDArray[np.int64]:
         """Wait, and return the rows of the first items, (items * steps, row_width)."""
         self._batch.launches.wait()
-        rows = self._pinned[: items * steps * ROW_WIDTH].reshape(-1, ROW_WIDTH)
+        size = items * steps * ROW_WIDTH
+        if items * steps <= _PINNED_ROWS:
+            rows: NDArray[np.int64] = self._pinned[:size].copy().reshape(-1, ROW_WIDTH)
+        else:
+            rows = self._rows[:size].copy_to_host().reshape(-1, ROW_WIDTH)
         width = int(self.tally_width)
         if not width:
-            copy: NDArray[np.int64] = rows.copy()
-            return copy
+            return rows
         found = np.empty((len(rows), self.row_width), np.int64)
         found[:, :ROW_WIDTH] = rows
         tallies = self.tallies if steps == 1 else self.tallies_of_steps

@@ -28,7 +28,7 @@ __all__ = ["LIMIT", "Check", "Conditions", "Outcome", "checks_of", "outcomes_of"
 
 
 def checks_of(conditions: Conditions) -> tuple[Check, ...]:
-    """Return all checks of a conditions, those of the cause before those of the effect."""
+    """Return all checks under conditions, those of the cause before those of the effect."""
     return (
         *generator.CHECKS,
         *lanes.CHECKS,

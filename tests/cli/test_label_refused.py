@@ -232,7 +232,8 @@ def test_damage_anywhere_in_a_file_is_told_in_one_line(name):
         file.create_dataset("mask", data=pixels, chunks=(8, 8), compression="gzip")
     whole = Path(name).read_bytes()
     random = np.random.default_rng(4)
-    for turn in range(100):
+    # Every HDF5 file is read by a process of its own first; scripts/fuzz_files.py tries thousands.
+    for turn in range(50 if name.endswith("h5") else 100):
         damaged = bytearray(whole)
         damaged[random.integers(len(whole))] ^= int(random.integers(1, 256))
         Path(name).write_bytes(damaged[: random.integers(len(whole))] if turn % 3 == 0 else damaged)
