@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from percolab.errors import InputError, nearest
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.lattices.lattice import Lattice
+from percolab.lattices.structure import Structure
 
 if TYPE_CHECKING:
     from percolab.bonds.model import Model
@@ -68,8 +69,16 @@ LABELERS = {
 DEFAULT_LABELER = {"cpu": "raster", "cuda": "tiled"}
 
 
-def fitting_labeler(name: str | None, kind: str, lattice: Lattice) -> tuple[str, str]:
-    """Return the labeler to use for a lattice, and why it is not the one named, or ""."""
+def fitting_labeler(name: str | None, kind: str, lattice: Structure) -> tuple[str, str]:
+    """Return the labeler to use for a lattice or a graph, and why it is not the one named, or "".
+
+    That is known before the topology is made, which :func:`serving_labeler` then asks.
+    """
+    if not isinstance(lattice, Lattice):
+        chosen = name or DEFAULT_LABELER[kind]
+        if chosen != "tiled" or kind not in LABELERS["tiled"].classes:
+            return chosen, ""
+        return "four_step", "tiled needs a lattice; four_step takes its place" if name else ""
     name = name or DEFAULT_LABELER[kind]
     chain = (-1,) + (0,) * (lattice.dimension - 1)
     if name == "tiled" and lattice.dimension > TILE_DIMENSION:

@@ -19,8 +19,7 @@ from numba.core import event
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.labelers import DEFAULT_LABELER, fitting_labeler, labeler_class
-from percolab.lattices.lattice import Lattice
+from percolab.labelers import fitting_labeler, labeler_class
 from percolab.run.request import SweepOptions, Watcher
 from percolab.run.sampler import Sampler, check_memory, required_memory
 from percolab.store.provenance import processor_name, run_record
@@ -62,7 +61,7 @@ class Engine:
 def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
     """Return what a study is sampled with; InputError if a size does not fit in memory."""
     device, workers = options["device"].resolve(), options.get("workers")
-    labeler, note = _labeler_of(study, options.get("labeler"), device.kind)
+    labeler, note = fitting_labeler(options.get("labeler"), device.kind, study.structure)
     labeler_class(labeler, device.kind)
     if note:
         watcher.noted(note)
@@ -73,16 +72,6 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
         check_memory(task, labeler, device, workers, held=held, share=share)
         held += required_memory(task, labeler, device, workers)
     return Engine(device, labeler, workers)
-
-
-def _labeler_of(study: Study, name: str | None, kind: str) -> tuple[str, str]:
-    """Return the labeler to use, and why it is not the one named, or ""."""
-    if isinstance(study.structure, Lattice):
-        return fitting_labeler(name, kind, study.structure)
-    if kind == "cuda" and name in (None, "tiled"):
-        note = "tiled needs a lattice; four_step takes its place"
-        return "four_step", note if name else ""
-    return name or DEFAULT_LABELER[kind], ""
 
 
 def share_of(tasks: int) -> float:
@@ -98,7 +87,7 @@ def default_workers(device: Device) -> int:
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
-    return min(max(cores, 2), _CUDA_THREADS) if device.kind == "cuda" else cores
+    return min(max(cores, 2), _CUDA_THREADS) if device.is_shared else cores
 
 
 def make_executor(device: Device, workers: int) -> Executor:

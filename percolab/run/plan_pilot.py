@@ -148,7 +148,7 @@ def _single(task: Task) -> Task:
 
 
 def _free(engine: Engine) -> int:
-    if engine.device.kind == "cpu":
+    if not engine.device.is_shared:
         return 0
     from percolab.kernels.device import free_memory, open_device
 
@@ -261,12 +261,12 @@ class _Measuring:
         setup = max(setup - one, 0.0)
         wanted = self._budget * self._engine.workers / (2 * one)
         most = min(_MOST_KEPT, max(_KEPT_SITES // self._task.num_points, _LEAST_KEPT))
-        if self._engine.device.kind == "cuda":
+        if self._engine.device.is_shared:
             wanted = most
         count = int(min(max(wanted, _LEAST_KEPT), most))
         kept, rate = self._keep(single, count)
         measured = [TaskResult(single.task, dict(enumerate(kept)))]
-        if self._engine.device.kind == "cuda" or wanted >= 2 * self._task.block_size:
+        if self._engine.device.is_shared or wanted >= 2 * self._task.block_size:
             blocks, rate = self._whole_blocks(whole, min(wanted, _MOST_WHOLE))
             measured.append(blocks)
         return SizePilot(self._task, kept, tuple(measured), rate, setup, placing)
@@ -283,7 +283,7 @@ class _Measuring:
         """Return whole blocks, run as a sweep runs them, and the samples that came in a second."""
         task, workers = sampler.task, self._engine.workers
         blocks = max(round(samples / task.block_size), 2 * workers)
-        if self._engine.device.kind == "cuda":
+        if self._engine.device.is_shared:
             # The first call allocates; then two, one of which is summed up while the other runs.
             self._run(sampler, sampler.blocks_per_call)
             blocks = 3 * sampler.blocks_per_call
