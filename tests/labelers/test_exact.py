@@ -75,9 +75,9 @@ def words_of(topology, is_open):
 
 def rows_of(labeler, words):
     rows = np.zeros((len(words), ROW_WIDTH), np.int64)
-    for opened, row in zip(words, rows):
-        labeler.load(opened)
-        row[:] = labeler.row()
+    batch, join = labeler.batch, labeler.labeler.join
+    for n in range(len(words)):
+        rows[n : n + 1] = join(batch.load(words[n : n + 1])).rows()
     return rows
 
 

@@ -16,7 +16,7 @@ STUDY = Study(structure=SQUARE, sizes=(8, 16), boundary=OPEN, p=(0.4, 0.5))
 
 #: What changes the samples themselves, and with them both the stream seed and the id.
 OTHER_SAMPLES = {
-    "lattice": {"lattice": load_lattice("triangular")},
+    "lattice": {"structure": load_lattice("triangular")},
     "size": {"size": 9},
     "boundary of x": {"boundary": ("periodic", "open")},
     "boundary of y": {"boundary": ("open", "periodic")},
@@ -95,7 +95,7 @@ def test_studies_with_equal_descriptions_have_equal_tasks():
 @pytest.mark.parametrize(
     "change",
     [
-        {"lattice": load_lattice("honeycomb")},
+        {"structure": load_lattice("honeycomb")},
         {"sizes": (8, 32)},
         {"boundary": ("periodic", "open")},
         {"p": (0.4, 0.6)},
