@@ -69,6 +69,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("percolab")
     if name not in __all__:
         raise AttributeError(f"module 'percolab' has no attribute {name!r}")
     home = _HOMES.get(name, "api")

@@ -1,6 +1,7 @@
 """A notebook can do what the command line does."""
 
 import json
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -208,3 +209,12 @@ def test_a_label_is_of_the_sample_that_a_sweep_measures():
     ]
     largest = sum(int(np.bincount(labels).max()) for labels in sizes)
     assert largest == int(item.column("largest").sum())
+
+
+def test_the_version_is_that_of_the_installed_package():
+    assert percolab.__version__ == version("percolab")
+
+
+def test_results_are_shown_in_a_line():
+    results = sweep("square", L=[8, 16], p=[0.4, 0.5], samples=20, device="cpu")
+    assert repr(results) == "<Results of square, L = 8, 16: 40 samples in 2 tasks>"

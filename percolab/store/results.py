@@ -29,13 +29,25 @@ from percolab.store.tree import Node, write_tree
 from percolab.tasks.study import Study, Task
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Results:
-    """What a results file holds: the study, its tasks' blocks, and the runs that made them."""
+    """What a results file holds: the study, its tasks' blocks, and the runs that made them.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> Results(Study(load_lattice("square"), (8, 16), ("open", "open"), p=(0.5,)))
+    <Results of square, L = 8, 16: no samples>
+    """
 
     study: Study
     tasks: dict[str, TaskResult] = field(default_factory=dict)
     runs: list[dict[str, Any]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        """The study in a few words, and how many samples there are in all."""
+        samples = sum(item.num_samples for item in self.tasks.values())
+        held = f"{samples} samples in {len(self.tasks)} tasks" if samples else "no samples"
+        sizes = ", ".join(map(str, self.study.sizes))
+        return f"<Results of {self.study.structure.name}, L = {sizes}: {held}>"
 
     def add_task(self, task: Task) -> TaskResult:
         """Return the result of a task, an empty one if it is new.

@@ -233,7 +233,7 @@ def test_damage_anywhere_in_a_file_is_told_in_one_line(name):
     whole = Path(name).read_bytes()
     random = np.random.default_rng(4)
     # Every HDF5 file is read by a process of its own first; scripts/fuzz_files.py tries thousands.
-    for turn in range(50 if name.endswith("h5") else 100):
+    for turn in range(40 if name.endswith("h5") else 100):
         damaged = bytearray(whole)
         damaged[random.integers(len(whole))] ^= int(random.integers(1, 256))
         Path(name).write_bytes(damaged[: random.integers(len(whole))] if turn % 3 == 0 else damaged)

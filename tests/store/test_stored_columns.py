@@ -224,6 +224,7 @@ def test_status_and_figures_take_such_files(less, more, path):
     answer("plot", path, "--out", "figure.svg")
 
 
+@pytest.mark.parametrize("less", TAKEN[:1], indirect=True)
 def test_the_report_lists_the_columns_that_are_there(less, full):
     answer("report", less, "--out", "less.html")
     (item, *_) = open_results(full).tasks.values()
