@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.coupled.points import PointByPoint, Samples
+from percolab.measure.rows import without_vacant
 
 
 class RecordedPoints(PointByPoint):
@@ -27,6 +28,53 @@ class RecordedPoints(PointByPoint):
         else:
             work()
         rows: NDArray[np.int64] = labeler.read.fetch(items)
+        return rows
+
+
+class CoupledBatches(RecordedPoints):
+    """Batches of samples that are brought over a grid of p together; a subclass says how."""
+
+    def coupled(
+        self, generator: int, seed: int, samples: Samples, grid: Samples
+    ) -> NDArray[np.int64]:
+        """Return the rows (n, m, row width) of up to ``capacity`` samples, n of them.
+
+        grid: ascending, at least two thresholds.  Vacant sites are clusters.
+        """
+        raise NotImplementedError
+
+    def rows(
+        self, generator: int, seed: int, samples: Samples, thresholds: Samples
+    ) -> NDArray[np.int64]:
+        """Return the rows (n, row width) of n items (sample, threshold).
+
+        Where the items are samples that all share one ascending grid of thresholds, sample after
+        sample, every sample is labeled once for many of them.
+        """
+        grid = shared_grid(samples, thresholds)
+        if grid.size == 1:
+            return super().rows(generator, seed, samples, thresholds)
+        starts = np.ascontiguousarray(samples[:: grid.size])
+        rows = self.grid_rows(generator, seed, starts, grid)
+        return rows.reshape(-1, self.labeler.row_width)
+
+    def grid_rows(
+        self, generator: int, seed: int, samples: Samples, grid: Samples
+    ) -> NDArray[np.int64]:
+        """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
+        if grid.size == 1 or not np.all(grid[1:] > grid[:-1]):
+            items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
+            return super().rows(generator, seed, *items).reshape(len(samples), grid.size, -1)
+        batch = self.labeler.batch
+        parts = [
+            self.coupled(generator, seed, samples[first : first + batch.capacity], grid)
+            for first in range(0, len(samples), batch.capacity)
+        ]
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if batch.model.draws_sites:
+            items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
+            vacant = batch.count_vacant(generator, seed, *items)
+            without_vacant(rows, vacant.reshape(len(samples), grid.size))
         return rows
 
 

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
-from percolab.coupled.bisection import bisect
 from percolab.coupled.points import PointByPoint, Samples
 from percolab.coupled.raster_grid import MAX_STEPS, GridLists, Sample, rows_of_items
 from percolab.coupled.raster_thresholds import BondOrder, thresholds_of_samples
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.raster import Raster
 from percolab.lattices.extent import Extent
-from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import without_vacant
 
@@ -61,15 +59,14 @@ def _bond_order(topology: Topology, later: NDArray[np.uint32]) -> BondOrder:
     )
 
 
-class RasterCoupling:
+class RasterCoupling(PointByPoint):
     """The coupling of a sample's runs (:class:`percolab.coupled.Coupling`).
 
     A grid is shared while at most a third of the bonds open in it; a wider one is measured p by p.
     """
 
     def __init__(self, labeler: Raster) -> None:
-        self.labeler = labeler
-        self.points = PointByPoint(labeler)
+        super().__init__(labeler)
         batch = labeler.batch
         self._sample = Sample(
             batch.sites,
@@ -104,19 +101,6 @@ class RasterCoupling:
             without_vacant(rows, batch.count_vacant(generator, seed, samples, thresholds))
         return rows
 
-    def grid_rows(
-        self, generator: int, seed: int, samples: Samples, grid: Samples
-    ) -> NDArray[np.int64]:
-        """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
-        items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
-        return self.rows(generator, seed, *items).reshape(len(samples), grid.size, -1)
-
-    def radii_rows(
-        self, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
-    ) -> NDArray[np.int64]:
-        """Return how far clusters reach at all m thresholds, (n, m, PER_BIN * bins)."""
-        return self.points.radii_rows(generator, seed, samples, grid, geometry)
-
     @property
     def widest_window(self) -> int:
         """The widest window in which a sample's opening bonds fit into their list."""
@@ -139,4 +123,4 @@ class RasterCoupling:
         items = generator, np.uint64(seed), (samples, low, high)
         if thresholds_of_samples(*items, self._sample, axes, self._order, found):
             return found
-        return bisect(self, generator, seed, samples, low, high)
+        return super().scan_windows(generator, seed, samples, low, high)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from percolab.bonds.batch_cuda import KeysOfBatch
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
-from percolab.coupled.bisection import bisect
 from percolab.coupled.brackets_cuda import LISTED, spanning_ends_kernel
 from percolab.coupled.openings_cuda import (
     cross_openings_kernel,
@@ -25,8 +24,8 @@ from percolab.coupled.openings_cuda import (
     join_openings_over_periods_kernel,
     order_openings_kernel,
 )
-from percolab.coupled.points import Samples, radii_rows
-from percolab.coupled.points_cuda import RecordedPoints, shared_grid
+from percolab.coupled.points import Samples
+from percolab.coupled.points_cuda import CoupledBatches
 from percolab.coupled.tiled_thresholds import BracketSearch
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
@@ -37,8 +36,6 @@ from percolab.labelers.tiled.records import Openings
 from percolab.labelers.tiled.tallies import copy_tally_kernel
 from percolab.labelers.tiled.tiling import tiling_bounds
 from percolab.lattices.extent import Extent
-from percolab.lattices.geometry import Geometry
-from percolab.measure.rows import without_vacant
 
 cuda = load_cuda()
 
@@ -66,12 +63,11 @@ def _most_room(border: int, burst: int) -> int:
     return max(min(_room_for(_MOST_OPENINGS, burst), (MAX_ROOM - border) // 2), 0)
 
 
-class TiledCoupling:
+class TiledCoupling(CoupledBatches):
     """The coupling of a tiled batch (:class:`percolab.coupled.Coupling`)."""
 
     def __init__(self, labeler: Tiled) -> None:
-        self.labeler = labeler
-        self.points = RecordedPoints(labeler)
+        super().__init__(labeler)
         top, batch = labeler.batch.topology, labeler.batch
         self._tile_bonds = TILE_NODES * top.num_bonds / top.num_points
         self._openings: Openings | None = None
@@ -100,40 +96,7 @@ class TiledCoupling:
             keys = keys.plus(Memory(device=items * axes * (32 + 8 * LISTED)))
         return keys.plus(Memory(device=items * (4 * extent.num_words + bounds.tiles * tile)))
 
-    def rows(
-        self, generator: int, seed: int, samples: Samples, thresholds: Samples
-    ) -> NDArray[np.int64]:
-        """Return the rows (n, row width) of n items (sample, threshold).
-
-        Where the items are samples that all share one ascending grid of thresholds, sample after
-        sample, every sample is labeled once for many of them.
-        """
-        grid = shared_grid(samples, thresholds)
-        if grid.size == 1:
-            return self.points.rows(generator, seed, samples, thresholds)
-        starts = np.ascontiguousarray(samples[:: grid.size])
-        rows = self.grid_rows(generator, seed, starts, grid)
-        return rows.reshape(-1, self.labeler.row_width)
-
-    def grid_rows(
-        self, generator: int, seed: int, samples: Samples, grid: Samples
-    ) -> NDArray[np.int64]:
-        """Return the rows (n, m, row width) of samples at all m thresholds of a grid."""
-        if grid.size == 1 or not np.all(grid[1:] > grid[:-1]):
-            return self.points.grid_rows(generator, seed, samples, grid)
-        batch = self.labeler.batch
-        parts = [
-            self._coupled(generator, seed, samples[first : first + batch.capacity], grid)
-            for first in range(0, len(samples), batch.capacity)
-        ]
-        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        if batch.model.draws_sites:
-            items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
-            vacant = batch.count_vacant(generator, seed, *items)
-            without_vacant(rows, vacant.reshape(len(samples), grid.size))
-        return rows
-
-    def _coupled(
+    def coupled(
         self, generator: int, seed: int, samples: Samples, grid: Samples
     ) -> NDArray[np.int64]:
         """Return the rows (n, m, row_width) of a batch, vacant sites being clusters."""
@@ -153,7 +116,7 @@ class TiledCoupling:
             if rows is not None:
                 return rows
         limits = (np.full(len(samples), threshold, np.uint64) for threshold in grid)
-        each = [self.points.measured(generator, seed, samples, limit) for limit in limits]
+        each = [self.measured(generator, seed, samples, limit) for limit in limits]
         return np.stack(each, axis=1)
 
     def _expected(self, low: int, high: int) -> int:
@@ -297,12 +260,6 @@ class TiledCoupling:
         forest = labeler.forest, *sizes, openings, labeler.read.loops
         launches.blocks(join_openings_over_periods_kernel, blocks, THREADS, *forest)
 
-    def radii_rows(
-        self, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
-    ) -> NDArray[np.int64]:
-        """Return how far clusters reach at all m thresholds, (n, m, PER_BIN * bins)."""
-        return radii_rows(self.labeler, generator, seed, samples, grid, geometry)
-
     @property
     def widest_window(self) -> int:
         """The widest window in which there is room for the openings of a tile."""
@@ -316,7 +273,7 @@ class TiledCoupling:
     ) -> Samples:
         """Return T of samples in a window each, with every sample labeled once."""
         if not self._has_room(0):
-            return bisect(self, generator, seed, samples, low, high)
+            return super().scan_windows(generator, seed, samples, low, high)
         widest = int(np.argmax(high - low))
         expected = self._expected(low[widest], high[widest])
         openings = self._make_room(expected, 1)
@@ -351,7 +308,7 @@ class TiledCoupling:
         of_item = expected * labeler.tiling.num_tiles
         found = self._search.search(openings, (low, high), of_item)
         if self._overflow.copy_to_host()[0]:
-            return bisect(self, generator, seed, samples, low, high)
+            return super().scan_windows(generator, seed, samples, low, high)
         return found
 
     def _flag_spanning(self, items: int) -> None:
