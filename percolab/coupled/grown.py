@@ -23,6 +23,8 @@ cuda = load_cuda()
 class GrownCoupling(CoupledBatches):
     """The coupling of a batch of labels (:class:`percolab.coupled.Coupling`)."""
 
+    labeler: LabeledBatch
+
     def __init__(self, labeler: LabeledBatch) -> None:
         super().__init__(labeler)
         # The bonds at the next p; made when a grid is first asked for.

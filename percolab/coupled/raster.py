@@ -65,6 +65,8 @@ class RasterCoupling(PointByPoint):
     A grid is shared while at most a third of the bonds open in it; a wider one is measured p by p.
     """
 
+    labeler: Raster
+
     def __init__(self, labeler: Raster) -> None:
         super().__init__(labeler)
         batch = labeler.batch

@@ -66,6 +66,8 @@ def _most_room(border: int, burst: int) -> int:
 class TiledCoupling(CoupledBatches):
     """The coupling of a tiled batch (:class:`percolab.coupled.Coupling`)."""
 
+    labeler: Tiled
+
     def __init__(self, labeler: Tiled) -> None:
         super().__init__(labeler)
         top, batch = labeler.batch.topology, labeler.batch
