@@ -42,6 +42,7 @@ ROOMS = (
     "measure",
     "labelers",
     "coupled",
+    "spins",
     "tasks",
     "store",
     "analysis",

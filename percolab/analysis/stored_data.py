@@ -22,7 +22,7 @@ from percolab.analysis.statistics import Floats
 from percolab.bonds.words import NEVER, TOP, threshold_of
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.lattice import AXIS_NAMES
-from percolab.measure.columns import axis_observables, observables_of, spanning_names
+from percolab.measure.columns import axis_observables, spanning_names
 from percolab.measure.tallies import bin_edges
 from percolab.store.joined import joined
 from percolab.store.results import Results
@@ -38,13 +38,12 @@ def probability_names(results: Results) -> list[str]:
 
     A file that was made before wrapping was measured has no wrapping probabilities.
     """
-    boundary = results.study.boundary
     if results.study.method == "threshold":
-        return spanning_names(boundary)
+        return spanning_names(results.study.boundary)
     items = [item for item in results.tasks.values() if item.blocks]
     return [
         column.name
-        for column in observables_of(boundary)
+        for column in results.study.observables
         if column.rises_with_p and all(item.has(column.name) for item in items)
     ]
 

@@ -30,7 +30,7 @@ from percolab.figures.kinds import KINDS, StudyFigures
 from percolab.figures.kinds.clusters import PANELS
 from percolab.figures.page import PAGE, paragraph, preformatted, table
 from percolab.lattices.graph import TERMINALS
-from percolab.measure.columns import Column, observables_of
+from percolab.measure.columns import Column
 from percolab.store.results import Results
 from percolab.store.sample_versions import warning_of
 from percolab.tasks.study import Study
@@ -245,7 +245,7 @@ def _samples(figures: StudyFigures) -> str:
 def _methods(study: Study, columns: tuple[Column, ...]) -> str:
     """Return what was measured and how errors were found."""
     grid = study.method == "grid"
-    own = columns if columns and grid else observables_of(study.boundary)
+    own = columns if columns and grid else study.observables
     observables = [
         (item.name, item.symbol, item.meaning, item.unit)
         for item in own

@@ -18,7 +18,6 @@ from percolab.errors import InputError
 from percolab.figures import Exact
 from percolab.figures.math_text import symbol_text
 from percolab.lattices.structure import Structure
-from percolab.measure.columns import observables_of
 from percolab.store.joined import joined
 from percolab.store.results import Results
 from percolab.store.sample_versions import warning_of
@@ -61,7 +60,7 @@ class StudyView:
     @cached_property
     def symbol(self) -> str:
         """Its symbol in mathematics: R_y of spanning_y, W_y of wrapping_y, R of spanning."""
-        symbols = {item.name: item.symbol for item in observables_of(self.study.boundary)}
+        symbols = {item.name: item.symbol for item in self.study.observables}
         return symbol_text(symbols[self.name])
 
     @cached_property

@@ -27,6 +27,13 @@ from percolab.measure.rows import (
     SPANNING,
     SUM_SQUARES,
 )
+from percolab.measure.spins import (
+    LAGS,
+    LARGEST_STATE,
+    OPEN_BONDS,
+    SATISFIED,
+    STATE_SQUARES,
+)
 from percolab.measure.tallies import num_bins
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
@@ -53,8 +60,9 @@ class FlagRule:
     without: int = 0
 
 
-#: What sums over the samples of a block are made from: their tallies, or the radii of clusters.
-TALLY, RADII = "tally", "radii"
+#: What sums over the samples of a block are made from: their tallies, the radii of clusters, or the
+#: order of the sweeps of a chain.
+TALLY, RADII, CHAIN = "tally", "radii", "chain"
 
 
 @dataclass(frozen=True)
@@ -70,16 +78,18 @@ class Dataset:
 class Sums:
     """Sums over the samples of a block that are no observable.
 
-    source: TALLY or RADII; "" of a column that this version does not know.  kind: int64, exact, or
-    float64, added sample after sample.  count: numbers at each p, or with ``per_bin`` in every bin
-    of sizes (:func:`percolab.measure.tallies.bin_edges`).  dataset: where they are stored together
-    with other columns; None for one of their own.
+    source: TALLY, RADII or CHAIN; "" of a column that this version does not know.  kind: int64,
+    exact, or float64, added sample after sample.  count: numbers at each p, or with ``per_bin`` in
+    every bin of sizes (:func:`percolab.measure.tallies.bin_edges`), or with ``per_sweep`` for every
+    sweep of a chain.  dataset: where they are stored together with other columns; None for one of
+    their own.
     """
 
     source: str
     kind: type
     count: int = 1
     per_bin: bool = False
+    per_sweep: bool = False
     dataset: Dataset | None = None
 
 
@@ -122,7 +132,7 @@ class Column:
     def is_single_sum(self) -> bool:
         """Whether it is one sum for each p, and no observable."""
         how = self.gathered
-        return isinstance(how, Sums) and how.count == 1 and not how.per_bin
+        return isinstance(how, Sums) and how.count == 1 and not how.per_bin and not how.per_sweep
 
     @property
     def dataset(self) -> Dataset | None:
@@ -179,6 +189,54 @@ _SIZES = (
     Column("isolated", "n_1", "number of clusters of one site", "1", RowInteger(ISOLATED)),
 )
 
+_EDWARDS = "Edwards and Sokal, Phys. Rev. D 38, 2009 (1988)"
+#: What is measured beside the clusters where sites have spins.
+_SPINS = (
+    Column(
+        "satisfied",
+        "n_sat",
+        "number of bonds between equal spins; the energy is -J of them in a Potts model, "
+        "J (bonds - 2 of them) in the Ising model",
+        "1",
+        RowInteger(SATISFIED),
+        source=_EDWARDS,
+    ),
+    Column(
+        "open_bonds",
+        "n_b",
+        "number of open bonds, p times the satisfied ones on average",
+        "1",
+        RowInteger(OPEN_BONDS),
+        source=_EDWARDS,
+    ),
+    Column(
+        "largest_state",
+        "N_max",
+        "sites with the commonest spin; the order parameter is (q N_max - N) / (q - 1)",
+        "site",
+        RowInteger(LARGEST_STATE),
+        source="Binder, J. Stat. Phys. 24, 69 (1981)",
+    ),
+    Column(
+        "state_squares",
+        "sum N_a^2",
+        "sum over the q states of the squared number of sites in them; "
+        "M^2 = (q sum N_a^2 - N^2) / (q - 1)",
+        "site^2",
+        RowInteger(STATE_SQUARES),
+        source="Wu, Rev. Mod. Phys. 54, 235 (1982)",
+    ),
+)
+_LAGGED = Dataset(
+    "lagged",
+    "of satisfied, state_squares and sum_squares, each: sums of x_t x_(t+l) over the sweeps of the "
+    "chain, l = 0 ... 64, then sums of x_t + x_(t+l)",
+    "mixed",
+)
+_SERIES = Dataset(
+    "series", "satisfied, state_squares and sum_squares of every sweep of the chain", "mixed"
+)
+
 _COUNTS = Dataset(
     "size_counts", "number of clusters in every bin of sizes, single sites included", "1"
 )
@@ -220,13 +278,47 @@ EXTRA_COLUMNS = (
         "gyration",
     ),
 )
-MEASURES = tuple(dict.fromkeys(column.measure for column in EXTRA_COLUMNS))
+_GAMMA = "Wolff, Comput. Phys. Commun. 156, 143 (2004)"
 
 
-def columns_of(boundary: Sequence[str], measure: Sequence[str] = ()) -> tuple[Column, ...]:
-    """Return what a task with this boundary and these words measures, in the order it is stored."""
-    extra = (column for column in EXTRA_COLUMNS if column.measure in measure)
-    return (*observables_of(boundary), *extra)
+def _lagged(name: str, meaning: str) -> Column:
+    how = Sums(CHAIN, np.float64, LAGS + 1, dataset=_LAGGED)
+    return Column(name, name, meaning, "mixed", how, source=_GAMMA)
+
+
+def _each_sweep(name: str, meaning: str) -> Column:
+    how = Sums(CHAIN, np.int64, per_sweep=True, dataset=_SERIES)
+    return Column(name, name, meaning, "mixed", how, "series", source="")
+
+
+_OF_SERIES = ("satisfied", "state_squares", "sum_squares")
+#: What chains of spins have beside the observables: always, and with words of ``--measure``.
+CHAIN_COLUMNS = (
+    *(
+        column
+        for name in _OF_SERIES
+        for column in (
+            _lagged(f"{name}_lagged", f"sums of products of {name} so many sweeps apart"),
+            _lagged(f"{name}_edges", f"sums of {name} that the means of these products take"),
+        )
+    ),
+    *(_each_sweep(f"{name}_series", f"{name} of every sweep") for name in _OF_SERIES),
+)
+MEASURES = tuple(
+    dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if c.measure)
+)
+
+
+def columns_of(
+    boundary: Sequence[str], measure: Sequence[str] = (), *, spins: bool = False
+) -> tuple[Column, ...]:
+    """Return what a task with this boundary and these words measures, in the order it is stored.
+
+    spins: whether sites have spins, so that samples are the sweeps of chains.
+    """
+    declared = (*EXTRA_COLUMNS, *(CHAIN_COLUMNS if spins else ()))
+    extra = (column for column in declared if not column.measure or column.measure in measure)
+    return (*observables_of(boundary, spins=spins), *extra)
 
 
 @dataclass(frozen=True)
@@ -238,14 +330,20 @@ class Stored:
     width: int
 
 
-def datasets_of(columns: Iterable[Column], num_points: int) -> dict[str, Stored]:
-    """Return the datasets of sums that columns have, by name; num_points: of the lattice."""
+def datasets_of(
+    columns: Iterable[Column], num_points: int, sweeps: int = 1
+) -> dict[str, Stored]:
+    """Return the datasets of sums that columns have, by name.
+
+    num_points: of the lattice.  sweeps: samples of a block.
+    """
     found: dict[str, Stored] = {}
     for column in columns:
         dataset, how = column.dataset, column.gathered
         if dataset is None or not isinstance(how, Sums):
             continue
         own = how.count * (num_bins(num_points) if how.per_bin else 1)
+        own *= sweeps if how.per_sweep else 1
         before = found[dataset.name].width if dataset.name in found else 0
         found[dataset.name] = Stored(dataset, how.kind, before + own)
     return found
@@ -258,13 +356,19 @@ def is_gathered_from(source: str, columns: Iterable[Column]) -> bool:
     )
 
 
-def check_measure(measure: Sequence[str], method: str) -> tuple[str, ...]:
+def check_measure(
+    measure: Sequence[str], method: str, *, spins: bool = False
+) -> tuple[str, ...]:
     """Return the words of ``measure`` in their order; InputError if one is unknown or misplaced."""
     for word in measure:
         if word not in MEASURES:
             raise InputError(f"unknown measure {word!r}; {nearest(word, list(MEASURES))}")
     if measure and method == "threshold":
         raise InputError(f"measure {measure[0]}: method threshold finds T, nothing else")
+    if "series" in measure and not spins:
+        raise InputError("measure series: only chains of spins have one (--model ising)")
+    if "gyration" in measure and spins:
+        raise InputError("measure gyration: radii are measured in percolation, not with spins")
     return tuple(word for word in MEASURES if word in measure)
 
 
@@ -289,8 +393,11 @@ def axis_observables(boundary: Sequence[str]) -> list[str]:
     return ["spanning" if name == TERMINALS else f"spanning_{name}" for name in names]
 
 
-def observables_of(boundary: Sequence[str]) -> tuple[Column, ...]:
-    """Return what is measured on a lattice with this boundary, in the order it is stored."""
+def observables_of(boundary: Sequence[str], *, spins: bool = False) -> tuple[Column, ...]:
+    """Return what is measured on a lattice with this boundary, in the order it is stored.
+
+    spins: as for :func:`columns_of`.
+    """
     axes = open_axes(boundary)
     found = list(_SIZES)
     for axis, letter, name in zip(axes, axis_names(boundary), axis_observables(boundary)):
@@ -317,7 +424,7 @@ def observables_of(boundary: Sequence[str]) -> tuple[Column, ...]:
                 FlagRule(mask),
             ),
         ]
-    return (*found, *_wrapping_of(boundary))
+    return (*found, *_wrapping_of(boundary), *(_SPINS if spins else ()))
 
 
 _TORUS = "Newman and Ziff, Phys. Rev. E 64, 016706 (2001)"

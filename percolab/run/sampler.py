@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import psutil
@@ -18,11 +19,15 @@ from percolab.labelers import DEFAULT_LABELER, labeler_class, serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry, geometry_of
 from percolab.lattices.topology import Topology
-from percolab.measure.columns import RADII, TALLY, columns_of, is_gathered_from, observables_of
+from percolab.measure.columns import RADII, TALLY, is_gathered_from
 from percolab.measure.radii import sums_of_radii
 from percolab.measure.rows import ROW_WIDTH
+from percolab.measure.spins import SPIN_ROW_WIDTH
 from percolab.measure.tallies import row_width_of
-from percolab.tasks.blocks import AnyBlock, ThresholdBlock, blocks_of
+from percolab.spins import chains as spin_chains
+from percolab.spins.chains import Chains
+from percolab.spins.update import Rule, Update
+from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock, blocks_of, blocks_of_chains
 from percolab.tasks.study import Task
 
 #: Sites in one CUDA launch, where memory allows: a GPU is at work for some ten ms.
@@ -50,10 +55,19 @@ def memory_of_task(task: Task, labeler: str | None, kind: str, workers: int = 1)
     extent = Extent.of_structure(task.structure, task.shape, task.boundary)
     name = labeler or DEFAULT_LABELER[kind]
     needs = needs_of(task, max(len(task.p), 1))
-    one = memory_of(name, kind, extent, task.draw, needs)
+    one = _memory_of(task, name, kind, extent, needs)
     # While the topology is made there is no labeler yet.
     host = max(extent.building_bytes, workers * one.host) + extent.topology_bytes
     return Memory(host, one.device)
+
+
+def _memory_of(
+    task: Task, name: str, kind: str, extent: Extent, needs: Needs, items: int = 1
+) -> Memory:
+    """Return the memory of what measures a task, its batch of so many items included."""
+    if task.has_spins:
+        return spin_chains.memory_of(name, kind, extent, task.draw.states, needs, items)
+    return memory_of(name, kind, extent, task.draw, needs, items)
 
 
 def required_memory(task: Task, labeler: str | None, device: Device, workers: int) -> int:
@@ -136,10 +150,10 @@ class Sampler:
         self._building = threading.Lock()
         self._local = threading.local()
         self._driving = device.lock
-        self._shared: Coupling | None = None
+        self._shared: Any = None
         self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
-        self._observables = observables_of(task.boundary)
-        columns = columns_of(task.boundary, task.measure)
+        self._observables = task.observables
+        columns = task.columns
         self._tallied = is_gathered_from(TALLY, columns)
         self._geometry: Geometry | None = None
         if is_gathered_from(RADII, columns):
@@ -156,22 +170,32 @@ class Sampler:
     @property
     def coupling(self) -> Coupling:
         """This thread's labeler and coupling; or that of all threads, for the one that drives."""
-        if self.device.is_shared:
-            if self._shared is None:
-                self._shared = self._new_coupling()
-            return self._shared
-        if not hasattr(self._local, "coupling"):
-            self._local.coupling = self._new_coupling()
-        coupling: Coupling = self._local.coupling
+        coupling: Coupling = self._own()
         return coupling
 
-    def _new_coupling(self) -> Coupling:
+    @property
+    def chains(self) -> Chains:
+        """This thread's chains of spins; or those of all threads, for the one that drives."""
+        chains: Chains = self._own()
+        return chains
+
+    def _own(self) -> Any:
+        """Return what measures this task for this thread, made when first asked for."""
+        if self.device.is_shared:
+            if self._shared is None:
+                self._shared = self._new()
+            return self._shared
+        if not hasattr(self._local, "measuring"):
+            self._local.measuring = self._new()
+        return self._local.measuring
+
+    def _new(self) -> Coupling | Chains:
         task, topology, kind = self.task, self.topology, self.device.kind
         name = serving_labeler(self._labeler, kind, topology)
         extent, needs = Extent.of_topology(topology), needs_of(task, max(len(task.p), 1))
 
         def memory(items: int) -> Memory:
-            return memory_of(name, kind, extent, task.draw, needs, items)
+            return _memory_of(task, name, kind, extent, needs, items)
 
         capacity = 1
         if self.device.is_shared:
@@ -179,7 +203,15 @@ class Sampler:
             fitting = items_that_fit(memory, int(self._share * self.device.free_memory()))
             wanted = max(_SITES_PER_LAUNCH // topology.num_points, 1)
             capacity = max(min(fitting, wanted), 1)
-        return new_coupling(name, kind, topology, task.draw, capacity=capacity, tally=self._tallied)
+        room = {"capacity": capacity, "tally": self._tallied}
+        if task.has_spins:
+            return spin_chains.new_chains(name, kind, topology, self.rule, **room)
+        return new_coupling(name, kind, topology, task.draw, **room)
+
+    @property
+    def rule(self) -> Rule:
+        """Which clusters of spins a sweep changes."""
+        return Update.parse(self.task.update).rule(self.task.draw.states)
 
     @property
     def blocks_per_call(self) -> int:
@@ -218,13 +250,18 @@ class Sampler:
 
     def call_first(self, *, with_pilot: bool) -> None:
         """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
-        if with_pilot:
+        if self.task.has_spins:
+            self.chains.begin(GENERATORS[self.task.rng], [self.task.chain(0, 0.5)], [True])
+            self.chains.rows_at(np.array([threshold_of(0.5)], np.uint64))
+        elif with_pilot:
             self.rows(np.zeros(1, np.uint64), np.array([threshold_of(0.5)], np.uint64))
         self._blocks([0])
 
     def _blocks(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:
+        if self.task.has_spins:
+            return list(self._chain_blocks(numbers, stopped))
         size = self.task.block_size
         samples = np.concatenate(
             [np.arange(number * size, (number + 1) * size, dtype=np.uint64) for number in numbers]
@@ -248,6 +285,47 @@ class Sampler:
             extras = sums_of_radii(spread, self._geometry.unit)
         measured = _by_block(rows, len(numbers))
         return list(blocks_of(numbers, measured, self._observables, extras))
+
+    def _chain_blocks(
+        self, numbers: Sequence[int], stopped: Callable[[], bool] | None
+    ) -> list[Block]:
+        """Return the blocks of chains: those of even number start ordered, the others at random."""
+        task, width = self.task, row_width_of(self.task.num_points) if self._tallied else ROW_WIDTH
+        shape = len(numbers) * len(task.p), task.block_size
+        rows = np.empty((*shape, width), np.int64)
+        spins = np.empty((*shape, SPIN_ROW_WIDTH), np.int64)
+        items = [(number, p) for number in numbers for p in task.p]
+        with self._driving:
+            chains = self.chains
+            for first in range(0, len(items), chains.capacity):
+                part = items[first : first + chains.capacity]
+                own = slice(first, first + len(part))
+                keys = [task.chain(number, p) for number, p in part]
+                random = [number % 2 == 1 for number, _ in part]
+                chains.begin(GENERATORS[task.rng], keys, random)
+                for _ in self._sweeps(task.burn_in, len(part), stopped):
+                    pass
+                done = 0
+                for found in self._sweeps(task.block_size, len(part), stopped):
+                    at = slice(done, done + found[0].shape[1])
+                    rows[own, at], spins[own, at] = found
+                    done = at.stop
+        parts = [
+            np.moveaxis(found.reshape(len(numbers), len(task.p), task.block_size, -1), 1, 2)
+            for found in (rows, spins)
+        ]
+        return blocks_of_chains(numbers, *parts, self._observables, task.measure)
+
+    def _sweeps(
+        self, sweeps: int, chains: int, stopped: Callable[[], bool] | None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Do sweeps in pieces between which sampling can be stopped; yield what is measured."""
+        sites = _SITES_PER_LAUNCH if self.device.is_shared else _SITES_PER_CALL
+        step = max(sites // (self.task.num_points * chains), 1)
+        for first in range(0, sweeps, step):
+            if stopped is not None and stopped():
+                raise Stopped
+            yield self.chains.advance(min(step, sweeps - first))
 
     def _parts(
         self, samples: np.ndarray, stopped: Callable[[], bool] | None

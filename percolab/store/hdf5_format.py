@@ -24,15 +24,14 @@ from percolab.measure.columns import (
     Column,
     Sums,
     axis_names,
-    columns_of,
     datasets_of,
-    observables_of,
     open_axes,
 )
 from percolab.measure.tallies import bin_edges
 from percolab.store.task_result import TaskResult
 from percolab.store.tree import Data, Node, check_seal
 from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock
+from percolab.tasks.settings import SETTINGS
 from percolab.tasks.study import Task
 
 FORMAT = "percolab results"
@@ -126,6 +125,9 @@ def encode_task(item: TaskResult) -> Node:
             "sample_version": np.array(task.sample_version),
         }
     )
+    if task.has_spins:
+        node.attributes["update"] = task.update
+        node.attributes["burn_in"] = np.array(task.burn_in)
     node.datasets["block"] = _data(item.numbers, "number of the block", "1")
     if task.method == "grid":
         _encode_sums(node, item)
@@ -153,9 +155,10 @@ def _encode_sums(node: Node, item: TaskResult) -> None:
     )
     if item.task.measure:
         node.attributes["measure"] = list(item.task.measure)
+    if set(item.task.measure) - {"series"}:
         edges = bin_edges(item.task.num_points)
         node.datasets["size_edges"] = _data(edges, "smallest size of each bin", "site")
-    for name, stored in datasets_of(item.columns, item.task.num_points).items():
+    for name, stored in item.datasets().items():
         meaning = f"{stored.dataset.meaning}{_AXES}"
         node.datasets[name] = _data(item.extra(name), meaning, stored.dataset.unit)
 
@@ -223,6 +226,8 @@ def _task_of(node: Node, lattice: Structure) -> Task:
         method=method,
         measure=tuple(node.texts("measure")) if "measure" in node.attributes else (),
         sample_version=node.integer("sample_version", 1),
+        update=node.text("update", SETTINGS["update"].default),
+        burn_in=node.integer("burn_in", SETTINGS["burn_in"].default),
     )
     shape = node.attributes.get("shape")
     is_own = isinstance(shape, np.ndarray) and shape.tolist() == list(task.shape)
@@ -248,8 +253,8 @@ def _columns_of(node: Node, task: Task, *, sealed: bool) -> tuple[Column, ...]:
     ValueError too; so is a missing dataset where no checksum shows that it never was there.
     """
     observables = _observables_of(node, task)
-    declared = columns_of(task.boundary, task.measure)
-    known = datasets_of(declared, task.num_points)
+    declared = task.columns
+    known = datasets_of(declared, task.num_points, task.block_size)
     missing = [name for name in known if name not in node.datasets]
     extras = [each for each in declared if each.dataset and each.dataset.name not in missing]
     unknown = [name for name in node.datasets if name not in known and name not in _OTHERS]
@@ -263,7 +268,7 @@ def _columns_of(node: Node, task: Task, *, sealed: bool) -> tuple[Column, ...]:
 
 def _observables_of(node: Node, task: Task) -> list[Column]:
     """Return the observables that a group names, in the order of their sums."""
-    known = {column.name: column for column in observables_of(task.boundary)}
+    known = {column.name: column for column in task.observables}
     names = node.texts("observable_names")
     if not names:
         raise ValueError(f"task {task.id}: it has no observables")
@@ -300,7 +305,7 @@ def _sums_of(node: Node, task: Task, columns: tuple[Column, ...]) -> dict[str, N
         "sums": node.array("sums", np.int64, (points, width)),
         "products": node.array("products", np.float64, (points, width * (width + 1) // 2)),
     }
-    for name, stored in datasets_of(columns, task.num_points).items():
+    for name, stored in datasets_of(columns, task.num_points, task.block_size).items():
         found[name] = node.array(name, stored.kind, (points, stored.width))
     if not all(column.is_known for column in columns):
         # What another version measures may be negative, and its products with the rest.

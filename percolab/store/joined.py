@@ -22,8 +22,8 @@ from percolab.store.task_result import TaskResult, not_in_all
 from percolab.tasks.blocks import Block
 from percolab.tasks.study import Task
 
-#: What tasks that can be joined have in common: stream seed, block size, method, measure.
-_Kind = tuple[int, int, str, tuple[str, ...]]
+#: What tasks that can be joined have in common: stream seed, block size, method, measure, burn-in.
+_Kind = tuple[int, int, str, tuple[str, ...], int]
 
 
 def can_join(first: Task, second: Task) -> bool:
@@ -70,7 +70,7 @@ def joined(results: Results) -> Results:
 
 
 def _kind(task: Task) -> _Kind:
-    return task.stream_seed, task.block_size, task.method, task.measure
+    return task.stream_seed, task.block_size, task.method, task.measure, task.burn_in
 
 
 def _parts(members: Sequence[TaskResult]) -> list[TaskResult]:

@@ -19,7 +19,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from percolab.errors import InputError
-from percolab.measure.columns import Column, columns_of
+from percolab.measure.columns import Column
 from percolab.store.hdf5_format import Contents, decode_contents, encode_contents
 from percolab.store.output_files import check_place, replace_file
 from percolab.store.provenance import check_run
@@ -56,7 +56,7 @@ class Results:
         """
         if task.id not in self.tasks:
             without = self.lacking()
-            own = [c for c in columns_of(task.boundary, task.measure) if c.name not in without]
+            own = [c for c in task.columns if c.name not in without]
             self.tasks[task.id] = TaskResult(task, columns=tuple(own))
         return self.tasks[task.id]
 

@@ -17,6 +17,7 @@ from percolab.errors import InputError
 from percolab.measure.columns import (
     MEASURES,
     Column,
+    Stored,
     axis_observables,
     columns_of,
     datasets_of,
@@ -40,7 +41,7 @@ class TaskResult:
     columns: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
-        self.columns = self.columns or columns_of(self.task.boundary, self.task.measure)
+        self.columns = self.columns or self.task.columns
 
     @property
     def num_samples(self) -> int:
@@ -73,7 +74,7 @@ class TaskResult:
             return TaskResult(self.task, dict(self.blocks), tuple(columns))
         held = [column.name for column in self.observables]
         places = [held.index(column.name) for column in columns if column.is_observable]
-        extras = datasets_of(columns, self.task.num_points).keys()
+        extras = self._datasets(columns).keys()
         blocks: dict[int, AnyBlock] = {
             number: with_columns(block, places, extras)
             for number, block in self.blocks.items()
@@ -106,9 +107,9 @@ class TaskResult:
 
         InputError: not measured.
         """
-        there = datasets_of(self.columns, self.task.num_points)
+        there = self._datasets(self.columns)
         if name not in there:
-            known = datasets_of(_declared(self, self.task.measure), self.task.num_points)
+            known = self._datasets(_declared(self, self.task.measure))
             reason = "" if name in known else ": it was not asked for"
             raise InputError(f"{name} of L = {self.task.size} is not in this file{reason}")
         found = [block.extras[name] for block in self._grids()]
@@ -142,6 +143,13 @@ class TaskResult:
         if name == "spanning_all":
             return np.asarray(found.max(axis=2))
         return found[:, :, axis_observables(self.task.boundary).index(name)]
+
+    def datasets(self) -> dict[str, Stored]:
+        """Return the datasets beside the observables, by name."""
+        return self._datasets(self.columns)
+
+    def _datasets(self, columns: Iterable[Column]) -> dict[str, Stored]:
+        return datasets_of(columns, self.task.num_points, self.task.block_size)
 
     def _grids(self) -> list[Block]:
         """Return the blocks of method "grid", by their numbers."""
@@ -187,7 +195,8 @@ def _grids(items: Iterable[TaskResult]) -> list[TaskResult]:
 
 
 def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:
-    return columns_of(item.task.boundary, measure)
+    task = item.task
+    return columns_of(task.boundary, measure, spins=task.has_spins)
 
 
 def _asks_for(task: Task, column: Column) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from percolab.analysis.stored_data import spanning_counts, transition_grid
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
-from percolab.measure.columns import Column, axis_names, observables_of, spanning_names
+from percolab.measure.columns import Column, axis_names, spanning_names
 from percolab.store.joined import joined
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
@@ -77,7 +77,7 @@ def tabulated(results: Results) -> list[Column]:
     found = [column for column in results.columns() if column.is_observable]
     return found or [
         column
-        for column in observables_of(results.study.boundary)
+        for column in results.study.observables
         if column.is_probability or column.name in _EMPTY_OF_THRESHOLDS
     ]
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.measure.columns import Column
+from percolab.measure.rows import ROW_WIDTH
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +58,43 @@ def blocks_of(
     extras: further sums of the blocks, (blocks, m, numbers) by dataset, beside those of tallies.
     """
     from percolab.measure.tallies import sums_of_tallies
+
+    return _summed(numbers, rows, observables, sums_of_tallies(rows) | (extras or {}))
+
+
+def blocks_of_chains(
+    numbers: Sequence[int],
+    rows: NDArray[np.int64],
+    spins: NDArray[np.int64],
+    observables: Sequence[Column],
+    measure: Collection[str] = (),
+) -> list[Block]:
+    """Return the blocks of chains, whose samples are consecutive sweeps.
+
+    rows: int64 (chains, sweeps, m, row width).  spins: what is read off the spins, int64 (chains,
+    sweeps, m, SPIN_ROW_WIDTH), in its last columns.
+    """
+    from percolab.measure.spins import series_of_chains, sums_of_chains
+    from percolab.measure.tallies import sums_of_tallies
+
+    whole = spins.copy()
+    whole[..., :ROW_WIDTH] = rows[..., :ROW_WIDTH]
+    extras = sums_of_tallies(rows) | {"lagged": sums_of_chains(whole)}
+    if "series" in measure:
+        extras["series"] = series_of_chains(whole)
+    return _summed(numbers, whole, observables, extras)
+
+
+def _summed(
+    numbers: Sequence[int],
+    rows: NDArray[np.int64],
+    observables: Sequence[Column],
+    found: dict[str, NDArray[Any]],
+) -> list[Block]:
     from percolab.tasks.block_sums import sum_blocks
 
     picks = np.array([item.of_row for item in observables], np.int64).T
     sums, products = sum_blocks(np.ascontiguousarray(rows), *np.ascontiguousarray(picks))
-    found = sums_of_tallies(rows) | (extras or {})
     others = ({name: array[n] for name, array in found.items()} for n in range(len(numbers)))
     return [Block(*block) for block in zip(numbers, sums, products, others, strict=True)]
 

@@ -27,11 +27,17 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
 from percolab.measure.columns import MEASURES
+from percolab.spins.update import Update
 from percolab.tasks.values import (
+    AUTO,
     one_of,
+    parse_burn_in,
+    parse_couplings,
     parse_probabilities,
     parse_sizes,
+    read_burn_in,
     read_counts,
+    read_couplings,
     read_file_beside,
     read_flag,
     read_integer,
@@ -42,6 +48,7 @@ from percolab.tasks.values import (
     read_terminals,
     read_text,
     read_words,
+    take_burn_in,
     take_integer,
     take_integers,
     take_measure,
@@ -175,8 +182,69 @@ class Settings(TypedDict, total=False):
         Setting(
             default="bond",
             help="bond, site, site-bond, or with one of its two probabilities fixed "
-            "site-bond:site=0.9 or site-bond:bond=0.7.",
+            "site-bond:site=0.9 or site-bond:bond=0.7; spins: ising, potts:q=3.",
             check=lambda key, value: str(Model.parse(value)),
+        ),
+    ]
+    beta: Annotated[
+        float | str | Sequence[float] | None,
+        Setting(
+            help="In place of p, of spins: J / kT.  H = -J sum delta(s, s') of potts, p = 1 - "
+            "exp(-beta); H = -J sum s s' of ising, p = 1 - exp(-2 beta).  So beta of potts:q=2 is "
+            "twice that of ising.",
+            flags=("--beta",),
+            parse=parse_couplings("beta"),
+            read=read_couplings,
+        ),
+    ]
+    T: Annotated[
+        float | str | Sequence[float] | None,
+        Setting(
+            help="In place of p, of spins: kT / J, 1 / beta.",
+            flags=("-T",),
+            parse=parse_couplings("T"),
+            read=read_couplings,
+        ),
+    ]
+    K: Annotated[
+        float | str | Sequence[float] | None,
+        Setting(
+            help="In place of p, of ising: K = J / kT, p = 1 - exp(-2 K).",
+            flags=("-K",),
+            parse=parse_couplings("K"),
+            read=read_couplings,
+        ),
+    ]
+    update: Annotated[
+        str,
+        Setting(
+            default="sw",
+            help="Of spins: sw (all clusters), wolff (the cluster of one site), few:8,flip=0.5 "
+            "(those of 8 sites, each with this probability).",
+            check=lambda key, value: str(Update.parse(value)),
+        ),
+    ]
+    sweeps: Annotated[
+        int,
+        Setting(
+            default=0,
+            help="Of spins: updates of every chain, the burn-in included.",
+            told_default="chosen from the burn-in and the samples",
+            kind=int,
+            low=1,
+            read=read_integer(1, 10**9),
+            take=take_integer,
+        ),
+    ]
+    burn_in: Annotated[
+        int | str,
+        Setting(
+            default=AUTO,
+            help="Of spins: updates that every chain begins with unmeasured, or auto.",
+            told_default="auto: 20 autocorrelation times, as a pilot finds them",
+            parse=parse_burn_in,
+            read=read_burn_in,
+            take=take_burn_in,
         ),
     ]
     method: Annotated[
@@ -193,9 +261,10 @@ class Settings(TypedDict, total=False):
         str | Sequence[str],
         Setting(
             default=(),
-            help="Beside the observables: sizes (n_s, s^3, s^4), gyration (radii), or both.",
+            help="Beside the observables: sizes (n_s, s^3, s^4), gyration (radii), or both; "
+            "series (of spins, for reweighting).",
             doc='"sizes" counts the clusters of every size and sums s^3 and s^4; "gyration" sums '
-            "how far they reach.",
+            'how far they reach; "series" keeps three numbers of every sweep of spins.',
             repeated=True,
             parse=",".join,
             read=read_words(f"{_MEASURE_WORDS}, or a list with some of them"),
@@ -214,9 +283,9 @@ class Settings(TypedDict, total=False):
     samples: Annotated[
         int | Sequence[int] | None,
         Setting(
-            help="Samples a size.",
+            help="Samples a size; of spins, measured sweeps of all its chains.",
             told_default=str(DEFAULT_SAMPLES),
-            doc="a size, or one number for each.",
+            doc="a size, or one number for each; of spins, measured sweeps of all chains.",
             kind=int,
             low=1,
             read=read_counts,

@@ -9,22 +9,27 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from percolab.bonds.model import Model
+from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
 from percolab.lattices.geometry import geometry_of
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
-from percolab.measure.columns import check_measure, open_axes
+from percolab.measure.columns import Column, check_measure, columns_of, observables_of, open_axes
 from percolab.tasks.settings import MAX_SEED, SETTINGS
-from percolab.tasks.values import check_choice
+from percolab.spins.update import Update
+from percolab.spins.words import Chain
+from percolab.tasks.values import AUTO, check_choice
 
 #: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.  Only this
 #: one can be sampled; :mod:`percolab.store.sample_versions` says what was wrong with earlier ones.
@@ -87,6 +92,9 @@ class Sampling:
     sample's spanning thresholds are found.  ``measure`` names what is measured beside the
     observables.  ``block_size`` 0 is the default of each size.  ``sample_version`` is which version
     of percolab's samples they are.
+
+    Where the model has spins a block is a chain: ``burn_in`` sweeps, by ``update``, that are not
+    measured, and ``block_size`` that are, its samples.
     """
 
     method: str = SETTINGS["method"].default
@@ -96,6 +104,26 @@ class Sampling:
     seed: int = SETTINGS["seed"].default
     block_size: int = SETTINGS["block_size"].default
     sample_version: int = SAMPLE_VERSION
+    update: str = SETTINGS["update"].default
+    burn_in: int = SETTINGS["burn_in"].default
+
+    @property
+    def has_spins(self) -> bool:
+        """Whether sites have spins, so that samples are the sweeps of chains."""
+        return Model.parse(self.model).has_spins
+
+    def _check_spins(self) -> None:
+        """Raise InputError for what only spins have, or what they have not."""
+        if self.has_spins:
+            if self.method == "threshold":
+                raise InputError(
+                    f"method threshold finds where samples begin to span, but those of {self.model} "
+                    "are different at every p: leave it out"
+                )
+            return
+        for name in ("update", "burn_in"):
+            if getattr(self, name) != SETTINGS[name].default:
+                raise InputError(f"{name}: {self.model} percolation has no spins (--model ising)")
 
     @property
     def sampling(self) -> dict[str, Any]:
@@ -139,7 +167,11 @@ class Task(Sampling):
             check_probabilities(self.p)
         else:
             _check_threshold_method(self.p or None, self.boundary)
-        object.__setattr__(self, "measure", check_measure(self.measure, self.method))
+        self._check_spins()
+        measure = check_measure(self.measure, self.method, spins=self.has_spins)
+        object.__setattr__(self, "measure", measure)
+        if self.has_spins and self.burn_in < AUTO:
+            raise InputError(f"burn_in = {self.burn_in}, but it must be at least 0")
         if "gyration" in self.measure:
             geometry_of(self.structure, (1,) * max(self.structure.dimension, 1))
         for name in _SAMPLING:
@@ -160,6 +192,23 @@ class Task(Sampling):
     def draw(self) -> Model:
         """What is drawn at random: the model that ``model`` names."""
         return Model.parse(self.model)
+
+    @property
+    def observables(self) -> tuple[Column, ...]:
+        """What is one integer for each sample, in the order it is stored."""
+        return observables_of(self.boundary, spins=self.has_spins)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All that is measured, in the order it is stored."""
+        return columns_of(self.boundary, self.measure, spins=self.has_spins)
+
+    def chain(self, number: int, p: float) -> Chain:
+        """Return the keys of a chain: different for every p, for every size, and for every use."""
+        content = self._samples_content | {"p": p.hex()}
+        digest = _digest(content)
+        seeds = (np.uint64(int.from_bytes(digest[n : n + 8], "little")) for n in (0, 8, 16))
+        return Chain(*seeds, np.uint64(number), np.uint64(threshold_of(p)))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -195,7 +244,8 @@ class Task(Sampling):
     def _samples_content(self) -> dict[str, Any]:
         # Sample version 1 knew one purpose.
         purpose = {} if self.sample_version == 1 else {"purpose": self.purpose}
-        return purpose | {
+        update = {"update": self.update} if self.has_spins else {}
+        return (purpose | update) | {
             "version": self.sample_version,
             "lattice": self.structure.digest,
             "size": self.size,
@@ -214,6 +264,8 @@ class Task(Sampling):
         asked["block_size"] = self.block_size
         if self.measure:
             asked["measure"] = self.measure
+        if self.has_spins:
+            asked["burn_in"] = self.burn_in
         return _digest(self._samples_content | asked).hex()[:16]
 
     @cached_property
@@ -270,18 +322,29 @@ class Study(Sampling):
     """What a user asked for: a lattice at several sizes, or a graph, with p given or by a pilot.
 
     ``p`` None lets a pilot place the values of each size, or with ``method`` "threshold" where the
-    samples' thresholds are looked for first.  Equal studies continue each other; stop rules are no
-    part of a study.
+    samples' thresholds are looked for first.  ``sweeps`` are those of a chain of spins, the burn-in
+    among them; 0 chooses.  Equal studies continue each other; stop rules are no part of a study.
     """
 
     structure: Structure
     sizes: tuple[int, ...]
     boundary: tuple[str, ...]
     p: tuple[float, ...] | None = None
+    sweeps: int = 0
 
     def __post_init__(self) -> None:
         self._check("model")
-        object.__setattr__(self, "measure", check_measure(self.measure, self.method))
+        self._check("update")
+        self._check_spins()
+        measure = check_measure(self.measure, self.method, spins=self.has_spins)
+        object.__setattr__(self, "measure", measure)
+        if self.sweeps and not self.has_spins:
+            raise InputError(f"sweeps: {self.model} percolation has no spins (--model ising)")
+        if self.sweeps and self.sweeps <= self.burn_in:
+            raise InputError(
+                f"sweeps = {self.sweeps}, but with a burn-in of {self.burn_in} nothing is left to "
+                "be measured"
+            )
         if not self.sizes:
             raise InputError("L: the list is empty")
         if len(set(self.sizes)) != len(self.sizes):
@@ -297,9 +360,25 @@ class Study(Sampling):
         """Return the task of one size, at given p; by default at the study's, or at one p."""
         if p is None:
             p = () if self.method == "threshold" else self.p or (0.5,)
-        return Task(
+        task = Task(
             structure=self.structure, size=size, boundary=self.boundary, p=p, **self.sampling
         )
+        return task if self.burn_in == AUTO else self.with_burn_in(task, self.burn_in)
+
+    def with_burn_in(self, task: Task, burn_in: int) -> Task:
+        """Return a task of chains with this burn-in; InputError if it leaves no sweep."""
+        if not self.sweeps:
+            return replace(task, burn_in=burn_in)
+        if self.sweeps <= burn_in:
+            raise InputError(
+                f"sweeps = {self.sweeps}, but at L = {task.size} the burn-in is {burn_in}: take more"
+            )
+        return replace(task, burn_in=burn_in, block_size=self.sweeps - burn_in)
+
+    @property
+    def observables(self) -> tuple[Column, ...]:
+        """What is one integer for each sample, in the order it is stored."""
+        return observables_of(self.boundary, spins=self.has_spins)
 
     def check_layers(self) -> None:
         """Raise InputError if a graph's source and target share a site that may be vacant."""
@@ -322,6 +401,8 @@ class Study(Sampling):
         # Files of sample version 1 do not say so.
         if self.sample_version != 1:
             added["sample_version"] = self.sample_version
+        if self.sweeps:
+            added["sweeps"] = self.sweeps
         return added | {
             "lattice": self.structure.name,
             "lattice_digest": self.structure.digest,
@@ -341,7 +422,7 @@ class Study(Sampling):
 
         What was added later is at its default where a description lacks it.
         """
-        known = {"lattice", "lattice_digest", "L", "boundary", "p", *_DESCRIBED, *ADDED}
+        known = {"lattice", "lattice_digest", "L", "boundary", "p", "sweeps", *_DESCRIBED, *ADDED}
         table = Table(record, known, "its study")
         if table.text("lattice_digest") != lattice.digest:
             raise ValueError(
@@ -358,6 +439,7 @@ class Study(Sampling):
             block_size=table.integer("block_size", low=0, high=MAX_SEED),
             method=table.text("method", SETTINGS["method"].default),
             sample_version=table.integer("sample_version", low=1, high=MAX_SEED, default=1),
+            sweeps=table.integer("sweeps", low=0, high=MAX_SEED, default=0),
             **{name: _described(table, name) for name in ADDED},
         )
 
@@ -372,5 +454,5 @@ def _described(table: Table, name: str) -> Any:
     if isinstance(default, tuple):
         return tuple(table.list_of(name, str))
     if isinstance(default, int):
-        return table.integer(name, low=0, high=MAX_SEED, default=default)
+        return table.integer(name, low=min(default, 0), high=MAX_SEED, default=default)
     return table.text(name, default)

@@ -12,6 +12,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph, load_graph
@@ -30,7 +31,7 @@ from percolab.tasks.settings import (
 )
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, check_boundary
-from percolab.tasks.values import take_integers
+from percolab.tasks.values import take_couplings, take_integers
 
 #: Shells of a Bethe lattice: 94 to 24 574 sites at z = 3.
 DEFAULT_SHELLS = (5, 7, 9, 11, 13)
@@ -66,6 +67,7 @@ class SweepRequest:
 def make_request(lattice: str | Structure | None = None, **given: Unpack[Settings]) -> SweepRequest:
     """Return the request for these settings, defaults filled in; InputError if they are wrong."""
     wanted = with_defaults(given)
+    wanted["p"] = _p_of(wanted)
     structure = _structure_of(lattice, wanted)
     sizes = default_sizes(structure)
     if wanted["L"] is not None:
@@ -88,6 +90,30 @@ def make_request(lattice: str | Structure | None = None, **given: Unpack[Setting
         frozenset(left_open),
         **{name: wanted[name] for name in ("device", "labeler", "workers")},
     )
+
+
+#: What may be given in place of p.
+_COUPLINGS = ("beta", "T", "K")
+
+
+def _p_of(wanted: Mapping[str, Any]) -> Any:
+    """Return p as it is given, or from beta, T or K; InputError for two of them."""
+    found = [name for name in ("p", *_COUPLINGS) if wanted[name] is not None]
+    if len(found) > 1:
+        raise InputError(f"{found[0]} and {found[1]} are both given, but one follows from the other")
+    name = found[0] if found else "p"
+    if name == "p":
+        return wanted["p"]
+    model = Model.parse(wanted["model"])
+    if not model.has_spins:
+        raise InputError(f"{name}: {model} percolation has no temperature (--model ising)")
+    if name == "K" and model.name != "ising":
+        raise InputError(f"K is the coupling of the Ising model; {model} has beta (--beta)")
+    couplings = take_couplings(name, wanted[name]) or ()
+    if name == "T":
+        couplings = tuple(1 / value for value in couplings)
+    # Rounded, so that no last digit of a machine's exponential gets into a task's id.
+    return tuple(sorted({float(f"{model.p_of_coupling(value):.14g}") for value in couplings}))
 
 
 def _structure_of(lattice: str | Structure | None, wanted: Mapping[str, Any]) -> Structure:

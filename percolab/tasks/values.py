@@ -60,6 +60,108 @@ def _probability(text: str, whole: str) -> Decimal:
     return value
 
 
+def parse_couplings(key: str) -> Callable[[str], tuple[float, ...]]:
+    """Return a reader of J / kT or kT / J: positive numbers, written as those of p are.
+
+    >>> parse_couplings("T")("2.0:2.5:3")
+    (2.0, 2.25, 2.5)
+    """
+
+    def parse(text: str) -> tuple[float, ...]:
+        if ":" not in text:
+            parts = [part for part in text.split(",") if part.strip()]
+            return check_couplings(key, [_number(key, part) for part in parts])
+        ends = text.split(":")
+        count = ends[2].strip() if len(ends) == 3 else ""
+        if not count.isdecimal():
+            raise InputError(f"{key} = {shown(text)}, but a range is from:to:count, as in 2.2:2.4:9")
+        low, high = _number(key, ends[0]), _number(key, ends[1])
+        if not 2 <= int(count[:9]) <= _MAX_COUNT or high <= low:
+            raise InputError(
+                f"{key} = {shown(text)} is empty: from must be below to, and count from 2 to "
+                f"{_MAX_COUNT}"
+            )
+        steps = int(count) - 1
+        return check_couplings(key, [low + (high - low) * n / steps for n in range(steps + 1)])
+
+    return parse
+
+
+def _number(key: str, text: str) -> Decimal:
+    try:
+        value = Decimal(text.strip())
+    except InvalidOperation as error:
+        raise InputError(f"{key} = {shown(text.strip())} is not a number") from error
+    return value
+
+
+def check_couplings(key: str, values: Sequence[Any]) -> tuple[float, ...]:
+    """Return J / kT or kT / J as floats; InputError unless all are positive and finite."""
+    try:
+        found = tuple(float(value) for value in values)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{key} = {shown(values)}, but only numbers are allowed") from error
+    for value in found:
+        if not 0 < value < float("inf"):
+            raise InputError(
+                f"{key} = {value:g}, but it must be above 0: cluster updates are those of "
+                "ferromagnets"
+            )
+    if not found:
+        raise InputError(f"{key}: the list is empty")
+    return found
+
+
+def take_couplings(key: str, value: Any) -> tuple[float, ...] | None:
+    """Return a number, a sequence, or a range as text as a tuple of floats; None as it is."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return parse_couplings(key)(value)
+    return check_couplings(key, value if np.ndim(value) else [value])
+
+
+def read_couplings(table: Table, key: str) -> tuple[float, ...]:
+    """Return J / kT or kT / J: a number, a list of them, or a range as text."""
+    value = table.data[key]
+    try:
+        if isinstance(value, str):
+            return parse_couplings(key)(value)
+        return check_couplings(key, value if isinstance(value, list) else [value])
+    except InputError as error:
+        raise InputError(f"{table.where}: {error}") from error
+
+
+#: The burn-in that a pilot finds.
+AUTO = -1
+
+
+def parse_burn_in(text: str) -> int:
+    """Read a number of sweeps, or "auto".
+
+    >>> parse_burn_in("auto"), parse_burn_in("200")
+    (-1, 200)
+    """
+    if text == "auto":
+        return AUTO
+    if not text.isdecimal() or len(text) > 9:
+        raise InputError(f"burn_in = {text!r}, but it must be an integer of at least 0, or auto")
+    return int(text)
+
+
+def take_burn_in(key: str, value: Any) -> int:
+    """Return a number of sweeps; "auto" as AUTO."""
+    found = parse_burn_in(value) if isinstance(value, str) else take_integer(key, value)
+    if found < AUTO:
+        raise InputError(f"{key} = {found}, but it must be an integer of at least 0, or auto")
+    return found
+
+
+def read_burn_in(table: Table, key: str) -> int:
+    """Return a number of sweeps; "auto" as AUTO."""
+    return AUTO if table.data[key] == "auto" else table.integer(key, low=0, high=10**9)
+
+
 def parse_sizes(text: str) -> tuple[int, ...]:
     """Read linear sizes, "64" or "64,128,256"; InputError unless all are positive integers."""
     sizes = []

@@ -25,7 +25,7 @@ from percolab.figures.axes import (
 from percolab.figures.math_text import symbol_text
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of, new_figure
-from percolab.measure.columns import observables_of, wrapping_names
+from percolab.measure.columns import wrapping_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,7 +184,7 @@ def _names(figures: StudyView) -> list[str]:
 def _draw(figures: StudyView) -> Drawn:
     """Draw the probability of every way to wrap, with its exact value at p_c in two dimensions."""
     study = figures.study
-    known = {item.name: item for item in observables_of(study.boundary)}
+    known = {item.name: item for item in study.observables}
     panels = [
         WrappingPanel(
             name=name,

@@ -1,0 +1,92 @@
+"""Chains on a device: begun, swept, and measured; many at once where the device has room.
+
+One kind serves the CPU and one CUDA; both take any labeler and give the same numbers.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch import batch_class
+from percolab.bonds.model import BOND
+from percolab.kernels.memory import Memory, Needs
+from percolab.labelers import labeler_class, new_labeler
+from percolab.lattices.extent import Extent
+from percolab.lattices.topology import Topology
+from percolab.spins.update import Rule
+from percolab.spins.words import Chain
+
+
+class Chains(Protocol):
+    """Up to ``capacity`` chains, all of one topology and swept by one rule."""
+
+    labeler: Any
+    capacity: int
+
+    def begin(self, generator: int, chains: list[Chain], random: list[bool]) -> None:
+        """Start chains: each with all spins 0, or with random ones."""
+        ...
+
+    def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Do sweeps; return their rows (chains, sweeps, row width) and numbers of spins.
+
+        These are (chains, sweeps, SPIN_ROW_WIDTH), zeros in place of the row's columns.
+        """
+        ...
+
+    def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the rows of the sweep that comes next, each chain's at a threshold; no spin changes.
+
+        thresholds: uint64 (chains,).  Rows: int64 (chains, row width).
+        """
+        ...
+
+    def advance_at(self, thresholds: NDArray[np.uint64]) -> None:
+        """Do one sweep, with another threshold in each chain, uint64 (chains,)."""
+        ...
+
+    def planes_of(self) -> NDArray[np.uint32]:
+        """Return the spins, uint32 (chains, planes, num_words)."""
+        ...
+
+
+_CHAINS = {"cpu": "chain_cpu:CpuChain", "cuda": "chains_cuda:CudaChains"}
+
+
+def _class_for(kind: str) -> Any:
+    module, _, name = _CHAINS[kind].partition(":")
+    return getattr(importlib.import_module(f"percolab.spins.{module}"), name)
+
+
+def memory_of(
+    name: str, kind: str, extent: Extent, states: int, needs: Needs, items: int = 1
+) -> Memory:
+    """Return the memory that chains, their batch and their labeler take, all of it."""
+    needs = needs._replace(labels=True)
+    batch = batch_class(kind).memory(extent, BOND, items)
+    labels = labeler_class(name, kind).memory(extent, needs, items)
+    chains = _class_for(kind).memory(extent, states, items)
+    found: Memory = batch.plus(labels).plus(chains)
+    return found
+
+
+def new_chains(
+    name: str | None,
+    kind: str,
+    topology: Topology,
+    rule: Rule,
+    *,
+    capacity: int = 1,
+    tally: bool = False,
+) -> Chains:
+    """Return chains on a kind of device, "cpu" or "cuda", with a labeler of their own.
+
+    Arguments as for :func:`percolab.labelers.new_labeler`.
+    """
+    labeler = new_labeler(name, kind, topology, capacity=capacity, tally=tally)
+    chains: Chains = _class_for(kind)(labeler, rule)
+    return chains

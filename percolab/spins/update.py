@@ -1,0 +1,83 @@
+"""Updates: which clusters of a sweep get new spins, and which ones they get.
+
+* ``sw``: every cluster gets one of the q spins, all equally likely (Swendsen and Wang).
+* ``wolff``: the cluster of one site, chosen at random, gets another spin than it has (Wolff).
+* ``few:k,flip=f``: the clusters of k sites, chosen at random, each get another spin with
+  probability f, and only once if several of the sites are in it.  With f = 1 that would not be
+  ergodic (Weigel, Phys. Rev. E 84, 036709 (2011), section III), so f is below 1.
+
+A step is one update, whatever it changes.  To update until so many spins have changed would prefer
+configurations whose clusters are large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from percolab.bonds.words import TOP, threshold_of
+from percolab.errors import InputError, nearest
+
+UPDATES = ("sw", "wolff", "few")
+_MOST_SEEDS = 2**20
+
+
+class Rule(NamedTuple):
+    """What kernels are given of an update.
+
+    states: q, uint32.  seeds: how many sites are chosen, uint32; 0: every cluster gets a new spin.
+    flip: threshold of the probability that a chosen cluster changes, uint64.
+    """
+
+    states: np.uint32
+    seeds: np.uint32
+    flip: np.uint64
+
+
+@dataclass(frozen=True)
+class Update:
+    """An update by name, with the number of chosen sites and the probability of a change.
+
+    >>> str(Update.parse("few:8,flip=.5"))
+    'few:8,flip=0.5'
+    """
+
+    name: str = "sw"
+    seeds: int = 0
+    flip: float = 1.0
+
+    @classmethod
+    def parse(cls, text: str) -> Update:
+        """Read "sw", "wolff" or "few:k,flip=f"; InputError otherwise."""
+        name, colon, rest = text.partition(":")
+        if name not in UPDATES:
+            raise InputError(f"unknown update {text!r}; {nearest(name, UPDATES)}")
+        if name != "few":
+            if colon:
+                raise InputError(f"update {text!r}: {name} has nothing to choose")
+            return cls(name, int(name == "wolff"))
+        count, _, last = rest.partition(",")
+        key, _, number = last.partition("=")
+        try:
+            flip = float(number) if last else 0.5
+        except ValueError:
+            flip = 0.0
+        is_known = count.strip().isdecimal() and (not last or key.strip() == "flip")
+        if not is_known or not 0 < flip < 1 or not 1 <= int(count) <= _MOST_SEEDS:
+            raise InputError(
+                f"update {text!r}, but few clusters are written as few:8,flip=0.5: from 1 to "
+                f"{_MOST_SEEDS} of them, and a probability above 0 and below 1"
+            )
+        return cls(name, int(count), flip)
+
+    def rule(self, states: int) -> Rule:
+        """Return what kernels are given, for spins with so many states."""
+        flip = TOP if self.flip == 1.0 else threshold_of(self.flip)
+        return Rule(np.uint32(states), np.uint32(self.seeds), np.uint64(flip))
+
+    def __str__(self) -> str:
+        if self.name != "few":
+            return self.name
+        return f"few:{self.seeds},flip={self.flip!r}"
