@@ -71,6 +71,7 @@ def _sizes(capacity: int) -> tuple[int, int, int]:
 class CudaBatch:
     """The bonds of up to ``capacity`` items; the protocol is :class:`percolab.bonds.batch.Batch`.
 
+    exists:    uint32 (num_classes * num_words,), the bonds that there are
     opened:    uint32, the bond words of all items, one item after the other
     adjacency: where the bonds lead
     sites:     what :mod:`percolab.bonds.sites` has to know where sites are drawn, or ()
@@ -87,7 +88,7 @@ class CudaBatch:
         self.opened = cuda.device_array(self.capacity * topology.exists.size, np.uint32)
         self.keys = KeysOfBatch(model, self.capacity, self.launches)
         self.adjacency = self._adjacency()
-        self._exists = cuda.to_device(topology.exists.ravel())
+        self.exists = cuda.to_device(topology.exists.ravel())
         self.existing_sites = cuda.to_device(topology.occupied)
         #: The occupied sites, and how many words of them each item has, 0 where all share them.
         self.occupied, self.occupied_words = self.existing_sites, np.uint32(0)
@@ -154,8 +155,8 @@ class CudaBatch:
             first, there = self.sites.first_word, self.sites.exists
             sites = generator, key.samples, key.sites, first, there, self.sites.occupied
             launch.each(open_words_kernel, there.size, items, *sites)
-        bonds = generator, key.samples, key.bonds, np.uint32(0), self._exists, opened
-        launch.each(open_words_kernel, self._exists.size, items, *bonds)
+        bonds = generator, key.samples, key.bonds, np.uint32(0), self.exists, opened
+        launch.each(open_words_kernel, self.exists.size, items, *bonds)
         if self.sites:
             top = self.topology
             launch.one(close_bonds_kernel, top.num_words, items, opened, self.sites)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -69,6 +71,11 @@ class RowsBatch:
             self.tallies_of_steps = cuda.device_array(rows * int(self.tally_width), np.uint64)
             is_new = True
         return is_new
+
+    @property
+    def rows_on_device(self) -> Any:
+        """The finished rows, int64 (rows * ROW_WIDTH,), in the memory of the device."""
+        return self._rows
 
     def clear_tallies(self, items: int) -> None:
         """Empty the tallies of the first items, if there are any."""

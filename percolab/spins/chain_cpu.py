@@ -28,9 +28,10 @@ from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_S
 from percolab.spins.update import Rule
 from percolab.spins.words import (
     Chain,
+    change_of,
+    changed,
     chosen_site,
     first_spin,
-    new_spin,
     num_planes_of,
     satisfied_word,
     spin_at,
@@ -72,7 +73,7 @@ def begin_spins(generator, chain, states, num_planes, is_random, occupied, spins
             spin = uint32(0)
             if is_random:
                 site = uint32(uint32(uint32(word) << uint32(5)) + bit)
-                spin = first_spin(generator, chain, site, states)
+                spin = first_spin(generator, chain.spins, chain.number, site, states)
             spins.counts[spin] += 1
             for plane in range(num_planes):
                 if has_bit(spin, plane):
@@ -177,9 +178,8 @@ def _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins
                 if not whole:
                     old = spin_at(planes, uint32(0), num_planes, num_words, site)
                     is_chosen = marks[run] == uint32(_CHOSEN)
-                marks[run] = new_spin(
-                    generator, seed, chain.number, site, old, is_chosen, rule
-                )
+                change = change_of(generator, seed, chain.number, site, is_chosen, rule)
+                marks[run] = changed(old, change, rule)
             spin = marks[root]
             left = rest
         for plane in range(num_planes):
@@ -207,9 +207,8 @@ def _paint_labels(generator, chain, sweep, rule, num_planes, occupied, labels, s
             if root == site:
                 old = spin_at(planes, uint32(0), num_planes, num_words, site)
                 is_chosen = marks[root] == uint32(_CHOSEN)
-                marks[root] = new_spin(
-                    generator, seed, chain.number, root, old, is_chosen, rule
-                )
+                change = change_of(generator, seed, chain.number, root, is_chosen, rule)
+                marks[root] = changed(old, change, rule)
             spin = marks[root]
             counts[spin] += 1
             for plane in range(num_planes):

@@ -20,6 +20,8 @@ _ATTEMPTS = 64
 class Chain(NamedTuple):
     """What the random numbers of a chain are keyed by, and its threshold of p; uint64 each.
 
+    On CUDA arrays, with one for each chain.
+
     bonds, spins, sites: seeds of the words of bonds, of new spins, and of chosen sites
     number:              of the chain
     threshold:           :func:`percolab.bonds.words.threshold_of` p
@@ -97,24 +99,30 @@ def below(number, count):
 
 
 @njit
-def new_spin(generator, seed, chain, root, old, is_chosen, rule):
-    """Return the spin of a cluster after a sweep, uint32.
+def change_of(generator, seed, chain, root, is_chosen, rule):
+    """Return what a sweep does to the spin of a cluster, for :func:`changed`; uint32.
 
-    seed: of new spins at this sweep.  root: the cluster's smallest site.  old: its spin, and
-    is_chosen: whether a chosen site is in it, both unused where every cluster gets a new one.
+    seed: of new spins at this sweep.  root: the cluster's smallest site.  is_chosen: whether a
+    chosen site is in it, which decides nothing where every cluster gets a new spin.
     """
     if rule.seeds == uint32(0):
         return below(keyed_number(generator, seed, chain, root), rule.states)
     if not is_chosen:
-        return uint32(old)
+        return uint32(0)
     number = keyed_number(generator, seed, chain, root)
-    others = uint32(rule.states - uint32(1))
-    found = uint32(uint32(uint32(old) + uint32(1)) + below(number, others))
-    if found >= rule.states:
-        found = uint32(found - rule.states)
+    step = uint32(below(number, uint32(rule.states - uint32(1))) + uint32(1))
     # Another number than the one that the spin comes from.
     decided = uint64(mix64(uint64(~number)) >> uint64(1))
-    return found if decided < rule.flip else uint32(old)
+    return step if decided < rule.flip else uint32(0)
+
+
+@njit
+def changed(old, change, rule):
+    """Return the spin that was ``old`` after a change: that one, or so many states further."""
+    if rule.seeds == uint32(0):
+        return uint32(change)
+    spin = uint32(uint32(old) + uint32(change))
+    return uint32(spin - rule.states) if spin >= rule.states else spin
 
 
 @njit
@@ -130,6 +138,6 @@ def chosen_site(generator, seed, chain, n, num_points, occupied):
 
 
 @njit
-def first_spin(generator, chain, site, states):
-    """Return the spin of a site where a chain starts at random, uint32."""
-    return below(keyed_number(generator, seed_at(chain.spins, 0), chain.number, site), states)
+def first_spin(generator, seed, chain, site, states):
+    """Return the spin of a site where a chain starts at random, uint32; seed: of new spins."""
+    return below(keyed_number(generator, seed_at(seed, 0), chain, site), states)

@@ -44,16 +44,19 @@ cuda = load_cuda()
 
 
 @cuda.jit(device=True)
-def _place_of_word(tiles, word):
-    """Return (first grid point, grid points) of a word of a tile; (0, 0) outside the lattice."""
+def place_of_word(tiles, across, number, word):
+    """Return (first grid point, grid points) of a word of a tile; (0, 0) outside the lattice.
+
+    across, number: of the tile along axis 0, and along the others together.
+    """
     shape, tiles_down = tiles.shape, tiles.tiles_down
     wide, high, deep = tiles.extents
-    number, down = uint32(cuda.blockIdx.y), uint32(0)
+    down = uint32(0)
     if tiles_down != uint32(0):
         down = uint32(number // tiles_down)
         number = uint32(number - uint32(down * tiles_down))
     row = uint32(word >> wide)
-    column = uint32(uint32(uint32(cuda.blockIdx.x) << wide) + uint32(word - uint32(row << wide)))
+    column = uint32(uint32(across << wide) + uint32(word - uint32(row << wide)))
     layer = uint32(row >> high)
     x = uint32(column << uint32(5))
     y = uint32(uint32(number << high) + uint32(row - uint32(layer << high)))
@@ -67,7 +70,7 @@ def _place_of_word(tiles, word):
 
 
 @cuda.jit(device=True)
-def _block_number():
+def block_number():
     """Return the number of this tile of this item, counted through all items."""
     tiles = uint32(cuda.gridDim.x * cuda.gridDim.y)
     number = uint32(uint32(cuda.blockIdx.y * cuda.gridDim.x) + uint32(cuda.blockIdx.x))
@@ -75,7 +78,7 @@ def _block_number():
 
 
 @cuda.jit(device=True)
-def _occupied_at(occupied, site, count):
+def occupied_at(occupied, site, count):
     """Return the word of occupied sites."""
     if count == uint32(0):
         return uint32(0)
@@ -106,7 +109,7 @@ def _list_places(border, word, slot, begin, places):
 
 
 @cuda.jit(device=True)
-def _run_at(starts, first, word, bit):
+def run_at(starts, first, word, bit):
     """Return the number of the run that holds a bit of a word."""
     return uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
 
@@ -114,7 +117,7 @@ def _run_at(starts, first, word, bit):
 @cuda.jit(device=True)
 def _root_at(table, starts, first, place):
     """Return the root of the cluster at a place of the tile."""
-    n = _run_at(starts, first, uint32(place >> uint32(5)), uint32(place & uint32(31)))
+    n = run_at(starts, first, uint32(place >> uint32(5)), uint32(place & uint32(31)))
     return table_root(table, n)
 
 
@@ -234,8 +237,10 @@ def tile_kernel(
     queue = links[2 * len(tiles.classes) * TILE_WORDS :]
     room = nodes.room
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
-    site, count = _place_of_word(tiles, uint32(word))
-    occupied = _occupied_at(tiles.occupied, site, count)
+    site, count = place_of_word(
+        tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word)
+    )
+    occupied = occupied_at(tiles.occupied, site, count)
     border = _border_at(border_words, uint32(item * tiles.num_words), site, count)
     sites[word] = site
     if word == 0:
@@ -265,7 +270,7 @@ def tile_kernel(
     cuda.syncthreads()
     sums = _sum_finished(table, start, runs, lane)
     cuda.syncthreads()
-    block = _block_number()
+    block = block_number()
     least = uint32(block * room)
     _begin_nodes(table, counter, queue, word, least, sites, nodes, forest)
     cuda.syncthreads()
@@ -346,8 +351,10 @@ def label_tile_kernel(tiles, opened, labels, nodes, interior, kept):
     totals = cuda.shared.array(STRIPS, types.uint32)
     known = cuda.shared.array(0, types.uint32)
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
-    site, count = _place_of_word(tiles, uint32(word))
-    occupied = _occupied_at(tiles.occupied, site, count)
+    site, count = place_of_word(
+        tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word)
+    )
+    occupied = occupied_at(tiles.occupied, site, count)
     joined = load_chain(tiles, opened, uint32(item * tiles.words_per_item), site, count)
     begins = uint32(uint32(uint32(~joined) | uint32(1)) & occupied)
     strip, lane = word // LANES, word % LANES
@@ -356,7 +363,7 @@ def label_tile_kernel(tiles, opened, labels, nodes, interior, kept):
     starts[word], sites[word], filled[word] = begins, site, occupied
     if lane == 0:
         totals[strip] = whole
-    block = _block_number()
+    block = block_number()
     least = uint32(block * nodes.room)
     for n in range(word, interior[block, NODES], TILE_WORDS):
         root = find(nodes.parents, uint32(0), uint32(least + uint32(n)))
@@ -369,7 +376,7 @@ def label_tile_kernel(tiles, opened, labels, nodes, interior, kept):
         for bit in range(lane, 32, LANES):
             if has_bit(filled[row], bit):
                 place = uint32(uint32(base + sites[row]) + uint32(bit))
-                labels[place] = table[_run_at(starts, first, row, uint32(bit))]
+                labels[place] = table[run_at(starts, first, row, uint32(bit))]
 
 
 @cuda.jit(cache=True)

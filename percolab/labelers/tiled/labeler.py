@@ -183,12 +183,17 @@ class Tiled:
         """Return the forest of the first items of the batch."""
         # Radii come from the windings of all sites.
         if reading is Reading.LABELS:
-            if self._kept is None:
-                self._kept = cuda.device_array(self.num_blocks * TILE_NODES, np.uint32)
-            self.join_tiles(items, self._kept, over_periods=False)
+            self.join_tiles(items, self.kept, over_periods=False)
         elif reading is Reading.ROWS:
             self.join_tiles(items)
         return NodesOfBatch(self, items)
+
+    @property
+    def kept(self) -> Any:
+        """What :meth:`join_tiles` keeps of every run, made when first asked for."""
+        if self._kept is None:
+            self._kept = cuda.device_array(self.num_blocks * TILE_NODES, np.uint32)
+        return self._kept
 
     def join_tiles(
         self,
@@ -215,7 +220,7 @@ class Tiled:
         shared = max(shared, 4 * TILE_BINS)
         launch.blocks(
             tile_kernel,
-            self._grid_of(items),
+            self.grid_of(items),
             TILE_WORDS,
             self.tiles,
             self.batch.opened,
@@ -257,7 +262,7 @@ class Tiled:
         bonds = opened, tiles.words_per_item, self.crossing, self.border, tiles.num_words
         launch.one(list_crossing_kernel, entries, items, *bonds, listed)
 
-    def _grid_of(self, items: int) -> tuple[int, int, int]:
+    def grid_of(self, items: int) -> tuple[int, int, int]:
         """Return the grid of blocks with one tile each."""
         tiles = self.tiling.tiles
         return tiles[0], tiles[1] * tiles[2], items
@@ -305,14 +310,27 @@ class Tiled:
         warps = min(1 << (self.tiling.num_tiles - 1).bit_length(), TILES_PER_BLOCK)
         return (self.read.partials.shape[1], items), warps * LANES
 
+    def gather_origins(self, items: int) -> None:
+        """Lower the origin of every cluster at borders to its smallest site."""
+        blocks, tiles = self.tiles_of(items)
+        nodes = self.nodes, self.interior, tiles
+        self.batch.launches.blocks(origin_kernel, blocks, THREADS, *nodes)
+
+    def join_rows(self, items: int) -> None:
+        """Make the rows of the first items on the device, which were joined over periods."""
+        self.gather(items)
+        self.flag_ends(items)
+        self.sum_nodes(items)
+        self.tally_nodes(items, self.read.tallies)
+        self.read.finish(items)
+
     def write_labels(self, items: int) -> None:
         """Write the labels of the first items, joined to have their labels read."""
         nodes, launch = self.nodes, self.batch.launches
-        blocks, tiles = self.tiles_of(items)
-        launch.blocks(origin_kernel, blocks, THREADS, nodes, self.interior, tiles)
+        self.gather_origins(items)
         words = self.tiles, self.batch.opened, self.labels, nodes, self.interior, self._kept
         launch.blocks(
-            label_tile_kernel, self._grid_of(items), TILE_WORDS, *words, shared=4 * int(nodes.room)
+            label_tile_kernel, self.grid_of(items), TILE_WORDS, *words, shared=4 * int(nodes.room)
         )
         vacant = self.labels, self.tiles.points, self._vacant
         launch.one(label_vacant_kernel, self._vacant.size, items, *vacant)
@@ -341,13 +359,8 @@ class NodesOfBatch:
 
     def enqueue_rows(self) -> None:
         """Measure the clusters on the device; ``labeler.read.fetch`` waits for the rows."""
-        labeler, items = self._labeler, self._items
-        labeler.gather(items)
-        labeler.flag_ends(items)
-        labeler.sum_nodes(items)
-        labeler.tally_nodes(items, labeler.read.tallies)
-        labeler.read.finish(items)
-        labeler.read.download(items)
+        self._labeler.join_rows(self._items)
+        self._labeler.read.download(self._items)
 
     def make_labels(self) -> None:
         """Write the labels on the device."""

@@ -1,0 +1,245 @@
+"""Sweeps of many chains in the memory of a CUDA device.
+
+A sweep is a call of some ten kernels that neither allocates nor waits: what tells one sweep from
+the next, their number, lies on the device.  So it is recorded once and replayed, and the host waits
+when rows are to be fetched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cuda import CudaBatch
+from percolab.kernels.device import load_cuda
+from percolab.kernels.memory import Memory
+from percolab.labelers.forest import Reading
+from percolab.labelers.tiled.labeler import Tiled
+from percolab.labelers.tiled.one_tile import TILE_WORDS
+from percolab.lattices.extent import Extent
+from percolab.lattices.topology import num_words_of
+from percolab.measure.rows import ROW_WIDTH
+from percolab.measure.spins import SPIN_ROW_WIDTH
+from percolab.spins.kernels_cuda import (
+    COUNTS,
+    begin_kernel,
+    clear_words_kernel,
+    close_seam_kernel,
+    keep_kernel,
+    keep_tallies_kernel,
+    mark_labels_kernel,
+    open_satisfied_kernel,
+    paint_labels_kernel,
+    tick_kernel,
+)
+from percolab.spins.tiles_cuda import mark_tiles_kernel, paint_tiles_kernel
+from percolab.spins.update import Rule
+from percolab.spins.words import Chain, num_planes_of
+
+cuda = load_cuda()
+
+#: Rows that are kept on the device until the host fetches them.
+_KEPT_ROWS = 2**17
+#: Sweeps that one recorded call makes, where so many are wanted.
+_SWEEPS_PER_CALL = 8
+
+
+class CudaChains:
+    """Up to ``capacity`` chains (:class:`percolab.spins.chains.Chains`).
+
+    sweep: how many sweeps were done since the start.
+    """
+
+    def __init__(self, labeler: Any, rule: Rule) -> None:
+        self.labeler, self.rule = labeler, rule
+        self.batch: CudaBatch = labeler.batch
+        top, self.capacity = self.batch.topology, self.batch.capacity
+        self._launches = self.batch.launches
+        self._planes = num_planes_of(int(rule.states))
+        self._num_words = top.num_words
+        self.planes = cuda.device_array(self.capacity * self._planes * top.num_words, np.uint32)
+        self._counts = cuda.to_device(
+            np.zeros((self.capacity, COUNTS + int(rule.states)), np.uint64)
+        )
+        self._clock = cuda.device_array(2, np.uint64)
+        self._chains = Chain(*(cuda.device_array(self.capacity, np.uint64) for _ in Chain._fields))
+        words = self.capacity * top.num_words if rule.seeds else 1
+        self._marks = cuda.to_device(np.zeros(words, np.uint32))
+        self.slots = max(_KEPT_ROWS // self.capacity, _SWEEPS_PER_CALL)
+        self._kept_rows = cuda.device_array((self.capacity, self.slots, ROW_WIDTH), np.int64)
+        self._kept_numbers = cuda.device_array((self.capacity, self.slots, 4), np.int64)
+        width = int(labeler.read.tally_width)
+        self._kept_tallies = cuda.device_array(
+            (self.capacity, self.slots if width else 1, max(width, 1)), np.uint64
+        )
+        self._items, self.sweep, self._generator = 0, 0, 0
+        self._thresholds = np.zeros(0, np.uint64)
+
+    @staticmethod
+    def memory(extent: Extent, states: int, items: int = 1) -> Memory:
+        """Return the memory beside that of batch and labeler; kept tallies are left out."""
+        words = num_words_of(extent.num_points)
+        of_item = 4 * (num_planes_of(states) + 1) * words + 8 * (COUNTS + states + 5)
+        kept = 8 * (ROW_WIDTH + 4) * max(_KEPT_ROWS, _SWEEPS_PER_CALL * items)
+        return Memory(host=kept, device=items * of_item + kept)
+
+    def begin(self, generator: int, chains: list[Chain], random: list[bool]) -> None:
+        """Start chains: each with all spins 0, or with random ones."""
+        self._launches.wait()
+        self._items, self.sweep, self._generator = len(chains), 0, generator
+        for device, values in zip(self._chains, zip(*chains, strict=True), strict=True):
+            device[: len(chains)].copy_to_device(np.array(values, np.uint64))
+        self._thresholds = np.array([chain.threshold for chain in chains], np.uint64)
+        self._clock.copy_to_device(np.zeros(2, np.uint64))
+        self._counts.copy_to_device(np.zeros(self._counts.shape, np.uint64))
+        starts = cuda.to_device(np.array(random, np.uint32))
+        sites = self.batch.existing_sites
+        states = self._generator, self._chains, self.rule.states, self._planes
+        self._launches.one(
+            begin_kernel, self._num_words, len(chains), *states, starts, sites, self.planes
+        )
+        self._launches.wait()
+
+    def planes_of(self) -> NDArray[np.uint32]:
+        """Return the spins, uint32 (chains, planes, num_words)."""
+        self._launches.wait()
+        size = self._items * self._planes * self._num_words
+        found: NDArray[np.uint32] = self.planes[:size].copy_to_host()
+        return found.reshape(self._items, self._planes, self._num_words)
+
+    def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Do sweeps; return their rows (chains, sweeps, row width) and numbers of spins.
+
+        These are (chains, sweeps, SPIN_ROW_WIDTH), zeros in place of the row's columns.
+        """
+        rows = np.empty((self._items, sweeps, self.labeler.row_width), np.int64)
+        numbers = np.zeros((self._items, sweeps, SPIN_ROW_WIDTH), np.int64)
+        for first in range(0, sweeps, self.slots):
+            count = min(self.slots, sweeps - first)
+            self._sweep(count)
+            own = slice(first, first + count)
+            self._launches.wait()
+            rows[:, own, :ROW_WIDTH] = self._fetch(self._kept_rows, count)
+            numbers[:, own, ROW_WIDTH:] = self._fetch(self._kept_numbers, count)
+            if rows.shape[2] > ROW_WIDTH:
+                tallies = self._fetch(self._kept_tallies, count)
+                rows[:, own, ROW_WIDTH:] = tallies.view(np.int64)
+        return rows, numbers
+
+    def _fetch(self, kept: Any, count: int) -> NDArray[Any]:
+        found: NDArray[Any] = kept[: self._items].copy_to_host()
+        return found[:, :count]
+
+    def _sweep(self, count: int) -> None:
+        """Do so many sweeps, and keep what they measure from the first slot on."""
+        self._clock.copy_to_device(np.array([self.sweep, 0], np.uint64), self._launches.stream)
+        left, kind = count, (self._generator, self._items)
+        while left:
+            step = _SWEEPS_PER_CALL if left >= _SWEEPS_PER_CALL else 1
+
+            def work(step: int = step) -> None:
+                for _ in range(step):
+                    self._enqueue()
+
+            if self.labeler.is_recordable:
+                self._launches.call(("sweeps", step, *kind), work)
+            else:
+                work()
+            left -= step
+        self.sweep += count
+
+    def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the rows of the sweep that comes next, at thresholds; no spin changes."""
+        self._set_thresholds(thresholds)
+        self._clock.copy_to_device(np.array([self.sweep, 0], np.uint64), self._launches.stream)
+        self._open()
+        rows: NDArray[np.int64] = self.labeler.join(self._items, Reading.ROWS).rows()
+        self._counts.copy_to_device(np.zeros(self._counts.shape, np.uint64))
+        self._set_thresholds(self._thresholds)
+        return rows
+
+    def advance_at(self, thresholds: NDArray[np.uint64]) -> None:
+        """Do one sweep with another threshold in each chain."""
+        self._set_thresholds(thresholds)
+        self.advance(1)
+        self._set_thresholds(self._thresholds)
+
+    def _set_thresholds(self, thresholds: NDArray[np.uint64]) -> None:
+        self._launches.wait()
+        self._chains.threshold[: self._items].copy_to_device(np.asarray(thresholds, np.uint64))
+
+    def _open(self) -> None:
+        """Launch what writes the open bonds of a sweep."""
+        batch, launch, items = self.batch, self._launches, self._items
+        bonds = self.planes, batch.exists, batch.existing_sites, batch.adjacency, batch.opened
+        key = self._generator, self._chains, self._clock, self.rule, self._planes
+        launch.one(open_satisfied_kernel, self._num_words, items, *key, *bonds, self._counts)
+        seam = self.batch.topology.seam_bonds.size
+        ends = self._planes, self.planes, batch.adjacency, np.uint32(batch.exists.size)
+        launch.one(close_seam_kernel, seam, items, *ends, batch.opened, self._counts)
+
+    def _enqueue(self) -> None:
+        """Launch one sweep."""
+        launch, items, read = self._launches, self._items, self.labeler.read
+        self._open()
+        if isinstance(self.labeler, Tiled):
+            self._join_tiles()
+        else:
+            self._join_labels()
+        kept = self._kept_rows, self._kept_numbers, np.int64(self.slots)
+        counted = read.rows_on_device, self._counts, self._clock, np.int64(items)
+        launch.one(keep_kernel, items, 1, *counted, *kept)
+        width = int(read.tally_width)
+        if width:
+            tallies = read.tallies, np.int64(width), self._clock, self._kept_tallies
+            launch.one(keep_tallies_kernel, width, items, *tallies, np.int64(self.slots))
+        launch.blocks(tick_kernel, 1, 1, self._clock)
+
+    def _join_tiles(self) -> None:
+        """Launch the labeler's tiles, the rows, and the painting of runs."""
+        labeler, launch, items = self.labeler, self._launches, self._items
+        labeler.join_tiles(items, labeler.kept)
+        labeler.join_rows(items)
+        labeler.gather_origins(items)
+        key = self._generator, self._chains, self._clock, self.rule
+        forest = labeler.nodes, labeler.kept
+        if self.rule.seeds:
+            points = np.uint32(self.batch.topology.num_points)
+            tiles = labeler.tiling.tiles[0], labeler.tiling.num_tiles
+            counted = np.uint32(tiles[0]), np.uint32(tiles[1])
+            sites = self.batch.existing_sites, points, labeler.tiles, counted, self.batch.opened
+            grid = int(self.rule.seeds), items
+            launch.blocks(mark_tiles_kernel, grid, TILE_WORDS, *key, *sites, *forest, self._marks)
+        words = labeler.tiles, self.batch.opened, labeler.nodes, labeler.interior, labeler.kept
+        shared = int(labeler.nodes.room) + (self._planes * TILE_WORDS if self.rule.seeds else 0)
+        launch.blocks(
+            paint_tiles_kernel,
+            labeler.grid_of(items),
+            TILE_WORDS,
+            *key,
+            self._planes,
+            *words,
+            self._marks,
+            self.planes,
+            shared=4 * shared,
+        )
+        self._clear_marks()
+
+    def _join_labels(self) -> None:
+        """Launch any labeler, the rows, and the painting of sites by their labels."""
+        labeler, launch, items = self.labeler, self._launches, self._items
+        labeler.join(items, Reading.LABELS).enqueue_rows()
+        key = self._generator, self._chains, self._clock, self.rule
+        sites, points = self.batch.existing_sites, np.uint32(self.batch.topology.num_points)
+        if self.rule.seeds:
+            chosen = sites, points, labeler.labels, self._marks
+            launch.one(mark_labels_kernel, int(self.rule.seeds), items, *key, *chosen)
+        words = self._planes, sites, points, labeler.labels, self._marks, self.planes
+        launch.one(paint_labels_kernel, self._num_words, items, *key, *words)
+        self._clear_marks()
+
+    def _clear_marks(self) -> None:
+        if self.rule.seeds:
+            self._launches.one(clear_words_kernel, self._marks.size, 1, self._marks)

@@ -1,0 +1,258 @@
+"""CUDA kernels of spins: what a chain starts with, the open bonds of a sweep, what is measured.
+
+The second grid axis counts chains.  The configuration of chain n begins at word ``n * planes *
+num_words`` of all planes.  ``clock`` holds how many sweeps were done, and how many are kept.
+"""
+
+from numba import int64, types, uint32, uint64
+
+from percolab.bonds.keys import seed_at
+from percolab.bonds.model import MOST_STATES
+from percolab.bonds.words import open_word
+from percolab.kernels.bits import lowest_one, popcount
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import THREADS
+from percolab.kernels.neighbours import has_bit, seam_bond
+from percolab.measure.rows import ROW_WIDTH
+from percolab.spins.words import (
+    change_of,
+    changed,
+    chosen_site,
+    first_spin,
+    satisfied_word,
+    spin_at,
+)
+
+cuda = load_cuda()
+
+#: Up to so many states are counted by words, more by sites.
+_FEW_STATES = 8
+#: What is counted of a sweep beside the states: satisfied and open bonds.
+COUNTS = 2
+
+
+@cuda.jit(cache=True)
+def begin_kernel(generator, chains, states, num_planes, random, occupied, planes):
+    """Write the spins that chains start with: all 0, or each at random; one thread a word."""
+    item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    num_words = uint32(occupied.size)
+    if word < num_words:
+        base = uint32(uint32(uint32(item * num_planes) * num_words) + word)
+        for plane in range(num_planes):
+            planes[uint32(base + uint32(uint32(plane) * num_words))] = uint32(0)
+        left = occupied[word] if random[item] != uint32(0) else uint32(0)
+        seed, number = chains.spins[item], chains.number[item]
+        while left != uint32(0):
+            bit = uint32(lowest_one(left))
+            left = uint32(left & uint32(left - uint32(1)))
+            site = uint32(uint32(word << uint32(5)) + bit)
+            spin = first_spin(generator, seed, number, site, states)
+            for plane in range(num_planes):
+                place = uint32(base + uint32(uint32(plane) * num_words))
+                one = uint32(uint32(uint32(spin >> uint32(plane)) & uint32(1)) << bit)
+                planes[place] = uint32(planes[place] | one)
+
+
+@cuda.jit(device=True)
+def _count_states(planes, start, num_planes, num_words, word, there, states, shared):
+    """Add the states of a word's sites to the block's counts."""
+    if states <= uint32(_FEW_STATES):
+        for state in range(states):
+            own, place = there, uint32(start + word)
+            for plane in range(num_planes):
+                bits = planes[place]
+                if not has_bit(uint32(state), plane):
+                    bits = uint32(~bits)
+                own = uint32(own & bits)
+                place = uint32(place + num_words)
+            cuda.atomic.add(shared, COUNTS + state, uint32(popcount(own)))
+        return
+    left = there
+    while left != uint32(0):
+        site = uint32(uint32(word << uint32(5)) + uint32(lowest_one(left)))
+        left = uint32(left & uint32(left - uint32(1)))
+        state = spin_at(planes, start, num_planes, num_words, site)
+        cuda.atomic.add(shared, COUNTS + int64(state), uint32(1))
+
+
+@cuda.jit(cache=True)
+def open_satisfied_kernel(
+    generator, chains, clock, rule, num_planes, planes, exists, occupied, adjacency, opened, counts
+):
+    """Write the open bonds of a sweep, those across seams as if all of them were satisfied.
+
+    One thread a word of sites.  counts: uint64 (chains, COUNTS + states), zeros before; of the
+    bonds across seams only the open ones are counted.
+    """
+    shared = cuda.shared.array(COUNTS + MOST_STATES, types.uint32)
+    item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    width = COUNTS + int64(rule.states)
+    for n in range(cuda.threadIdx.x, width, THREADS):
+        shared[n] = uint32(0)
+    cuda.syncthreads()
+    num_words = uint32(adjacency.num_words)
+    satisfied, found = uint32(0), uint32(0)
+    if word < num_words:
+        start = uint32(uint32(item * uint32(num_planes)) * num_words)
+        base = uint32(item * uint32(exists.size))
+        seed = seed_at(chains.bonds[item], uint64(clock[0] + uint64(1)))
+        number, threshold = chains.number[item], chains.threshold[item]
+        for k in range(len(adjacency.ends)):
+            index = uint32(uint32(uint32(k) * num_words) + word)
+            here = exists[index]
+            beyond = uint32(0)
+            if len(adjacency.seam):
+                beyond = uint32(here & adjacency.seam[index])
+            inner = uint32(here & ~beyond)
+            same = satisfied_word(planes, start, num_planes, adjacency, k, word, inner)
+            satisfied = uint32(satisfied + uint32(popcount(same)))
+            alive = uint32(same | beyond)
+            bonds = open_word(generator, seed, number, uint64(index), threshold, alive)
+            opened[uint32(base + index)] = bonds
+            found = uint32(found + uint32(popcount(bonds)))
+        _count_states(
+            planes, start, num_planes, num_words, word, occupied[word], rule.states, shared
+        )
+        cuda.atomic.add(shared, 0, satisfied)
+        cuda.atomic.add(shared, 1, found)
+    cuda.syncthreads()
+    for n in range(cuda.threadIdx.x, width, THREADS):
+        if shared[n] != uint32(0):
+            cuda.atomic.add(counts, (item, n), uint64(shared[n]))
+
+
+@cuda.jit(cache=True)
+def close_seam_kernel(num_planes, planes, adjacency, words_per_item, opened, counts):
+    """Close the bonds across seams that join different spins, and count the others."""
+    shared = cuda.shared.array(COUNTS, types.uint32)
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if cuda.threadIdx.x < COUNTS:
+        shared[cuda.threadIdx.x] = uint32(0)
+    cuda.syncthreads()
+    if n < adjacency.seam_bonds.size:
+        num_words = uint32(adjacency.num_words)
+        start = uint32(uint32(item * uint32(num_planes)) * num_words)
+        base = uint32(item * uint32(words_per_item))
+        is_open, i, j = seam_bond(n, opened, base, adjacency)
+        one = spin_at(planes, start, num_planes, num_words, i)
+        if one == spin_at(planes, start, num_planes, num_words, j):
+            cuda.atomic.add(shared, 0, uint32(1))
+        elif is_open:
+            bond = adjacency.seam_bonds[n]
+            bit = uint32(uint32(1) << uint32(bond & 31))
+            cuda.atomic.and_(opened, uint32(base + uint32(bond >> 5)), uint32(~bit))
+            cuda.atomic.add(shared, 1, uint32(1))
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        cuda.atomic.add(counts, (item, 0), uint64(shared[0]))
+        cuda.atomic.sub(counts, (item, 1), uint64(shared[1]))
+
+
+@cuda.jit(cache=True)
+def mark_labels_kernel(generator, chains, clock, rule, occupied, num_points, labels, marks):
+    """Mark the clusters of chosen sites by their labels; one thread a chosen site.
+
+    marks: uint32, one bit a site of every chain, zeros before.
+    """
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < rule.seeds:
+        seed = seed_at(chains.sites[item], uint64(clock[0] + uint64(1)))
+        site = chosen_site(generator, seed, chains.number[item], uint64(n), num_points, occupied)
+        label = labels[uint32(uint32(item * uint32(num_points)) + site)]
+        mark_cluster(marks, item, uint32(occupied.size), label)
+
+
+@cuda.jit(device=True)
+def mark_cluster(marks, item, num_words, label):
+    """Mark a cluster by its label."""
+    place = uint32(uint32(item * num_words) + uint32(label >> uint32(5)))
+    cuda.atomic.or_(marks, place, uint32(uint32(1) << uint32(label & uint32(31))))
+
+
+@cuda.jit(device=True)
+def is_marked(marks, item, num_words, label):
+    """Return whether a cluster is marked."""
+    word = marks[uint32(uint32(item * num_words) + uint32(label >> uint32(5)))]
+    return has_bit(word, uint32(label & uint32(31)))
+
+
+@cuda.jit(cache=True)
+def paint_labels_kernel(
+    generator, chains, clock, rule, num_planes, occupied, num_points, labels, marks, planes
+):
+    """Give clusters their new spins by the sites' labels; one thread a word."""
+    item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    num_words = uint32(occupied.size)
+    if word < num_words:
+        seed = seed_at(chains.spins[item], uint64(clock[0] + uint64(1)))
+        number = chains.number[item]
+        start = uint32(uint32(item * uint32(num_planes)) * num_words)
+        sites, left = uint32(item * uint32(num_points)), occupied[word]
+        before, change = uint32(0xFFFFFFFF), uint32(0)
+        while left != uint32(0):
+            bit = uint32(lowest_one(left))
+            left = uint32(left & uint32(left - uint32(1)))
+            site = uint32(uint32(word << uint32(5)) + bit)
+            label = uint32(labels[uint32(sites + site)])
+            if label != before:
+                is_chosen = rule.seeds != uint32(0) and is_marked(marks, item, num_words, label)
+                change = change_of(generator, seed, number, label, is_chosen, rule)
+                before = label
+            old = spin_at(planes, start, num_planes, num_words, site)
+            spin = changed(old, change, rule)
+            place = uint32(start + word)
+            for plane in range(num_planes):
+                cleared = uint32(planes[place] & ~uint32(uint32(1) << bit))
+                one = uint32(uint32(uint32(spin >> uint32(plane)) & uint32(1)) << bit)
+                planes[place] = uint32(cleared | one)
+                place = uint32(place + num_words)
+
+
+@cuda.jit(cache=True)
+def keep_kernel(rows, counts, clock, items, kept_rows, kept_numbers, slots):
+    """Keep what was measured in a sweep, and begin the next; one thread a chain.
+
+    kept_rows: int64 (chains, slots, ROW_WIDTH).  kept_numbers: int64 (chains, slots, 4), satisfied
+    and open bonds, the commonest state's sites, and the sum of squares over the states.
+    """
+    item = cuda.grid(1)
+    if item < items:
+        slot = int64(clock[1])
+        if slot < slots:
+            for n in range(ROW_WIDTH):
+                kept_rows[item, slot, n] = rows[item * ROW_WIDTH + n]
+            largest, squares = uint64(0), uint64(0)
+            for state in range(COUNTS, counts.shape[1]):
+                number = counts[item, state]
+                largest = max(largest, number)
+                squares = uint64(squares + uint64(number * number))
+            kept_numbers[item, slot, 0] = int64(counts[item, 0])
+            kept_numbers[item, slot, 1] = int64(counts[item, 1])
+            kept_numbers[item, slot, 2] = int64(largest)
+            kept_numbers[item, slot, 3] = int64(squares)
+        for n in range(counts.shape[1]):
+            counts[item, n] = uint64(0)
+
+
+@cuda.jit(cache=True)
+def tick_kernel(clock):
+    """Count a sweep, and a kept one."""
+    clock[0] = uint64(clock[0] + uint64(1))
+    clock[1] = uint64(clock[1] + uint64(1))
+
+
+@cuda.jit(cache=True)
+def keep_tallies_kernel(tallies, width, clock, kept, slots):
+    """Keep the tallies of a sweep: uint64 (chains, slots, width)."""
+    item, n = cuda.blockIdx.y, cuda.grid(1)
+    slot = int64(clock[1])
+    if n < width and slot < slots:
+        kept[item, slot, n] = tallies[int64(item) * int64(width) + int64(n)]
+
+
+@cuda.jit(cache=True)
+def clear_words_kernel(words):
+    """Set all words to zero."""
+    n = cuda.grid(1)
+    if n < words.size:
+        words[n] = uint32(0)

@@ -1,0 +1,212 @@
+"""CUDA kernels of spins on a lattice in tiles: a run of sites gets its spin at once.
+
+They read what the tiled labeler has kept of every run (:mod:`percolab.labelers.tiled.all_tiles`).
+"""
+
+from numba import types, uint32, uint64
+
+from percolab.bonds.keys import seed_at
+from percolab.kernels.bits import lowest_one, popcount
+from percolab.kernels.device import load_cuda
+from percolab.kernels.neighbours import has_bit
+from percolab.kernels.runs import bits_at
+from percolab.kernels.union_find import find
+from percolab.labelers.tiled.all_tiles import block_number, occupied_at, place_of_word, run_at
+from percolab.labelers.tiled.borders import NODES
+from percolab.labelers.tiled.one_tile import (
+    LANES,
+    ROOT,
+    STRIP_NODES,
+    STRIPS,
+    TILE_NODES,
+    TILE_WORDS,
+    load_chain,
+    number_words,
+)
+from percolab.spins.kernels_cuda import is_marked, mark_cluster
+from percolab.spins.words import change_of, changed, chosen_site
+
+cuda = load_cuda()
+
+
+@cuda.jit(device=True)
+def _number_runs(tiles, opened, item, place, starts, first, totals):
+    """Number the runs of a tile as the labeler did; return this thread's run starts.
+
+    starts, first: get a word's run starts and the number of its first run.  totals: those of every
+    strip.
+    """
+    site, count, occupied = place
+    word = cuda.threadIdx.x
+    joined = load_chain(tiles, opened, uint32(item * tiles.words_per_item), site, count)
+    begins = uint32(uint32(uint32(~joined) | uint32(1)) & occupied)
+    strip, lane = word // LANES, word % LANES
+    before, whole = number_words(first, uint32(popcount(begins)), strip, lane, word)
+    first[word] = uint32(uint32(strip * STRIP_NODES) + before)
+    starts[word] = begins
+    if lane == 0:
+        totals[strip] = whole
+    return begins
+
+
+@cuda.jit(cache=True)
+def mark_tiles_kernel(
+    generator, chains, clock, rule, sites, num_points, tiles, counted, opened, nodes, kept, marks
+):
+    """Mark the clusters of chosen sites by their labels; one block a chosen site, in its tile.
+
+    sites: uint32, one bit a site that there is.  counted: tiles along axis 0, and in all.  marks: as for
+    :func:`percolab.spins.kernels_cuda.mark_labels_kernel`.
+    """
+    starts = cuda.shared.array(TILE_WORDS, types.uint32)
+    first = cuda.shared.array(TILE_WORDS, types.uint32)
+    begins = cuda.shared.array(TILE_WORDS, types.uint32)
+    totals = cuda.shared.array(STRIPS, types.uint32)
+    n, item, word = uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), cuda.threadIdx.x
+    seed = seed_at(chains.sites[item], uint64(clock[0] + uint64(1)))
+    site = chosen_site(generator, seed, chains.number[item], uint64(n), num_points, sites)
+    shape = tiles.shape
+    wide, high, deep = tiles.extents
+    row, x = uint32(site // shape[0]), uint32(site % shape[0])
+    y, z = uint32(row % shape[1]), uint32(row // shape[1])
+    column = uint32(uint32(x >> uint32(5)) >> wide)
+    number = uint32(y >> high)
+    if tiles.tiles_down != uint32(0):
+        number = uint32(number + uint32(uint32(z >> deep) * tiles.tiles_down))
+    begin, count = place_of_word(tiles, column, number, uint32(word))
+    place = (begin, count, occupied_at(tiles.occupied, begin, count))
+    begins[word] = begin
+    _number_runs(tiles, opened, item, place, starts, first, totals)
+    cuda.syncthreads()
+    if word == 0:
+        inside_y = uint32(y - uint32(uint32(y >> high) << high))
+        inside_z = uint32(z - uint32(uint32(z >> deep) << deep))
+        inside_x = uint32(uint32(x >> uint32(5)) - uint32(column << wide))
+        at = uint32(uint32(uint32(inside_z << high) + inside_y) << wide)
+        run = run_at(starts, first, uint32(at + inside_x), uint32(x & uint32(31)))
+        across, num_tiles = counted
+        block = uint32(uint32(item * num_tiles) + uint32(uint32(number * across) + column))
+        found = kept[uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(run))]
+        if found >= uint32(ROOT):
+            least = uint32(block * nodes.room)
+            root = find(nodes.parents, uint32(0), uint32(least + uint32(found ^ uint32(ROOT))))
+            label = nodes.origins[root]
+        else:
+            label = uint32(begins[found >> uint32(5)] + uint32(found & uint32(31)))
+        mark_cluster(marks, item, tiles.num_words, label)
+
+
+@cuda.jit(device=True)
+def _change_at(generator, seed, number, item, label, rule, tiles, marks):
+    is_chosen = rule.seeds != uint32(0) and is_marked(marks, item, tiles.num_words, label)
+    return change_of(generator, seed, number, label, is_chosen, rule)
+
+
+@cuda.jit(device=True)
+def _old_spin(old, word, num_planes, bit):
+    """Return the spin at a bit of a tile's word, from its old planes in shared memory."""
+    spin = uint32(0)
+    for plane in range(num_planes):
+        if has_bit(old[plane * TILE_WORDS + word], bit):
+            spin = uint32(spin | uint32(uint32(1) << uint32(plane)))
+    return spin
+
+
+@cuda.jit(cache=True)
+def paint_tiles_kernel(
+    generator, chains, clock, rule, num_planes, tiles, opened, nodes, interior, kept, marks, planes
+):
+    """Give clusters their new spins; one block a tile, as in the labeler's own kernels.
+
+    Origins must have been gathered.  Shared memory: ``nodes.room`` words, and ``num_planes`` *
+    TILE_WORDS where spins depend on old ones.
+    """
+    table = cuda.shared.array(TILE_NODES, types.uint32)
+    starts = cuda.shared.array(TILE_WORDS, types.uint32)
+    first = cuda.shared.array(TILE_WORDS, types.uint32)
+    sites = cuda.shared.array(TILE_WORDS, types.uint32)
+    totals = cuda.shared.array(STRIPS, types.uint32)
+    known = cuda.shared.array(0, types.uint32)
+    old = known[nodes.room :]
+    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
+    site, count = place_of_word(
+        tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word)
+    )
+    occupied = occupied_at(tiles.occupied, site, count)
+    sites[word] = site
+    begins = _number_runs(
+        tiles, opened, item, (site, count, occupied), starts, first, totals
+    )
+    base = uint32(uint32(item * uint32(num_planes)) * tiles.num_words)
+    depends = rule.seeds != uint32(0)
+    if depends and count > uint32(0):
+        for plane in range(num_planes):
+            start = uint32(base + uint32(uint32(plane) * tiles.num_words))
+            old[plane * TILE_WORDS + word] = bits_at(planes, start, site, count)
+    block = block_number()
+    least = uint32(block * nodes.room)
+    seed = seed_at(chains.spins[item], uint64(clock[0] + uint64(1)))
+    number = chains.number[item]
+    for n in range(word, interior[block, NODES], TILE_WORDS):
+        root = find(nodes.parents, uint32(0), uint32(least + uint32(n)))
+        label = nodes.origins[root]
+        known[n] = _change_at(generator, seed, number, item, label, rule, tiles, marks)
+    cuda.syncthreads()
+    runs = uint64(uint64(block) * uint64(TILE_NODES))
+    for strip in range(STRIPS):
+        n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
+        end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
+        while n < end:
+            found = kept[uint64(runs + uint64(n))]
+            if found >= uint32(ROOT):
+                table[n] = known[uint32(found ^ uint32(ROOT))]
+            else:
+                label = uint32(sites[found >> uint32(5)] + uint32(found & uint32(31)))
+                table[n] = _change_at(generator, seed, number, item, label, rule, tiles, marks)
+            n = uint32(n + uint32(TILE_WORDS))
+    cuda.syncthreads()
+    if count == uint32(0):
+        return
+    for plane in range(num_planes):
+        painted, left, n = uint32(0), begins, first[word]
+        while left != uint32(0):
+            rest = uint32(left & uint32(left - uint32(1)))
+            following = uint32(rest & uint32(~rest + uint32(1)))
+            mask = uint32(uint32(following - uint32(1)) & ~uint32(uint32(left ^ rest) - uint32(1)))
+            spin = table[n]
+            if depends:
+                bit = uint32(lowest_one(left))
+                spin = changed(_old_spin(old, word, num_planes, bit), spin, rule)
+            if has_bit(spin, plane):
+                painted = uint32(painted | mask)
+            left = rest
+            n = uint32(n + uint32(1))
+        painted = uint32(painted & occupied)
+        start = uint32(base + uint32(uint32(plane) * tiles.num_words))
+        _write_bits(planes, start, site, count, painted)
+
+
+@cuda.jit(device=True)
+def _write_bits(planes, start, site, count, found):
+    """Write ``count`` bits at a site, of words that begin at ``start``; others may write around."""
+    place = uint32(start + uint32(site >> uint32(5)))
+    shift = uint32(site & uint32(31))
+    mask = uint32(0xFFFFFFFF)
+    if count < uint32(32):
+        mask = uint32(uint32(uint32(1) << count) - uint32(1))
+    elif shift == uint32(0):
+        planes[place] = found
+        return
+    _exchange_bits(planes, place, uint32(mask << shift), uint32(found << shift))
+    if shift != uint32(0):
+        back = uint32(uint32(32) - shift)
+        over = uint32(mask >> back)
+        if over != uint32(0):
+            _exchange_bits(planes, uint32(place + uint32(1)), over, uint32(found >> back))
+
+
+@cuda.jit(device=True)
+def _exchange_bits(planes, place, mask, found):
+    """Put bits where a mask is, one thread only for each of them."""
+    cuda.atomic.and_(planes, place, uint32(~uint32(mask & ~found)))
+    cuda.atomic.or_(planes, place, uint32(mask & found))

@@ -1,0 +1,75 @@
+"""Runs chains of spins in CUDA's simulator and compares them with the CPU; a test starts it.
+
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_spins.py square
+"""
+
+import sys
+
+import numpy as np
+from helpers import lattice
+
+from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.labelers import new_labeler
+from percolab.lattices.graph import graph_topology
+from percolab.spins.chains import new_chains
+from percolab.spins.update import Update
+from percolab.spins.words import Chain
+
+#: Lattice: shape and boundary of one open and one periodic case.
+CASES = {
+    "square": (((33, 3), "periodic"), ((40, 2), "open")),
+    "kagome": (((18, 4), "periodic"),),
+    "cubic": (((3, 4, 5), "periodic"), ((2, 3, 4), "open")),
+}
+UPDATES = (("sw", 2), ("wolff", 3), ("few:3,flip=0.6", 2), ("sw", 7))
+
+
+def topologies(name):
+    if name == "graph":
+        bonds = [(i, (7 * i + 3) % 50) for i in range(50)] + [(4, 4), (1, 2), (2, 1)]
+        yield graph_topology(50, bonds)
+        return
+    item = lattice(name)
+    for shape, boundary in CASES[name]:
+        yield item.topology(shape, (boundary,) * item.dimension)
+
+
+def chains_of(count):
+    seeds = (np.uint64(2**63 + 11), np.uint64(12), np.uint64(13))
+    return [
+        Chain(*seeds, np.uint64(5 + n), np.uint64(threshold_of(0.5 + 0.1 * n)))
+        for n in range(count)
+    ]
+
+
+def main(name):
+    for topology in topologies(name):
+        for case, (update, states) in enumerate(UPDATES):
+            rule = Update.parse(update).rule(states)
+            generator = GENERATORS["philox" if case == 1 else "xorwow"]
+            wanted = []
+            keys = chains_of(2)
+            for n, key in enumerate(keys):
+                own = new_chains("four_step", "cpu", topology, rule, tally=case == 0)
+                own.begin(generator, [key], [n == 1])
+                wanted.append((*(x[0] for x in own.advance(3)), own.planes_of()[0]))
+            for labeler in ("four_step", "tiled"):
+                if labeler == "tiled" and name == "graph":
+                    continue
+                chains = new_chains(labeler, "cuda", topology, rule, capacity=2, tally=case == 0)
+                chains.begin(generator, keys, [False, True])
+                at = np.array([key.threshold for key in keys])
+                before = chains.rows_at(at)
+                rows, numbers = chains.advance(3)
+                planes = chains.planes_of()
+                for n, (row, number, plane) in enumerate(wanted):
+                    where = name, topology.shape, labeler, update, states, n
+                    assert np.array_equal(before[n], row[0]), where
+                    assert np.array_equal(rows[n], row), (where, rows[n], row)
+                    assert np.array_equal(numbers[n], number), (where, numbers[n], number)
+                    assert np.array_equal(planes[n], plane), where
+    print("equal")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
