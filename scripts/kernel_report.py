@@ -24,7 +24,7 @@ import numpy as np
 from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
-from percolab import bonds, coupled, labelers, measure
+from percolab import bonds, coupled, labelers, measure, spins
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS
 from percolab.coupled import new_coupling
@@ -35,9 +35,11 @@ from percolab.lattices.geometry import Geometry
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
+from percolab.spins.update import Update
+from percolab.spins.words import Chain
 
 #: The rooms that have kernels.
-ROOMS = (bonds, measure, labelers, coupled)
+ROOMS = (bonds, measure, labelers, coupled, spins)
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"
 
@@ -187,7 +189,19 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
             coupling.radii_rows(*key, sample, grid[:1], no_geometry(topology))
         if topology.open_axes:
             coupling.scan_windows(*key, sample, grid[:1], grid[1:])
+        if not model.draws_sites and coupling.labeler.is_recordable:
+            _sweep_spins(coupling.labeler)
     return launches
+
+
+def _sweep_spins(labeler: Any) -> None:
+    """Begin a chain of spins and do a sweep of it, by an update with chosen clusters."""
+    from percolab.spins.chains_cuda import CudaChains
+
+    chains = CudaChains(labeler, Update("wolff", 1).rule(3))
+    one = np.uint64(1)
+    chains.begin(GENERATORS["xorwow"], [Chain(one, one, one, one, one)], [True])
+    chains.advance(1)
 
 
 def all_launches() -> list[Launch]:

@@ -21,7 +21,7 @@ CASES = {
     "kagome": (((18, 4), "periodic"),),
     "cubic": (((3, 4, 5), "periodic"), ((2, 3, 4), "open")),
 }
-UPDATES = (("sw", 2), ("wolff", 3), ("few:3,flip=0.6", 2), ("sw", 7))
+UPDATES = (("sw", 2), ("wolff", 3), ("few:3,flip=0.6", 2), ("sw", 7), ("sw", 4))
 
 
 def topologies(name):
@@ -46,7 +46,7 @@ def main(name):
     for topology in topologies(name):
         for case, (update, states) in enumerate(UPDATES):
             rule = Update.parse(update).rule(states)
-            generator = GENERATORS["philox" if case == 1 else "xorwow"]
+            generator = GENERATORS["philox" if case in (1, 4) else "xorwow"]
             wanted = []
             keys = chains_of(2)
             for n, key in enumerate(keys):

@@ -89,6 +89,18 @@ def _inner_word(opened, seam, base, index):
     return without_seam
 
 
+def seam_word(seam, index):
+    """Return which bonds of word ``index`` cross a seam."""
+    return seam[index] if len(seam) else 0
+
+
+@overload(seam_word, target="generic")
+def _seam_word(seam, index):
+    if isinstance(seam, types.BaseTuple):
+        return lambda seam, index: uint32(0)
+    return lambda seam, index: uint32(seam[index]) if seam.size else uint32(0)
+
+
 @njit
 def has_bit(word, bit):
     """Return whether a bit of a uint32 word is one."""

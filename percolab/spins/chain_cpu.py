@@ -18,23 +18,23 @@ from percolab.bonds.keys import seed_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.memory import Memory
-from percolab.kernels.neighbours import has_bit, seam_bond
+from percolab.kernels.neighbours import has_bit, seam_bond, seam_word
 from percolab.labelers.forest import Reading
 from percolab.labelers.raster import Raster
 from percolab.labelers.raster_runs import find_clusters, measure_runs, run_of
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import num_words_of
 from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
-from percolab.spins.update import Rule
+from percolab.spins.update import Rule, num_planes_of
 from percolab.spins.words import (
     Chain,
     change_of,
     changed,
     chosen_site,
     first_spin,
-    num_planes_of,
     satisfied_word,
     spin_at,
+    write_digits,
 )
 
 
@@ -60,7 +60,7 @@ _CHOSEN = 1 << 31
 
 
 @njit(nogil=True, cache=True)
-def begin_spins(generator, chain, states, num_planes, is_random, occupied, spins):
+def begin_spins(generator, chain, rule, is_random, occupied, spins):
     """Write the spins that a chain starts with: all 0, or each at random."""
     num_words = occupied.size
     spins.planes[:] = 0
@@ -73,9 +73,9 @@ def begin_spins(generator, chain, states, num_planes, is_random, occupied, spins
             spin = uint32(0)
             if is_random:
                 site = uint32(uint32(uint32(word) << uint32(5)) + bit)
-                spin = first_spin(generator, chain.spins, chain.number, site, states)
+                spin = first_spin(generator, chain.spins, chain.number, site, rule)
             spins.counts[spin] += 1
-            for plane in range(num_planes):
+            for plane in range(rule.planes):
                 if has_bit(spin, plane):
                     place = plane * num_words + word
                     spins.planes[place] = uint32(
@@ -103,9 +103,7 @@ def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins
     for k in range(len(adjacency.ends)):
         for word in range(num_words):
             index = k * num_words + word
-            beyond = uint32(0)
-            if seam.size:
-                beyond = uint32(exists[index] & seam[index])
+            beyond = uint32(exists[index] & seam_word(seam, index))
             inner = uint32(exists[index] & ~beyond)
             same = satisfied_word(
                 spins.planes, here, num_planes, adjacency, k, uint32(word), inner
@@ -152,8 +150,13 @@ def _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins
             marks[root] = uint32(_CHOSEN)
     counts[:] = 0
     run, spin = -1, uint32(0)
-    words = np.empty(num_planes, np.uint32)
+    words, digits = np.empty(num_planes, np.uint32), np.empty(num_planes, np.uint32)
     for word in range(num_words):
+        if rule.by_word != uint32(0):
+            where, right = (0, 1), uint32(0)
+            write_digits(
+                generator, seed, chain.number, uint32(word), num_planes, digits, where, right
+            )
         left, there = runs.starts[word], occupied[word]
         for plane in range(num_planes):
             words[plane] = uint32(0)
@@ -172,7 +175,13 @@ def _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins
             following = uint32(rest & uint32(~rest + uint32(1)))
             mask = uint32(uint32(following - uint32(1)) & ~uint32((left ^ rest) - uint32(1)))
             root = runs.parents[run]
-            if root == run:
+            if root == run and rule.by_word != uint32(0):
+                bit, new = uint32(trailing_zeros(left)), uint32(0)
+                for plane in range(num_planes):
+                    one = uint32(uint32(digits[plane] >> bit) & uint32(1))
+                    new = uint32(new | uint32(one << uint32(plane)))
+                marks[run] = new
+            elif root == run:
                 site = uint32(32 * word + trailing_zeros(left))
                 old, is_chosen = uint32(0), False
                 if not whole:
@@ -261,7 +270,7 @@ class CpuChain:
         self.labeler, self.rule = labeler, rule
         batch: CpuBatch = labeler.batch
         top = batch.topology
-        self._planes = num_planes_of(int(rule.states))
+        self._planes = int(rule.planes)
         self.spins = Spins(
             planes=np.zeros(self._planes * top.num_words, np.uint32),
             counts=np.zeros(int(rule.states), np.int64),
@@ -284,8 +293,7 @@ class CpuChain:
         (chain,), (is_random,) = chains, random
         self._generator, self._chain, self.sweep = generator, chain, 0
         occupied = self.labeler.batch.topology.occupied
-        states = self.rule.states
-        begin_spins(generator, chain, states, self._planes, is_random, occupied, self.spins)
+        begin_spins(generator, chain, self.rule, is_random, occupied, self.spins)
 
     def planes_of(self) -> NDArray[np.uint32]:
         """Return the spins, uint32 (1, planes, num_words)."""

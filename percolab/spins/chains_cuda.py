@@ -35,8 +35,8 @@ from percolab.spins.kernels_cuda import (
     tick_kernel,
 )
 from percolab.spins.tiles_cuda import mark_tiles_kernel, paint_tiles_kernel
-from percolab.spins.update import Rule
-from percolab.spins.words import Chain, num_planes_of
+from percolab.spins.update import Rule, num_planes_of
+from percolab.spins.words import Chain
 
 cuda = load_cuda()
 
@@ -57,7 +57,7 @@ class CudaChains:
         self.batch: CudaBatch = labeler.batch
         top, self.capacity = self.batch.topology, self.batch.capacity
         self._launches = self.batch.launches
-        self._planes = num_planes_of(int(rule.states))
+        self._planes = int(rule.planes)
         self._num_words = top.num_words
         self.planes = cuda.device_array(self.capacity * self._planes * top.num_words, np.uint32)
         self._counts = cuda.to_device(
@@ -96,9 +96,9 @@ class CudaChains:
         self._counts.copy_to_device(np.zeros(self._counts.shape, np.uint64))
         starts = cuda.to_device(np.array(random, np.uint32))
         sites = self.batch.existing_sites
-        states = self._generator, self._chains, self.rule.states, self._planes
+        key = self._generator, self._chains, self.rule, self._planes
         self._launches.one(
-            begin_kernel, self._num_words, len(chains), *states, starts, sites, self.planes
+            begin_kernel, self._num_words, len(chains), *key, starts, sites, self.planes
         )
         self._launches.wait()
 
@@ -213,7 +213,8 @@ class CudaChains:
             grid = int(self.rule.seeds), items
             launch.blocks(mark_tiles_kernel, grid, TILE_WORDS, *key, *sites, *forest, self._marks)
         words = labeler.tiles, self.batch.opened, labeler.nodes, labeler.interior, labeler.kept
-        shared = int(labeler.nodes.room) + (self._planes * TILE_WORDS if self.rule.seeds else 0)
+        beside = self._planes * TILE_WORDS if self.rule.seeds or self.rule.by_word else 0
+        shared = int(labeler.nodes.room) + beside
         launch.blocks(
             paint_tiles_kernel,
             labeler.grid_of(items),

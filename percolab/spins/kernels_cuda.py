@@ -12,7 +12,7 @@ from percolab.bonds.words import open_word
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
-from percolab.kernels.neighbours import has_bit, seam_bond
+from percolab.kernels.neighbours import has_bit, seam_bond, seam_word
 from percolab.measure.rows import ROW_WIDTH
 from percolab.spins.words import (
     change_of,
@@ -29,10 +29,11 @@ cuda = load_cuda()
 _FEW_STATES = 8
 #: What is counted of a sweep beside the states: satisfied and open bonds.
 COUNTS = 2
+_MOST_COUNTS = COUNTS + MOST_STATES
 
 
 @cuda.jit(cache=True)
-def begin_kernel(generator, chains, states, num_planes, random, occupied, planes):
+def begin_kernel(generator, chains, rule, num_planes, random, occupied, planes):
     """Write the spins that chains start with: all 0, or each at random; one thread a word."""
     item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     num_words = uint32(occupied.size)
@@ -46,7 +47,7 @@ def begin_kernel(generator, chains, states, num_planes, random, occupied, planes
             bit = uint32(lowest_one(left))
             left = uint32(left & uint32(left - uint32(1)))
             site = uint32(uint32(word << uint32(5)) + bit)
-            spin = first_spin(generator, seed, number, site, states)
+            spin = first_spin(generator, seed, number, site, rule)
             for plane in range(num_planes):
                 place = uint32(base + uint32(uint32(plane) * num_words))
                 one = uint32(uint32(uint32(spin >> uint32(plane)) & uint32(1)) << bit)
@@ -84,7 +85,7 @@ def open_satisfied_kernel(
     One thread a word of sites.  counts: uint64 (chains, COUNTS + states), zeros before; of the
     bonds across seams only the open ones are counted.
     """
-    shared = cuda.shared.array(COUNTS + MOST_STATES, types.uint32)
+    shared = cuda.shared.array(_MOST_COUNTS, types.uint32)
     item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     width = COUNTS + int64(rule.states)
     for n in range(cuda.threadIdx.x, width, THREADS):
@@ -100,9 +101,7 @@ def open_satisfied_kernel(
         for k in range(len(adjacency.ends)):
             index = uint32(uint32(uint32(k) * num_words) + word)
             here = exists[index]
-            beyond = uint32(0)
-            if len(adjacency.seam):
-                beyond = uint32(here & adjacency.seam[index])
+            beyond = uint32(here & seam_word(adjacency.seam, index))
             inner = uint32(here & ~beyond)
             same = satisfied_word(planes, start, num_planes, adjacency, k, word, inner)
             satisfied = uint32(satisfied + uint32(popcount(same)))

@@ -24,7 +24,13 @@ from percolab.labelers.tiled.one_tile import (
     number_words,
 )
 from percolab.spins.kernels_cuda import is_marked, mark_cluster
-from percolab.spins.words import change_of, changed, chosen_site
+from percolab.spins.words import (
+    add_digits,
+    change_of,
+    changed,
+    chosen_site,
+    write_digits,
+)
 
 cuda = load_cuda()
 
@@ -103,11 +109,22 @@ def _change_at(generator, seed, number, item, label, rule, tiles, marks):
 
 
 @cuda.jit(device=True)
-def _old_spin(old, word, num_planes, bit):
+def _write_digits_at(generator, seed, number, site, num_planes, beside, word):
+    """Write the digits of the 32 sites from ``site`` on, which lie in one word or in two."""
+    place, shift = uint32(site >> uint32(5)), uint32(site & uint32(31))
+    where = word, TILE_WORDS
+    write_digits(generator, seed, number, place, num_planes, beside, where, shift)
+    if shift != uint32(0):
+        after, left = uint32(place + uint32(1)), uint32(uint32(32) - shift)
+        add_digits(generator, seed, number, after, num_planes, beside, where, left)
+
+
+@cuda.jit(device=True)
+def _spin_beside(beside, word, num_planes, bit):
     """Return the spin at a bit of a tile's word, from its old planes in shared memory."""
     spin = uint32(0)
     for plane in range(num_planes):
-        if has_bit(old[plane * TILE_WORDS + word], bit):
+        if has_bit(beside[plane * TILE_WORDS + word], bit):
             spin = uint32(spin | uint32(uint32(1) << uint32(plane)))
     return spin
 
@@ -119,7 +136,7 @@ def paint_tiles_kernel(
     """Give clusters their new spins; one block a tile, as in the labeler's own kernels.
 
     Origins must have been gathered.  Shared memory: ``nodes.room`` words, and ``num_planes`` *
-    TILE_WORDS where spins depend on old ones.
+    TILE_WORDS for the old spins where new ones depend on them, or for digits of new ones.
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -127,7 +144,7 @@ def paint_tiles_kernel(
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
     totals = cuda.shared.array(STRIPS, types.uint32)
     known = cuda.shared.array(0, types.uint32)
-    old = known[nodes.room :]
+    beside = known[nodes.room :]
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = place_of_word(
         tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word)
@@ -142,11 +159,13 @@ def paint_tiles_kernel(
     if depends and count > uint32(0):
         for plane in range(num_planes):
             start = uint32(base + uint32(uint32(plane) * tiles.num_words))
-            old[plane * TILE_WORDS + word] = bits_at(planes, start, site, count)
+            beside[plane * TILE_WORDS + word] = bits_at(planes, start, site, count)
     block = block_number()
     least = uint32(block * nodes.room)
     seed = seed_at(chains.spins[item], uint64(clock[0] + uint64(1)))
-    number = chains.number[item]
+    number, by_word = chains.number[item], rule.by_word != uint32(0)
+    if by_word and count > uint32(0):
+        _write_digits_at(generator, seed, number, site, num_planes, beside, word)
     for n in range(word, interior[block, NODES], TILE_WORDS):
         root = find(nodes.parents, uint32(0), uint32(least + uint32(n)))
         label = nodes.origins[root]
@@ -160,6 +179,9 @@ def paint_tiles_kernel(
             found = kept[uint64(runs + uint64(n))]
             if found >= uint32(ROOT):
                 table[n] = known[uint32(found ^ uint32(ROOT))]
+            elif by_word:
+                bit = uint32(found & uint32(31))
+                table[n] = _spin_beside(beside, uint32(found >> uint32(5)), num_planes, bit)
             else:
                 label = uint32(sites[found >> uint32(5)] + uint32(found & uint32(31)))
                 table[n] = _change_at(generator, seed, number, item, label, rule, tiles, marks)
@@ -176,7 +198,7 @@ def paint_tiles_kernel(
             spin = table[n]
             if depends:
                 bit = uint32(lowest_one(left))
-                spin = changed(_old_spin(old, word, num_planes, bit), spin, rule)
+                spin = changed(_spin_beside(beside, word, num_planes, bit), spin, rule)
             if has_bit(spin, plane):
                 painted = uint32(painted | mask)
             left = rest

@@ -27,13 +27,27 @@ _MOST_SEEDS = 2**20
 class Rule(NamedTuple):
     """What kernels are given of an update.
 
-    states: q, uint32.  seeds: how many sites are chosen, uint32; 0: every cluster gets a new spin.
-    flip: threshold of the probability that a chosen cluster changes, uint64.
+    states:  q, uint32
+    planes:  bit planes that spins take, uint32
+    seeds:   how many sites are chosen, uint32; 0: every cluster gets a new spin
+    by_word: whether new spins are binary digits, which words of 32 sites hold, uint32
+    flip:    threshold of the probability that a chosen cluster changes, uint64
     """
 
     states: np.uint32
+    planes: np.uint32
     seeds: np.uint32
+    by_word: np.uint32
     flip: np.uint64
+
+
+def num_planes_of(states: int) -> int:
+    """Return how many bit planes spins with so many states take.
+
+    >>> [num_planes_of(q) for q in (2, 3, 4, 5, 256)]
+    [1, 2, 2, 3, 8]
+    """
+    return (states - 1).bit_length()
 
 
 @dataclass(frozen=True)
@@ -75,7 +89,14 @@ class Update:
     def rule(self, states: int) -> Rule:
         """Return what kernels are given, for spins with so many states."""
         flip = TOP if self.flip == 1.0 else threshold_of(self.flip)
-        return Rule(np.uint32(states), np.uint32(self.seeds), np.uint64(flip))
+        planes = num_planes_of(states)
+        return Rule(
+            states=np.uint32(states),
+            planes=np.uint32(planes),
+            seeds=np.uint32(self.seeds),
+            by_word=np.uint32(states == 1 << planes and not self.seeds),
+            flip=np.uint64(flip),
+        )
 
     def __str__(self) -> str:
         if self.name != "few":

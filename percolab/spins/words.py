@@ -11,6 +11,7 @@ from numba import njit, uint32, uint64
 from percolab.bonds.keys import mix64, seed_at, stream_keys
 from percolab.bonds.philox import philox_digits
 from percolab.bonds.words import XORWOW
+from percolab.bonds.xorwow import next_digits, xorwow_state
 from percolab.kernels.neighbours import has_bit, other_bits
 
 #: How often a chosen site that is vacant is chosen again.
@@ -32,15 +33,6 @@ class Chain(NamedTuple):
     sites: Any
     number: Any
     threshold: Any
-
-
-def num_planes_of(states: int) -> int:
-    """Return how many bit planes spins with so many states take.
-
-    >>> [num_planes_of(q) for q in (2, 3, 4, 5, 256)]
-    [1, 2, 2, 3, 8]
-    """
-    return (states - 1).bit_length()
 
 
 @njit
@@ -99,12 +91,76 @@ def below(number, count):
 
 
 @njit
+def _plane_of(x0, x1, x2, x3, plane):
+    part = plane % 4
+    return x0 if part == 0 else x1 if part == 1 else x2 if part == 2 else x3
+
+
+@njit
+def write_digits(generator, seed, chain, word, num_planes, digits, where, right):
+    """Write the random digits of 32 sites: bit b of plane k is bit k of the new spin of site b.
+
+    They are the first digit planes of the word's stream, each shifted to the right by so many
+    places.  where: the first plane's place among ``digits``, and from one plane to the next.
+    """
+    at, step = where
+    if generator == XORWOW:
+        v0, v1, v2, v3, v4, d = xorwow_state(seed, chain, word)
+        for plane in range(num_planes):
+            found, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
+            digits[at + plane * step] = uint32(found >> right)
+        return
+    for plane in range(num_planes):
+        x0, x1, x2, x3 = philox_digits(seed, chain, word, plane // 4)
+        digits[at + plane * step] = uint32(_plane_of(x0, x1, x2, x3, plane) >> right)
+
+
+@njit
+def add_digits(generator, seed, chain, word, num_planes, digits, where, left):
+    """Add the random digits of 32 sites to what is there, shifted to the left by so many places."""
+    at, step = where
+    if generator == XORWOW:
+        v0, v1, v2, v3, v4, d = xorwow_state(seed, chain, word)
+        for plane in range(num_planes):
+            found, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
+            place = at + plane * step
+            digits[place] = uint32(digits[place] | uint32(found << left))
+        return
+    for plane in range(num_planes):
+        x0, x1, x2, x3 = philox_digits(seed, chain, word, plane // 4)
+        place = at + plane * step
+        found = _plane_of(x0, x1, x2, x3, plane)
+        digits[place] = uint32(digits[place] | uint32(found << left))
+
+
+@njit
+def spin_of_digits(generator, seed, chain, site, num_planes):
+    """Return the new spin of one site, from the digits of its word; uint32."""
+    word, bit = uint32(uint32(site) >> uint32(5)), uint32(uint32(site) & uint32(31))
+    spin = uint32(0)
+    if generator == XORWOW:
+        v0, v1, v2, v3, v4, d = xorwow_state(seed, chain, word)
+        for plane in range(num_planes):
+            found, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
+            if has_bit(found, bit):
+                spin = uint32(spin | uint32(uint32(1) << uint32(plane)))
+        return spin
+    for plane in range(num_planes):
+        x0, x1, x2, x3 = philox_digits(seed, chain, word, plane // 4)
+        if has_bit(_plane_of(x0, x1, x2, x3, plane), bit):
+            spin = uint32(spin | uint32(uint32(1) << uint32(plane)))
+    return spin
+
+
+@njit
 def change_of(generator, seed, chain, root, is_chosen, rule):
     """Return what a sweep does to the spin of a cluster, for :func:`changed`; uint32.
 
     seed: of new spins at this sweep.  root: the cluster's smallest site.  is_chosen: whether a
     chosen site is in it, which decides nothing where every cluster gets a new spin.
     """
+    if rule.by_word != uint32(0):
+        return spin_of_digits(generator, seed, chain, root, rule.planes)
     if rule.seeds == uint32(0):
         return below(keyed_number(generator, seed, chain, root), rule.states)
     if not is_chosen:
@@ -138,6 +194,6 @@ def chosen_site(generator, seed, chain, n, num_points, occupied):
 
 
 @njit
-def first_spin(generator, seed, chain, site, states):
+def first_spin(generator, seed, chain, site, rule):
     """Return the spin of a site where a chain starts at random, uint32; seed: of new spins."""
-    return below(keyed_number(generator, seed_at(seed, 0), chain, site), states)
+    return below(keyed_number(generator, seed_at(seed, 0), chain, site), rule.states)
