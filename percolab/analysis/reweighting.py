@@ -170,10 +170,10 @@ def find_first_order(
 
     satisfied: (chains, updates), integers, drawn at a beta at which both phases occur, the rarer in
     1 % of the samples at least.  Two peaks are accepted if, where both are equally high, the valley
-    between is a factor exp(0.2) and 5 standard errors below.  A transition of weak first order
-    looks continuous on a small lattice, and the latent heat of a small one is too large, so sizes
-    are to be compared.  None too where E takes fewer than 80 values, among which a tiny lattice has
-    gaps of its own.  AnalysisError with fewer than 2 chains.
+    between is a factor exp(0.2) and 5 standard errors below, more of few chains.  A transition of
+    weak first order looks continuous on a small lattice, and the latent heat of a small one is too
+    large, so sizes are to be compared.  None too where E takes fewer than 80 values, among which a
+    tiny lattice has gaps of its own.  AnalysisError with fewer than 2 chains.
     """
     energies = _checked(satisfied)
     if len(np.unique(energies)) < _LEAST_VALUES:
@@ -286,7 +286,11 @@ def _is_real(counts: Floats, left: int, right: int, valley: int) -> bool:
     """Return whether a bin is _DEPTH_ERRORS errors below what its two peaks make of it.
 
     The difference is taken of numbers of samples, not of logarithms, since the valley may be empty.
+    The error of few chains is itself uncertain, so that more of it is asked for, by Student's
+    distribution.
     """
+    from scipy.stats import norm, t
+
     part = (valley - left) / (right - left)
     total = counts.sum(axis=0)
     rows = np.concatenate([total[None], total - counts])
@@ -294,7 +298,8 @@ def _is_real(counts: Floats, left: int, right: int, valley: int) -> bool:
     missing = np.exp(logarithms @ np.array([1 - part, part])) - rows[:, valley]
     # Without one chain there are fewer samples by that chain's.
     share = rows.sum(axis=1) / total.sum()
-    return float(missing[0]) > _DEPTH_ERRORS * float(jackknife_error(missing[1:] / share[1:]))
+    errors = float(t.isf(norm.sf(_DEPTH_ERRORS), len(counts) - 1))
+    return float(missing[0]) > errors * float(jackknife_error(missing[1:] / share[1:]))
 
 
 def _changes(energies: Floats, low: float, high: float) -> int:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from percolab.analysis.reweighting import energy_histogram, find_first_order, reweight
 from percolab.analysis.theory.ising import ising_torus
@@ -75,9 +76,10 @@ def test_errors_of_reweighted_means_are_those_of_repeated_series():
         satisfied, _square = ising_series(rng, chains=60, updates=50)
         found = reweight(satisfied, [satisfied], beta=2 * COUPLING, betas=betas)
         z.append((found.values - exact) / found.errors)
-    assert np.abs(z).max() <= 4
+    # No single z is judged, of 150: their mean, and their scatter, which is good to 6 %.
+    assert np.abs(np.mean(z, axis=0)).max() * math.sqrt(150) <= 4
     assert np.all(np.std(z, axis=0) < 1.2)
-    assert np.all(np.std(z, axis=0) > 0.85)
+    assert np.all(np.std(z, axis=0) > 0.8)
 
 
 def test_chains_that_are_correlated_inside_have_larger_errors():
@@ -176,13 +178,18 @@ def test_one_peak_is_no_transition_of_first_order(seed):
         2 * np.rint(rng.uniform(0, 300, shape)),
     ]
     # Correlated as near a critical point.
-    walk = np.zeros(shape)
-    noise = rng.standard_normal(shape)
-    for n in range(1, shape[1]):
-        walk[:, n] = 0.95 * walk[:, n - 1] + noise[:, n]
-    series.append(np.rint(30 * walk))
+    noise = rng.standard_normal((20, 3000))
+    series.append(np.rint(30 * lfilter([1], [1, -0.95], noise, axis=1)[:, 1000:]))
     for energies in series:
         assert find_first_order(energies, beta=1.0, q=3, num_sites=1) is None
+
+
+def test_few_correlated_chains_show_no_second_peak_by_chance():
+    rng = np.random.default_rng(15)
+    for _ in range(60):
+        noise = rng.standard_normal((4, 4000))
+        series = lfilter([math.sqrt(1 - 0.9**2)], [1, -0.9], noise, axis=1)[:, 1000:]
+        assert find_first_order(np.rint(300 * series), beta=1.0, q=3, num_sites=1) is None
 
 
 def test_series_that_tell_nothing():
