@@ -3,7 +3,7 @@
 A bond between two tiles makes an entry for each of them.  First the roots, in their tiles, of the
 ends of all open ones are found and stored.  Then, step by step, a tile lowers the labels of its
 roots to those of the roots beyond its border: one block a tile, one thread an entry.  The host
-reads after each step whether a label changed.
+reads after each step whether a label changed; a step is a recorded call, of which there are many.
 
 Against the paper: labels are lowered by atomics, so that the smallest of several that meet at a
 root stays.
@@ -88,7 +88,10 @@ def prepare_relaxation_kernel(roots, labels, num_points, opened, words, border):
 
 @cuda.jit(cache=True)
 def relaxation_kernel(labels, num_points, roots, border, last_change, step):
-    """Lower the labels of every tile's roots; ``last_change`` becomes ``step`` if one changed."""
+    """Lower the labels of every tile's roots; ``last_change`` becomes ``step`` if one changed.
+
+    last_change, step: uint32 (1,)
+    """
     tile, item = uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y)
     start = uint32(item * num_points)
     n = uint32(border.first[tile] + uint32(cuda.threadIdx.x))
@@ -98,7 +101,7 @@ def relaxation_kernel(labels, num_points, roots, border, last_change, step):
         low = labels[beyond]
         if low < labels[own]:
             atomic_min(labels, own, low)
-            last_change[0] = step
+            last_change[0] = step[0]
         n = uint32(n + uint32(cuda.blockDim.x))
 
 
@@ -116,8 +119,14 @@ class Relaxation(Step):
         self._entries = border.bonds.size
         self._border = Border(*(cuda.to_device(part) for part in border))
         self._roots = cuda.device_array((batch.capacity, 2, max(self._entries, 1)), np.uint32)
-        self._last_change = cuda.to_device(np.zeros(1, np.uint32))
-        self._step = self.steps = 0
+        # The number of a step, and of the last one in which a label changed.  Steps are counted
+        # through, so that what an earlier call noted cannot be taken for this.
+        self._step, self._last_change = (cuda.to_device(np.zeros(1, np.uint32)) for _ in range(2))
+        self._pinned_step, self._pinned_change = (cuda.pinned_array(1, np.uint32) for _ in range(2))
+        self._pinned_step[0] = 0
+        #: What recorded steps of this object are known by, among all of the batch.
+        self._key = object()
+        self.steps = 0
 
     @staticmethod
     def memory(extent, edge, items):
@@ -147,12 +156,16 @@ class Relaxation(Step):
 
     def _changes(self, items):
         """Make a step; return whether a label changed."""
+        self.steps += 1
+        self._pinned_step += np.uint32(1)
+        self.batch.launches.call((self._key, items), lambda: self._relax(items))
+        self.batch.launches.wait()
+        return bool(self._pinned_change[0] == self._pinned_step[0])
+
+    def _relax(self, items):
         launch, points = self.batch.launches, self.batch.adjacency.num_points
-        # Steps are counted through, so that what an earlier one noted cannot be taken for this.
-        self._step, self.steps = self._step + 1, self.steps + 1
-        change = self._last_change, np.uint32(self._step)
-        work = self.labels, points, self._roots, self._border
         threads = min(4 * int(self.tiles.edge), THREADS)
-        launch.blocks(relaxation_kernel, (self.num_tiles, items), threads, *work, *change)
-        launch.wait()
-        return int(self._last_change.copy_to_host()[0]) == self._step
+        launch.upload(self._step, self._pinned_step)
+        work = self.labels, points, self._roots, self._border, self._last_change, self._step
+        launch.blocks(relaxation_kernel, (self.num_tiles, items), threads, *work)
+        launch.download(self._last_change, self._pinned_change)
