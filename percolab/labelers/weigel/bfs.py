@@ -74,20 +74,7 @@ def bfs_kernel(labels, queue, opened, adjacency, tiles):
         for x in range(left, right):
             i = site_at(x, y, tiles)
             if labels[uint32(start + i)] == i:
-                seed_x, seed_y = int32(x), int32(y)
-                grow(
-                    labels,
-                    start,
-                    queue,
-                    first,
-                    opened,
-                    base,
-                    adjacency,
-                    tiles,
-                    bounds,
-                    seed_x,
-                    seed_y,
-                )
+                grow(labels, start, queue, first, opened, base, adjacency, tiles, bounds, x, y)
 
 
 class Bfs(Step):

@@ -90,12 +90,9 @@ def self_labeling_kernel(labels, opened, adjacency, tiles):
     while n < sites:
         x, y = int32(bounds[0] + int32(n % edge)), int32(bounds[1] + int32(n // edge))
         if is_in(x, y, bounds):
-            root = uint32(shared[n])
-            at_x, at_y = (
-                int32(bounds[0] + int32(root % edge)),
-                int32(bounds[1] + int32(root // edge)),
-            )
-            labels[uint32(start + site_at(x, y, tiles))] = site_at(at_x, at_y, tiles)
+            i, root = site_at(x, y, tiles), uint32(shared[n])
+            x, y = int32(bounds[0] + int32(root % edge)), int32(bounds[1] + int32(root // edge))
+            labels[uint32(start + i)] = site_at(x, y, tiles)
         n = uint32(n + threads)
 
 
