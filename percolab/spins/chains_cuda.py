@@ -34,14 +34,18 @@ from percolab.spins.kernels_cuda import (
     paint_labels_kernel,
     tick_kernel,
 )
-from percolab.spins.tiles_cuda import mark_tiles_kernel, paint_tiles_kernel
+from percolab.spins.tiles_cuda import (
+    mark_tiles_kernel,
+    paint_tiles_kernel,
+    repaint_tiles_kernel,
+)
 from percolab.spins.update import Rule, num_planes_of
 from percolab.spins.words import Chain
 
 cuda = load_cuda()
 
-#: Rows that are kept on the device until the host fetches them.
-_KEPT_ROWS = 2**17
+#: Rows that are kept on the device until the host fetches them; with tallies, numbers of these.
+_KEPT_ROWS, _KEPT_TALLIES = 2**18, 2**25
 #: Sweeps that one recorded call makes, where so many are wanted.
 _SWEEPS_PER_CALL = 8
 
@@ -67,13 +71,14 @@ class CudaChains:
         self._chains = Chain(*(cuda.device_array(self.capacity, np.uint64) for _ in Chain._fields))
         words = self.capacity * top.num_words if rule.seeds else 1
         self._marks = cuda.to_device(np.zeros(words, np.uint32))
-        self.slots = max(_KEPT_ROWS // self.capacity, _SWEEPS_PER_CALL)
-        self._kept_rows = cuda.device_array((self.capacity, self.slots, ROW_WIDTH), np.int64)
-        self._kept_numbers = cuda.device_array((self.capacity, self.slots, 4), np.int64)
         width = int(labeler.read.tally_width)
-        self._kept_tallies = cuda.device_array(
-            (self.capacity, self.slots if width else 1, max(width, 1)), np.uint64
-        )
+        self._room = max(_KEPT_TALLIES // width if width else _KEPT_ROWS, self.capacity)
+        self._kept_rows = cuda.device_array((self._room, ROW_WIDTH), np.int64)
+        self._kept_numbers = cuda.device_array((self._room, SPIN_ROW_WIDTH - ROW_WIDTH), np.int64)
+        tallies = (self._room, width) if width else (1, 1)
+        self._kept_tallies = cuda.device_array(tallies, np.uint64)
+        #: Sweeps of all chains for which there is room until they are fetched.
+        self.slots = 1
         self._items, self.sweep, self._generator = 0, 0, 0
         self._thresholds = np.zeros(0, np.uint64)
 
@@ -82,13 +87,14 @@ class CudaChains:
         """Return the memory beside that of batch and labeler; kept tallies are left out."""
         words = num_words_of(extent.num_points)
         of_item = 4 * (num_planes_of(states) + 1) * words + 8 * (COUNTS + states + 5)
-        kept = 8 * (ROW_WIDTH + 4) * max(_KEPT_ROWS, _SWEEPS_PER_CALL * items)
+        kept = 8 * SPIN_ROW_WIDTH * max(_KEPT_ROWS, items)
         return Memory(host=kept, device=items * of_item + kept)
 
     def begin(self, generator: int, chains: list[Chain], random: list[bool]) -> None:
         """Start chains: each with all spins 0, or with random ones."""
         self._launches.wait()
         self._items, self.sweep, self._generator = len(chains), 0, generator
+        self.slots = self._room // len(chains)
         for device, values in zip(self._chains, zip(*chains, strict=True), strict=True):
             device[: len(chains)].copy_to_device(np.array(values, np.uint64))
         self._thresholds = np.array([chain.threshold for chain in chains], np.uint64)
@@ -129,8 +135,8 @@ class CudaChains:
         return rows, numbers
 
     def _fetch(self, kept: Any, count: int) -> NDArray[Any]:
-        found: NDArray[Any] = kept[: self._items].copy_to_host()
-        return found[:, :count]
+        found: NDArray[Any] = kept[: count * self._items].copy_to_host()
+        return found.reshape(count, self._items, -1).swapaxes(0, 1)
 
     def _sweep(self, count: int) -> None:
         """Do so many sweeps, and keep what they measure from the first slot on."""
@@ -213,10 +219,10 @@ class CudaChains:
             grid = int(self.rule.seeds), items
             launch.blocks(mark_tiles_kernel, grid, TILE_WORDS, *key, *sites, *forest, self._marks)
         words = labeler.tiles, self.batch.opened, labeler.nodes, labeler.interior, labeler.kept
-        beside = self._planes * TILE_WORDS if self.rule.seeds or self.rule.by_word else 0
-        shared = int(labeler.nodes.room) + beside
+        beside = bool(self.rule.seeds or self.rule.by_word)
+        shared = int(labeler.nodes.room) + (1 + beside) * self._planes * TILE_WORDS
         launch.blocks(
-            paint_tiles_kernel,
+            repaint_tiles_kernel if self.rule.seeds else paint_tiles_kernel,
             labeler.grid_of(items),
             TILE_WORDS,
             *key,

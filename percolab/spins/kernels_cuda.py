@@ -211,24 +211,26 @@ def paint_labels_kernel(
 def keep_kernel(rows, counts, clock, items, kept_rows, kept_numbers, slots):
     """Keep what was measured in a sweep, and begin the next; one thread a chain.
 
-    kept_rows: int64 (chains, slots, ROW_WIDTH).  kept_numbers: int64 (chains, slots, 4), satisfied
-    and open bonds, the commonest state's sites, and the sum of squares over the states.
+    kept_rows: int64 (slots * chains, ROW_WIDTH), those of a sweep one after the other.
+    kept_numbers: int64 (slots * chains, 4), satisfied and open bonds, the commonest state's sites,
+    and the sum of squares over the states.
     """
     item = cuda.grid(1)
     if item < items:
         slot = int64(clock[1])
         if slot < slots:
+            place = slot * items + item
             for n in range(ROW_WIDTH):
-                kept_rows[item, slot, n] = rows[item * ROW_WIDTH + n]
+                kept_rows[place, n] = rows[item * ROW_WIDTH + n]
             largest, squares = uint64(0), uint64(0)
             for state in range(COUNTS, counts.shape[1]):
                 number = counts[item, state]
                 largest = max(largest, number)
                 squares = uint64(squares + uint64(number * number))
-            kept_numbers[item, slot, 0] = int64(counts[item, 0])
-            kept_numbers[item, slot, 1] = int64(counts[item, 1])
-            kept_numbers[item, slot, 2] = int64(largest)
-            kept_numbers[item, slot, 3] = int64(squares)
+            kept_numbers[place, 0] = int64(counts[item, 0])
+            kept_numbers[place, 1] = int64(counts[item, 1])
+            kept_numbers[place, 2] = int64(largest)
+            kept_numbers[place, 3] = int64(squares)
         for n in range(counts.shape[1]):
             counts[item, n] = uint64(0)
 
@@ -242,11 +244,12 @@ def tick_kernel(clock):
 
 @cuda.jit(cache=True)
 def keep_tallies_kernel(tallies, width, clock, kept, slots):
-    """Keep the tallies of a sweep: uint64 (chains, slots, width)."""
+    """Keep the tallies of a sweep: uint64 (slots * chains, width)."""
     item, n = cuda.blockIdx.y, cuda.grid(1)
     slot = int64(clock[1])
     if n < width and slot < slots:
-        kept[item, slot, n] = tallies[int64(item) * int64(width) + int64(n)]
+        place = slot * int64(cuda.gridDim.y) + int64(item)
+        kept[place, n] = tallies[int64(item) * int64(width) + int64(n)]
 
 
 @cuda.jit(cache=True)

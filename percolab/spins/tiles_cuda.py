@@ -3,19 +3,20 @@
 They read what the tiled labeler has kept of every run (:mod:`percolab.labelers.tiled.all_tiles`).
 """
 
-from numba import types, uint32, uint64
+from numba import int64, types, uint32, uint64
 
 from percolab.bonds.keys import seed_at
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
-from percolab.kernels.runs import bits_at
+from percolab.kernels.runs import bits_at, fill_segments
 from percolab.kernels.union_find import find
 from percolab.labelers.tiled.all_tiles import block_number, occupied_at, place_of_word, run_at
 from percolab.labelers.tiled.borders import NODES
 from percolab.labelers.tiled.one_tile import (
+    KEPT_BORDER,
     LANES,
-    ROOT,
+    SIMULATED,
     STRIP_NODES,
     STRIPS,
     TILE_NODES,
@@ -37,22 +38,51 @@ cuda = load_cuda()
 
 @cuda.jit(device=True)
 def _number_runs(tiles, opened, item, place, starts, first, totals):
-    """Number the runs of a tile as the labeler did; return this thread's run starts.
+    """Number the runs of a tile as the labeler did; return where runs of this word may start.
 
-    starts, first: get a word's run starts and the number of its first run.  totals: those of every
-    strip.
+    Runs start there at occupied sites alone.  starts, first: get a word's run starts and the number
+    of its first run.  totals: those of every strip.
     """
     site, count, occupied = place
     word = cuda.threadIdx.x
     joined = load_chain(tiles, opened, uint32(item * tiles.words_per_item), site, count)
-    begins = uint32(uint32(uint32(~joined) | uint32(1)) & occupied)
+    edges = uint32(uint32(~joined) | uint32(1))
+    begins = uint32(edges & occupied)
     strip, lane = word // LANES, word % LANES
     before, whole = number_words(first, uint32(popcount(begins)), strip, lane, word)
     first[word] = uint32(uint32(strip * STRIP_NODES) + before)
     starts[word] = begins
     if lane == 0:
         totals[strip] = whole
-    return begins
+    return edges
+
+
+if SIMULATED:
+
+    @cuda.jit(device=True)
+    def clear_packed(packed, place):
+        """Begin a word of packed bits."""
+        packed[place] = uint32(0)
+
+    @cuda.jit(device=True)
+    def pack_lanes(packed, begin, n, is_set):
+        """Write bit n of packed bits that begin at ``begin``; lanes hold 32 bits that follow."""
+        if is_set:
+            bit = uint32(uint32(1) << uint32(n & uint32(31)))
+            cuda.atomic.or_(packed, begin + int64(n >> uint32(5)), bit)
+
+else:
+
+    @cuda.jit(device=True)
+    def clear_packed(packed, place):
+        """Begin a word of packed bits, which :func:`pack_lanes` writes whole."""
+
+    @cuda.jit(device=True)
+    def pack_lanes(packed, begin, n, is_set):
+        """Write bit n of packed bits that begin at ``begin``; lanes hold 32 bits that follow."""
+        found = cuda.ballot_sync(uint32(0xFFFFFFFF), is_set)
+        if uint32(n & uint32(31)) == uint32(0):
+            packed[begin + int64(n >> uint32(5))] = uint32(found)
 
 
 @cuda.jit(cache=True)
@@ -61,8 +91,8 @@ def mark_tiles_kernel(
 ):
     """Mark the clusters of chosen sites by their labels; one block a chosen site, in its tile.
 
-    sites: uint32, one bit a site that there is.  counted: tiles along axis 0, and in all.  marks: as for
-    :func:`percolab.spins.kernels_cuda.mark_labels_kernel`.
+    sites: uint32, one bit a site that there is.  counted: tiles along axis 0, and in all.
+    marks: as for :func:`percolab.spins.kernels_cuda.mark_labels_kernel`.
     """
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -92,10 +122,10 @@ def mark_tiles_kernel(
         run = run_at(starts, first, uint32(at + inside_x), uint32(x & uint32(31)))
         across, num_tiles = counted
         block = uint32(uint32(item * num_tiles) + uint32(uint32(number * across) + column))
-        found = kept[uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(run))]
-        if found >= uint32(ROOT):
-            least = uint32(block * nodes.room)
-            root = find(nodes.parents, uint32(0), uint32(least + uint32(found ^ uint32(ROOT))))
+        found = uint32(kept[uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(run))])
+        if found >= uint32(KEPT_BORDER):
+            node = uint32(uint32(block * nodes.room) + uint32(found ^ uint32(KEPT_BORDER)))
+            root = find(nodes.parents, uint32(0), node)
             label = nodes.origins[root]
         else:
             label = uint32(begins[found >> uint32(5)] + uint32(found & uint32(31)))
@@ -103,8 +133,8 @@ def mark_tiles_kernel(
 
 
 @cuda.jit(device=True)
-def _change_at(generator, seed, number, item, label, rule, tiles, marks):
-    is_chosen = rule.seeds != uint32(0) and is_marked(marks, item, tiles.num_words, label)
+def _change_at(depends, generator, seed, number, item, label, rule, tiles, marks):
+    is_chosen = depends and is_marked(marks, item, tiles.num_words, label)
     return change_of(generator, seed, number, label, is_chosen, rule)
 
 
@@ -129,81 +159,147 @@ def _spin_beside(beside, word, num_planes, bit):
     return spin
 
 
+@cuda.jit(device=True)
+def _spin_of_run(packed, n, num_planes):
+    """Return the spin, or the change, of a run, from its bits in packed planes."""
+    spin, place, bit = uint32(0), uint32(n >> uint32(5)), uint32(n & uint32(31))
+    for plane in range(num_planes):
+        if has_bit(packed[plane * TILE_WORDS + int64(place)], bit):
+            spin = uint32(spin | uint32(uint32(1) << uint32(plane)))
+    return spin
+
+
+@cuda.jit(device=True)
+def _bits_of_runs(packed, plane, n):
+    """Return the bits of the 32 runs from number n on, of a packed plane."""
+    place, shift = int64(n >> uint32(5)), uint32(n & uint32(31))
+    found = uint32(packed[plane * TILE_WORDS + place] >> shift)
+    if shift != uint32(0) and place + 1 < TILE_WORDS:
+        after = packed[plane * TILE_WORDS + place + 1]
+        found = uint32(found | uint32(after << uint32(uint32(32) - shift)))
+    return found
+
+
+@cuda.jit(device=True)
+def _painted(packed, plane, n, begins, edges):
+    """Return the bits of a word's sites whose run has the plane's bit; n: its first run."""
+    bits, left, marked = _bits_of_runs(packed, plane, n), begins, uint32(0)
+    while left != uint32(0):
+        rest = uint32(left & uint32(left - uint32(1)))
+        if uint32(bits & uint32(1)) != uint32(0):
+            marked = uint32(marked | uint32(left ^ rest))
+        bits = uint32(bits >> uint32(1))
+        left = rest
+    return fill_segments(marked, edges)
+
+
+@cuda.jit(device=True)
+def _painted_anew(packed, old, word, plane, num_planes, n, begins, edges, rule):
+    """Return the same where the spins of runs follow from a change and from their old ones."""
+    left, marked = begins, uint32(0)
+    while left != uint32(0):
+        rest = uint32(left & uint32(left - uint32(1)))
+        before = _spin_beside(old, word, num_planes, uint32(lowest_one(left)))
+        if has_bit(changed(before, _spin_of_run(packed, n, num_planes), rule), plane):
+            marked = uint32(marked | uint32(left ^ rest))
+        n = uint32(n + uint32(1))
+        left = rest
+    return fill_segments(marked, edges)
+
+
 @cuda.jit(cache=True)
 def paint_tiles_kernel(
     generator, chains, clock, rule, num_planes, tiles, opened, nodes, interior, kept, marks, planes
 ):
-    """Give clusters their new spins; one block a tile, as in the labeler's own kernels.
+    """Give every cluster a new spin; one block a tile, as in the labeler's own kernels."""
+    key = generator, chains, clock, rule, num_planes
+    _paint(False, key, tiles, opened, nodes, interior, kept, marks, planes)
 
-    Origins must have been gathered.  Shared memory: ``nodes.room`` words, and ``num_planes`` *
-    TILE_WORDS for the old spins where new ones depend on them, or for digits of new ones.
+
+@cuda.jit(cache=True)
+def repaint_tiles_kernel(
+    generator, chains, clock, rule, num_planes, tiles, opened, nodes, interior, kept, marks, planes
+):
+    """Give marked clusters other spins than they have; arguments as above."""
+    key = generator, chains, clock, rule, num_planes
+    _paint(True, key, tiles, opened, nodes, interior, kept, marks, planes)
+
+
+@cuda.jit(device=True)
+def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
+    """Give clusters new spins, which depend on the old ones or do not.
+
+    Origins must have been gathered.  Every run gets its spin's bits first, packed in planes as
+    those of sites are.  Shared memory: ``nodes.room`` words; TILE_WORDS for each plane of runs; and
+    as many for old spins where new ones depend on them, or for digits of new ones.
     """
-    table = cuda.shared.array(TILE_NODES, types.uint32)
+    generator, chains, clock, rule, num_planes = key
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
     totals = cuda.shared.array(STRIPS, types.uint32)
     known = cuda.shared.array(0, types.uint32)
-    beside = known[nodes.room :]
+    packed = known[nodes.room :]
+    beside = packed[num_planes * TILE_WORDS :]
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = place_of_word(
         tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word)
     )
     occupied = occupied_at(tiles.occupied, site, count)
     sites[word] = site
-    begins = _number_runs(tiles, opened, item, (site, count, occupied), starts, first, totals)
+    edges = _number_runs(tiles, opened, item, (site, count, occupied), starts, first, totals)
     base = uint32(uint32(item * uint32(num_planes)) * tiles.num_words)
-    depends = rule.seeds != uint32(0)
-    if depends and count > uint32(0):
-        for plane in range(num_planes):
-            start = uint32(base + uint32(uint32(plane) * tiles.num_words))
-            beside[plane * TILE_WORDS + word] = bits_at(planes, start, site, count)
+    by_word = not depends and rule.by_word != uint32(0)
     block = block_number()
     least = uint32(block * nodes.room)
     seed = seed_at(chains.spins[item], uint64(clock[0] + uint64(1)))
-    number, by_word = chains.number[item], rule.by_word != uint32(0)
+    number = chains.number[item]
+    for plane in range(num_planes):
+        clear_packed(packed, plane * TILE_WORDS + word)
+        if depends and count > uint32(0):
+            start = uint32(base + uint32(uint32(plane) * tiles.num_words))
+            beside[plane * TILE_WORDS + word] = bits_at(planes, start, site, count)
     if by_word and count > uint32(0):
         _write_digits_at(generator, seed, number, site, num_planes, beside, word)
     for n in range(word, interior[block, NODES], TILE_WORDS):
         root = find(nodes.parents, uint32(0), uint32(least + uint32(n)))
         label = nodes.origins[root]
-        known[n] = _change_at(generator, seed, number, item, label, rule, tiles, marks)
+        known[n] = _change_at(depends, generator, seed, number, item, label, rule, tiles, marks)
     cuda.syncthreads()
     runs = uint64(uint64(block) * uint64(TILE_NODES))
     for strip in range(STRIPS):
-        n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
+        n = uint32(strip * STRIP_NODES + word)
         end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
-        while n < end:
-            found = kept[uint64(runs + uint64(n))]
-            if found >= uint32(ROOT):
-                table[n] = known[uint32(found ^ uint32(ROOT))]
-            elif by_word:
-                bit = uint32(found & uint32(31))
-                table[n] = _spin_beside(beside, uint32(found >> uint32(5)), num_planes, bit)
-            else:
-                label = uint32(sites[found >> uint32(5)] + uint32(found & uint32(31)))
-                table[n] = _change_at(generator, seed, number, item, label, rule, tiles, marks)
+        # All lanes of a warp go on together as long as one of them has a run.
+        while uint32(n - uint32(word % LANES)) < end:
+            spin = uint32(0)
+            if n < end:
+                found = uint32(kept[uint64(runs + uint64(n))])
+                place = uint32(found >> uint32(5))
+                if found >= uint32(KEPT_BORDER):
+                    spin = known[uint32(found ^ uint32(KEPT_BORDER))]
+                elif by_word:
+                    spin = _spin_beside(beside, place, num_planes, uint32(found & uint32(31)))
+                else:
+                    label = uint32(sites[place] + uint32(found & uint32(31)))
+                    spin = _change_at(
+                        depends, generator, seed, number, item, label, rule, tiles, marks
+                    )
+            for plane in range(num_planes):
+                pack_lanes(packed, plane * TILE_WORDS, n, has_bit(spin, plane))
             n = uint32(n + uint32(TILE_WORDS))
     cuda.syncthreads()
-    if count == uint32(0):
-        return
-    for plane in range(num_planes):
-        painted, left, n = uint32(0), begins, first[word]
-        while left != uint32(0):
-            rest = uint32(left & uint32(left - uint32(1)))
-            following = uint32(rest & uint32(~rest + uint32(1)))
-            mask = uint32(uint32(following - uint32(1)) & ~uint32(uint32(left ^ rest) - uint32(1)))
-            spin = table[n]
+    if count != uint32(0):
+        begins, run = starts[word], first[word]
+        for plane in range(num_planes):
             if depends:
-                bit = uint32(lowest_one(left))
-                spin = changed(_spin_beside(beside, word, num_planes, bit), spin, rule)
-            if has_bit(spin, plane):
-                painted = uint32(painted | mask)
-            left = rest
-            n = uint32(n + uint32(1))
-        painted = uint32(painted & occupied)
-        start = uint32(base + uint32(uint32(plane) * tiles.num_words))
-        _write_bits(planes, start, site, count, painted)
+                painted = _painted_anew(
+                    packed, beside, word, plane, num_planes, run, begins, edges, rule
+                )
+            else:
+                painted = _painted(packed, plane, run, begins, edges)
+            start = uint32(base + uint32(uint32(plane) * tiles.num_words))
+            _write_bits(planes, start, site, count, uint32(painted & occupied))
 
 
 @cuda.jit(device=True)

@@ -96,7 +96,7 @@ class Tiled:
         self.interior = cuda.device_array((self.num_blocks, NODES + 1), np.uint32)
         self.border = cuda.device_array(batch.capacity * tiling.ends.size, np.uint32)
         self._kept: Any = None
-        self._nothing_kept = cuda.device_array(1, np.uint32)
+        self._nothing_kept = cuda.device_array(1, np.uint16)
         self._radii: RadiiBatch | None = None
         self._load()
         self._make_nodes(tiling.room)
@@ -108,7 +108,7 @@ class Tiled:
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)
         nodes = bounds.tiles * bounds.room
         forest = 8 if extent.seam_bonds else 0
-        kept = 4 * bounds.tiles * TILE_NODES if needs.labels else 0
+        kept = 2 * bounds.tiles * TILE_NODES if needs.labels else 0
         of_item = 4 * points + 4 * words + 24 * bounds.tiles + (16 + forest) * nodes + kept
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
         shared = 4 * extent.num_words + 4 * words + 20 * bounds.crossing + 8 * bounds.room
@@ -192,7 +192,7 @@ class Tiled:
     def kept(self) -> Any:
         """What :meth:`join_tiles` keeps of every run, made when first asked for."""
         if self._kept is None:
-            self._kept = cuda.device_array(self.num_blocks * TILE_NODES, np.uint32)
+            self._kept = cuda.device_array(self.num_blocks * TILE_NODES, np.uint16)
         return self._kept
 
     def join_tiles(
