@@ -16,9 +16,7 @@ from percolab.labelers.tiled.borders import NODES
 from percolab.labelers.tiled.one_tile import (
     KEPT_BORDER,
     LANES,
-    SIMULATED,
     STRIP_NODES,
-    STRIPS,
     TILE_NODES,
     TILE_WORDS,
     load_chain,
@@ -37,52 +35,20 @@ cuda = load_cuda()
 
 
 @cuda.jit(device=True)
-def _number_runs(tiles, opened, item, place, starts, first, totals):
+def _number_runs(tiles, opened, item, place, first):
     """Number the runs of a tile as the labeler did; return where runs of this word may start.
 
-    Runs start there at occupied sites alone.  starts, first: get a word's run starts and the number
-    of its first run.  totals: those of every strip.
+    Runs start there at occupied sites alone.  first: gets the number of every word's first run.
     """
     site, count, occupied = place
     word = cuda.threadIdx.x
     joined = load_chain(tiles, opened, uint32(item * tiles.words_per_item), site, count)
     edges = uint32(uint32(~joined) | uint32(1))
-    begins = uint32(edges & occupied)
     strip, lane = word // LANES, word % LANES
-    before, whole = number_words(first, uint32(popcount(begins)), strip, lane, word)
+    runs = uint32(popcount(uint32(edges & occupied)))
+    before, _ = number_words(first, runs, strip, lane, word)
     first[word] = uint32(uint32(strip * STRIP_NODES) + before)
-    starts[word] = begins
-    if lane == 0:
-        totals[strip] = whole
     return edges
-
-
-if SIMULATED:
-
-    @cuda.jit(device=True)
-    def clear_packed(packed, place):
-        """Begin a word of packed bits."""
-        packed[place] = uint32(0)
-
-    @cuda.jit(device=True)
-    def pack_lanes(packed, begin, n, is_set):
-        """Write bit n of packed bits that begin at ``begin``; lanes hold 32 bits that follow."""
-        if is_set:
-            bit = uint32(uint32(1) << uint32(n & uint32(31)))
-            cuda.atomic.or_(packed, begin + int64(n >> uint32(5)), bit)
-
-else:
-
-    @cuda.jit(device=True)
-    def clear_packed(packed, place):
-        """Begin a word of packed bits, which :func:`pack_lanes` writes whole."""
-
-    @cuda.jit(device=True)
-    def pack_lanes(packed, begin, n, is_set):
-        """Write bit n of packed bits that begin at ``begin``; lanes hold 32 bits that follow."""
-        found = cuda.ballot_sync(uint32(0xFFFFFFFF), is_set)
-        if uint32(n & uint32(31)) == uint32(0):
-            packed[begin + int64(n >> uint32(5))] = uint32(found)
 
 
 @cuda.jit(cache=True)
@@ -97,9 +63,8 @@ def mark_tiles_kernel(
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     begins = cuda.shared.array(TILE_WORDS, types.uint32)
-    totals = cuda.shared.array(STRIPS, types.uint32)
     n, item, word = uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), cuda.threadIdx.x
-    seed = seed_at(chains.sites[item], uint64(clock[0] + uint64(1)))
+    seed = seed_at(chains.sites[item], uint64(clock[item] + uint64(1)))
     site = chosen_site(generator, seed, chains.number[item], uint64(n), num_points, sites)
     shape = tiles.shape
     wide, high, deep = tiles.extents
@@ -112,7 +77,8 @@ def mark_tiles_kernel(
     begin, count = place_of_word(tiles, column, number, uint32(word))
     place = (begin, count, occupied_at(tiles.occupied, begin, count))
     begins[word] = begin
-    _number_runs(tiles, opened, item, place, starts, first, totals)
+    edges = _number_runs(tiles, opened, item, place, first)
+    starts[word] = uint32(edges & place[2])
     cuda.syncthreads()
     if word == 0:
         inside_y = uint32(y - uint32(uint32(y >> high) << high))
@@ -159,54 +125,6 @@ def _spin_beside(beside, word, num_planes, bit):
     return spin
 
 
-@cuda.jit(device=True)
-def _spin_of_run(packed, n, num_planes):
-    """Return the spin, or the change, of a run, from its bits in packed planes."""
-    spin, place, bit = uint32(0), uint32(n >> uint32(5)), uint32(n & uint32(31))
-    for plane in range(num_planes):
-        if has_bit(packed[plane * TILE_WORDS + int64(place)], bit):
-            spin = uint32(spin | uint32(uint32(1) << uint32(plane)))
-    return spin
-
-
-@cuda.jit(device=True)
-def _bits_of_runs(packed, plane, n):
-    """Return the bits of the 32 runs from number n on, of a packed plane."""
-    place, shift = int64(n >> uint32(5)), uint32(n & uint32(31))
-    found = uint32(packed[plane * TILE_WORDS + place] >> shift)
-    if shift != uint32(0) and place + 1 < TILE_WORDS:
-        after = packed[plane * TILE_WORDS + place + 1]
-        found = uint32(found | uint32(after << uint32(uint32(32) - shift)))
-    return found
-
-
-@cuda.jit(device=True)
-def _painted(packed, plane, n, begins, edges):
-    """Return the bits of a word's sites whose run has the plane's bit; n: its first run."""
-    bits, left, marked = _bits_of_runs(packed, plane, n), begins, uint32(0)
-    while left != uint32(0):
-        rest = uint32(left & uint32(left - uint32(1)))
-        if uint32(bits & uint32(1)) != uint32(0):
-            marked = uint32(marked | uint32(left ^ rest))
-        bits = uint32(bits >> uint32(1))
-        left = rest
-    return fill_segments(marked, edges)
-
-
-@cuda.jit(device=True)
-def _painted_anew(packed, old, word, plane, num_planes, n, begins, edges, rule):
-    """Return the same where the spins of runs follow from a change and from their old ones."""
-    left, marked = begins, uint32(0)
-    while left != uint32(0):
-        rest = uint32(left & uint32(left - uint32(1)))
-        before = _spin_beside(old, word, num_planes, uint32(lowest_one(left)))
-        if has_bit(changed(before, _spin_of_run(packed, n, num_planes), rule), plane):
-            marked = uint32(marked | uint32(left ^ rest))
-        n = uint32(n + uint32(1))
-        left = rest
-    return fill_segments(marked, edges)
-
-
 @cuda.jit(cache=True)
 def paint_tiles_kernel(
     generator, chains, clock, rule, num_planes, tiles, opened, nodes, interior, kept, marks, planes
@@ -229,34 +147,29 @@ def repaint_tiles_kernel(
 def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
     """Give clusters new spins, which depend on the old ones or do not.
 
-    Origins must have been gathered.  Every run gets its spin's bits first, packed in planes as
-    those of sites are.  Shared memory: ``nodes.room`` words; TILE_WORDS for each plane of runs; and
-    as many for old spins where new ones depend on them, or for digits of new ones.
+    Origins must have been gathered.  Shared memory: ``nodes.room`` words; and TILE_WORDS for each
+    plane of old spins where new ones depend on them, or of digits of new ones.
     """
     generator, chains, clock, rule, num_planes = key
-    starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
-    totals = cuda.shared.array(STRIPS, types.uint32)
     known = cuda.shared.array(0, types.uint32)
-    packed = known[nodes.room :]
-    beside = packed[num_planes * TILE_WORDS :]
+    beside = known[nodes.room :]
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = place_of_word(
         tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word)
     )
     occupied = occupied_at(tiles.occupied, site, count)
     sites[word] = site
-    edges = _number_runs(tiles, opened, item, (site, count, occupied), starts, first, totals)
+    edges = _number_runs(tiles, opened, item, (site, count, occupied), first)
     base = uint32(uint32(item * uint32(num_planes)) * tiles.num_words)
     by_word = not depends and rule.by_word != uint32(0)
     block = block_number()
     least = uint32(block * nodes.room)
-    seed = seed_at(chains.spins[item], uint64(clock[0] + uint64(1)))
+    seed = seed_at(chains.spins[item], uint64(clock[item] + uint64(1)))
     number = chains.number[item]
-    for plane in range(num_planes):
-        clear_packed(packed, plane * TILE_WORDS + word)
-        if depends and count > uint32(0):
+    if depends and count > uint32(0):
+        for plane in range(num_planes):
             start = uint32(base + uint32(uint32(plane) * tiles.num_words))
             beside[plane * TILE_WORDS + word] = bits_at(planes, start, site, count)
     if by_word and count > uint32(0):
@@ -266,40 +179,36 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
         label = nodes.origins[root]
         known[n] = _change_at(depends, generator, seed, number, item, label, rule, tiles, marks)
     cuda.syncthreads()
-    runs = uint64(uint64(block) * uint64(TILE_NODES))
-    for strip in range(STRIPS):
-        n = uint32(strip * STRIP_NODES + word)
-        end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
-        # All lanes of a warp go on together as long as one of them has a run.
-        while uint32(n - uint32(word % LANES)) < end:
-            spin = uint32(0)
-            if n < end:
-                found = uint32(kept[uint64(runs + uint64(n))])
-                place = uint32(found >> uint32(5))
-                if found >= uint32(KEPT_BORDER):
-                    spin = known[uint32(found ^ uint32(KEPT_BORDER))]
-                elif by_word:
-                    spin = _spin_beside(beside, place, num_planes, uint32(found & uint32(31)))
-                else:
-                    label = uint32(sites[place] + uint32(found & uint32(31)))
-                    spin = _change_at(
-                        depends, generator, seed, number, item, label, rule, tiles, marks
-                    )
-            for plane in range(num_planes):
-                pack_lanes(packed, plane * TILE_WORDS, n, has_bit(spin, plane))
-            n = uint32(n + uint32(TILE_WORDS))
-    cuda.syncthreads()
-    if count != uint32(0):
-        begins, run = starts[word], first[word]
-        for plane in range(num_planes):
-            if depends:
-                painted = _painted_anew(
-                    packed, beside, word, plane, num_planes, run, begins, edges, rule
-                )
+    if count == uint32(0):
+        return
+    begins = uint32(edges & occupied)
+    runs = uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(first[word]))
+    # The first plane is found with the spins of the runs; most models have no other.
+    for plane in range(num_planes):
+        left, marked, run = begins, uint32(0), runs
+        while left != uint32(0):
+            rest = uint32(left & uint32(left - uint32(1)))
+            found = uint32(kept[run])
+            place, bit = uint32(found >> uint32(5)), uint32(found & uint32(31))
+            if found >= uint32(KEPT_BORDER):
+                spin = known[uint32(found ^ uint32(KEPT_BORDER))]
+                is_set = has_bit(spin, plane)
+            elif by_word:
+                is_set = has_bit(beside[plane * TILE_WORDS + int64(place)], bit)
             else:
-                painted = _painted(packed, plane, run, begins, edges)
-            start = uint32(base + uint32(uint32(plane) * tiles.num_words))
-            _write_bits(planes, start, site, count, uint32(painted & occupied))
+                label = uint32(sites[place] + bit)
+                spin = _change_at(depends, generator, seed, number, item, label, rule, tiles, marks)
+                is_set = has_bit(spin, plane)
+            if depends:
+                before = _spin_beside(beside, word, num_planes, uint32(lowest_one(left)))
+                is_set = has_bit(changed(before, spin, rule), plane)
+            if is_set:
+                marked = uint32(marked | uint32(left ^ rest))
+            run = uint64(run + uint64(1))
+            left = rest
+        painted = uint32(fill_segments(marked, edges) & occupied)
+        start = uint32(base + uint32(uint32(plane) * tiles.num_words))
+        _write_bits(planes, start, site, count, painted)
 
 
 @cuda.jit(device=True)

@@ -276,10 +276,10 @@ class Tiled:
         tiles = items * self.tiling.num_tiles
         return -(-tiles // TILES_PER_BLOCK), np.int32(tiles)
 
-    def gather(self, items: int) -> None:
-        """Move sizes and end flags to the roots of nodes."""
+    def gather(self, items: int, *, with_origins: bool = False) -> None:
+        """Move sizes and end flags to the roots of nodes, and with ``with_origins`` origins."""
         blocks, tiles = self.tiles_of(items)
-        nodes = self.nodes, self.interior, tiles, self.forest
+        nodes = self.nodes, self.interior, tiles, self.forest, np.uint32(with_origins)
         self.batch.launches.blocks(gather_kernel, blocks, THREADS, *nodes)
 
     def flag_ends(self, items: int) -> None:
@@ -316,9 +316,12 @@ class Tiled:
         nodes = self.nodes, self.interior, tiles
         self.batch.launches.blocks(origin_kernel, blocks, THREADS, *nodes)
 
-    def join_rows(self, items: int) -> None:
-        """Make the rows of the first items on the device, which were joined over periods."""
-        self.gather(items)
+    def join_rows(self, items: int, *, with_origins: bool = False) -> None:
+        """Make the rows of the first items on the device, which were joined over periods.
+
+        with_origins: give the roots of nodes the smallest site of their cluster, too.
+        """
+        self.gather(items, with_origins=with_origins)
         self.flag_ends(items)
         self.sum_nodes(items)
         self.tally_nodes(items, self.read.tallies)
