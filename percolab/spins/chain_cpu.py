@@ -114,7 +114,8 @@ class CpuChain:
         key = self._generator, self._chain, self.sweep + 1, self.rule, self._planes
         there = batch.exists, batch.adjacency, batch.topology.occupied
         forest = labeler.end_flags, batch.opened, labeler.runs, labeler.windings
-        sweep_runs(*key, *there, *forest, self.spins, rows, numbers)
+        compiled: Any = sweep_runs
+        compiled(*key, *there, *forest, self.spins, rows, numbers)
 
     def _sweep_labels(self, sweep: int, row: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
         batch = self.labeler.batch
