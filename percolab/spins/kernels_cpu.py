@@ -144,12 +144,12 @@ def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins
         begin = k * num_words
         alive = spins.alive[begin : begin + num_words]
         for word in range(num_words):
-            beyond = seam_word(seam, begin + word)
+            beyond = uint32(seam_word(seam, begin + word))
             alive[word] = uint32(exists[begin + word] & ~beyond)
         keep_satisfied(spins.planes, num_planes, adjacency, k, alive)
         for word in range(num_words):
             satisfied += int64(popcount(alive[word]))
-            beyond = seam_word(seam, begin + word)
+            beyond = uint32(seam_word(seam, begin + word))
             alive[word] = uint32(alive[word] | uint32(exists[begin + word] & beyond))
     for n in range(adjacency.seam_bonds.size):
         _, i, j = seam_bond(n, opened, here, adjacency)
