@@ -94,10 +94,10 @@ def figure_2(parts: Parts) -> tuple[Any, str]:
     times = [at[f"tiles:{name}+sewing"] for name in ("self", "union", "bfs")]
     order = "agrees" if times[0] < times[1] < times[2] else "does not agree"
     return figure, (
-        f"at B = 16 self-labeling takes {times[0]:.3g}, union-find {times[1]:.3g} and breadth-first "
-        f"search {times[2]:.3g} ns a site, {times[1] / times[0]:.2g} and {times[2] / times[0]:.2g} "
-        f"times as much, which {order} with the paper's order (8 and 13 times); the times of a tile "
-        f"grow at the largest B as B^{power['self']:.2f}, B^{power['union']:.2f} and "
+        f"at B = 16 self-labeling takes {times[0]:.3g}, union-find {times[1]:.3g} and "
+        f"breadth-first search {times[2]:.3g} ns a site, {times[1] / times[0]:.2g} "
+        f"and {times[2] / times[0]:.2g} times as much, which {order} with the paper's order (8 and 13 times); a tile's time "
+        f"grows at the largest B as B^{power['self']:.2f}, B^{power['union']:.2f} and "
         f"B^{power['bfs']:.2f}, in the paper as B^{2 + D_MIN:.2f}, B^2 and B^2."
     )
 
@@ -172,13 +172,15 @@ def figure_9(parts: Parts) -> tuple[Any, str]:
         names = (("best_edge", "relaxation"), ("best_sewing_edge", "sewing"))
         for number, (key, label) in enumerate(names):
             draw_line(axes, list(fit[key]), list(fit[key].values()), number, label)
+        edges = sorted({r["B"] for r in parts["sizes"] if "B" in r})
         axes.set_yscale("log", base=2)
+        axes.set_yticks(edges, [str(edge) for edge in edges])
         finish(axes, list(fit["best_edge"]), "fastest $B$", log=False)
     relaxed, sewn = list(fit["best_edge"].values()), list(fit["best_sewing_edge"].values())
     grows = "grows" if relaxed[-1] > relaxed[0] else "does not grow"
     verdict = "agrees" if grows == "grows" and len(set(sewn[-3:])) == 1 else "agrees only in part"
     return figure, (
-        f"the fastest B of relaxation {grows} from {relaxed[0]} to {relaxed[-1]}, that of sewing is "
+        f"the fastest B of relaxation {grows} from {relaxed[0]} to {relaxed[-1]}, of sewing it is "
         f"{', '.join(map(str, sewn[-3:]))} at the three largest L; this {verdict} with the paper, "
         "where the one grows and the other is constant."
     )
@@ -245,8 +247,9 @@ def figure_11(parts: Parts) -> tuple[Any, str]:
     verdict = "agrees" if joined[0] > local[0] and overtaken == sizes[-1:] else "agrees in part"
     return figure, (
         f"local labeling takes longer than consolidation at L = "
-        f"{', '.join(map(str, overtaken)) or 'none'}; activation and flip are {100 * share:.0f} % at "
-        f"L = {sizes[-1]}.  This {verdict} with the paper: at its largest L alone, and about 20 %."
+        f"{', '.join(map(str, overtaken)) or 'none'}; activation and flip are "
+        f"{100 * share:.0f} % at L = {sizes[-1]}.  This {verdict} with the paper: at "
+        "its largest L alone, and about 20 %."
     )
 
 
@@ -319,7 +322,7 @@ def figure_14(parts: Parts) -> tuple[Any, str]:
         ]
         if ratios:
             draw_line(other, *zip(*ratios, strict=True), 2, "one seed a tile")
-        finish(other, sizes, "speed-up over a single cluster on one core")
+        finish(other, sizes, "speed-up over Wolff on one core")
     few, whole = (time_of(series[name][-1]) for name in ("one seed a tile", "sw"))
     verdict = "agrees" if few >= 0.9 * whole else "does not agree"
     up = f", {ratios[-1][1]:.3g} times faster than one core" if ratios else ""
@@ -346,7 +349,7 @@ def figure_komura(parts: Parts) -> tuple[Any, str]:
                 axes.bar(at, high, 0.36, color=look_of(number, 0)["color"], label=name)
             axes.set_xticks(range(len(places)), labels, fontsize=5.5)
             axes.set_ylabel(f"{'update' if part == 'update' else 'labels alone'} (ps per site)")
-        panels[0].legend()
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     for lattice, size in places:
         line = {r["labeler"]: r for r in select(own, lattice=lattice, L=size)}
         if len(line) == 2:
