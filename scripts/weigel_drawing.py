@@ -96,7 +96,8 @@ def figure_2(parts: Parts) -> tuple[Any, str]:
     return figure, (
         f"at B = 16 self-labeling takes {times[0]:.3g}, union-find {times[1]:.3g} and "
         f"breadth-first search {times[2]:.3g} ns a site, {times[1] / times[0]:.2g} "
-        f"and {times[2] / times[0]:.2g} times as much, which {order} with the paper's order (8 and 13 times); a tile's time "
+        f"and {times[2] / times[0]:.2g} times as much, which {order} with the paper's "
+        f"order (8 and 13 times); a tile's time "
         f"grows at the largest B as B^{power['self']:.2f}, B^{power['union']:.2f} and "
         f"B^{power['bfs']:.2f}, in the paper as B^{2 + D_MIN:.2f}, B^2 and B^2."
     )
