@@ -2,6 +2,7 @@
 
 check          what a check, its conditions and its outcome are
 enumeration    all configurations of tiny graphs, by deletion and contraction
+spin_enumeration  Potts models on tiny graphs, from all spins and from all sets of open bonds
 vectors        known outputs of the generators
 deviates       statistics as normal deviates
 version_1      words as they were made once, which must fail

@@ -1,0 +1,295 @@
+"""Integrated autocorrelation times of Markov chains, from sums that are stored for every block.
+
+A block is one chain of n updates x_0 ... x_(n-1) after burn-in.  It stores of a series, for lags l,
+
+    lagged_l = sum over t < n - l of x_t x_(t+l)
+    edges_l  = sum over t < n - l of x_t  +  sum over t >= l of x_t,   so that edges_0 = 2 sum x_t,
+
+which is all that the autocovariance about any mean needs.  About the mean m of all blocks,
+
+    gamma_l = sum over blocks of (lagged_l - m edges_l + (n - l) m^2) / (blocks (n - l)).
+
+m fluctuates with the data, which makes every gamma_l too small by the variance of m; that is added.
+The integrated autocorrelation time is tau = 1/2 + rho_1 + rho_2 + ... with rho_l = gamma_l /
+gamma_0, summed up to a window W that balances what is left out against the noise that every term
+brings in.  The variance of m is 2 tau gamma_0 / (blocks n).
+
+An autocorrelation of a Swendsen-Wang chain is never negative, so that a sum which ends too early is
+too small: where no window is found among the stored lags, tau is a lower bound.
+
+Source: U. Wolff, Comput. Phys. Commun. 156, 143 (2004), with erratum 176, 383 (2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from percolab.analysis.fit_quality import ChiSquare, cutoffs_of, first_accepted, is_poor
+from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error, least_squares
+from percolab.errors import AnalysisError
+
+#: Wolff's S: the time over which rho falls by a factor e, in units of tau; 1 to 2 is usual.
+_DECAY_TIME = 1.5
+
+#: Starts that differ by more standard errors than this are not of one stationary chain.
+START_LIMIT = 4.0
+
+#: A variance below this fraction of the mean square is the rounding error of the sums.
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True)
+class Autocorrelation:
+    """The autocorrelation of one series, and its integrated time in updates.
+
+    mean, mean_error: of the series; the error by the scatter of the blocks, NaN of a single one
+    covariance:       gamma_l, bias removed, float64 (lags + 1,)
+    tau:              integrated autocorrelation time; 1/2 where updates are independent
+    window:           the largest lag that is summed
+    complete:         False where no window was found: tau is then a lower bound
+    jackknife_error:  of tau, by leaving out one block each, NaN of a single one
+    formula_error:    of tau, Wolff's 2 tau sqrt((W + 1/2 - tau) / N), N updates in all
+    blocks, updates:  number of chains, and of updates in each
+    """
+
+    mean: float
+    mean_error: float
+    covariance: Floats
+    tau: float
+    window: int
+    complete: bool
+    jackknife_error: float
+    formula_error: float
+    blocks: int
+    updates: int
+
+    @property
+    def error(self) -> float:
+        """The error of tau to quote.
+
+        Blocks are independent chains, so their scatter is honest whatever the series is; the
+        formula assumes Gaussian noise.  With fewer than MIN_BLOCKS blocks the scatter itself is
+        uncertain, and the formula is taken.  Neither knows of what the window leaves out.
+        """
+        return self.jackknife_error if self.blocks >= MIN_BLOCKS else self.formula_error
+
+    @property
+    def correlation(self) -> Floats:
+        """rho_l = gamma_l / gamma_0, float64 (lags + 1,)."""
+        return np.asarray(self.covariance / self.covariance[0])
+
+    @property
+    def effective_samples(self) -> float:
+        """How many independent samples have the same error of the mean, N / (2 tau)."""
+        return self.blocks * self.updates / (2 * self.tau)
+
+    @property
+    def tau_of_blocks(self) -> tuple[float, float]:
+        """tau by the scatter of the blocks' means alone, which needs no window, and its error.
+
+        It has a large error, and is too small unless the blocks are much longer than tau.  (NaN,
+        NaN) of a single block.
+        """
+        if self.blocks < 2:
+            return nan, nan
+        total = self.blocks * self.updates
+        tau = self.mean_error**2 * total / (2 * float(self.covariance[0]))
+        return tau, tau * (2 / (self.blocks - 1)) ** 0.5
+
+    @property
+    def correlated_mean_error(self) -> float:
+        """The error of the mean from tau, to compare with that from the scatter of the blocks."""
+        return float(np.sqrt(self.covariance[0] / self.effective_samples))
+
+
+def autocorrelation(lagged: ArrayLike, edges: ArrayLike, updates: int) -> Autocorrelation:
+    """Return the integrated autocorrelation time of a series from the sums of its blocks.
+
+    lagged, edges: float64 (blocks, lags + 1), as above; updates: n, in each block.  Lags of n and
+    more are left out.  A constant far above the scatter of the series costs digits of the sums, so
+    they are best taken of the series less such a constant.
+
+    AnalysisError where the shapes differ, there are fewer than 2 updates, or the series does not
+    vary.
+    """
+    lagged, edges = np.asarray(lagged, np.float64), np.asarray(edges, np.float64)
+    if lagged.ndim != 2 or lagged.shape != edges.shape or not lagged.size:
+        raise AnalysisError("lagged products and edges need one shape, (blocks, lags + 1)")
+    if updates < 2 or lagged.shape[1] < 2:
+        raise AnalysisError("an autocorrelation needs at least 2 updates and 1 lag")
+    lags = min(lagged.shape[1], updates)
+    lagged, edges = lagged[:, :lags], edges[:, :lags]
+    blocks = len(lagged)
+    all_lagged, all_edges = lagged.sum(axis=0), edges.sum(axis=0)
+    mean = float(all_edges[0]) / (2 * blocks * updates)
+    plain = _covariance(all_lagged, all_edges, blocks, updates)
+    if not plain[0] > _ROUNDING * all_lagged[0] / (blocks * updates):
+        raise AnalysisError("the series does not vary")
+    window, complete = _window(plain, blocks * updates)
+    covariance = _unbiased(plain, window, blocks * updates)
+    tau = float(_tau(covariance, window))
+    error = nan
+    if blocks > 1:
+        rest = _covariance(all_lagged - lagged, all_edges - edges, blocks - 1, updates)
+        without = _tau(_unbiased(rest, window, (blocks - 1) * updates), window)
+        error = float(jackknife_error(without))
+    means = edges[:, 0] / (2 * updates)
+    scatter = float(means.std(ddof=1)) / blocks**0.5 if blocks > 1 else nan
+    noise = max(window + 0.5 - tau, 0.0) / (blocks * updates)
+    return Autocorrelation(
+        mean=mean,
+        mean_error=scatter,
+        covariance=covariance,
+        tau=tau,
+        window=window,
+        complete=complete,
+        jackknife_error=error,
+        formula_error=2 * tau * noise**0.5,
+        blocks=blocks,
+        updates=updates,
+    )
+
+
+def _covariance(lagged: Floats, edges: Floats, blocks: int, updates: int) -> Floats:
+    """Return gamma_l about the mean of the blocks summed over, float64 (..., lags + 1)."""
+    pairs = updates - np.arange(lagged.shape[-1])
+    mean = edges[..., :1] / (2 * blocks * updates)
+    return np.asarray((lagged - mean * edges) / (blocks * pairs) + mean**2)
+
+
+def _unbiased(covariance: Floats, window: int, total: int) -> Floats:
+    """Return gamma_l with the variance of the mean added, by which each is too small."""
+    summed = covariance[..., :1] + 2 * covariance[..., 1 : window + 1].sum(axis=-1, keepdims=True)
+    return np.asarray(covariance + summed / total)
+
+
+def _tau(covariance: Floats, window: int) -> Floats:
+    """Return 1/2 and the sum of rho up to the window, float64 (...)."""
+    summed = covariance[..., 1 : window + 1].sum(axis=-1)
+    return np.asarray(0.5 + summed / covariance[..., 0])
+
+
+def _window(covariance: Floats, total: int) -> tuple[int, bool]:
+    """Return the first W at which one more term brings more noise than signal, and True.
+
+    The last lag, and False, if there is none.  Wolff's g(W) = exp(-W / t) - t / sqrt(W N), with the
+    decay time t of an exponential whose tau is that of the sum so far, times S.
+    """
+    sums = 0.5 + np.cumsum(covariance[1:]) / covariance[0]
+    for window, tau in enumerate(sums.tolist(), start=1):
+        if tau <= 0.5:
+            return window, True
+        decay = _DECAY_TIME / np.log((2 * tau + 1) / (2 * tau - 1))
+        if np.exp(-window / decay) < decay / np.sqrt(window * total):
+            return window, True
+    return len(sums), False
+
+
+@dataclass(frozen=True)
+class StartComparison:
+    """The means of chains that started ordered, and of those that started at random.
+
+    difference, error: ordered less random, and its standard error
+    z:                 the difference as a normal deviate of the same probability
+    differ:            whether z is beyond START_LIMIT
+    """
+
+    difference: float
+    error: float
+    z: float
+    differ: bool
+
+
+def compare_starts(ordered: ArrayLike, random: ArrayLike) -> StartComparison:
+    """Return whether the means of blocks depend on how their chains started.
+
+    If so, the burn-in was too short, or the transition is of first order and the chains are in
+    different phases: no error of a mean over all of them is honest.  ordered, random: float64, at
+    least 2 blocks each, else AnalysisError; both means are compared by Welch's t-test, which knows
+    how uncertain errors from few blocks are.  Blocks that are all equal have z = 0, or infinity if
+    the two values differ.
+
+    Source: B. L. Welch, Biometrika 34, 28 (1947).
+
+    >>> compare_starts([1.0, 1.2, 0.9], [1.1, 1.0, 0.8]).differ
+    False
+    """
+    first, second = np.asarray(ordered, np.float64), np.asarray(random, np.float64)
+    if min(first.size, second.size) < 2:
+        raise AnalysisError("starts are compared by at least 2 blocks of each")
+    difference = float(first.mean() - second.mean())
+    parts = [float(values.var(ddof=1)) / values.size for values in (first, second)]
+    variance = sum(parts)
+    if variance == 0:
+        z = 0.0 if difference == 0 else float(np.copysign(np.inf, difference))
+        return StartComparison(difference, 0.0, z, z != 0)
+    freedom = variance**2 / sum(
+        part**2 / (values.size - 1) for part, values in zip(parts, (first, second))
+    )
+    size = _deviate(abs(difference) / variance**0.5, freedom)
+    z = float(np.copysign(size, difference))
+    return StartComparison(difference, variance**0.5, z, size > START_LIMIT)
+
+
+def _deviate(t: float, freedom: float) -> float:
+    """Return the normal deviate that is exceeded as rarely as t of Student's distribution."""
+    from scipy.special import betaln, stdtr
+    from scipy.stats import norm
+
+    tail = float(stdtr(freedom, -t))
+    if tail > 1e-300:
+        return float(norm.isf(tail))
+    # Both by the leading term of their logarithms, where the probability is too small for a float.
+    a = freedom / 2
+    logarithm = a * np.log(freedom / (freedom + t * t)) - np.log(2 * a) - float(betaln(a, 0.5))
+    return float((-2 * logarithm) ** 0.5)
+
+
+@dataclass(frozen=True)
+class DynamicExponent:
+    """z of tau = A L^z, its error, the smallest size that it is fitted from, and chi^2."""
+
+    z: float
+    error: float
+    smallest_size: int
+    chi_square: ChiSquare
+
+    @property
+    def accepted(self) -> bool:
+        """Whether chi^2 does not reject the fit."""
+        return not is_poor(self.chi_square)
+
+
+def dynamic_exponent(sizes: Sequence[int], taus: ArrayLike, errors: ArrayLike) -> DynamicExponent:
+    """Return the dynamic exponent z of tau ~ L^z, by a line through ln tau against ln L.
+
+    sizes: linear sizes; taus, errors: float64 (sizes,), those of complete windows alone, since a
+    lower bound bends the line.  Small sizes are left out until chi^2 does not reject the line, but
+    4 sizes are kept where there are so many.  The error is that of the taus: that an exponent from
+    small sizes drifts with them is not in it.  AnalysisError with fewer than 2 sizes, or where a
+    tau or an error is not positive.
+
+    >>> round(dynamic_exponent([16, 32, 64], [3.0, 6.0, 12.0], [0.1, 0.2, 0.4]).z, 9)
+    1.0
+    """
+    order = np.argsort(sizes)
+    at, tau, error = (np.asarray(x, np.float64)[order] for x in (sizes, taus, errors))
+    if len(np.unique(at)) < 2 or len(np.unique(at)) < at.size:
+        raise AnalysisError("a dynamic exponent needs tau of at least 2 sizes, each size once")
+    if not (np.all(tau > 0) and np.all(error > 0)):
+        raise AnalysisError("a dynamic exponent needs positive taus and errors")
+    starts = range(len(cutoffs_of([int(size) for size in at])))
+    return first_accepted(_line(at[n:], tau[n:], error[n:]) for n in starts)
+
+
+def _line(sizes: Floats, taus: Floats, errors: Floats) -> DynamicExponent:
+    logarithms = np.log(sizes)
+    design = np.stack([np.ones_like(logarithms), logarithms - logarithms.mean()], axis=1)
+    theta, covariance, quality = least_squares(design, np.log(taus), np.diag((errors / taus) ** 2))
+    error = float(np.sqrt(covariance[1, 1]))
+    return DynamicExponent(float(theta[1]), error, int(sizes[0]), quality)

@@ -1,0 +1,348 @@
+"""Series of a Potts model reweighted to other temperatures, and transitions of first order.
+
+A state with E satisfied bonds has the weight exp(beta E), so that a sample drawn at beta_0 counts
+as exp((beta - beta_0) E) at beta.  That holds as far as the two distributions of E overlap: see
+`overlap`.  Series are float64 or integer (chains, updates), the chains independent of each other,
+and errors are those of a jackknife over chains, so that correlations inside a chain are in them.
+
+At a transition of first order the distribution of E has two peaks, the disordered phase below and
+the q ordered ones above.  At the transition each of the q + 1 phases has the same weight.  So, with
+E_cut between both peaks, W(E > E_cut) = q W(E < E_cut), up to corrections that are exponentially
+small in the size of the lattice.
+
+Another beta adds a straight line to the logarithm of the distribution.  So there is a beta with two
+equally high peaks just where the logarithm is not concave, and how far it is below its concave hull
+is the depth of the valley between them.
+
+Sources: A. M. Ferrenberg and R. H. Swendsen, Phys. Rev. Lett. 61, 2635 (1988); C. Borgs and W.
+Janke, Phys. Rev. Lett. 68, 1738 (1992).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from percolab.analysis.statistics import Floats, jackknife_error
+from percolab.errors import AnalysisError
+
+#: Below this overlap the few samples that count are in the tail, where they may be missing.
+LEAST_OVERLAP = 0.1
+
+#: Bins of a histogram in which two peaks are looked for, and different E that it needs.
+_BINS, _LEAST_VALUES = 40, 80
+#: A valley is this deep at least, as a logarithm, and this many standard errors below the hull.
+_LEAST_DEPTH, _DEPTH_ERRORS = 0.2, 5.0
+#: Bins with fewer samples than this are no peaks, nor is a phase with less than this share.
+_PEAK_SAMPLES, _PHASE_SHARE = 30, 0.01
+#: Chains that change phase less often than this altogether do not know the weights of the phases.
+_LEAST_CHANGES = 20
+
+
+@dataclass(frozen=True)
+class Reweighted:
+    """A function of means at other temperatures, each float64 (betas,).
+
+    overlap: which fraction of the samples is as good as all of them there, (sum w)^2 / (n sum w^2)
+    """
+
+    betas: Floats
+    values: Floats
+    errors: Floats
+    overlap: Floats
+
+    @property
+    def reliable(self) -> NDArray[np.bool_]:
+        """Where the overlap is at least LEAST_OVERLAP, bool (betas,)."""
+        return np.asarray(self.overlap >= LEAST_OVERLAP)
+
+
+def reweight(
+    satisfied: ArrayLike,
+    series: Sequence[ArrayLike],
+    *,
+    beta: float,
+    betas: ArrayLike,
+    function: Callable[..., Floats] = lambda mean: mean,
+) -> Reweighted:
+    """Return a function of the means of some series at other temperatures.
+
+    satisfied: satisfied bonds E, (chains, updates), drawn at beta.  series: of the same shape, as
+    many as the function has arguments.  betas: float64 (betas,).  function: of the means, float64
+    (..., betas) each; a specific heat is lambda e, e2: betas**2 * (e2 - e**2) of E and E^2.
+    AnalysisError where shapes differ or there are fewer than 2 chains.
+    """
+    energies = _checked(satisfied)
+    columns = [np.asarray(values, np.float64) for values in series]
+    if not columns or any(values.shape != energies.shape for values in columns):
+        raise AnalysisError("series to reweight need the shape of the satisfied bonds")
+    at = np.atleast_1d(np.asarray(betas, np.float64))
+    # Sums of every chain: of the weights, and of each series times the weights.
+    sums = np.zeros((1 + len(columns), len(energies), len(at)))
+    overlap = np.zeros(len(at))
+    for n, shift in enumerate(at - beta):
+        weights = _weights(energies, float(shift))
+        overlap[n] = _overlap(weights)
+        for row, values in enumerate((np.ones(()), *columns)):
+            sums[row, :, n] = (weights * values).sum(axis=1)
+    total = sums.sum(axis=1)
+    rest = total[:, None] - sums
+    return Reweighted(
+        betas=at,
+        values=np.asarray(function(*(total[1:] / total[0])), np.float64),
+        errors=jackknife_error(np.asarray(function(*(rest[1:] / rest[0])), np.float64)),
+        overlap=overlap,
+    )
+
+
+@dataclass(frozen=True)
+class EnergyHistogram:
+    """The distribution of the satisfied bonds E at one temperature.
+
+    edges:           float64 (bins + 1,), E from edges[i] to below edges[i + 1]
+    density, errors: float64 (bins,), probability per unit of E
+    """
+
+    edges: Floats
+    density: Floats
+    errors: Floats
+
+
+def energy_histogram(
+    satisfied: ArrayLike, *, beta: float, at: float | None = None, bins: int = _BINS
+) -> EnergyHistogram:
+    """Return the distribution of the satisfied bonds, reweighted from beta to another one.
+
+    satisfied: (chains, updates), integers.  bins: about how many; all are equally wide, by a
+    multiple of the smallest step of E, since others would hold unequal numbers of values.
+    AnalysisError with fewer than 2 chains, or where E does not vary.
+    """
+    energies = _checked(satisfied)
+    edges = _edges(energies, bins)
+    shift = 0.0 if at is None else at - beta
+    parts = _binned(energies, edges, _weights(energies, shift))
+    width = edges[1] - edges[0]
+    total = parts.sum(axis=0)
+    rest = total - parts
+    without = rest / (rest.sum(axis=1, keepdims=True) * width)
+    return EnergyHistogram(edges, total / (total.sum() * width), jackknife_error(without))
+
+
+@dataclass(frozen=True)
+class FirstOrder:
+    """A transition of first order, as two peaks of the energy histogram show it.
+
+    beta, beta_error:               where the ordered phases weigh q times as much as the other
+    latent_heat, latent_heat_error: of the satisfied bonds per site there, ordered less disordered
+    peaks:                          satisfied bonds at both peaks, where these are equally high
+    cut:                            satisfied bonds, all of them, that separate the phases
+    depth:                          logarithm of the height of both peaks over that of the valley
+    changes:                        how often chains went all the way from one peak to the other
+    """
+
+    beta: float
+    beta_error: float
+    latent_heat: float
+    latent_heat_error: float
+    peaks: tuple[float, float]
+    cut: float
+    depth: float
+    changes: int
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the chains changed phase often enough to know the weights of the phases.
+
+        If not, beta is an artefact of how many chains started in which phase.  The latent heat is
+        right all the same, since it is taken inside the phases.
+        """
+        return self.changes >= _LEAST_CHANGES
+
+
+def find_first_order(
+    satisfied: ArrayLike, *, beta: float, q: int, num_sites: int
+) -> FirstOrder | None:
+    """Return the transition of first order that the energy histogram shows, or None.
+
+    satisfied: (chains, updates), integers, drawn at a beta at which both phases occur, the rarer in
+    1 % of the samples at least.  Two peaks are accepted if, where both are equally high, the valley
+    between is a factor exp(0.2) and 5 standard errors below, more of few chains.  A transition of
+    weak first order looks continuous on a small lattice, and the latent heat of a small one is too
+    large, so sizes are to be compared.  None too where E takes fewer than 80 values, among which a
+    tiny lattice has gaps of its own.  AnalysisError with fewer than 2 chains.
+    """
+    energies = _checked(satisfied)
+    if len(np.unique(energies)) < _LEAST_VALUES:
+        return None
+    edges = _edges(energies, _BINS)
+    valley = _deepest_valley(_binned(energies, edges, np.ones_like(energies)))
+    if valley is None:
+        return None
+    middles = (edges[1:] + edges[:-1]) / 2
+    low, cut, high = (float(middles[n]) for n in (valley.left, valley.bin, valley.right))
+    shift, shift_error = _balance(energies, cut, q)
+    gap, gap_error = _gap(energies, cut, shift)
+    return FirstOrder(
+        beta=beta + shift,
+        beta_error=shift_error,
+        latent_heat=gap / num_sites,
+        latent_heat_error=gap_error / num_sites,
+        peaks=(low, high),
+        cut=cut,
+        depth=valley.depth,
+        changes=_changes(energies, low, high),
+    )
+
+
+def _checked(satisfied: ArrayLike) -> Floats:
+    """Return the satisfied bonds as float64 (chains, updates)."""
+    energies = np.asarray(satisfied, np.float64)
+    if energies.ndim != 2 or len(energies) < 2 or not energies.size:
+        raise AnalysisError("reweighting needs series of at least 2 chains")
+    return energies
+
+
+def _weights(energies: Floats, shift: float) -> Floats:
+    """Return exp(shift E) up to a factor, at most 1."""
+    exponents = shift * energies
+    return np.asarray(np.exp(exponents - exponents.max()))
+
+
+def _overlap(weights: Floats) -> float:
+    return float(weights.sum() ** 2 / (weights.size * (weights**2).sum()))
+
+
+def _edges(energies: Floats, bins: int) -> Floats:
+    """Return edges of bins that each hold the same number of possible E."""
+    values = np.unique(energies)
+    if len(values) < 2:
+        raise AnalysisError("the energy does not vary")
+    step = float(np.gcd.reduce(np.diff(values).astype(np.int64)))
+    steps = (values[-1] - values[0]) / step + 1
+    width = step * max(int(np.ceil(steps / bins)), 1)
+    count = int(np.ceil(steps * step / width))
+    return np.asarray(values[0] - step / 2 + width * np.arange(count + 1))
+
+
+def _binned(energies: Floats, edges: Floats, weights: Floats) -> Floats:
+    """Return the weight of every chain in every bin, float64 (chains, bins)."""
+    chains, bins = len(energies), len(edges) - 1
+    index = ((energies - edges[0]) / (edges[1] - edges[0])).astype(np.int64)
+    index += bins * np.arange(chains)[:, None]
+    binned = np.bincount(index.ravel(), weights.ravel(), minlength=chains * bins)
+    return np.asarray(binned.reshape(chains, bins))
+
+
+@dataclass(frozen=True)
+class _Valley:
+    """The bins of two peaks, the bin between them, and how deep it is, as a logarithm."""
+
+    left: int
+    right: int
+    bin: int
+    depth: float
+
+
+def _deepest_valley(counts: Floats) -> _Valley | None:
+    """Return where the logarithm of a histogram is farthest below its concave hull, or None.
+
+    counts: samples of every chain in every bin, float64 (chains, bins).  Empty bins count as if
+    they held one sample.
+    """
+    total = counts.sum(axis=0)
+    heights = np.log(np.maximum(total, 1.0))
+    corners = _hull(np.flatnonzero(total >= _PEAK_SAMPLES), heights)
+    found = None
+    for left, right in pairwise(corners):
+        for n in range(left + 1, right):
+            part = (n - left) / (right - left)
+            depth = float((1 - part) * heights[left] + part * heights[right] - heights[n])
+            if depth < max(_LEAST_DEPTH, found.depth if found else 0.0):
+                continue
+            smaller = min(total[: n + 1].sum(), total[n:].sum())
+            if smaller >= _PHASE_SHARE * total.sum() and _is_real(counts, left, right, n):
+                found = _Valley(left, right, n, depth)
+    return found
+
+
+def _hull(bins: NDArray[np.int64], heights: Floats) -> list[int]:
+    """Return those of some bins whose heights are corners of the concave hull, ascending."""
+    corners: list[int] = []
+    for n in bins.tolist():
+        while len(corners) > 1:
+            i, j = corners[-2:]
+            if (heights[j] - heights[i]) * (n - i) > (heights[n] - heights[i]) * (j - i):
+                break
+            corners.pop()
+        corners.append(n)
+    return corners
+
+
+def _is_real(counts: Floats, left: int, right: int, valley: int) -> bool:
+    """Return whether a bin is _DEPTH_ERRORS errors below what its two peaks make of it.
+
+    The difference is taken of numbers of samples, not of logarithms, since the valley may be empty.
+    The error of few chains is itself uncertain, so that more of it is asked for, by Student's
+    distribution.
+    """
+    from scipy.stats import norm, t
+
+    part = (valley - left) / (right - left)
+    total = counts.sum(axis=0)
+    rows = np.concatenate([total[None], total - counts])
+    logarithms = np.log(np.maximum(rows[:, [left, right]], 1.0))
+    missing = np.exp(logarithms @ np.array([1 - part, part])) - rows[:, valley]
+    # Without one chain there are fewer samples by that chain's.
+    share = rows.sum(axis=1) / total.sum()
+    errors = float(t.isf(norm.sf(_DEPTH_ERRORS), len(counts) - 1))
+    return float(missing[0]) > errors * float(jackknife_error(missing[1:] / share[1:]))
+
+
+def _changes(energies: Floats, low: float, high: float) -> int:
+    """Return how often chains went from E <= low to E >= high or back."""
+    changes = 0
+    for chain in energies:
+        ordered = chain[(chain <= low) | (chain >= high)] >= high
+        changes += int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+    return changes
+
+
+def _balance(energies: Floats, cut: float, q: int) -> tuple[float, float]:
+    """Return the shift of beta at which W(E > cut) = q W(E < cut), and its error."""
+    from scipy.optimize import brentq
+
+    above = energies > cut
+    gap = float(energies[above].mean() - energies[~above].mean())
+
+    def sums(shift: float) -> tuple[Floats, Floats]:
+        weights = _weights(energies, shift)
+        return (weights * above).sum(axis=1), (weights * ~above).sum(axis=1)
+
+    def excess(shift: float) -> float:
+        ordered, disordered = sums(shift)
+        return float(np.log(ordered.sum() / disordered.sum() / q))
+
+    # The logarithm grows with a slope near the gap: bracket its root, a few gaps more if need be.
+    reach = (abs(excess(0.0)) + 1) / gap
+    while excess(-reach) > 0 or excess(reach) < 0:
+        reach *= 2
+    shift = float(brentq(excess, -reach, reach, xtol=1e-12 / gap))
+    ordered, disordered = sums(shift)
+    rest = np.log((ordered.sum() - ordered) / (disordered.sum() - disordered))
+    return shift, float(jackknife_error(rest)) / _gap(energies, cut, shift)[0]
+
+
+def _gap(energies: Floats, cut: float, shift: float) -> tuple[float, float]:
+    """Return the mean of E above the cut less that below, at a shift of beta, and its error."""
+    weights, above = _weights(energies, shift), energies > cut
+    means = []
+    for phase in (above, ~above):
+        part = weights * phase
+        norms, sums = part.sum(axis=1), (part * energies).sum(axis=1)
+        means.append((sums.sum() / norms.sum(), (sums.sum() - sums) / (norms.sum() - norms)))
+    (ordered, ordered_rest), (disordered, disordered_rest) = means
+    return float(ordered - disordered), float(jackknife_error(ordered_rest - disordered_rest))

@@ -1,0 +1,237 @@
+"""Exact results for the Ising model on the square lattice: any torus, and the infinite lattice.
+
+H = - sum of s s' over the bonds, spins s = +1 or -1, coupling K = J / (k T) > 0.  Energies are in
+units of J and specific heats in units of k, both per site.  A bond is satisfied with probability
+(1 - energy / 2) / 2.  As a Potts model with q = 2 states, beta = 2 K.
+
+On a torus of n x m sites Kaufman's partition function has four parts, with modes of odd or even
+number k and with hyperbolic cosines or sines,
+
+    Z = (2 sinh 2K)^(N/2) / 2  (sum over the parts of  product over k of 2 cosh or sinh(m g_k / 2)),
+    cosh g_k = cosh 2K coth 2K - cos(pi k / n),
+
+k being 1, 3 ... 2n-1 or 0, 2 ... 2n-2.  All g_k are positive but g_0 = 2K + ln tanh K, which has
+the sign of K - K_c.  It changes the sign of one of the four parts.
+
+Sources: B. Kaufman, Phys. Rev. 76, 1232 (1949); A. E. Ferdinand and M. E. Fisher, Phys. Rev. 185,
+832 (1969); L. Onsager, Phys. Rev. 65, 117 (1944); C. N. Yang, Phys. Rev. 85, 808 (1952).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+#: sinh 2K = 1.
+CRITICAL_COUPLING = math.log1p(math.sqrt(2)) / 2
+
+#: Couplings beyond these lose all digits of an energy or overflow.
+_SMALLEST, _LARGEST = 1e-6, 100.0
+
+
+@dataclass(frozen=True)
+class IsingTorus:
+    """Exact means per site of an Ising model on a finite torus.
+
+    log_partition: ln Z / N, of Z summed over all 2^N states
+    energy:        - d ln Z / dK / N, from 0 (K = 0) to -2 (K infinite)
+    specific_heat: K^2 d^2 ln Z / dK^2 / N
+    """
+
+    log_partition: float
+    energy: float
+    specific_heat: float
+
+
+@dataclass(frozen=True)
+class _Modes:
+    """The exponents g_k of one parity, k = 0 aside, with two derivatives by K, float64 (modes,)."""
+
+    value: Floats
+    first: Floats
+    second: Floats
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One of the four parts as a exp(logarithm), and the derivatives by K of both.
+
+    a, a_first, a_second: a factor that may vanish; logarithm, first, second: of all the others.
+    """
+
+    logarithm: float
+    first: float
+    second: float
+    a: float = 1.0
+    a_first: float = 0.0
+    a_second: float = 0.0
+
+
+def ising_torus(length_x: int, length_y: int, coupling: float) -> IsingTorus:
+    """Return the exact energy and specific heat of the Ising model on a torus.
+
+    The two lengths are in sites, at least 1; a length of 2 has every bond along it twice, a length
+    of 1 bonds of a site with itself.  Rounding errors are of the order 1e-15 + 1e-16 / K in an
+    energy, 1e-14 in a specific heat.  The time grows as the shorter length, 1 ms at 4096.
+    ValueError unless the lengths are positive and the coupling is from 1e-6 to 100.
+
+    Source: B. Kaufman, Phys. Rev. 76, 1232 (1949).
+
+    >>> round(ising_torus(64, 64, CRITICAL_COUPLING).energy, 9)
+    -1.42393839
+    """
+    if length_x < 1 or length_y < 1:
+        raise ValueError(f"lengths {length_x}, {length_y}: must be at least 1")
+    _check(coupling)
+    modes, length = sorted((length_x, length_y))
+    parts = _parts(modes, length, coupling)
+    largest = max(part.logarithm for part in parts)
+    weights = [math.exp(part.logarithm - largest) for part in parts]
+    total = sum(weight * part.a for weight, part in zip(weights, parts))
+    first = second = 0.0
+    for weight, part in zip(weights, parts):
+        first += weight / total * (part.a * part.first + part.a_first)
+    # About the mean, so that the squares of large numbers do not cancel.
+    for weight, part in zip(weights, parts):
+        apart = part.first - first
+        curved = part.a_second + 2 * part.a_first * apart + part.a * (part.second + apart**2)
+        second += weight / total * curved
+    sites, sinh = modes * length, math.sinh(2 * coupling)
+    log_prefactor = 0.5 * sites * math.log(2 * sinh) - math.log(2)
+    first += sites / math.tanh(2 * coupling)
+    second -= 2 * sites / sinh**2
+    return IsingTorus(
+        log_partition=(log_prefactor + largest + math.log(total)) / sites,
+        energy=-first / sites,
+        specific_heat=coupling**2 * second / sites,
+    )
+
+
+def ising_energy(coupling: float) -> float:
+    """Return the energy per site of the infinite square lattice, in units of J.
+
+    ValueError unless the coupling is from 1e-6 to 100.  Source: L. Onsager (1944).
+
+    >>> round(ising_energy(CRITICAL_COUPLING) ** 2, 12)
+    2.0
+    """
+    from scipy.special import ellipkm1
+
+    _check(coupling)
+    modulus = _complementary_modulus(coupling)
+    # At K_c the integral is infinite and its factor 0.
+    product = modulus * float(ellipkm1(modulus**2)) if modulus else 0.0
+    return -(1 + 2 / math.pi * product) / math.tanh(2 * coupling)
+
+
+def ising_specific_heat(coupling: float) -> float:
+    """Return the specific heat per site of the infinite square lattice, in units of k.
+
+    Infinite at K_c.  ValueError unless the coupling is from 1e-6 to 100.
+
+    Source: L. Onsager (1944).
+
+    >>> round(ising_specific_heat(0.4), 10)
+    0.8616983568
+    """
+    from scipy.special import ellipe, ellipkm1
+
+    _check(coupling)
+    modulus = _complementary_modulus(coupling)
+    if modulus == 0:
+        return math.inf
+    first, second = float(ellipkm1(modulus**2)), float(ellipe(1 - modulus**2))
+    bracket = first - second - (1 - modulus) / 2 * (math.pi / 2 + modulus * first)
+    return 4 / math.pi * (coupling / math.tanh(2 * coupling)) ** 2 * bracket
+
+
+def ising_magnetization(coupling: float) -> float:
+    """Return the spontaneous magnetization of the infinite square lattice, 0 at K_c and below.
+
+    ValueError unless the coupling is from 1e-6 to 100.  Source: C. N. Yang (1952).
+
+    >>> ising_magnetization(0.44), round(ising_magnetization(0.5), 10)
+    (0.0, 0.9113193779)
+    """
+    _check(coupling)
+    sinh = math.sinh(2 * coupling)
+    return (1 - sinh**-4) ** 0.125 if sinh > 1 else 0.0
+
+
+def _check(coupling: float) -> None:
+    if not _SMALLEST <= coupling <= _LARGEST:
+        raise ValueError(f"coupling {coupling}: must be from {_SMALLEST} to {_LARGEST}")
+
+
+def _complementary_modulus(coupling: float) -> float:
+    """Return 2 tanh^2 2K - 1, of the sign of K - K_c; 1 less its square is the squared modulus."""
+    sinh, cosh = math.sinh(2 * coupling), math.cosh(2 * coupling)
+    return (sinh - 1) / cosh * ((sinh + 1) / cosh)
+
+
+def _modes(numbers: NDArray[np.int64], count: int, coupling: float) -> _Modes:
+    """Return g_k for some k > 0, from cosh g - 1, whose terms are all positive: none cancels."""
+    sinh, cosh = math.sinh(2 * coupling), math.cosh(2 * coupling)
+    above = (sinh - 1) ** 2 / sinh + 2 * np.sin(np.pi * numbers / (2 * count)) ** 2
+    slope = 2 * cosh * (1 - sinh**-2)
+    curvature = 4 * sinh * (1 - sinh**-2) + 8 * cosh**2 / sinh**3
+    sinh_g = np.sqrt(above * (above + 2))
+    first = slope / sinh_g
+    second = (curvature - (1 + above) * first**2) / sinh_g
+    return _Modes(2 * np.arcsinh(np.sqrt(above / 2)), first, second)
+
+
+def _parts(modes: int, length: int, coupling: float) -> list[_Part]:
+    """Return the four parts of the partition function; the last has the sign of K - K_c."""
+    odd = _modes(np.arange(1, 2 * modes, 2), modes, coupling)
+    even = _modes(np.arange(2, 2 * modes, 2), modes, coupling)
+    # The mode k = 0, in closed form: 1 + cos(0) is no longer there to take a root of.
+    sinh = math.sinh(2 * coupling)
+    zero = 2 * math.asinh((sinh - 1) / math.sqrt(2 * sinh))
+    zero_first, zero_second = 2 + 2 / sinh, -4 * math.cosh(2 * coupling) / sinh**2
+    half, half_first, half_second = (0.5 * length * x for x in (zero, zero_first, zero_second))
+    # 2 cosh and 2 sinh of half, over exp(|half|).
+    decay = math.exp(-2 * abs(half))
+    cosh, signed = 1 + decay, math.copysign(1 - decay, half)
+    even_cosh, even_sinh = _product(even, length, sine=False), _product(even, length, sine=True)
+    return [
+        _product(odd, length, sine=False),
+        _product(odd, length, sine=True),
+        _Part(
+            even_cosh.logarithm + abs(half),
+            even_cosh.first,
+            even_cosh.second,
+            cosh,
+            half_first * signed,
+            half_second * signed + half_first**2 * cosh,
+        ),
+        _Part(
+            even_sinh.logarithm + abs(half),
+            even_sinh.first,
+            even_sinh.second,
+            signed,
+            half_first * cosh,
+            half_second * cosh + half_first**2 * signed,
+        ),
+    ]
+
+
+def _product(modes: _Modes, length: int, *, sine: bool) -> _Part:
+    """Return the product of 2 cosh(m g_k / 2), or of sines, by its logarithm."""
+    half, first, second = (0.5 * length * x for x in (modes.value, modes.first, modes.second))
+    decay = np.exp(-2 * half)
+    if sine:
+        logarithm = half + np.log(-np.expm1(-2 * half))
+        ratio = (1 + decay) / -np.expm1(-2 * half)
+    else:
+        logarithm = half + np.log1p(decay)
+        ratio = -np.expm1(-2 * half) / (1 + decay)
+    # The derivative of ratio, a hyperbolic tangent or cotangent, is 1 - ratio^2.
+    rest = 4 * decay / (1 + decay) ** 2 if not sine else -4 * decay / np.expm1(-2 * half) ** 2
+    slopes, curvatures = first * ratio, second * ratio + first**2 * rest
+    return _Part(float(logarithm.sum()), float(slopes.sum()), float(curvatures.sum()))

@@ -1,0 +1,188 @@
+"""Critical points and exponents of the Potts model, with q = 2, the Ising model, among them.
+
+H = - sum of delta(s, s') over the bonds, spins s = 1 ... q, and beta in units of 1 / J.  A bond
+between equal spins is open with p = 1 - exp(-beta), and q = 1 is bond percolation.  As a model with
+H = - sum of s s', s = +1 or -1, the coupling of q = 2 is K = beta / 2.
+
+With v = exp(beta) - 1 the critical point is the positive root of
+
+    square      v^2 = q             triangular  v^3 + 3 v^2 = q       honeycomb  v^3 - 3 q v = q^2;
+
+the last two are each other's duals, v v* = q.  For q = 2 it is known on every planar lattice:
+x = tanh K is the root in (0, 1) of a polynomial, the sum of x^(bonds) over the even subgraphs of
+one cell on a torus, those that wind around it an odd number of times in some direction taken
+negative.  Above q = 4 in two dimensions, and q = 2 in three, the transition is of first order, and
+the point is where both phases have the same free energy.
+
+Sources: R. J. Baxter, J. Phys. C 6, L445 (1973); R. J. Baxter, H. N. V. Temperley and S. E. Ashley,
+Proc. R. Soc. A 358, 535 (1978); V. Beffara and H. Duminil-Copin, Probab. Theory Relat. Fields 153,
+511 (2012) for the proof on the square lattice; D. Cimasoni and H. Duminil-Copin, Electron. J.
+Probab. 18, 44 (2013) for q = 2; M. den Nijs, J. Phys. A 12, 1857 (1979) and B. Nienhuis, J. Stat.
+Phys. 34, 731 (1984) for the exponents.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from percolab.analysis.theory.known_exponents import Known, known_exponents
+
+_BAXTER = "Baxter 1973"
+_TRIANGULAR = "Baxter, Temperley and Ashley 1978"
+_PLANAR_ISING = "Cimasoni and Duminil-Copin 2013"
+
+#: Coefficients of x^0, x^1 ... of the polynomial of q = 2, where no formula for all q is known.
+EVEN_SUBGRAPHS = {
+    "kagome": (1, 0, -3, -4, -3, 0, 1),
+    "four-eight": (1, 0, 0, 0, -2, 0, -16, 0, 1),
+    "four-six-twelve": (1, 0, 0, 0, 3, 0, -16, 0, -9, 0, -48, 0, 5),
+    "maple-leaf": (1, 0, 0, -4, -27, -48, -80, -120, -93, -48, -48, -36, -9),
+    "ruby": (1, 0, 0, -4, -9, -12, -16, -12, -9, -4, 0, 0, 1),
+    "snub-square": (1, 0, -4, -8, -18, -16, -4, -8, -7),
+    "three-twelve": (1, 0, 0, 2, -3, -6, -2),
+    "trellis": (1, -2, -2, -2, -3),
+}
+
+#: beta_c in closed form, where the root has a short one.
+_CLOSED_FORMS = {
+    "kagome": "ln(3 + 2 sqrt(3)) / 2",
+    "ruby": "ln(3 + 2 sqrt(3)) / 2",
+    "trellis": "ln(2)",
+}
+
+#: beta_c found numerically, by lattice and q.  Of q = 2: A. M. Ferrenberg, J. Xu and D. P. Landau,
+#: Phys. Rev. E 97, 043301 (2018), K_c = 0.221654626(5).  Of q = 3, a transition of first order: W.
+#: Janke and R. Villanova, Nucl. Phys. B 489, 679 (1997).
+_NUMERICAL = {
+    ("cubic", 2): Known(0.443309252, 1.0e-8, "", "Ferrenberg, Xu and Landau 2018"),
+    ("cubic", 3): Known(0.550565, 1.0e-5, "first order", "Janke and Villanova 1997"),
+}
+
+#: y_t = 3 - Delta_epsilon and y_h = 3 - Delta_sigma of the Ising model in three dimensions, with
+#: errors.  C.-H. Chang et al., arXiv:2411.15300 (2024).
+_ISING_3D = (1.58737472, 2.9e-7, 2.481851194, 2.4e-8)
+_BOOTSTRAP = "Chang et al. 2024"
+
+#: Above this q the transition in two dimensions is of first order.
+_LARGEST_CONTINUOUS = 4
+
+
+def critical_point(lattice: str, q: int) -> Known | None:
+    """Return beta_c of the q-state Potts model on a lattice of the library, or None if unknown.
+
+    The coupling of the Ising model is half of it at q = 2.  An error of 0 means exact.  The
+    expression says "first order" where the transition is.  ValueError if q is below 1.
+
+    >>> round(critical_point("square", 2).value / 2, 8), critical_point("square", 3).expression
+    (0.44068679, 'ln(1 + sqrt(q))')
+    >>> critical_point("bcc", 4) is None
+    True
+    """
+    if q < 1:
+        raise ValueError(f"q = {q}: must be at least 1")
+    order = ", first order" if q > _LARGEST_CONTINUOUS else ""
+    if lattice == "square":
+        return Known(math.log1p(math.sqrt(q)), 0.0, "ln(1 + sqrt(q))" + order, _BAXTER)
+    if lattice == "triangular":
+        v = _root((-q, 0, 3, 1), float(q + 1))
+        return Known(math.log1p(v), 0.0, "v^3 + 3 v^2 = q" + order, _TRIANGULAR)
+    if lattice == "honeycomb":
+        v = _root((-(q**2), -3 * q, 0, 1), float(3 * q + 1))
+        return Known(math.log1p(v), 0.0, "v^3 - 3 q v = q^2" + order, _TRIANGULAR)
+    if q == 2 and lattice in EVEN_SUBGRAPHS:
+        x = _root(EVEN_SUBGRAPHS[lattice], 1.0)
+        return Known(2 * math.atanh(x), 0.0, _CLOSED_FORMS.get(lattice, ""), _PLANAR_ISING)
+    return _NUMERICAL.get((lattice, q))
+
+
+def critical_coupling(lattice: str) -> Known | None:
+    """Return K_c of the Ising model on a lattice, H = - sum of s s', or None if unknown.
+
+    >>> critical_coupling("cubic").value
+    0.221654626
+    """
+    known = critical_point(lattice, 2)
+    if known is None:
+        return None
+    return Known(known.value / 2, known.error / 2, "", known.reference)
+
+
+def critical_bond_probability(lattice: str, q: int) -> Known | None:
+    """Return p_c = 1 - exp(-beta_c), with which bonds between equal spins open, or None.
+
+    ValueError if q is below 1.
+
+    >>> critical_bond_probability("square", 1).value
+    0.5
+    """
+    known = critical_point(lattice, q)
+    if known is None:
+        return None
+    closed = math.exp(-known.value)
+    return Known(1 - closed, closed * known.error, known.expression, known.reference)
+
+
+def potts_exponents(dimension: int, q: int) -> dict[str, Known]:
+    """Return the known critical exponents of the q-state Potts model by name; empty if unknown.
+
+    1/nu (that is, y_t), beta/nu (d - y_h), gamma/nu (2 y_h - d), d_f (y_h, the dimension of the
+    clusters of open bonds), alpha/nu (2 y_t - d) and tau of their sizes (1 + d / d_f).  Empty too
+    where the transition is of first order.  At q = 4 in two dimensions all of them come with
+    logarithms, which make estimates from any size look different.  ValueError if q is below 1.
+
+    >>> {name: known.expression for name, known in potts_exponents(2, 3).items()}
+    {'1/nu': '6/5', 'beta/nu': '2/15', 'gamma/nu': '26/15', 'd_f': '28/15', 'tau': '29/14', \
+'alpha/nu': '2/5'}
+    """
+    if q < 1:
+        raise ValueError(f"q = {q}: must be at least 1")
+    if q == 1:
+        return known_exponents(dimension)
+    if dimension == 2 and q <= _LARGEST_CONTINUOUS:
+        return _planar_exponents(q)
+    if dimension == 3 and q == 2:
+        y_t, t_error, y_h, h_error = _ISING_3D
+        return {
+            "1/nu": Known(y_t, t_error, "", _BOOTSTRAP),
+            "beta/nu": Known(3 - y_h, h_error, "", _BOOTSTRAP),
+            "gamma/nu": Known(2 * y_h - 3, 2 * h_error, "", _BOOTSTRAP),
+            "d_f": Known(y_h, h_error, "", _BOOTSTRAP),
+            "tau": Known(1 + 3 / y_h, 3 / y_h**2 * h_error, "", _BOOTSTRAP),
+            "alpha/nu": Known(2 * y_t - 3, 2 * t_error, "", _BOOTSTRAP),
+        }
+    return {}
+
+
+def _planar_exponents(q: int) -> dict[str, Known]:
+    """Return the exact exponents in two dimensions.
+
+    With sqrt(q) = -2 cos(pi g), 1/2 <= g <= 1: y_t = 3 - 3 / (2g), y_h = (2g + 1)(2g + 3) / (8g).
+    """
+    from fractions import Fraction
+
+    g = {2: Fraction(3, 4), 3: Fraction(5, 6), 4: Fraction(1)}[q]
+    y_t, y_h = 3 - 3 / (2 * g), (2 * g + 1) * (2 * g + 3) / (8 * g)
+    exact = {
+        "1/nu": y_t,
+        "beta/nu": 2 - y_h,
+        "gamma/nu": 2 * y_h - 2,
+        "d_f": y_h,
+        "tau": 1 + 2 / y_h,
+        "alpha/nu": 2 * y_t - 2,
+    }
+    reference = "exact, den Nijs 1979 and Nienhuis 1984"
+    return {name: Known(float(x), 0.0, str(x), reference) for name, x in exact.items()}
+
+
+def _root(coefficients: Sequence[int], upper: float) -> float:
+    """Return the root in (0, upper) of a polynomial that changes sign once there."""
+    from scipy.optimize import brentq
+
+    def polynomial(x: float) -> float:
+        value = 0.0
+        for coefficient in reversed(coefficients):
+            value = value * x + coefficient
+        return value
+
+    return float(brentq(polynomial, 0.0, upper, xtol=1e-15, rtol=1e-15))

@@ -1,0 +1,278 @@
+"""Stationary means of the Potts model on a tiny graph, from all spins or all sets of open bonds.
+
+Spins s = 1 ... q have the weight (1 - p)^(-satisfied), satisfied being the number of bonds between
+equal spins.  Sets of open bonds have the weight p^open (1 - p)^(bonds - open) q^clusters.  They are
+the two sides of one joint distribution: given the spins, satisfied bonds are open with probability
+p; given the open bonds, every cluster has one spin, drawn alike from all q.  Either side gives the
+means of all that spins and numbers of bonds tell, the first by q^sites terms, the second by
+2^bonds; so they check each other.
+
+A Swendsen-Wang update goes from spins to bonds and from these to new spins, so that the mean
+product of one quantity before and after is the mean square of its conditional mean.
+
+Names of the quantities, each followed by "_squared" for its square:
+
+    satisfied             bonds between equal spins
+    open_bonds            open bonds
+    magnetization_square  M^2 = (q sum N_a^2 - sites^2) / (q - 1), N_a sites having the spin a
+    largest_state         the largest N_a
+    clusters              clusters, single sites included
+    sum_squares           S_2, the sum of the squared sizes of all clusters
+    sum_fourths           S_4, of their fourth powers
+    largest_cluster       sites of the largest cluster
+
+Sources: C. M. Fortuin and P. W. Kasteleyn, Physica 57, 536 (1972); R. G. Edwards and A. D. Sokal,
+Phys. Rev. D 38, 2009 (1988); R. H. Swendsen and J.-S. Wang, Phys. Rev. Lett. 58, 86 (1987).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bonds = Sequence[tuple[int, int]]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+#: Values of quantities in every state, float64 (states,), by name.
+Values = dict[str, Floats]
+
+#: More states than this are not enumerated, and as many at a time are held.
+_MOST_STATES, _STATES_AT_ONCE = 1 << 22, 1 << 16
+_MOST_BONDS = 20
+
+
+def spin_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
+    """Return means of what spins and numbers of bonds tell, from all q^(sites - 1) spins.
+
+    bonds: pairs of sites 0 ... num_sites - 1; repeated ones count as often, and a bond of a site
+    with itself is always satisfied.  One spin is kept at 1, as all q are alike.  Returns satisfied,
+    open_bonds, magnetization_square, largest_state and their squares.  ValueError where a site does
+    not exist, q is below 2, p not in [0, 1), or there are more than 2^22 states.
+
+    >>> means = spin_means(2, [(0, 1)], q=2, p=0.5)
+    >>> round(means["satisfied"], 12), round(means["magnetization_square"], 12)
+    (0.666666666667, 2.666666666667)
+    """
+    _check(num_sites, bonds, q, p)
+    total, sums = 0.0, dict[str, float]()
+    for spins in _all_spins(num_sites, q):
+        satisfied = _satisfied(spins, bonds).sum(axis=1).astype(np.float64)
+        weights = (1 - p) ** (len(bonds) - satisfied)
+        total += float(weights.sum())
+        values = _with_squares({"satisfied": satisfied, **_of_spins(spins, q)})
+        values |= _open_bonds(satisfied, values["satisfied_squared"], p)
+        for name, column in values.items():
+            sums[name] = sums.get(name, 0.0) + float(weights @ column)
+    return {name: value / total for name, value in sums.items()}
+
+
+def bond_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
+    """Return the means of all quantities and their squares, from all 2^bonds sets of open bonds.
+
+    Arguments as for :func:`spin_means`; ValueError with more than 20 bonds.
+
+    >>> means = bond_means(2, [(0, 1)], q=10, p=0.5)
+    >>> round(means["open_bonds"], 12), round(means["clusters"], 12)
+    (0.090909090909, 1.909090909091)
+    """
+    labels, num_open = _all_labels(num_sites, bonds, q, p)
+    weights = _bond_weights(labels, num_open, len(bonds), q, p)
+    values = _with_squares({"open_bonds": num_open.astype(np.float64), **_of_clusters(labels)})
+    values |= _satisfied_given(labels, bonds, q) | _spins_given(labels, q)
+    return {name: float(weights @ column) for name, column in values.items()}
+
+
+def lag_one_products(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
+    """Return mean products of a quantity before and after one Swendsen-Wang update, stationary.
+
+    Quantities of spins (satisfied, magnetization_square, largest_state) are taken of the spins
+    before and after; those of bonds (the others) of the open bonds of one update and of the next.
+    Arguments and errors as for both :func:`spin_means` and :func:`bond_means`.
+
+    >>> products = lag_one_products(2, [(0, 1)], q=2, p=0.5)
+    >>> round(products["satisfied"], 12), round(products["open_bonds"], 12)
+    (0.5, 0.166666666667)
+    """
+    labels, num_open = _all_labels(num_sites, bonds, q, p)
+    weights = _bond_weights(labels, num_open, len(bonds), q, p)
+    of_spins = _satisfied_given(labels, bonds, q) | _spins_given(labels, q)
+    products = {
+        name: float(weights @ column**2)
+        for name, column in of_spins.items()
+        if not name.endswith("_squared")
+    }
+    of_bonds = {"open_bonds": num_open.astype(np.float64), **_of_clusters(labels)}
+    given = {name: _mean_of_open(column, p) for name, column in of_bonds.items()}
+    of_satisfied = _satisfied_weights(num_sites, bonds, q, p)
+    products |= {name: float(of_satisfied @ column**2) for name, column in given.items()}
+    return products
+
+
+def _check(num_sites: int, bonds: Bonds, q: int, p: float) -> None:
+    if num_sites < 1:
+        raise ValueError(f"{num_sites} sites: must be at least 1")
+    for bond in bonds:
+        if not all(0 <= site < num_sites for site in bond):
+            raise ValueError(f"bond {bond}: its sites must be from 0 to {num_sites - 1}")
+    if q < 2:
+        raise ValueError(f"q = {q}: must be at least 2")
+    if not 0 <= p < 1:
+        raise ValueError(f"p = {p}: must be at least 0 and less than 1")
+
+
+def _all_spins(num_sites: int, q: int) -> Iterator[Integers]:
+    """Yield all spins 0 ... q - 1 with site 0 having 0, int64 (states, num_sites), in parts."""
+    states = q ** (num_sites - 1)
+    if states > _MOST_STATES:
+        raise ValueError(f"{q}^{num_sites - 1} states: at most {_MOST_STATES} are enumerated")
+    place = q ** np.arange(num_sites - 1)
+    for first in range(0, states, _STATES_AT_ONCE):
+        numbers = np.arange(first, min(first + _STATES_AT_ONCE, states))
+        spins = np.zeros((len(numbers), num_sites), np.int64)
+        spins[:, 1:] = numbers[:, None] // place % q
+        yield spins
+
+
+def _satisfied(sites: Integers, bonds: Bonds) -> NDArray[np.bool_]:
+    """Return whether both ends of a bond have the same spin, or label, bool (states, bonds)."""
+    ends = np.array(bonds, np.int64).reshape(-1, 2)
+    return np.asarray(sites[:, ends[:, 0]] == sites[:, ends[:, 1]])
+
+
+def _of_spins(spins: Integers, q: int) -> Values:
+    counts = np.stack([(spins == state).sum(axis=1) for state in range(q)]).astype(np.float64)
+    square = (q * (counts**2).sum(axis=0) - spins.shape[1] ** 2) / (q - 1)
+    return {"magnetization_square": square, "largest_state": counts.max(axis=0)}
+
+
+def _with_squares(values: Values) -> Values:
+    return values | {f"{name}_squared": column**2 for name, column in values.items()}
+
+
+def _open_bonds(satisfied: Floats, squared: Floats, p: float) -> Values:
+    """Return the means, given the spins, of the open bonds: a binomial number."""
+    mean, mean_square = p * satisfied, p * (1 - p) * satisfied + p**2 * squared
+    return {"open_bonds": mean, "open_bonds_squared": mean_square}
+
+
+def _all_labels(num_sites: int, bonds: Bonds, q: int, p: float) -> tuple[Integers, Integers]:
+    """Return the smallest site of the cluster of every site, and the number of open bonds.
+
+    int64 (2^bonds, num_sites) and (2^bonds,); bit e of the index says whether bond e is open.
+    """
+    _check(num_sites, bonds, q, p)
+    if len(bonds) > _MOST_BONDS:
+        raise ValueError(f"{len(bonds)} bonds: at most {_MOST_BONDS} are enumerated")
+    labels, num_open = np.arange(num_sites)[None], np.zeros(1, np.int64)
+    for i, j in bonds:
+        low = np.minimum(labels[:, i], labels[:, j])[:, None]
+        high = np.maximum(labels[:, i], labels[:, j])[:, None]
+        labels = np.concatenate([labels, np.where(labels == high, low, labels)])
+        num_open = np.concatenate([num_open, num_open + 1])
+    return labels, num_open
+
+
+def _bond_weights(labels: Integers, num_open: Integers, num_bonds: int, q: int, p: float) -> Floats:
+    """Return the probability of every set of open bonds, float64 (2^bonds,)."""
+    weights = p**num_open * (1 - p) ** (num_bonds - num_open) * float(q) ** _num_clusters(labels)
+    return np.asarray(weights / weights.sum(), np.float64)
+
+
+def _num_clusters(labels: Integers) -> Integers:
+    return np.asarray((labels == np.arange(labels.shape[1])).sum(axis=1), np.int64)
+
+
+def _sizes(labels: Integers) -> Integers:
+    """Return the sizes of clusters at their smallest sites, 0 elsewhere, int64 (states, sites)."""
+    sites = range(labels.shape[1])
+    return np.stack([(labels == site).sum(axis=1) for site in sites], axis=1)
+
+
+def _of_clusters(labels: Integers) -> Values:
+    sizes = _sizes(labels).astype(np.float64)
+    return {
+        "clusters": _num_clusters(labels).astype(np.float64),
+        "sum_squares": (sizes**2).sum(axis=1),
+        "sum_fourths": (sizes**4).sum(axis=1),
+        "largest_cluster": sizes.max(axis=1),
+    }
+
+
+def _satisfied_given(labels: Integers, bonds: Bonds, q: int) -> Values:
+    """Return the means, given the open bonds, of the satisfied bonds and of their squared number.
+
+    Bonds inside a cluster are satisfied; those between two are so together, with probability 1/q,
+    and independently of those between two others, even if one cluster is the same.
+    """
+    inside = _satisfied(labels, bonds)
+    ends = np.array(bonds, np.int64).reshape(-1, 2)
+    low = np.minimum(labels[:, ends[:, 0]], labels[:, ends[:, 1]])
+    high = np.maximum(labels[:, ends[:, 0]], labels[:, ends[:, 1]])
+    between = np.where(inside, -1, low * labels.shape[1] + high)
+    together = np.zeros(len(labels))
+    for pair in between.T:
+        together += ((between == pair[:, None]) & (pair[:, None] >= 0)).sum(axis=1)
+    mean = inside.sum(axis=1) + (~inside).sum(axis=1) / q
+    return {"satisfied": mean, "satisfied_squared": mean**2 + together * (1 / q) * (1 - 1 / q)}
+
+
+def _spins_given(labels: Integers, q: int) -> Values:
+    """Return the means, given the open bonds, of what the numbers of sites N_a tell."""
+    sizes = -np.sort(-_sizes(labels), axis=1)
+    shapes, where = np.unique(sizes, axis=0, return_inverse=True)
+    means = [_occupation_means(tuple(row[row > 0].tolist()), q) for row in shapes]
+    return {name: np.array([mean[name] for mean in means])[where.ravel()] for name in means[0]}
+
+
+def _occupation_means(sizes: tuple[int, ...], q: int) -> dict[str, float]:
+    """Return the means over all spins of clusters with given sizes.
+
+    The clusters get their spins one after another.  What matters is how many sites each spin has
+    so far, in any order, and that is kept with its probability.
+    """
+    occupations: dict[tuple[int, ...], float] = {(): 1.0}
+    for size in sizes:
+        following: dict[tuple[int, ...], float] = {}
+        for numbers, probability in occupations.items():
+            options = [
+                (numbers[:n] + (number + size,) + numbers[n + 1 :], probability / q)
+                for n, number in enumerate(numbers)
+            ]
+            options.append((numbers + (size,), probability * (q - len(numbers)) / q))
+            for option, share in options:
+                key = tuple(sorted(option))
+                following[key] = following.get(key, 0.0) + share
+        occupations = {key: share for key, share in following.items() if share > 0}
+    means = dict.fromkeys(("magnetization_square", "largest_state"), 0.0)
+    means |= dict.fromkeys((f"{name}_squared" for name in tuple(means)), 0.0)
+    for numbers, probability in occupations.items():
+        square = (q * sum(n**2 for n in numbers) - sum(sizes) ** 2) / (q - 1)
+        for name, value in (("magnetization_square", square), ("largest_state", max(numbers))):
+            means[name] += probability * value
+            means[f"{name}_squared"] += probability * value**2
+    return means
+
+
+def _satisfied_weights(num_sites: int, bonds: Bonds, q: int, p: float) -> Floats:
+    """Return the probability of every set of satisfied bonds, float64 (2^bonds,)."""
+    weights = np.zeros(2 ** len(bonds))
+    for spins in _all_spins(num_sites, q):
+        satisfied = _satisfied(spins, bonds)
+        index = (satisfied << np.arange(len(bonds))).sum(axis=1)
+        np.add.at(weights, index, (1 - p) ** (len(bonds) - satisfied.sum(axis=1)))
+    return np.asarray(weights / weights.sum(), np.float64)
+
+
+def _mean_of_open(values: Floats, p: float) -> Floats:
+    """Return the mean over the open ones of a set of satisfied bonds, for every such set.
+
+    values, and what is returned: float64 (2^bonds,), by the set of open, or satisfied, bonds.  One
+    bond after another is decided.
+    """
+    means = values.copy()
+    for bond in range(len(values).bit_length() - 1):
+        pairs = means.reshape(-1, 2, 2**bond)
+        pairs[:, 1] = p * pairs[:, 1] + (1 - p) * pairs[:, 0]
+    return means

@@ -1,0 +1,226 @@
+"""Autocorrelation times of series whose autocorrelation is known."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+from scipy.stats import norm
+
+from percolab.analysis.autocorrelation import (
+    autocorrelation,
+    compare_starts,
+    dynamic_exponent,
+)
+from percolab.errors import AnalysisError
+
+LAGS = 64
+
+
+def sums_of(series, lags=LAGS):
+    """Return what blocks store of series, float64 (blocks, updates): lagged products, edges."""
+    blocks, updates = series.shape
+    lagged, edges = np.zeros((2, blocks, lags + 1))
+    for lag in range(min(lags + 1, updates)):
+        early, late = series[:, : updates - lag], series[:, lag:]
+        lagged[:, lag] = (early * late).sum(axis=1)
+        edges[:, lag] = early.sum(axis=1) + late.sum(axis=1)
+    return lagged, edges
+
+
+def chains(rng, tau, *, blocks, updates, mean=3.0):
+    """Return stationary series x' = a x + noise of variance 1 with this tau, (blocks, updates)."""
+    a = (2 * tau - 1) / (2 * tau + 1)
+    noise = rng.standard_normal((blocks, updates))
+    noise[:, 1:] *= math.sqrt(1 - a * a)
+    return lfilter([1], [1, -a], noise, axis=1) + mean
+
+
+def analysed(series):
+    return autocorrelation(*sums_of(series), series.shape[1])
+
+
+def test_covariance_is_that_of_the_series_itself():
+    series = chains(np.random.default_rng(1), 3, blocks=5, updates=300)
+    found, apart = analysed(series), series - series.mean()
+    plain = [
+        (apart[:, : 300 - lag] * apart[:, lag:]).sum() / (5 * (300 - lag))
+        for lag in range(LAGS + 1)
+    ]
+    missing = (plain[0] + 2 * sum(plain[1 : found.window + 1])) / (5 * 300)
+    assert found.covariance == pytest.approx(np.array(plain) + missing, abs=1e-12)
+    assert found.mean == pytest.approx(series.mean(), abs=1e-13)
+    assert found.correlation[0] == 1
+    assert found.tau == pytest.approx(0.5 + found.correlation[1 : found.window + 1].sum())
+    assert found.mean_error == pytest.approx(series.mean(axis=1).std(ddof=1) / math.sqrt(5))
+
+
+def test_a_constant_added_to_a_series_changes_its_mean_alone():
+    series = chains(np.random.default_rng(2), 2, blocks=10, updates=500)
+    one, other = analysed(series), analysed(series + 1e4)
+    assert other.mean - one.mean == pytest.approx(1e4)
+    assert other.tau == pytest.approx(one.tau, abs=1e-5)
+    assert other.jackknife_error == pytest.approx(one.jackknife_error, rel=1e-4)
+
+
+@pytest.mark.parametrize(("tau", "updates"), [(0.5, 400), (1.5, 400), (5.0, 400), (5.0, 100)])
+def test_tau_is_the_true_one_within_both_its_errors(tau, updates):
+    rng, repeats = np.random.default_rng(3), 200
+    found = [analysed(chains(rng, tau, blocks=50, updates=updates)) for _ in range(repeats)]
+    assert all(item.complete and item.error == item.jackknife_error for item in found)
+    # Wolff's W is an optimum: what it leaves out is not far below the error, see the last check.
+    for name in ("jackknife_error", "formula_error"):
+        z = np.array([(item.tau - tau) / getattr(item, name) for item in found])
+        assert np.abs(z).max() <= 4, name
+        assert 0.85 <= z.std() <= 1.2, name
+        assert abs(z.mean()) <= 0.5, name
+    for error in ("mean_error", "correlated_mean_error"):
+        z = np.array([(item.mean - 3) / getattr(item, error) for item in found])
+        assert np.abs(z).max() <= 4
+        assert 0.85 <= z.std() <= 1.2
+        assert abs(z.mean()) * math.sqrt(repeats) <= 4
+
+
+def test_leaving_out_blocks_gives_the_scatter_of_tau_itself():
+    rng = np.random.default_rng(4)
+    found = [analysed(chains(rng, 4, blocks=30, updates=300)) for _ in range(200)]
+    scatter = np.std([item.tau for item in found])
+    assert np.mean([item.jackknife_error for item in found]) == pytest.approx(scatter, rel=0.2)
+
+
+def test_covariance_is_not_too_small_by_the_variance_of_the_mean():
+    # 4 chains of 100: 2 tau / N = 2.5 % without the correction.
+    rng, repeats = np.random.default_rng(5), 2000
+    values = [analysed(chains(rng, 5, blocks=4, updates=100)) for _ in range(repeats)]
+    variances = np.array([item.covariance[0] for item in values])
+    z = (variances.mean() - 1) / (variances.std() / math.sqrt(repeats))
+    assert abs(z) <= 3
+    assert variances.std() / math.sqrt(repeats) < 0.025 / 5
+
+
+def test_a_time_beyond_the_stored_lags_is_a_lower_bound():
+    series = chains(np.random.default_rng(6), 60, blocks=40, updates=5000)
+    found = analysed(series)
+    assert (found.complete, found.window) == (False, LAGS)
+    assert found.tau < 60 - 4 * found.error
+    # The scatter of the means knows the true time.
+    tau, error = found.tau_of_blocks
+    assert abs(tau - 60) <= 4 * error
+    assert error / tau == pytest.approx(math.sqrt(2 / 39))
+
+
+def test_tau_of_blocks_agrees_with_tau():
+    found = analysed(chains(np.random.default_rng(7), 3, blocks=400, updates=300))
+    tau, error = found.tau_of_blocks
+    assert abs(tau - found.tau) <= 4 * error
+    assert found.effective_samples == pytest.approx(400 * 300 / (2 * found.tau))
+
+
+def test_an_alternating_series_has_less_than_half():
+    rng = np.random.default_rng(8)
+    noise = rng.standard_normal((20, 501))
+    found = analysed(noise[:, 1:] - 0.5 * noise[:, :-1])
+    assert found.tau == pytest.approx(0.5 - 0.4, abs=0.05)
+    assert found.complete
+
+
+def test_few_blocks_quote_the_formula():
+    found = analysed(chains(np.random.default_rng(9), 2, blocks=4, updates=3000))
+    assert found.error == found.formula_error
+    single = analysed(chains(np.random.default_rng(10), 2, blocks=1, updates=3000))
+    assert math.isnan(single.jackknife_error)
+    assert math.isnan(single.mean_error)
+    assert all(map(math.isnan, single.tau_of_blocks))
+    assert abs(single.tau - 2) <= 4 * single.error
+
+
+def test_fewer_updates_than_lags_are_enough():
+    series = chains(np.random.default_rng(11), 0.5, blocks=500, updates=10)
+    found = analysed(series)
+    assert len(found.covariance) == 10
+    assert abs(found.tau - 0.5) <= 4 * found.error
+
+
+@pytest.mark.parametrize(
+    ("lagged", "edges", "updates"),
+    [
+        (np.ones((3, 5)), np.ones((3, 4)), 10),
+        (np.ones(5), np.ones(5), 10),
+        (np.ones((0, 5)), np.ones((0, 5)), 10),
+        (np.ones((3, 1)), np.ones((3, 1)), 10),
+        (np.ones((3, 5)), np.ones((3, 5)), 1),
+        (*sums_of(np.full((3, 100), 0.1)), 100),
+        (*sums_of(np.zeros((3, 100))), 100),
+    ],
+)
+def test_sums_that_tell_nothing_are_refused(lagged, edges, updates):
+    with pytest.raises(AnalysisError):
+        autocorrelation(lagged, edges, updates)
+
+
+@pytest.mark.parametrize(("ordered", "random"), [(2, 2), (3, 3), (3, 8), (20, 20)])
+def test_starts_that_are_alike_have_normal_deviates(ordered, random):
+    rng, repeats = np.random.default_rng(12), 4000
+    draws = [(rng.standard_normal(ordered), rng.standard_normal(random)) for _ in range(repeats)]
+    z = np.abs([compare_starts(first, second).z for first, second in draws])
+    # Welch's test is cautious with two or three blocks, and never too bold.
+    beyond = 2 * norm.sf(2)
+    assert np.mean(z > 2) <= beyond + 4 * math.sqrt(beyond / repeats)
+    assert np.mean(z > 2) >= beyond / 10
+    assert not np.any(z > 4.5)
+
+
+def test_starts_that_differ_are_found():
+    rng = np.random.default_rng(13)
+    first, second = rng.standard_normal((2, 20))
+    found = compare_starts(first + 3, second)
+    assert found.differ
+    assert found.z > 4
+    assert found.difference == pytest.approx(first.mean() + 3 - second.mean())
+    assert compare_starts(second, first + 3).z == pytest.approx(-found.z)
+    # Two blocks each say little, even if they are far apart.
+    assert not compare_starts([1.0, 1.1], [1.5, 1.4]).differ
+
+
+def test_starts_in_different_phases_are_far_apart():
+    values = np.array([0.0, 0.001] * 20)
+    deviates = [compare_starts(values + apart, values).z for apart in (1e-4, 1e-3, 1, 100, 1000)]
+    assert np.all(np.diff(deviates) > 0)
+    assert np.isfinite(deviates).all()
+    assert deviates[-1] > 40
+
+
+def test_starts_without_scatter():
+    assert compare_starts([1.0, 1.0], [1.0, 1.0]).z == 0
+    assert compare_starts([1.0, 1.0], [2.0, 2.0]).differ
+    with pytest.raises(AnalysisError, match="2 blocks"):
+        compare_starts([1.0], [1.0, 2.0])
+
+
+def test_dynamic_exponent_is_the_true_one_within_its_error():
+    rng, sizes = np.random.default_rng(14), [16, 32, 64, 128, 256]
+    true, z = 2.0 * np.array(sizes) ** 0.3, []
+    for _ in range(300):
+        errors = 0.02 * true
+        fit = dynamic_exponent(sizes, true + errors * rng.standard_normal(5), errors)
+        z.append((fit.z - 0.3) / fit.error)
+    assert np.abs(z).max() <= 4
+    assert 0.85 <= np.std(z) <= 1.15
+
+
+def test_small_sizes_that_bend_are_left_out():
+    sizes = np.array([128, 4, 8, 16, 32, 64])
+    taus = 2.0 * sizes**0.25 * (1 - 2.0 / sizes**1.5)
+    fit = dynamic_exponent(sizes.tolist(), taus, 0.01 * taus)
+    assert fit.smallest_size > 4
+    assert fit.accepted
+    assert abs(fit.z - 0.25) <= 4 * fit.error
+
+
+@pytest.mark.parametrize(
+    ("sizes", "taus", "errors"),
+    [([8], [1.0], [0.1]), ([8, 8], [1.0, 1.1], [0.1, 0.1]), ([8, 16], [1, 2], [0.1, 0.0])],
+)
+def test_taus_without_an_exponent_are_refused(sizes, taus, errors):
+    with pytest.raises(AnalysisError):
+        dynamic_exponent(sizes, taus, errors)

@@ -1,0 +1,178 @@
+"""Means of tiny Potts models: from spins, from open bonds, and as known in other ways."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from percolab.analysis.theory.ising import ising_torus
+from percolab.validation.spin_enumeration import bond_means, lag_one_products, spin_means
+
+
+def torus(length_x, length_y):
+    """Return the bonds of a square torus; along a length of 2 every bond is there twice."""
+    sites = np.arange(length_x * length_y).reshape(length_x, length_y)
+    pairs = [(sites, np.roll(sites, 1, axis)) for axis in (0, 1)]
+    return [(int(i), int(j)) for a, b in pairs for i, j in zip(a.ravel(), b.ravel())]
+
+
+#: Sites and bonds of tiny graphs: with several bonds of a pair, loops, sites without bonds.
+GRAPHS = {
+    "one site": (1, []),
+    "one loop": (1, [(0, 0)]),
+    "three sites, no bond": (3, []),
+    "triangle": (3, [(0, 1), (1, 2), (0, 2)]),
+    "torus 2 x 2": (4, torus(2, 2)),
+    "torus 2 x 3": (6, torus(2, 3)),
+    "loops and repeats": (5, [(0, 0), (0, 1), (1, 0), (1, 2), (3, 2), (3, 0), (3, 3), (1, 3)]),
+}
+every_graph = pytest.mark.parametrize("graph", GRAPHS)
+every_q = pytest.mark.parametrize("q", [2, 3, 4, 10])
+every_p = pytest.mark.parametrize("p", [0.0, 0.3, 0.7, 0.99])
+
+
+@every_graph
+@every_q
+@every_p
+def test_spins_and_open_bonds_give_the_same_means(graph, q, p):
+    of_spins, of_bonds = (f(*GRAPHS[graph], q=q, p=p) for f in (spin_means, bond_means))
+    assert len(of_spins) == 8
+    assert of_spins.keys() < of_bonds.keys()
+    for name, mean in of_spins.items():
+        assert of_bonds[name] == pytest.approx(mean, rel=1e-12, abs=1e-12), name
+
+
+@every_graph
+@every_q
+@every_p
+def test_magnetization_and_open_bonds_are_those_of_the_clusters(graph, q, p):
+    of_spins, of_bonds = (f(*GRAPHS[graph], q=q, p=p) for f in (spin_means, bond_means))
+    squared, fourths = of_bonds["sum_squares_squared"], of_bonds["sum_fourths"]
+    expected = {
+        "magnetization_square": of_bonds["sum_squares"],
+        "magnetization_square_squared": squared + 2 * (squared - fourths) / (q - 1),
+        "open_bonds": p * of_spins["satisfied"],
+    }
+    for name, mean in expected.items():
+        assert of_spins[name] == pytest.approx(mean, rel=1e-12, abs=1e-12), name
+    assert of_bonds["open_bonds"] == pytest.approx(p * of_spins["satisfied"], abs=1e-12)
+
+
+@pytest.mark.parametrize("coupling", [0.1, 0.44, 0.9])
+@pytest.mark.parametrize("shape", [(2, 3), (3, 3), (3, 4)])
+def test_ising_energy_is_that_of_kaufman(shape, coupling):
+    sites = math.prod(shape)
+    means = spin_means(sites, torus(*shape), q=2, p=-math.expm1(-2 * coupling))
+    exact = ising_torus(*shape, coupling)
+    assert means["satisfied"] == pytest.approx(sites * (1 - exact.energy / 2), rel=1e-12)
+    # The energy is 2 (sites - satisfied).
+    variance = means["satisfied_squared"] - means["satisfied"] ** 2
+    heat = 4 * coupling**2 * variance / sites
+    assert heat == pytest.approx(exact.specific_heat, rel=1e-11)
+
+
+@pytest.mark.parametrize("q", [2, 3, 10])
+def test_one_bond_by_hand(q):
+    p = 0.3
+    satisfied = 1 / (1 + (q - 1) * (1 - p))
+    means = bond_means(2, [(0, 1)], q=q, p=p)
+    assert means["satisfied"] == pytest.approx(satisfied)
+    assert means["clusters"] == pytest.approx(2 - p * satisfied)
+    assert means["sum_squares"] == pytest.approx(2 + 2 * p * satisfied)
+    assert means["sum_fourths"] == pytest.approx(2 + 14 * p * satisfied)
+    assert means["largest_cluster"] == pytest.approx(1 + p * satisfied)
+    assert means["largest_state"] == pytest.approx(1 + satisfied)
+
+
+@pytest.mark.parametrize("graph", ["triangle", "torus 2 x 2", "loops and repeats"])
+@pytest.mark.parametrize("q", [2, 3])
+def test_lag_one_products_are_those_of_the_transition_matrix(graph, q):
+    num_sites, bonds = GRAPHS[graph]
+    p = 0.6
+    found = lag_one_products(num_sites, bonds, q=q, p=p)
+    joint, spins, opened = joint_distribution(num_sites, bonds, q, p)
+    forward = joint / joint.sum(axis=1, keepdims=True)
+    backward = joint / joint.sum(axis=0)
+    # Spins to bonds to spins, and bonds to spins to bonds.
+    of_spins = joint @ backward.T
+    of_bonds = joint.T @ forward
+    for name, mean in found.items():
+        values, pairs = (spins, of_spins) if name in spins else (opened, of_bonds)
+        expected = values[name] @ pairs @ values[name]
+        assert mean == pytest.approx(expected, rel=1e-12), name
+    assert found.keys() == spins.keys() | opened.keys()
+
+
+def joint_distribution(num_sites, bonds, q, p):
+    """Return the probability of every pair of spins and open bonds, and quantities of both.
+
+    Written for itself, state by state, with clusters found by repeated sweeps over the bonds.
+    """
+    all_spins = list(itertools.product(range(q), repeat=num_sites))
+    all_open = list(itertools.product((0, 1), repeat=len(bonds)))
+    spins = {"satisfied": [], "magnetization_square": [], "largest_state": []}
+    for state in all_spins:
+        counts = [state.count(a) for a in range(q)]
+        spins["satisfied"].append(sum(state[i] == state[j] for i, j in bonds))
+        square = (q * sum(n * n for n in counts) - num_sites**2) / (q - 1)
+        spins["magnetization_square"].append(square)
+        spins["largest_state"].append(max(counts))
+    names = ("open_bonds", "clusters", "sum_squares", "sum_fourths", "largest_cluster")
+    opened = {name: [] for name in names}
+    for is_open in all_open:
+        label = list(range(num_sites))
+        for _ in range(num_sites):
+            for (i, j), present in zip(bonds, is_open):
+                if present:
+                    label[i] = label[j] = min(label[i], label[j])
+        sizes = [label.count(site) for site in set(label)]
+        values = (sum(is_open), len(sizes), sum(s**2 for s in sizes), sum(s**4 for s in sizes))
+        for name, value in zip(names, (*values, max(sizes))):
+            opened[name].append(value)
+    joint = np.zeros((len(all_spins), len(all_open)))
+    for row, state in enumerate(all_spins):
+        for column, is_open in enumerate(all_open):
+            if all(state[i] == state[j] for (i, j), x in zip(bonds, is_open) if x):
+                number = sum(is_open)
+                joint[row, column] = p**number * (1 - p) ** (len(bonds) - number)
+    as_arrays = [{k: np.array(v, float) for k, v in d.items()} for d in (spins, opened)]
+    return joint / joint.sum(), *as_arrays
+
+
+@every_q
+def test_lag_one_products_are_mean_squares_of_what_is_known(q):
+    graph, p = GRAPHS["torus 2 x 3"], 0.5
+    products, means = (f(*graph, q=q, p=p) for f in (lag_one_products, bond_means))
+    assert products["magnetization_square"] == pytest.approx(means["sum_squares_squared"])
+    assert products["open_bonds"] == pytest.approx(p**2 * means["satisfied_squared"])
+
+
+def test_sixteen_bonds_of_ten_states_are_enumerated():
+    ring, chords = [(i, (i + 1) % 12) for i in range(12)], [(i, i + 5) for i in range(4)]
+    means = bond_means(12, ring + chords, q=10, p=0.5)
+    assert means["sum_squares"] == pytest.approx(means["magnetization_square"], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("num_sites", "bonds", "q", "p", "text"),
+    [
+        (0, [], 2, 0.5, "0 sites"),
+        (2, [(0, 2)], 2, 0.5, "bond"),
+        (2, [(-1, 0)], 2, 0.5, "bond"),
+        (2, [(0, 1)], 1, 0.5, "q = 1"),
+        (2, [(0, 1)], 2, 1.0, "p = 1"),
+        (2, [(0, 1)], 2, math.nan, "p = nan"),
+    ],
+)
+def test_what_cannot_be_enumerated_is_refused(num_sites, bonds, q, p, text):
+    for function in (spin_means, bond_means, lag_one_products):
+        with pytest.raises(ValueError, match=text):
+            function(num_sites, bonds, q=q, p=p)
+
+
+def test_too_many_states_are_refused():
+    with pytest.raises(ValueError, match="states"):
+        spin_means(9, [(0, 1)], q=10, p=0.5)
+    with pytest.raises(ValueError, match="bonds"):
+        bond_means(2, [(0, 1)] * 21, q=2, p=0.5)
