@@ -255,12 +255,12 @@ def _moments_of(item: TaskResult, quantities: Sequence[Quantity]) -> BlockMoment
         L=item.task.size,
         p=p,
         samples=np.full(len(item.blocks), item.task.block_size),
-        moments={name: _sums_of(item, name, p) for name in needed},
+        moments={name: moment_sums(item, name, p) for name in needed},
         label=item.task.id,
     )
 
 
-def _sums_of(item: TaskResult, name: str, p: Floats) -> Floats:
+def moment_sums(item: TaskResult, name: str, p: Floats) -> Floats:
     """Return the block sums of a moment, float64 (n_blocks, m)."""
     if item.task.method == "threshold":
         return spanning_counts(item.thresholds(name), p).astype(float)
