@@ -69,8 +69,9 @@ class KernelUsage:
 def topologies() -> dict[str, tuple[Topology, Model]]:
     """Return the kinds of topology and model that kernels are specialised for."""
     square = load_lattice("square")
-    bonds = square.topology((8, 8))
-    periodic = square.topology((8, 8), ("periodic", "open"))
+    # Not all labelers launch all of their kernels on a lattice that is one tile to them.
+    bonds = square.topology((20, 20))
+    periodic = square.topology((20, 20), ("periodic", "open"))
     graph = graph_topology(8, [(0, 1), (1, 2), (0, 2)], source=[0], target=[7])
     return {
         "open": (bonds, BOND),

@@ -122,7 +122,11 @@ BUILT_IN = tuple(lattice_names())
 PLANE = ("honeycomb", "square", "triangular")
 LATTICES = (*PLANE, *TEXTS)
 CPU_LABELERS = tuple(name for name, entry in LABELERS.items() if "cpu" in entry.classes)
-CUDA_LABELERS = tuple(name for name, entry in LABELERS.items() if "cuda" in entry.classes)
+#: Schemes of papers, here to compare with: the simulator tries them in a program of their own.
+BASELINES = ("komura_2015", *(name for name in LABELERS if name.startswith("tiles:")))
+CUDA_LABELERS = tuple(
+    name for name, entry in LABELERS.items() if "cuda" in entry.classes and name not in BASELINES
+)
 
 #: Shapes by dimension: ones, twos, below and across the edges of 32-bit words.
 SHAPES = {

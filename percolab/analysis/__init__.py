@@ -25,6 +25,10 @@ At the threshold
   collapse            data collapse, its quality and the exponents that give it
   theory              what is known of critical percolation, to print beside
 
+Markov chains of spins
+  autocorrelation     integrated autocorrelation times, ordered against random starts, z
+  reweighting         other temperatures; transitions of first order from energy histograms
+
 What all of them use
   fit_quality         chi^2, when a fit is poor, and which of several is taken
   statistics          bootstrap, jackknife, intervals, correlated least squares

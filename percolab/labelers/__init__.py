@@ -22,13 +22,27 @@ class LabelerEntry:
     """A labeler's name, what it is, and where its class for each kind of device is found.
 
     refusal: where the function is found that says why the labeler cannot serve a topology, or "".
+    bonds:   the same from the offsets of the bonds alone, () for a graph, which are known before
+             the topology is made
     """
 
     name: str
     summary: str
     classes: dict[str, str]
     refusal: str = ""
+    bonds: str = ""
 
+
+# Weigel's local labelings of tiles, and his consolidations.
+_LOCAL = {
+    "bfs": "breadth-first search in tiles",
+    "union": "union-find in tiles",
+    "self": "self-labeling in tiles",
+}
+_CONSOLIDATIONS = {
+    "sewing": "joined 2 x 2, 4 x 4, ...",
+    "relaxation": "whose labels relax over their borders",
+}
 
 LABELERS = {
     entry.name: entry
@@ -62,6 +76,22 @@ LABELERS = {
             {"cuda": "labelers.tiled.labeler:Tiled"},
             refusal="labelers.tiled.labeler:refusal",
         ),
+        LabelerEntry(
+            "komura_2015",
+            "Komura 2015: the four steps for square and cubic lattices alone",
+            {"cuda": "labelers.komura_2015:Komura2015"},
+            bonds="labelers.komura_2015:why_not",
+        ),
+        *(
+            LabelerEntry(
+                f"tiles:{local}+{joined}",
+                f"Weigel 2011: {_LOCAL[local]} {_CONSOLIDATIONS[joined]}",
+                {"cuda": f"labelers.weigel.labeler:{local.title()}{joined.title()}"},
+                bonds="labelers.weigel.tiles:why_not",
+            )
+            for local in _LOCAL
+            for joined in _CONSOLIDATIONS
+        ),
     )
 }
 
@@ -74,6 +104,9 @@ def fitting_labeler(name: str | None, kind: str, lattice: Structure) -> tuple[st
 
     That is known before the topology is made, which :func:`serving_labeler` then asks.
     """
+    problem = _problem_of_bonds(name, kind, _offsets_of(lattice))
+    if problem:
+        return "four_step", f"{name} {problem}; four_step takes its place"
     if not isinstance(lattice, Lattice):
         chosen = name or DEFAULT_LABELER[kind]
         if chosen != "tiled" or kind not in LABELERS["tiled"].classes:
@@ -86,6 +119,22 @@ def fitting_labeler(name: str | None, kind: str, lattice: Structure) -> tuple[st
     if name == "tiled" and all(bond.offset == chain for bond in lattice.bonds):
         return "four_step", "tiled needs bonds off a chain; four_step takes its place"
     return name, ""
+
+
+def _offsets_of(structure: Structure) -> tuple[tuple[int, ...], ...]:
+    """Return the offsets of the bonds, as a topology has them; () for a graph."""
+    if not isinstance(structure, Lattice):
+        return ()
+    return tuple(bond.offset for bond in structure.bonds)
+
+
+def _problem_of_bonds(name: str | None, kind: str, offsets: tuple[tuple[int, ...], ...]) -> str:
+    """Return why a labeler cannot serve bonds with these offsets, or ""."""
+    entry = LABELERS.get(name or DEFAULT_LABELER[kind])
+    if entry is None or not entry.bonds or kind not in entry.classes:
+        return ""
+    problem: str = _found(entry.bonds)(offsets)
+    return problem
 
 
 def labeler_class(name: str | None, kind: str) -> Any:
@@ -117,6 +166,8 @@ def serving_labeler(name: str | None, kind: str, topology: Topology) -> str:
     name = name or DEFAULT_LABELER[kind]
     labeler_class(name, kind)
     place = LABELERS[name].refusal
+    if _problem_of_bonds(name, kind, topology.offsets):
+        return "four_step"
     return "four_step" if place and _found(place)(topology) else name
 
 

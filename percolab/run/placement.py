@@ -18,11 +18,17 @@ from percolab.run.engine import Engine, share_of
 from percolab.run.pilot import place_over_maxima, place_probabilities, place_window, reach_of
 from percolab.run.request import Opened, Watcher
 from percolab.run.sampler import Sampler
+from percolab.run.spin_pilot import find_burn_in, place_spins
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import ThresholdBlock
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task, block_size_for
+from percolab.tasks.values import AUTO
+
+
+#: Chains of a task of spins, about; and the fewest sweeps that one measures.
+_CHAINS, _LEAST_SWEEPS = 64, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +54,10 @@ def place(opened: Opened, engine: Engine, watcher: Watcher) -> Placed:
         if p and results.of_size(size):
             watcher.noted(f"L = {size}: {len(p)} more p, of the same samples as those of the file")
         values = grids[size] if p is None else p
-        new.append(new_task(results.study, opened.own, rule, size, values))
+        task = new_task(results.study, opened.own, rule, size, values)
+        if task.burn_in == AUTO and task.has_spins:
+            task = _with_burn_in(results.study, task, rule, engine, watcher)
+        new.append(task)
     results = with_tasks(results, new)
     asked = [task for task in [*opened.own, *new] if task.size in opened.asked.sizes]
     for line in rounded_up(asked, results, rule):
@@ -72,12 +81,36 @@ def new_task(
     Where there are none, the blocks are such that they make up the samples that are asked for.
     """
     task = study.task(size, p)
-    held = [item.block_size for item in own if item.size == size]
+    held = [item for item in own if item.size == size]
     if held:
-        return replace(task, block_size=held[0])
+        return replace(task, block_size=held[0].block_size, burn_in=held[0].burn_in)
+    if task.has_spins:
+        return task if task.burn_in == AUTO else with_chains(study, task, rule)
     if study.block_size or rule.samples is None:
         return task
     return replace(task, block_size=block_size_for(rule.samples[size], task.block_size))
+
+
+def with_chains(study: Study, task: Task, rule: StopRule) -> Task:
+    """Return a task of spins in chains of the length that is asked for, or in _CHAINS of them.
+
+    They are not made shorter than twice the burn-in, nor, where there are many samples, longer than
+    ten times the burn-in: a chain is what an interrupted run loses at most.
+    """
+    if study.sweeps or study.block_size or rule.samples is None:
+        return task
+    least, most = max(2 * task.burn_in, _LEAST_SWEEPS), max(10 * task.burn_in, 10 * _LEAST_SWEEPS)
+    wanted = -(-rule.samples[task.size] // _CHAINS)
+    return replace(task, block_size=min(max(wanted, least), most))
+
+
+def _with_burn_in(
+    study: Study, task: Task, rule: StopRule, engine: Engine, watcher: Watcher
+) -> Task:
+    """Return a task of spins with the burn-in that a pilot finds, and chains that go with it."""
+    burn_in = find_burn_in(task, engine.labeler, engine.device)
+    watcher.noted(f"pilot: L = {task.size}: a burn-in of {burn_in} sweeps")
+    return with_chains(study, study.with_burn_in(task, burn_in), rule)
 
 
 def rounded_up(tasks: Sequence[Task], results: Results, rule: StopRule) -> list[str]:
@@ -128,6 +161,12 @@ def grids_of(study: Study, engine: Engine, watcher: Watcher) -> dict[int, tuple[
     """Return the p of every size, placed by a pilot unless they are given or not needed."""
     if study.method == "threshold" or study.p is not None:
         return dict.fromkeys(study.sizes, study.p or ())
+    if study.has_spins:
+        grids = {}
+        for size in study.sizes:
+            grids[size] = place_spins(study.task(size), engine.labeler, engine.device)
+            watcher.placed(size, grids[size])
+        return grids
     place = place_probabilities if study.structure.is_scalable else place_over_maxima
     return place(study, labeler=engine.labeler, device=engine.device, report=watcher.placed)
 

@@ -19,6 +19,8 @@ from percolab.analysis.theory.potts import (
     critical_bond_probability,
     critical_coupling,
     critical_point,
+    critical_satisfied,
+    latent_heat,
     potts_exponents,
 )
 from percolab.lattices.lattice import load_lattice
@@ -265,3 +267,21 @@ def test_exponents_obey_their_relations(dimension, q):
 def test_exponents_are_given_of_continuous_transitions_alone():
     assert potts_exponents(2, 5) == potts_exponents(3, 3) == potts_exponents(4, 2) == {}
     assert 1 / potts_exponents(3, 2)["1/nu"].value == pytest.approx(0.62997098, abs=2e-7)
+
+
+def test_satisfied_bonds_at_the_critical_point():
+    # Two bonds a site, each satisfied or not: the energy of the Ising model is 2 - 4 satisfied.
+    assert 2 - 4 * critical_satisfied(2) == pytest.approx(ising_energy(CRITICAL_COUPLING))
+    for q in (1, 2, 3, 10):
+        p = critical_bond_probability("square", q).value
+        assert p * critical_satisfied(q) == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="q = 0"):
+        critical_satisfied(0)
+
+
+def test_latent_heat_is_that_of_the_literature():
+    # Per site and in units of J; e.g. W. Janke and S. Kappler, J. Phys. I France 7, 663 (1997).
+    expected = {5: 0.05292, 8: 0.48636, 10: 0.69605}
+    assert {q: round(latent_heat(q), 5) for q in expected} == expected
+    # Both phases of many states: all bonds satisfied, or none.
+    assert latent_heat(10**8) == pytest.approx(2, abs=1e-3)

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from helpers import (
+    BASELINES,
     CUDA_LABELERS,
     LATTICES,
     PLANE,
@@ -19,9 +20,11 @@ from helpers import (
     probabilities,
 )
 
-from percolab.bonds.model import Model
+from percolab.bonds.batch import new_batch
+from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, XORWOW, threshold_of
 from percolab.kernels.device import Device
+from percolab.labelers import labeler_class, serving_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.graph import graph_topology
 from percolab.run.runner import run_study
@@ -94,6 +97,85 @@ def test_how_far_clusters_reach_equals_the_cpu(name, labeler):
         for boundary in product(("open", "periodic"), repeat=len(shape)):
             assert_gyration_equal(labeler, name, shape, boundary)
     assert_gyration_equal(labeler, name, shape, boundary, Model("site"))
+
+
+@pytest.mark.parametrize("labeler", BASELINES)
+@pytest.mark.parametrize("name", LATTICES)
+def test_small_lattices_in_the_schemes_of_papers_equal_the_cpu(name, labeler):
+    items = items_of(probabilities(name), samples=2)
+    for number, (case, topology) in enumerate(parity_topologies(name)):
+        if serving_labeler(labeler, "cuda", topology) == labeler:
+            assert_cuda_equals_cpu(
+                labeler,
+                topology,
+                judge="raster",
+                generator=XORWOW,
+                items=items,
+                capacity=(1, 7, 64)[number % 3],
+                case=case,
+                tally=number % 2 == 1,
+            )
+
+
+@pytest.mark.parametrize("labeler", BASELINES)
+@pytest.mark.parametrize("boundary", list(product(("open", "periodic"), repeat=2)), ids="-".join)
+@pytest.mark.parametrize("name", ["square", "triangular", "honeycomb", "kagome", "maple-leaf"])
+def test_many_tiles_in_the_schemes_of_papers_equal_the_cpu(name, boundary, labeler):
+    topology = lattice(name).topology((606, 258), boundary)
+    if serving_labeler(labeler, "cuda", topology) != labeler:
+        pytest.skip("another labeler serves it")
+    assert_cuda_equals_cpu(
+        labeler,
+        topology,
+        judge="raster",
+        generator=XORWOW,
+        items=items_of(probabilities(name)),
+        capacity=5,
+        case=boundary,
+    )
+
+
+@pytest.mark.parametrize("labeler", BASELINES)
+def test_a_large_torus_in_the_schemes_of_papers_equals_the_cpu(labeler):
+    assert_cuda_equals_cpu(
+        labeler,
+        lattice("square").topology((2047, 2049), ("periodic",) * 2),
+        judge="raster",
+        generator=XORWOW,
+        items=items_of((0.5, 0.6)),
+        capacity=2,
+        case="torus",
+    )
+
+
+@pytest.mark.parametrize("edge", [3, 8, 24, 32, 64])
+@pytest.mark.parametrize("labeler", BASELINES[1:])
+def test_tiles_of_any_edge_equal_the_cpu(labeler, edge):
+    topology = lattice("triangular").topology((301, 203), ("periodic", "open"))
+    host = cpu_labeler("raster", topology)
+    device = labeler_class(labeler, "cuda")(
+        new_batch("cuda", topology, BOND, capacity=2), edge=edge
+    )
+    given = []
+    for sample, p in enumerate((0.35, 0.6)):
+        host.open_bonds(XORWOW, 1, sample, threshold_of(p))
+        given.append((host.opened, host.label()))
+    count = device.batch.load(np.array([opened for opened, _ in given]))
+    found = device.join(count, Reading.LABELS).labels()
+    np.testing.assert_array_equal(found, [labels for _, labels in given])
+
+
+@pytest.mark.parametrize("boundary", [("open",) * 3, ("periodic", "open", "periodic")])
+def test_the_four_steps_of_2015_equal_the_cpu_in_three_dimensions(boundary):
+    assert_cuda_equals_cpu(
+        "komura_2015",
+        lattice("cubic").topology((61, 37, 45), boundary),
+        judge="raster",
+        generator=XORWOW,
+        items=items_of((0.2488, 0.5)),
+        capacity=2,
+        case=boundary,
+    )
 
 
 #: Below, at and above the edges of words, strips and tiles of two and three dimensions.

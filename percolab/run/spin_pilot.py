@@ -1,0 +1,205 @@
+"""Pilots of spins: where to place p, and how long chains take to forget their start.
+
+**Where.**  Nothing is looked up.  First *invaded clusters*: in every sweep the satisfied bonds are
+opened in the order of their uniform numbers until a cluster spans (wraps, on a torus; holds half of
+the sites, on a graph), and the clusters of that moment get new spins.  Such sweeps come to the
+transition by themselves (J. Machta et al., Phys. Rev. Lett. 75, 2792 (1995)), but what they fluctuate
+by is several times the width of the transition.  So chains at fixed p over that window follow, and
+once more over the p between which their samples begin to span.
+
+**How long.**  The autocorrelation times of energy, M^2 and S_2 at some of the p, from chains that are
+made longer until they are 20 times the largest.  The burn-in is 20 times that, so that what is
+left of the start is exp(-20) of it at the slowest of these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.analysis.autocorrelation import autocorrelation
+from percolab.bonds.words import GENERATORS, TOP
+from percolab.errors import AnalysisError, InputError
+from percolab.kernels.device import Device
+from percolab.measure.columns import open_axes
+from percolab.measure.rows import LARGEST, SPANNING
+from percolab.measure.spins import LAGS, SERIES
+from percolab.measure.wrapping import FIRST_WRAPPING
+from percolab.run.pilot import POINTS, covering
+from percolab.run.sampler import Sampler
+from percolab.tasks.blocks import Block
+from percolab.tasks.study import Task
+
+#: Sweeps of invaded clusters that are left out, and that are used; p is found to 2^-_STEPS.
+_LOST, _USED, _STEPS = 6, 12, 9
+_MOST_CHAINS, _LEAST_CHAINS, _SITES = 16, 2, 2**20
+#: Standard deviations of the invaded clusters' p that are looked at first.
+_REACH = 1.5
+#: Chains at each p of a window, their burn-in, and their measured sweeps.
+_CHAINS, _BURN_IN, _SWEEPS = 4, 24, 48
+#: Between these probabilities p are placed, and the widths that are added at both ends.
+_LOW, _HIGH, _BEYOND = 0.1, 0.9, 0.25
+#: How many autocorrelation times a burn-in is, and a chain that one is measured by.
+_TIMES = 20
+_LEAST_BURN_IN, _MOST_SWEEPS = 20, 4096
+
+Floats = NDArray[np.float64]
+
+
+def place_spins(task: Task, labeler: str | None, device: Device) -> tuple[float, ...]:
+    """Return the p values of a task of spins, in ascending order, whatever its update is."""
+    task = replace(task, update="sw")
+    begin = invaded(task, labeler, device)
+    reach = max(_REACH * float(begin.std()), 2.0**-_STEPS)
+    low, high = float(begin.mean()) - reach, float(begin.mean()) + reach
+    edges = np.array([[max(low, 0.0)], [min(high, 1.0)]])
+    for _ in range(2):
+        p = covering(edges[0], edges[1], POINTS)
+        edges = _transitions(_probabilities(task, p, labeler, device), np.array(p))
+    return covering(edges[0], edges[1], POINTS)
+
+
+def invaded(task: Task, labeler: str | None, device: Device) -> Floats:
+    """Return the p at which invaded clusters begin to span, float64 (chains * sweeps,)."""
+    sampler = Sampler(_pilot(task, (0.5,), 0, 1), labeler=labeler, device=device)
+    count = min(max(_SITES // task.num_points, _LEAST_CHAINS), _MOST_CHAINS)
+    mask = sum(1 << axis for axis in open_axes(task.boundary))
+    if not mask:
+        mask = sum(1 << (FIRST_WRAPPING + axis) for axis in range(len(task.boundary)))
+
+    def begins(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        if mask:
+            return np.asarray(rows[:, SPANNING] & mask != 0)
+        return np.asarray(2 * rows[:, LARGEST] >= task.num_sites)
+
+    found: list[Floats] = []
+    step = sampler.chains.capacity
+    for first in range(0, count, step):
+        numbers = range(first, min(first + step, count))
+        keys = [sampler.task.chain(number, 0.5) for number in numbers]
+        # Where all spins are equal anything that can be connected is.
+        sampler.chains.begin(GENERATORS[task.rng], keys, [False] * len(keys))
+        for sweep in range(_LOST + _USED):
+            low, high = np.zeros(len(keys)), np.ones(len(keys))
+            for _ in range(_STEPS):
+                middle = (low + high) / 2
+                below = begins(sampler.chains.rows_at(_thresholds(middle)))
+                high, low = np.where(below, middle, high), np.where(below, low, middle)
+            sampler.chains.advance_at(_thresholds(high))
+            if sweep >= _LOST:
+                found.append(high)
+    values = np.concatenate(found)
+    if values.min() > 1 - 2.0 ** (1 - _STEPS):
+        raise InputError(
+            f"L = {task.size}: {task.structure.name} does not span with all bonds open: give the p "
+            "values (-p, --beta, -T)"
+        )
+    return values
+
+
+def _thresholds(p: Floats) -> NDArray[np.uint64]:
+    return np.array([int(math.ldexp(float(value), 63)) for value in p], np.uint64)
+
+
+def _pilot(task: Task, p: Sequence[float], burn_in: int, sweeps: int) -> Task:
+    """Return a task of chains of their own."""
+    return replace(
+        task, purpose="pilot", p=tuple(p), burn_in=burn_in, block_size=sweeps, measure=()
+    )
+
+
+def _blocks(
+    task: Task, numbers: Sequence[int], labeler: str | None, device: Device
+) -> list[Block]:
+    found = Sampler(task, labeler=labeler, device=device).sample(list(numbers))
+    return [block for block in found if isinstance(block, Block)]
+
+
+def _probabilities(
+    task: Task, p: Sequence[float], labeler: str | None, device: Device
+) -> Floats:
+    """Return how often samples span, along every axis looked at, at each p: (axes, points).
+
+    On a graph without ends to connect, the share of the largest cluster.
+    """
+    pilot = _pilot(task, p, _BURN_IN, _SWEEPS)
+    # From chains of another number than those of the invaded clusters.
+    first = _MOST_CHAINS + 2 * round(1e3 * p[0])
+    blocks = _blocks(pilot, range(first, first + _CHAINS), labeler, device)
+    sums = np.sum([block.sums for block in blocks], axis=0) / (_CHAINS * _SWEEPS)
+    names = [column.name for column in pilot.observables]
+    words = [
+        name
+        for name in names
+        if name.partition("_")[0] in ("spanning", "wrapping")
+        and name.rpartition("_")[2] in ("x", "y", "z", "w", "spanning")
+    ]
+    if open_axes(task.boundary):
+        words = [name for name in words if name.startswith("spanning")]
+    if not words:
+        return np.asarray(sums[:, [names.index("largest")]].T / task.num_sites)
+    return np.asarray(sums[:, [names.index(name) for name in words]].T)
+
+
+def _transitions(probabilities: Floats, p: Floats) -> Floats:
+    """Return p below and above the transition along every axis, (2, axes)."""
+    edges = []
+    for row in probabilities:
+        # Chance alone makes it fall.
+        rising = np.maximum.accumulate(row)
+        low, high = (_crossing(rising, p, value) for value in (_LOW, _HIGH))
+        beyond = max(_BEYOND * (high - low), float(np.ptp(p)) / 100)
+        edges.append((max(low - beyond, 0.0), min(high + beyond, 1.0)))
+    return np.array(edges).T
+
+
+def _crossing(rising: Floats, p: Floats, value: float) -> float:
+    """Return where a rising function has a value, by interpolation; else the nearer end."""
+    above = np.flatnonzero(rising >= value)
+    if not above.size:
+        return float(p[-1])
+    n = int(above[0])
+    if n == 0:
+        return float(p[0])
+    share = (value - rising[n - 1]) / (rising[n] - rising[n - 1])
+    return float(p[n - 1] + share * (p[n] - p[n - 1]))
+
+
+def find_burn_in(task: Task, labeler: str | None, device: Device) -> int:
+    """Return 20 autocorrelation times of the slowest of three series, at up to five of the p.
+
+    InputError: they are so long that no chain of a pilot tells them.
+    """
+    p = [task.p[n] for n in np.unique(np.linspace(0, len(task.p) - 1, 5).round().astype(int))]
+    sweeps, tau = _SWEEPS, 0.0
+    while sweeps <= _MOST_SWEEPS:
+        pilot = _pilot(task, p, max(round(_TIMES * tau), _BURN_IN), sweeps)
+        blocks = _blocks(pilot, range(1000, 1000 + _CHAINS), labeler, device)
+        tau, is_complete = _longest(blocks, len(p), sweeps)
+        if is_complete and sweeps >= _TIMES * tau:
+            return max(10 * math.ceil(_TIMES * tau / 10), _LEAST_BURN_IN)
+        sweeps *= 2
+    raise InputError(
+        f"L = {task.size}: spins are correlated over more than {tau:.0f} updates; give the burn-in "
+        "(--burn-in)"
+    )
+
+
+def _longest(blocks: Sequence[Block], points: int, sweeps: int) -> tuple[float, bool]:
+    """Return the longest autocorrelation time of blocks, and whether all are known."""
+    tau, is_complete = 0.5, True
+    lagged = np.array([block.extras["lagged"] for block in blocks])
+    parts = lagged.reshape(len(blocks), points, len(SERIES), 2, LAGS + 1)
+    for point in range(points):
+        for series in range(len(SERIES)):
+            try:
+                found = autocorrelation(*np.moveaxis(parts[:, point, series], 1, 0), sweeps)
+            except AnalysisError:
+                # What does not vary has no time.
+                continue
+            tau, is_complete = max(tau, found.tau), is_complete and found.complete
+    return tau, is_complete
