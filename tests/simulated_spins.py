@@ -1,6 +1,6 @@
 """Runs chains of spins in CUDA's simulator and compares them with the CPU; a test starts it.
 
-    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_spins.py square
+NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_spins.py square
 """
 
 import sys

@@ -135,8 +135,22 @@ RATIOS = (
 )
 
 
-def quantities_of(boundary: Sequence[str]) -> tuple[Quantity, ...]:
+#: The ratio that only spins have; its moments are made of the numbers of sites in every state.
+Q_M = Quantity(
+    "Q_m",
+    "<M^2>^2/<M^4>",
+    "Binder's ratio: how sharp the order parameter of spins is",
+    "K. Binder, Z. Phys. B 43, 119 (1981)",
+    RATIO,
+    ("m^2", "m^4"),
+    lambda of: of["m^2"] ** 2 / of["m^4"],
+)
+
+
+def quantities_of(boundary: Sequence[str], *, spins: bool = False) -> tuple[Quantity, ...]:
     """Return the dimensionless quantities of a lattice with this boundary, probabilities first.
+
+    spins: whether sites have spins.
 
     >>> [item.name for item in quantities_of(["periodic"])]
     ['wrapping_x', 'Q_1', 'Q_2', 'Q_B', 's_2/s_1']
@@ -159,7 +173,7 @@ def quantities_of(boundary: Sequence[str]) -> tuple[Quantity, ...]:
         own = tuple(f"{word}_{axis}" for axis in AXIS_NAMES if f"{word}_{axis}" in names)
         if len(own) > 1:
             found.append(_mean_of_axes(word, symbol, own))
-    return (*found, *RATIOS)
+    return (*found, *RATIOS, *((Q_M,) if spins else ()))
 
 
 def _mean_of_axes(word: str, symbol: str, own: tuple[str, ...]) -> Quantity:
@@ -190,6 +204,10 @@ def default_quantities(boundary: Sequence[str], available: Sequence[str]) -> lis
     if not found:
         # One open axis alone, or a source and a target.
         found = [name for name in available if name.partition("_")[0] in words][:1]
+    if Q_M.name in available:
+        # The others follow the same transition with less to tell.
+        words = [name for name in found if name.endswith("_any")] or found[:1]
+        return [*words, Q_M.name]
     return found + [item.name for item in RATIOS if item.name in available]
 
 
@@ -199,7 +217,7 @@ def choose_quantities(
     """Return quantities by name, "all" for the default ones; InputError for others and repeats."""
     default = default_quantities(boundary, available)
     names = default if list(wanted) == ["all"] else list(wanted)
-    known = {item.name: item for item in quantities_of(boundary)}
+    known = {item.name: item for item in quantities_of(boundary, spins=Q_M.name in available)}
     for name in names:
         if name == "all":
             raise InputError(

@@ -218,13 +218,14 @@ def moment_names(item: TaskResult) -> set[str]:
         return set(spanning_names(item.task.boundary))
     names = [observable.name for observable in item.observables]
     products = {f"{a}*{b}" for a in names for b in names}
-    return {*names, *products, *(("s^4",) if item.has("sum_fourths") else ())}
+    found = {*names, *products, *(("s^4",) if item.has("sum_fourths") else ())}
+    return found | ({"m^2", "m^4"} if "state_squares" in names else set())
 
 
 def available_quantities(results: Results) -> list[str]:
     """Return the names of the quantities that at least one task of a file has."""
     held = [moment_names(item) for item in results.tasks.values() if item.blocks]
-    known = quantities_of(results.study.boundary)
+    known = quantities_of(results.study.boundary, spins=results.study.has_spins)
     return [item.name for item in known if any(set(item.needs) <= names for names in held)]
 
 
@@ -266,6 +267,8 @@ def moment_sums(item: TaskResult, name: str, p: Floats) -> Floats:
         return spanning_counts(item.thresholds(name), p).astype(float)
     if name == "s^4":
         return np.asarray(item.extra("powers")[..., 1], np.float64)
+    if name in ("m^2", "m^4"):
+        return _order_parameter(item, squared=name == "m^4")
     if "*" not in name:
         return item.column(name).astype(float)
     names = [observable.name for observable in item.observables]
@@ -273,6 +276,17 @@ def moment_sums(item: TaskResult, name: str, p: Floats) -> Floats:
     rows, columns = np.triu_indices(len(names))
     at = int(np.flatnonzero((rows == pair[0]) & (columns == pair[1]))[0])
     return item.products()[:, :, at]
+
+
+def _order_parameter(item: TaskResult, *, squared: bool) -> Floats:
+    """Return the block sums of m^2, or of its square: M^2 = (q sum N_a^2 - N^2) / (q - 1), m = M/N."""
+    states, sites = item.task.draw.states, float(item.task.num_sites) ** 2
+    squares = item.column("state_squares").astype(float) / sites
+    if not squared:
+        return (states * squares - item.task.block_size) / (states - 1)
+    products = _sums_of(item, "state_squares*state_squares", np.array(item.task.p)) / sites**2
+    both = states**2 * products - 2 * states * squares + item.task.block_size
+    return np.asarray(both / (states - 1) ** 2)
 
 
 def _pooled(parts: Sequence[BlockMoments]) -> BlockMoments:

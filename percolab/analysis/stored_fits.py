@@ -48,6 +48,7 @@ from percolab.analysis.stored_data import (
 )
 from percolab.analysis.tau import TauFit, fit_tau
 from percolab.analysis.theory.critical import critical_probability
+from percolab.analysis.theory.potts import spin_correction
 from percolab.analysis.theory.known_exponents import Known, correction_exponent, known_exponents
 from percolab.analysis.threshold import ThresholdFit, fit_threshold
 from percolab.analysis.threshold_trials import DEGREES, Trial, choose_fit, try_fits
@@ -374,9 +375,12 @@ def fit_quantities(
     moments, left_out = _with_enough_blocks(moments, chosen)
     notes += left_out
     omegas, omega_2 = correction_exponents(chosen, boundary)
+    if results.study.has_spins and omega is None:
+        periodic = not has_open_axis(results)
+        omega = spin_correction(len(boundary), results.study.states, periodic=periodic).value
     if omega is not None:
         omegas, omega_2 = [(omega,) * len(chosen)], 2 * omega
-    y_t = known_exponents(len(boundary)).get("1/nu")
+    y_t = None if results.study.has_spins else known_exponents(len(boundary)).get("1/nu")
     found = analyse_quantities(
         moments,
         chosen,
@@ -416,9 +420,9 @@ def _with_enough_blocks(
 
 def _known(results: Results, quantity: Quantity) -> Known | None:
     """Return the exact value of a quantity at p_c, or None."""
-    if quantity.kind != PROBABILITY:
-        return None
     study = results.study
+    if quantity.kind != PROBABILITY or study.has_spins:
+        return None
     parts = [critical_probability(study.structure, study.boundary, name) for name in quantity.needs]
     exact = [part for part in parts if part is not None]
     if len(exact) < len(parts):

@@ -17,6 +17,7 @@ from percolab.analysis.maxima import SizeEstimates
 from percolab.analysis.quantity_fits import QuantityAnalysis, QuantityTrial
 from percolab.analysis.quantity_model import Amplitudes, QuantityFit
 from percolab.analysis.sample_thresholds import SampleThresholds
+from percolab.analysis.spin_fit import SpinExponent, SpinFit
 from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.threshold_trials import Trial, choose_fit
 
@@ -500,3 +501,99 @@ def _value_rows(
             )
         )
     return rows
+
+
+def spin_table(found: SpinFit, *, every: bool = False) -> str:
+    """Render the transition of spins: p_c, coupling and T, exponents, the joint fit, and warnings.
+
+    every: show all models of every cut-off.
+    """
+    parts = [aligned(_transition_rows(found))]
+    if found.exponents:
+        parts.append(aligned([_SPIN_HEAD, *(_spin_row(item) for item in found.exponents)]))
+    if found.first_order is not None:
+        parts.append(aligned(_first_order_rows(found)))
+    parts.append(quantity_table(found.joint, every=every))
+    return "\n\n".join([*parts, *_notes(found.notes), *_start_notes(found)])
+
+
+def transition_lines(found: SpinFit) -> list[str]:
+    """Return the transition of spins in one line, and what must be said of it in others."""
+    symbol = found.model.coupling_symbol
+    texts = [
+        f"{symbol}_c = {_value_text(found.coupling, found.coupling_error)}",
+        f"T_c = {_value_text(*found.temperature)}",
+        f"p_c = {_value_text(found.threshold, found.threshold_error)}",
+    ]
+    names = ", ".join(item.name for item in found.joint.quantities)
+    quality = chi_square_text(found.joint.chosen.fit.chi_square)
+    return [f"{'  '.join(texts)}  (chi2/dof {quality}, from {names})", *_start_notes(found)]
+
+
+_SPIN_HEAD = ("exponent", "value", "L_min", "published", "")
+
+
+def _value_text(value: float, error: float | None) -> str:
+    return f"{value:.6g} (no error)" if error is None else format_with_error(value, error)
+
+
+def _transition_rows(found: SpinFit) -> list[tuple[str, ...]]:
+    model = found.model
+    what = "K" if model.name == "ising" else "beta"
+    convention = "H = -J sum s s', K = J / kT, p = 1 - exp(-2 K)"
+    if model.name != "ising":
+        convention = "H = -J sum delta(s, s'), beta = J / kT, p = 1 - exp(-beta)"
+    rows = [
+        ("p_c", _value_text(found.threshold, found.threshold_error), convention),
+        (f"{what}_c", _value_text(found.coupling, found.coupling_error), _against(found)),
+        ("T_c", _value_text(*found.temperature), "kT / J"),
+    ]
+    return rows
+
+
+def _against(found: SpinFit) -> str:
+    known, error = found.known, found.coupling_error
+    if known is None:
+        return ""
+    digits = format_with_error(known.value, known.error) if known.error else f"{known.value:.9g}"
+    text = f"published {digits}  {known.expression}  ({known.reference})"
+    if error is None:
+        return text
+    return f"{text}: {(found.coupling - known.value) / math.hypot(error, known.error):+.1f} sigma"
+
+
+def _spin_row(item: SpinExponent) -> tuple[str, ...]:
+    known = ("", "")
+    if item.known is not None:
+        sigma = (item.value - item.known.value) / math.hypot(item.error, item.known.error)
+        known = f"{item.known.value:.6g}", f"{sigma:+.1f} sigma"
+    return (item.name, format_with_error(item.value, item.error), str(item.smallest_size), *known)
+
+
+def _first_order_rows(found: SpinFit) -> list[tuple[str, ...]]:
+    assert found.first_order is not None
+    size, p, one = found.first_order
+    heat = format_with_error(one.latent_heat, one.latent_heat_error)
+    rows = [
+        ("first order", f"L = {size}", f"two peaks of the energy at p = {p:.6g}"),
+        ("latent heat", heat, "satisfied bonds a site, ordered less disordered"),
+    ]
+    scale = 2 if found.model.name == "ising" else 1
+    if one.mixed:
+        value = format_with_error(one.beta / scale, one.beta_error / scale)
+        rows.append((f"{found.model.coupling_symbol}_c", value, "from equal weights of the phases"))
+    else:
+        rows.append(("", "", f"chains changed phase {one.changes} times: too few for its weights"))
+    return rows
+
+
+def _start_notes(found: SpinFit) -> list[str]:
+    if not found.differences:
+        return []
+    worst = max(found.differences, key=lambda item: abs(item.z))
+    return [
+        f"no error is quoted: chains that started ordered and at random differ, {worst.series} at "
+        f"L = {worst.L}, p = {worst.p:.6g} by {abs(worst.z):.1f} sigma (in "
+        f"{len(found.differences)} of the means); the burn-in is too short, or the transition is of "
+        "first order"
+    ]

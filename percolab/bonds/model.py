@@ -85,7 +85,9 @@ class Model:
         if self.name == "ising" and self.states == 1:
             object.__setattr__(self, "states", 2)
         if self.name == "potts" and self.states == 1:
-            raise InputError("model potts needs its number of states, as in potts:q=3; q = 1 is bond")
+            raise InputError(
+                "model potts needs its number of states, as in potts:q=3; q = 1 is bond"
+            )
         allowed = {"ising": (2, 2), "potts": (2, MOST_STATES)}.get(self.name, (1, 1))
         if not allowed[0] <= self.states <= allowed[1]:
             raise InputError(

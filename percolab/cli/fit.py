@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from percolab.cli.fit_quantities import write_quantity_fit
+from percolab.cli.fit_spins import write_spin_fit
 from percolab.cli.options import (
     CORRECTIONS,
     as_json,
@@ -66,6 +67,8 @@ def command(
     fit.  --degree auto and --corrections auto choose by chi^2 too, and leave out no size.  Of a
     study by --method threshold, mean, median and width of T and the cell-to-cell thresholds follow.
     --quantities fits wrapping or spanning probabilities and moment ratios together.
+    Of spins it is the transition: p_c, K or beta, and T, from wrapping (spanning) clusters and
+    Binder's ratio, with y_t, y_h and z; and whether chains still know how they started.
     docs/analysis.md describes it all.  A graph and a Bethe lattice have no sizes that scale: their
     thresholds are where their clusters are most critical, size by size.
     """
@@ -77,6 +80,12 @@ def command(
     if not stored.study.structure.is_scalable:
         refuse_scaling(options | more | {"fits": fits, "quantities": quantities})
         _estimate(stored, as_json, **options)
+        return
+    if stored.study.has_spins:
+        others = options | more
+        if _is_default("bootstrap"):
+            del others["bootstrap"]
+        write_spin_fit(stored, quantities, as_json=as_json, fits=fits, **others)
         return
     if quantities is not None:
         others = options | more

@@ -68,6 +68,20 @@ def command(study: str | None, quiet: bool, plan: bool, as_json: bool, **given: 
     _print_threshold(results, request.out)
 
 
+def _print_transition(results: Results) -> None:
+    """Print where spins order, in one line, and what must be said of it."""
+    from percolab.analysis import AnalysisError
+    from percolab.analysis.spin_fit import fit_spins
+    from percolab.analysis.text import transition_lines
+
+    try:
+        lines = transition_lines(fit_spins(results))
+    except (AnalysisError, InputError) as error:
+        lines = [f"no transition: {error}"]
+    for line in lines:
+        click.echo(line)
+
+
 def _print_threshold(results: Results, out: Path) -> None:
     from percolab.analysis import AnalysisError, format_with_error
     from percolab.analysis.stored_data import default_observable
@@ -79,6 +93,9 @@ def _print_threshold(results: Results, out: Path) -> None:
         return
     sizes = ", ".join(str(size) for size in sorted(results.study.sizes))
     click.echo(f"{results.study.structure.title}: L = {sizes}; results in {out}")
+    if results.study.has_spins:
+        _print_transition(results)
+        return
     try:
         fit = fit_results(results)
     except (AnalysisError, InputError) as error:

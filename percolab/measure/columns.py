@@ -304,9 +304,7 @@ CHAIN_COLUMNS = (
     ),
     *(_each_sweep(f"{name}_series", f"{name} of every sweep") for name in _OF_SERIES),
 )
-MEASURES = tuple(
-    dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if c.measure)
-)
+MEASURES = tuple(dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if c.measure))
 
 
 def columns_of(
@@ -330,9 +328,7 @@ class Stored:
     width: int
 
 
-def datasets_of(
-    columns: Iterable[Column], num_points: int, sweeps: int = 1
-) -> dict[str, Stored]:
+def datasets_of(columns: Iterable[Column], num_points: int, sweeps: int = 1) -> dict[str, Stored]:
     """Return the datasets of sums that columns have, by name.
 
     num_points: of the lattice.  sweeps: samples of a block.
@@ -356,9 +352,7 @@ def is_gathered_from(source: str, columns: Iterable[Column]) -> bool:
     )
 
 
-def check_measure(
-    measure: Sequence[str], method: str, *, spins: bool = False
-) -> tuple[str, ...]:
+def check_measure(measure: Sequence[str], method: str, *, spins: bool = False) -> tuple[str, ...]:
     """Return the words of ``measure`` in their order; InputError if one is unknown or misplaced."""
     for word in measure:
         if word not in MEASURES:

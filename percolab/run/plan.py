@@ -111,7 +111,9 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     """
     watcher = options.get("watcher") or Watcher()
     if study.has_spins:
-        raise InputError("--plan: chains of spins cannot be planned; a short sweep tells their rate")
+        raise InputError(
+            "--plan: chains of spins cannot be planned; a short sweep tells their rate"
+        )
     opened = open_study(study, rule, options)
     results, asked, rule = _with_given_p(opened), opened.asked, opened.rule
     engine = choose_engine(asked, options, watcher)

@@ -42,7 +42,7 @@ _REACH = 1.5
 #: Chains at each p of a window, their burn-in, and their measured sweeps.
 _CHAINS, _BURN_IN, _SWEEPS = 4, 24, 48
 #: Between these probabilities p are placed, and the widths that are added at both ends.
-_LOW, _HIGH, _BEYOND = 0.1, 0.9, 0.25
+_LOW, _HIGH, _BEYOND = 0.2, 0.8, 0.1
 #: How many autocorrelation times a burn-in is, and a chain that one is measured by.
 _TIMES = 20
 _LEAST_BURN_IN, _MOST_SWEEPS = 20, 4096
@@ -112,16 +112,12 @@ def _pilot(task: Task, p: Sequence[float], burn_in: int, sweeps: int) -> Task:
     )
 
 
-def _blocks(
-    task: Task, numbers: Sequence[int], labeler: str | None, device: Device
-) -> list[Block]:
+def _blocks(task: Task, numbers: Sequence[int], labeler: str | None, device: Device) -> list[Block]:
     found = Sampler(task, labeler=labeler, device=device).sample(list(numbers))
     return [block for block in found if isinstance(block, Block)]
 
 
-def _probabilities(
-    task: Task, p: Sequence[float], labeler: str | None, device: Device
-) -> Floats:
+def _probabilities(task: Task, p: Sequence[float], labeler: str | None, device: Device) -> Floats:
     """Return how often samples span, along every axis looked at, at each p: (axes, points).
 
     On a graph without ends to connect, the share of the largest cluster.

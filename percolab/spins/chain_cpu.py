@@ -78,9 +78,7 @@ def begin_spins(generator, chain, rule, is_random, occupied, spins):
             for plane in range(rule.planes):
                 if has_bit(spin, plane):
                     place = plane * num_words + word
-                    spins.planes[place] = uint32(
-                        spins.planes[place] | uint32(uint32(1) << bit)
-                    )
+                    spins.planes[place] = uint32(spins.planes[place] | uint32(uint32(1) << bit))
 
 
 @njit(nogil=True, cache=True)
@@ -105,9 +103,7 @@ def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins
             index = k * num_words + word
             beyond = uint32(exists[index] & seam_word(seam, index))
             inner = uint32(exists[index] & ~beyond)
-            same = satisfied_word(
-                spins.planes, here, num_planes, adjacency, k, uint32(word), inner
-            )
+            same = satisfied_word(spins.planes, here, num_planes, adjacency, k, uint32(word), inner)
             satisfied += int64(popcount(same))
             spins.alive[index] = uint32(same | beyond)
     for n in range(adjacency.seam_bonds.size):
@@ -341,9 +337,7 @@ class CpuChain:
         forest = labeler.end_flags, batch.opened, labeler.runs, labeler.windings
         _sweep_runs(*key, *there, *forest, self.spins, rows, numbers)
 
-    def _sweep_labels(
-        self, sweep: int, row: NDArray[np.int64], numbers: NDArray[np.int64]
-    ) -> None:
+    def _sweep_labels(self, sweep: int, row: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
         batch = self.labeler.batch
         occupied, points = batch.topology.occupied, np.uint32(batch.topology.num_points)
         key = self._generator, self._chain, np.uint64(sweep)

@@ -151,9 +151,7 @@ def paint_tiles_kernel(
     )
     occupied = occupied_at(tiles.occupied, site, count)
     sites[word] = site
-    begins = _number_runs(
-        tiles, opened, item, (site, count, occupied), starts, first, totals
-    )
+    begins = _number_runs(tiles, opened, item, (site, count, occupied), starts, first, totals)
     base = uint32(uint32(item * uint32(num_planes)) * tiles.num_words)
     depends = rule.seeds != uint32(0)
     if depends and count > uint32(0):

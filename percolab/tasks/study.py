@@ -112,6 +112,11 @@ class Sampling:
         """Whether sites have spins, so that samples are the sweeps of chains."""
         return Model.parse(self.model).has_spins
 
+    @property
+    def states(self) -> int:
+        """How many states a site has: the q of spins, 1 in percolation."""
+        return Model.parse(self.model).states
+
     def _check_spins(self) -> None:
         """Raise InputError for what only spins have, or what they have not."""
         if self.has_spins:

@@ -100,7 +100,9 @@ def _p_of(wanted: Mapping[str, Any]) -> Any:
     """Return p as it is given, or from beta, T or K; InputError for two of them."""
     found = [name for name in ("p", *_COUPLINGS) if wanted[name] is not None]
     if len(found) > 1:
-        raise InputError(f"{found[0]} and {found[1]} are both given, but one follows from the other")
+        raise InputError(
+            f"{found[0]} and {found[1]} are both given, but one follows from the other"
+        )
     name = found[0] if found else "p"
     if name == "p":
         return wanted["p"]

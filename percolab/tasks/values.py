@@ -74,7 +74,9 @@ def parse_couplings(key: str) -> Callable[[str], tuple[float, ...]]:
         ends = text.split(":")
         count = ends[2].strip() if len(ends) == 3 else ""
         if not count.isdecimal():
-            raise InputError(f"{key} = {shown(text)}, but a range is from:to:count, as in 2.2:2.4:9")
+            raise InputError(
+                f"{key} = {shown(text)}, but a range is from:to:count, as in 2.2:2.4:9"
+            )
         low, high = _number(key, ends[0]), _number(key, ends[1])
         if not 2 <= int(count[:9]) <= _MAX_COUNT or high <= low:
             raise InputError(

@@ -1,0 +1,300 @@
+"""The transition of spins from stored results: temperature, exponents, and whether it may be quoted.
+
+p_c comes from the joint fit of dimensionless quantities (:mod:`percolab.analysis.quantity_fits`):
+wrapping or spanning of the clusters, and Binder's ratio of the order parameter.  Its errors are
+those of the means of chains, which are independent, however long spins are correlated within one.
+At p_c are read off y_h, from <S_2> / N ~ L^(2 y_h - d), and z of the slowest series, from tau ~ L^z.
+
+Half of the chains started ordered and half at random.  Where their means differ by more than four
+standard errors, the burn-in was too short, or the transition is of first order and a chain stays in
+the phase that it began in: then no error is honest, and none is quoted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis.autocorrelation import (
+    Autocorrelation,
+    DynamicExponent,
+    autocorrelation,
+    compare_starts,
+    dynamic_exponent,
+)
+from percolab.analysis.json_values import plain
+from percolab.analysis.quantity_fits import QuantityAnalysis
+from percolab.analysis.reweighting import FirstOrder, find_first_order
+from percolab.analysis.statistics import Floats
+from percolab.analysis.stored_fits import fit_quantities
+from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.theory.potts import critical_point, potts_exponents
+from percolab.bonds.model import Model
+from percolab.errors import AnalysisError
+from percolab.lattices.lattice import Lattice
+from percolab.store.joined import joined
+from percolab.store.results import Results
+from percolab.store.task_result import TaskResult
+
+#: What autocorrelation times are of, in the order of the stored sums, with their names in tables.
+SERIES = {"satisfied": "energy", "state_squares": "M^2", "sum_squares": "S_2"}
+
+
+@dataclass(frozen=True)
+class StartDifference:
+    """Chains of one size and p whose means depend on how they started, by so many errors z."""
+
+    L: int
+    p: float
+    series: str
+    z: float
+
+
+@dataclass(frozen=True)
+class SpinExponent:
+    """An exponent of sizes at p_c: its name, value, error, and the published value or None."""
+
+    name: str
+    value: float
+    error: float
+    smallest_size: int
+    known: Known | None = None
+
+
+@dataclass(frozen=True)
+class SpinFit:
+    """The transition: the joint fit, and what follows of it.
+
+    differences: where chains depend on their start; then errors are None.  coupling: K of the Ising
+    model or beta of a Potts model.  known: the published coupling, to print beside.  first_order:
+    of the largest size whose stored energies have two peaks.
+    """
+
+    model: Model
+    joint: QuantityAnalysis
+    differences: tuple[StartDifference, ...]
+    exponents: tuple[SpinExponent, ...]
+    known: Known | None
+    first_order: tuple[int, float, FirstOrder] | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def threshold(self) -> float:
+        """p_c."""
+        return self.joint.threshold
+
+    @property
+    def threshold_error(self) -> float | None:
+        """Its error, one sigma; None where chains depend on their start."""
+        return None if self.differences else self.joint.threshold_error
+
+    @property
+    def coupling(self) -> float:
+        """J / kT at the transition."""
+        return self.model.coupling_of_p(self.threshold)
+
+    @property
+    def coupling_error(self) -> float | None:
+        """The error of the coupling: that of p times d coupling / d p."""
+        if self.threshold_error is None:
+            return None
+        scale = 2 if self.model.name == "ising" else 1
+        return self.threshold_error / (1 - self.threshold) / scale
+
+    @property
+    def temperature(self) -> tuple[float, float | None]:
+        """kT / J at the transition, and its error."""
+        error = self.coupling_error
+        return 1 / self.coupling, None if error is None else error / self.coupling**2
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number as plain JSON values."""
+        temperature, error = self.temperature
+        return {
+            "model": str(self.model),
+            "threshold": self.threshold,
+            "threshold_error": self.threshold_error,
+            "coupling_name": self.model.coupling_symbol,
+            "coupling": self.coupling,
+            "coupling_error": self.coupling_error,
+            "temperature": temperature,
+            "temperature_error": error,
+            "published_coupling": plain(self.known),
+            "start_differences": plain(self.differences),
+            "exponents": plain(self.exponents),
+            "first_order": plain(self.first_order),
+            "joint_fit": self.joint.to_dict(),
+            "notes": list(self.notes),
+        }
+
+
+def fit_spins(results: Results, names: Sequence[str] = ("all",), **options: Any) -> SpinFit:
+    """Fit the transition of a spin study; options as for :func:`fit_quantities`.
+
+    AnalysisError: the data cannot give a threshold.  InputError: no such quantity.
+    """
+    study = results.study
+    if not study.structure.is_scalable:
+        raise AnalysisError(
+            f"{study.structure.name} has no sizes that scale: percolab plot --kind susceptibility "
+            "shows where its spins order"
+        )
+    model = Model.parse(study.model)
+    joint = fit_quantities(results, names, **options)
+    items = [item for item in joined(results).tasks.values() if item.blocks]
+    exponents, notes = _exponents(items, joint, model)
+    return SpinFit(
+        model=model,
+        joint=joint,
+        differences=tuple(start_differences(items)),
+        exponents=tuple(exponents),
+        known=_published(results, model),
+        first_order=_first_order(items, model),
+        notes=tuple(notes),
+    )
+
+
+def _published(results: Results, model: Model) -> Known | None:
+    """Return the published coupling of a lattice by its name, in the model's convention."""
+    if not isinstance(results.study.structure, Lattice):
+        return None
+    known = critical_point(results.study.structure.name, model.states)
+    if known is None or model.name != "ising":
+        return known
+    return Known(known.value / 2, known.error / 2, "", known.reference)
+
+
+def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
+    """Return where chains that started ordered differ from those that started at random."""
+    found = []
+    for item in items:
+        odd = item.numbers % 2 == 1
+        if min(odd.sum(), (~odd).sum()) < 2:
+            continue
+        for name in SERIES:
+            means = item.column(name) / item.task.block_size
+            for n, p in enumerate(item.task.p):
+                compared = compare_starts(means[~odd, n], means[odd, n])
+                if compared.differ:
+                    found.append(StartDifference(item.task.size, p, SERIES[name], compared.z))
+    return found
+
+
+def autocorrelations_of(item: TaskResult) -> dict[str, list[Autocorrelation | None]]:
+    """Return the autocorrelation of every series at every p of a task; None where it is constant.
+
+    By the names of SERIES, in updates.
+    """
+    points, sweeps = len(item.task.p), item.task.block_size
+    parts = item.extra("lagged").reshape(len(item.blocks), points, len(SERIES), 2, -1)
+    found: dict[str, list[Autocorrelation | None]] = {name: [] for name in SERIES}
+    for n, name in enumerate(SERIES):
+        for point in range(points):
+            try:
+                one = autocorrelation(parts[:, point, n, 0], parts[:, point, n, 1], sweeps)
+            except AnalysisError:
+                found[name].append(None)
+                continue
+            found[name].append(one)
+    return found
+
+
+def _exponents(
+    items: Sequence[TaskResult], joint: QuantityAnalysis, model: Model
+) -> tuple[list[SpinExponent], list[str]]:
+    """Return y_t, y_h and z, as far as there are sizes enough, and notes on what is not."""
+    dimension = len(items[0].task.boundary)
+    known = potts_exponents(dimension, model.states)
+    fit = joint.chosen.fit
+    found = [SpinExponent("y_t", fit.y_t, fit.y_t_error, min(fit.sizes), known.get("1/nu"))]
+    notes: list[str] = []
+    p_c, error = joint.threshold, joint.threshold_error
+    sizes, values, errors = [], [], []
+    for item in sorted(items, key=lambda item: item.task.size):
+        value = _at(item, p_c, error)
+        if value is not None:
+            sizes.append(item.task.size)
+            values.append(value[0])
+            errors.append(value[1])
+    if len(set(sizes)) >= 2:
+        line = dynamic_exponent(sizes, values, errors)
+        y_h = (line.z + dimension) / 2
+        found.append(SpinExponent("y_h", y_h, line.error / 2, line.smallest_size, known.get("d_f")))
+    try:
+        line = dynamics(items, p_c)
+        found.append(SpinExponent("z", line.z, line.error, line.smallest_size))
+    except AnalysisError as reason:
+        notes.append(f"z: {reason}")
+    return found, notes
+
+
+def dynamics(items: Sequence[TaskResult], p_c: float) -> DynamicExponent:
+    """Return z of the slowest series, at the p nearest to p_c of every size.
+
+    AnalysisError: fewer than two sizes whose autocorrelation times are known.
+    """
+    taus: dict[int, tuple[float, float]] = {}
+    for item in items:
+        point = int(np.argmin(np.abs(np.array(item.task.p) - p_c)))
+        known = [own[point] for own in autocorrelations_of(item).values()]
+        complete = [one for one in known if one is not None and one.complete]
+        if complete:
+            slowest = max(complete, key=lambda one: one.tau)
+            taus[item.task.size] = slowest.tau, slowest.error
+    if len(taus) < 2:
+        raise AnalysisError("fewer than two sizes have a known autocorrelation time")
+    sizes = sorted(taus)
+    return dynamic_exponent(
+        sizes, [taus[size][0] for size in sizes], [taus[size][1] for size in sizes]
+    )
+
+
+def _at(item: TaskResult, p_c: float, error: float) -> tuple[float, float] | None:
+    """Return <S_2> / N at p_c and its error, or None where p_c is outside of the p of a task.
+
+    ln <S_2> is a parabola in p through the nearest three p; the error is that of the chains, and of
+    p_c.
+    """
+    p = np.array(item.task.p)
+    if p.size < 3 or not p[0] <= p_c <= p[-1]:
+        return None
+    near = np.sort(np.argsort(np.abs(p - p_c))[:3])
+    sums = item.column("sum_squares")[:, near].astype(float)
+    total = sums.sum(axis=0)
+    scale = len(sums) * item.task.block_size * item.task.num_sites
+
+    def read(totals: Floats, at: float) -> float:
+        return float(np.polyval(np.polyfit(p[near] - p_c, np.log(totals), 2), at - p_c))
+
+    value = read(total / scale, p_c)
+    if len(sums) < 2:
+        return None
+    left = scale * (len(sums) - 1) / len(sums)
+    replicas = np.array([read((total - own) / left, p_c) for own in sums])
+    variance = (len(sums) - 1) * float(np.mean((replicas - replicas.mean()) ** 2))
+    shifted = (read(total / scale, p_c + error) - read(total / scale, p_c - error)) / 2
+    return math.exp(value), math.exp(value) * math.hypot(math.sqrt(variance), shifted)
+
+
+def _first_order(items: Sequence[TaskResult], model: Model) -> tuple[int, float, FirstOrder] | None:
+    """Return (L, p, transition) of the largest size whose stored energies have two peaks."""
+    for item in sorted(items, key=lambda item: -item.task.size):
+        if "series" not in item.task.measure:
+            continue
+        found = []
+        sweeps, points = item.task.block_size, len(item.task.p)
+        series = item.extra("series").reshape(len(item.blocks), points, len(SERIES), sweeps)
+        for n, p in enumerate(item.task.p):
+            one = find_first_order(
+                series[:, n, 0], beta=-math.log1p(-p), q=model.states, num_sites=item.task.num_sites
+            )
+            if one is not None:
+                found.append((item.task.size, p, one))
+        if found:
+            # Where both phases are seen most often.
+            return min(found, key=lambda each: abs(each[2].beta + math.log1p(-each[1])))
+    return None

@@ -1,0 +1,51 @@
+"""percolab fit of spins: the transition, as a table or as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from percolab.cli.options import echo_json, is_given
+
+if TYPE_CHECKING:
+    from percolab.store.results import Results
+
+
+def write_spin_fit(
+    stored: Results,
+    quantities: str | None,
+    *,
+    as_json: bool,
+    fits: bool,
+    min_size: int | Literal["auto"] | None,
+    omega: float | None,
+    degree: int | Literal["auto"] | None,
+    corrections: str | None,
+    **others: Any,
+) -> None:
+    """Fit and write; quantities: names with commas, None for the default ones.
+
+    others: options of fits of percolation, None or False where not given.  InputError if one is.
+    """
+    from percolab.analysis.spin_fit import fit_spins
+    from percolab.analysis.text import spin_table
+    from percolab.errors import InputError
+
+    for name, value in others.items():
+        if is_given(value):
+            raise InputError(
+                f"--{name}: not of spins, whose samples differ from p to p; leave it out"
+            )
+    found = fit_spins(
+        stored,
+        [name.strip() for name in (quantities or "all").split(",")],
+        omega=omega,
+        min_size=None if min_size == "auto" else min_size,
+        degree=None if degree == "auto" else degree,
+        corrections=None if corrections == "auto" else corrections,
+    )
+    if as_json:
+        echo_json(found.to_dict())
+        return
+    click.echo(spin_table(found, every=fits))
