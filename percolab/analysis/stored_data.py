@@ -284,7 +284,7 @@ def _order_parameter(item: TaskResult, *, squared: bool) -> Floats:
     squares = item.column("state_squares").astype(float) / sites
     if not squared:
         return (states * squares - item.task.block_size) / (states - 1)
-    products = _sums_of(item, "state_squares*state_squares", np.array(item.task.p)) / sites**2
+    products = moment_sums(item, "state_squares*state_squares", np.array(item.task.p)) / sites**2
     both = states**2 * products - 2 * states * squares + item.task.block_size
     return np.asarray(both / (states - 1) ** 2)
 

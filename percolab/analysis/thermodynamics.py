@@ -102,26 +102,13 @@ def _order(system: System, _: Floats, mean: Moments) -> Floats:
     return _corner(system, mean["largest_state"]) / system.num_sites
 
 
-def _square(system: System, mean: Moments) -> Floats:
-    """Return <M^2> by the spins."""
-    q = system.model.states
-    return np.asarray((q * mean["state_squares"] - system.num_sites**2) / (q - 1))
-
-
-def _fourth(system: System, mean: Moments) -> Floats:
-    """Return <M^4> by the spins."""
-    q, squared = system.model.states, float(system.num_sites) ** 2
-    own, product = mean["state_squares"], mean["state_squares*state_squares"]
-    return np.asarray((q * q * product - 2 * q * squared * own + squared**2) / (q - 1) ** 2)
-
-
 def _improved_fourth(system: System, mean: Moments) -> Floats:
     q = system.model.states
     return np.asarray(((q + 1) * mean["sum_squares*sum_squares"] - 2 * mean["s^4"]) / (q - 1))
 
 
 def _susceptibility(system: System, _: Floats, mean: Moments) -> Floats:
-    return _square(system, mean) / system.num_sites
+    return np.asarray(mean["m^2"] * system.num_sites)
 
 
 def _improved_susceptibility(system: System, _: Floats, mean: Moments) -> Floats:
@@ -134,8 +121,8 @@ def _connected(system: System, _: Floats, mean: Moments) -> Floats:
     return np.asarray((q / (q - 1)) ** 2 * variance / sites)
 
 
-def _binder(system: System, _: Floats, mean: Moments) -> Floats:
-    return np.asarray(_square(system, mean) ** 2 / _fourth(system, mean))
+def _binder(_: System, __: Floats, mean: Moments) -> Floats:
+    return np.asarray(mean["m^2"] ** 2 / mean["m^4"])
 
 
 def _improved_binder(system: System, _: Floats, mean: Moments) -> Floats:
@@ -143,7 +130,6 @@ def _improved_binder(system: System, _: Floats, mean: Moments) -> Floats:
 
 
 _LARGEST = ("largest_state", "largest_state*largest_state")
-_FOURTH = ("state_squares", "state_squares*state_squares")
 #: Every thermal mean, by name.
 THERMAL: Mapping[str, Thermal] = {
     item.name: item
@@ -156,9 +142,7 @@ THERMAL: Mapping[str, Thermal] = {
             _specific_heat,
         ),
         Thermal("order", "order parameter, <|M|> / N", _LARGEST[:1], _order),
-        Thermal(
-            "susceptibility", "<M^2> / N by the spins, in sites", _FOURTH[:1], _susceptibility
-        ),
+        Thermal("susceptibility", "<M^2> / N by the spins, in sites", ("m^2",), _susceptibility),
         Thermal(
             "improved_susceptibility",
             "<M^2> / N by the clusters, <S_2> / N, in sites",
@@ -168,7 +152,7 @@ THERMAL: Mapping[str, Thermal] = {
         Thermal(
             "connected_susceptibility", "(<|M|^2> - <|M|>^2) / N, in sites", _LARGEST, _connected
         ),
-        Thermal("binder", "Q_m = <M^2>^2 / <M^4> by the spins", _FOURTH, _binder),
+        Thermal("binder", "Q_m = <M^2>^2 / <M^4> by the spins", ("m^2", "m^4"), _binder),
         Thermal(
             "improved_binder",
             "Q_m by the clusters, which needs S_4 (--measure sizes)",

@@ -11,6 +11,7 @@ import numpy as np
 
 from percolab.analysis import AnalysisError, Collapse, ExponentFit, ThresholdFit
 from percolab.analysis.exponents import MIN_REPLICAS
+from percolab.analysis.spin_fit import start_differences
 from percolab.analysis.stored_data import default_observable
 from percolab.analysis.stored_fits import collapse_of, exponents_of, notes_of
 from percolab.analysis.theory.potts import critical_bond_probability, critical_point
@@ -83,10 +84,19 @@ class StudyView:
         except AnalysisError as error:
             return str(error)
 
-    @property
+    @cached_property
     def notes(self) -> list[str]:
         """What a reader of any figure of these samples must know."""
-        return list(notes_of(self.results))
+        found = list(notes_of(self.results))
+        differ = start_differences(self.measured()) if self.model.has_spins else []
+        if differ:
+            worst = max(differ, key=lambda item: abs(item.z))
+            found.append(
+                f"chains still know how they started, {worst.series} at L = {worst.L}, p = "
+                f"{worst.p:.6g} by {abs(worst.z):.3g} standard errors: the burn-in is too short, or "
+                "the transition is of first order, and no error bar is honest"
+            )
+        return found
 
     @property
     def fit(self) -> ThresholdFit:

@@ -33,6 +33,7 @@ from percolab.figures.axes import (
 from percolab.figures.math_text import typeset
 from percolab.figures.study_view import Drawn, StudyView
 from percolab.figures.style import (
+    BAND,
     COLUMN_STYLE,
     COLUMN_WIDTH,
     EXACT_LINE,
@@ -179,12 +180,14 @@ def plot_thermal(
     title: str,
     critical: Exact | None = None,
     levels: Sequence[tuple[float, str]] = (),
+    fitted: tuple[float, float] | None = None,
 ) -> Drawn:
     """Draw thermal means against temperature, a panel each side by side, one curve a task.
 
     At a single temperature they are drawn against L.  Below a panel whose curves are known
     exactly are the deviations in standard errors.  critical: published k_B T_c / J and what is
-    said of it.  levels: values across the first panel, and what a legend says of them.
+    said of it.  levels: values across the panels, and what a legend says of them.
+    fitted: a fit's k_B T_c / J and its error.
     """
     at = only_p(panels[0].curves)
     deviations = [curve for curve in panels[0].curves if curve.exact is not None]
@@ -201,8 +204,9 @@ def plot_thermal(
             _draw_panel(axes, panel, against_size=at is not None)
             if at is None:
                 _draw_critical(axes, critical)
-        for value, label in levels:
-            grid[0, 0].axhline(value, color="black", linestyle=":", linewidth=0.9, label=label)
+                _draw_fitted(axes, fitted)
+            for value, label in levels:
+                axes.axhline(value, color="black", linestyle=":", linewidth=0.9, label=label)
         if deviations:
             _draw_deviations(grid[1, 0], panels[0].curves, against_size=at is not None)
         sizes = sorted({curve.L for curve in panels[0].curves})
@@ -227,6 +231,7 @@ def plot_thermal(
         "title": title,
         "hamiltonian": "-J sum s s'" if model.name == "ising" else "-J sum delta(s, s')",
         "critical_temperature": exact_record(critical),
+        "fitted_temperature": list(fitted) if fitted is not None else None,
         "panels": [_numbers_of(panel) for panel in panels],
     }
 
@@ -291,6 +296,16 @@ def _draw_critical(axes: Axes, critical: Exact | None) -> None:
         axes.axvline(critical[0], label=label, zorder=0, **EXACT_LINE)
 
 
+def _draw_fitted(axes: Axes, fitted: tuple[float, float] | None) -> None:
+    """Draw a fit's critical temperature as a band one error wide on either side."""
+    from percolab.analysis import format_with_error
+
+    if fitted is not None:
+        value, error = fitted
+        label = f"$k_B T_c / J = {format_with_error(value, error)}$, fit of all sizes"
+        axes.axvspan(value - error, value + error, label=label, zorder=0, **BAND)
+
+
 def _numbers_of(panel: ThermalPanel) -> dict[str, Any]:
     from percolab.analysis.json_values import plain
 
@@ -307,6 +322,8 @@ def draw_thermal(
     figures: StudyView,
     panels: Sequence[ThermalPanel],
     levels: Sequence[tuple[float, str]] = (),
+    *,
+    fitted: tuple[float, float] | None = None,
 ) -> Drawn:
     """Draw panels of one study, with its title and critical temperature."""
     return plot_thermal(
@@ -315,4 +332,5 @@ def draw_thermal(
         title=figures.head["title"],
         critical=figures.critical_temperature,
         levels=levels,
+        fitted=fitted,
     )

@@ -8,11 +8,8 @@ import numpy as np
 
 from percolab.analysis.autocorrelation import Autocorrelation
 from percolab.analysis.json_values import plain
-from percolab.analysis.stored_spins import (
-    autocorrelations_of,
-    correlation_errors,
-    spin_tasks_of,
-)
+from percolab.analysis.spin_fit import autocorrelations_of
+from percolab.analysis.stored_spins import correlation_errors, spin_tasks_of, system_of
 from percolab.analysis.text import format_with_error
 from percolab.figures.axes import add_legend, few_ticks, legend_entries
 from percolab.figures.spin_series import SERIES_LABELS, nearest_p, series_look
@@ -25,13 +22,14 @@ _LOWEST = 1e-3
 
 def _draw(figures: StudyView) -> Drawn:
     """Draw rho(t) of the largest size, at the p nearest to the transition, on a logarithmic axis."""
-    item, found = spin_tasks_of(figures.results)[-1], autocorrelations_of(figures.results)[-1]
-    at, source = nearest_p(figures, found.p)
+    item = spin_tasks_of(figures.results)[-1]
+    p, found = np.array(item.task.p), autocorrelations_of(item)
+    at, source = nearest_p(figures, p)
     curves = []
     with new_figure(COLUMN_WIDTH, 3.7, style=COLUMN_STYLE) as figure:
         axes: Any = figure.subplots()
         for number, (name, label) in enumerate(SERIES_LABELS.items()):
-            own = found.of_series[name][at]
+            own = found[name][at]
             if own is None:
                 continue
             errors = correlation_errors(item, name, at)
@@ -55,8 +53,8 @@ def _draw(figures: StudyView) -> Drawn:
         axes.set_ylim(bottom=max(_LOWEST, 0.5 * _smallest(axes)), top=1.3)
         axes.set(xlabel="$t$ (updates)", ylabel=r"autocorrelation $\rho(t)$")
         few_ticks(axes, number=5)
-        temperature = float(found.temperature[at])
-        shown = f"{figures.head['title']}, $L = {found.L}$, $k_B T / J = {temperature:.6g}$"
+        temperature = float(system_of(item).temperatures(p)[at])
+        shown = f"{figures.head['title']}, $L = {item.task.size}$, $k_B T / J = {temperature:.6g}$"
         axes.set_title(shown)
         add_legend(
             figure, legend_entries(axes), loc="outside lower center",
@@ -64,8 +62,8 @@ def _draw(figures: StudyView) -> Drawn:
         )  # fmt: skip
     return figure, {
         "title": shown,
-        "L": found.L,
-        "p": float(found.p[at]),
+        "L": item.task.size,
+        "p": float(p[at]),
         "temperature": temperature,
         "update": item.task.update,
         "p_source": source,
@@ -96,10 +94,10 @@ def _tau_text(own: Autocorrelation) -> str:
 def _problem(figures: StudyView) -> str | None:
     problem = figures.no_spins()
     if problem is None:
-        found = autocorrelations_of(figures.results)[-1]
-        at, _ = nearest_p(figures, found.p)
-        if all(series[at] is None for series in found.of_series.values()):
-            return f"L = {found.L}: nothing varies within a chain, or it has a single sweep"
+        item = spin_tasks_of(figures.results)[-1]
+        at, _ = nearest_p(figures, np.array(item.task.p))
+        if all(series[at] is None for series in autocorrelations_of(item).values()):
+            return f"L = {item.task.size}: nothing varies within a chain, or it has a single sweep"
     return problem
 
 

@@ -1,11 +1,13 @@
 """The Binder ratio against temperature, whose curves for different sizes cross near T_c."""
 
+from percolab.analysis.spin_fit import fit_spins
 from percolab.analysis.stored_spins import spin_tasks_of
 from percolab.analysis.theory.ising_curves import (
     BINDER_AT_CRITICALITY,
     BINDER_SOURCE,
     is_square_ising,
 )
+from percolab.errors import AnalysisError, InputError
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.thermal import JACKKNIFE, draw_thermal, panel_of, thermal_problem
 
@@ -20,7 +22,16 @@ def _draw(figures: StudyView) -> Drawn:
     if is_square_ising(study.structure, figures.model) and set(study.boundary) == {"periodic"}:
         label = f"$Q_m(T_c) = {BINDER_AT_CRITICALITY}$ [{BINDER_SOURCE}]"
         levels = [(BINDER_AT_CRITICALITY, label)]
-    return draw_thermal(figures, panels, levels)
+    return draw_thermal(figures, panels, levels, fitted=_fitted(figures))
+
+
+def _fitted(figures: StudyView) -> tuple[float, float] | None:
+    """Return k_B T_c / J of the fit of all sizes and its error; None if there is no such fit."""
+    try:
+        temperature, error = fit_spins(figures.results).temperature
+    except (AnalysisError, InputError):
+        return None
+    return None if error is None else (temperature, error)
 
 
 KIND = FigureKind(
@@ -28,7 +39,8 @@ KIND = FigureKind(
     meaning=(
         "Binder ratio of the order parameter by the spins, and by the clusters where their fourth "
         "powers are there (--measure sizes), against temperature, of one temperature against L; "
-        "dotted, where it is known, its value at T_c."
+        "the band is T_c of the fit of all sizes (percolab fit) with its error; dotted, where it "
+        "is known, the ratio's value at T_c."
     ),
     errors=JACKKNIFE,
     problem=lambda figures: thermal_problem(figures, "binder"),

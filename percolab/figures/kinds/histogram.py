@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,22 +34,35 @@ def _draw(figures: StudyView) -> Drawn:
             axes.errorbar(
                 curve["energy"], curve["density"], np.nan_to_num(curve["error"]),
                 **look, markersize=2.2, linewidth=0.7, elinewidth=0.7,
-                label=f"{size_label(item.task.size, {})}, $k_B T / J = {curve['temperature']:.6g}$",
+                label=size_label(item.task.size, {}),
             )  # fmt: skip
         axes.set_ylim(bottom=0)
         axes.set_xlabel(r"energy per site $E / (J N)$")
         axes.set_ylabel("probability density")
         few_ticks(axes, number=5)
-        axes.set_title(figures.head["title"])
+        title = figures.head["title"]
+        temperatures = sorted({curve["temperature"] for curve in curves})
+        if len(temperatures) == 1:
+            title = f"{title}, $k_B T / J = {temperatures[0]:.6g}$"
+        else:
+            _add_temperatures(axes, curves)
+        axes.set_title(title)
         two = [curve for curve in curves if curve["first_order"] is not None]
         if two:
             axes.annotate(_said(two[-1]), (0.04, 0.96), None, "axes fraction", va="top", fontsize=7)
             axes.set_ylim(top=1.35 * axes.get_ylim()[1])
         add_legend(
-            figure, legend_entries(axes), loc="outside lower center", ncols=2,
+            figure, legend_entries(axes), loc="outside lower center", ncols=3,
             title="Error bars: one standard error, jackknife over chains",
         )  # fmt: skip
     return figure, {"title": figures.head["title"], "curves": plain(curves)}
+
+
+def _add_temperatures(axes: Any, curves: Sequence[dict[str, Any]]) -> None:
+    """Add to the labels at which temperature each histogram is."""
+    handles, _ = axes.get_legend_handles_labels()
+    for handle, curve in zip(handles, curves, strict=True):
+        handle.set_label(f"{handle.get_label()}, $k_B T / J = {curve['temperature']:.6g}$")
 
 
 def _histogram(figures: StudyView, item: TaskResult) -> dict[str, Any] | None:

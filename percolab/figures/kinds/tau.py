@@ -8,13 +8,17 @@ import numpy as np
 
 from percolab.analysis.autocorrelation import DynamicExponent, dynamic_exponent
 from percolab.analysis.json_values import plain
-from percolab.analysis.stored_spins import autocorrelations_of, spin_tasks_of
+from percolab.analysis.spin_fit import autocorrelations_of
+from percolab.analysis.stored_spins import spin_tasks_of, system_of
 from percolab.analysis.text import format_with_error
 from percolab.errors import AnalysisError
 from percolab.figures.axes import add_legend, legend_entries, place_sizes, plain_ticks
 from percolab.figures.spin_series import SERIES_LABELS, nearest_p, series_look
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, new_figure
+
+#: Series stand side by side, by this factor of L, so that none hides another.
+_ASIDE = 1.05
 
 
 def _draw(figures: StudyView) -> Drawn:
@@ -27,7 +31,8 @@ def _draw(figures: StudyView) -> Drawn:
             own = [row for row in rows if row["series"] == name]
             if own:
                 fit = _fitted(own)
-                _draw_series(axes, own, fit, label, series_look(number))
+                aside = _ASIDE ** (number - 1)
+                _draw_series(axes, own, fit, label, series_look(number), aside)
                 curves.append({"series": name, "points": plain(own), "fit": plain(fit)})
         axes.set_yscale("log")
         place_sizes(axes, sorted({row["L"] for row in rows}))
@@ -45,17 +50,19 @@ def _draw(figures: StudyView) -> Drawn:
 def _rows(figures: StudyView) -> list[dict[str, Any]]:
     """Return tau of every series and task at its p nearest to the transition."""
     rows = []
-    for found in autocorrelations_of(figures.results):
-        at, source = nearest_p(figures, found.p)
-        for name, series in found.of_series.items():
+    for item in spin_tasks_of(figures.results):
+        p = np.array(item.task.p)
+        at, source = nearest_p(figures, p)
+        temperature = float(system_of(item).temperatures(p)[at])
+        for name, series in autocorrelations_of(item).items():
             own = series[at]
             if own is not None:
                 rows.append(
                     {
-                        "L": found.L,
+                        "L": item.task.size,
                         "series": name,
-                        "p": float(found.p[at]),
-                        "temperature": float(found.temperature[at]),
+                        "p": float(p[at]),
+                        "temperature": temperature,
                         "p_source": source,
                         "tau": own.tau,
                         "error": own.error,
@@ -83,6 +90,7 @@ def _draw_series(
     fit: DynamicExponent | None,
     label: str,
     look: dict[str, Any],
+    aside: float,
 ) -> None:
     text = label
     if fit is not None and fit.error > 0:
@@ -106,7 +114,7 @@ def _draw_series(
             # Lower bounds have arrows, which show no error.
             errors = 0.12 * np.array([row["tau"] for row in own])
         axes.errorbar(
-            [row["L"] for row in own], [row["tau"] for row in own], errors, **(look | bound),
+            [aside * row["L"] for row in own], [row["tau"] for row in own], errors, **(look | bound),
             linestyle="none", elinewidth=0.8, capsize=1.5, zorder=3,
             label=text if complete else f"{label}: lower bounds, no window among the lags",
         )  # fmt: skip
@@ -126,7 +134,7 @@ KIND = FigureKind(
     place=26,
     meaning=(
         "Integrated autocorrelation times in updates against L, each size at its p nearest to the "
-        "transition; lines are tau = A L^z."
+        "transition, the series side by side; lines are tau = A L^z."
     ),
     errors=(
         "Error bars are one standard error, of a jackknife over chains; an arrow is a lower bound, "

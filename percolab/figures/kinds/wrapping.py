@@ -146,7 +146,7 @@ def _draw_panel(
         axes.set_title(f"theory at $p_c$: {panel.known.value:.5f}", fontsize=8)
     if not against_size:
         # What does not rise with p is small: it has an axis of its own.
-        top = max(float(curve.interval()[1].max()) for curve in panel.curves)
+        top = max(float(curve.interval()[1].max()) for curve in panel.curves) or 1.0
         axes.set_ylim(-0.04 * top, 1.06 * top)
 
 
