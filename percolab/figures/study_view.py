@@ -11,7 +11,7 @@ import numpy as np
 
 from percolab.analysis import AnalysisError, Collapse, ExponentFit, ThresholdFit
 from percolab.analysis.exponents import MIN_REPLICAS
-from percolab.analysis.spin_fit import start_differences
+from percolab.analysis.spin_fit import SpinFit, fit_spins, start_differences
 from percolab.analysis.stored_data import default_observable
 from percolab.analysis.stored_fits import collapse_of, exponents_of, notes_of
 from percolab.analysis.theory.potts import critical_bond_probability, critical_point
@@ -82,6 +82,14 @@ class StudyView:
         try:
             return self.fitted()
         except AnalysisError as error:
+            return str(error)
+
+    @cached_property
+    def spin_fit_or_problem(self) -> SpinFit | str:
+        """The fit of the transition of spins, or one line on why there is none."""
+        try:
+            return fit_spins(self.results)
+        except (AnalysisError, InputError) as error:
             return str(error)
 
     @cached_property

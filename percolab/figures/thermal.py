@@ -249,7 +249,10 @@ def _draw_panel(axes: Axes, panel: ThermalPanel, *, against_size: bool) -> None:
                 elinewidth=0.8, capsize=1.5, zorder=3 if filled else 2,
                 label=size_label(curve.L, {}) if new and filled else None,
             )  # fmt: skip
-    _draw_exact(axes, panel)
+    if against_size:
+        _draw_exact_means(axes, panel)
+    else:
+        _draw_exact(axes, panel)
     axes.set_ylabel(panel.label)
     values = np.concatenate([curve.values for curve in panel.curves])
     if panel.logarithmic and values.min() > 0 and values.max() > 20 * values.min():
@@ -258,6 +261,18 @@ def _draw_panel(axes: Axes, panel: ThermalPanel, *, against_size: bool) -> None:
         # A divergence of the infinite lattice does not stretch the axis.
         low, high = float(values.min()), float(values.max())
         axes.set_ylim(low - 0.06 * (high - low or 1), high + 0.12 * (high - low or 1))
+
+
+def _draw_exact_means(axes: Axes, panel: ThermalPanel) -> None:
+    """Draw, at a single temperature, what is known exactly of each size."""
+    label = "exact, torus of each size"
+    for curve in panel.curves:
+        if curve.exact is not None:
+            axes.plot(
+                np.full(curve.exact.size, curve.L), curve.exact, linestyle="none", marker="_",
+                markersize=14, color="black", zorder=1, label=label,
+            )  # fmt: skip
+            label = "_nolegend_"
 
 
 def _draw_exact(axes: Axes, panel: ThermalPanel) -> None:

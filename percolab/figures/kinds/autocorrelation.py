@@ -50,7 +50,7 @@ def _draw(figures: StudyView) -> Drawn:
                 }
             )
         axes.set_yscale("log")
-        axes.set_ylim(bottom=max(_LOWEST, 0.5 * _smallest(axes)), top=1.3)
+        axes.set_ylim(bottom=max(_LOWEST, min(0.5 * _smallest(axes), 0.08)), top=1.3)
         axes.set(xlabel="$t$ (updates)", ylabel=r"autocorrelation $\rho(t)$")
         few_ticks(axes, number=5)
         temperature = float(system_of(item).temperatures(p)[at])

@@ -1,13 +1,11 @@
 """The Binder ratio against temperature, whose curves for different sizes cross near T_c."""
 
-from percolab.analysis.spin_fit import fit_spins
 from percolab.analysis.stored_spins import spin_tasks_of
 from percolab.analysis.theory.ising_curves import (
     BINDER_AT_CRITICALITY,
     BINDER_SOURCE,
     is_square_ising,
 )
-from percolab.errors import AnalysisError, InputError
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.thermal import JACKKNIFE, draw_thermal, panel_of, thermal_problem
 
@@ -27,10 +25,10 @@ def _draw(figures: StudyView) -> Drawn:
 
 def _fitted(figures: StudyView) -> tuple[float, float] | None:
     """Return k_B T_c / J of the fit of all sizes and its error; None if there is no such fit."""
-    try:
-        temperature, error = fit_spins(figures.results).temperature
-    except (AnalysisError, InputError):
+    found = figures.spin_fit_or_problem
+    if isinstance(found, str):
         return None
+    temperature, error = found.temperature
     return None if error is None else (temperature, error)
 
 

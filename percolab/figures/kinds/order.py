@@ -7,7 +7,7 @@ KIND = FigureKind(
     place=23,
     meaning=(
         "Order parameter, (q N_max / N - 1) / (q - 1) in the mean, against temperature, of one "
-        "temperature against L; dashed, where it is known, the spontaneous one of the infinite "
+        "temperature against L; black, where it is known, the spontaneous one of the infinite "
         "lattice."
     ),
     errors=JACKKNIFE,

@@ -35,6 +35,7 @@ def _draw(figures: StudyView) -> Drawn:
                 _draw_series(axes, own, fit, label, series_look(number), aside)
                 curves.append({"series": name, "points": plain(own), "fit": plain(fit)})
         axes.set_yscale("log")
+        _widen(axes)
         place_sizes(axes, sorted({row["L"] for row in rows}))
         plain_ticks(axes)
         axes.set_ylabel(r"$\tau_{\mathrm{int}}$ (updates)")
@@ -45,6 +46,14 @@ def _draw(figures: StudyView) -> Drawn:
             title=f"update {update}; error bars: one standard error",
         )  # fmt: skip
     return figure, {"title": figures.head["title"], "update": update, "curves": curves}
+
+
+def _widen(axes: Any) -> None:
+    """Make the vertical axis no less than a factor 4 high, in which few times lie together."""
+    low, high = axes.get_ylim()
+    if high < 4 * low:
+        middle = (low * high) ** 0.5
+        axes.set_ylim(middle / 2, 2 * middle)
 
 
 def _rows(figures: StudyView) -> list[dict[str, Any]]:
@@ -112,7 +121,7 @@ def _draw_series(
         errors = np.nan_to_num([row["error"] for row in own])
         if not complete:
             # Lower bounds have arrows, which show no error.
-            errors = 0.12 * np.array([row["tau"] for row in own])
+            errors = 0.25 * np.array([row["tau"] for row in own])
         axes.errorbar(
             [aside * row["L"] for row in own], [row["tau"] for row in own], errors, **(look | bound),
             linestyle="none", elinewidth=0.8, capsize=1.5, zorder=3,
