@@ -77,7 +77,9 @@ def correlation_errors(item: TaskResult, name: str, at: int) -> Floats:
         for own in groups
         if len(groups) > 1
     ]
-    return jackknife_error(np.array(without or [autocorrelation(lagged, edges, sweeps).correlation]))
+    return jackknife_error(
+        np.array(without or [autocorrelation(lagged, edges, sweeps).correlation])
+    )
 
 
 def series_of(item: TaskResult) -> dict[str, NDArray[np.int64]]:

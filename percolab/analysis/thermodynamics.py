@@ -137,7 +137,7 @@ THERMAL: Mapping[str, Thermal] = {
         Thermal("energy", "energy per site, in J", ("satisfied",), _energy),
         Thermal(
             "specific_heat",
-            "specific heat per site, in k_B: K^2 or beta^2 times the variance of the energy, over N",
+            "specific heat per site, in k_B: K^2 or beta^2 times the variance of E, over N",
             ("satisfied", "satisfied*satisfied"),
             _specific_heat,
         ),
@@ -208,7 +208,7 @@ def thermodynamics(moments: BlockMoments, system: System) -> Thermodynamics:
     errors = {name: np.full(moments.p.size, np.nan) for name in values}
     if chains > 1:
         rest = {name: sums[name] - own for name, own in moments.moments.items()}
-        left = (samples - moments.samples)[:, None]
+        left = np.asarray(samples - moments.samples, np.float64)[:, None]
         without = _values(rest, left, moments.p, system)
         errors = {name: jackknife_error(own) for name, own in without.items()}
         values = {
@@ -229,9 +229,7 @@ def thermodynamics(moments: BlockMoments, system: System) -> Thermodynamics:
     )
 
 
-def _values(
-    sums: Moments, samples: float | Floats, p: Floats, system: System
-) -> dict[str, Floats]:
+def _values(sums: Moments, samples: float | Floats, p: Floats, system: System) -> dict[str, Floats]:
     """Return the thermal means that moments of so many samples give, float64 (..., m)."""
     mean = {name: values / samples for name, values in sums.items()}
     # At p = 0 and p = 1 a coupling or a fourth moment can be 0 or infinite.

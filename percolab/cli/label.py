@@ -50,8 +50,8 @@ def command(
     INPUT is a configuration of sites: a black and white .png, a .npy, or file.h5:/dataset, of 0 and
     one other value; neighbours on --lattice are joined.  With -L it is the packed open bonds of a
     lattice, uint32 in a .npy file.  Without INPUT it is a sample: --lattice, -L, -p and --seed; or
-    one on a Bethe lattice: --bethe, --shells and -p; or a --graph.  Of spins (--model ising, -T) it is
-    chain --sample after so many --sweeps.
+    one on a Bethe lattice: --bethe, --shells and -p; or a --graph.  Of spins (--model ising, -T) it
+    is chain --sample after so many --sweeps.
 
     A label is the smallest site index of its cluster, -1 where there is no site.
     """
@@ -85,9 +85,7 @@ def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
         raise InputError("--multi: only a graph (--graph) has it; leave it out")
     if name is None:
         lattice, size = lattice_and_size(given, "a sample (without INPUT)")
-        return random_configuration(
-            lattice, size, boundary=given["boundary"], **sample_keys(given)
-        )
+        return random_configuration(lattice, size, boundary=given["boundary"], **sample_keys(given))
     reason = "INPUT is a configuration already"
     refuse(given, reason, "p", *OF_SPINS, "seed", "sample", "rng", "model")
     refuse(given, reason, "bethe", "shells", "numbering")

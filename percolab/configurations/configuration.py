@@ -186,9 +186,9 @@ def random_configuration(
     lattice: a lattice; with its shells as L, a Bethe lattice; with its sites as L, a graph.
     boundary: None is the default.
 
-    Of spins it is chain number ``sample``, ordered at its start if the number is even, after so many
-    ``sweeps`` by ``update``: the spins, and the open bonds of the sweep that comes next.  coupling:
-    T, K or beta in place of p.
+    Of spins it is chain number ``sample``, ordered at its start if the number is even, after so
+    many ``sweeps`` by ``update``: the spins, and the open bonds of the sweep that comes next.
+    coupling: T, K or beta in place of p.
 
     InputError for values that no sweep has, and for more sites than fit into memory.
     """
@@ -270,8 +270,8 @@ def _task(
     lattice: Structure, L: int, p: float | None, boundary: tuple[str, ...], **keys: Any
 ) -> Task:
     """Return the task of a sweep, checked, and small enough for the memory."""
-    at = {} if p is None else {"p": [p]}
-    task = make_request(lattice, L=[L], boundary=boundary, **at, **keys).study.task(L)
+    point: dict[str, Any] = {} if p is None else {"p": [p]}
+    task = make_request(lattice, L=[L], boundary=boundary, **point, **keys).study.task(L)
     check_memory(task, None, Device("cpu"), 1, held=13 * task.num_points)
     return task
 

@@ -71,7 +71,6 @@ def plot_clusters(
     inches = inches[0], inches[1] + (rows - 1) * (inches[1] - _BELOW)
     with new_figure(*inches) as figure:
         grid = figure.subplots(rows, columns, squeeze=False)
-        beside = grid.ravel()[: len(layers)] if spins is not None else []
         panels = grid.ravel()[-len(layers) :]
         figure.suptitle(title)
         # Side by side there is half the width.
@@ -89,13 +88,15 @@ def plot_clusters(
         if spins is not None:
             there = clusters.labels >= 0
             rgb = spin_rgb(spins, there, states)
-            for axes, layer in zip(beside, layers, strict=True):
+            for axes, layer in zip(grid.ravel()[: len(layers)], layers, strict=True):
                 if drawn == "bonds" and places is not None:
-                    _draw_discs(axes, places[there], rgb[there], _bond_length(lattice, topology, places))
+                    diameter = _bond_length(lattice, topology, places)
+                    _draw_discs(axes, places[there], rgb[there], diameter)
                 else:
                     _draw_image(axes, rgb, plane, topology.shape, layer)
-                axes.set_title("spins" + (f", $z = {layer}$" if len(layers) > 1 else ""), fontsize=9)
-            if len(layers) == 1:
+                which = f", $z = {layer}$" if lattice.dimension == 3 else ""
+                axes.set_title(f"spins{which}", fontsize=9)
+            if lattice.dimension == 2:
                 panels[0].set_title("clusters of open bonds", fontsize=9)
         for axes in grid.flat:
             _finish(axes, corners, first_row_on_top)

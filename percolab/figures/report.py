@@ -293,19 +293,21 @@ def _methods(study: Study, columns: tuple[Column, ...]) -> str:
             paragraph("From these the figures draw, as means over samples, N being all sites:"),
             table(("mean", "symbol", "meaning"), drawn),
         ]
-    return "".join([*parts, *(paragraph(text) for text in (_ERRORS_OF_SPINS if spins else _ERRORS))])
+    return "".join(
+        [*parts, *(paragraph(text) for text in (_ERRORS_OF_SPINS if spins else _ERRORS))]
+    )
 
 
 #: What a sample of spins is.
 _MEASURED_SPINS = (
-    "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that are "
-    "open: each bond between equal spins, with probability p. Every chain begins with sweeps that "
-    "are not measured; those of even number start ordered, those of odd number at random. A block "
-    "is a chain, and chains at different p are independent."
+    "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
+    "are open: each bond between equal spins, with probability p. Every chain begins with sweeps "
+    "that are not measured; those of even number start ordered, those of odd number at random. A "
+    "block is a chain, and chains at different p are independent."
 )
 _ERRORS_OF_SPINS = (
-    "Errors are one sigma and statistical alone, from the scatter of chains, which are independent; "
-    "sweeps of one chain are correlated, and no error takes them to be independent.",
+    "Errors are one sigma and statistical alone, from the scatter of chains, which are "
+    "independent; sweeps of one chain are correlated, and no error takes them to be independent.",
     "The published critical point is drawn and compared with, and enters no number but the choice "
     "of the p that is called nearest to the transition.",
 )

@@ -101,8 +101,8 @@ class StudyView:
             worst = max(differ, key=lambda item: abs(item.z))
             found.append(
                 f"chains still know how they started, {worst.series} at L = {worst.L}, p = "
-                f"{worst.p:.6g} by {abs(worst.z):.3g} standard errors: the burn-in is too short, or "
-                "the transition is of first order, and no error bar is honest"
+                f"{worst.p:.6g} by {abs(worst.z):.3g} standard errors: the burn-in is too short, "
+                "or the transition is of first order, and no error bar is honest"
             )
         return found
 

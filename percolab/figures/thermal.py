@@ -219,7 +219,9 @@ def plot_thermal(
             axes.set_xlabel(temperature_label(model) if at is None else "$L$")
         for axes in grid[0] if deviations else ():
             axes.set_xlabel("")
-        shown = f", $k_B T / J = {panels[0].curves[0].temperature[0]:.6g}$" if at is not None else ""
+        shown = (
+            f", $k_B T / J = {panels[0].curves[0].temperature[0]:.6g}$" if at is not None else ""
+        )
         figure.suptitle(title + shown, fontsize=style["axes.titlesize"])
         add_legend(
             figure, legend_entries(grid[0, 0]), loc="outside lower center", ncols=4 if wide else 3,

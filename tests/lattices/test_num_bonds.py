@@ -12,7 +12,9 @@ def test_bonds_are_counted_without_a_topology(name):
     lattice = load_lattice(name)
     cells = [cell // unit for cell, unit in zip(lattice.cell, lattice.per_size)]
     kinds = ["open", "periodic"]
-    boundaries = {tuple(kinds[(n >> axis) % 2] for axis in range(lattice.dimension)) for n in range(4)}
+    boundaries = {
+        tuple(kinds[(n >> axis) % 2] for axis in range(lattice.dimension)) for n in range(4)
+    }
     for boundary in sorted(boundaries):
         for size in (1, 2, 3, max(cells), 2 * max(cells)):
             if any(k == "periodic" and size % c for k, c in zip(boundary, cells)):

@@ -29,7 +29,7 @@ BINDER_SOURCE = "Kamieniarz and Blöte 1993"
 
 
 def is_square_ising(structure: Structure, model: Model) -> bool:
-    """Return whether it is the Ising model, or two states of the Potts model, on the square lattice."""
+    """Return whether it is the Ising model, or a Potts model of 2 states, on the square lattice."""
     return model.states == 2 and structure.digest == _square_digest()
 
 

@@ -21,7 +21,7 @@ _LOWEST = 1e-3
 
 
 def _draw(figures: StudyView) -> Drawn:
-    """Draw rho(t) of the largest size, at the p nearest to the transition, on a logarithmic axis."""
+    """Draw rho(t) of the largest size, at its p nearest to the transition, logarithmically."""
     item = spin_tasks_of(figures.results)[-1]
     p, found = np.array(item.task.p), autocorrelations_of(item)
     at, source = nearest_p(figures, p)

@@ -122,9 +122,10 @@ def _draw_series(
         if not complete:
             # Lower bounds have arrows, which show no error.
             errors = 0.25 * np.array([row["tau"] for row in own])
+        sizes, taus = ([row[key] for row in own] for key in ("L", "tau"))
         axes.errorbar(
-            [aside * row["L"] for row in own], [row["tau"] for row in own], errors, **(look | bound),
-            linestyle="none", elinewidth=0.8, capsize=1.5, zorder=3,
+            aside * np.array(sizes), taus, errors, **(look | bound), linestyle="none",
+            elinewidth=0.8, capsize=1.5, zorder=3,
             label=text if complete else f"{label}: lower bounds, no window among the lags",
         )  # fmt: skip
         text = label

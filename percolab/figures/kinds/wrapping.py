@@ -59,7 +59,7 @@ class WrappingCurve:
         return self.counts / self.samples
 
     def interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the error bar (low, high), float64 (m,) each: the 68 % Wilson interval, or errors."""
+        """Return the ends of error bars, float64 (m,) each: 68 % Wilson intervals, or errors."""
         if self.errors is not None:
             known = np.nan_to_num(self.errors)
             return self.probability - known, self.probability + known
@@ -241,7 +241,8 @@ KIND = FigureKind(
         "against L; dotted, where it is known, what theory says of them at p_c."
     ),
     errors=(
-        "Error bars are 68 % Wilson intervals, of spins one standard error by the scatter of chains."
+        "Error bars are 68 % Wilson intervals, of spins one standard error by the scatter of "
+        "chains."
     ),
     problem=_problem,
     draw=_draw,
