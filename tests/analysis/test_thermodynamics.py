@@ -1,6 +1,7 @@
 """Thermal means of stored chains are those of the Hamiltonian, in both conventions."""
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -199,3 +200,14 @@ def test_exact_curves_are_in_the_convention_of_the_model():
     assert is_square_ising(square, potts)
     assert not is_square_ising(square, Model("potts", states=3))
     assert not is_square_ising(load_lattice("triangular"), ising)
+
+
+def test_reweighting_as_documented_gives_kaufmans_energies():
+    text = (Path(__file__).parents[2] / "docs" / "spins.md").read_text(encoding="utf-8")
+    code = text.partition("```python\n")[2].partition("```")[0]
+    own: dict[str, object] = {}
+    exec(compile(code, "spins.md", "exec"), own)
+    known = [ising_torus(16, 16, each / 2).energy for each in own["found"].betas]
+    z = (own["energy"] - known) / own["error"]
+    assert (np.abs(z) <= 4).all(), z
+    assert (own["error"] < 0.02).all()
