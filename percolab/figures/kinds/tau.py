@@ -122,9 +122,9 @@ def _draw_series(
         if not complete:
             # Lower bounds have arrows, which show no error.
             errors = 0.25 * np.array([row["tau"] for row in own])
-        sizes, taus = ([row[key] for row in own] for key in ("L", "tau"))
+        at, taus = (np.array([row[key] for row in own]) for key in ("L", "tau"))
         axes.errorbar(
-            aside * np.array(sizes), taus, errors, **(look | bound), linestyle="none",
+            aside * at, taus, errors, **(look | bound), linestyle="none",
             elinewidth=0.8, capsize=1.5, zorder=3,
             label=text if complete else f"{label}: lower bounds, no window among the lags",
         )  # fmt: skip
