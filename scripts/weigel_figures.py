@@ -210,8 +210,6 @@ class Bench:
 
     def _parts(self, labeler: Any, chains: Any, edge: int | None, steps: list[int]) -> Any:
         """Return the parts of an update, and what notes the steps of relaxation."""
-        from percolab.spins.kernels_cuda import tick_kernel
-
         launches = labeler.batch.launches
 
         def recorded(work: Callable[[], None]) -> Callable[[], None]:
@@ -226,7 +224,7 @@ class Bench:
         def flip() -> None:
             chains.labeler.label = lambda items: None
             chains._join_labels()
-            launches.blocks(tick_kernel, 1, 1, chains._clock)
+            chains.keep()
 
         if edge is None:
             parts["labels"] = recorded(lambda: labeler.label(1))

@@ -4,8 +4,8 @@
 opened in the order of their uniform numbers until a cluster spans (wraps, on a torus; holds half
 of the sites, on a graph), and the clusters of that moment get new spins.  Such sweeps come to the
 transition by themselves (J. Machta et al., Phys. Rev. Lett. 75, 2792 (1995)), but they fluctuate
-over several times its width.  So chains at fixed p over that window follow, and once more over the
-p between which their samples begin to span.
+over several times its width.  So chains at fixed p over that window follow, and again, longer
+ones, over the p between which their samples begin to span.
 
 **How long.**  The autocorrelation times of energy, M^2 and S_2 at some of the p, from chains that
 are made longer until they are 20 times the largest.  The burn-in is 20 times that, so that what is
@@ -41,11 +41,13 @@ _MOST_CHAINS, _LEAST_CHAINS, _SITES = 16, 2, 2**20
 _REACH = 1.5
 #: Chains at each p of a window, their burn-in, and their measured sweeps.
 _CHAINS, _BURN_IN, _SWEEPS = 4, 24, 48
+#: How often a window is narrowed: once with chains as short as these, then with longer ones.
+_ROUNDS = 3
 #: Between these probabilities p are placed, and the widths that are added at both ends.
 _LOW, _HIGH, _BEYOND = 0.2, 0.8, 0.1
 #: How many autocorrelation times a burn-in is, and a chain that one is measured by.
 _TIMES = 20
-_LEAST_BURN_IN, _MOST_SWEEPS = 20, 4096
+_LEAST_BURN_IN, _MOST_SWEEPS = 20, 2**14
 
 Floats = NDArray[np.float64]
 
@@ -57,10 +59,25 @@ def place_spins(task: Task, labeler: str | None, device: Device) -> tuple[float,
     reach = max(_REACH * float(begin.std()), 2.0**-_STEPS)
     low, high = float(begin.mean()) - reach, float(begin.mean()) + reach
     edges = np.array([[max(low, 0.0)], [min(high, 1.0)]])
-    for _ in range(2):
+    burn_in, sweeps = _BURN_IN, _SWEEPS
+    for around in range(_ROUNDS):
         p = covering(edges[0], edges[1], POINTS)
-        edges = _transitions(_probabilities(task, p, labeler, device), np.array(p))
+        found = _probabilities(task, p, burn_in, sweeps, labeler, device)
+        edges = _transitions(found, np.array(p))
+        if around == 0:
+            # Chains that know their start yet make the transition wider than it is.
+            middle = (float(edges[0].mean() + edges[1].mean()) / 2,)
+            sweeps = _known_burn_in(replace(task, p=middle), labeler, device)
+            burn_in = sweeps // 2
     return covering(edges[0], edges[1], POINTS)
+
+
+def _known_burn_in(task: Task, labeler: str | None, device: Device) -> int:
+    """Return the burn-in, or what a pilot at least has, where the burn-in cannot be told."""
+    try:
+        return max(find_burn_in(task, labeler, device), _SWEEPS)
+    except InputError:
+        return _SWEEPS
 
 
 def invaded(task: Task, labeler: str | None, device: Device) -> Floats:
@@ -119,16 +136,23 @@ def _blocks(task: Task, numbers: Sequence[int], labeler: str | None, device: Dev
     return [block for block in found if isinstance(block, Block)]
 
 
-def _probabilities(task: Task, p: Sequence[float], labeler: str | None, device: Device) -> Floats:
+def _probabilities(
+    task: Task,
+    p: Sequence[float],
+    burn_in: int,
+    sweeps: int,
+    labeler: str | None,
+    device: Device,
+) -> Floats:
     """Return how often samples span, along every axis looked at, at each p: (axes, points).
 
     On a graph without ends to connect, the share of the largest cluster.
     """
-    pilot = _pilot(task, p, _BURN_IN, _SWEEPS)
+    pilot = _pilot(task, p, burn_in, sweeps)
     # From chains of another number than those of the invaded clusters.
     first = _MOST_CHAINS + 2 * round(1e3 * p[0])
     blocks = _blocks(pilot, range(first, first + _CHAINS), labeler, device)
-    sums = np.sum([block.sums for block in blocks], axis=0) / (_CHAINS * _SWEEPS)
+    sums = np.sum([block.sums for block in blocks], axis=0) / (_CHAINS * sweeps)
     names = [column.name for column in pilot.observables]
     words = [
         name

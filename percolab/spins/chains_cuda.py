@@ -204,12 +204,16 @@ class CudaChains:
 
     def _enqueue(self) -> None:
         """Launch one sweep."""
-        launch, items, read = self._launches, self._items, self.labeler.read
         self._open()
         if isinstance(self.labeler, Tiled):
             self._join_tiles()
         else:
             self._join_labels()
+        self.keep()
+
+    def keep(self) -> None:
+        """Launch what keeps the rows and numbers of a sweep, and counts it."""
+        launch, items, read = self._launches, self._items, self.labeler.read
         width, slots = int(read.tally_width), np.int64(self.slots)
         if width:
             tallies = read.tallies, np.int64(width), self._clock, self._begin, slots
