@@ -118,6 +118,7 @@ class CudaChains:
             device[: len(chains)].copy_to_device(np.array(values, np.uint64))
         self._thresholds = np.array([chain.threshold for chain in chains], np.uint64)
         self._clock.copy_to_device(np.zeros(self.capacity, np.uint64))
+        self._begin.copy_to_device(np.zeros(1, np.uint64))
         self._counts.copy_to_device(np.zeros(self._counts.shape, np.uint64))
         starts = cuda.to_device(np.array(random, np.uint32))
         sites = self.batch.existing_sites
