@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import assert_z, lattice
 from spin_support import (
     TINY,
     exact_means,
@@ -14,6 +15,7 @@ from spin_support import (
 )
 
 from percolab.bonds.words import GENERATORS
+from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import SUM_SQUARES
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
@@ -59,9 +61,7 @@ def test_consecutive_sweeps_are_correlated_as_they_should_be(name, rng):
     for q in (2, 3):
         exact = lag_one_products(sites, bonds, q=q, p=P[q])
         rows, numbers = run_chains(topology, q=q, p=P[q], rng=rng, seed=20 + q, tally=True)
-        for quantity, values in quantities_of(
-            rows, numbers, sites, topology.num_points, q
-        ).items():
+        for quantity, values in quantities_of(rows, numbers, sites, topology.num_points, q).items():
             products = values[:, 1:] * values[:, :-1]
             assert abs(z_of(products, exact[quantity])) <= 4, (name, q, quantity)
 
@@ -98,3 +98,45 @@ def test_as_many_spins_change_as_the_update_says(q, update, labeler):
     cubes = (rows[..., 10:] @ np.arange(1, rows.shape[-1] - 9) ** 3).mean()
     share = 2 * exact["sum_squares"] / sites - cubes / sites**2
     assert abs(z_of(changed, 0.6 * share)) <= 4
+
+
+@pytest.mark.parametrize("rng", GENERATORS)
+@pytest.mark.parametrize(("update", "q"), [("sw", 5), ("sw", 4), ("wolff", 5), ("wolff", 4)])
+def test_every_spin_is_as_likely_as_any_other(update, q, rng):
+    """At p = 0 every site is a cluster: of sw any of the q spins, of wolff any but its own."""
+    topology = lattice("square").topology((64, 64), ("periodic",) * 2)
+    chains = new_chains(None, "cpu", topology, Update.parse(update).rule(q))
+    chains.begin(GENERATORS[rng], [key_of(41, 3, 0.0)], [True])
+    seen = np.zeros(q, int)
+    for _ in range(3 if update == "sw" else 3000):
+        before = spins_of(chains, topology)
+        chains.advance(1)
+        after = spins_of(chains, topology)
+        steps = (after - before) % q
+        seen += np.bincount(steps if update == "sw" else steps[steps > 0], minlength=q)
+    allowed = seen if update == "sw" else seen[1:]
+    assert seen.sum() == (3 * 64 * 64 if update == "sw" else 3000)
+    # A chi^2 of 3 or 4 degrees of freedom is beyond 20 with probability 5e-4.
+    mean = allowed.sum() / allowed.size
+    assert ((allowed - mean) ** 2).sum() / mean < 20
+
+
+@pytest.mark.parametrize("rng", GENERATORS)
+@pytest.mark.parametrize("q", [3, 4, 7])
+def test_a_random_start_has_all_spins_and_neighbours_that_do_not_know_each_other(q, rng):
+    topology = lattice("square").topology((128, 128), ("periodic",) * 2)
+    chains = new_chains(None, "cpu", topology, Update().rule(q))
+    chains.begin(GENERATORS[rng], [key_of(42, 1, 0.3)], [True])
+    spins = spins_of(chains, topology)
+    sites = spins.size
+    counts = np.bincount(spins, minlength=q)
+    assert ((counts - sites / q) ** 2).sum() / (sites / q) < 25
+    for apart in (1, 2, 31, 32, 33, 128):
+        same = int((spins == np.roll(spins, apart)).sum())
+        assert_z(same / sites, 1 / q, (1 / q * (1 - 1 / q) / sites) ** 0.5)
+
+
+def spins_of(chains, topology):
+    """Return the spin of every site, int64 (num_points,)."""
+    planes = [unpack_bits(words, topology.num_points) for words in chains.planes_of()[0]]
+    return sum(plane.astype(np.int64) << n for n, plane in enumerate(planes))
