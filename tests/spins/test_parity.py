@@ -37,7 +37,7 @@ def test_all_labelers_give_the_same_chain(case):
         judge = chain("raster", topology, *given, **own)
         rows, numbers = judge.advance(SWEEPS)
         planes = judge.planes_of()
-        assert len(np.unique(numbers[0, :, STATE_SQUARES])) > 2, "sweeps change something"
+        assert len(np.unique(numbers[0, :, STATE_SQUARES])) > 1, "sweeps change something"
         for name in names:
             if serving_labeler(name, "cpu", topology) != name:
                 continue
@@ -72,7 +72,7 @@ def test_neighbour_lists_give_the_same_chain(case):
 def test_numbers_of_spins_are_those_of_counting(case):
     """The numbers of a sweep are of the spins that it began with; NumPy counts them."""
     topology = parity_case(case)
-    sites, bonds = graph_of(topology)
+    _, bonds = graph_of(topology)
     occupied = unpack_bits(topology.occupied, topology.num_points)
     ends = np.array(bonds).T
     for number, (update, q) in enumerate(RULES):

@@ -69,7 +69,7 @@ def test_consecutive_sweeps_are_correlated_as_they_should_be(name, rng):
 @pytest.mark.parametrize("labeler", [None, "four_step"])
 @pytest.mark.parametrize(("q", "update"), [(2, "wolff"), (3, "wolff"), (3, "few:2,flip=0.6")])
 def test_as_many_spins_change_as_the_update_says(q, update, labeler):
-    """Wolff: <S_2> / N sites; k clusters: 0.6 times the sites that share a cluster with a chosen."""
+    """Wolff: <S_2> / N sites; k clusters: 0.6 times the sites of clusters with a chosen one."""
     topology, sites, p = tiny_topology("square 3 x 3"), 9, P[q]
     rule = Update.parse(update)
     chains = new_chains(labeler, "cpu", topology, rule.rule(q))
@@ -94,7 +94,7 @@ def test_as_many_spins_change_as_the_update_says(q, update, labeler):
     # Chosen independently, a cluster of s sites is hit with probability 1 - (1 - s / N)^2:
     # its sites are 2 s^2 / N - s^3 / N^2 on average.
     exact = exact_means("square 3 x 3", q, p)
-    rows, numbers = run_chains(topology, q=q, p=p, seed=32, tally=True, sweeps=40)
+    rows, _ = run_chains(topology, q=q, p=p, seed=32, tally=True, sweeps=40)
     cubes = (rows[..., 10:] @ np.arange(1, rows.shape[-1] - 9) ** 3).mean()
     share = 2 * exact["sum_squares"] / sites - cubes / sites**2
     assert abs(z_of(changed, 0.6 * share)) <= 4
