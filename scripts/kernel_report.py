@@ -196,13 +196,14 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
 
 
 def _sweep_spins(labeler: Any) -> None:
-    """Begin a chain of spins and do a sweep of it, by an update with chosen clusters."""
+    """Begin a chain of spins and do a sweep of it, by updates of all and of chosen clusters."""
     from percolab.spins.chains_cuda import CudaChains
 
-    chains = CudaChains(labeler, Update("wolff", 1).rule(3))
     one = np.uint64(1)
-    chains.begin(GENERATORS["xorwow"], [Chain(one, one, one, one, one)], [True])
-    chains.advance(1)
+    for update in (Update(), Update("wolff", 1)):
+        chains = CudaChains(labeler, update.rule(3))
+        chains.begin(GENERATORS["xorwow"], [Chain(one, one, one, one, one)], [True])
+        chains.advance(1)
 
 
 def all_launches() -> list[Launch]:

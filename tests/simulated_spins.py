@@ -9,7 +9,6 @@ import numpy as np
 from helpers import lattice
 
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.labelers import new_labeler
 from percolab.lattices.graph import graph_topology
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update

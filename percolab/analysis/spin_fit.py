@@ -1,9 +1,9 @@
-"""The transition of spins from stored results: temperature, exponents, and whether it may be quoted.
+"""The transition of spins from stored results: temperature and exponents, if they may be quoted.
 
 p_c comes from the joint fit of dimensionless quantities (:mod:`percolab.analysis.quantity_fits`):
 wrapping or spanning of the clusters, and Binder's ratio of the order parameter.  Its errors are
 those of the means of chains, which are independent, however long spins are correlated within one.
-At p_c are read off y_h, from <S_2> / N ~ L^(2 y_h - d), and z of the slowest series, from tau ~ L^z.
+At p_c are read off y_h, from <S_2> / N ~ L^(2 y_h - d), and z of the slowest series, tau ~ L^z.
 
 Half of the chains started ordered and half at random.  Where their means differ by more than four
 standard errors, the burn-in was too short, or the transition is of first order and a chain stays in

@@ -279,7 +279,7 @@ def _sums_of(item: TaskResult, name: str, p: Floats) -> Floats:
 
 
 def _order_parameter(item: TaskResult, *, squared: bool) -> Floats:
-    """Return the block sums of m^2, or of its square: M^2 = (q sum N_a^2 - N^2) / (q - 1), m = M/N."""
+    """Return the block sums of m^2 = (q sum N_a^2 / N^2 - 1) / (q - 1), or of its square."""
     states, sites = item.task.draw.states, float(item.task.num_sites) ** 2
     squares = item.column("state_squares").astype(float) / sites
     if not squared:

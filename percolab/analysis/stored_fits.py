@@ -48,8 +48,8 @@ from percolab.analysis.stored_data import (
 )
 from percolab.analysis.tau import TauFit, fit_tau
 from percolab.analysis.theory.critical import critical_probability
-from percolab.analysis.theory.potts import spin_correction
 from percolab.analysis.theory.known_exponents import Known, correction_exponent, known_exponents
+from percolab.analysis.theory.potts import spin_correction
 from percolab.analysis.threshold import ThresholdFit, fit_threshold
 from percolab.analysis.threshold_trials import DEGREES, Trial, choose_fit, try_fits
 from percolab.errors import AnalysisError

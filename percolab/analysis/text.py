@@ -543,12 +543,11 @@ def _transition_rows(found: SpinFit) -> list[tuple[str, ...]]:
     convention = "H = -J sum s s', K = J / kT, p = 1 - exp(-2 K)"
     if model.name != "ising":
         convention = "H = -J sum delta(s, s'), beta = J / kT, p = 1 - exp(-beta)"
-    rows = [
+    return [
         ("p_c", _value_text(found.threshold, found.threshold_error), convention),
         (f"{what}_c", _value_text(found.coupling, found.coupling_error), _against(found)),
         ("T_c", _value_text(*found.temperature), "kT / J"),
     ]
-    return rows
 
 
 def _against(found: SpinFit) -> str:
@@ -574,7 +573,7 @@ def _first_order_rows(found: SpinFit) -> list[tuple[str, ...]]:
     assert found.first_order is not None
     size, p, one = found.first_order
     heat = format_with_error(one.latent_heat, one.latent_heat_error)
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("first order", f"L = {size}", f"two peaks of the energy at p = {p:.6g}"),
         ("latent heat", heat, "satisfied bonds a site, ordered less disordered"),
     ]
@@ -594,6 +593,6 @@ def _start_notes(found: SpinFit) -> list[str]:
     return [
         f"no error is quoted: chains that started ordered and at random differ, {worst.series} at "
         f"L = {worst.L}, p = {worst.p:.6g} by {abs(worst.z):.1f} sigma (in "
-        f"{len(found.differences)} of the means); the burn-in is too short, or the transition is of "
-        "first order"
+        f"{len(found.differences)} of the means); the burn-in is too short, or the transition is "
+        "of first order"
     ]

@@ -26,7 +26,6 @@ from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task, block_size_for
 from percolab.tasks.values import AUTO
 
-
 #: Chains of a task of spins, about; and the fewest sweeps that one measures.
 _CHAINS, _LEAST_SWEEPS = 64, 20
 

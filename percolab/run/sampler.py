@@ -32,6 +32,8 @@ from percolab.tasks.study import Task
 
 #: Sites in one CUDA launch, where memory allows: a GPU is at work for some ten ms.
 _SITES_PER_LAUNCH = 2**30
+#: Spins of the chains that are swept together; more than fill a GPU.
+_SPINS_PER_LAUNCH = 2**27
 # Rows of one call, which the host holds.
 _ROWS_PER_CALL = 2**22
 # A CPU call measures about this many sites before it looks whether it should stop.
@@ -201,12 +203,15 @@ class Sampler:
         if self.device.is_shared:
             self.device.open()
             fitting = items_that_fit(memory, int(self._share * self.device.free_memory()))
-            wanted = max(_SITES_PER_LAUNCH // topology.num_points, 1)
+            sites = _SPINS_PER_LAUNCH if task.has_spins else _SITES_PER_LAUNCH
+            wanted = max(sites // topology.num_points, 1)
             capacity = max(min(fitting, wanted), 1)
-        room = {"capacity": capacity, "tally": self._tallied}
+        tally = self._tallied
         if task.has_spins:
-            return spin_chains.new_chains(name, kind, topology, self.rule, **room)
-        return new_coupling(name, kind, topology, task.draw, **room)
+            return spin_chains.new_chains(
+                name, kind, topology, self.rule, capacity=capacity, tally=tally
+            )
+        return new_coupling(name, kind, topology, task.draw, capacity=capacity, tally=tally)
 
     @property
     def rule(self) -> Rule:
@@ -222,6 +227,10 @@ class Sampler:
         rows = task.block_size * max(len(task.p), 1)
         width = row_width_of(task.num_points) if self._tallied else ROW_WIDTH
         by_rows = _ROWS_PER_CALL * ROW_WIDTH // (width * rows)
+        if task.has_spins:
+            # All chains of a call are swept together.
+            side_by_side = _SPINS_PER_LAUNCH // (task.num_points * len(task.p))
+            return max(min(side_by_side, by_rows), 1)
         return max(min(_SITES_PER_LAUNCH // (task.num_points * task.block_size), by_rows), 1)
 
     def rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
@@ -310,11 +319,14 @@ class Sampler:
                     at = slice(done, done + found[0].shape[1])
                     rows[own, at], spins[own, at] = found
                     done = at.stop
-        parts = [
-            np.moveaxis(found.reshape(len(numbers), len(task.p), task.block_size, -1), 1, 2)
-            for found in (rows, spins)
-        ]
-        return blocks_of_chains(numbers, *parts, self._observables, task.measure)
+
+        def of_blocks(found: np.ndarray) -> np.ndarray:
+            parts = found.reshape(len(numbers), len(task.p), task.block_size, -1)
+            return np.moveaxis(parts, 1, 2)
+
+        return blocks_of_chains(
+            numbers, of_blocks(rows), of_blocks(spins), self._observables, task.measure
+        )
 
     def _sweeps(
         self, sweeps: int, chains: int, stopped: Callable[[], bool] | None

@@ -1,15 +1,15 @@
 """Pilots of spins: where to place p, and how long chains take to forget their start.
 
 **Where.**  Nothing is looked up.  First *invaded clusters*: in every sweep the satisfied bonds are
-opened in the order of their uniform numbers until a cluster spans (wraps, on a torus; holds half of
-the sites, on a graph), and the clusters of that moment get new spins.  Such sweeps come to the
-transition by themselves (J. Machta et al., Phys. Rev. Lett. 75, 2792 (1995)), but what they fluctuate
-by is several times the width of the transition.  So chains at fixed p over that window follow, and
-once more over the p between which their samples begin to span.
+opened in the order of their uniform numbers until a cluster spans (wraps, on a torus; holds half
+of the sites, on a graph), and the clusters of that moment get new spins.  Such sweeps come to the
+transition by themselves (J. Machta et al., Phys. Rev. Lett. 75, 2792 (1995)), but they fluctuate
+over several times its width.  So chains at fixed p over that window follow, and once more over the
+p between which their samples begin to span.
 
-**How long.**  The autocorrelation times of energy, M^2 and S_2 at some of the p, from chains that are
-made longer until they are 20 times the largest.  The burn-in is 20 times that, so that what is
-left of the start is exp(-20) of it at the slowest of these.
+**How long.**  The autocorrelation times of energy, M^2 and S_2 at some of the p, from chains that
+are made longer until they are 20 times the largest.  The burn-in is 20 times that, so that what is
+left of the start is about exp(-20) of it at the slowest of these.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.autocorrelation import autocorrelation
-from percolab.bonds.words import GENERATORS, TOP
+from percolab.bonds.words import GENERATORS
 from percolab.errors import AnalysisError, InputError
 from percolab.kernels.device import Device
 from percolab.measure.columns import open_axes
@@ -193,7 +193,8 @@ def _longest(blocks: Sequence[Block], points: int, sweeps: int) -> tuple[float, 
     for point in range(points):
         for series in range(len(SERIES)):
             try:
-                found = autocorrelation(*np.moveaxis(parts[:, point, series], 1, 0), sweeps)
+                own = parts[:, point, series]
+                found = autocorrelation(own[:, 0], own[:, 1], sweeps)
             except AnalysisError:
                 # What does not vary has no time.
                 continue

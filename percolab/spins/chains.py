@@ -39,9 +39,9 @@ class Chains(Protocol):
         ...
 
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the rows of the sweep that comes next, each chain's at a threshold; no spin changes.
+        """Return the rows of the sweep that comes next, at a threshold in each chain.
 
-        thresholds: uint64 (chains,).  Rows: int64 (chains, row width).
+        No spin changes.  thresholds: uint64 (chains,).  Rows: int64 (chains, row width).
         """
         ...
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch
 from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import Launches
 from percolab.kernels.memory import Memory
 from percolab.labelers.forest import Reading
 from percolab.labelers.tiled.labeler import Tiled
@@ -32,18 +33,39 @@ from percolab.spins.kernels_cuda import (
     mark_labels_kernel,
     open_satisfied_kernel,
     paint_labels_kernel,
-    tick_kernel,
 )
-from percolab.spins.tiles_cuda import mark_tiles_kernel, paint_tiles_kernel
+from percolab.spins.tiles_cuda import (
+    mark_tiles_kernel,
+    paint_tiles_kernel,
+    repaint_tiles_kernel,
+)
 from percolab.spins.update import Rule, num_planes_of
 from percolab.spins.words import Chain
 
 cuda = load_cuda()
 
-#: Rows that are kept on the device until the host fetches them.
-_KEPT_ROWS = 2**17
+#: Rows that are kept on the device until the host fetches them; with tallies, numbers of these.
+_KEPT_ROWS, _KEPT_TALLIES = 2**18, 2**25
 #: Sweeps that one recorded call makes, where so many are wanted.
 _SWEEPS_PER_CALL = 8
+
+
+class _Kept:
+    """What is kept of many sweeps on the device, and where it is copied to."""
+
+    def __init__(self, rows: int, width: int, kind: type) -> None:
+        self._width = width
+        self.on_device = cuda.device_array((rows, width), kind)
+        self._flat = self.on_device.reshape(rows * width)
+        self._pinned = cuda.pinned_array(rows * width, kind)
+
+    def fetch(self, launches: Launches, items: int, slots: int) -> NDArray[Any]:
+        """Wait, and return what there is, (items, slots, width), until it is kept anew."""
+        size = items * slots * self._width
+        launches.download(self._flat[:size], self._pinned[:size])
+        launches.wait()
+        found: NDArray[Any] = self._pinned[:size].reshape(items, slots, self._width)
+        return found
 
 
 class CudaChains:
@@ -63,17 +85,19 @@ class CudaChains:
         self._counts = cuda.to_device(
             np.zeros((self.capacity, COUNTS + int(rule.states)), np.uint64)
         )
-        self._clock = cuda.device_array(2, np.uint64)
+        self._clock = cuda.device_array(self.capacity, np.uint64)
+        self._begin = cuda.device_array(1, np.uint64)
         self._chains = Chain(*(cuda.device_array(self.capacity, np.uint64) for _ in Chain._fields))
         words = self.capacity * top.num_words if rule.seeds else 1
         self._marks = cuda.to_device(np.zeros(words, np.uint32))
-        self.slots = max(_KEPT_ROWS // self.capacity, _SWEEPS_PER_CALL)
-        self._kept_rows = cuda.device_array((self.capacity, self.slots, ROW_WIDTH), np.int64)
-        self._kept_numbers = cuda.device_array((self.capacity, self.slots, 4), np.int64)
         width = int(labeler.read.tally_width)
-        self._kept_tallies = cuda.device_array(
-            (self.capacity, self.slots if width else 1, max(width, 1)), np.uint64
-        )
+        self._room = max(_KEPT_TALLIES // width if width else _KEPT_ROWS, self.capacity)
+        tallies = (self._room, width) if width else (1, 1)
+        self._kept = _Kept(self._room, ROW_WIDTH, np.int64)
+        self._kept_numbers = _Kept(self._room, SPIN_ROW_WIDTH - ROW_WIDTH, np.int64)
+        self._kept_tallies = _Kept(*tallies, np.uint64)
+        #: Sweeps of all chains for which there is room until they are fetched.
+        self.slots = 1
         self._items, self.sweep, self._generator = 0, 0, 0
         self._thresholds = np.zeros(0, np.uint64)
 
@@ -82,17 +106,18 @@ class CudaChains:
         """Return the memory beside that of batch and labeler; kept tallies are left out."""
         words = num_words_of(extent.num_points)
         of_item = 4 * (num_planes_of(states) + 1) * words + 8 * (COUNTS + states + 5)
-        kept = 8 * (ROW_WIDTH + 4) * max(_KEPT_ROWS, _SWEEPS_PER_CALL * items)
-        return Memory(host=kept, device=items * of_item + kept)
+        kept = 8 * SPIN_ROW_WIDTH * max(_KEPT_ROWS, items)
+        return Memory(host=2 * kept, device=items * of_item + kept)
 
     def begin(self, generator: int, chains: list[Chain], random: list[bool]) -> None:
         """Start chains: each with all spins 0, or with random ones."""
         self._launches.wait()
         self._items, self.sweep, self._generator = len(chains), 0, generator
+        self.slots = self._room // len(chains)
         for device, values in zip(self._chains, zip(*chains, strict=True), strict=True):
             device[: len(chains)].copy_to_device(np.array(values, np.uint64))
         self._thresholds = np.array([chain.threshold for chain in chains], np.uint64)
-        self._clock.copy_to_device(np.zeros(2, np.uint64))
+        self._clock.copy_to_device(np.zeros(self.capacity, np.uint64))
         self._counts.copy_to_device(np.zeros(self._counts.shape, np.uint64))
         starts = cuda.to_device(np.array(random, np.uint32))
         sites = self.batch.existing_sites
@@ -119,22 +144,20 @@ class CudaChains:
         for first in range(0, sweeps, self.slots):
             count = min(self.slots, sweeps - first)
             self._sweep(count)
-            own = slice(first, first + count)
-            self._launches.wait()
-            rows[:, own, :ROW_WIDTH] = self._fetch(self._kept_rows, count)
-            numbers[:, own, ROW_WIDTH:] = self._fetch(self._kept_numbers, count)
+            own, chains = slice(first, first + count), (self._items, self.slots)
+            rows[:, own, :ROW_WIDTH] = self._kept.fetch(self._launches, *chains)[:, :count]
+            numbers[:, own, ROW_WIDTH:] = self._kept_numbers.fetch(self._launches, *chains)[
+                :, :count
+            ]
             if rows.shape[2] > ROW_WIDTH:
-                tallies = self._fetch(self._kept_tallies, count)
+                tallies = self._kept_tallies.fetch(self._launches, *chains)[:, :count]
                 rows[:, own, ROW_WIDTH:] = tallies.view(np.int64)
         return rows, numbers
 
-    def _fetch(self, kept: Any, count: int) -> NDArray[Any]:
-        found: NDArray[Any] = kept[: self._items].copy_to_host()
-        return found[:, :count]
-
     def _sweep(self, count: int) -> None:
         """Do so many sweeps, and keep what they measure from the first slot on."""
-        self._clock.copy_to_device(np.array([self.sweep, 0], np.uint64), self._launches.stream)
+        self._launches.wait()
+        self._begin.copy_to_device(np.array([self.sweep], np.uint64))
         left, kind = count, (self._generator, self._items)
         while left:
             step = _SWEEPS_PER_CALL if left >= _SWEEPS_PER_CALL else 1
@@ -153,7 +176,6 @@ class CudaChains:
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the rows of the sweep that comes next, at thresholds; no spin changes."""
         self._set_thresholds(thresholds)
-        self._clock.copy_to_device(np.array([self.sweep, 0], np.uint64), self._launches.stream)
         self._open()
         rows: NDArray[np.int64] = self.labeler.join(self._items, Reading.ROWS).rows()
         self._counts.copy_to_device(np.zeros(self._counts.shape, np.uint64))
@@ -188,21 +210,19 @@ class CudaChains:
             self._join_tiles()
         else:
             self._join_labels()
-        kept = self._kept_rows, self._kept_numbers, np.int64(self.slots)
-        counted = read.rows_on_device, self._counts, self._clock, np.int64(items)
-        launch.one(keep_kernel, items, 1, *counted, *kept)
-        width = int(read.tally_width)
+        width, slots = int(read.tally_width), np.int64(self.slots)
         if width:
-            tallies = read.tallies, np.int64(width), self._clock, self._kept_tallies
-            launch.one(keep_tallies_kernel, width, items, *tallies, np.int64(self.slots))
-        launch.blocks(tick_kernel, 1, 1, self._clock)
+            tallies = read.tallies, np.int64(width), self._clock, self._begin, slots
+            launch.one(keep_tallies_kernel, width, items, *tallies, self._kept_tallies.on_device)
+        counted = read.rows_on_device, self._counts, self._clock, self._begin, np.int64(items)
+        kept = slots, self._kept.on_device, self._kept_numbers.on_device
+        launch.one(keep_kernel, items, 1, *counted, *kept)
 
     def _join_tiles(self) -> None:
         """Launch the labeler's tiles, the rows, and the painting of runs."""
         labeler, launch, items = self.labeler, self._launches, self._items
         labeler.join_tiles(items, labeler.kept)
-        labeler.join_rows(items)
-        labeler.gather_origins(items)
+        labeler.join_rows(items, with_origins=True)
         key = self._generator, self._chains, self._clock, self.rule
         forest = labeler.nodes, labeler.kept
         if self.rule.seeds:
@@ -213,10 +233,10 @@ class CudaChains:
             grid = int(self.rule.seeds), items
             launch.blocks(mark_tiles_kernel, grid, TILE_WORDS, *key, *sites, *forest, self._marks)
         words = labeler.tiles, self.batch.opened, labeler.nodes, labeler.interior, labeler.kept
-        beside = self._planes * TILE_WORDS if self.rule.seeds or self.rule.by_word else 0
-        shared = int(labeler.nodes.room) + beside
+        beside = bool(self.rule.seeds or self.rule.by_word)
+        shared = int(labeler.nodes.room) + beside * self._planes * TILE_WORDS
         launch.blocks(
-            paint_tiles_kernel,
+            repaint_tiles_kernel if self.rule.seeds else paint_tiles_kernel,
             labeler.grid_of(items),
             TILE_WORDS,
             *key,

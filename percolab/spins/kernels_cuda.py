@@ -1,7 +1,7 @@
 """CUDA kernels of spins: what a chain starts with, the open bonds of a sweep, what is measured.
 
 The second grid axis counts chains.  The configuration of chain n begins at word ``n * planes *
-num_words`` of all planes.  ``clock`` holds how many sweeps were done, and how many are kept.
+num_words`` of all planes.  ``clock`` holds how many sweeps every chain has done.
 """
 
 from numba import int64, types, uint32, uint64
@@ -96,7 +96,7 @@ def open_satisfied_kernel(
     if word < num_words:
         start = uint32(uint32(item * uint32(num_planes)) * num_words)
         base = uint32(item * uint32(exists.size))
-        seed = seed_at(chains.bonds[item], uint64(clock[0] + uint64(1)))
+        seed = seed_at(chains.bonds[item], uint64(clock[item] + uint64(1)))
         number, threshold = chains.number[item], chains.threshold[item]
         for k in range(len(adjacency.ends)):
             index = uint32(uint32(uint32(k) * num_words) + word)
@@ -155,7 +155,7 @@ def mark_labels_kernel(generator, chains, clock, rule, occupied, num_points, lab
     """
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < rule.seeds:
-        seed = seed_at(chains.sites[item], uint64(clock[0] + uint64(1)))
+        seed = seed_at(chains.sites[item], uint64(clock[item] + uint64(1)))
         site = chosen_site(generator, seed, chains.number[item], uint64(n), num_points, occupied)
         label = labels[uint32(uint32(item * uint32(num_points)) + site)]
         mark_cluster(marks, item, uint32(occupied.size), label)
@@ -183,7 +183,7 @@ def paint_labels_kernel(
     item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     num_words = uint32(occupied.size)
     if word < num_words:
-        seed = seed_at(chains.spins[item], uint64(clock[0] + uint64(1)))
+        seed = seed_at(chains.spins[item], uint64(clock[item] + uint64(1)))
         number = chains.number[item]
         start = uint32(uint32(item * uint32(num_planes)) * num_words)
         sites, left = uint32(item * uint32(num_points)), occupied[word]
@@ -208,45 +208,42 @@ def paint_labels_kernel(
 
 
 @cuda.jit(cache=True)
-def keep_kernel(rows, counts, clock, items, kept_rows, kept_numbers, slots):
+def keep_kernel(rows, counts, clock, begin, items, slots, kept_rows, kept_numbers):
     """Keep what was measured in a sweep, and begin the next; one thread a chain.
 
-    kept_rows: int64 (chains, slots, ROW_WIDTH).  kept_numbers: int64 (chains, slots, 4), satisfied
-    and open bonds, the commonest state's sites, and the sum of squares over the states.
+    begin: uint64 (1,), the sweep after which keeping began.  kept_rows: int64 (chains * slots,
+    ROW_WIDTH), those of a chain one after the other.  kept_numbers: int64 (chains * slots, 4),
+    satisfied and open bonds, the commonest state's sites, and the sum of squares over the states.
     """
     item = cuda.grid(1)
     if item < items:
-        slot = int64(clock[1])
+        slot = int64(uint64(clock[item] - begin[0]))
         if slot < slots:
+            place = item * slots + slot
             for n in range(ROW_WIDTH):
-                kept_rows[item, slot, n] = rows[item * ROW_WIDTH + n]
+                kept_rows[place, n] = rows[item * ROW_WIDTH + n]
             largest, squares = uint64(0), uint64(0)
             for state in range(COUNTS, counts.shape[1]):
                 number = counts[item, state]
                 largest = max(largest, number)
                 squares = uint64(squares + uint64(number * number))
-            kept_numbers[item, slot, 0] = int64(counts[item, 0])
-            kept_numbers[item, slot, 1] = int64(counts[item, 1])
-            kept_numbers[item, slot, 2] = int64(largest)
-            kept_numbers[item, slot, 3] = int64(squares)
+            kept_numbers[place, 0] = int64(counts[item, 0])
+            kept_numbers[place, 1] = int64(counts[item, 1])
+            kept_numbers[place, 2] = int64(largest)
+            kept_numbers[place, 3] = int64(squares)
         for n in range(counts.shape[1]):
             counts[item, n] = uint64(0)
+        clock[item] = uint64(clock[item] + uint64(1))
 
 
 @cuda.jit(cache=True)
-def tick_kernel(clock):
-    """Count a sweep, and a kept one."""
-    clock[0] = uint64(clock[0] + uint64(1))
-    clock[1] = uint64(clock[1] + uint64(1))
-
-
-@cuda.jit(cache=True)
-def keep_tallies_kernel(tallies, width, clock, kept, slots):
-    """Keep the tallies of a sweep: uint64 (chains, slots, width)."""
+def keep_tallies_kernel(tallies, width, clock, begin, slots, kept):
+    """Keep the tallies of a sweep, before the next begins: uint64 (chains * slots, width)."""
     item, n = cuda.blockIdx.y, cuda.grid(1)
-    slot = int64(clock[1])
+    slot = int64(uint64(clock[item] - begin[0]))
     if n < width and slot < slots:
-        kept[item, slot, n] = tallies[int64(item) * int64(width) + int64(n)]
+        place = int64(item) * slots + slot
+        kept[place, n] = tallies[int64(item) * int64(width) + int64(n)]
 
 
 @cuda.jit(cache=True)

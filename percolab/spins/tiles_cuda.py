@@ -3,21 +3,20 @@
 They read what the tiled labeler has kept of every run (:mod:`percolab.labelers.tiled.all_tiles`).
 """
 
-from numba import types, uint32, uint64
+from numba import int64, types, uint32, uint64
 
 from percolab.bonds.keys import seed_at
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
-from percolab.kernels.runs import bits_at
+from percolab.kernels.runs import bits_at, fill_segments
 from percolab.kernels.union_find import find
 from percolab.labelers.tiled.all_tiles import block_number, occupied_at, place_of_word, run_at
 from percolab.labelers.tiled.borders import NODES
 from percolab.labelers.tiled.one_tile import (
+    KEPT_BORDER,
     LANES,
-    ROOT,
     STRIP_NODES,
-    STRIPS,
     TILE_NODES,
     TILE_WORDS,
     load_chain,
@@ -36,23 +35,20 @@ cuda = load_cuda()
 
 
 @cuda.jit(device=True)
-def _number_runs(tiles, opened, item, place, starts, first, totals):
-    """Number the runs of a tile as the labeler did; return this thread's run starts.
+def _number_runs(tiles, opened, item, place, first):
+    """Number the runs of a tile as the labeler did; return where runs of this word may start.
 
-    starts, first: get a word's run starts and the number of its first run.  totals: those of every
-    strip.
+    Runs start there at occupied sites alone.  first: gets the number of every word's first run.
     """
     site, count, occupied = place
     word = cuda.threadIdx.x
     joined = load_chain(tiles, opened, uint32(item * tiles.words_per_item), site, count)
-    begins = uint32(uint32(uint32(~joined) | uint32(1)) & occupied)
+    edges = uint32(uint32(~joined) | uint32(1))
     strip, lane = word // LANES, word % LANES
-    before, whole = number_words(first, uint32(popcount(begins)), strip, lane, word)
+    runs = uint32(popcount(uint32(edges & occupied)))
+    before, _ = number_words(first, runs, strip, lane, word)
     first[word] = uint32(uint32(strip * STRIP_NODES) + before)
-    starts[word] = begins
-    if lane == 0:
-        totals[strip] = whole
-    return begins
+    return edges
 
 
 @cuda.jit(cache=True)
@@ -61,15 +57,14 @@ def mark_tiles_kernel(
 ):
     """Mark the clusters of chosen sites by their labels; one block a chosen site, in its tile.
 
-    sites: uint32, one bit a site that there is.  counted: tiles along axis 0, and in all.  marks: as for
-    :func:`percolab.spins.kernels_cuda.mark_labels_kernel`.
+    sites: uint32, one bit a site that there is.  counted: tiles along axis 0, and in all.
+    marks: as for :func:`percolab.spins.kernels_cuda.mark_labels_kernel`.
     """
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     begins = cuda.shared.array(TILE_WORDS, types.uint32)
-    totals = cuda.shared.array(STRIPS, types.uint32)
     n, item, word = uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), cuda.threadIdx.x
-    seed = seed_at(chains.sites[item], uint64(clock[0] + uint64(1)))
+    seed = seed_at(chains.sites[item], uint64(clock[item] + uint64(1)))
     site = chosen_site(generator, seed, chains.number[item], uint64(n), num_points, sites)
     shape = tiles.shape
     wide, high, deep = tiles.extents
@@ -82,7 +77,8 @@ def mark_tiles_kernel(
     begin, count = place_of_word(tiles, column, number, uint32(word))
     place = (begin, count, occupied_at(tiles.occupied, begin, count))
     begins[word] = begin
-    _number_runs(tiles, opened, item, place, starts, first, totals)
+    edges = _number_runs(tiles, opened, item, place, first)
+    starts[word] = uint32(edges & place[2])
     cuda.syncthreads()
     if word == 0:
         inside_y = uint32(y - uint32(uint32(y >> high) << high))
@@ -92,10 +88,10 @@ def mark_tiles_kernel(
         run = run_at(starts, first, uint32(at + inside_x), uint32(x & uint32(31)))
         across, num_tiles = counted
         block = uint32(uint32(item * num_tiles) + uint32(uint32(number * across) + column))
-        found = kept[uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(run))]
-        if found >= uint32(ROOT):
-            least = uint32(block * nodes.room)
-            root = find(nodes.parents, uint32(0), uint32(least + uint32(found ^ uint32(ROOT))))
+        found = uint32(kept[uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(run))])
+        if found >= uint32(KEPT_BORDER):
+            node = uint32(uint32(block * nodes.room) + uint32(found ^ uint32(KEPT_BORDER)))
+            root = find(nodes.parents, uint32(0), node)
             label = nodes.origins[root]
         else:
             label = uint32(begins[found >> uint32(5)] + uint32(found & uint32(31)))
@@ -103,8 +99,8 @@ def mark_tiles_kernel(
 
 
 @cuda.jit(device=True)
-def _change_at(generator, seed, number, item, label, rule, tiles, marks):
-    is_chosen = rule.seeds != uint32(0) and is_marked(marks, item, tiles.num_words, label)
+def _change_at(depends, generator, seed, number, item, label, rule, tiles, marks):
+    is_chosen = depends and is_marked(marks, item, tiles.num_words, label)
     return change_of(generator, seed, number, label, is_chosen, rule)
 
 
@@ -133,16 +129,30 @@ def _spin_beside(beside, word, num_planes, bit):
 def paint_tiles_kernel(
     generator, chains, clock, rule, num_planes, tiles, opened, nodes, interior, kept, marks, planes
 ):
-    """Give clusters their new spins; one block a tile, as in the labeler's own kernels.
+    """Give every cluster a new spin; one block a tile, as in the labeler's own kernels."""
+    key = generator, chains, clock, rule, num_planes
+    _paint(False, key, tiles, opened, nodes, interior, kept, marks, planes)
 
-    Origins must have been gathered.  Shared memory: ``nodes.room`` words, and ``num_planes`` *
-    TILE_WORDS for the old spins where new ones depend on them, or for digits of new ones.
+
+@cuda.jit(cache=True)
+def repaint_tiles_kernel(
+    generator, chains, clock, rule, num_planes, tiles, opened, nodes, interior, kept, marks, planes
+):
+    """Give marked clusters other spins than they have; arguments as above."""
+    key = generator, chains, clock, rule, num_planes
+    _paint(True, key, tiles, opened, nodes, interior, kept, marks, planes)
+
+
+@cuda.jit(device=True)
+def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
+    """Give clusters new spins, which depend on the old ones or do not.
+
+    Origins must have been gathered.  Shared memory: ``nodes.room`` words; and TILE_WORDS for each
+    plane of old spins where new ones depend on them, or of digits of new ones.
     """
-    table = cuda.shared.array(TILE_NODES, types.uint32)
-    starts = cuda.shared.array(TILE_WORDS, types.uint32)
+    generator, chains, clock, rule, num_planes = key
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
-    totals = cuda.shared.array(STRIPS, types.uint32)
     known = cuda.shared.array(0, types.uint32)
     beside = known[nodes.room :]
     word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
@@ -151,57 +161,52 @@ def paint_tiles_kernel(
     )
     occupied = occupied_at(tiles.occupied, site, count)
     sites[word] = site
-    begins = _number_runs(tiles, opened, item, (site, count, occupied), starts, first, totals)
+    edges = _number_runs(tiles, opened, item, (site, count, occupied), first)
     base = uint32(uint32(item * uint32(num_planes)) * tiles.num_words)
-    depends = rule.seeds != uint32(0)
+    by_word = not depends and rule.by_word != uint32(0)
+    block = block_number()
+    least = uint32(block * nodes.room)
+    seed = seed_at(chains.spins[item], uint64(clock[item] + uint64(1)))
+    number = chains.number[item]
     if depends and count > uint32(0):
         for plane in range(num_planes):
             start = uint32(base + uint32(uint32(plane) * tiles.num_words))
             beside[plane * TILE_WORDS + word] = bits_at(planes, start, site, count)
-    block = block_number()
-    least = uint32(block * nodes.room)
-    seed = seed_at(chains.spins[item], uint64(clock[0] + uint64(1)))
-    number, by_word = chains.number[item], rule.by_word != uint32(0)
     if by_word and count > uint32(0):
         _write_digits_at(generator, seed, number, site, num_planes, beside, word)
     for n in range(word, interior[block, NODES], TILE_WORDS):
         root = find(nodes.parents, uint32(0), uint32(least + uint32(n)))
         label = nodes.origins[root]
-        known[n] = _change_at(generator, seed, number, item, label, rule, tiles, marks)
-    cuda.syncthreads()
-    runs = uint64(uint64(block) * uint64(TILE_NODES))
-    for strip in range(STRIPS):
-        n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
-        end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
-        while n < end:
-            found = kept[uint64(runs + uint64(n))]
-            if found >= uint32(ROOT):
-                table[n] = known[uint32(found ^ uint32(ROOT))]
-            elif by_word:
-                bit = uint32(found & uint32(31))
-                table[n] = _spin_beside(beside, uint32(found >> uint32(5)), num_planes, bit)
-            else:
-                label = uint32(sites[found >> uint32(5)] + uint32(found & uint32(31)))
-                table[n] = _change_at(generator, seed, number, item, label, rule, tiles, marks)
-            n = uint32(n + uint32(TILE_WORDS))
+        known[n] = _change_at(depends, generator, seed, number, item, label, rule, tiles, marks)
     cuda.syncthreads()
     if count == uint32(0):
         return
+    begins = uint32(edges & occupied)
+    runs = uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(first[word]))
+    # The first plane is found with the spins of the runs; most models have no other.
     for plane in range(num_planes):
-        painted, left, n = uint32(0), begins, first[word]
+        left, marked, run = begins, uint32(0), runs
         while left != uint32(0):
             rest = uint32(left & uint32(left - uint32(1)))
-            following = uint32(rest & uint32(~rest + uint32(1)))
-            mask = uint32(uint32(following - uint32(1)) & ~uint32(uint32(left ^ rest) - uint32(1)))
-            spin = table[n]
+            found = uint32(kept[run])
+            place, bit = uint32(found >> uint32(5)), uint32(found & uint32(31))
+            if found >= uint32(KEPT_BORDER):
+                spin = known[uint32(found ^ uint32(KEPT_BORDER))]
+                is_set = has_bit(spin, plane)
+            elif by_word:
+                is_set = has_bit(beside[plane * TILE_WORDS + int64(place)], bit)
+            else:
+                label = uint32(sites[place] + bit)
+                spin = _change_at(depends, generator, seed, number, item, label, rule, tiles, marks)
+                is_set = has_bit(spin, plane)
             if depends:
-                bit = uint32(lowest_one(left))
-                spin = changed(_spin_beside(beside, word, num_planes, bit), spin, rule)
-            if has_bit(spin, plane):
-                painted = uint32(painted | mask)
+                before = _spin_beside(beside, word, num_planes, uint32(lowest_one(left)))
+                is_set = has_bit(changed(before, spin, rule), plane)
+            if is_set:
+                marked = uint32(marked | uint32(left ^ rest))
+            run = uint64(run + uint64(1))
             left = rest
-            n = uint32(n + uint32(1))
-        painted = uint32(painted & occupied)
+        painted = uint32(fill_segments(marked, edges) & occupied)
         start = uint32(base + uint32(uint32(plane) * tiles.num_words))
         _write_bits(planes, start, site, count, painted)
 

@@ -26,9 +26,8 @@ from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
 from percolab.measure.columns import Column, check_measure, columns_of, observables_of, open_axes
-from percolab.tasks.settings import MAX_SEED, SETTINGS
-from percolab.spins.update import Update
 from percolab.spins.words import Chain
+from percolab.tasks.settings import MAX_SEED, SETTINGS
 from percolab.tasks.values import AUTO, check_choice
 
 #: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.  Only this
@@ -122,8 +121,8 @@ class Sampling:
         if self.has_spins:
             if self.method == "threshold":
                 raise InputError(
-                    f"method threshold finds where samples begin to span, but those of {self.model} "
-                    "are different at every p: leave it out"
+                    f"method threshold finds where samples begin to span, but those of "
+                    f"{self.model} are different at every p: leave it out"
                 )
             return
         for name in ("update", "burn_in"):
@@ -212,8 +211,10 @@ class Task(Sampling):
         """Return the keys of a chain: different for every p, for every size, and for every use."""
         content = self._samples_content | {"p": p.hex()}
         digest = _digest(content)
-        seeds = (np.uint64(int.from_bytes(digest[n : n + 8], "little")) for n in (0, 8, 16))
-        return Chain(*seeds, np.uint64(number), np.uint64(threshold_of(p)))
+        bonds, spins, sites = (
+            np.uint64(int.from_bytes(digest[n : n + 8], "little")) for n in (0, 8, 16)
+        )
+        return Chain(bonds, spins, sites, np.uint64(number), np.uint64(threshold_of(p)))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -376,7 +377,8 @@ class Study(Sampling):
             return replace(task, burn_in=burn_in)
         if self.sweeps <= burn_in:
             raise InputError(
-                f"sweeps = {self.sweeps}, but at L = {task.size} the burn-in is {burn_in}: take more"
+                f"sweeps = {self.sweeps}, but at L = {task.size} the burn-in is {burn_in}: "
+                "take more"
             )
         return replace(task, burn_in=burn_in, block_size=self.sweeps - burn_in)
 

@@ -9,6 +9,8 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "scripts" / "kernel_report.py"
 #: Shared memory that a kernel may declare statically.
 STATIC_SHARED = 48 * 1024
+#: Where it is not 64: the kernels that give clusters their spins.
+MOST_REGISTERS = {"paint_tiles_kernel": 72, "repaint_tiles_kernel": 80}
 
 
 def load_report():
@@ -48,5 +50,5 @@ def test_no_kernel_spills_registers_or_uses_a_stack(usages):
 def test_every_kernel_fits_in_registers_and_shared_memory(usages):
     assert usages
     for usage in usages:
-        assert 0 < usage.registers <= 64, usage
+        assert 0 < usage.registers <= MOST_REGISTERS.get(usage.name, 64), usage
         assert usage.shared <= STATIC_SHARED, usage

@@ -18,6 +18,7 @@ from percolab.labelers.tiled.borders import (
 from percolab.labelers.tiled.one_tile import (
     BORDER,
     FIELD,
+    KEPT_BORDER,
     LANES,
     PLACE,
     ROOT,
@@ -188,7 +189,7 @@ def _write_nodes(table, starts, first, places, end, sites, start, least, room, l
 
 @cuda.jit(device=True)
 def _keep_runs(table, totals, block, kept):
-    """Keep for every run the node of its cluster, marked by ROOT, or the cluster's first place."""
+    """Keep of every run its cluster's node, with KEPT_BORDER, or the cluster's first place."""
     base = uint64(uint64(block) * uint64(TILE_NODES))
     for strip in range(STRIPS):
         n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
@@ -197,8 +198,8 @@ def _keep_runs(table, totals, block, kept):
             entry = table[table_root(table, n)]
             found = uint32(entry & uint32(PLACE))
             if uint32(entry & uint32(BORDER)) != uint32(0):
-                found = uint32(uint32(ROOT) | field_of(entry))
-            kept[uint64(base + uint64(n))] = found
+                found = uint32(uint32(KEPT_BORDER) | field_of(entry))
+            kept[uint64(base + uint64(n))] = types.uint16(found)
             n = uint32(n + uint32(TILE_WORDS))
 
 
@@ -329,9 +330,9 @@ def _label_runs(table, totals, sites, known, block, kept):
         n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
         end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
         while n < end:
-            found = kept[uint64(base + uint64(n))]
-            if found >= uint32(ROOT):
-                table[n] = known[uint32(found ^ uint32(ROOT))]
+            found = uint32(kept[uint64(base + uint64(n))])
+            if found >= uint32(KEPT_BORDER):
+                table[n] = known[uint32(found ^ uint32(KEPT_BORDER))]
             else:
                 table[n] = uint32(sites[found >> uint32(5)] + uint32(found & uint32(31)))
             n = uint32(n + uint32(TILE_WORDS))

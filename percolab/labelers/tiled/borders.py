@@ -120,10 +120,11 @@ def merge_kernel(labels, points, opened, words_per_item, parents, crossing, list
 
 
 @cuda.jit(cache=True)
-def gather_kernel(nodes, interior, blocks, forest):
+def gather_kernel(nodes, interior, blocks, forest, with_origins):
     """Move the size and the end flags of every node that was joined to another to its root.
 
-    Where ``forest`` has the nodes they were joined there, and their parents follow it now.
+    With ``with_origins`` the root gets the smallest origin, too.  Where ``forest`` has the nodes
+    they were joined there, and their parents follow it now.
     """
     keys = cuda.shared.array(SLOTS, types.uint32)
     counts = cuda.shared.array(SLOTS, types.uint32)
@@ -145,6 +146,8 @@ def gather_kernel(nodes, interior, blocks, forest):
                 parents[node] = root
                 add_size(keys, counts, sizes, uint32(0), root, size)
                 sizes[node] = uint32(0)
+                if with_origins != uint32(0) and nodes.origins[node] < nodes.origins[root]:
+                    cuda.atomic.min(nodes.origins, root, nodes.origins[node])
                 if ends[node] != uint32(0):
                     cuda.atomic.or_(ends, root, ends[node])
     cuda.syncthreads()

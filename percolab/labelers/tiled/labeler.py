@@ -96,7 +96,7 @@ class Tiled:
         self.interior = cuda.device_array((self.num_blocks, NODES + 1), np.uint32)
         self.border = cuda.device_array(batch.capacity * tiling.ends.size, np.uint32)
         self._kept: Any = None
-        self._nothing_kept = cuda.device_array(1, np.uint32)
+        self._nothing_kept = cuda.device_array(1, np.uint16)
         self._radii: RadiiBatch | None = None
         self._load()
         self._make_nodes(tiling.room)
@@ -108,7 +108,7 @@ class Tiled:
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)
         nodes = bounds.tiles * bounds.room
         forest = 8 if extent.seam_bonds else 0
-        kept = 4 * bounds.tiles * TILE_NODES if needs.labels else 0
+        kept = 2 * bounds.tiles * TILE_NODES if needs.labels else 0
         of_item = 4 * points + 4 * words + 24 * bounds.tiles + (16 + forest) * nodes + kept
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
         shared = 4 * extent.num_words + 4 * words + 20 * bounds.crossing + 8 * bounds.room
@@ -192,7 +192,7 @@ class Tiled:
     def kept(self) -> Any:
         """What :meth:`join_tiles` keeps of every run, made when first asked for."""
         if self._kept is None:
-            self._kept = cuda.device_array(self.num_blocks * TILE_NODES, np.uint32)
+            self._kept = cuda.device_array(self.num_blocks * TILE_NODES, np.uint16)
         return self._kept
 
     def join_tiles(
@@ -276,10 +276,10 @@ class Tiled:
         tiles = items * self.tiling.num_tiles
         return -(-tiles // TILES_PER_BLOCK), np.int32(tiles)
 
-    def gather(self, items: int) -> None:
-        """Move sizes and end flags to the roots of nodes."""
+    def gather(self, items: int, *, with_origins: bool = False) -> None:
+        """Move sizes and end flags to the roots of nodes, and with ``with_origins`` origins."""
         blocks, tiles = self.tiles_of(items)
-        nodes = self.nodes, self.interior, tiles, self.forest
+        nodes = self.nodes, self.interior, tiles, self.forest, np.uint32(with_origins)
         self.batch.launches.blocks(gather_kernel, blocks, THREADS, *nodes)
 
     def flag_ends(self, items: int) -> None:
@@ -316,9 +316,12 @@ class Tiled:
         nodes = self.nodes, self.interior, tiles
         self.batch.launches.blocks(origin_kernel, blocks, THREADS, *nodes)
 
-    def join_rows(self, items: int) -> None:
-        """Make the rows of the first items on the device, which were joined over periods."""
-        self.gather(items)
+    def join_rows(self, items: int, *, with_origins: bool = False) -> None:
+        """Make the rows of the first items on the device, which were joined over periods.
+
+        with_origins: give the roots of nodes the smallest site of their cluster, too.
+        """
+        self.gather(items, with_origins=with_origins)
         self.flag_ends(items)
         self.sum_nodes(items)
         self.tally_nodes(items, self.read.tallies)

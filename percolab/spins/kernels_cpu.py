@@ -1,0 +1,243 @@
+"""Sweeps of one chain on the CPU, compiled: open bonds, new spins, what is measured.
+
+With the runs of the labeler ``raster`` many sweeps are one call, in which a run of sites gets its
+spin at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import int64, njit, uint32, uint64
+
+from percolab.bonds.keys import seed_at
+from percolab.bonds.words_cpu import fill_open_bonds
+from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.neighbours import has_bit, seam_bond, seam_word
+from percolab.labelers.raster_runs import find_clusters, measure_runs, run_of
+from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
+from percolab.spins.words import (
+    change_of,
+    changed,
+    chosen_site,
+    first_spin,
+    satisfied_word,
+    spin_at,
+    write_digits,
+)
+
+
+class Spins(NamedTuple):
+    """A configuration, and what a sweep of it needs.
+
+    planes:  uint32 (planes * num_words,)
+    counts:  int64 (states,), the sites in every state
+    alive:   uint32 like the open bonds, scratch for the satisfied bonds
+    chosen:  int64 (seeds,), scratch for the chosen sites
+    marks:   uint32 (num_points,), scratch: the spin of every run or cluster
+    """
+
+    planes: Any
+    counts: Any
+    alive: Any
+    chosen: Any
+    marks: Any
+
+
+#: Set in ``marks`` at the cluster of a chosen site.
+_CHOSEN = 1 << 31
+
+
+@njit(nogil=True, cache=True)
+def begin_spins(generator, chain, rule, is_random, occupied, spins):
+    """Write the spins that a chain starts with: all 0, or each at random."""
+    num_words = occupied.size
+    spins.planes[:] = 0
+    spins.counts[:] = 0
+    for word in range(num_words):
+        left = occupied[word]
+        while left != uint32(0):
+            bit = uint32(trailing_zeros(left))
+            left = uint32(left & uint32(left - uint32(1)))
+            spin = uint32(0)
+            if is_random:
+                site = uint32(uint32(uint32(word) << uint32(5)) + bit)
+                spin = first_spin(generator, chain.spins, chain.number, site, rule)
+            spins.counts[spin] += 1
+            for plane in range(rule.planes):
+                if has_bit(spin, plane):
+                    place = plane * num_words + word
+                    spins.planes[place] = uint32(spins.planes[place] | uint32(uint32(1) << bit))
+
+
+@njit(nogil=True, cache=True)
+def count_states(planes, num_planes, occupied, counts):
+    """Count the sites in every state; counts: int64 (states,)."""
+    counts[:] = 0
+    for word in range(occupied.size):
+        left = occupied[word]
+        while left != uint32(0):
+            site = uint32(32 * word + trailing_zeros(left))
+            left = uint32(left & uint32(left - uint32(1)))
+            counts[spin_at(planes, uint32(0), num_planes, occupied.size, site)] += 1
+
+
+@njit(nogil=True, cache=True)
+def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins, opened):
+    """Write the open bonds of a sweep; return the numbers of satisfied and of open bonds."""
+    num_words, seam, here = int64(adjacency.num_words), adjacency.seam, uint32(0)
+    satisfied = int64(0)
+    for k in range(len(adjacency.ends)):
+        for word in range(num_words):
+            index = k * num_words + word
+            beyond = uint32(exists[index] & seam_word(seam, index))
+            inner = uint32(exists[index] & ~beyond)
+            same = satisfied_word(spins.planes, here, num_planes, adjacency, k, uint32(word), inner)
+            satisfied += int64(popcount(same))
+            spins.alive[index] = uint32(same | beyond)
+    for n in range(adjacency.seam_bonds.size):
+        _, i, j = seam_bond(n, opened, here, adjacency)
+        one = spin_at(spins.planes, here, num_planes, num_words, i)
+        other = spin_at(spins.planes, here, num_planes, num_words, j)
+        if one == other:
+            satisfied += 1
+        else:
+            bond = adjacency.seam_bonds[n]
+            bit = uint32(uint32(1) << uint32(bond & 31))
+            spins.alive[bond >> 5] = uint32(spins.alive[bond >> 5] & ~bit)
+    seed = seed_at(chain.bonds, sweep)
+    fill_open_bonds(generator, seed, chain.number, chain.threshold, here, spins.alive, opened)
+    count = int64(0)
+    for index in range(opened.size):
+        count += int64(popcount(opened[index]))
+    return satisfied, count
+
+
+@njit(nogil=True, cache=True)
+def choose_sites(generator, chain, sweep, occupied, num_points, chosen):
+    """Write the chosen sites of a sweep."""
+    seed = seed_at(chain.sites, sweep)
+    for n in range(chosen.size):
+        chosen[n] = int64(
+            chosen_site(generator, seed, chain.number, uint64(n), num_points, occupied)
+        )
+
+
+@njit(nogil=True, cache=True)
+def _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins):
+    """Give the clusters of a sweep their new spins, run by run, and count the states."""
+    planes, marks, counts = spins.planes, spins.marks, spins.counts
+    num_words, seed = occupied.size, seed_at(chain.spins, sweep)
+    whole = rule.seeds == uint32(0)
+    if not whole:
+        for n in range(spins.chosen.size):
+            root = runs.parents[run_of(spins.chosen[n], runs.starts, runs.first)]
+            marks[root] = uint32(_CHOSEN)
+    counts[:] = 0
+    run, spin = -1, uint32(0)
+    words, digits = np.empty(num_planes, np.uint32), np.empty(num_planes, np.uint32)
+    for word in range(num_words):
+        if rule.by_word != uint32(0):
+            where, right = (0, 1), uint32(0)
+            write_digits(
+                generator, seed, chain.number, uint32(word), num_planes, digits, where, right
+            )
+        left, there = runs.starts[word], occupied[word]
+        for plane in range(num_planes):
+            words[plane] = uint32(0)
+        # What comes before the first start belongs to the run before.
+        mask = uint32(uint32(left & uint32(~left + uint32(1))) - uint32(1))
+        while True:
+            mask = uint32(mask & there)
+            counts[spin] += int64(popcount(mask))
+            for plane in range(num_planes):
+                if has_bit(spin, plane):
+                    words[plane] = uint32(words[plane] | mask)
+            if left == uint32(0):
+                break
+            run += 1
+            rest = uint32(left & uint32(left - uint32(1)))
+            following = uint32(rest & uint32(~rest + uint32(1)))
+            mask = uint32(uint32(following - uint32(1)) & ~uint32((left ^ rest) - uint32(1)))
+            root = runs.parents[run]
+            if root == run and rule.by_word != uint32(0):
+                bit, new = uint32(trailing_zeros(left)), uint32(0)
+                for plane in range(num_planes):
+                    one = uint32(uint32(digits[plane] >> bit) & uint32(1))
+                    new = uint32(new | uint32(one << uint32(plane)))
+                marks[run] = new
+            elif root == run:
+                site = uint32(32 * word + trailing_zeros(left))
+                old, is_chosen = uint32(0), False
+                if not whole:
+                    old = spin_at(planes, uint32(0), num_planes, num_words, site)
+                    is_chosen = marks[run] == uint32(_CHOSEN)
+                change = change_of(generator, seed, chain.number, site, is_chosen, rule)
+                marks[run] = changed(old, change, rule)
+            spin = marks[root]
+            left = rest
+        for plane in range(num_planes):
+            planes[plane * num_words + word] = words[plane]
+
+
+@njit(nogil=True, cache=True)
+def paint_labels(generator, chain, sweep, rule, num_planes, occupied, labels, spins):
+    """Give the clusters of a sweep their new spins by the sites' labels, and count the states."""
+    planes, marks, counts = spins.planes, spins.marks, spins.counts
+    num_words, seed = occupied.size, seed_at(chain.spins, sweep)
+    whole = rule.seeds == uint32(0)
+    marks[:] = 0
+    if not whole:
+        for n in range(spins.chosen.size):
+            marks[labels[spins.chosen[n]]] = uint32(_CHOSEN)
+    counts[:] = 0
+    for word in range(num_words):
+        left = occupied[word]
+        while left != uint32(0):
+            bit = uint32(trailing_zeros(left))
+            site = uint32(uint32(uint32(word) << uint32(5)) + bit)
+            left = uint32(left & uint32(left - uint32(1)))
+            root = uint32(labels[site])
+            if root == site:
+                old = spin_at(planes, uint32(0), num_planes, num_words, site)
+                is_chosen = marks[root] == uint32(_CHOSEN)
+                change = change_of(generator, seed, chain.number, root, is_chosen, rule)
+                marks[root] = changed(old, change, rule)
+            spin = marks[root]
+            counts[spin] += 1
+            for plane in range(num_planes):
+                place = plane * num_words + word
+                cleared = uint32(planes[place] & ~uint32(uint32(1) << bit))
+                one = uint32(uint32(uint32(spin >> uint32(plane)) & uint32(1)) << bit)
+                planes[place] = uint32(cleared | one)
+
+
+@njit(nogil=True, cache=True)
+def write_spin_numbers(satisfied, count, counts, row):
+    """Write the numbers of a sweep beside its clusters into ``row``, int64 (SPIN_ROW_WIDTH,)."""
+    row[SATISFIED], row[OPEN_BONDS] = satisfied, count
+    largest, squares = int64(0), int64(0)
+    for number in counts:
+        largest = max(largest, number)
+        squares += number * number
+    row[LARGEST_STATE], row[STATE_SQUARES] = largest, squares
+
+
+@njit(nogil=True, cache=True)
+def sweep_runs(
+    generator, chain, first, rule, num_planes, exists, adjacency, occupied, end_flags, opened,
+    runs, windings, spins, rows, numbers,
+):  # fmt: skip
+    """Do one sweep for every row, from number ``first`` on; write their rows and numbers."""
+    for n in range(len(rows)):
+        sweep = uint64(first + n)
+        satisfied, count = open_satisfied(
+            generator, chain, sweep, num_planes, exists, adjacency, spins, opened
+        )
+        write_spin_numbers(satisfied, count, spins.counts, numbers[n])
+        found, wrapping = find_clusters(opened, adjacency, occupied, runs, windings)
+        measure_runs(found, wrapping, end_flags, runs, rows[n])
+        choose_sites(generator, chain, sweep, occupied, adjacency.num_points, spins.chosen)
+        spins.marks[:found] = 0
+        _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins)
