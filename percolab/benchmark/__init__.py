@@ -5,6 +5,7 @@ stages.py   what is timed, and the bytes that each stage has to move
 peers.py    the same work by scipy and cupyx
 records.py  one lattice and size, or one graph, timed at several p with several labelers
 benchmark.py  a whole benchmark and its document
+spin_times.py  whole sweeps of spins
 figure.py   time per site against N
 """
 

@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from percolab.cli.options import WholeNumber
 
+if TYPE_CHECKING:
+    from percolab.kernels.device import Device
+
 _HEADER = (
     f"{'lattice':<11}{'L':>6} {'p':>8} {'program':<11}{'stage':<8}{'samples':>8}{'ns/site':>11}"
     f"{'ps/site':>11}{'B/site':>9}{'of copy':>9}{'to scipy':>9}{'to one p':>9}"
+)
+_SPIN_HEADER = (
+    f"{'lattice':<11}{'L':>6} {'p':>8} {'model':<12}{'update':<8}{'labeler':<22}{'chains':>7}"
+    f"{'us/sweep':>12}{'ps/spin':>11}"
 )
 #: Sizes without -L.
 _SIZES = {"cpu": "64,256,1024", "cuda": "64,256,1024,4096"}
@@ -39,6 +46,9 @@ _QUICK_SIZES = {"cpu": "64,256", "cuda": "256,2048"}
     type=click.Choice(("bonds", "labels", "measure", "sweep")),
     help="Repeat for several; sweep times measure too.  [default: all]",
 )
+@click.option("--model", help="Of spins, whose whole sweeps are timed: ising, potts:q=3.")
+@click.option("--update", help="Of spins: sw, wolff or few:8,flip=0.5.  [default: sw]")
+@click.option("--chains", type=WholeNumber(min=1), help="Of spins, swept together.  [default: 1]")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
 @click.option("--runs", type=WholeNumber(min=1), default=11, show_default=True)
 @click.option("--peers/--no-peers", default=True, show_default=True, help="Time scipy and cupyx.")
@@ -51,8 +61,12 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
     Every stage starts from nothing.  CUDA: batches, device events; CPU: one thread.  Medians over
     runs.  B/site is what the stage has to move at least, "of copy" how its speed compares with a
     plain copy on this machine, "to scipy" how many times longer connected_components takes.
+
+    With --model ising or potts:q=3 whole sweeps are timed, on periodic lattices, with the rows on
+    the host at the end; --ratio is then that of the coupling to the critical one.
     """
     from percolab.benchmark import copy_bandwidth, document_of, plot_time_per_site, timer_of
+    from percolab.errors import InputError
     from percolab.figures import save_figure
     from percolab.kernels.device import Device
     from percolab.store.output_files import TIMES, write_output
@@ -60,6 +74,13 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
     for name, path in (("--json", json_file), ("--plot", plot_file)):
         _check_target(name, path)
     target = Device.parse(device).resolve()
+    spins = {key: given.pop(key) for key in ("model", "update", "chains")}
+    if spins["model"] is not None:
+        _time_spins(target, json_file, plot_file, **spins, **given)
+        return
+    for key, value in spins.items():
+        if value is not None:
+            raise InputError(f"--{key}: of spins alone (--model ising)")
     plan = _plan(target.kind, **given)
     timer = timer_of(target)
     machine, bandwidth = timer.machine(), copy_bandwidth(timer, plan.runs)
@@ -85,6 +106,86 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
             write_output(json_file, f"{text}\n".encode(), TIMES)
     if plot_file is not None:
         save_figure(plot_time_per_site(records, title=machine["device_name"]), plot_file)
+
+
+def _time_spins(
+    device: Device,
+    json_file: str | None,
+    plot_file: str | None,
+    *,
+    model: str,
+    update: str | None,
+    chains: int | None,
+    lattices: tuple[str, ...],
+    sizes: str | None,
+    ratios: str | None,
+    probabilities: str | None,
+    labelers: tuple[str, ...],
+    stages: tuple[str, ...],
+    runs: int,
+    quick: bool,
+    **_: Any,
+) -> None:
+    """Time sweeps of spins and write what was found."""
+    from percolab.benchmark import timer_of
+    from percolab.benchmark.spin_times import spin_places, time_sweeps
+    from percolab.bonds.model import Model
+    from percolab.errors import InputError
+    from percolab.lattices.lattice import load_lattice
+    from percolab.spins.update import Update
+    from percolab.store.output_files import TIMES, write_output
+    from percolab.store.provenance import package_versions
+    from percolab.tasks.values import parse_probabilities, parse_sizes
+
+    drawn, rule = Model.parse(model), Update.parse(update or "sw")
+    if not drawn.has_spins:
+        raise InputError(f"--model {model}: bench times bonds, or spins (ising, potts:q=3)")
+    for name, value in (("--stage", stages), ("--plot", plot_file)):
+        if value:
+            raise InputError(f"{name}: not of spins, whose whole sweeps are timed; leave it out")
+    values = None if probabilities is None else parse_probabilities(probabilities)
+    timer = timer_of(device)
+    machine = timer.machine()
+    quiet = json_file == "-"
+    if not quiet:
+        driver = f", driver {machine['driver']}" if machine.get("driver") else ""
+        click.echo(f"{machine['device_name']}{driver}\n{_SPIN_HEADER}")
+    records = []
+    for name in lattices or ("square",):
+        lattice = load_lattice(name)
+        places = spin_places(lattice, drawn, _ratios(ratios or "1"), values)
+        for size in parse_sizes(sizes or (_QUICK_SIZES if quick else _SIZES)[device.kind]):
+            for record in time_sweeps(
+                timer,
+                lattice,
+                size,
+                places,
+                model=drawn,
+                update=rule,
+                chains=chains or 1,
+                labelers=labelers or (None,),
+                runs=runs,
+            ):
+                records.append(record.to_dict())
+                if not quiet:
+                    click.echo(
+                        f"{record.lattice:<11}{record.L:>6} {record.p:>8.5f} {record.model:<12}"
+                        f"{record.update:<8}{record.labeler:<22}{record.chains:>7}"
+                        f"{1e6 * record.seconds_per_sweep:>12.1f}"
+                        f"{1e3 * record.nanoseconds_per_spin:>11.2f}"
+                    )
+    document = {
+        "command": ["percolab", *sys.argv[1:]],
+        "machine": machine,
+        "versions": package_versions(),
+        "records": records,
+    }
+    if json_file is not None:
+        text = json.dumps(document, indent=1, allow_nan=False)
+        if quiet:
+            click.echo(text)
+        else:
+            write_output(json_file, f"{text}\n".encode(), TIMES)
 
 
 def _check_target(option: str, file: str | None) -> None:

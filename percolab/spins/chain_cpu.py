@@ -6,7 +6,7 @@ bonds of a sweep and gives labels, from which the spins follow.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +114,8 @@ class CpuChain:
         key = self._generator, self._chain, self.sweep + 1, self.rule, self._planes
         there = batch.exists, batch.adjacency, batch.topology.occupied
         forest = labeler.end_flags, batch.opened, labeler.runs, labeler.windings
-        sweep_runs(*key, *there, *forest, self.spins, rows, numbers)
+        compiled = cast(Any, sweep_runs)
+        compiled(*key, *there, *forest, self.spins, rows, numbers)
 
     def _sweep_labels(self, sweep: int, row: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
         batch = self.labeler.batch

@@ -92,10 +92,10 @@ class CudaChains:
         self._marks = cuda.to_device(np.zeros(words, np.uint32))
         width = int(labeler.read.tally_width)
         self._room = max(_KEPT_TALLIES // width if width else _KEPT_ROWS, self.capacity)
-        tallies = (self._room, width) if width else (1, 1)
+        wide = (self._room, width) if width else (1, 1)
         self._kept = _Kept(self._room, ROW_WIDTH, np.int64)
         self._kept_numbers = _Kept(self._room, SPIN_ROW_WIDTH - ROW_WIDTH, np.int64)
-        self._kept_tallies = _Kept(*tallies, np.uint64)
+        self._kept_tallies = _Kept(wide[0], wide[1], np.uint64)
         #: Sweeps of all chains for which there is room until they are fetched.
         self.slots = 1
         self._items, self.sweep, self._generator = 0, 0, 0

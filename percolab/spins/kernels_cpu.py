@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import int64, njit, uint32, uint64
+from numba.extending import overload
 
 from percolab.bonds.keys import seed_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.neighbours import has_bit, seam_bond, seam_word
+from percolab.kernels.runs import fill_segments
 from percolab.labelers.raster_runs import find_clusters, measure_runs, run_of
 from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
 from percolab.spins.words import (
@@ -83,19 +85,72 @@ def count_states(planes, num_planes, occupied, counts):
             counts[spin_at(planes, uint32(0), num_planes, occupied.size, site)] += 1
 
 
+@njit
+def _keep_equal(plane, first, last, delta, alive):
+    """Leave of bonds whose other ends are ``delta`` sites away those of equal bits, in place.
+
+    plane: uint32 words of the bits.  first, last: the words of ``alive`` that have all they need of
+    ``plane`` within.
+    """
+    place, shift = delta >> 5, uint64(delta & 31)
+    for word in range(first, last):
+        pair = uint64(uint64(plane[word + place + 1]) << uint64(32)) | uint64(plane[word + place])
+        others = uint32(uint64(pair >> shift))
+        alive[word] = uint32(alive[word] & ~uint32(plane[word] ^ others))
+
+
+def keep_satisfied(planes, num_planes, adjacency, k, alive):
+    """Leave of the bonds of class k, none of them across a seam, those of equal spins, in place."""
+    for word in range(alive.size):
+        wanted = alive[word]
+        alive[word] = satisfied_word(planes, 0, num_planes, adjacency, k, uint32(word), wanted)
+
+
+@overload(keep_satisfied)
+def _keep_satisfied(planes, num_planes, adjacency, k, alive):
+    def looked_up(planes, num_planes, adjacency, k, alive):
+        here = uint32(0)
+        for word in range(alive.size):
+            alive[word] = satisfied_word(
+                planes, here, num_planes, adjacency, k, uint32(word), alive[word]
+            )
+
+    def computed(planes, num_planes, adjacency, k, alive):
+        here, count, delta = uint32(0), alive.size, int64(adjacency.ends[k])
+        first = min(max(-(delta >> 5), 0), count)
+        last = max(min(count, count - 1 - (delta >> 5)), first)
+        for plane in range(num_planes):
+            own = planes[plane * count : (plane + 1) * count]
+            _keep_equal(own, first, last, delta, alive)
+        for word in range(first):
+            alive[word] = satisfied_word(
+                planes, here, num_planes, adjacency, k, uint32(word), alive[word]
+            )
+        for word in range(last, count):
+            alive[word] = satisfied_word(
+                planes, here, num_planes, adjacency, k, uint32(word), alive[word]
+            )
+
+    ends = adjacency[adjacency.fields.index("ends")]
+    return looked_up if ends.ndim == 2 else computed
+
+
 @njit(nogil=True, cache=True)
 def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins, opened):
     """Write the open bonds of a sweep; return the numbers of satisfied and of open bonds."""
     num_words, seam, here = int64(adjacency.num_words), adjacency.seam, uint32(0)
     satisfied = int64(0)
     for k in range(len(adjacency.ends)):
+        begin = k * num_words
+        alive = spins.alive[begin : begin + num_words]
         for word in range(num_words):
-            index = k * num_words + word
-            beyond = uint32(exists[index] & seam_word(seam, index))
-            inner = uint32(exists[index] & ~beyond)
-            same = satisfied_word(spins.planes, here, num_planes, adjacency, k, uint32(word), inner)
-            satisfied += int64(popcount(same))
-            spins.alive[index] = uint32(same | beyond)
+            beyond = uint32(seam_word(seam, begin + word))
+            alive[word] = uint32(exists[begin + word] & ~beyond)
+        keep_satisfied(spins.planes, num_planes, adjacency, k, alive)
+        for word in range(num_words):
+            satisfied += int64(popcount(alive[word]))
+            beyond = uint32(seam_word(seam, begin + word))
+            alive[word] = uint32(alive[word] | uint32(exists[begin + word] & beyond))
     for n in range(adjacency.seam_bonds.size):
         _, i, j = seam_bond(n, opened, here, adjacency)
         one = spin_at(spins.planes, here, num_planes, num_words, i)
@@ -122,6 +177,36 @@ def choose_sites(generator, chain, sweep, occupied, num_points, chosen):
         chosen[n] = int64(
             chosen_site(generator, seed, chain.number, uint64(n), num_points, occupied)
         )
+
+
+@njit(nogil=True, cache=True)
+def _paint_runs_by_bit(generator, chain, sweep, occupied, runs, spins):
+    """Give the clusters of a sweep new spins of one binary digit, and count the states.
+
+    Every run notes the digit of its own first site; that of its cluster's first run counts, which
+    came before it.
+    """
+    planes, marks, parents = spins.planes, spins.marks, runs.parents
+    seed, digits, run, ones = seed_at(chain.spins, sweep), np.empty(1, np.uint32), 0, int64(0)
+    sites, spin = int64(0), uint32(0)
+    for word in range(occupied.size):
+        write_digits(generator, seed, chain.number, uint32(word), 1, digits, (0, 1), uint32(0))
+        starts, found = runs.starts[word], digits[0]
+        # A run may have begun in a word before.
+        left, marked = starts, uint32(spin & ~starts & uint32(1))
+        while left != uint32(0):
+            bit = uint32(trailing_zeros(left))
+            left = uint32(left & uint32(left - uint32(1)))
+            marks[run] = uint32(uint32(found >> bit) & uint32(1))
+            spin = marks[parents[run]]
+            marked = uint32(marked | uint32(spin << bit))
+            run += 1
+        there = occupied[word]
+        painted = uint32(fill_segments(marked, uint32(starts | uint32(1))) & there)
+        planes[word] = painted
+        ones += int64(popcount(painted))
+        sites += int64(popcount(there))
+    spins.counts[0], spins.counts[1] = sites - ones, ones
 
 
 @njit(nogil=True, cache=True)
@@ -239,5 +324,8 @@ def sweep_runs(
         found, wrapping = find_clusters(opened, adjacency, occupied, runs, windings)
         measure_runs(found, wrapping, end_flags, runs, rows[n])
         choose_sites(generator, chain, sweep, occupied, adjacency.num_points, spins.chosen)
-        spins.marks[:found] = 0
-        _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins)
+        if rule.by_word != uint32(0) and num_planes == 1:
+            _paint_runs_by_bit(generator, chain, sweep, occupied, runs, spins)
+        else:
+            spins.marks[:found] = 0
+            _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins)
