@@ -27,7 +27,7 @@ from percolab.errors import AnalysisError, InputError
 from percolab.kernels.device import Device
 from percolab.measure.columns import open_axes
 from percolab.measure.rows import LARGEST, SPANNING
-from percolab.measure.spins import LAGS, SERIES
+from percolab.measure.spins import SERIES
 from percolab.measure.wrapping import FIRST_WRAPPING
 from percolab.run.pilot import POINTS, covering
 from percolab.run.sampler import Sampler
@@ -105,10 +105,12 @@ def _thresholds(p: Floats) -> NDArray[np.uint64]:
     return np.array([int(math.ldexp(float(value), 63)) for value in p], np.uint64)
 
 
-def _pilot(task: Task, p: Sequence[float], burn_in: int, sweeps: int) -> Task:
+def _pilot(
+    task: Task, p: Sequence[float], burn_in: int, sweeps: int, measure: tuple[str, ...] = ()
+) -> Task:
     """Return a task of chains of their own."""
     return replace(
-        task, purpose="pilot", p=tuple(p), burn_in=burn_in, block_size=sweeps, measure=()
+        task, purpose="pilot", p=tuple(p), burn_in=burn_in, block_size=sweeps, measure=measure
     )
 
 
@@ -173,7 +175,7 @@ def find_burn_in(task: Task, labeler: str | None, device: Device) -> int:
     p = [task.p[n] for n in np.unique(np.linspace(0, len(task.p) - 1, 5).round().astype(int))]
     sweeps, tau = _SWEEPS, 0.0
     while sweeps <= _MOST_SWEEPS:
-        pilot = _pilot(task, p, max(round(_TIMES * tau), _BURN_IN), sweeps)
+        pilot = _pilot(task, p, max(round(_TIMES * tau), _BURN_IN), sweeps, ("series",))
         blocks = _blocks(pilot, range(1000, 1000 + _CHAINS), labeler, device)
         tau, is_complete = _longest(blocks, len(p), sweeps)
         if is_complete and sweeps >= _TIMES * tau:
@@ -188,15 +190,29 @@ def find_burn_in(task: Task, labeler: str | None, device: Device) -> int:
 def _longest(blocks: Sequence[Block], points: int, sweeps: int) -> tuple[float, bool]:
     """Return the longest autocorrelation time of blocks, and whether all are known."""
     tau, is_complete = 0.5, True
-    lagged = np.array([block.extras["lagged"] for block in blocks])
-    parts = lagged.reshape(len(blocks), points, len(SERIES), 2, LAGS + 1)
+    found = np.array([block.extras["series"] for block in blocks], np.float64)
+    parts = found.reshape(len(blocks), points, len(SERIES), sweeps)
     for point in range(points):
         for series in range(len(SERIES)):
             try:
-                own = parts[:, point, series]
-                found = autocorrelation(own[:, 0], own[:, 1], sweeps)
+                one = autocorrelation(*_lagged(parts[:, point, series]), sweeps)
             except AnalysisError:
                 # What does not vary has no time.
                 continue
-            tau, is_complete = max(tau, found.tau), is_complete and found.complete
+            tau, is_complete = max(tau, one.tau), is_complete and one.complete
     return tau, is_complete
+
+
+def _lagged(series: Floats) -> tuple[Floats, Floats]:
+    """Return the lagged products and the edges of series (chains, n), of all lags up to n / 2.
+
+    Blocks store 64 lags, which are too few to see a time of 20 end.  The series are taken less
+    their mean, and the products by a Fourier transform of twice the length, which is not periodic.
+    """
+    n = series.shape[1]
+    apart = series - series.mean()
+    power = np.abs(np.fft.rfft(apart, 2 * n, axis=1)) ** 2
+    until = np.pad(np.cumsum(apart, axis=1), ((0, 0), (1, 0)))
+    lags = np.arange(n // 2 + 1)
+    products = np.fft.irfft(power, 2 * n, axis=1)[:, lags]
+    return products, until[:, n - lags] + until[:, -1:] - until[:, lags]
