@@ -26,8 +26,8 @@ from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task, block_size_for
 from percolab.tasks.values import AUTO
 
-#: Chains of a task of spins, about; and the fewest sweeps that one measures.
-_CHAINS, _LEAST_SWEEPS = 64, 20
+#: Chains of a task of spins, about, and at least; and the fewest sweeps that one measures.
+_CHAINS, _LEAST_CHAINS, _LEAST_SWEEPS = 64, 44, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +93,16 @@ def new_task(
 def with_chains(study: Study, task: Task, rule: StopRule) -> Task:
     """Return a task of spins in chains of the length that is asked for, or in _CHAINS of them.
 
-    They are not made shorter than twice the burn-in, nor, where there are many samples, longer than
-    ten times the burn-in: a chain is what an interrupted run loses at most.
+    They are not made shorter than the burn-in, unless fewer than _LEAST_CHAINS were left; nor,
+    where there are many samples, longer than ten times the burn-in: a chain is what an interrupted
+    run loses at most.
     """
     if study.sweeps or study.block_size or rule.samples is None:
         return task
-    least, most = max(2 * task.burn_in, _LEAST_SWEEPS), max(10 * task.burn_in, 10 * _LEAST_SWEEPS)
-    wanted = -(-rule.samples[task.size] // _CHAINS)
-    return replace(task, block_size=min(max(wanted, least), most))
+    samples = rule.samples[task.size]
+    longest = min(max(10 * task.burn_in, 10 * _LEAST_SWEEPS), -(-samples // _LEAST_CHAINS))
+    wanted = max(-(-samples // _CHAINS), task.burn_in)
+    return replace(task, block_size=max(min(wanted, longest), _LEAST_SWEEPS))
 
 
 def _with_burn_in(

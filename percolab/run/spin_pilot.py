@@ -190,29 +190,29 @@ def find_burn_in(task: Task, labeler: str | None, device: Device) -> int:
 def _longest(blocks: Sequence[Block], points: int, sweeps: int) -> tuple[float, bool]:
     """Return the longest autocorrelation time of blocks, and whether all are known."""
     tau, is_complete = 0.5, True
-    found = np.array([block.extras["series"] for block in blocks], np.float64)
-    parts = found.reshape(len(blocks), points, len(SERIES), sweeps)
+    stored = np.array([block.extras["series"] for block in blocks], np.float64)
+    parts = stored.reshape(len(blocks), points, len(SERIES), sweeps)
     for point in range(points):
-        for series in range(len(SERIES)):
+        for n in range(len(SERIES)):
+            series = parts[:, point, n]
             try:
-                one = autocorrelation(*_lagged(parts[:, point, series]), sweeps)
+                found = autocorrelation(*_lagged(series - series.mean()), sweeps)
             except AnalysisError:
                 # What does not vary has no time.
                 continue
-            tau, is_complete = max(tau, one.tau), is_complete and one.complete
+            tau, is_complete = max(tau, found.tau), is_complete and found.complete
     return tau, is_complete
 
 
 def _lagged(series: Floats) -> tuple[Floats, Floats]:
-    """Return the lagged products and the edges of series (chains, n), of all lags up to n / 2.
+    """Return lagged products and edges of series, (chains, n), up to a quarter of their length.
 
-    Blocks store 64 lags, which are too few to see a time of 20 end.  The series are taken less
-    their mean, and the products by a Fourier transform of twice the length, which is not periodic.
+    They are those that a results file has up to 64 lags (:mod:`percolab.measure.spins`).
     """
-    n = series.shape[1]
-    apart = series - series.mean()
-    power = np.abs(np.fft.rfft(apart, 2 * n, axis=1)) ** 2
-    until = np.pad(np.cumsum(apart, axis=1), ((0, 0), (1, 0)))
-    lags = np.arange(n // 2 + 1)
-    products = np.fft.irfft(power, 2 * n, axis=1)[:, lags]
-    return products, until[:, n - lags] + until[:, -1:] - until[:, lags]
+    chains, n = series.shape
+    lags = n // 4
+    spectrum = np.abs(np.fft.rfft(series, 2 * n)) ** 2
+    products = np.fft.irfft(spectrum, 2 * n)[:, : lags + 1]
+    sums = np.concatenate([np.zeros((chains, 1)), np.cumsum(series, axis=1)], axis=1)
+    at = np.arange(lags + 1)
+    return products, sums[:, n - at] + sums[:, -1:] - sums[:, at]

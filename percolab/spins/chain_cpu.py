@@ -122,8 +122,8 @@ class CpuChain:
         occupied, points = batch.topology.occupied, np.uint32(batch.topology.num_points)
         key = self._generator, self._chain, np.uint64(sweep)
         bonds = self._planes, batch.exists, batch.adjacency
-        found = open_satisfied(*key, *bonds, self.spins, batch.opened)
-        write_spin_numbers(*found, self.spins.counts, numbers)
+        satisfied, count = open_satisfied(*key, *bonds, self.spins, batch.opened)
+        write_spin_numbers(satisfied, count, self.spins.counts, numbers)
         forest = self.labeler.join(1, Reading.LABELS)
         (row[:],) = forest.rows()
         choose_sites(*key, occupied, points, self.spins.chosen)
