@@ -10,6 +10,7 @@ import numpy as np
 import psutil
 
 from percolab.bonds.batch import new_batch
+from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.configurations.array_files import read_array, split_name
 from percolab.errors import InputError
@@ -157,6 +158,15 @@ def bond_configuration(
     return Configuration(topology, opened, sites, lattice, task.boundary, record)
 
 
+def refuse_spins(draw: Model) -> None:
+    """Raise InputError for a model with spins, whose samples are sweeps of a chain."""
+    if draw.has_spins:
+        raise InputError(
+            f"model {draw}: a single sample is one of percolation; those of spins are sweeps of a "
+            "chain (percolab sweep)"
+        )
+
+
 def random_configuration(
     lattice: Structure,
     L: int,
@@ -184,6 +194,7 @@ def random_configuration(
     check_choice("rng", rng, GENERATORS)
     if not 0 <= sample < 2**64:
         raise InputError(f"sample = {sample}, but it must be an integer from 0 to 2^64 - 1")
+    refuse_spins(Model.parse(model))
     task = _task(lattice, L, p, kinds, seed=seed, rng=rng, model=model)
     topology = lattice.topology(task.shape, task.boundary)
     record = {

@@ -8,6 +8,7 @@ import numpy as np
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.configurations.configuration import refuse_spins
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.labelers import fitting_labeler, labeler_class, new_labeler
@@ -76,6 +77,7 @@ def label(
         topology = lattice.topology(lattice.shape(L), kinds)
         if opened is None:
             # The very sample that a sweep with this seed measures.
+            refuse_spins(Model.parse(model))
             stream = Task(lattice, L, kinds, (p,), seed=seed, rng=rng, model=model).stream_seed
     if opened is not None and np.shape(opened) != topology.exists.shape:
         raise InputError(f"opened has shape {np.shape(opened)}, not {topology.exists.shape}")
@@ -90,6 +92,7 @@ def label(
         if note and watcher is not None:
             watcher.noted(note)
     draw = Model.parse(model)
+    refuse_spins(draw)
     if opened is not None and draw.draws_sites:
         raise InputError(f"model {model}: opened is a configuration already; leave the model out")
     of_sample = GENERATORS[rng], stream, sample, threshold_of(p)

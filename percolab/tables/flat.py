@@ -157,11 +157,22 @@ def _spanning_means(
 
 
 def _grid_means(item: TaskResult) -> Iterator[tuple[float, dict[str, Pair]]]:
-    """Yield (p, {observable: (mean, standard error)}) of every observable of a task."""
+    """Yield (p, {observable: (mean, standard error)}) of every observable of a task.
+
+    Sweeps of a chain of spins are correlated: there the error is the scatter of the chains' means,
+    None of a single chain.
+    """
     names, count = [column.name for column in item.observables], item.num_samples
     total = item.sums().sum(axis=0, dtype=np.float64)
     squares = item.products()[..., np.diagonal(pair_places(len(names)))].sum(axis=0)
     means = total / count
     errors = np.sqrt(np.maximum(squares / count - means**2, 0.0) / max(count - 1, 1))
+    if item.task.has_spins:
+        chains = len(item.blocks)
+        own = item.sums() / item.task.block_size
+        errors = np.full(means.shape, np.nan)
+        if chains > 1:
+            errors = own.std(axis=0, ddof=1) / chains**0.5
     for p, mean, error in zip(item.task.p, means, errors, strict=True):
-        yield p, dict(zip(names, zip(mean.tolist(), error.tolist()), strict=True))
+        known = [one if np.isfinite(one) else None for one in error.tolist()]
+        yield p, dict(zip(names, zip(mean.tolist(), known), strict=True))
