@@ -6,7 +6,9 @@ import pytest
 from cli_support import answer, left_in, refusal
 
 from percolab.api import sweep
+from percolab.configurations.label import label
 from percolab.errors import InputError
+from percolab.tables.flat import mean_table
 
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
@@ -200,3 +202,33 @@ def test_curves_of_coupled_samples_are_not_drawn_of_chains():
 
 def test_the_default_burn_in_may_be_told():
     assert "L = 4" in answer(*ISING, *P, "--burn-in", "auto", "--sweeps", "400", "--quiet")
+
+
+@pytest.mark.parametrize("model", ["ising", "potts:q=3"])
+def test_a_single_sample_is_none_of_spins(model):
+    where = ("--lattice", "square", "-L", "8", "-p", "0.5", "--model", model)
+    told = f"model {model}: a single sample is one of percolation"
+    assert told in refusal("label", *where)
+    assert told in refusal("show", *where, "--out", "shown.png")
+    assert left_in() == []
+    with pytest.raises(InputError, match="a single sample is one of percolation"):
+        label("square", 8, 0.5, model=model)
+
+
+def test_errors_of_a_table_are_the_scatter_of_chains():
+    """Sweeps of one chain are correlated: as independent ones they would give too small errors."""
+    results = sweep(
+        "square", boundary="periodic", L=12, p=[0.56, 0.5858], model="ising", burn_in=40,
+        sweeps=240, samples=200 * 30, device="cpu",
+    )  # fmt: skip
+    (item,) = results.tasks.values()
+    header, rows = mean_table(results)
+    for name in ("satisfied", "sum_squares", "wrapping_x"):
+        means = item.column(name) / item.task.block_size
+        at = header.index(f"{name}_error")
+        found = [row[at] for row in rows]
+        assert found == pytest.approx((means.std(axis=0, ddof=1) / 30**0.5).tolist(), rel=1e-12)
+    alone = sweep("square", L=4, p=0.5, model="ising", burn_in=5, samples=20, device="cpu",
+                  sweeps=25)  # fmt: skip
+    header, (row,) = mean_table(alone)
+    assert row[header.index("satisfied_error")] is None
