@@ -90,7 +90,8 @@ def plot(
     """Draw a study into a .png, .pdf or .svg file; return every number drawn.
 
     kind: one figure alone, of docs/plots.md: "curves", "drift", "collapse", "clusters", "maxima" or
-    "thresholds"; None is the overview.  InputError if the results do not give it.
+    "thresholds", of spins those of docs/spins.md; None is the overview.  InputError if the results
+    do not give it.
     """
     figure, numbers = study_figure(
         results, observable=observable, fitted=lambda: fit_results(results, observable), kind=kind

@@ -12,6 +12,9 @@ Without one: N = 2^12 ... 2^18, and 6142 ... 196606.  The folder gets for each f
 of Figs 5 and 6 (HDF5), PNG, PDF and SVG, and every number drawn (JSON).  summary.json has an entry
 a figure: what it found, the command, the machine and the versions.  A run of some figures leaves
 the entries of the others as they are.
+
+A run of all figures also draws those of Weigel 2011 and Komura's comparison of two algorithms, if a
+GPU has measured them (scripts/weigel_figures.py): see scripts/weigel_drawing.py.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+import weigel_drawing
+from weigel_figures import RECORD
 
 from percolab.analysis.stored_fits import fit_results
 from percolab.benchmark import StageTime, places_of, time_stages
@@ -236,6 +241,8 @@ def main(device: str, out: Path | None, figures: list[str]) -> None:
         replace_file(path, (json.dumps(summary, indent=1) + "\n").encode())
         click.echo(f"{described(number, found)} ({seconds} s)")
     click.echo(f"figures in {folder}, on {made_by['device_name']}")
+    if len(figures) == len(MAKERS):
+        click.echo("\n".join(weigel_drawing.draw_all(ROOT / RECORD, weigel_drawing.FOLDER)))
 
 
 if __name__ == "__main__":

@@ -1,86 +1,175 @@
-"""Measure on a GPU what the figures of Weigel 2011 show, on the square torus.
+"""Measure on a GPU what the figures of Weigel 2011 show: labelings and updates of Potts models.
 
-M. Weigel, Phys. Rev. E 84, 036709 (2011).  Of samples of one lattice at a time:
+M. Weigel, Phys. Rev. E 84, 036709 (2011).  One chain of the q-state Potts model at a time, first
+brought to equilibrium with the tiled labeler; then every labeler goes on from the same spins.
 
-local    time of the three local labelings against the edge B of tiles, at the largest L (Fig. 2)
-steps    of relaxation against L/B, with a fitted power (Fig. 6)
-sewing   time against L for every B, with fitted a + b/L + c/L^2 (Fig. 8)
-edges    B at which self-labeling and relaxation together take least, against L (Fig. 9)
-total    time of whole labelings against L, beside percolab's own (Fig. 10)
-parts    local labeling, consolidation, and the root of every site, against L (Fig. 11)
+sizes   q = 2 on the square torus at beta_c: every labeler against L (Figs. 6, 8, 9, 10, 11)
+local   the three local labelings against the edge B of tiles, at the largest L (Fig. 2)
+beta    relaxation and sewing from 0.5 to 1.5 beta_c (Fig. 12)
+few     all clusters, a single one, and one seed a tile of edge 16 (Fig. 14)
+states  q = 2, 3 and 4 at beta_c (Table 1)
+komura  the general four steps beside those for square and cubic lattices alone (Komura 2016)
+cpu     one core of the host, with the labeler raster (Figs. 13 and 14, Table 1)
 
-Times are in ns a site, by device events, medians; steps are means over samples.  Local labeling and
-sewing are replayed as recorded calls; relaxation has the host read a flag after every step.
-The bonds are those of bond percolation at p, or words from files.
+Times are in ns a site, by device events, medians, all repeats beside them; the CPU's are by the
+clock.  ``update`` is a whole update, several of them one recorded call.  The parts are timed in
+calls of their own: activation of bonds, local labeling, consolidation, the root of every site, and
+the flip.  Relaxation has the host read a flag after every step, so that its update is the parts in
+turn.  Clusters are not measured, except by ``tiled`` and on the CPU, where that is not apart.
+
+The record is written after every measurement.  A run of some parts keeps the others of a record.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from percolab.analysis.theory.potts import critical_point
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND
 from percolab.bonds.words import XORWOW, threshold_of
-from percolab.kernels.device import device_name, open_device
-from percolab.labelers import labeler_class, serving_labeler
+from percolab.kernels.device import device_name, load_cuda, open_device
+from percolab.labelers import labeler_class, new_labeler, serving_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.lattice import load_lattice
-from percolab.lattices.topology import Topology
-from percolab.store.provenance import package_versions
+from percolab.spins.chains import new_chains
+from percolab.spins.update import Update
+from percolab.spins.words import Chain
+from percolab.store.output_files import replace_file
+from percolab.store.provenance import package_versions, processor_name
 
 #: Of one measurement: repeats, and the seconds after which there are no more of them.
-REPEATS, MOST_SECONDS = 7, 1.0
-#: Samples over which the steps of relaxation are averaged.
-SAMPLES = 8
-#: The longest edge of a tile that self-labeling has in shared memory.
-MOST_SHARED_EDGE = 64
-#: Labelers timed as a whole beside the two of the paper.
-OTHERS = ("komura_2015", "four_step", "label_equivalence", "tiled")
+REPEATS, MOST_SECONDS = 7, 0.6
+#: Updates that a chain makes from its ordered start, and those timed as one call.
+BURN_IN, UPDATES = 300, 8
+#: The longest edge of a tile that self-labeling has in shared memory, and that of few clusters.
+MOST_SHARED_EDGE, SEED_EDGE = 64, 16
+#: The usual edge of tiles, and the edges at which relaxation is timed against beta.
+USUAL_EDGE, RELAXATION_EDGES = 16, (8, 16, 32)
+#: Labelers timed beside those of the paper.
+OTHERS = ("komura_2015", "four_step", "tiled")
+RATIOS = (0.5, 0.8, 0.95, 1.0, 1.05, 1.2, 1.5)
+#: Where Komura's two algorithms are compared, and the sizes.
+KOMURA = {"square": (1024, 4096), "honeycomb": (1024, 4096), "triangular": (1024, 4096),
+          "cubic": (128, 256)}  # fmt: skip
+RECORD = Path("results/h200/weigel.json")
 
-#: Gives a batch the bonds of a sample, by its number.
-Words = Callable[[Any, int], None]
-
-
-def percolation_words(p: float) -> Words:
-    """Return what fills a batch with samples of bond percolation at p."""
-
-    def fill(batch: Any, sample: int) -> None:
-        batch.fill(XORWOW, 1, np.array([sample], np.uint64), np.array([threshold_of(p)], np.uint64))
-
-    return fill
+Found = dict[str, Any]
 
 
-def words_of_files(pattern: str) -> Words:
-    """Return what loads a batch from files, one for each L, whose name has {L} for it.
+class Record:
+    """Measurements by the part that they belong to, in a file that is written after each."""
 
-    A file: .npy, uint32 (samples, 2 * num_words), the bond words of the square torus of size L.
+    def __init__(self, path: Path | None, made_by: Found, seconds: float) -> None:
+        self.path, self.made_by, self.parts = path, made_by, {}
+        self.end = time.perf_counter() + seconds
+        self.num_failed = 0
+        if path is not None and path.exists():
+            self.parts = json.loads(path.read_bytes())["parts"]
+
+    def begin(self, part: str) -> None:
+        """Begin a part, in place of an older one."""
+        self.part, self._started = part, time.perf_counter()
+        empty: Found = {"records": [], "skipped": [], "failed": []}
+        self.parts[part] = self.made_by | {"seconds": 0.0} | empty
+
+    def add(self, what: Found, work: Callable[[], Found]) -> None:
+        """Measure something, unless there is no time left, and write it down."""
+        own = self.parts[self.part]
+        if time.perf_counter() > self.end:
+            own["skipped"].append(what)
+        else:
+            try:
+                own["records"].append(what | work())
+            except Exception as error:  # the other measurements are still wanted
+                own["failed"].append(what | {"error": f"{type(error).__name__}: {error}"})
+                self.num_failed += 1
+        own["seconds"] = round(time.perf_counter() - self._started, 2)
+        self.write()
+
+    def write(self) -> None:
+        """Write the file, complete or not at all."""
+        if self.path is not None:
+            text = json.dumps({"parts": self.parts}, indent=1) + "\n"
+            replace_file(self.path, text.encode())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether no time is left."""
+        return time.perf_counter() > self.end
+
+
+class Unmeasured:
+    """A labeler for :class:`percolab.spins.chains_cuda.CudaChains` that measures no clusters.
+
+    label: what labels the items of the batch
     """
 
-    def fill(batch: Any, sample: int) -> None:
-        words = np.load(pattern.format(L=batch.topology.shape[0]), mmap_mode="r")
-        batch.load(words[sample % len(words)][np.newaxis])
+    def __init__(self, labeler: Any) -> None:
+        self.batch, self.read, self.labels = labeler.batch, labeler.read, labeler.labels
+        self.row_width, self.is_recordable = labeler.row_width, labeler.is_recordable
+        self.label = labeler.label
 
-    return fill
+    def join(self, items: int, _reading: Reading) -> Unmeasured:
+        """Label the items."""
+        self.label(items)
+        return self
+
+    def enqueue_rows(self) -> None:
+        """Do nothing."""
 
 
 class Bench:
-    """Times parts of work on one batch of one lattice."""
+    """Equilibrated spins of one lattice, and how long labelers take to go on from them."""
 
-    def __init__(self, cuda: Any, topology: Topology, words: Words) -> None:
-        self.cuda, self.topology, self.words = cuda, topology, words
-        self.batch = new_batch("cuda", topology, BOND, capacity=1)
+    def __init__(self, lattice: str, size: int, states: int = 2, ratio: float = 1.0) -> None:
+        known = critical_point(lattice, states)
+        assert known is not None
+        structure = load_lattice(lattice)
+        axes = structure.dimension
+        self.topology = structure.topology((size,) * axes, ("periodic",) * axes)
+        beta = ratio * known.value
+        self.what = {
+            "lattice": lattice, "L": size, "sites": self.topology.num_sites, "states": states,
+            "beta": beta, "ratio": ratio,
+        }  # fmt: skip
+        threshold = threshold_of(-math.expm1(-beta))
+        self.chain = Chain(*(np.uint64(seed) for seed in (11, 12, 13, 0, threshold)))
+        self.states, self.cuda = states, load_cuda()
+        self.planes = self._equilibrated()
 
-    def median_times(self, parts: dict[str, Callable[[], object]]) -> dict[str, float]:
-        """Return ns a site of each of some works that are done one after the other."""
-        stream, sites = self.batch.launches.stream, self.topology.num_points
-        self.words(self.batch, 0)
+    def _equilibrated(self) -> Any:
+        name = serving_labeler("tiled", "cuda", self.topology)
+        labeler: Any = new_labeler(name, "cuda", self.topology)
+        labeler = Unmeasured(labeler) if name == "four_step" else labeler
+        chains = self._begun(labeler, "sw", None)
+        chains._sweep(BURN_IN)
+        return chains.planes_of().ravel()
+
+    def _begun(self, labeler: Any, update: str, planes: Any) -> Any:
+        """Return a chain that goes on from given spins; None: that starts ordered."""
+        from percolab.spins.chains_cuda import CudaChains
+
+        chains = CudaChains(labeler, Update.parse(update).rule(self.states))
+        chains.begin(XORWOW, [self.chain], [False])
+        if planes is not None:
+            chains.planes.copy_to_device(planes)
+        return chains
+
+    def _times(self, stream: Any, parts: dict[str, Callable[[], object]], seen: Any) -> Found:
+        """Return all repeats, in ns a site, of works that are done one after the other."""
         for _ in range(3):  # directly, which compiles; recorded; replayed
             for work in parts.values():
                 work()
@@ -92,73 +181,199 @@ class Bench:
                 work()
                 event.record(stream)
             events[-1].synchronize()
-            pairs = pairwise(events)
-            found.append([1e6 * first.elapsed_time(last) / sites for first, last in pairs])
-        return dict(zip(parts, np.median(found, axis=0).tolist(), strict=True))
+            seen()
+            times = [1e6 * first.elapsed_time(last) for first, last in pairwise(events)]
+            found.append([each / self.what["sites"] for each in times])
+        return {name: list(each) for name, each in zip(parts, zip(*found), strict=True)}
 
-    def recorded(self, key: object, work: Callable[[], None]) -> Callable[[], None]:
-        """Return what does the work, replayed once it has been done twice."""
-        return lambda: self.batch.launches.call(key, work)
+    def updates(self, labeler: Any, update: str = "sw") -> Found:
+        """Return the time of whole updates, as many as are one call."""
+        chains = self._begun(labeler, update, self.planes)
+        stream = labeler.batch.launches.stream
+        found = self._times(stream, {"update": lambda: chains._sweep(UPDATES)}, lambda: None)
+        return {"update": [each / UPDATES for each in found["update"]]}
 
-    def of_tiles(self, name: str, edge: int) -> dict[str, Any]:
-        """Return the times of a labeler on tiles, and the steps if it relaxes their labels."""
-        labeler = labeler_class(name, "cuda")(self.batch, edge=edge)
-        local, joined, keys = labeler.local, labeler.consolidation, [object() for _ in range(3)]
-        parts = {
-            "local": self.recorded(keys[0], lambda: local.run(1)),
-            "consolidation": lambda: joined.run(1),
-            "roots": self.recorded(keys[2], lambda: labeler.find_roots(1)),
-        }
+    def of(self, name: str, edge: int | None = None) -> Found:
+        """Return the times of a labeler: of an update, and of its parts."""
+        batch = new_batch("cuda", self.topology, BOND, capacity=1)
+        labeler = labeler_class(name, "cuda")(batch, **({} if edge is None else {"edge": edge}))
+        repeats: Found = {}
+        own = labeler if name == "tiled" else Unmeasured(labeler)
+        if labeler.is_recordable:
+            repeats |= self.updates(own)
+        chains = self._begun(own, "sw", self.planes)
+        steps: list[int] = []
+        repeats |= self._times(batch.launches.stream, *self._parts(labeler, chains, edge, steps))
+        if "update" not in repeats:
+            repeats["update"] = np.sum(list(repeats.values()), axis=0).tolist()
+        return summary(repeats) | ({"steps": steps} if steps else {})
+
+    def _parts(self, labeler: Any, chains: Any, edge: int | None, steps: list[int]) -> Any:
+        """Return the parts of an update, and what notes the steps of relaxation."""
+        from percolab.spins.kernels_cuda import tick_kernel
+
+        launches = labeler.batch.launches
+
+        def recorded(work: Callable[[], None]) -> Callable[[], None]:
+            key = object()
+            return lambda: launches.call(key, work)
+
+        parts: dict[str, Callable[[], object]] = {"activation": recorded(chains._open)}
+        if not isinstance(chains.labeler, Unmeasured):
+            parts["labels"] = recorded(lambda: labeler.join(1, Reading.LABELS).make_labels())
+            return parts, lambda: None
+
+        def flip() -> None:
+            chains.labeler.label = lambda items: None
+            chains._join_labels()
+            launches.blocks(tick_kernel, 1, 1, chains._clock)
+
+        if edge is None:
+            parts["labels"] = recorded(lambda: labeler.label(1))
+            return parts | {"flip": recorded(flip)}, lambda: None
+        joined = labeler.consolidation
+        run = joined.run
+        parts["local"] = recorded(lambda: labeler.local.run(1))
+        parts["consolidation"] = (
+            recorded(lambda: run(1)) if joined.is_recordable else lambda: run(1)
+        )
+        parts["roots"] = recorded(lambda: labeler.find_roots(1))
+        parts["flip"] = recorded(flip)
         if joined.is_recordable:
-            parts["consolidation"] = self.recorded(keys[1], lambda: joined.run(1))
-        found = {"labeler": name, "L": self.topology.shape[0], "B": edge}
-        found["ns_a_site"] = self.median_times(parts)
-        if not joined.is_recordable:
-            found["steps"] = self.steps_of(labeler)
-        return found
+            return parts, lambda: None
+        return parts, lambda: steps.append(joined.steps)
 
-    def steps_of(self, labeler: Any) -> list[int]:
-        """Return how many steps relaxation takes on some samples."""
+    def on_cpu(self, update: str) -> Found:
+        """Return the time of an update by one core of the host."""
+        rule = Update.parse(update).rule(self.states)
+        chains: Any = new_chains("raster", "cpu", self.topology, rule)
+        chains.begin(XORWOW, [self.chain], [False])
+        chains.advance(1)  # compiles
+        chains.spins.planes[:] = self.planes
         found, begin = [], time.perf_counter()
-        while len(found) < SAMPLES and (time.perf_counter() - begin < MOST_SECONDS or not found):
-            self.words(self.batch, len(found))
-            labeler.label(1)
-            found.append(labeler.consolidation.steps)
-        return found
-
-    def of_whole(self, name: str) -> dict[str, Any] | None:
-        """Return the time of a labeler that has no such parts; None if it cannot serve."""
-        if serving_labeler(name, "cuda", self.topology) != name:
-            return None
-        labeler = labeler_class(name, "cuda")(self.batch)
-
-        def label() -> None:
-            labeler.join(1, Reading.LABELS).make_labels()
-
-        work = self.recorded(object(), label) if labeler.is_recordable else label
-        times = self.median_times({"labels": work})
-        return {"labeler": name, "L": self.topology.shape[0], "ns_a_site": times}
+        while len(found) < REPEATS and (time.perf_counter() - begin < MOST_SECONDS or not found):
+            start = time.perf_counter()
+            chains.advance(1)
+            found.append(1e9 * (time.perf_counter() - start) / self.what["sites"])
+        return summary({"update": found})
 
 
-def measure(
-    cuda: Any, sizes: list[int], edges: list[int], local_edges: list[int], words: Words
-) -> list[dict[str, Any]]:
-    """Return the records of all sizes: labelers on tiles of all edges, and others."""
-    square, records = load_lattice("square"), []
+def summary(repeats: Found) -> Found:
+    """Return the medians of repeats beside all of them."""
+    medians = {name: float(np.median(values)) for name, values in repeats.items()}
+    return {"ns_a_site": medians, "repeats": repeats}
+
+
+def add_labelers(record: Record, bench: Bench, asked: list[tuple[str, int | None]]) -> None:
+    """Measure labelers, with tiles of an edge or None, as far as they serve the lattice."""
+    for name, edge in asked:
+        if serving_labeler(name, "cuda", bench.topology) != name:
+            continue
+        if edge is not None and edge > bench.what["L"]:
+            continue
+        what = bench.what | {"labeler": name} | ({} if edge is None else {"B": edge})
+        record.add(what, lambda name=name, edge=edge: bench.of(name, edge))
+
+
+def measure_sizes(record: Record, sizes: list[int], edges: list[int]) -> None:
+    """Measure every labeler against L."""
     for size in sizes:
-        bench = Bench(cuda, square.topology((size, size), ("periodic", "periodic")), words)
-        asked = [("tiles:self+sewing", edge) for edge in edges]
-        asked += [("tiles:self+relaxation", edge) for edge in edges]
-        if size == max(sizes):
-            wider = [edge for edge in local_edges if edge not in edges]
-            asked += [("tiles:self+sewing", edge) for edge in wider if edge <= MOST_SHARED_EDGE]
-            asked += [
-                (f"tiles:{local}+sewing", e) for local in ("bfs", "union") for e in local_edges
-            ]
-        records += [bench.of_tiles(name, edge) for name, edge in asked if edge <= size]
-        records += filter(None, map(bench.of_whole, OTHERS))
+        if record.is_late:
+            record.parts["sizes"]["skipped"].append({"L": size})
+            continue
+        asked: list[tuple[str, int | None]] = [(name, None) for name in OTHERS]
+        for joined in ("sewing", "relaxation"):
+            asked += [(f"tiles:self+{joined}", edge) for edge in edges]
+            asked += [(f"tiles:{local}+{joined}", USUAL_EDGE) for local in ("bfs", "union")]
+        add_labelers(record, Bench("square", size), asked)
         click.echo(f"L = {size} done", err=True)
-    return records
+
+
+def measure_local(record: Record, sizes: list[int], edges: list[int]) -> None:
+    """Measure local labelings against the edge of tiles."""
+    asked: list[tuple[str, int | None]] = [
+        (f"tiles:{local}+sewing", edge)
+        for local in ("self", "bfs", "union")
+        for edge in edges
+        if local != "self" or edge <= MOST_SHARED_EDGE
+    ]
+    add_labelers(record, Bench("square", max(sizes)), asked)
+
+
+def measure_beta(record: Record, sizes: list[int], _edges: list[int]) -> None:
+    """Measure sewing and relaxation against beta, at L = 1024 or the largest below."""
+    size = max(size for size in sizes if size <= 1024)
+    asked: list[tuple[str, int | None]] = [("tiles:self+sewing", USUAL_EDGE)]
+    asked += [("tiles:self+relaxation", edge) for edge in RELAXATION_EDGES]
+    for ratio in RATIOS:
+        add_labelers(record, Bench("square", size, ratio=ratio), [*asked, ("tiled", None)])
+
+
+def updates_of(size: int) -> tuple[str, str, str]:
+    """Return the updates of Fig. 14: all clusters, a single one, and one seed a tile."""
+    return "sw", "wolff", f"few:{max(size // SEED_EDGE, 1) ** 2},flip=0.5"
+
+
+def measure_few(record: Record, sizes: list[int], _edges: list[int]) -> None:
+    """Measure the updates of Fig. 14 with the tiled labeler."""
+    for size in sizes:
+        if record.is_late:
+            record.parts["few"]["skipped"].append({"L": size})
+            continue
+        bench = Bench("square", size)
+        for update in updates_of(size):
+            labeler = new_labeler("tiled", "cuda", bench.topology)
+            what = bench.what | {"labeler": "tiled", "update": update}
+            record.add(what, lambda u=update, x=labeler, b=bench: summary(b.updates(x, u)))
+
+
+def measure_states(record: Record, sizes: list[int], _edges: list[int]) -> None:
+    """Measure q = 2, 3 and 4, at L = 1024 and 4096 as far as asked for."""
+    asked: list[tuple[str, int | None]] = [("tiles:self+sewing", USUAL_EDGE)]
+    asked += [("tiles:self+relaxation", USUAL_EDGE), *((name, None) for name in OTHERS)]
+    for size in table_sizes(sizes):
+        for states in (2, 3, 4):
+            if record.is_late:
+                record.parts["states"]["skipped"].append({"L": size, "states": states})
+            else:
+                add_labelers(record, Bench("square", size, states), asked)
+
+
+def table_sizes(sizes: list[int]) -> list[int]:
+    """Return the sizes of Table 1: L = 1024 and 4096, or else the largest."""
+    return [size for size in sizes if size in (1024, 4096)] or [max(sizes)]
+
+
+def measure_komura(record: Record, sizes: list[int], _edges: list[int]) -> None:
+    """Measure the general four steps beside the special ones."""
+    for lattice, own in KOMURA.items():
+        for size in own:
+            if record.is_late:
+                record.parts["komura"]["skipped"].append({"lattice": lattice, "L": size})
+            elif size <= max(sizes):
+                add_labelers(
+                    record, Bench(lattice, size), [("komura_2015", None), ("four_step", None)]
+                )
+
+
+def measure_cpu(record: Record, sizes: list[int], _edges: list[int]) -> None:
+    """Measure updates by one core of the host."""
+    asked = [(size, 2, update) for size in sizes for update in ("sw", "wolff")]
+    asked += [(size, states, "sw") for size in table_sizes(sizes) for states in (3, 4)]
+    for size, states, update in asked:
+        if record.is_late:
+            skipped = {"L": size, "states": states, "update": update}
+            record.parts["cpu"]["skipped"].append(skipped)
+            continue
+        bench = Bench("square", size, states)
+        what = bench.what | {"labeler": "raster", "update": update}
+        record.add(what, lambda b=bench, u=update: b.on_cpu(u))
+
+
+MEASURES = {
+    "sizes": measure_sizes, "local": measure_local, "beta": measure_beta, "few": measure_few,
+    "states": measure_states, "komura": measure_komura, "cpu": measure_cpu,
+}  # fmt: skip
 
 
 def fit_power(x: list[float], y: list[float]) -> tuple[float, float, float]:
@@ -185,11 +400,11 @@ def fit_sewing(sizes: list[int], times: list[float]) -> list[float] | None:
     return np.linalg.lstsq(design, np.ones(len(sizes)), rcond=None)[0].tolist()
 
 
-def fits(records: list[dict[str, Any]], least_tiles: int) -> dict[str, Any]:
-    """Return the fits of Figs. 6 and 8, and the best B of Fig. 9."""
+def fits(records: list[Found], least_tiles: int) -> Found:
+    """Return the fits of Figs. 6 and 8, and the best B of Fig. 9, of the part ``sizes``."""
     relaxed = [record for record in records if record["labeler"] == "tiles:self+relaxation"]
     sewn = [record for record in records if record["labeler"] == "tiles:self+sewing"]
-    found: dict[str, Any] = {"steps": None, "sewing": {}, "best_edge": {}}
+    found: Found = {"steps": None, "sewing": {}, "best_edge": {}, "best_sewing_edge": {}}
     points = [
         (record["L"] / record["B"], float(np.mean(record["steps"])))
         for record in relaxed
@@ -206,54 +421,63 @@ def fits(records: list[dict[str, Any]], least_tiles: int) -> dict[str, Any]:
     for edge in sorted({record["B"] for record in sewn}):
         line = [(r["L"], r["ns_a_site"]["consolidation"]) for r in sewn if r["B"] == edge]
         found["sewing"][edge] = fit_sewing(*(list(part) for part in zip(*line)))
-    for size in sorted({record["L"] for record in relaxed}):
-        of_size = [record for record in relaxed if record["L"] == size]
-        best = min(of_size, key=lambda r: sum(r["ns_a_site"].values()))
-        found["best_edge"][size] = best["B"]
+    for name, own in (("best_edge", relaxed), ("best_sewing_edge", sewn)):
+        for size in sorted({record["L"] for record in own}):
+            of_size = [record for record in own if record["L"] == size]
+            best = min(of_size, key=lambda r: labeling_time(r["ns_a_site"]))
+            found[name][size] = best["B"]
     return found
 
 
-def tables(records: list[dict[str, Any]], found: dict[str, Any]) -> str:
-    """Return the records and the fits as text."""
-    head = ("labeler", "L", "B", "local", "consolidation", "roots", "total", "steps")
-    rows = [("", "", "", "ns/site", "ns/site", "ns/site", "ns/site", "")]
-    for record in records:
-        times = record["ns_a_site"]
-        parts = [times.get(part) for part in ("local", "consolidation", "roots")]
-        shown = ["" if part is None else f"{part:.4f}" for part in parts]
-        steps = f"{np.mean(record['steps']):.1f}" if "steps" in record else ""
-        total = f"{sum(times.values()):.4f}"
-        rows.append((record["labeler"], record["L"], record.get("B", ""), *shown, total, steps))
-    lines = [
-        f"{name:<22}{size:>6}{edge:>5}{a:>10}{b:>15}{c:>10}{total:>10}{steps:>8}"
-        for name, size, edge, a, b, c, total, steps in (head, *rows)
-    ]
-    steps = found["steps"]
-    if steps:
-        error = "" if steps["error"] is None else f" +- {steps['error']:.3f}"
-        lines.append(
-            f"steps = {steps['prefactor']:.2f} (L/B)^{steps['exponent']:.3f}{error}"
-            f" for L/B >= {steps['least_L_over_B']}"
-        )
-    for edge, fit in found["sewing"].items():
-        if fit:
-            lines.append(
-                "sewing, B = {}: {:.4g} + {:.4g}/L + {:.4g}/L^2 ns a site".format(edge, *fit)
-            )
-    best = ", ".join(f"{edge} at L = {size}" for size, edge in found["best_edge"].items())
-    lines.append(f"self-labeling and relaxation take least with B = {best}")
+def labeling_time(times: dict[str, float]) -> float:
+    """Return the time of labeling alone, ns a site: local, consolidation and roots."""
+    return sum(times[part] for part in ("local", "consolidation", "roots"))
+
+
+def tables(parts: Found) -> str:
+    """Return all medians as text."""
+    columns = ("update", "activation", "labels", "local", "consolidation", "roots", "flip")
+    lines = ["ns a site: " + "  ".join(columns)]
+    for part, own in parts.items():
+        left = f", {len(own['skipped'])} skipped, {len(own['failed'])} failed"
+        lines.append(f"{part}: {len(own['records'])} in {own['seconds']:.0f} s{left}")
+        for r in own["records"]:
+            shown = [f"{r['ns_a_site'][c]:.4f}" if c in r["ns_a_site"] else "-" for c in columns]
+            steps = f"  {np.mean(r['steps']):.1f} steps" if "steps" in r else ""
+            tiles, update = (f" B={r['B']}" if "B" in r else ""), f" {r.get('update', '')}".rstrip()
+            name = f"{r['labeler']}{tiles}{update}"
+            model = f"{r['lattice']} L={r['L']} q={r['states']} {r['ratio']:g} beta_c"
+            lines.append(f"  {model:<36}{name:<30}{'  '.join(shown)}{steps}")
     return "\n".join(lines)
+
+
+def commit() -> str | None:
+    """Return the commit of the working tree, None where there is no git."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
 
 
 def _numbers(context: Any, parameter: Any, value: str) -> list[int]:
     return [int(part) for part in value.split(",")]
 
 
+def _names(context: Any, parameter: Any, value: str) -> list[str]:
+    asked = value.split(",")
+    for name in asked:
+        if name not in MEASURES:
+            raise click.BadParameter(f"{name!r} is none of {', '.join(MEASURES)}")
+    return asked
+
+
 @click.command(help=__doc__)
 @click.option(
     "-L", "sizes", default="32,64,128,256,512,1024,2048,4096", callback=_numbers, show_default=True
 )
-@click.option("--edges", default="4,8,16,32", callback=_numbers, show_default=True, help="B.")
+@click.option("--edges", default="4,8,16,32,64", callback=_numbers, show_default=True, help="B.")
 @click.option(
     "--local-edges",
     default="4,8,16,32,64,128",
@@ -261,41 +485,44 @@ def _numbers(context: Any, parameter: Any, value: str) -> list[int]:
     show_default=True,
     help="B of local labeling at the largest L; self-labeling up to 64.",
 )
-@click.option("-p", default=0.5, show_default=True, help="Of bond percolation; 0.5 is critical.")
-@click.option("--words", "pattern", help="Bond words instead: files, one for each {L}, as .npy.")
+@click.option("--parts", default=",".join(MEASURES), callback=_names, show_default=True)
+@click.option("--seconds", default=225.0, show_default=True, help="After which nothing is begun.")
 @click.option(
     "--least-tiles", default=8, show_default=True, help="The least L/B for the fit of the steps."
 )
-@click.option("--out", type=click.Path(), help="Also write JSON here, a file in results/.")
+@click.option("--commit", "known", help="Of the working tree, where git does not know it.")
+@click.option("--out", type=click.Path(path_type=Path), help=f"Write JSON here, as {RECORD}.")
 def main(
     sizes: list[int],
     edges: list[int],
     local_edges: list[int],
-    p: float,
-    pattern: str | None,
+    parts: list[str],
+    seconds: float,
     least_tiles: int,
-    out: str | None,
+    known: str | None,
+    out: Path | None,
 ) -> None:
-    """Measure, fit and print."""
+    """Measure, write and print."""
     cuda = open_device("cuda")
-    words = words_of_files(pattern) if pattern else percolation_words(p)
-    begin = time.perf_counter()
-    records = measure(cuda, sizes, edges, local_edges, words)
-    found = fits(records, least_tiles)
-    source = pattern or f"bond percolation, p = {p:g}"
-    click.echo(f"{device_name(cuda)}, square torus, {source}")
-    click.echo(tables(records, found))
-    if out:
-        document = {
-            "device_name": device_name(cuda),
-            "versions": package_versions(),
-            "words": source,
-            "seconds": time.perf_counter() - begin,
-            "records": records,
-            "fits": found,
-        }
-        with open(out, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
+    made_by = {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "commit": known or commit(),
+        "device_name": device_name(cuda),
+        "processor": processor_name(),
+        "versions": package_versions(),
+    }
+    record = Record(out, made_by, seconds)
+    for part in parts:
+        record.begin(part)
+        MEASURES[part](record, sizes, local_edges if part == "local" else edges)
+        record.write()
+    click.echo(made_by["device_name"])
+    click.echo(tables({part: record.parts[part] for part in parts}))
+    if "sizes" in parts:
+        click.echo(json.dumps(fits(record.parts["sizes"]["records"], least_tiles)))
+    if record.num_failed:
+        raise click.ClickException(f"{record.num_failed} measurements failed; the record says why")
 
 
 if __name__ == "__main__":

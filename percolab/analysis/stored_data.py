@@ -262,12 +262,12 @@ def _moments_of(item: TaskResult, quantities: Sequence[Quantity]) -> BlockMoment
         L=item.task.size,
         p=p,
         samples=np.full(len(item.blocks), item.task.block_size),
-        moments={name: _sums_of(item, name, p) for name in needed},
+        moments={name: moment_sums(item, name, p) for name in needed},
         label=item.task.id,
     )
 
 
-def _sums_of(item: TaskResult, name: str, p: Floats) -> Floats:
+def moment_sums(item: TaskResult, name: str, p: Floats) -> Floats:
     """Return the block sums of a moment, float64 (n_blocks, m)."""
     if item.task.method == "threshold":
         return spanning_counts(item.thresholds(name), p).astype(float)
@@ -290,7 +290,7 @@ def _order_parameter(item: TaskResult, *, squared: bool) -> Floats:
     squares = item.column("state_squares").astype(float) / sites
     if not squared:
         return (states * squares - item.task.block_size) / (states - 1)
-    products = _sums_of(item, "state_squares*state_squares", np.array(item.task.p)) / sites**2
+    products = moment_sums(item, "state_squares*state_squares", np.array(item.task.p)) / sites**2
     both = states**2 * products - 2 * states * squares + item.task.block_size
     return np.asarray(both / (states - 1) ** 2)
 

@@ -8,11 +8,13 @@ import click
 
 from percolab.cli.options import as_json, counted, echo_json
 from percolab.cli.sample_options import (
+    OF_SPINS,
+    has_point,
     lattice_and_size,
     need,
     refuse,
+    sample_keys,
     sample_options,
-    with_defaults,
 )
 from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
@@ -48,7 +50,8 @@ def command(
     INPUT is a configuration of sites: a black and white .png, a .npy, or file.h5:/dataset, of 0 and
     one other value; neighbours on --lattice are joined.  With -L it is the packed open bonds of a
     lattice, uint32 in a .npy file.  Without INPUT it is a sample: --lattice, -L, -p and --seed; or
-    one on a Bethe lattice: --bethe, --shells and -p; or a --graph.
+    one on a Bethe lattice: --bethe, --shells and -p; or a --graph.  Of spins (--model ising, -T) it
+    is chain --sample after so many --sweeps.
 
     A label is the smallest site index of its cluster, -1 where there is no site.
     """
@@ -82,10 +85,10 @@ def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
         raise InputError("--multi: only a graph (--graph) has it; leave it out")
     if name is None:
         lattice, size = lattice_and_size(given, "a sample (without INPUT)")
-        keys = with_defaults(given, "seed", "sample", "rng", "model")
-        return random_configuration(lattice, size, given["p"], boundary=given["boundary"], **keys)
+        return random_configuration(lattice, size, boundary=given["boundary"], **sample_keys(given))
     reason = "INPUT is a configuration already"
-    refuse(given, reason, "p", "seed", "sample", "rng", "model", "bethe", "shells", "numbering")
+    refuse(given, reason, "p", *OF_SPINS, "seed", "sample", "rng", "model")
+    refuse(given, reason, "bethe", "shells", "numbering")
     keys = {"boundary": given["boundary"] or "open"}
     if given["size"] is not None:
         need(given, "a configuration of bonds (-L)", "lattice")
@@ -102,13 +105,13 @@ def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configurati
         raise InputError(f"{name}: --graph is a configuration already; leave one of them out")
     refuse(given, "a graph (--graph) has its own", "lattice", "size", "boundary")
     refuse(given, "a graph (--graph) is no Bethe lattice", "bethe", "shells", "numbering")
-    if given["p"] is None:
+    if not has_point(given):
         refuse(given, "without -p all bonds are open", "seed", "sample", "rng", "model")
+        refuse(given, "without -p all bonds are open", *OF_SPINS)
     graph = load_graph(
         given["graph"], source=given["source"], target=given["target"], multi=given["multi"]
     )
     for line in graph.notes:
         click.echo(f"{graph.name}: {line}", err=True)
-    p = 1.0 if given["p"] is None else given["p"]
-    keys = with_defaults(given, "seed", "sample", "rng", "model")
-    return random_configuration(graph, graph.num_sites, p, **keys)
+    keys = sample_keys(given) | ({} if has_point(given) else {"p": 1.0})
+    return random_configuration(graph, graph.num_sites, **keys)

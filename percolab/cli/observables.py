@@ -27,21 +27,29 @@ def command(boundary: str | None, as_json: bool) -> None:
     """List the observables: name, symbol, unit, definition and source.
 
     Which ones a lattice has depends on its boundary: what spans needs an open axis.  Below them is
-    what each word of sweep --measure adds.
+    what models of spins have, and what each word of sweep --measure adds.
     """
-    from percolab.measure.columns import EXTRA_COLUMNS, observables_of
+    from percolab.measure.columns import CHAIN_COLUMNS, EXTRA_COLUMNS, observables_of
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
     found = {item.name: item for kinds in chosen for item in observables_of(kinds)}
     records = [_record(item) for item in found.values()]
-    extras = [_record(item) | {"measure": item.measure} for item in EXTRA_COLUMNS]
+    with_spins = {item.name: item for item in observables_of(chosen[0], spins=True)}
+    only_spins = [item for name, item in with_spins.items() if name not in found]
+    always = [item for item in CHAIN_COLUMNS if not item.measure]
+    spins = [_record(item) | {"model": "spins"} for item in (*only_spins, *always)]
+    asked = (*EXTRA_COLUMNS, *(item for item in CHAIN_COLUMNS if item.measure))
+    extras = [_record(item) | {"measure": item.measure} for item in asked]
     if as_json:
-        echo_json([*records, *extras])
+        echo_json([*records, *spins, *extras])
         return
     keys = ("name", "symbol", "unit")
-    widths = {key: max(len(record[key]) for record in [*records, *extras]) for key in keys}
+    widths = {key: max(len(record[key]) for record in [*records, *spins, *extras]) for key in keys}
     click.echo("  ".join([*(f"{key:<{widths[key]}}" for key in keys), "definition"]).rstrip())
     for record in records:
+        click.echo(_line(record, widths))
+    click.echo("\nof spins (--model ising, potts:q=3), beside these:")
+    for record in spins:
         click.echo(_line(record, widths))
     for word in dict.fromkeys(record["measure"] for record in extras):
         click.echo(f"\nwith sweep --measure {word}, beside these:")

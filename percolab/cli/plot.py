@@ -22,8 +22,9 @@ from percolab.cli.options import (
 @results_file
 @click.option(
     "--kind",
-    help="curves, drift, collapse, clusters, sizes, gyration, wrapping, maxima or thresholds.  "
-    "[default: curves and drift; of a graph or Bethe lattice: maxima]",
+    help="curves, drift, collapse, clusters, sizes, gyration, wrapping, maxima or thresholds; of "
+    "spins binder, energy, specific_heat, order, susceptibility, autocorrelation, tau or histogram.  "
+    "[default: curves and drift; of a graph or Bethe lattice: maxima; of spins: binder]",
 )
 @click.option(
     "--out",
@@ -42,6 +43,8 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     largest cluster and clusters per site against p; the numbers n_s of clusters of every size;
     their radii and the correlation length; the ways to wrap around periodic axes; the maxima; or
     the distribution of the thresholds T of single samples.  docs/plots.md shows what each needs.
+
+    Of spins: thermal means against temperature, Binder's ratio unless another --kind is given.
 
     With --json every number drawn goes to stdout.
     """

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from percolab.bonds.model import Model
 from percolab.cli.options import F, WholeNumber
 from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
@@ -13,6 +14,12 @@ from percolab.lattices.bethe import NUMBERINGS, BetheLattice
 from percolab.lattices.lattice import Lattice
 from percolab.tasks.settings import SETTINGS
 
+#: What may be given in place of p where sites have spins.
+COUPLINGS = ("T", "K", "beta")
+#: All that only a sample of spins has.
+OF_SPINS = (*COUPLINGS, "sweeps", "update")
+#: Sweeps of spins before the configuration, unless given.
+SHOWN_SWEEPS = 100
 #: What the options stand for when they are left out.
 DEFAULTS = {"sample": 0} | {name: SETTINGS[name].default for name in ("seed", "rng", "model")}
 
@@ -26,10 +33,14 @@ def sample_options(function: F) -> F:
         click.option("--bethe", type=int, metavar="Z",
                      help="Bethe lattice of this coordination number."),
         setting_option("boundary"),
+        setting_option("update"),
+        setting_option("sweeps", low=0, told_default=str(SHOWN_SWEEPS),
+                       help="Of spins: updates since the start of the chain."),
+        *(setting_option(name, kind=float) for name in reversed(COUPLINGS)),
         setting_option("model"),
         setting_option("rng"),
         click.option("--sample", type=WholeNumber(min=0, max=2**64 - 1),
-                     help="Number of the sample.  [default: 0]"),
+                     help="Number of the sample, of spins that of the chain.  [default: 0]"),
         setting_option("seed", help="Seed of the sweep."),
         click.option("-p", "p", type=float, help="Probability of a bond, or as --model says."),
         click.option("-L", "--size", "size", type=int, help="Linear size; of bethe:Z the shells."),
@@ -49,11 +60,29 @@ def lattice_and_size(given: dict[str, Any], what: str) -> tuple[Lattice | BetheL
 
     if given["bethe"] is not None:
         refuse(given, "a Bethe lattice (--bethe) has its own size", "lattice", "size", "boundary")
-        need(given, "a Bethe lattice", "shells", "p")
+        need(given, "a Bethe lattice", "shells", *_point(given))
         return BetheLattice(given["bethe"], given["numbering"] or NUMBERINGS[0]), given["shells"]
     refuse(given, "only a Bethe lattice (--bethe) has it", "shells", "numbering")
-    need(given, what, "lattice", "size", "p")
+    need(given, what, "lattice", "size", *_point(given))
     return load_structure(given["lattice"]), given["size"]
+
+
+def has_point(given: dict[str, Any]) -> bool:
+    """Return whether p is given, or what it follows from."""
+    return any(given[name] is not None for name in ("p", *COUPLINGS))
+
+
+def _point(given: dict[str, Any]) -> tuple[str, ...]:
+    """Return what is needed to know p: nothing where it, or a coupling, is given."""
+    return () if has_point(given) else ("p",)
+
+
+def sample_keys(given: dict[str, Any]) -> dict[str, Any]:
+    """Return what options say of a sample beside lattice and size, those left out at defaults."""
+    found = with_defaults(given, *DEFAULTS)
+    if Model.parse(found["model"]).has_spins:
+        found["sweeps"] = SHOWN_SWEEPS
+    return found | {name: given[name] for name in ("p", *OF_SPINS) if given[name] is not None}
 
 
 def with_defaults(given: dict[str, Any], *keys: str) -> dict[str, Any]:
@@ -63,7 +92,7 @@ def with_defaults(given: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 def refuse(given: dict[str, Any], reason: str, *keys: str) -> None:
     """Raise InputError if one of these options is given."""
-    names = {"size": "-L", "p": "-p"}
+    names = {"size": "-L", "p": "-p", "T": "-T", "K": "-K"}
     for key in keys:
         if given[key] is not None:
             raise InputError(f"{names.get(key, f'--{key}')}: {reason}; leave it out")

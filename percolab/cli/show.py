@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from percolab.cli.options import as_json, echo_json, write_figure
-from percolab.cli.sample_options import lattice_and_size, refuse, sample_options, with_defaults
+from percolab.cli.sample_options import (
+    OF_SPINS,
+    lattice_and_size,
+    refuse,
+    sample_keys,
+    sample_options,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +39,8 @@ def command(labels: str | None, out: str, as_json: bool, **given: Any) -> None:
 
     The sample is that of a sweep: --lattice, -L, -p and --seed; or one on a Bethe lattice: --bethe,
     --shells and -p.  LABELS is a file that percolab label wrote.  The largest cluster and those
-    that span stand out.  A lattice in space is drawn as layers.
+    that span stand out.  A lattice in space is drawn as layers.  Of spins (--model ising, -T) both
+    the spins and the clusters between equal ones are drawn, of chain --sample after --sweeps.
 
     With --json every number drawn goes to stdout.
     """
@@ -62,9 +69,15 @@ def _of_sample(given: dict[str, Any]) -> Drawn:
         check_shells(lattice, size)
     else:
         check_drawable(lattice, prod(lattice.shape(size)))
-    keys = with_defaults(given, "seed", "sample", "rng", "model")
-    chosen = random_configuration(lattice, size, given["p"], boundary=given["boundary"], **keys)
-    return _drawn(chosen.label(), lattice, chosen.record, lattice.title, opened=chosen.opened)
+    chosen = random_configuration(lattice, size, boundary=given["boundary"], **sample_keys(given))
+    return _drawn(
+        chosen.label(),
+        lattice,
+        chosen.record,
+        lattice.title,
+        opened=chosen.opened,
+        spins=chosen.spins,
+    )
 
 
 def _of_labels(name: str, given: dict[str, Any]) -> Drawn:
@@ -72,7 +85,7 @@ def _of_labels(name: str, given: dict[str, Any]) -> Drawn:
     from percolab.lattices.lattice import load_lattice
 
     refuse(given, "LABELS is a configuration already", "size", "p", "seed", "sample")
-    refuse(given, "LABELS is a configuration already", "rng", "model")
+    refuse(given, "LABELS is a configuration already", "rng", "model", *OF_SPINS)
     refuse(given, "LABELS is a configuration already", "bethe", "shells", "numbering")
     lattice = load_lattice(given["lattice"]) if given["lattice"] is not None else None
     found = read_labels(name, lattice, given["boundary"])
@@ -96,6 +109,7 @@ def _drawn(
     **options: Any,
 ) -> Drawn:
     """Return the figure of clusters on a lattice of any kind, and its numbers."""
+    from percolab.bonds.model import Model
     from percolab.figures.bethe import plot_bethe
     from percolab.figures.configuration import plot_clusters
     from percolab.lattices.bethe import BetheLattice
@@ -105,6 +119,8 @@ def _drawn(
         # The shells can be counted.
         title = _title(name, {key: record[key] for key in record if key != "L"})
         return plot_bethe(clusters, lattice, record["L"], title=title)
+    if options.get("spins") is not None:
+        options["states"] = Model.parse(record["model"]).states
     return plot_clusters(clusters, lattice, title=_title(_plain(name), record), **options)
 
 
@@ -120,13 +136,28 @@ def _title(name: str, record: dict[str, Any]) -> str:
     parts = [name]
     if "model" in record:
         parts.insert(0, Model.parse(record["model"]).title)
+    if "sweeps" in record:
+        parts.append(f"$k_B T / J = {_temperature(record):.6g}$")
     for key, text in (("L", "$L = {}$"), ("p", "$p = {:g}$"), ("seed", "seed {}")):
-        if key in record:
+        if key in record and not (key == "p" and "sweeps" in record):
             parts.append(text.format(record[key]))
-    if record.get("sample"):
+    if "sweeps" in record:
+        parts.append(f"chain {record['sample']} after {record['sweeps']} sweeps")
+    elif record.get("sample"):
         parts.append(f"sample {record['sample']}")
     kinds = enumerate(record.get("boundary", ()))
     periodic = [AXIS_NAMES[axis] for axis, kind in kinds if kind == "periodic"]
     if periodic:
         parts.append(f"periodic along {' and '.join(periodic)}")
-    return ", ".join(parts)
+    # What tells a chain makes a title too long for one line.
+    seed = f"seed {record.get('seed')}"
+    second = parts.index(seed) if "sweeps" in record and seed in parts else len(parts)
+    return "\n".join(filter(None, (", ".join(parts[:second]), ", ".join(parts[second:]))))
+
+
+def _temperature(record: dict[str, Any]) -> float:
+    """Return k_B T / J of a sample of spins; infinite at p = 0."""
+    from percolab.bonds.model import Model
+
+    coupling = Model.parse(record["model"]).coupling_of_p(record["p"])
+    return 1 / coupling if coupling else float("inf")

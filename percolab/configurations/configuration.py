@@ -10,12 +10,11 @@ import numpy as np
 import psutil
 
 from percolab.bonds.batch import new_batch
-from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.configurations.array_files import read_array, split_name
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.labelers import fitting_labeler
+from percolab.labelers import fitting_labeler, serving_labeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, load_lattice
@@ -25,10 +24,17 @@ from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, unpac
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Watcher
 from percolab.run.sampler import check_memory
+from percolab.spins.chains import new_chains
+from percolab.spins.update import Update
+from percolab.tasks.settings import SETTINGS
 from percolab.tasks.study import Task, check_boundary
 from percolab.tasks.study_file import make_request
 from percolab.tasks.values import check_choice
 
+#: The most sweeps of spins before a configuration.
+MOST_SWEEPS = 10**9
+# Sweeps whose rows are held at a time.
+_SWEEPS_A_CALL = 1000
 #: The lattice of a site configuration that names none, by its number of axes.
 DEFAULT_LATTICES = {2: "square", 3: "cubic"}
 # Bytes a site that making the list of neighbours of a Bethe lattice takes at its peak.
@@ -45,6 +51,8 @@ class Configuration:
     lattice:   what it is on
     boundary:  per axis
     record:    where it comes from, as plain JSON values: "kind" ("sites", "bonds" or "sample") ...
+    spins:     uint8 (num_points,), the spins that the open bonds were drawn between; None of
+               percolation
 
     A graph's sites have their own numbers in the labels, whatever they are in its topology.
     """
@@ -55,6 +63,7 @@ class Configuration:
     lattice: Structure
     boundary: tuple[str, ...]
     record: dict[str, Any]
+    spins: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -158,30 +167,29 @@ def bond_configuration(
     return Configuration(topology, opened, sites, lattice, task.boundary, record)
 
 
-def refuse_spins(draw: Model) -> None:
-    """Raise InputError for a model with spins, whose samples are sweeps of a chain."""
-    if draw.has_spins:
-        raise InputError(
-            f"model {draw}: a single sample is one of percolation; those of spins are sweeps of a "
-            "chain (percolab sweep)"
-        )
-
-
 def random_configuration(
     lattice: Structure,
     L: int,
-    p: float,
+    p: float | None = None,
     *,
     seed: int = 1,
     sample: int = 0,
     rng: str = "xorwow",
     model: str = "bond",
     boundary: str | None = None,
+    sweeps: int = 0,
+    update: str = SETTINGS["update"].default,
+    **coupling: float,
 ) -> Configuration:
     """Return a sample: the one that a sweep with this seed measures.
 
     lattice: a lattice; with its shells as L, a Bethe lattice; with its sites as L, a graph.
     boundary: None is the default.
+
+    Of spins it is chain number ``sample``, ordered at its start if the number is even, after so
+    many ``sweeps`` by ``update``: the spins, and the open bonds of the sweep that comes next.
+    coupling: T, K or beta in place of p.
+
     InputError for values that no sweep has, and for more sites than fit into memory.
     """
     usual = ",".join(lattice.boundaries[:1] * lattice.dimension)
@@ -194,24 +202,52 @@ def random_configuration(
     check_choice("rng", rng, GENERATORS)
     if not 0 <= sample < 2**64:
         raise InputError(f"sample = {sample}, but it must be an integer from 0 to 2^64 - 1")
-    refuse_spins(Model.parse(model))
-    task = _task(lattice, L, p, kinds, seed=seed, rng=rng, model=model)
+    keys: dict[str, Any] = {"seed": seed, "rng": rng, "model": model, "update": update}
+    task = _task(lattice, L, p, kinds, **keys, **coupling)
     topology = lattice.topology(task.shape, task.boundary)
+    (p,) = task.p
     record = {
         "kind": "sample",
         **_on(lattice, task.boundary),
         **{"L": L, "p": p, "seed": seed, "sample": sample, "rng": rng},
     }
-    if task.draw.draws_sites:
+    if task.draw.draws_sites or task.has_spins:
         record["model"] = task.model
     if isinstance(lattice, Graph):
         record["graph"] = True
+    if task.has_spins:
+        return _chain_configuration(task, topology, sample, sweeps, record)
+    if sweeps:
+        raise InputError(f"sweeps: {task.model} percolation has no spins (--model ising)")
     batch = new_batch("cpu", topology, task.draw)
     one = np.array([sample], np.uint64), np.array([threshold_of(p)], np.uint64)
     items = batch.fill(GENERATORS[rng], task.stream_seed, *one)
     opened = batch.opened_of(items).reshape(topology.exists.shape)
     sites = unpack_bits(batch.occupied_of(items)[0], topology.num_points)
     return Configuration(topology, opened, sites, lattice, task.boundary, record)
+
+
+def _chain_configuration(
+    task: Task, topology: Topology, number: int, sweeps: int, record: dict[str, Any]
+) -> Configuration:
+    """Return the spins of a chain after so many sweeps, and the open bonds of the next one."""
+    if not 0 <= sweeps <= MOST_SWEEPS:
+        raise InputError(f"sweeps = {sweeps}, but it must be an integer from 0 to {MOST_SWEEPS}")
+    (p,) = task.p
+    name = serving_labeler(None, "cpu", topology)
+    rule = Update.parse(task.update).rule(task.draw.states)
+    chains = new_chains(name, "cpu", topology, rule)
+    chains.begin(GENERATORS[task.rng], [task.chain(number, p)], [number % 2 == 1])
+    for first in range(0, sweeps, _SWEEPS_A_CALL):
+        chains.advance(min(_SWEEPS_A_CALL, sweeps - first))
+    chains.rows_at(np.array([threshold_of(p)], np.uint64))
+    opened = chains.labeler.batch.opened.reshape(topology.exists.shape).copy()
+    spins = np.zeros(topology.num_points, np.uint8)
+    for plane, words in enumerate(chains.planes_of()[0]):
+        spins |= unpack_bits(words, topology.num_points).astype(np.uint8) << plane
+    sites = unpack_bits(topology.occupied, topology.num_points)
+    record |= {"sweeps": sweeps, "update": task.update}
+    return Configuration(topology, opened, sites, task.structure, task.boundary, record, spins)
 
 
 def _occupied(given: np.ndarray, name: str) -> np.ndarray:
@@ -230,9 +266,12 @@ def _occupied(given: np.ndarray, name: str) -> np.ndarray:
     return occupied
 
 
-def _task(lattice: Structure, L: int, p: float, boundary: tuple[str, ...], **keys: Any) -> Task:
+def _task(
+    lattice: Structure, L: int, p: float | None, boundary: tuple[str, ...], **keys: Any
+) -> Task:
     """Return the task of a sweep, checked, and small enough for the memory."""
-    task = make_request(lattice, L=[L], p=[p], boundary=boundary, **keys).study.task(L)
+    point: dict[str, Any] = {} if p is None else {"p": [p]}
+    task = make_request(lattice, L=[L], boundary=boundary, **point, **keys).study.task(L)
     check_memory(task, None, Device("cpu"), 1, held=13 * task.num_points)
     return task
 

@@ -80,10 +80,10 @@ def bars_if_known(errors: np.ndarray) -> np.ndarray | None:
     return np.where(known, errors, np.nan) if known.any() else None
 
 
-def jackknife_title(errors: Iterable[np.ndarray]) -> str | None:
+def jackknife_title(errors: Iterable[np.ndarray], *, over: str = "blocks") -> str | None:
     """Return what a legend says of bars found from the scatter of blocks; None if none is known."""
     known = any(np.isfinite(each).any() for each in errors)
-    return "Error bars: one standard error, jackknife over blocks" if known else None
+    return f"Error bars: one standard error, jackknife over {over}" if known else None
 
 
 def only_p(curves: Sequence[Any]) -> float | None:

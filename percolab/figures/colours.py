@@ -22,6 +22,8 @@ NO_SITE, SINGLE, LARGEST = "#ffffff", "#d4d4d4", COLOURS[0]
 SPANNING = (COLOURS[1], COLOURS[5], COLOURS[7])
 MUTED = ("#99ddff", "#bbcc33", "#ffaabb", "#44bb99", "#eedd88", "#77aadd")
 PALETTE = (NO_SITE, SINGLE, LARGEST, *SPANNING, *MUTED)
+#: Of spins with two states.
+TWO_SPINS = ("#20364f", "#f2d9a0")
 _FIRST_SPANNING = 3
 _FIRST_MUTED = _FIRST_SPANNING + len(SPANNING)
 #: So many clusters, the largest, are kept apart from their neighbours; the others take turns.
@@ -68,6 +70,26 @@ def colours_of(clusters: Clusters) -> ClusterColours:
         found[item.number] = PALETTE.index(item.colour)
     of_sites = np.append(found, np.uint8(0))[clusters.numbers]
     return ClusterColours(found, of_sites, prominent)
+
+
+def spin_rgb(spins: np.ndarray, there: np.ndarray, states: int) -> np.ndarray:
+    """Return the colours of spins, uint8 (num_points, 3); points without a site are white.
+
+    spins: uint8 (num_points,), below ``states``.  there: bool (num_points,).  Two states are dark
+    and light; up to eight have the strong colours, and more a scale from dark to light.
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
+
+    if states == 2:
+        table = np.array([to_rgb(colour) for colour in TWO_SPINS])
+    elif states <= len(COLOURS):
+        table = np.array([to_rgb(colour) for colour in COLOURS])
+    else:
+        table = colormaps["cividis"](np.linspace(0, 1, states))[:, :3]
+    found: np.ndarray = np.round(255 * table).astype(np.uint8)[spins]
+    found[~there] = 255
+    return found
 
 
 def _prominent(clusters: Clusters) -> tuple[Prominent, ...]:

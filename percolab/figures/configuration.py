@@ -14,7 +14,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures import new_figure
-from percolab.figures.colours import ClusterColours, colours_of
+from percolab.figures.colours import ClusterColours, colours_of, spin_rgb
 from percolab.figures.legend import add_legend, numbers_of
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.site_bonds import is_open
@@ -31,6 +31,8 @@ MOST_LAYERS = 4
 #: Width of a bond and of a site, in mean bond lengths.
 _BOND, _SITE = 0.17, 0.36
 _ARROW = "0.45"
+#: Inches of a figure that its title and legend take.
+_BELOW = 1.3
 _EPSILON = 1e-6
 
 
@@ -39,13 +41,16 @@ def plot_clusters(
     lattice: Lattice,
     *,
     opened: np.ndarray | None = None,
+    spins: np.ndarray | None = None,
+    states: int = 2,
     title: str = "",
     first_row_on_top: bool = False,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw clusters on their lattice; return the figure and every number in it, for JSON.
 
     opened: the open bonds, uint32 (num_classes, num_words), to be drawn while these are few; None
-    draws sites alone.  title: with matplotlib's mathematics.  first_row_on_top: the second axis
+    draws sites alone.  spins: uint8 (num_points,), to be drawn beside the clusters, each of so many
+    ``states``.  title: with matplotlib's mathematics.  first_row_on_top: the second axis
     leads down, as the rows of an image do.
 
     InputError: another dimension than 2 or 3, more points than can be seen, or a lattice that does
@@ -60,10 +65,17 @@ def plot_clusters(
     ends = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * topology.shape[:2] - 0.5
     corners = ends @ plane
     width, height = np.ptp(corners, axis=0)
-    with new_figure(*_figure_size(height / width, len(layers))) as figure:
-        panels = figure.subplots(1, len(layers), squeeze=False)[0]
+    rows, columns = (1, 1) if spins is None else (1, 2) if len(layers) == 1 else (2, 1)
+    columns *= len(layers)
+    inches = _figure_size(height / width, columns)
+    inches = inches[0], inches[1] + (rows - 1) * (inches[1] - _BELOW)
+    with new_figure(*inches) as figure:
+        grid = figure.subplots(rows, columns, squeeze=False)
+        panels = grid.ravel()[-len(layers) :]
         figure.suptitle(title)
-        if places is not None and opened is not None and topology.num_points <= MOST_WITH_BONDS:
+        # Side by side there is half the width.
+        most = MOST_WITH_BONDS if spins is None else MOST_WITH_BONDS // 4
+        if places is not None and opened is not None and topology.num_points <= most:
             drawn = "bonds"
             _draw_bonds(panels[0], clusters, colours, lattice, places, opened)
         else:
@@ -71,8 +83,22 @@ def plot_clusters(
             for axes, layer in zip(panels, layers, strict=True):
                 _draw_cells(axes, colours, plane, topology.shape, layer)
                 if lattice.dimension == 3:
-                    axes.set_title(f"$z = {layer}$", fontsize=9)
-        for axes in panels:
+                    what = "" if spins is None else "clusters, "
+                    axes.set_title(f"{what}$z = {layer}$", fontsize=9)
+        if spins is not None:
+            there = clusters.labels >= 0
+            rgb = spin_rgb(spins, there, states)
+            for axes, layer in zip(grid.ravel()[: len(layers)], layers, strict=True):
+                if drawn == "bonds" and places is not None:
+                    diameter = _bond_length(lattice, topology, places)
+                    _draw_discs(axes, places[there], rgb[there], diameter)
+                else:
+                    _draw_image(axes, rgb, plane, topology.shape, layer)
+                which = f", $z = {layer}$" if lattice.dimension == 3 else ""
+                axes.set_title(f"spins{which}", fontsize=9)
+            if lattice.dimension == 2:
+                panels[0].set_title("clusters of open bonds", fontsize=9)
+        for axes in grid.flat:
             _finish(axes, corners, first_row_on_top)
         _draw_directions(panels[0], plane)
         add_legend(figure, clusters, colours, with_bonds=drawn == "bonds")
@@ -121,13 +147,20 @@ def _draw_cells(
     axes: Axes, colours: ClusterColours, plane: np.ndarray, shape: tuple[int, ...], layer: int
 ) -> None:
     """Draw a layer as an image, sheared to the lattice: a parallelogram for every grid point."""
+    _draw_image(axes, colours.rgb(), plane, shape, layer)
+
+
+def _draw_image(
+    axes: Axes, rgb: np.ndarray, plane: np.ndarray, shape: tuple[int, ...], layer: int
+) -> None:
+    """Draw the colours of all points, uint8 (num_points, 3), of one layer as an image."""
     from matplotlib.transforms import Affine2D
 
     columns, rows = shape[:2]
     points = slice(layer * columns * rows, (layer + 1) * columns * rows)
     (a, b), (c, d) = plane
     axes.imshow(
-        colours.rgb(points).reshape(rows, columns, 3),
+        rgb[points].reshape(rows, columns, 3),
         origin="lower",
         extent=(-0.5, columns - 0.5, -0.5, rows - 0.5),
         interpolation="nearest",
@@ -144,11 +177,10 @@ def _draw_bonds(
     opened: np.ndarray,
 ) -> None:
     """Draw every open bond as a line and every site as a disc, in the colours of their clusters."""
-    from matplotlib.collections import EllipseCollection, LineCollection
+    from matplotlib.collections import LineCollection
 
     topology = clusters.topology
-    every, _ = bond_lines(lattice, topology, places, topology.exists)
-    length = float(np.linalg.norm(every[:, 0] - every[:, 1], axis=1).max(initial=0.0)) or 1.0
+    length = _bond_length(lattice, topology, places)
     lines, owners = bond_lines(lattice, topology, places, opened)
     # In points, of a figure 4.4 inches wide.
     per_length = 4.4 * 72 / max(np.ptp(places, axis=0).max(), length)
@@ -166,16 +198,29 @@ def _draw_bonds(
         )
     )
     sites = np.flatnonzero(clusters.labels >= 0)
-    size = _SITE * length
+    _draw_discs(axes, places[sites], colours.rgb(sites), _SITE * length)
+
+
+def _bond_length(lattice: Lattice, topology: Topology, places: np.ndarray) -> float:
+    """Return the length that discs and lines are measured in, of the longest bond inside."""
+    every, _ = bond_lines(lattice, topology, places, topology.exists)
+    return float(np.linalg.norm(every[:, 0] - every[:, 1], axis=1).max(initial=0.0)) or 1.0
+
+
+def _draw_discs(axes: Axes, places: np.ndarray, rgb: np.ndarray, size: float) -> None:
+    """Draw sites as discs of this diameter, in colours uint8 (n, 3)."""
+    from matplotlib.collections import EllipseCollection
+
+    count = len(places)
     axes.add_collection(
         EllipseCollection(
-            np.full(sites.size, size),
-            np.full(sites.size, size),
-            np.zeros(sites.size),
+            np.full(count, size),
+            np.full(count, size),
+            np.zeros(count),
             units="xy",
-            offsets=places[sites],
+            offsets=places,
             offset_transform=axes.transData,
-            facecolors=colours.rgb(sites) / 255.0,
+            facecolors=rgb / 255.0,
             linewidths=0,
             zorder=3,
         )

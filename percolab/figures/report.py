@@ -23,6 +23,7 @@ from percolab.analysis import (
 )
 from percolab.analysis.stored_data import probability_names
 from percolab.analysis.stored_fits import estimates_of
+from percolab.analysis.text import spin_table
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.figures import svg_text
@@ -85,7 +86,9 @@ def report_page(
 def _fits_of(
     results: Results, fitted: Callable[[str], ThresholdFit]
 ) -> dict[str, ThresholdFit | str]:
-    """Return the fit of every probability, or one line on why there is none."""
+    """Return the fit of every probability, or one line on why there is none; {} of spins."""
+    if Model.parse(results.study.model).has_spins:
+        return {}
     found: dict[str, ThresholdFit | str] = {}
     for name in probability_names(results):
         try:
@@ -104,6 +107,8 @@ def _fit_or_raise(fits: dict[str, ThresholdFit | str], name: str) -> ThresholdFi
 
 def _answer(figures: StudyFigures) -> str:
     """Return p_c in one line, beside the published one; that alone where there is no fit."""
+    if figures.model.has_spins:
+        return _answer_of_spins(figures)
     known = figures.study.structure.threshold(figures.study.model)
     published = ""
     if known is not None:
@@ -118,6 +123,21 @@ def _answer(figures: StudyFigures) -> str:
         away = (fit.threshold - known.value) / fit.threshold_error
         line += f"; {published}, {away:+.1f} sigma away"
     notes = "".join(f"<p>Note: {escape(note)}</p>" for note in fit.notes)
+    return f'<p class="answer">{escape(line)}</p>{notes}'
+
+
+def _answer_of_spins(figures: StudyFigures) -> str:
+    """Return the critical temperature in one line, beside the published one."""
+    notes = "".join(paragraph(f"Note: {note}") for note in figures.notes)
+    found = figures.spin_fit_or_problem
+    if isinstance(found, str):
+        return notes
+    temperature, error = found.temperature
+    value = f"about {temperature:.4g}" if error is None else format_with_error(temperature, error)
+    line = f"k_B T_c / J = {value}"
+    known = figures.critical_temperature
+    if known is not None:
+        line += f"; published {known[0]:.12g} {known[1]}"
     return f'<p class="answer">{escape(line)}</p>{notes}'
 
 
@@ -155,12 +175,15 @@ def _boundary(study: Study) -> tuple[str, str]:
 
 
 def _fits(figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap: int) -> str:
+    if figures.model.has_spins:
+        found = figures.spin_fit_or_problem
+        return paragraph(found) if isinstance(found, str) else preformatted(spin_table(found))
     if not figures.study.structure.is_scalable:
         try:
-            found = estimate_table(estimates_of(figures.results, bootstrap=bootstrap))
+            estimates = estimate_table(estimates_of(figures.results, bootstrap=bootstrap))
         except AnalysisError as error:
             return paragraph(str(error))
-        return preformatted(found)
+        return preformatted(estimates)
     if not fits:
         return paragraph("There is no probability that p_c could be read off.")
     rows = [_fit_row(name, fit) for name, fit in fits.items() if not isinstance(fit, str)]
@@ -220,7 +243,8 @@ def _figures(figures: StudyFigures) -> tuple[str, dict[str, Any]]:
             absent.append((kind, problem))
             continue
         figure, numbers[kind] = figures.draw(kind)
-        caption = f"{kind.capitalize()}. {item.meaning} {item.errors}"
+        name = kind.capitalize().replace("_", " ")
+        caption = f"{name}. {item.meaning} {item.errors}"
         parts.append(
             f'<figure role="img" aria-label="{escape(item.meaning)}">{svg_text(figure, kind)}'
             f"<figcaption>{escape(caption)}</figcaption></figure>"
@@ -258,6 +282,9 @@ def _methods(study: Study, columns: tuple[Column, ...]) -> str:
         "span, T, is found along every open axis, and the spanning probability at p is the part of "
         "the samples with T at or below p."
     )
+    spins = Model.parse(study.model).has_spins
+    if spins:
+        measured = _MEASURED_SPINS
     header = ("observable", "symbol", "meaning for a single sample", "unit")
     parts = [paragraph(measured), table(header, observables)]
     if grid:
@@ -266,9 +293,24 @@ def _methods(study: Study, columns: tuple[Column, ...]) -> str:
             paragraph("From these the figures draw, as means over samples, N being all sites:"),
             table(("mean", "symbol", "meaning"), drawn),
         ]
-    return "".join([*parts, *(paragraph(text) for text in _ERRORS)])
+    return "".join(
+        [*parts, *(paragraph(text) for text in (_ERRORS_OF_SPINS if spins else _ERRORS))]
+    )
 
 
+#: What a sample of spins is.
+_MEASURED_SPINS = (
+    "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
+    "are open: each bond between equal spins, with probability p. Every chain begins with sweeps "
+    "that are not measured; those of even number start ordered, those of odd number at random. A "
+    "block is a chain, and chains at different p are independent."
+)
+_ERRORS_OF_SPINS = (
+    "Errors are one sigma and statistical alone, from the scatter of chains, which are "
+    "independent; sweeps of one chain are correlated, and no error takes them to be independent.",
+    "The published critical point is drawn and compared with, and enters no number but the choice "
+    "of the p that is called nearest to the transition.",
+)
 #: How errors are found: for every reader of a page, whatever it draws.
 _ERRORS = (
     "Errors are one sigma and statistical alone. Samples are independent, and so are the blocks "
@@ -314,4 +356,5 @@ def _provenance(results: Results, name: str, checksum: str) -> str:
 
 
 def _model_title(study: Study) -> str:
-    return f"{study.model.capitalize()} percolation"
+    model = Model.parse(study.model)
+    return model.title if model.has_spins else f"{study.model.capitalize()} percolation"

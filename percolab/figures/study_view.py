@@ -11,12 +11,15 @@ import numpy as np
 
 from percolab.analysis import AnalysisError, Collapse, ExponentFit, ThresholdFit
 from percolab.analysis.exponents import MIN_REPLICAS
+from percolab.analysis.spin_fit import SpinFit, fit_spins, start_differences
 from percolab.analysis.stored_data import default_observable
 from percolab.analysis.stored_fits import collapse_of, exponents_of, notes_of
+from percolab.analysis.theory.potts import critical_bond_probability, critical_point
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.figures import Exact
 from percolab.figures.math_text import symbol_text
+from percolab.lattices.lattice import lattice_names, load_lattice
 from percolab.lattices.structure import Structure
 from percolab.store.joined import joined
 from percolab.store.results import Results
@@ -29,6 +32,9 @@ Drawn = tuple[Any, dict[str, Any]]
 #: Cluster sizes that are collapsed: the exponent that does it, and its sign as a power of L.
 _COLLAPSED = {"largest": ("beta/nu", -1), "chi": ("gamma/nu", 1)}
 
+
+#: Why figures of independent samples are none of spins.
+_SWEEPS = "its errors and fits are of independent samples, which sweeps are not: binder, wrapping"
 
 #: The columns that figures of cluster sizes are drawn from.
 CLUSTER_COLUMNS = ("clusters", "largest", "second_largest", "sum_squares")
@@ -63,18 +69,42 @@ class StudyView:
         symbols = {item.name: item.symbol for item in self.study.observables}
         return symbol_text(symbols[self.name])
 
+    @property
+    def model(self) -> Model:
+        """What is drawn at random, or which spins sites have."""
+        return Model.parse(self.study.model)
+
     @cached_property
     def fit_or_problem(self) -> ThresholdFit | str:
         """The fit, or one line on why there is none."""
+        if self.model.has_spins:
+            return _SWEEPS
         try:
             return self.fitted()
         except AnalysisError as error:
             return str(error)
 
-    @property
+    @cached_property
+    def spin_fit_or_problem(self) -> SpinFit | str:
+        """The fit of the transition of spins, or one line on why there is none."""
+        try:
+            return fit_spins(self.results)
+        except (AnalysisError, InputError) as error:
+            return str(error)
+
+    @cached_property
     def notes(self) -> list[str]:
         """What a reader of any figure of these samples must know."""
-        return list(notes_of(self.results))
+        found = list(notes_of(self.results))
+        differ = start_differences(self.measured()) if self.model.has_spins else []
+        if differ:
+            worst = max(differ, key=lambda item: abs(item.z))
+            found.append(
+                f"chains still know how they started, {worst.series} at L = {worst.L}, p = "
+                f"{worst.p:.6g} by {abs(worst.z):.3g} standard errors: the burn-in is too short, "
+                "or the transition is of first order, and no error bar is honest"
+            )
+        return found
 
     @property
     def fit(self) -> ThresholdFit:
@@ -88,8 +118,32 @@ class StudyView:
         """What every figure is given: its title, and the published threshold."""
         return {
             "title": _title(self.results),
-            "exact": _exact(self.study.structure, self.study.model),
+            "exact": self._critical_p(),
         }
+
+    def _critical_p(self) -> Exact | None:
+        """Return the published p_c and what is said of it; None if there is none."""
+        if not self.model.has_spins:
+            return _exact(self.study.structure, self.study.model)
+        known = critical_bond_probability(self._library_name, self.model.states)
+        return None if known is None else (known.value, f"at T_c [{known.reference}]")
+
+    @property
+    def _library_name(self) -> str:
+        """The lattice's name if it is that of the library, "" if another one is called so."""
+        own = self.study.structure
+        if own.name not in lattice_names() or load_lattice(own.name).digest != own.digest:
+            return ""
+        return own.name
+
+    @cached_property
+    def critical_temperature(self) -> Exact | None:
+        """The published k_B T_c / J and what is said of it; None if there is none."""
+        known = critical_point(self._library_name, self.model.states)
+        if known is None:
+            return None
+        scale = 2 if self.model.name == "ising" else 1
+        return scale / known.value, f"[{known.reference}]"
 
     @cached_property
     def exponents(self) -> ExponentFit | None:
@@ -155,9 +209,17 @@ class StudyView:
             return str(error)
         return None
 
+    def no_spins(self) -> str | None:
+        """Return why there are no thermal means, or None."""
+        return None if self.model.has_spins else "sites have no spins (--model ising)"
+
+    def no_independent_samples(self) -> str | None:
+        """Return why there is no curve of independent samples to draw, or None."""
+        return _SWEEPS if self.model.has_spins else self.nothing_spans()
+
     def no_fit(self) -> str | None:
         """Return why there is no fit of all sizes, or None."""
-        problem = self.nothing_spans()
+        problem = self.no_independent_samples()
         if problem is None and isinstance(self.fit_or_problem, str):
             return self.fit_or_problem
         return problem

@@ -73,3 +73,31 @@ class Extent:
     def building_bytes(self) -> int:
         """The host memory that is taken beside the topology while it is made."""
         return (2 * self.num_classes + 16) * self.num_points
+
+
+def num_bonds_of(structure: Structure, shape: tuple[int, ...], boundary: tuple[str, ...]) -> int:
+    """Return how many bonds a structure's ``topology(shape, boundary)`` has.
+
+    Those of a lattice are counted from its cell, without a topology, whatever its size.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> num_bonds_of(load_lattice("square"), (30_000, 30_000), ("periodic", "open"))
+    1799970000
+    """
+    if not isinstance(structure, Lattice):
+        return structure.topology(shape, boundary).num_bonds
+    axes = tuple(zip(shape, boundary, structure.cell, strict=True))
+    return sum(
+        prod(
+            _copies(at, cell, (0, n) if kind == "periodic" else (max(-step, 0), min(n - step, n)))
+            for at, step, (n, kind, cell) in zip(point, bond.offset, axes, strict=True)
+        )
+        for bond in structure.bonds
+        for point in bond.at
+    )
+
+
+def _copies(at: int, cell: int, span: tuple[int, int]) -> int:
+    """Return how many of the integers from span[0] to below span[1] are ``at`` modulo ``cell``."""
+    low, high = span
+    return max((high - at + cell - 1) // cell - (low - at + cell - 1) // cell, 0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_data import spanning_counts, transition_grid
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
@@ -53,8 +54,9 @@ def task_means(
 def mean_table(results: Results, p: Sequence[float] | None = None) -> Table:
     """Return (header, rows): one row a task and p, mean and standard error an observable.
 
-    The error is that of the mean of independent samples, from the stored sums of squares.  Tasks
-    with method "threshold" have R alone, at ``p`` or over the transition; others are None there.
+    The error is that of the mean of independent samples, from the stored sums of squares; of spins,
+    whose sweeps are correlated, it is the scatter of chains, None for a single one.  Tasks with
+    method "threshold" have R alone, at ``p`` or over the transition; others are None there.
     InputError: ``p`` is given, and a task has no thresholds.
     """
     names = [column.name for column in tabulated(results)]
@@ -157,22 +159,22 @@ def _spanning_means(
 
 
 def _grid_means(item: TaskResult) -> Iterator[tuple[float, dict[str, Pair]]]:
-    """Yield (p, {observable: (mean, standard error)}) of every observable of a task.
-
-    Sweeps of a chain of spins are correlated: there the error is the scatter of the chains' means,
-    None of a single chain.
-    """
+    """Yield (p, {observable: (mean, standard error)}) of every observable of a task."""
     names, count = [column.name for column in item.observables], item.num_samples
     total = item.sums().sum(axis=0, dtype=np.float64)
     squares = item.products()[..., np.diagonal(pair_places(len(names)))].sum(axis=0)
     means = total / count
     errors = np.sqrt(np.maximum(squares / count - means**2, 0.0) / max(count - 1, 1))
     if item.task.has_spins:
-        chains = len(item.blocks)
-        own = item.sums() / item.task.block_size
-        errors = np.full(means.shape, np.nan)
-        if chains > 1:
-            errors = own.std(axis=0, ddof=1) / chains**0.5
+        errors = _errors_of_chains(item)
     for p, mean, error in zip(item.task.p, means, errors, strict=True):
-        known = [one if np.isfinite(one) else None for one in error.tolist()]
+        known = [float(each) if np.isfinite(each) else None for each in error]
         yield p, dict(zip(names, zip(mean.tolist(), known), strict=True))
+
+
+def _errors_of_chains(item: TaskResult) -> Floats:
+    """Return the standard errors of means by the scatter of chains, (m, observables), or NaN."""
+    chains = item.sums() / item.task.block_size
+    if len(chains) < 2:
+        return np.full(chains.shape[1:], np.nan)
+    return np.asarray(chains.std(axis=0, ddof=1) / len(chains) ** 0.5)

@@ -196,7 +196,7 @@ def test_curves_of_coupled_samples_are_not_drawn_of_chains():
     answer(*ISING, "-L", "4,6", "-p", "0.3,0.5,0.52,0.9", "--burn-in", "20", "--quiet")
     for kind in ("curves", "drift", "collapse"):
         told = refusal("plot", "results.h5", "--kind", kind, "--out", "plot.png")
-        assert "spins have no spanning curve of coupled samples" in told
+        assert "are of independent samples, which sweeps are not" in told
     assert left_in() == [".results.h5.lock", "results.h5"]
 
 
@@ -204,15 +204,9 @@ def test_the_default_burn_in_may_be_told():
     assert "L = 4" in answer(*ISING, *P, "--burn-in", "auto", "--sweeps", "400", "--quiet")
 
 
-@pytest.mark.parametrize("model", ["ising", "potts:q=3"])
-def test_a_single_sample_is_none_of_spins(model):
-    where = ("--lattice", "square", "-L", "8", "-p", "0.5", "--model", model)
-    told = f"model {model}: a single sample is one of percolation"
-    assert told in refusal("label", *where)
-    assert told in refusal("show", *where, "--out", "shown.png")
-    assert left_in() == []
+def test_labels_in_python_are_of_no_sweep_of_spins():
     with pytest.raises(InputError, match="a single sample is one of percolation"):
-        label("square", 8, 0.5, model=model)
+        label("square", 8, 0.5, model="ising")
 
 
 def test_errors_of_a_table_are_the_scatter_of_chains():

@@ -16,6 +16,7 @@ from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 from percolab.store.results import Results
 from percolab.tables.flat import LONG_HEADER, long_table, mean_table
+from percolab.tasks.blocks import pair_places
 from percolab.tasks.study import Task
 
 MISSING = "{} is not installed; it comes with: pip install 'percolab[tables]'"
@@ -149,3 +150,22 @@ def test_tables_that_exclude_each_other_are_refused():
     assert refusal("export", path, "--sizes", "-p", "0.5").endswith("leave -p out")
     Path("d.parquet").mkdir()
     assert "d.parquet: is a directory" in refusal("export", path, "--out", "d.parquet")
+
+
+def test_errors_of_spins_are_the_scatter_of_chains():
+    results = sweep(
+        "square", model="ising", L=[8], boundary="periodic", K=[0.44], burn_in=20, sweeps=220,
+        samples=4000, device="cpu",
+    )  # fmt: skip
+    header, (row,) = mean_table(results)
+    told = dict(zip(header, row, strict=True))
+    (item,) = results.tasks.values()
+    means = item.column("satisfied")[:, 0] / item.task.block_size
+    assert told["satisfied"] == pytest.approx(means.mean())
+    assert told["satisfied_error"] == pytest.approx(means.std(ddof=1) / len(means) ** 0.5)
+    # Sweeps are correlated: independent samples would have half of this error.
+    width = len(item.observables)
+    squares = item.products()[:, 0, np.diagonal(pair_places(width))]
+    at = [column.name for column in item.observables].index("satisfied")
+    variance = squares[:, at].sum() / 4000 - told["satisfied"] ** 2
+    assert told["satisfied_error"] > 1.5 * (variance / 4000) ** 0.5

@@ -15,7 +15,7 @@ from percolab.analysis import format_with_error
 from percolab.analysis.stored_data import size_counts_of
 from percolab.api import fit, sweep
 from percolab.figures.kinds import StudyFigures, study_figure
-from percolab.measure.columns import EXTRA_COLUMNS, MEASURES, observables_of
+from percolab.measure.columns import CHAIN_COLUMNS, EXTRA_COLUMNS, MEASURES, observables_of
 from percolab.tables.sizes import SIZE_HEADER
 
 
@@ -228,7 +228,11 @@ def test_frames_carry_cluster_numbers():
 def test_observables_lists_what_every_measure_adds():
     told = json.loads(answer("observables", "--json"))
     extras = [item for item in told if "measure" in item]
-    assert [item["name"] for item in extras] == [item.name for item in EXTRA_COLUMNS]
+    asked = [item.name for item in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if item.measure]
+    assert [item["name"] for item in extras] == asked
+    spins = [item["name"] for item in told if item.get("model") == "spins"]
+    assert spins[:2] == ["satisfied", "open_bonds"]
+    assert "of spins" in answer("observables")
     text = answer("observables")
     for word in MEASURES:
         assert f"with sweep --measure {word}" in text

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from helpers import run_simulated
 
-from percolab.lattices.lattice import load_lattice
-
 SCRIPT = Path(__file__).parents[2] / "scripts" / "weigel_figures.py"
 needs_cuda = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
@@ -25,28 +23,49 @@ def script():
 
 
 @needs_cuda
-def test_the_script_measures_words_of_files(tmp_path):
-    for size in (4, 8, 12):
-        words = load_lattice("square").topology((size, size)).exists.size
-        np.save(tmp_path / f"words-{size}.npy", np.zeros((1, words), np.uint32))
+def test_every_part_is_measured_and_others_are_kept(tmp_path):
     out = tmp_path / "record.json"
-    pattern = tmp_path / "words-{L}.npy"
-    done = run_simulated("simulated_weigel_figures.py", str(out), "--words", str(pattern))
+    out.write_text(json.dumps({"parts": {"older": {"records": []}}}))
+    parts = "sizes,local,beta,few,states,komura,cpu"
+    done = run_simulated("simulated_weigel_figures.py", str(out), "--parts", parts)
     assert done.returncode == 0, done.stderr
-    document = json.loads(out.read_text())
-    assert document["words"] == str(pattern)
-    records = document["records"]
-    on_tiles = {(r["labeler"], r["L"], r["B"]) for r in records if "B" in r}
+    found = json.loads(out.read_text())["parts"]
+    assert list(found) == ["older", *parts.split(",")]
+    assert not any(own["skipped"] or own["failed"] for own in list(found.values())[1:])
+    assert found["sizes"].keys() >= {"commit", "command", "device_name", "versions", "started"}
+    sizes = found["sizes"]["records"]
+    on_tiles = {(r["labeler"], r["L"], r["B"]) for r in sizes if "B" in r}
     for name in ("tiles:self+sewing", "tiles:self+relaxation"):
-        assert {(name, size, edge) for size in (4, 8, 12) for edge in (2, 4)} <= on_tiles
-    for name in ("tiles:bfs+sewing", "tiles:union+sewing", "tiles:self+sewing"):
-        assert {(name, 12, 4), (name, 12, 6)} <= on_tiles
-    # No bond is open, so the first step finds that no label changes.
-    assert all(set(r["steps"]) == {1} for r in records if "steps" in r)
-    parts = {"local", "consolidation", "roots"}
-    assert all(r["ns_a_site"].keys() == (parts if "B" in r else {"labels"}) for r in records)
-    assert document["fits"]["steps"]["exponent"] == pytest.approx(0, abs=1e-12)
-    assert "self-labeling and relaxation take least" in done.stdout
+        assert {(name, size, edge) for size in (4, 8) for edge in (2, 4)} <= on_tiles
+    six = {f"tiles:{a}+{b}" for a in ("self", "bfs", "union") for b in ("sewing", "relaxation")}
+    others = {"komura_2015", "four_step", "tiled"}
+    assert {r["labeler"] for r in sizes} == six | others
+    whole = {"update", "activation"}
+    steps = whole | {"local", "consolidation", "roots", "flip"}
+    for r in sizes:
+        expected = steps if "B" in r else whole | {"labels", "flip"}
+        assert r["ns_a_site"].keys() == expected - ({"flip"} if r["labeler"] == "tiled" else set())
+        assert ("steps" in r) == r["labeler"].endswith("relaxation")
+    # Where no bond is open, the first step finds that no label changes.
+    cold = [r for r in found["beta"]["records"] if r["ratio"] < 0.5 and "steps" in r]
+    assert [set(r["steps"]) for r in cold] == [{1}]
+    assert {r["update"] for r in found["few"]["records"]} == {
+        "sw", "wolff", "few:1,flip=0.5", "few:4,flip=0.5",
+    }  # fmt: skip
+    assert {r["states"] for r in found["states"]["records"]} == {2, 3, 4}
+    assert all(r["ns_a_site"]["update"] > 0 for r in found["cpu"]["records"])
+    assert "2.0 steps" in done.stdout or "3.0 steps" in done.stdout
+
+
+@needs_cuda
+def test_without_time_everything_is_named_as_skipped(tmp_path):
+    out = tmp_path / "record.json"
+    asked = ("--parts", "sizes,cpu", "--seconds", "-1")
+    done = run_simulated("simulated_weigel_figures.py", str(out), *asked)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())["parts"]
+    assert found["sizes"]["skipped"] == [{"L": 4}, {"L": 8}]
+    assert not found["sizes"]["records"] + found["cpu"]["records"]
 
 
 def test_fits_find_what_was_put_in(script):
@@ -79,4 +98,3 @@ def test_the_best_edge_takes_least_in_all(script):
     found = script.fits(records, 8)
     assert found["best_edge"] == {64: 16, 128: 8}
     assert found["steps"]["exponent"] == pytest.approx(1)
-    assert "steps = 1.00 (L/B)^1.000" in script.tables(records, found)

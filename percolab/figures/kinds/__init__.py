@@ -66,9 +66,12 @@ def study_figure(
 
     kind: one of KINDS, InputError if the results do not give it.  None is the overview: sizes that
     scale as :func:`spanning_figure`; those of a graph or of a Bethe lattice by their clusters,
-    with the thresholds of each size alone.  AnalysisError: nothing is there yet.
+    with the thresholds of each size alone; spins by their Binder ratios.  AnalysisError: nothing
+    is there yet.
     """
     figures = StudyFigures(results, fitted, observable, bootstrap)
+    if kind is None and figures.model.has_spins and figures.measured():
+        kind = "binder"
     if kind is not None:
         return figures.draw(kind)
     if not figures.measured():

@@ -246,6 +246,6 @@ KIND = FigureKind(
         "where there is no such fit of each size alone; the band is p_c with its error, a dotted "
         "line what theory says of the curves at p_c."
     ),
-    problem=StudyView.nothing_spans,
+    problem=StudyView.no_independent_samples,
     draw=lambda figures: spanning_figure_of(figures, with_drift=False),
 )

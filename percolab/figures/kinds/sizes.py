@@ -326,7 +326,8 @@ def _draw(figures: StudyView) -> Drawn:
         threshold, source = figures.taken_for_threshold()
         error = y_t = quality = None
         try:
-            fisher = tau_at(figures.results, threshold)
+            # What is known of tau is of percolation.
+            fisher = None if figures.model.has_spins else tau_at(figures.results, threshold)
         except AnalysisError:
             fisher = None
     else:

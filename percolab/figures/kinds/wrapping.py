@@ -17,6 +17,7 @@ from percolab.figures.axes import (
     draw_exact,
     exact_record,
     few_ticks,
+    jackknife_title,
     legend_entries,
     only_p,
     place_sizes,
@@ -26,6 +27,7 @@ from percolab.figures.math_text import symbol_text
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of, new_figure
 from percolab.measure.columns import wrapping_names
+from percolab.store.task_result import TaskResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,12 +41,17 @@ _VALUE: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 0.9, 
 
 @dataclass(frozen=True, eq=False)
 class WrappingCurve:
-    """How many of `samples` samples of one task wrap, int64 (m,), at each p, float64 (m,)."""
+    """How many of `samples` samples of one task wrap, int64 (m,), at each p, float64 (m,).
+
+    errors: of the probability, float64 (m,), where samples are sweeps of spins and so correlated;
+    None where they are independent.
+    """
 
     L: int
     samples: int
     p: NDArray[np.float64]
     counts: NDArray[np.int64]
+    errors: NDArray[np.float64] | None = None
 
     @property
     def probability(self) -> NDArray[np.float64]:
@@ -52,7 +59,10 @@ class WrappingCurve:
         return self.counts / self.samples
 
     def interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the 68 % Wilson interval (low, high), float64 (m,) each."""
+        """Return the ends of error bars, float64 (m,) each: 68 % Wilson intervals, or errors."""
+        if self.errors is not None:
+            known = np.nan_to_num(self.errors)
+            return self.probability - known, self.probability + known
         return wilson_interval(self.counts, self.samples)
 
 
@@ -105,13 +115,18 @@ def plot_wrapping(
         figure.suptitle(title if at is None else f"{title}, $p = {at:.8g}$")
         add_legend(
             figure, _entries(grid.flat[0], panels), loc="outside lower center",
-            ncols=3 if columns > 1 else 1, title="Error bars: 68 % Wilson intervals",
+            ncols=3 if columns > 1 else 1, title=_errors_title(panels[0].curves),
         )  # fmt: skip
     return figure, {
         "title": title,
         "exact": exact_record(exact),
         "panels": [_numbers_of(panel) for panel in panels],
     }
+
+
+def _errors_title(curves: Sequence[WrappingCurve]) -> str | None:
+    own = [curve.errors for curve in curves if curve.errors is not None]
+    return jackknife_title(own, over="chains") if own else "Error bars: 68 % Wilson intervals"
 
 
 def _draw_panel(
@@ -131,7 +146,7 @@ def _draw_panel(
         axes.set_title(f"theory at $p_c$: {panel.known.value:.5f}", fontsize=8)
     if not against_size:
         # What does not rise with p is small: it has an axis of its own.
-        top = max(float(curve.interval()[1].max()) for curve in panel.curves)
+        top = max(float(curve.interval()[1].max()) for curve in panel.curves) or 1.0
         axes.set_ylim(-0.04 * top, 1.06 * top)
 
 
@@ -196,15 +211,27 @@ def _draw(figures: StudyView) -> Drawn:
                     item.num_samples,
                     np.array(item.task.p),
                     item.column(name).sum(axis=0),
+                    _errors_of_chains(item, name) if item.task.has_spins else None,
                 )
                 for item in figures.measured("grid")
             ],
-            known=critical_probability(study.structure, study.boundary, name),
+            # Theory's value is that of percolation, not of the clusters of spins.
+            known=None
+            if figures.model.has_spins
+            else critical_probability(study.structure, study.boundary, name),
         )
         for name in _names(figures)
     ]
     sites = {item.task.size: item.task.num_sites for item in figures.measured()}
     return plot_wrapping(panels, num_sites=sites, **figures.head)
+
+
+def _errors_of_chains(item: TaskResult, name: str) -> NDArray[np.float64]:
+    """Return the standard errors of a probability from the scatter of chains, float64 (m,)."""
+    means = item.column(name) / item.task.block_size
+    if len(means) < 2:
+        return np.full(means.shape[1:], np.nan)
+    return np.asarray(means.std(axis=0, ddof=1) / len(means) ** 0.5)
 
 
 KIND = FigureKind(
@@ -213,7 +240,10 @@ KIND = FigureKind(
         "Probabilities of every way to wrap around the periodic axes, against p, of a single p "
         "against L; dotted, where it is known, what theory says of them at p_c."
     ),
-    errors="Error bars are 68 % Wilson intervals.",
+    errors=(
+        "Error bars are 68 % Wilson intervals, of spins one standard error by the scatter of "
+        "chains."
+    ),
     problem=_problem,
     draw=_draw,
 )

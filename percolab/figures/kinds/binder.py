@@ -1,0 +1,46 @@
+"""The Binder ratio against temperature, whose curves for different sizes cross near T_c."""
+
+from percolab.analysis.stored_spins import spin_tasks_of
+from percolab.analysis.theory.ising_curves import (
+    BINDER_AT_CRITICALITY,
+    BINDER_SOURCE,
+    is_square_ising,
+)
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.thermal import JACKKNIFE, draw_thermal, panel_of, thermal_problem
+
+_RATIO = r"$Q_m = \langle M^2 \rangle^2 / \langle M^4 \rangle$"
+
+
+def _draw(figures: StudyView) -> Drawn:
+    panels = [panel_of(figures, "binder", _RATIO)]
+    if all(item.has("sum_fourths") for item in spin_tasks_of(figures.results)):
+        panels += [panel_of(figures, "improved_binder", f"{_RATIO}, by the clusters")]
+    study, levels = figures.study, []
+    if is_square_ising(study.structure, figures.model) and set(study.boundary) == {"periodic"}:
+        label = f"$Q_m(T_c) = {BINDER_AT_CRITICALITY}$ [{BINDER_SOURCE}]"
+        levels = [(BINDER_AT_CRITICALITY, label)]
+    return draw_thermal(figures, panels, levels, fitted=_fitted(figures))
+
+
+def _fitted(figures: StudyView) -> tuple[float, float] | None:
+    """Return k_B T_c / J of the fit of all sizes and its error; None if there is no such fit."""
+    found = figures.spin_fit_or_problem
+    if isinstance(found, str):
+        return None
+    temperature, error = found.temperature
+    return None if error is None else (temperature, error)
+
+
+KIND = FigureKind(
+    place=20,
+    meaning=(
+        "Binder ratio of the order parameter by the spins, and by the clusters where their fourth "
+        "powers are there (--measure sizes), against temperature, of one temperature against L; "
+        "the band is T_c of the fit of all sizes (percolab fit) with its error; dotted, where it "
+        "is known, the ratio's value at T_c."
+    ),
+    errors=JACKKNIFE,
+    problem=lambda figures: thermal_problem(figures, "binder"),
+    draw=_draw,
+)

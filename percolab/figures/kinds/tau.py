@@ -1,0 +1,155 @@
+"""Integrated autocorrelation times near the transition against L, with the dynamic exponent z."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis.autocorrelation import DynamicExponent, dynamic_exponent
+from percolab.analysis.json_values import plain
+from percolab.analysis.spin_fit import autocorrelations_of
+from percolab.analysis.stored_spins import spin_tasks_of, system_of
+from percolab.analysis.text import format_with_error
+from percolab.errors import AnalysisError
+from percolab.figures.axes import add_legend, legend_entries, place_sizes, plain_ticks
+from percolab.figures.spin_series import SERIES_LABELS, nearest_p, series_look
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, new_figure
+
+#: Series stand side by side, by this factor of L, so that none hides another.
+_ASIDE = 1.05
+
+
+def _draw(figures: StudyView) -> Drawn:
+    """Draw tau of each series against L, each size at its p nearest to the transition."""
+    rows = _rows(figures)
+    curves = []
+    with new_figure(COLUMN_WIDTH, 3.7, style=COLUMN_STYLE) as figure:
+        axes: Any = figure.subplots()
+        for number, (name, label) in enumerate(SERIES_LABELS.items()):
+            own = [row for row in rows if row["series"] == name]
+            if own:
+                fit = _fitted(own)
+                aside = _ASIDE ** (number - 1)
+                _draw_series(axes, own, fit, label, series_look(number), aside)
+                curves.append({"series": name, "points": plain(own), "fit": plain(fit)})
+        axes.set_yscale("log")
+        _widen(axes)
+        place_sizes(axes, sorted({row["L"] for row in rows}))
+        plain_ticks(axes)
+        axes.set_ylabel(r"$\tau_{\mathrm{int}}$ (updates)")
+        axes.set_title(f"{figures.head['title']}, near the transition")
+        update = figures.study.update
+        add_legend(
+            figure, legend_entries(axes), loc="outside lower center",
+            title=f"update {update}; error bars: one standard error",
+        )  # fmt: skip
+    return figure, {"title": figures.head["title"], "update": update, "curves": curves}
+
+
+def _widen(axes: Any) -> None:
+    """Make the vertical axis no less than a factor 4 high, in which few times lie together."""
+    low, high = axes.get_ylim()
+    if high < 4 * low:
+        middle = (low * high) ** 0.5
+        axes.set_ylim(middle / 2, 2 * middle)
+
+
+def _rows(figures: StudyView) -> list[dict[str, Any]]:
+    """Return tau of every series and task at its p nearest to the transition."""
+    rows = []
+    for item in spin_tasks_of(figures.results):
+        p = np.array(item.task.p)
+        at, source = nearest_p(figures, p)
+        temperature = float(system_of(item).temperatures(p)[at])
+        for name, series in autocorrelations_of(item).items():
+            own = series[at]
+            if own is not None:
+                rows.append(
+                    {
+                        "L": item.task.size,
+                        "series": name,
+                        "p": float(p[at]),
+                        "temperature": temperature,
+                        "p_source": source,
+                        "tau": own.tau,
+                        "error": own.error,
+                        "window": own.window,
+                        "complete": own.complete,
+                    }
+                )
+    return rows
+
+
+def _fitted(rows: list[dict[str, Any]]) -> DynamicExponent | None:
+    """Return z of the complete times, one of each size, or None where there are too few."""
+    complete = {row["L"]: row for row in rows if row["complete"] and row["error"] > 0}
+    sizes = sorted(complete)
+    taus, errors = ([complete[size][key] for size in sizes] for key in ("tau", "error"))
+    try:
+        return dynamic_exponent(sizes, taus, errors)
+    except AnalysisError:
+        return None
+
+
+def _draw_series(
+    axes: Any,
+    rows: list[dict[str, Any]],
+    fit: DynamicExponent | None,
+    label: str,
+    look: dict[str, Any],
+    aside: float,
+) -> None:
+    text = label
+    if fit is not None and fit.error > 0:
+        text += f": $z = {format_with_error(fit.z, fit.error)}$ from $L \\geq {fit.smallest_size}$"
+        if not fit.accepted:
+            text += r", rejected by $\chi^2$"
+        used = [row for row in rows if row["complete"] and row["L"] >= fit.smallest_size]
+        sizes = np.array([row["L"] for row in used], float)
+        logarithms = np.log([row["tau"] for row in used]) - fit.z * np.log(sizes)
+        weights = np.array([(row["tau"] / row["error"]) ** 2 for row in used])
+        amplitude = np.exp(float(np.average(logarithms, weights=weights)))
+        ends = np.array([sizes.min(), sizes.max()])
+        axes.plot(ends, amplitude * ends**fit.z, color=look["color"], linewidth=0.8, zorder=1)
+    for complete in (True, False):
+        own = [row for row in rows if row["complete"] == complete]
+        if not own:
+            continue
+        bound: dict[str, Any] = {} if complete else {"lolims": True, "markerfacecolor": "white"}
+        errors = np.nan_to_num([row["error"] for row in own])
+        if not complete:
+            # Lower bounds have arrows, which show no error.
+            errors = 0.25 * np.array([row["tau"] for row in own])
+        at, taus = (np.array([row[key] for row in own]) for key in ("L", "tau"))
+        axes.errorbar(
+            aside * at, taus, errors, **(look | bound), linestyle="none",
+            elinewidth=0.8, capsize=1.5, zorder=3,
+            label=text if complete else f"{label}: lower bounds, no window among the lags",
+        )  # fmt: skip
+        text = label
+
+
+def _problem(figures: StudyView) -> str | None:
+    problem = figures.no_spins()
+    if problem is not None:
+        return problem
+    if len({item.task.size for item in spin_tasks_of(figures.results)}) < 2:
+        return "a single size does not tell how times grow with L: autocorrelation"
+    return None if _rows(figures) else "nothing varies within a chain"
+
+
+KIND = FigureKind(
+    place=26,
+    meaning=(
+        "Integrated autocorrelation times in updates against L, each size at its p nearest to the "
+        "transition, the series side by side; lines are tau = A L^z."
+    ),
+    errors=(
+        "Error bars are one standard error, of a jackknife over chains; an arrow is a lower bound, "
+        "where the stored lags end before the autocorrelation does."
+    ),
+    problem=_problem,
+    draw=_draw,
+)

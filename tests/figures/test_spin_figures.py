@@ -1,0 +1,200 @@
+"""Figures of spins tell the stored numbers, against the temperature of their convention."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import answer, stored
+
+from percolab.analysis.stored_spins import thermodynamics_of
+from percolab.analysis.theory.ising import ising_torus
+from percolab.api import fit, plot, sweep
+from percolab.errors import InputError
+from percolab.figures.kinds import KINDS, StudyFigures, study_figure
+from percolab.figures.report import report_page
+from percolab.lattices.lattice import lattice_from_text, load_lattice
+
+pytestmark = pytest.mark.usefixtures("own_directory")
+
+THERMAL = ("energy", "specific_heat", "order", "susceptibility", "binder")
+OF_SPINS = {*THERMAL, "autocorrelation", "tau", "histogram"}
+
+
+@cache
+def ising():
+    """Return chains around T_c, with all that is measured; only to be read."""
+    return sweep(
+        "square", model="ising", L=[8, 12, 16], boundary="periodic", device="cpu",
+        K=[0.42, 0.43, 0.4407, 0.45, 0.46], burn_in=40, sweeps=240, samples=6000,
+        measure=["sizes", "series"],
+    )  # fmt: skip
+
+
+@cache
+def potts():
+    """Return chains of first order, at a single temperature and without series."""
+    return sweep(
+        "square", model="potts:q=10", L=[8, 16], boundary="periodic", device="cpu",
+        beta=[1.42], burn_in=2, sweeps=42, samples=800,
+    )  # fmt: skip
+
+
+def numbers_of(results, kind):
+    return study_figure(results, kind=kind, fitted=lambda: fit(results))[1]
+
+
+def test_all_kinds_of_spins_are_drawn_and_those_of_independent_samples_say_why_not():
+    figures = StudyFigures(ising(), lambda: fit(ising()))
+    assert set(figures.kinds()) == OF_SPINS | {"clusters", "wrapping", "sizes"}
+    for kind in ("curves", "drift", "collapse"):
+        assert "sweeps are not" in figures.problem(kind)
+
+
+def test_kinds_of_spins_say_that_percolation_has_none():
+    results = sweep("square", L=[8], p=[0.5], samples=20, device="cpu")
+    figures = StudyFigures(results, lambda: fit(results))
+    assert {figures.problem(kind) for kind in OF_SPINS} == {"sites have no spins (--model ising)"}
+
+
+@pytest.mark.parametrize("kind", sorted(OF_SPINS))
+def test_every_number_drawn_is_json(kind):
+    json.dumps(numbers_of(ising(), kind), allow_nan=False)
+
+
+@pytest.mark.parametrize("kind", THERMAL)
+def test_curves_are_the_thermal_means_against_temperature(kind):
+    drawn = numbers_of(ising(), kind)["panels"]
+    if kind == "binder":
+        assert [panel["quantity"] for panel in drawn] == ["binder", "improved_binder"]
+    for panel in drawn:
+        for curve, known in zip(panel["curves"], thermodynamics_of(ising()), strict=True):
+            assert curve["L"] == known.L
+            np.testing.assert_allclose(curve["temperature"], 1 / known.coupling)
+            np.testing.assert_array_equal(curve["values"], known.values[panel["quantity"]])
+            np.testing.assert_array_equal(curve["errors"], known.errors[panel["quantity"]])
+
+
+def test_exact_curves_are_those_of_the_torus_and_of_the_infinite_lattice():
+    (panel,) = numbers_of(ising(), "energy")["panels"]
+    assert [curve["L"] for curve in panel["exact"]] == [8, 12, 16, None]
+    known = ising_torus(12, 12, 1 / panel["exact"][1]["temperature"][7]).energy
+    assert panel["exact"][1]["values"][7] == pytest.approx(known)
+    for curve in panel["curves"]:
+        z = (np.array(curve["values"]) - curve["exact"]) / curve["errors"]
+        assert (np.abs(z) <= 4).all()
+    (panel,) = numbers_of(ising(), "order")["panels"]
+    assert [curve["L"] for curve in panel["exact"]] == [None]
+
+
+def test_what_is_exact_is_not_drawn_beside_another_lattice_of_the_same_name():
+    text = load_lattice("triangular").source.replace('name = "triangular"', 'name = "square"')
+    results = sweep(
+        lattice_from_text(text, where="here"), model="ising", L=[8], boundary="periodic",
+        K=[0.25, 0.3], burn_in=5, sweeps=25, samples=80, device="cpu",
+    )  # fmt: skip
+    numbers = numbers_of(results, "energy")
+    assert numbers["panels"][0]["exact"] == []
+    assert numbers["critical_temperature"] is None
+
+
+def test_the_critical_temperature_is_in_the_convention_of_the_model():
+    critical = [numbers_of(each, "order")["critical_temperature"] for each in (ising(), potts())]
+    assert critical[0]["threshold"] == pytest.approx(2 / np.log1p(2**0.5))
+    assert critical[1]["threshold"] == pytest.approx(1 / np.log1p(10**0.5))
+
+
+def test_a_single_temperature_is_drawn_against_l():
+    figure, _ = study_figure(potts(), kind="energy", fitted=lambda: fit(potts()))
+    axes = figure.axes[0]
+    assert axes.get_xlabel() == "$L$"
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["8", "16"]
+    figure, _ = study_figure(ising(), kind="order", fitted=lambda: fit(ising()))
+    assert "1/K" in figure.axes[0].get_xlabel()
+
+
+def test_the_overview_of_spins_is_their_binder_ratio():
+    path = stored(Path("results.h5"), ising())
+    told = json.loads(answer("plot", path, "--json"))
+    assert told["kind"] == "binder"
+    assert Path("results.png").exists()
+    value, error = told["fitted_temperature"]
+    assert abs(value - 2 / np.log1p(2**0.5)) < 4 * error < 0.2
+
+
+def test_chains_that_know_their_start_are_noted():
+    # Of a strong first-order transition, with two sweeps of burn-in.
+    numbers = numbers_of(potts(), "energy")
+    (note,) = numbers["notes"]
+    assert "how they started" in note
+    assert not any("how they started" in each for each in numbers_of(ising(), "energy")["notes"])
+
+
+def test_wrapping_has_errors_of_chains_and_no_theory_of_percolation():
+    panels = numbers_of(ising(), "wrapping")["panels"]
+    for panel in panels:
+        assert panel["theory"] is None
+        for curve, item in zip(panel["curves"], ising().tasks.values(), strict=True):
+            means = item.column(panel["observable"]) / item.task.block_size
+            expected = means.std(axis=0, ddof=1) / len(means) ** 0.5
+            np.testing.assert_allclose(curve["errors"], expected)
+            np.testing.assert_allclose(np.subtract(curve["high"], curve["low"]), 2 * expected)
+
+
+def test_autocorrelations_are_of_the_largest_size_at_the_transition():
+    numbers = numbers_of(ising(), "autocorrelation")
+    assert numbers["L"] == 16
+    assert numbers["temperature"] == pytest.approx(1 / 0.4407)
+    for curve in numbers["curves"]:
+        assert curve["correlation"][0] == 1
+        tau = 0.5 + sum(curve["correlation"][1 : curve["autocorrelation"]["window"] + 1])
+        assert tau == pytest.approx(curve["autocorrelation"]["tau"])
+
+
+def test_times_of_every_size_are_drawn_with_z():
+    numbers = numbers_of(ising(), "tau")
+    for curve in numbers["curves"]:
+        assert [point["L"] for point in curve["points"]] == [8, 12, 16]
+        assert all(point["tau"] > 1 and point["complete"] for point in curve["points"])
+        # Swendsen and Wang's z is about 0.2 to 0.35.
+        assert abs(curve["fit"]["z"] - 0.25) < 4 * curve["fit"]["error"]
+
+
+def test_lower_bounds_of_times_make_no_z():
+    numbers = numbers_of(potts(), "tau")
+    for curve in numbers["curves"]:
+        assert not any(point["complete"] for point in curve["points"])
+        assert curve["fit"] is None
+
+
+def test_histograms_integrate_to_one_and_have_the_mean_energy():
+    numbers = numbers_of(ising(), "histogram")
+    for curve, known in zip(numbers["curves"], thermodynamics_of(ising()), strict=True):
+        energy, density = np.array(curve["energy"]), np.array(curve["density"])
+        width = abs(energy[1] - energy[0])
+        assert density.sum() * width == pytest.approx(1)
+        at = known.p.tolist().index(curve["p"])
+        mean = (density * energy).sum() * width
+        assert mean == pytest.approx(known.values["energy"][at], abs=width)
+
+
+def test_a_figure_is_refused_with_its_reason():
+    with pytest.raises(InputError, match=r"--measure series"):
+        plot(potts(), "x.png", kind="histogram")
+
+
+def test_a_report_of_spins_quotes_the_temperature_and_no_fit_of_percolation():
+    def never(_):
+        raise AssertionError("sweeps are correlated")
+
+    page, numbers = report_page(ising(), name="x.h5", checksum="0", fitted=never)
+    assert "k_B T_c / J = 2.2" in page
+    assert "Markov chain" in page
+    assert "Samples are independent" not in page
+    assert set(numbers["figures"]) == OF_SPINS | {"clusters", "wrapping", "sizes"}
+
+
+def test_kinds_have_places_of_their_own():
+    places = [kind.place for kind in KINDS.values()]
+    assert len(set(places)) == len(places)
