@@ -63,8 +63,10 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
     pairs.append(("model", study.model, others.model))
     if study.has_spins:
         pairs.append(("update", study.update, others.update))
-        shown = ["auto" if each.burn_in == AUTO else str(each.burn_in) for each in (study, others)]
-        pairs.append(("burn_in", *shown))
+        own, theirs = (
+            "auto" if each.burn_in == AUTO else str(each.burn_in) for each in (study, others)
+        )
+        pairs.append(("burn_in", own, theirs))
     for what, own, theirs in pairs:
         if own != theirs:
             raise InputError(f"{name}: has {what} {own}, not {theirs} like the others")

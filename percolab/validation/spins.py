@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -293,16 +294,17 @@ def _parity(conditions: Conditions) -> Iterator[Outcome]:
         wrong, notes = dict.fromkeys(labelers, 0), dict.fromkeys(labelers, "")
         for n, (update, q) in enumerate(_RULES):
             rule, seed = Update.parse(update).rule(q), conditions.stream_seed("parity", name, n)
-            seeds = [np.uint64(seed + place) for place in range(3)]
-            key = Chain(*seeds, np.uint64(n), np.uint64(threshold_of(1 - 1 / (1 + q**0.5))))
+            bonds, new, sites = (np.uint64(seed + place) for place in range(3))
+            p = q**0.5 / (1 + q**0.5)
+            key = Chain(bonds, new, sites, np.uint64(n), np.uint64(threshold_of(p)))
             begun = n % 2, [key], [n % 3 == 1]
             judge = new_chains("reference", "cpu", topology, rule)
             judge.begin(*begun)
-            expected = (*judge.advance(sweeps), judge.planes_of())
+            expected: list[NDArray[Any]] = [*judge.advance(sweeps), judge.planes_of()]
             for each in labelers:
                 chains = new_chains(each, kind, topology, rule)
                 chains.begin(*begun)
-                found = (*chains.advance(sweeps), chains.planes_of())
+                found: list[NDArray[Any]] = [*chains.advance(sweeps), chains.planes_of()]
                 if not all(np.array_equal(one, two) for one, two in zip(found, expected)):
                     notes[each] = notes[each] or f"first at {update}, q = {q}"
                     wrong[each] += 1
