@@ -1,5 +1,6 @@
 """Scripts that make records in results/: they run, and print what they are for."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -45,3 +46,16 @@ def test_a_calibration_of_tau_goes_on_where_it_was(tmp_path):
     assert "3 studies" in more
     assert (tmp_path / "tau.jsonl").read_text().splitlines()[:3] == lines
     assert (tmp_path / "tau.md").read_text() == more
+
+
+def test_swendsen_wang_is_timed_and_peers_that_are_missing_are_named():
+    lines = run("compare_spins.py", "-L", "16,24", "--rounds", 2, "--seconds", 0.01).splitlines()
+    rows = [line.split() for line in lines if " ns a spin " in line]
+    own = [row for row in rows if row[1] == "percolab"]
+    assert [row[:3] for row in own] == [
+        [size, "percolab", rng] for size in ("16", "24") for rng in ("xorwow", "philox")
+    ]
+    assert all(float(row[3]) > 0 for row in rows)
+    for name in ("mcising", "peapods"):
+        if importlib.util.find_spec(name) is None:
+            assert f"{name} is not installed (pip install {name}): it is left out" in lines

@@ -144,17 +144,33 @@ def fit_spins(results: Results, names: Sequence[str] = ("all",), **options: Any)
             "shows where its spins order"
         )
     model = Model.parse(study.model)
-    joint = fit_quantities(results, names, **options)
     items = [item for item in joined(results).tasks.values() if item.blocks]
+    differences = start_differences(items)
+    try:
+        joint = fit_quantities(results, names, **options)
+    except AnalysisError as error:
+        raise AnalysisError(f"{error}{_told(differences)}") from error
     exponents, notes = _exponents(items, joint, model)
     return SpinFit(
         model=model,
         joint=joint,
-        differences=tuple(start_differences(items)),
+        differences=tuple(differences),
         exponents=tuple(exponents),
         known=_published(results, model),
         first_order=_first_order(items, model),
         notes=tuple(notes),
+    )
+
+
+def _told(differences: Sequence[StartDifference]) -> str:
+    """Return in words where chains depend on their start most, if any do, after a failed fit."""
+    if not differences:
+        return ""
+    worst = max(differences, key=lambda found: abs(found.z))
+    return (
+        f"; chains that started ordered and at random differ (L = {worst.L}, p = {worst.p:g}: "
+        f"{abs(worst.z):.0f} sigma in {worst.series}), so the burn-in is too short or the "
+        "transition is of first order"
     )
 
 

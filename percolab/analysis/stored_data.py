@@ -72,7 +72,13 @@ def curves_of(results: Results, observable: str | None = None) -> list[SpanningC
     """Return the spanning curves of all tasks that have blocks, ascending in L.
 
     Exact thresholds are counted at POINTS values of p, equally spaced over the transition.
+    AnalysisError: chains of spins, whose samples at other p are others.
     """
+    if results.study.has_spins:
+        raise AnalysisError(
+            "spins have no spanning curve of coupled samples, as chains at other p are others; "
+            "percolab fit finds their transition"
+        )
     name = observable or default_observable(results)
     curves = [_curve_of(item, name) for item in joined(results).tasks.values() if item.blocks]
     return sorted(curves, key=lambda curve: curve.L)

@@ -314,7 +314,9 @@ def estimates_of(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimat
     bootstrap: replicas over blocks.  AnalysisError: there are no blocks.
     """
     clusters = cluster_curves_of(results)
-    spanning = curves_of(results) if results.study.boundary else []
+    # Chains of spins at other p are other samples, and no spanning curve is fitted to them.
+    coupled = bool(results.study.boundary) and not results.study.has_spins
+    spanning = curves_of(results) if coupled else []
     items = [item for item in results.tasks.values() if item.blocks]
     sites = {item.task.size: item.task.num_sites for item in items}
     if not sites:

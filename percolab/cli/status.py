@@ -52,7 +52,7 @@ def _record(item: TaskResult) -> dict[str, Any]:
 
 
 def _of_study(study: Study, warning: str | None) -> Iterator[str]:
-    yield ", ".join([described(study), f"{study.model} percolation", *_boundary(study)])
+    yield ", ".join([described(study), _model_of(study), *_boundary(study)])
     placed = "placed by a pilot" if study.p is None else "given"
     if study.method == "threshold":
         placed = "of every sample's threshold"
@@ -86,6 +86,13 @@ def _of_runs(runs: list[dict[str, Any]]) -> Iterator[str]:
             f"{run['device']} ({run['device_name']}), "
             f"percolab {run['versions'].get('percolab', '?')}"
         )
+
+
+def _model_of(study: Study) -> str:
+    """Return the model in words, and of spins how they are updated."""
+    if not study.has_spins:
+        return f"{study.model} percolation"
+    return f"{study.model} model, update {study.update}"
 
 
 def _boundary(study: Study) -> list[str]:

@@ -21,6 +21,15 @@ from percolab.tasks.study import Task, check_boundary, check_probabilities
 from percolab.tasks.values import check_choice
 
 
+def _refuse_spins(draw: Model) -> None:
+    """Raise InputError for a model with spins, whose samples are sweeps of a chain."""
+    if draw.has_spins:
+        raise InputError(
+            f"model {draw}: a single sample is one of percolation; those of spins are sweeps of a "
+            "chain (percolab sweep)"
+        )
+
+
 def label(
     lattice: str | Structure | Topology,
     L: int | None = None,
@@ -76,6 +85,7 @@ def label(
         topology = lattice.topology(lattice.shape(L), kinds)
         if opened is None:
             # The very sample that a sweep with this seed measures.
+            _refuse_spins(Model.parse(model))
             stream = Task(lattice, L, kinds, (p,), seed=seed, rng=rng, model=model).stream_seed
     if opened is not None and np.shape(opened) != topology.exists.shape:
         raise InputError(f"opened has shape {np.shape(opened)}, not {topology.exists.shape}")
@@ -90,6 +100,7 @@ def label(
         if note and watcher is not None:
             watcher.noted(note)
     draw = Model.parse(model)
+    _refuse_spins(draw)
     if opened is not None and draw.draws_sites:
         raise InputError(f"model {model}: opened is a configuration already; leave the model out")
     of_sample = GENERATORS[rng], stream, sample, threshold_of(p)

@@ -25,10 +25,11 @@ from percolab.store.results import Results, ResultsWriter
 from percolab.store.sample_versions import check_can_continue
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
+from percolab.tasks.settings import SETTINGS
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import ADDED, Study, Task
 from percolab.tasks.study_file import SweepRequest
-from percolab.tasks.values import check_choice
+from percolab.tasks.values import AUTO, check_choice
 
 #: Settings that a file decides where a request leaves them open.
 LEFT_OPEN = frozenset({"L", "samples"})
@@ -223,6 +224,9 @@ def _check_same(study: Study, stored: Results, path: Path | None) -> None:
     sizes = {task.block_size for task in own_tasks(stored)}
     if study.block_size and sizes - {study.block_size}:
         there["block_size"], here["block_size"] = max(sizes), study.block_size
+    lengths = {task.burn_in + task.block_size for task in own_tasks(stored)}
+    if study.sweeps and lengths - {study.sweeps}:
+        there["sweeps"], here["sweeps"] = max(lengths), study.sweeps
     for key in here:
         if here[key] != there[key]:
             advice = " and join the files with percolab merge" if key in _MERGED else ""
@@ -235,7 +239,16 @@ def _check_same(study: Study, stored: Results, path: Path | None) -> None:
 def _identity(study: Study) -> dict[str, Any]:
     """Return what all tasks of a study have in common, as it is shown in a message."""
     found = study.description()
-    return {key: found.get(key, []) for key in _FIXED}
+    shown = {key: found.get(key, _default_of(key)) for key in _FIXED}
+    if shown["burn_in"] == AUTO:
+        shown["burn_in"] = "auto"
+    return shown
+
+
+def _default_of(key: str) -> Any:
+    """Return the default of a setting as a description shows it: a tuple as a list."""
+    default = SETTINGS[key].default
+    return list(default) if isinstance(default, tuple) else default
 
 
 def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
@@ -244,8 +257,8 @@ def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
     if study.p is not None and stored.p is not None:
         p = tuple(sorted({*study.p, *stored.p}))
     sizes = stored.sizes if "L" in left_open else tuple({*study.sizes, *stored.sizes})
-    block_size = study.block_size or stored.block_size
-    return replace(study, sizes=sizes, p=p, block_size=block_size)
+    block_size, sweeps = study.block_size or stored.block_size, study.sweeps or stored.sweeps
+    return replace(study, sizes=sizes, p=p, block_size=block_size, sweeps=sweeps)
 
 
 def _described(stored: Results, study: Study) -> Results:

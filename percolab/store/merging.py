@@ -11,6 +11,7 @@ from percolab.store.joined import can_join
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult, not_in_all
 from percolab.tasks.study import Study
+from percolab.tasks.values import AUTO
 
 
 def merge(
@@ -58,11 +59,17 @@ def _unite(merged: Results, items: Iterable[TaskResult], without: Collection[str
 
 def _check_alike(name: str, study: Study, others: Study) -> None:
     """Raise InputError unless the part with this name is of the same lattice as the others."""
-    if (study.boundary, study.model) != (others.boundary, others.model):
-        raise InputError(
-            f"{name}: has boundary {', '.join(study.boundary)}, "
-            f"not {', '.join(others.boundary)} like the others"
+    pairs = [("boundary", ", ".join(study.boundary), ", ".join(others.boundary))]
+    pairs.append(("model", study.model, others.model))
+    if study.has_spins:
+        pairs.append(("update", study.update, others.update))
+        own, theirs = (
+            "auto" if each.burn_in == AUTO else str(each.burn_in) for each in (study, others)
         )
+        pairs.append(("burn_in", own, theirs))
+    for what, own, theirs in pairs:
+        if own != theirs:
+            raise InputError(f"{name}: has {what} {own}, not {theirs} like the others")
     if study.structure.digest != others.structure.digest:
         raise InputError(f"{name}: {_other_lattice(study, others)}")
     if study.sample_version != others.sample_version:
@@ -82,16 +89,21 @@ def _other_lattice(study: Study, others: Study) -> str:
 
 
 def _refuse_overlap(name: str, item: TaskResult, other_name: str, other: TaskResult) -> None:
+    # A chain of spins begins with its number alone, however long it is.
+    chains = item.task.has_spins
+    what = "chains" if chains else "samples"
+
     def first_and_end(result: TaskResult) -> np.ndarray:
-        starts = result.numbers * result.task.block_size
-        return np.stack([starts, starts + result.task.block_size], axis=1)
+        length = 1 if chains else result.task.block_size
+        starts = result.numbers * length
+        return np.stack([starts, starts + length], axis=1)
 
     for start, end in first_and_end(item).tolist():
         theirs = first_and_end(other)
         clash = theirs[(theirs[:, 0] < end) & (theirs[:, 1] > start)]
         if clash.size:
             raise InputError(
-                f"{name} and {other_name} both hold samples {max(start, clash[0, 0])} to "
+                f"{name} and {other_name} both hold {what} {max(start, clash[0, 0])} to "
                 f"{min(end, clash[0, 1]) - 1} of L = {item.task.size}, seed {item.task.seed}; "
                 f"independent runs need different seeds"
             )

@@ -103,6 +103,8 @@ def check_couplings(key: str, values: Sequence[Any]) -> tuple[float, ...]:
         found = tuple(float(value) for value in values)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{key} = {shown(values)}, but only numbers are allowed") from error
+    if any(isinstance(value, bool | str) for value in values):
+        raise InputError(f"{key} = {shown(values)}, but only numbers are allowed")
     for value in found:
         if not 0 < value < float("inf"):
             raise InputError(

@@ -19,6 +19,7 @@ from percolab.validation import (
     lanes,
     parity,
     spanning,
+    spins,
     sweeps,
     thresholds,
     wrapping,
@@ -40,4 +41,5 @@ def checks_of(conditions: Conditions) -> tuple[Check, ...]:
         *wrapping.CHECKS,
         *thresholds.CHECKS,
         *sweeps.CHECKS,
+        *spins.CHECKS,
     )

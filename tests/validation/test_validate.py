@@ -22,6 +22,7 @@ from percolab.measure.columns import observables_of
 from percolab.measure.rows import CLUSTERS, LARGEST
 from percolab.run.sampler import Sampler
 from percolab.run.stored import Interrupted
+from percolab.spins.chain_cpu import CpuChain
 from percolab.validation import (
     LIMIT,
     Check,
@@ -78,6 +79,12 @@ SOME = [
     "wrapping: triangular",
     "sweeps: interrupted and continued",
     "sweeps: XORWOW and Philox",
+    "spins: Kaufman, sw",
+    "spins: Kaufman, wolff",
+    "spins: all states of kagome",
+    "spins: all states of graph",
+    "spins: identities",
+    "spins: parity",
 ]
 
 
@@ -248,6 +255,47 @@ def test_a_continued_run_that_differs_fails(monkeypatch):
     assert failing("sweeps: interrupted and continued") == [
         "datasets unlike those of a run in one go"
     ]
+
+
+def test_spins_at_another_p_fail(monkeypatch):
+    monkeypatch.setattr("percolab.tasks.study.threshold_of", lambda p: threshold_of(p + 0.03))
+    for name in ("Kaufman, sw", "Kaufman, wolff", "all states of square", "identities"):
+        assert failing(f"spins: {name}"), name
+
+
+def test_sweeps_that_are_made_twice_fail(monkeypatch):
+    advance = CpuChain.advance
+
+    def stuck(self, sweeps):
+        parts = []
+        for n in range(sweeps):
+            # Odd sweeps are taken back, so that the next draw the same numbers.
+            planes, counts, sweep = self.spins.planes.copy(), self.spins.counts.copy(), self.sweep
+            parts.append(advance(self, 1))
+            if n % 2:
+                self.spins.planes[:], self.spins.counts[:], self.sweep = planes, counts, sweep
+        return tuple(np.concatenate(found, axis=1) for found in zip(*parts))
+
+    monkeypatch.setattr(CpuChain, "advance", stuck)
+    wrong = [
+        item for item in found("spins: identities", Conditions(Device("cpu"))) if not item.holds
+    ]
+    assert any(item.name.startswith("M^2 of two sweeps") for item in wrong)
+
+
+def test_a_chain_of_a_labeler_that_differs_fails(monkeypatch):
+    join = FourStep.join
+
+    def wrong(self, *given):
+        forest = join(self, *given)
+        labels = forest.labels()
+        labels[..., -1] = 0
+        return SimpleNamespace(rows=forest.rows, labels=lambda: labels)
+
+    monkeypatch.setattr(FourStep, "join", wrong)
+    names = failing("spins: parity")
+    assert names
+    assert all(name.startswith("four_step on ") for name in names)
 
 
 def test_wrapping_is_checked_as_soon_as_it_is_measured(monkeypatch):

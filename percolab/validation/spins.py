@@ -1,0 +1,321 @@
+"""Chains of spins against Kaufman, enumerations of tiny graphs, identities, and each other.
+
+Chains are those of a sweep: blocks of a task, on the device that is checked.  Errors are those of
+the means of chains, which are independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.analysis.theory.ising import CRITICAL_COUPLING, ising_torus
+from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.labelers import LABELERS, serving_labeler
+from percolab.lattices.graph import Graph
+from percolab.lattices.lattice import load_lattice
+from percolab.lattices.structure import Structure
+from percolab.lattices.topology import Topology, unpack_bits
+from percolab.measure.spins import LAGS, SERIES, STATE_SQUARES
+from percolab.run.sampler import Sampler
+from percolab.spins.chains import new_chains
+from percolab.spins.update import Update
+from percolab.spins.words import Chain
+from percolab.tasks.blocks import Block, pair_places
+from percolab.tasks.study import Task
+from percolab.validation.check import Check, Conditions, Outcome, differing
+from percolab.validation.spin_enumeration import Bonds, bond_means
+
+Floats = NDArray[np.float64]
+
+_UPDATES = ("sw", "wolff", "few:8,flip=0.7")
+#: Of Kaufman's tori: L, and K over that of the transition.
+_TORI = ((8, 1.1), (16, 0.9), (16, 1.0), (32, 1.0))
+_BURN_IN = {"sw": 60, "wolff": 300, "few:8,flip=0.7": 300}
+#: Tiny tori of L = 2, with bonds that are there twice, and a graph with parallel bonds and loops.
+_TINY = ("square", "triangular", "kagome", "graph")
+#: By q, where the spins of a few sites are neither ordered nor free.
+_TINY_P = {2: 0.4, 3: 0.45, 10: 0.6}
+_LOOPS: tuple[int, Bonds] = (6, [(0, 3), (3, 0), (1, 3), (2, 2), (2, 4), (4, 1), (1, 4), (5, 5)])
+#: Of identities: lattice, L, model, p, near where spins order.
+_CASES = (
+    ("square", 32, "ising", 0.58),
+    ("triangular", 24, "potts:q=3", 0.47),
+    ("cubic", 10, "potts:q=4", 0.46),
+)
+#: Of parity: lattices with shapes that are no whole number of words, and updates with their q.
+_PARITY = (("square", (33, 5)), ("honeycomb", (18, 6)), ("kagome", (18, 6)), ("cubic", (7, 5, 3)))
+_RULES = (("sw", 2), ("wolff", 3), ("few:8,flip=0.7", 7), ("sw", 256), ("sw", 7))
+
+
+@dataclass(frozen=True)
+class _Means:
+    """Means over the sweeps of every chain of a task with one p."""
+
+    task: Task
+    blocks: list[Block]
+
+    def of(self, name: str) -> Floats:
+        """Return those of an observable, float64 (chains,)."""
+        place = self._names.index(name)
+        found = np.array([block.sums[0, place] for block in self.blocks], np.float64)
+        return np.asarray(found / self.task.block_size)
+
+    def square(self, name: str) -> Floats:
+        """Return those of its square."""
+        place = pair_places(len(self._names))[self._names.index(name), self._names.index(name)]
+        found = np.array([block.products[0, place] for block in self.blocks], np.float64)
+        return np.asarray(found / self.task.block_size)
+
+    def lagged(self, series: int) -> tuple[Floats, Floats]:
+        """Return the means of x_t x_(t+1) and of x_t + x_(t+1) of a series."""
+        shape = len(self.blocks), len(SERIES), 2, LAGS + 1
+        parts = np.array([block.extras["lagged"][0] for block in self.blocks]).reshape(shape)
+        products, edges = parts[:, series, :, 1].T / (self.task.block_size - 1)
+        return products, edges
+
+    @property
+    def _names(self) -> list[str]:
+        return [column.name for column in self.task.observables]
+
+
+def _chains(
+    conditions: Conditions,
+    structure: Structure,
+    size: int,
+    *,
+    chains: int,
+    stream: tuple[object, ...],
+    p: float,
+    labeler: str | None = None,
+    model: str = "ising",
+    update: str = "sw",
+    rng: str = "xorwow",
+    burn_in: int = 60,
+    sweeps: int = 100,
+) -> _Means:
+    """Return chains of a periodic lattice, or of a graph; stream: the name of their seed."""
+    task = Task(
+        structure=structure,
+        size=size,
+        boundary=("periodic",) * structure.dimension,
+        p=(p,),
+        model=model,
+        update=update,
+        rng=rng,
+        burn_in=burn_in,
+        block_size=sweeps,
+        seed=conditions.stream_seed("spins", *stream),
+    )
+    sampler = Sampler(task, labeler=labeler, device=conditions.device)
+    conditions.device.open()
+    found = sampler.sample(range(chains))
+    return _Means(task, [block for block in found if isinstance(block, Block)])
+
+
+def _labelers(kind: str, structure: Structure, size: int) -> list[str]:
+    """Return the labelers of a kind of device that serve a periodic lattice, but the reference."""
+    able = [name for name, entry in LABELERS.items() if kind in entry.classes]
+    topology = _torus(structure, size)
+    serving = [name for name in able if serving_labeler(name, kind, topology) == name]
+    return [name for name in serving if name != "reference"]
+
+
+def _torus(structure: Structure, size: int) -> Topology:
+    """Return the topology of a periodic lattice, or of a graph."""
+    return structure.topology(structure.shape(size), ("periodic",) * structure.dimension)
+
+
+def _of_chains(name: str, values: Floats, expected: float) -> Outcome:
+    """Return the outcome of the mean of independent chains (n,).
+
+    Few chains tell their own scatter badly.  The standard error is widened so that a deviation in
+    units of it is the normal deviate as probable as Student's t.
+    """
+    from scipy.stats import norm, t
+
+    sigma = float(values.std(ddof=1)) / values.size**0.5
+    apart = float(values.mean()) - expected
+    if sigma > 0:
+        deviation = max(abs(apart) / sigma, 1.0)
+        exceeded = float(t.logsf(deviation, values.size - 1))
+        # Beyond what a normal deviate can be computed of, the ratio hardly matters.
+        sigma *= deviation / float(norm.isf(max(np.exp(exceeded), 1e-300)))
+    return Outcome(name, float(values.mean()), expected, sigma)
+
+
+def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
+    """Energy and specific heat of the Ising model on tori; by slower labelers on the smallest."""
+    lattice = load_lattice("square")
+    names = _labelers(conditions.device.kind, lattice, 8)
+    fastest = serving_labeler(None, conditions.device.kind, _torus(lattice, 8))
+    tori = [*_TORI, (128, 1.0)] if conditions.full else list(_TORI)
+    cases = [(fastest, size, scale, rng) for size, scale in tori for rng in GENERATORS]
+    cases += [(name, *_TORI[0], "xorwow") for name in names if name != fastest]
+    for n, (labeler, size, scale, rng) in enumerate(cases):
+        coupling, sites = scale * CRITICAL_COUPLING, size * size
+        means = _chains(
+            conditions,
+            lattice,
+            size,
+            chains=conditions.count(40, 1000),
+            stream=("Kaufman", update, n),
+            p=-float(np.expm1(-2 * coupling)),
+            labeler=labeler,
+            update=update,
+            rng=rng,
+            burn_in=_BURN_IN[update],
+            sweeps=200,
+        )
+        exact = ising_torus(size, size, coupling)
+        satisfied = sites * (1 - exact.energy / 2)
+        energy = 2 - 2 * means.of("satisfied") / sites  # per site: bonds less twice the satisfied
+        # About the exact mean, so that the mean of a chain takes nothing away.
+        apart = means.square("satisfied") - 2 * satisfied * means.of("satisfied") + satisfied**2
+        text = f"{update}, L = {size}, K = {coupling:.4f}, {rng}, {labeler}"
+        yield _of_chains(f"energy, {text}", energy, exact.energy)
+        heat = 4 * coupling**2 * apart / sites
+        yield _of_chains(f"specific heat, {text}", heat, exact.specific_heat)
+
+
+def _tiny(name: str) -> tuple[Structure, int]:
+    """Return a tiny structure and its size."""
+    if name == "graph":
+        return Graph.of_bonds(*_LOOPS), _LOOPS[0]
+    return load_lattice(name), 2
+
+
+def _graph_of(structure: Structure, size: int) -> tuple[int, Bonds]:
+    """Return the number of sites and the bonds, the sites numbered without vacant points."""
+    topology = _torus(structure, size)
+    occupied = unpack_bits(topology.occupied, topology.num_points)
+    number = np.cumsum(occupied) - 1
+    ends = number[topology.bonds()[:, 1:]].tolist()
+    return int(occupied.sum()), [(i, j) for i, j in ends]
+
+
+def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
+    """Means of tiny graphs: of spins, of open bonds, and of clusters."""
+    structure, size = _tiny(name)
+    sites, bonds = _graph_of(structure, size)
+    for n, (update, q, p) in enumerate((u, q, p) for u in _UPDATES for q, p in _TINY_P.items()):
+        exact = bond_means(sites, bonds, q=q, p=p)
+        means = _chains(
+            conditions,
+            structure,
+            size,
+            chains=conditions.count(300, 5000),
+            stream=("enumeration", name, update, q),
+            p=p,
+            model=f"potts:q={q}",
+            update=update,
+            rng=list(GENERATORS)[n % 2],
+            burn_in=20 if update == "sw" else 100,
+        )
+        squares, fourths = means.of("state_squares"), means.square("state_squares")
+        fourths = q**2 * fourths - 2 * q * sites**2 * squares + sites**4
+        found = {
+            "satisfied": means.of("satisfied"),
+            "satisfied_squared": means.square("satisfied"),
+            "open_bonds": means.of("open_bonds"),
+            "largest_state": means.of("largest_state"),
+            "magnetization_square": (q * squares - sites**2) / (q - 1),
+            "magnetization_square_squared": fourths / (q - 1) ** 2,
+            "clusters": means.of("clusters"),
+            "sum_squares": means.of("sum_squares"),
+            "largest_cluster": means.of("largest"),
+        }
+        for key, values in found.items():
+            told = key.replace("_", " ")
+            yield _of_chains(f"{told}, {name}, {update}, q = {q}", values, exact[key])
+
+
+def _identities(conditions: Conditions) -> Iterator[Outcome]:
+    """What spins and clusters have in common at any size."""
+    for name, size, model, p in _CASES:
+        lattice = load_lattice(name)
+        means = _chains(
+            conditions,
+            lattice,
+            size,
+            chains=conditions.count(40, 500),
+            stream=("identities", name),
+            p=p,
+            model=model,
+            sweeps=200,
+        )
+        q, sites, text = (
+            means.task.draw.states,
+            means.task.num_sites,
+            f"{name}, L = {size}, {model}",
+        )
+        open_bonds = means.of("open_bonds") - p * means.of("satisfied")
+        yield _of_chains(f"open less p times satisfied bonds, {text}", open_bonds, 0.0)
+        squares = (q * means.of("state_squares") - sites**2) / (q - 1)
+        yield _of_chains(f"M^2 less S_2, {text}", squares - means.of("sum_squares"), 0.0)
+        product, both = means.lagged(SERIES.index(STATE_SQUARES))
+        lagged = (q**2 * product - q * sites**2 * both + sites**4) / (q - 1) ** 2
+        apart = lagged - means.square("sum_squares")
+        yield _of_chains(f"M^2 of two sweeps less S_2^2, {text}", apart, 0.0)
+    for q in (2, 3, 4):
+        means = _chains(
+            conditions,
+            load_lattice("square"),
+            12,
+            chains=conditions.count(80, 1000),
+            stream=("self-dual", q),
+            p=q**0.5 / (1 + q**0.5),
+            model=f"potts:q={q}",
+        )
+        # Weights of a configuration and of its dual (J. L. Jacobsen and C. R. Scullard, J. Phys. A
+        # 46, 075001 (2013)).
+        two = means.of("wrapping_all") - means.of("wrapping_diagonal")
+        apart = two - q * (1 - means.of("wrapping_any"))
+        yield _of_chains(f"clusters wind twice less q times never, square, q = {q}", apart, 0.0)
+
+
+def _parity(conditions: Conditions) -> Iterator[Outcome]:
+    """Chains of every labeler of the device, and those of the reference, bit for bit."""
+    kind, sweeps = conditions.device.kind, conditions.count(8, 200)
+    conditions.device.open()
+    for name, shape in _PARITY:
+        lattice = load_lattice(name)
+        topology = lattice.topology(shape, ("periodic",) * lattice.dimension)
+        labelers = [
+            each
+            for each, entry in LABELERS.items()
+            if kind in entry.classes and serving_labeler(each, kind, topology) == each
+        ]
+        wrong, notes = dict.fromkeys(labelers, 0), dict.fromkeys(labelers, "")
+        for n, (update, q) in enumerate(_RULES):
+            rule, seed = Update.parse(update).rule(q), conditions.stream_seed("parity", name, n)
+            bonds, new, sites = (np.uint64(seed + place) for place in range(3))
+            p = q**0.5 / (1 + q**0.5)
+            key = Chain(bonds, new, sites, np.uint64(n), np.uint64(threshold_of(p)))
+            begun = n % 2, [key], [n % 3 == 1]
+            judge = new_chains("reference", "cpu", topology, rule)
+            judge.begin(*begun)
+            expected: list[NDArray[Any]] = [*judge.advance(sweeps), judge.planes_of()]
+            for each in labelers:
+                chains = new_chains(each, kind, topology, rule)
+                chains.begin(*begun)
+                found: list[NDArray[Any]] = [*chains.advance(sweeps), chains.planes_of()]
+                if not all(np.array_equal(one, two) for one, two in zip(found, expected)):
+                    notes[each] = notes[each] or f"first at {update}, q = {q}"
+                    wrong[each] += 1
+        for each in labelers:
+            text = f"{each} on {name}, {' x '.join(map(str, topology.shape))}: chains unlike"
+            yield differing(text, wrong[each], notes[each])
+
+
+CHECKS = (
+    *(Check("spins", f"Kaufman, {update}", partial(_kaufman, update)) for update in _UPDATES),
+    *(Check("spins", f"all states of {name}", partial(_enumerated, name)) for name in _TINY),
+    Check("spins", "identities", _identities),
+    Check("spins", "parity", _parity),
+)

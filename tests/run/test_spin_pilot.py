@@ -1,0 +1,154 @@
+"""Pilots of spins: p over the transition, burn-ins long enough, and transitions of first order."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cli_support import answer, refusal
+
+from percolab.analysis.spin_fit import autocorrelations_of, fit_spins
+from percolab.api import sweep
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.lattices.graph import Graph
+from percolab.lattices.lattice import load_lattice
+from percolab.run.sampler import Sampler
+from percolab.run.spin_pilot import find_burn_in, place_spins
+from percolab.tasks.study import Task
+
+CPU = Device("cpu")
+
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+
+
+def task_of(name, size, model="ising", boundary="periodic", **given):
+    structure = load_lattice(name)
+    return Task(
+        structure=structure, size=size, boundary=(boundary,) * structure.dimension, model=model,
+        **({"p": (0.5,)} | given),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "model", "boundary", "p_c"),
+    [
+        ("square", 16, "ising", "periodic", 0.5858),
+        ("square", 16, "potts:q=3", "open", None),
+        ("square", 16, "potts:q=10", "periodic", 0.7597),
+        ("triangular", 12, "potts:q=4", "periodic", 0.5),
+        ("honeycomb", 12, "ising", "open", None),
+        ("cubic", 8, "ising", "periodic", 0.3581),
+        ("square", 3, "ising", "periodic", None),
+    ],
+)
+def test_p_are_placed_over_the_transition(name, size, model, boundary, p_c):
+    task = task_of(name, size, model, boundary)
+    p = place_spins(task, None, CPU)
+    assert list(p) == sorted(set(p))
+    assert p_c is None or p[0] < p_c < p[-1]
+    blocks = Sampler(replace(task, p=p, block_size=60, burn_in=60), device=CPU).sample(range(8))
+    word = "wrapping_x" if boundary == "periodic" else "spanning_x"
+    place = [column.name for column in task.observables].index(word)
+    found = np.mean([block.sums[:, place] for block in blocks], axis=0) / 60
+    assert found[0] < 0.35
+    assert found[-1] > 0.65
+
+
+def test_other_sizes_and_the_update_do_not_move_p():
+    given = {"boundary": "periodic", "model": "potts:q=3", "burn_in": 20, "samples": 40}
+    alone, among, wolff = (
+        sweep("square", L=sizes, device="cpu", update=update, **given)
+        for sizes, update in (([8], "sw"), ([4, 8, 10], "sw"), ([8], "wolff"))
+    )
+    grids = [
+        next(item.task.p for item in results.tasks.values() if item.task.size == 8)
+        for results in (alone, among, wolff)
+    ]
+    assert grids[0] == grids[1] == grids[2]
+
+
+def test_p_on_a_graph_are_where_its_largest_cluster_grows():
+    bonds = [(i, j) for i in range(24) for j in range(i) if (5 * i * i + 3 * j) % 7 < 2]
+    graph = Graph.of_bonds(24, bonds)
+    task = Task(structure=graph, size=24, boundary=(), p=(0.5,), model="potts:q=3")
+    p = place_spins(task, None, CPU)
+    blocks = Sampler(replace(task, p=p, block_size=60, burn_in=60), device=CPU).sample(range(4))
+    largest = [column.name for column in task.observables].index("largest")
+    share = np.mean([block.sums[:, largest] for block in blocks], axis=0) / (60 * 24)
+    assert share[0] < 0.4
+    assert share[-1] > 0.6
+
+
+@pytest.mark.parametrize(("name", "size", "p"), [("square", 12, 0.5858), ("cubic", 6, 0.3581)])
+@pytest.mark.parametrize("update", ["sw", "wolff"])
+def test_a_burn_in_is_twenty_autocorrelation_times(name, size, p, update):
+    task = task_of(name, size, p=(p,), update=update)
+    burn_in = find_burn_in(task, None, CPU)
+    results = sweep(
+        name, L=size, p=p, model="ising", update=update, boundary="periodic", device="cpu",
+        burn_in=200, sweeps=2200, samples=20 * 2000,
+    )  # fmt: skip
+    (item,) = results.tasks.values()
+    tau = max(found[0].tau for found in autocorrelations_of(item).values())
+    assert burn_in % 10 == 0
+    assert 10 * tau < burn_in < 60 * tau
+
+
+def test_a_burn_in_of_independent_sweeps_is_the_least():
+    """At p = 0 every sweep of Swendsen and Wang forgets all."""
+    assert find_burn_in(task_of("square", 6, p=(0.01,)), None, CPU) <= 30
+
+
+def test_a_chain_that_stays_in_its_phase_has_no_burn_in():
+    with pytest.raises(InputError, match=r"correlated over more than .* give the burn-in"):
+        find_burn_in(task_of("square", 20, "potts:q=20", p=(0.815,)), None, CPU)
+
+
+def short_chains(*sizes, model, p):
+    answer(
+        "sweep", "--lattice", "square", "--boundary", "periodic", "-L", ",".join(map(str, sizes)),
+        "--model", model, "-p", p, "--burn-in", "8", "--sweeps", "48", "--samples", "4000",
+        "--device", "cpu", "--quiet",
+    )  # fmt: skip
+
+
+def test_a_transition_of_first_order_is_told_by_the_starts_and_quotes_no_error():
+    short_chains(8, 10, 14, model="potts:q=10", p="0.745:0.77:6")
+    text = answer("fit", "results.h5")
+    record = json.loads(answer("fit", "results.h5", "--json"))
+    assert record["threshold_error"] is None
+    assert record["coupling_error"] is None
+    assert record["temperature_error"] is None
+    assert {item["L"] for item in record["start_differences"]} <= {8, 10, 14}
+    assert all(abs(item["z"]) > 4 for item in record["start_differences"])
+    assert text.startswith("p_c ")
+    assert all("(no error)" in line for line in text.splitlines()[:3])
+    assert "no error is quoted: chains that started ordered and at random differ" in text
+
+
+def test_a_fit_that_fails_tells_of_the_starts_too():
+    short_chains(12, 14, 16, model="potts:q=20", p="0.79:0.84:6")
+    told = refusal("fit", "results.h5")
+    assert "chains that started ordered and at random differ (L = 1" in told
+    assert "the burn-in is too short or the transition is of first order" in told
+
+
+@pytest.mark.parametrize(("name", "size", "model", "p"), [("square", 32, "potts:q=4", 2 / 3)])
+def test_a_burn_in_is_found_where_spins_are_correlated_beyond_the_stored_lags(name, size, model, p):
+    burn_in = find_burn_in(task_of(name, size, model, p=(p,)), None, CPU)
+    assert 20 * 20 < burn_in < 20 * 60
+
+
+def test_chains_that_forget_their_start_quote_an_error():
+    results = sweep(
+        "square", boundary="periodic", L=[6, 8, 12], p=[0.5, 0.55, 0.58, 0.6, 0.65], model="ising",
+        burn_in=60, sweeps=160, samples=3200, device="cpu",
+    )  # fmt: skip
+    found = fit_spins(results)
+    assert found.differences == ()
+    assert found.threshold_error is not None
+    assert abs(found.threshold - 0.58579) < 4 * found.threshold_error
+    assert found.coupling_error == pytest.approx(
+        found.threshold_error / (2 * (1 - found.threshold)), rel=1e-12
+    )

@@ -1,0 +1,172 @@
+"""What the tests of spins share: tiny graphs with exact means, chains, and means with errors."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from helpers import lattice
+
+from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.lattices.bethe import bethe_topology
+from percolab.lattices.graph import graph_topology
+from percolab.lattices.topology import Topology
+from percolab.measure.rows import BINS, CLUSTERS, FOURTHS, LARGEST, SPANNING, SUM_SQUARES
+from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
+from percolab.measure.tallies import bin_edges
+from percolab.spins.chains import new_chains
+from percolab.spins.update import Update
+from percolab.spins.words import Chain
+from percolab.validation.spin_enumeration import bond_means, spin_means
+
+#: Parallel bonds, a loop, a site without bonds, and one whose only bond is a loop.
+IRREGULAR = (7, [(0, 3), (3, 0), (0, 3), (1, 3), (2, 2), (2, 4), (4, 1), (1, 4), (6, 6)])
+
+#: Tiny lattices by name: lattice and shape, all of them tori.
+TORI = {
+    "square 3 x 3": ("square", (3, 3)),
+    "square 2 x 3": ("square", (2, 3)),
+    "triangular 2 x 2": ("triangular", (2, 2)),
+    "kagome 4 x 2": ("kagome", (4, 2)),
+    "cubic 2 x 2 x 2": ("cubic", (2, 2, 2)),
+}
+TINY = (*TORI, "irregular")
+
+
+def tiny_topology(name: str) -> Topology:
+    """Return the topology of a tiny graph."""
+    if name == "irregular":
+        return graph_topology(*IRREGULAR)
+    lattice_name, shape = TORI[name]
+    return lattice(lattice_name).topology(shape, ("periodic",) * len(shape))
+
+
+def graph_of(topology: Topology) -> tuple[int, list[tuple[int, int]]]:
+    """Return the sites of a topology, numbered without vacant points, and its bonds."""
+    ends = topology.bonds()[:, 1:]
+    there = np.flatnonzero(
+        np.unpackbits(topology.occupied.view(np.uint8), bitorder="little")[: topology.num_points]
+    )
+    number = {int(site): n for n, site in enumerate(there)}
+    return len(there), [(number[int(i)], number[int(j)]) for i, j in ends]
+
+
+@cache
+def exact_means(name: str, q: int, p: float) -> dict[str, float]:
+    """Return the exact stationary means of a tiny graph; of spins alone, and S_2, with 18 bonds.
+
+    Of bonds that are all there twice, one with p' = 1 - (1 - p)^2 gives the same spins and
+    clusters: 24 bonds of the 2 x 2 x 2 torus are more than can be enumerated.
+    """
+    sites, bonds = graph_of(tiny_topology(name))
+    if len(bonds) < 18:
+        return bond_means(sites, bonds, q=q, p=p)
+    if len(bonds) == 18:
+        means = spin_means(sites, bonds, q=q, p=p)
+        return means | {"sum_squares": means["magnetization_square"]}
+    single = sorted({tuple(sorted(bond)) for bond in bonds})
+    assert sorted(single * 2) == sorted(tuple(sorted(bond)) for bond in bonds)
+    means = bond_means(sites, single, q=q, p=1 - (1 - p) ** 2)
+    means["satisfied"] *= 2
+    means["satisfied_squared"] *= 4
+    means["open_bonds"] = p * means["satisfied"]
+    return means
+
+
+def key_of(seed: int, number: int, p: float) -> Chain:
+    """Return the keys of a chain, with seeds of its own for bonds, spins and sites."""
+    seeds = (np.uint64(seed * 1000003 + n) for n in (1, 2, 3))
+    return Chain(*seeds, np.uint64(number), np.uint64(threshold_of(p)))
+
+
+def run_chains(
+    topology: Topology,
+    *,
+    q: int,
+    p: float,
+    update: str = "sw",
+    rng: str = "xorwow",
+    labeler: str | None = None,
+    chains: int = 300,
+    burn_in: int = 20,
+    sweeps: int = 60,
+    seed: int = 1,
+    tally: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and numbers of spins of many chains, int64 (chains, sweeps, width) each.
+
+    Every other chain starts at random, the others ordered.
+    """
+    rule = Update.parse(update).rule(q)
+    one = new_chains(labeler, "cpu", topology, rule, tally=tally)
+    rows, numbers = [], []
+    for number in range(chains):
+        one.begin(GENERATORS[rng], [key_of(seed, number, p)], [number % 2 == 1])
+        one.advance(burn_in)
+        row, spins = one.advance(sweeps)
+        rows.append(row[0])
+        numbers.append(spins[0])
+    return np.array(rows), np.array(numbers)
+
+
+def quantities_of(
+    rows: np.ndarray, numbers: np.ndarray, sites: int, points: int, q: int
+) -> dict[str, np.ndarray]:
+    """Return quantities by the names of the exact means, float64 (chains, sweeps) each.
+
+    sum_fourths only where rows have a tally.
+    """
+    squares = (q * numbers[..., STATE_SQUARES] - sites**2) / (q - 1)
+    found = {
+        "satisfied": numbers[..., SATISFIED],
+        "open_bonds": numbers[..., OPEN_BONDS],
+        "magnetization_square": squares,
+        "largest_state": numbers[..., LARGEST_STATE],
+        "clusters": rows[..., CLUSTERS],
+        "sum_squares": rows[..., SUM_SQUARES],
+        "largest_cluster": rows[..., LARGEST],
+    }
+    if rows.shape[-1] > BINS:
+        sizes = bin_edges(points)[:-1].astype(float)
+        small = sizes < 64
+        found["sum_fourths"] = rows[..., BINS:][..., small] @ sizes[small] ** 4
+        low, high = (rows[..., FOURTHS + n].view(np.uint64).astype(float) for n in (0, 1))
+        found["sum_fourths"] = found["sum_fourths"] + low + high * 2.0**64
+    return {name: np.asarray(values, float) for name, values in found.items()}
+
+
+def z_of(values: np.ndarray, expected: float) -> float:
+    """Return by how many errors the mean over chains (chains, ...) is off; errors of their scatter.
+
+    What never varies must be exact.
+    """
+    means = values.reshape(len(values), -1).mean(axis=1)
+    error = means.std(ddof=1) / np.sqrt(len(means))
+    if error <= 1e-12 * max(abs(expected), 1):
+        return 0.0 if abs(means.mean() - expected) <= 1e-9 * max(abs(expected), 1) else np.inf
+    return float((means.mean() - expected) / error)
+
+
+def has_flag(rows: np.ndarray, bit: int) -> np.ndarray:
+    """Return whether rows have a spanning or wrapping flag, 0 or 1."""
+    return rows[..., SPANNING] >> bit & 1
+
+
+def parity_case(name: str) -> Topology:
+    """Return a topology of odd size on which labelers are compared."""
+    if name == "graph":
+        bonds = [(i, (7 * i + 3) % 150) for i in range(150)] + [(4, 4), (1, 2), (2, 1), (2, 1)]
+        return graph_topology(150, bonds)
+    if name == "bethe":
+        return bethe_topology(5)
+    shape, boundary = {
+        "square": ((33, 17), "periodic"),
+        "square open": ((37, 11), "open"),
+        "honeycomb": ((34, 6), "periodic"),
+        "kagome": ((18, 14), "periodic"),
+        "cubic": ((7, 5, 9), "periodic"),
+    }[name]
+    return lattice(name.partition(" ")[0]).topology(shape, (boundary,) * len(shape))
+
+
+PARITY = ("square", "square open", "honeycomb", "kagome", "cubic", "graph", "bethe")

@@ -1,0 +1,119 @@
+"""Chains of spins on a real GPU against the CPU, bit for bit, after many sweeps."""
+
+import numpy as np
+import pytest
+from helpers import BASELINES, CUDA_LABELERS, lattice
+from spin_support import key_of
+
+from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.labelers import serving_labeler
+from percolab.lattices.bethe import bethe_topology
+from percolab.lattices.graph import graph_topology
+from percolab.spins.chains import new_chains
+from percolab.spins.update import Update
+
+pytestmark = pytest.mark.gpu
+
+SWEEPS = 1000
+UPDATES = ("sw", "wolff", "few:5,flip=0.6")
+#: About where spins order, on lattices of three to six neighbours.
+P = {2: 0.58, 3: 0.63, 7: 0.73, 256: 0.94}
+#: Name: lattice, shape and boundary; odd, below a word, across words and tiles.
+CASES = {
+    "square": ("square", (131, 67), "periodic"),
+    "square open": ("square", (37, 129), "open"),
+    "square, one tile": ("square", (64, 64), "periodic"),
+    "square, narrow": ("square", (3, 33), "periodic"),
+    "triangular": ("triangular", (129, 65), "periodic"),
+    "honeycomb": ("honeycomb", (130, 66), "periodic"),
+    "kagome": ("kagome", (134, 34), "periodic"),
+    "cubic": ("cubic", (33, 9, 17), "periodic"),
+}
+
+
+def topology_of(name):
+    if name == "graph":
+        bonds = [(i, (7 * i + 3) % 3001) for i in range(3001)] + [(4, 4), (1, 2), (2, 1), (2, 1)]
+        return graph_topology(3001, bonds)
+    if name == "bethe":
+        return bethe_topology(10)
+    lattice_name, shape, boundary = CASES[name]
+    return lattice(lattice_name).topology(shape, (boundary,) * len(shape))
+
+
+def assert_equal_chains(labeler, topology, update, q, rng, *, sweeps=SWEEPS, count=3, tally=False):
+    """Assert that chains at several p, of both starts, are the same on the GPU and on the CPU."""
+    rule, generator = Update.parse(update).rule(q), GENERATORS[rng]
+    keys = [key_of(51, n, P[q] * (0.8 + 0.1 * n)) for n in range(count)]
+    random = [n % 2 == 1 for n in range(count)]
+    chains = new_chains(labeler, "cuda", topology, rule, capacity=count, tally=tally)
+    chains.begin(generator, keys, random)
+    middle = np.array([threshold_of(0.5)] * count, np.uint64)
+    # In pieces, with a look ahead in between.
+    parts = [chains.advance(7)]
+    looked = chains.rows_at(middle)
+    parts.append(chains.advance(sweeps - 7))
+    rows, numbers = (np.concatenate(part, axis=1) for part in zip(*parts))
+    planes = chains.planes_of()
+    for n in range(count):
+        one = new_chains(None, "cpu", topology, rule, tally=tally)
+        one.begin(generator, [keys[n]], [random[n]])
+        where = f"{labeler} {topology.shape} {update} q = {q}, chain {n}"
+        first = one.advance(7)
+        np.testing.assert_array_equal(looked[n], one.rows_at(middle[:1])[0], err_msg=where)
+        rest = one.advance(sweeps - 7)
+        for found, wanted in zip((rows, numbers), zip(first, rest)):
+            wanted = np.concatenate(wanted, axis=1)[0]
+            np.testing.assert_array_equal(found[n], wanted, err_msg=where)
+        np.testing.assert_array_equal(planes[n], one.planes_of()[0], err_msg=where)
+
+
+@pytest.mark.parametrize("rng", GENERATORS)
+@pytest.mark.parametrize("q", P)
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("labeler", CUDA_LABELERS)
+@pytest.mark.parametrize("case", ["square", "kagome", "cubic"])
+def test_a_thousand_sweeps_equal_the_cpu(case, labeler, update, q, rng):
+    assert_equal_chains(labeler, topology_of(case), update, q, rng)
+
+
+@pytest.mark.parametrize("labeler", CUDA_LABELERS)
+@pytest.mark.parametrize("case", [*CASES, "graph", "bethe"])
+def test_every_topology_equals_the_cpu(case, labeler):
+    topology = topology_of(case)
+    if serving_labeler(labeler, "cuda", topology) != labeler:
+        pytest.skip("another labeler serves it")
+    for n, (update, q) in enumerate([("sw", 2), ("wolff", 3), ("few:40,flip=0.9", 2), ("sw", 7)]):
+        rng = list(GENERATORS)[n % 2]
+        assert_equal_chains(
+            labeler, topology, update, q, rng, sweeps=100, count=5, tally=n % 2 == 0
+        )
+
+
+@pytest.mark.parametrize("labeler", BASELINES)
+@pytest.mark.parametrize("case", ["square", "square open", "kagome"])
+def test_schemes_of_papers_equal_the_cpu(case, labeler):
+    topology = topology_of(case)
+    if serving_labeler(labeler, "cuda", topology) != labeler:
+        pytest.skip("another labeler serves it")
+    for update, q in [("sw", 2), ("wolff", 3)]:
+        assert_equal_chains(labeler, topology, update, q, "xorwow", sweeps=50)
+
+
+@pytest.mark.parametrize("labeler", CUDA_LABELERS)
+@pytest.mark.parametrize("p", [0.0, 0.3, 0.58, 0.75, 0.95, 1.0])
+def test_lists_are_long_enough_at_every_p(labeler, p):
+    """Ordered and disordered spins fill the lists of the tile kernel in other ways."""
+    topology = lattice("square").topology((1023, 515), ("periodic",) * 2)
+    rule = Update().rule(2)
+    keys = [key_of(52, n, p) for n in range(2)]
+    chains = new_chains(labeler, "cuda", topology, rule, capacity=2)
+    chains.begin(0, keys, [False, True])
+    rows, numbers = chains.advance(12)
+    for n, key in enumerate(keys):
+        one = new_chains(None, "cpu", topology, rule)
+        one.begin(0, [key], [n == 1])
+        wanted = one.advance(12)
+        np.testing.assert_array_equal(rows[n], wanted[0][0])
+        np.testing.assert_array_equal(numbers[n], wanted[1][0])
+        np.testing.assert_array_equal(chains.planes_of()[n], one.planes_of()[0])
