@@ -23,7 +23,7 @@ STUDIES = {
     "honeycomb": ("honeycomb", "ising", "64,128,256,512", 400_000),
     "square-q3": ("square", "potts:q=3", "64,128,256,512", 400_000),
     "square-q4": ("square", "potts:q=4", "32,64,128,256", 800_000),
-    "cubic": ("cubic", "ising", "32,48,64,96,128", 1_000_000),
+    "cubic": ("cubic", "ising", "32,48,64,96,128", 600_000),
 }
 
 

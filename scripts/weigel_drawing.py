@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 import numpy as np
-from weigel_figures import RECORD, fits
+from weigel_figures import LEAST_SEWN, RECORD, fits
 
 from percolab.figures import new_figure, save_figure
 from percolab.figures.axes import place_sizes, plain_ticks
@@ -151,7 +151,7 @@ def figure_8(parts: Parts) -> tuple[Any, str]:
                 axes, [r["L"] for r in line], times, number, f"$B = {edge}$", linestyle="none"
             )
             if fit[edge]:
-                x = np.geomspace(min(r["L"] for r in line), max(sizes), 60)
+                x = np.geomspace(LEAST_SEWN * edge, max(sizes), 60)
                 y = np.polyval(fit[edge][::-1], 1 / x)
                 axes.plot(x, np.where(y > 0, y, np.nan), lw=0.7, color=look_of(number, 0)["color"])
         finish(axes, sizes, "sewing (ns per site)")
@@ -338,7 +338,7 @@ def figure_komura(parts: Parts) -> tuple[Any, str]:
     """The general four steps beside the special ones."""
     own = select(parts["komura"])
     places = list(dict.fromkeys((r["lattice"], r["L"]) for r in own))
-    labels = [f"{lattice}\n$L = {size}$" for lattice, size in places]
+    labels = [f"{lattice}, {size}" for lattice, size in places]
     more = []
     with new_figure(7.2, 3.2) as figure:
         panels = figure.subplots(1, 2)
@@ -348,7 +348,8 @@ def figure_komura(parts: Parts) -> tuple[Any, str]:
                 at = [n + 0.4 * number - 0.2 for n, place in enumerate(places) if place in line]
                 high = [1e3 * time_of(line[p], part) for p in places if p in line]
                 axes.bar(at, high, 0.36, color=look_of(number, 0)["color"], label=name)
-            axes.set_xticks(range(len(places)), labels, fontsize=5.5)
+            axes.set_xticks(range(len(places)), labels, fontsize=6, rotation=40, ha="right")
+            axes.set_xlabel("lattice, $L$")
             axes.set_ylabel(f"{'update' if part == 'update' else 'labels alone'} (ps per site)")
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     for lattice, size in places:

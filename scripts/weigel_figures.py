@@ -66,6 +66,9 @@ KOMURA = {"square": (1024, 4096), "honeycomb": (1024, 4096), "triangular": (1024
           "cubic": (128, 256)}  # fmt: skip
 RECORD = Path("results/h200/weigel.json")
 
+#: Tiles along a side from which sewing is fitted.
+LEAST_SEWN = 4
+
 Found = dict[str, Any]
 
 
@@ -417,7 +420,12 @@ def fits(records: list[Found], least_tiles: int) -> Found:
             "least_L_over_B": least_tiles,
         }
     for edge in sorted({record["B"] for record in sewn}):
-        line = [(r["L"], r["ns_a_site"]["consolidation"]) for r in sewn if r["B"] == edge]
+        # Where there are few tiles other terms count, too.
+        line = [
+            (r["L"], r["ns_a_site"]["consolidation"])
+            for r in sewn
+            if r["B"] == edge and r["L"] >= LEAST_SEWN * edge
+        ] or [(0, 0.0)]
         found["sewing"][edge] = fit_sewing(*(list(part) for part in zip(*line)))
     for name, own in (("best_edge", relaxed), ("best_sewing_edge", sewn)):
         for size in sorted({record["L"] for record in own}):
