@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from percolab.analysis import SizeEstimates, ThresholdFit
+from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.stored_fits import estimates_of, fit_results
+from percolab.errors import InputError
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
 from percolab.lattices.structure import Structure
@@ -54,16 +56,26 @@ def open_results(path: str | Path) -> Results:
     return read_results(path)
 
 
-def fit(results: Results, observable: str | None = None, **options: Any) -> ThresholdFit:
+def fit(results: Results, observable: str | None = None, **options: Any) -> ThresholdFit | SpinFit:
     """Estimate the threshold (options: :func:`percolab.analysis.fit_threshold`).
 
     ``min_size`` "auto" is the smallest size from which on chi^2 does not reject the fit.
+
+    Of spins it is their transition (:func:`percolab.analysis.spin_fit.fit_spins`, whose options are
+    taken), from several quantities at once, so that there is no observable to choose: InputError.
 
     >>> results = sweep("square", L=[8, 16, 32], samples=300, device="cpu")
     >>> estimate = fit(results)
     >>> abs(estimate.threshold - 0.5) < 5 * estimate.threshold_error
     True
     """
+    if results.study.has_spins:
+        if observable is not None:
+            raise InputError(
+                f"observable = {observable!r}: of spins several quantities are fitted at once "
+                "(names=[...])"
+            )
+        return fit_spins(results, **options)
     return fit_results(results, observable, **options)
 
 

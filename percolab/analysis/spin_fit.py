@@ -3,7 +3,8 @@
 p_c comes from the joint fit of dimensionless quantities (:mod:`percolab.analysis.quantity_fits`):
 wrapping or spanning of the clusters, and Binder's ratio of the order parameter.  Its errors are
 those of the means of chains, which are independent, however long spins are correlated within one.
-At p_c are read off y_h, from <S_2> / N ~ L^(2 y_h - d), and z of the slowest series, tau ~ L^z.
+At p_c are read off y_h, from <S_2> / N ~ L^(2 y_h - d), and z, from the autocorrelation time of the
+energy, tau ~ L^z.
 
 Half of the chains started ordered and half at random.  Where their means differ by more than four
 standard errors, the burn-in was too short, or the transition is of first order and a chain stays in
@@ -125,9 +126,9 @@ class SpinFit:
             "temperature_error": error,
             "published_coupling": plain(self.known),
             "start_differences": plain(self.differences),
-            "exponents": plain(self.exponents),
+            "exponents": [] if self.differences else plain(self.exponents),
             "first_order": plain(self.first_order),
-            "joint_fit": self.joint.to_dict(),
+            "joint_fit": None if self.differences else self.joint.to_dict(),
             "notes": list(self.notes),
         }
 
@@ -243,30 +244,45 @@ def _exponents(
     try:
         line = dynamics(items, p_c)
         found.append(SpinExponent("z", line.z, line.error, line.smallest_size))
+        if not line.accepted:
+            notes.append("z: its chi^2 rejects a power law from these sizes, so its error is none")
     except AnalysisError as reason:
         notes.append(f"z: {reason}")
     return found, notes
 
 
 def dynamics(items: Sequence[TaskResult], p_c: float) -> DynamicExponent:
-    """Return z of the slowest series, at the p nearest to p_c of every size.
+    """Return z of the energy, whose autocorrelation time at p_c is interpolated between two p.
 
     AnalysisError: fewer than two sizes whose autocorrelation times are known.
     """
     taus: dict[int, tuple[float, float]] = {}
     for item in items:
-        point = int(np.argmin(np.abs(np.array(item.task.p) - p_c)))
-        known = [own[point] for own in autocorrelations_of(item).values()]
-        complete = [one for one in known if one is not None and one.complete]
-        if complete:
-            slowest = max(complete, key=lambda one: one.tau)
-            taus[item.task.size] = slowest.tau, slowest.error
+        found = _tau_at(item, p_c)
+        if found is not None:
+            taus[item.task.size] = found
     if len(taus) < 2:
         raise AnalysisError("fewer than two sizes have a known autocorrelation time")
     sizes = sorted(taus)
     return dynamic_exponent(
         sizes, [taus[size][0] for size in sizes], [taus[size][1] for size in sizes]
     )
+
+
+def _tau_at(item: TaskResult, p_c: float) -> tuple[float, float] | None:
+    """Return the autocorrelation time of the energy at p_c and its error, or None."""
+    p = np.array(item.task.p)
+    after = int(np.searchsorted(p, p_c))
+    if not 0 < after < p.size:
+        return None
+    ends = autocorrelations_of(item)["satisfied"][after - 1 : after + 1]
+    known = [one for one in ends if one is not None and one.complete]
+    if len(known) < 2:
+        return None
+    share = float((p_c - p[after - 1]) / (p[after] - p[after - 1]))
+    weights = np.array([1 - share, share])
+    tau = float(weights @ [one.tau for one in known])
+    return tau, float(np.hypot(*(weights * [one.error for one in known])))
 
 
 def _at(item: TaskResult, p_c: float, error: float) -> tuple[float, float] | None:

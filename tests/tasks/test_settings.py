@@ -98,7 +98,20 @@ def test_a_stored_study_says_what_was_chosen(name):
 
 
 def test_every_setting_of_a_study_was_chosen():
-    assert {*CHOSEN, "sample_version"} == set(Sampling.__dataclass_fields__)
+    assert {*CHOSEN, *OF_SPINS, "sample_version"} == set(Sampling.__dataclass_fields__)
+
+
+OF_SPINS = {"update": "wolff", "burn_in": 30}
+
+
+@pytest.mark.parametrize("name", OF_SPINS)
+def test_a_stored_study_says_what_was_chosen_of_spins(name):
+    square = load_lattice("square")
+    study = Study(square, (4,), ("open", "open"), model="ising", **{name: OF_SPINS[name]})
+    stored = json.loads(json.dumps(study.description()))
+    assert stored != Study(square, (4,), ("open", "open"), model="ising").description()
+    assert Study.from_description(stored, square) == study
+    assert getattr(study.task(4), name) == OF_SPINS[name]
 
 
 # A setting that does not exist, added where a developer would add it.
