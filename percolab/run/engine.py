@@ -173,4 +173,5 @@ def _small_task(study: Study) -> Task:
 def _task(study: Study, size: int) -> Task:
     """Return a task of one sample a block; its p makes no difference."""
     p = () if study.method == "threshold" else (0.5,)
-    return replace(study.task(size, p), block_size=1)
+    task = replace(study.task(size, p), block_size=1)
+    return replace(task, burn_in=0) if task.has_spins else task

@@ -83,7 +83,8 @@ def critical_point(lattice: str, q: int) -> Known | None:
         raise ValueError(f"q = {q}: must be at least 1")
     order = ", first order" if q > _LARGEST_CONTINUOUS else ""
     if lattice == "square":
-        return Known(math.log1p(math.sqrt(q)), 0.0, "ln(1 + sqrt(q))" + order, _BAXTER)
+        reference = "Onsager 1944" if q == 2 else _BAXTER
+        return Known(math.log1p(math.sqrt(q)), 0.0, "ln(1 + sqrt(q))" + order, reference)
     if lattice == "triangular":
         v = _root((-q, 0, 3, 1), float(q + 1))
         return Known(math.log1p(v), 0.0, "v^3 + 3 v^2 = q" + order, _TRIANGULAR)
