@@ -30,6 +30,7 @@ from percolab.measure.rows import (
 from percolab.measure.spins import (
     LAGS,
     LARGEST_STATE,
+    MOST_AXES,
     OPEN_BONDS,
     SATISFIED,
     STATE_SQUARES,
@@ -303,6 +304,16 @@ CHAIN_COLUMNS = (
         )
     ),
     *(_each_sweep(f"{name}_series", f"{name} of every sweep") for name in _OF_SERIES),
+    Column(
+        "structure_factor",
+        "F_a",
+        "sum over states of |sum of exp(2 pi i x_a / L_a) over their sites|^2, along every "
+        "periodic axis a; the correlation length follows from it",
+        "site^2",
+        Sums(CHAIN, np.float64, MOST_AXES),
+        "correlation",
+        source="Cooper, Freedman and Preston, Nucl. Phys. B 210, 210 (1982)",
+    ),
 )
 MEASURES = tuple(dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if c.measure))
 
@@ -359,8 +370,9 @@ def check_measure(measure: Sequence[str], method: str, *, spins: bool = False) -
             raise InputError(f"unknown measure {word!r}; {nearest(word, list(MEASURES))}")
     if measure and method == "threshold":
         raise InputError(f"measure {measure[0]}: method threshold finds T, nothing else")
-    if "series" in measure and not spins:
-        raise InputError("measure series: only chains of spins have one (--model ising)")
+    for word in ("series", "correlation"):
+        if word in measure and not spins:
+            raise InputError(f"measure {word}: only chains of spins have one (--model ising)")
     if "gyration" in measure and spins:
         raise InputError("measure gyration: radii are measured in percolation, not with spins")
     return tuple(word for word in MEASURES if word in measure)

@@ -5,9 +5,13 @@ bonds, that of open bonds, the sites in the commonest state, and the sum over st
 number of sites in them.  The spins are those that the sweep began with.
 """
 
+from collections.abc import Sequence
+from math import prod
+
 import numpy as np
 from numba import njit
 
+from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import ROW_WIDTH, SUM_SQUARES
 
 SATISFIED, OPEN_BONDS, LARGEST_STATE, STATE_SQUARES = range(ROW_WIDTH, ROW_WIDTH + 4)
@@ -49,6 +53,39 @@ def sums_of_chains(rows: np.ndarray) -> np.ndarray:
                 series = rows[chain, :, point, place].astype(np.float64)
                 lagged_sums(series, *found[chain, point, n])
     return found.reshape(chains, points, -1)
+
+
+#: Axes that have a structure factor, at most; and the binary digits of its sines and cosines.
+MOST_AXES, _DIGITS = 5, 20
+
+
+def structure_factors(
+    planes: np.ndarray, states: int, shape: Sequence[int], periodic: Sequence[bool]
+) -> np.ndarray:
+    """Return sum over states of |sum of exp(2 pi i x_a / L_a) over their sites|^2, by axis a.
+
+    planes: uint32 (chains, planes, num_words).  shape: grid points along the axes, the first
+    fastest.  Returns float64 (chains, MOST_AXES), 0 where there is no periodic axis.  Vacant sites
+    must repeat along every axis, so that they add nothing.  Sines and cosines have 20 binary
+    digits, so that sums are integers and the same on every machine.
+    """
+    points, found = prod(shape), np.zeros((len(planes), MOST_AXES))
+    bits = unpack_bits(planes, points)
+    spins = (bits * (1 << np.arange(bits.shape[1]))[None, :, None]).sum(axis=1)
+    grid = spins.reshape(len(planes), *shape[::-1])
+    for axis, (length, is_periodic) in enumerate(zip(shape, periodic, strict=True)):
+        if not is_periodic:
+            continue
+        own = len(shape) - axis
+        others = tuple(n for n in range(1, len(shape) + 1) if n != own)
+        angles = 2 * np.pi * np.arange(length) / length
+        waves = [np.rint(np.ldexp(f(angles), _DIGITS)).astype(np.int64) for f in (np.cos, np.sin)]
+        # Of q states the last follows from the others, but to count it is simpler.
+        for state in range(states):
+            layers = np.sum(grid == state, axis=others, dtype=np.int64)
+            for wave in waves:
+                found[:, axis] += np.ldexp((layers @ wave).astype(np.float64), -_DIGITS) ** 2
+    return found
 
 
 def series_of_chains(rows: np.ndarray) -> np.ndarray:

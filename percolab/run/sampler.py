@@ -22,7 +22,7 @@ from percolab.lattices.topology import Topology
 from percolab.measure.columns import RADII, TALLY, is_gathered_from
 from percolab.measure.radii import sums_of_radii
 from percolab.measure.rows import ROW_WIDTH
-from percolab.measure.spins import SPIN_ROW_WIDTH
+from percolab.measure.spins import MOST_AXES, SPIN_ROW_WIDTH, structure_factors
 from percolab.measure.tallies import row_width_of
 from percolab.spins import chains as spin_chains
 from percolab.spins.chains import Chains
@@ -302,6 +302,7 @@ class Sampler:
         task, width = self.task, row_width_of(self.task.num_points) if self._tallied else ROW_WIDTH
         shape = len(numbers) * len(task.p), task.block_size
         rows = np.empty((*shape, width), np.int64)
+        factors = np.zeros((shape[0], MOST_AXES))
         spins = np.empty((*shape, SPIN_ROW_WIDTH), np.int64)
         items = [(number, p) for number in numbers for p in task.p]
         with self._driving:
@@ -315,7 +316,7 @@ class Sampler:
                 for _ in self._sweeps(task.burn_in, len(part), stopped):
                     pass
                 done = 0
-                for found in self._sweeps(task.block_size, len(part), stopped):
+                for found in self._sweeps(task.block_size, len(part), stopped, factors[own]):
                     at = slice(done, done + found[0].shape[1])
                     rows[own, at], spins[own, at] = found
                     done = at.stop
@@ -324,19 +325,36 @@ class Sampler:
             parts = found.reshape(len(numbers), len(task.p), task.block_size, -1)
             return np.moveaxis(parts, 1, 2)
 
-        return blocks_of_chains(
-            numbers, of_blocks(rows), of_blocks(spins), self._observables, task.measure
-        )
+        beside = {}
+        if "correlation" in task.measure:
+            beside["structure_factor"] = factors.reshape(len(numbers), len(task.p), MOST_AXES)
+        measured = of_blocks(rows), of_blocks(spins)
+        return blocks_of_chains(numbers, *measured, self._observables, task.measure, beside)
 
     def _sweeps(
-        self, sweeps: int, chains: int, stopped: Callable[[], bool] | None
+        self,
+        sweeps: int,
+        chains: int,
+        stopped: Callable[[], bool] | None,
+        factors: np.ndarray | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Do sweeps in pieces between which sampling can be stopped; yield what is measured."""
+        """Do sweeps in pieces between which sampling can be stopped; yield what is measured.
+
+        factors: get the structure factors of every configuration added, if they are asked for: one
+        sweep at a time, with the spins brought to the host.
+        """
         sites = _SITES_PER_LAUNCH if self.device.is_shared else _SITES_PER_CALL
         step = max(sites // (self.task.num_points * chains), 1)
+        is_counted = factors is not None and "correlation" in self.task.measure
+        if is_counted:
+            step = 1
         for first in range(0, sweeps, step):
             if stopped is not None and stopped():
                 raise Stopped
+            if is_counted and factors is not None:
+                task, periodic = self.task, [kind == "periodic" for kind in self.task.boundary]
+                states = task.draw.states
+                factors += structure_factors(self.chains.planes_of(), states, task.shape, periodic)
             yield self.chains.advance(min(step, sweeps - first))
 
     def _parts(

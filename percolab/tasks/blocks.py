@@ -68,8 +68,11 @@ def blocks_of_chains(
     spins: NDArray[np.int64],
     observables: Sequence[Column],
     measure: Collection[str] = (),
+    beside: dict[str, NDArray[Any]] | None = None,
 ) -> list[Block]:
     """Return the blocks of chains, whose samples are consecutive sweeps.
+
+    beside: further sums of the blocks, (blocks, m, numbers) by dataset.
 
     rows: int64 (chains, sweeps, m, row width).  spins: what is read off the spins, int64 (chains,
     sweeps, m, SPIN_ROW_WIDTH), in its last columns.
@@ -79,7 +82,7 @@ def blocks_of_chains(
 
     whole = spins.copy()
     whole[..., :ROW_WIDTH] = rows[..., :ROW_WIDTH]
-    extras = sums_of_tallies(rows) | {"lagged": sums_of_chains(whole)}
+    extras = sums_of_tallies(rows) | {"lagged": sums_of_chains(whole)} | (beside or {})
     if "series" in measure:
         extras["series"] = series_of_chains(whole)
     return _summed(numbers, whole, observables, extras)

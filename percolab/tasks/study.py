@@ -174,6 +174,8 @@ class Task(Sampling):
         self._check_spins()
         measure = check_measure(self.measure, self.method, spins=self.has_spins)
         object.__setattr__(self, "measure", measure)
+        if "correlation" in self.measure and "periodic" not in self.boundary:
+            raise InputError("measure correlation: a wave vector needs a periodic axis")
         if self.has_spins and self.burn_in < AUTO:
             raise InputError(f"burn_in = {self.burn_in}, but it must be at least 0")
         if "gyration" in self.measure:
