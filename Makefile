@@ -10,7 +10,7 @@ DEVELOPED := $(VENV)/.developed
 CUDA ?=
 EXTRA := $(if $(CUDA),[$(CUDA)],)
 
-.PHONY: help sweep test lint test-gpu reproduce-figures bench kernels clean
+.PHONY: help sweep test test-slow lint test-gpu reproduce-figures bench kernels clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -33,8 +33,11 @@ sweep: $(INSTALLED) stale-kernels  ## install percolab, find the honeycomb thres
 	$(BIN)/percolab sweep --lattice honeycomb
 	$(BIN)/percolab plot results.h5
 
-test: $(DEVELOPED) stale-kernels  ## run all tests that need no GPU
-	$(BIN)/python -m pytest -m "not gpu" -n auto --dist worksteal
+test: $(DEVELOPED) stale-kernels  ## run the tests that need no GPU, but for the slowest
+	$(BIN)/python -m pytest -m "not gpu and not slow" -n auto --dist worksteal
+
+test-slow: $(DEVELOPED) stale-kernels  ## run the slowest ones: the simulator on more lattices
+	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
 
 lint: $(DEVELOPED)  ## check style and types
 	$(BIN)/ruff check .

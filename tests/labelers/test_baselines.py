@@ -21,9 +21,17 @@ needs_cuda = pytest.mark.skipif(
 TILES = BASELINES[1:]
 
 
+#: What repeats on other lattices what these tell.
+SLOW = ("honeycomb", "kagome")
+
+
 @needs_cuda
 @pytest.mark.parametrize(
-    "case", ["square", "triangular", "honeycomb", "kagome", "cubic", "edges", "rows"]
+    "case",
+    [
+        *("square", "triangular", "cubic", "edges", "rows"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
+    ],
 )
 def test_simulated_kernels_equal_the_reference(case):
     done = run_simulated("simulated_baselines.py", case)
@@ -126,6 +134,7 @@ def test_a_tile_in_shared_memory_has_an_end():
 
 
 @needs_cuda
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "lattice_name"), [("komura_2015", "cubic"), ("tiles:self+sewing", "square-nnn")]
 )

@@ -17,7 +17,15 @@ CASES += [("square", "batches")]
 CASES += [(name, "gyration") for name in ("honeycomb", "kagome", "cubic")]
 
 
-@pytest.mark.parametrize("case", CASES, ids="-".join)
+#: What repeats on another lattice, or with more items, what others tell.
+SLOW = {("square", "batches"), ("kagome", "models"), ("kagome", "gyration")}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.slow] * (case in SLOW)) for case in CASES],
+    ids="-".join,
+)
 def test_simulated_kernels_equal_the_reference(case):
     done = run_simulated("simulated_cuda.py", *case)
     assert done.returncode == 0, f"after {done.stdout}{done.stderr}"

@@ -118,7 +118,14 @@ def assert_windings(known, flags, num_open):
         assert total((wrapped == 0b11) & ~crossing) == known["wrap"]["spiral"]
 
 
-@pytest.mark.parametrize(("name", "labeler", "kind"), list(cases()))
+#: 2^20 configurations and more; the smaller ones are as exact.
+SLOW = "hypercubic_open_2x2x3"
+
+
+@pytest.mark.parametrize(
+    ("name", "labeler", "kind"),
+    [pytest.param(*case, marks=[pytest.mark.slow] * (case[0] == SLOW)) for case in cases()],
+)
 def test_all_configurations_are_measured_exactly(name, labeler, kind):
     topology = topology_of(name, kind)
     is_open, weight = configurations(topology)

@@ -10,7 +10,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("case", ["square", "kagome", "cubic", "graph"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("kagome", "cubic")]
+
+
+@pytest.mark.parametrize("case", ["square", "graph", *SLOW])
 def test_simulated_chains_equal_the_cpu(case):
     done = run_simulated("simulated_spins.py", case)
     assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
