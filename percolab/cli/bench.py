@@ -69,7 +69,6 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
     from percolab.errors import InputError
     from percolab.figures import save_figure
     from percolab.kernels.device import Device
-    from percolab.store.output_files import TIMES, write_output
 
     for name, path in (("--json", json_file), ("--plot", plot_file)):
         _check_target(name, path)
@@ -98,12 +97,7 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
         machine=machine,
         copy_bandwidth=bandwidth,
     )
-    if json_file is not None:
-        text = json.dumps(document, indent=1, allow_nan=False)
-        if quiet:
-            click.echo(text)
-        else:
-            write_output(json_file, f"{text}\n".encode(), TIMES)
+    _write_document(json_file, document)
     if plot_file is not None:
         save_figure(plot_time_per_site(records, title=machine["device_name"]), plot_file)
 
@@ -133,7 +127,6 @@ def _time_spins(
     from percolab.errors import InputError
     from percolab.lattices.lattice import load_lattice
     from percolab.spins.update import Update
-    from percolab.store.output_files import TIMES, write_output
     from percolab.store.provenance import package_versions
     from percolab.tasks.values import parse_probabilities, parse_sizes
 
@@ -180,12 +173,18 @@ def _time_spins(
         "versions": package_versions(),
         "records": records,
     }
-    if json_file is not None:
-        text = json.dumps(document, indent=1, allow_nan=False)
-        if quiet:
-            click.echo(text)
-        else:
-            write_output(json_file, f"{text}\n".encode(), TIMES)
+    _write_document(json_file, document)
+
+
+def _write_document(file: str | None, document: dict[str, Any]) -> None:
+    """Write what was measured as JSON: to a file, to stdout as "-", or nowhere."""
+    from percolab.store.output_files import TIMES, write_output
+
+    text = json.dumps(document, indent=1, allow_nan=False)
+    if file == "-":
+        click.echo(text)
+    elif file is not None:
+        write_output(file, f"{text}\n".encode(), TIMES)
 
 
 def _check_target(option: str, file: str | None) -> None:
