@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,16 +12,19 @@ if TYPE_CHECKING:
     from percolab.store.results import Results
 
 
+def joint_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a joint fit, taken out of those given; it chooses what is "auto"."""
+    names = ("omega", "min_size", "degree", "corrections")
+    found = {name: given.pop(name, None) for name in names}
+    return {name: None if value == "auto" else value for name, value in found.items()}
+
+
 def write_quantity_fit(
     stored: Results,
     quantities: str,
     *,
     as_json: bool,
     fits: bool,
-    min_size: int | Literal["auto"] | None,
-    omega: float | None,
-    degree: int | Literal["auto"] | None,
-    corrections: str | None,
     **others: Any,
 ) -> None:
     """Fit and write; quantities: names with commas.
@@ -32,16 +35,14 @@ def write_quantity_fit(
     from percolab.analysis.text import quantity_table
     from percolab.errors import InputError
 
+    options = joint_options(others)
     for name, value in others.items():
         if is_given(value):
             raise InputError(f"--{name}: not with --quantities; leave one of them out")
     found = fit_quantities(
         stored,
         [name.strip() for name in quantities.split(",")],
-        omega=omega,
-        min_size=None if min_size == "auto" else min_size,
-        degree=None if degree == "auto" else degree,
-        corrections=None if corrections == "auto" else corrections,
+        **options,
     )
     if as_json:
         echo_json(found.to_dict())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli.fit_quantities import joint_options
 from percolab.cli.options import echo_json, is_given
 
 if TYPE_CHECKING:
@@ -18,10 +19,6 @@ def write_spin_fit(
     *,
     as_json: bool,
     fits: bool,
-    min_size: int | Literal["auto"] | None,
-    omega: float | None,
-    degree: int | Literal["auto"] | None,
-    corrections: str | None,
     **others: Any,
 ) -> None:
     """Fit and write; quantities: names with commas, None for the default ones.
@@ -32,18 +29,14 @@ def write_spin_fit(
     from percolab.analysis.text import spin_table
     from percolab.errors import InputError
 
+    options = joint_options(others)
     for name, value in others.items():
         if is_given(value):
-            raise InputError(
-                f"--{name}: not of spins, whose samples differ from p to p; leave it out"
-            )
+            raise InputError(f"--{name}: the fit of spins does not take it; leave it out")
     found = fit_spins(
         stored,
         [name.strip() for name in (quantities or "all").split(",")],
-        omega=omega,
-        min_size=None if min_size == "auto" else min_size,
-        degree=None if degree == "auto" else degree,
-        corrections=None if corrections == "auto" else corrections,
+        **options,
     )
     if as_json:
         echo_json(found.to_dict())

@@ -109,7 +109,8 @@ def invaded(task: Task, labeler: str | None, device: Device) -> Floats:
             sampler.chains.advance_at(_thresholds(high))
             if sweep >= _LOST:
                 found.append(high)
-    values = np.concatenate(found)
+    # In an order that does not depend on how many chains a device sweeps together.
+    values = np.sort(np.concatenate(found))
     if values.min() > 1 - 2.0 ** (1 - _STEPS):
         raise InputError(
             f"L = {task.size}: {task.structure.name} does not span with all bonds open: give the p "

@@ -155,7 +155,7 @@ def _encode_sums(node: Node, item: TaskResult) -> None:
     )
     if item.task.measure:
         node.attributes["measure"] = list(item.task.measure)
-    if set(item.task.measure) - {"series"}:
+    if {"sizes", "gyration"} & set(item.task.measure):
         edges = bin_edges(item.task.num_points)
         node.datasets["size_edges"] = _data(edges, "smallest size of each bin", "site")
     for name, stored in item.datasets().items():
