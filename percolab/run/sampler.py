@@ -151,7 +151,6 @@ class Sampler:
         self._topology: Topology | None = None
         self._building = threading.Lock()
         self._local = threading.local()
-        self._driving = device.lock
         self._shared: Any = None
         self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
         self._observables = task.observables
@@ -276,13 +275,13 @@ class Sampler:
             [np.arange(number * size, (number + 1) * size, dtype=np.uint64) for number in numbers]
         )
         if self.task.method == "threshold":
-            with self._driving:
+            with self.device.driven():
                 parts = [self.spanning_thresholds(part) for part in self._parts(samples, stopped)]
             thresholds = np.concatenate(parts).reshape(len(numbers), size, -1)
             return [ThresholdBlock(*block) for block in zip(numbers, thresholds, strict=True)]
         key = GENERATORS[self.task.rng], self.task.stream_seed
         rows, reaches = [], []
-        with self._driving:
+        with self.device.driven():
             for part in self._parts(samples, stopped):
                 rows.append(self.coupling.grid_rows(*key, part, self._thresholds))
                 if self._geometry is not None:
@@ -305,7 +304,7 @@ class Sampler:
         factors = np.zeros((shape[0], MOST_AXES))
         spins = np.empty((*shape, SPIN_ROW_WIDTH), np.int64)
         items = [(number, p) for number in numbers for p in task.p]
-        with self._driving:
+        with self.device.driven():
             chains = self.chains
             for first in range(0, len(items), chains.capacity):
                 part = items[first : first + chains.capacity]
