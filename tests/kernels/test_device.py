@@ -52,5 +52,5 @@ def test_the_second_gpu_gives_the_numbers_of_the_cpu(tmp_path):
             for number, name in enumerate(("cuda:1", "cpu"))
         ]
         for ours, theirs in zip(*(one.tasks.values() for one in found), strict=True):
-            for mine, other in zip(ours.blocks.values(), theirs.blocks.values(), strict=True):
+            for mine, other in ((ours.blocks[n], theirs.blocks[n]) for n in ours.blocks):
                 assert (mine.sums == other.sums).all()
