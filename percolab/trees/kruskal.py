@@ -75,7 +75,8 @@ class Kruskal:
             crossing = most_crossing(extent)
             found += tile_bytes(extent) + (24 + 3 * BOND_LIST_BYTES + 8) * crossing
         if given or not extent.shape:
-            found += BOND_LIST_BYTES * 32 * words + 4 * extent.num_points
+            # What bands are cut by takes little, but not on a small graph.
+            found += BOND_LIST_BYTES * 32 * words + 4 * extent.num_points + 80 * _KEYS_TRIED
         return Memory(host=found + (0 if given else 4 * 32 * words))
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
