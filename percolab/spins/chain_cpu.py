@@ -28,7 +28,12 @@ from percolab.spins.kernels_cpu import (
     write_spin_numbers,
 )
 from percolab.spins.update import Rule, num_planes_of
+from percolab.spins.walk_cpu import Walk, new_walk, walk_sweeps
 from percolab.spins.words import Chain
+
+#: A walk is given up when it has come to this part of the lattice; and so many sweeps, from that
+#: one on, are then made by labeling all clusters.
+_WALKED, _LABELED = 8, 4
 
 
 class CpuChain:
@@ -55,11 +60,12 @@ class CpuChain:
         self.sweep = 0
         self._generator = 0
         self._chain: Chain | None = None
+        self._walk: Walk | None = None
 
     @staticmethod
     def memory(extent: Extent, states: int, items: int = 1) -> Memory:
         """Return the memory beside that of batch and labeler."""
-        words = num_planes_of(states) * num_words_of(extent.num_points) + extent.num_words
+        words = (num_planes_of(states) + 2) * num_words_of(extent.num_points) + 2 * extent.num_words
         return Memory(host=4 * (words + extent.num_points))
 
     def begin(self, generator: int, chains: list[Chain], random: list[bool]) -> None:
@@ -88,6 +94,28 @@ class CpuChain:
                 self._sweep_labels(self.sweep + 1 + n, rows[n], numbers[n])
         self.sweep += sweeps
         return rows[None], numbers[None]
+
+    def skip(self, sweeps: int) -> None:
+        """Do sweeps of which nothing is measured; of chosen clusters at what these cost."""
+        batch = self.labeler.batch
+        if self.rule.seeds == 0 or batch.topology.neighbours is not None:
+            self.advance(sweeps)
+            return
+        if self._walk is None:
+            self._walk = new_walk(batch.topology, int(self.rule.seeds))
+        there = batch.exists, batch.adjacency, batch.topology.occupied
+        most, compiled = max(batch.topology.num_points // _WALKED, 2), cast(Any, walk_sweeps)
+        while sweeps:
+            key = self._generator, self._chain, self.sweep + 1, sweeps, most
+            beside = batch.opened, self.spins, self._walk
+            done = compiled(*key, self.rule, self._planes, *there, *beside)
+            self.sweep += done
+            sweeps -= done
+            # After large clusters others are likely to follow.
+            others = min(sweeps, _LABELED)
+            if others:
+                self.advance(others)
+                sweeps -= others
 
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the row of the sweep that comes next, at a threshold; no spin changes."""

@@ -38,6 +38,10 @@ class Chains(Protocol):
         """
         ...
 
+    def skip(self, sweeps: int) -> None:
+        """Do sweeps of which nothing is measured; the spins are those of :meth:`advance`."""
+        ...
+
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the rows of the sweep that comes next, at a threshold in each chain.
 

@@ -155,6 +155,10 @@ class CudaChains:
                 rows[:, own, ROW_WIDTH:] = tallies.view(np.int64)
         return rows, numbers
 
+    def skip(self, sweeps: int) -> None:
+        """Do sweeps of which nothing is measured."""
+        self.advance(sweeps)
+
     def _sweep(self, count: int) -> None:
         """Do so many sweeps, and keep what they measure from the first slot on."""
         self._launches.wait()
