@@ -284,7 +284,7 @@ def _methods(study: Study, columns: tuple[Column, ...]) -> str:
     )
     spins = Model.parse(study.model).has_spins
     if spins:
-        measured = _MEASURED_SPINS
+        measured = _MEASURED_ONE_CHAIN if study.chains else _MEASURED_SPINS
     header = ("observable", "symbol", "meaning for a single sample", "unit")
     parts = [paragraph(measured), table(header, observables)]
     if grid:
@@ -304,6 +304,12 @@ _MEASURED_SPINS = (
     "are open: each bond between equal spins, with probability p. Every chain begins with sweeps "
     "that are not measured; those of even number start ordered, those of odd number at random. A "
     "block is a chain, and chains at different p are independent."
+)
+_MEASURED_ONE_CHAIN = (
+    "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
+    "are open: each bond between equal spins, with probability p. At every size and p there is one "
+    "long chain, which starts ordered with sweeps that are not measured; blocks are its parts, one "
+    "after the other, and chains at different p are independent."
 )
 _ERRORS_OF_SPINS = (
     "Errors are one sigma and statistical alone, from the scatter of chains, which are "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,19 +24,53 @@ class Job:
     numbers: tuple[int, ...]
 
 
+class Jobs(Iterator[Job]):
+    """Jobs that are made as they are asked for, all tasks advancing evenly.
+
+    by_task: for each task, (how far a job brings it, its id, job) in order.
+    """
+
+    def __init__(self, by_task: Iterable[Iterator[tuple[float, str, Job]]]) -> None:
+        self._heads: list[tuple[float, str, Job]] = []
+        self._left: dict[str, Iterator[tuple[float, str, Job]]] = {}
+        for jobs in by_task:
+            self._put_next(jobs)
+
+    def _put_next(self, jobs: Iterator[tuple[float, str, Job]]) -> None:
+        head = next(jobs, None)
+        if head is not None:
+            heapq.heappush(self._heads, head)
+            self._left[head[1]] = jobs
+
+    def __next__(self) -> Job:
+        if not self._heads:
+            raise StopIteration
+        _, task_id, job = heapq.heappop(self._heads)
+        self._put_next(self._left.pop(task_id))
+        return job
+
+    def without(self, task_ids: Collection[str]) -> Job | None:
+        """Return the next job of other tasks than these, or None if there is none."""
+        aside = []
+        while self._heads and self._heads[0][1] in task_ids:
+            aside.append(heapq.heappop(self._heads))
+        job = next(self, None)
+        for head in aside:
+            heapq.heappush(self._heads, head)
+        return job
+
+
 def missing_jobs(
     results: Results, wanted: Mapping[str, int], samplers: Mapping[str, Sampler]
-) -> Iterator[Job]:
-    """Yield the jobs that bring each task to ``wanted`` blocks, all tasks advancing evenly.
+) -> Jobs:
+    """Return the jobs that bring each task to ``wanted`` blocks, all tasks advancing evenly.
 
     They are made as they are asked for, so that any number can be wanted.
     """
-    by_task = [
+    return Jobs(
         _jobs_of(results.tasks[task_id], task_id, count, samplers[task_id].blocks_per_call)
         for task_id, count in wanted.items()
-    ]
-    for _, _, job in heapq.merge(*by_task, key=lambda placed: placed[:2]):
-        yield job
+    )
 
 
 def _jobs_of(
@@ -65,16 +99,19 @@ def sites_to_label(results: Results, wanted: Mapping[str, int]) -> tuple[int, in
 
 
 class Work:
-    """Jobs in the hands of an executor, two for each worker at a time."""
+    """Jobs in the hands of an executor, two for each worker at a time.
+
+    Of a task that is one long chain a job begins when the one before has ended.
+    """
 
     def __init__(
         self,
-        jobs: Iterable[Job],
+        jobs: Jobs,
         samplers: Mapping[str, Sampler],
         executor: Executor,
         workers: int,
     ) -> None:
-        self._waiting, self._samplers = iter(jobs), samplers
+        self._waiting, self._samplers = jobs, samplers
         self._executor, self._limit = executor, 2 * workers
         self._pending: dict[Future[list[AnyBlock]], Job] = {}
         self._stop = threading.Event()
@@ -106,7 +143,9 @@ class Work:
 
     def _submit(self) -> None:
         while len(self._pending) < self._limit:
-            job = next(self._waiting, None)
+            ids = {job.task_id for job in self._pending.values()}
+            busy = {key for key in ids if self._samplers[key].task.chains}
+            job = self._waiting.without(busy)
             if job is None:
                 return
             sample = self._samplers[job.task_id].sample

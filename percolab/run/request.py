@@ -269,7 +269,7 @@ def _described(stored: Results, study: Study) -> Results:
     known = Results(study, runs=stored.runs)
     for key, item in stored.tasks.items():
         task = replace(item.task, structure=study.structure)
-        known.tasks[key] = TaskResult(task, item.blocks, item.columns)
+        known.tasks[key] = TaskResult(task, item.blocks, item.columns, item.end)
     return known
 
 

@@ -22,6 +22,7 @@ from percolab.spins.kernels_cpu import (
     Spins,
     begin_spins,
     choose_sites,
+    count_states,
     open_satisfied,
     paint_labels,
     sweep_runs,
@@ -74,6 +75,13 @@ class CpuChain:
         self._generator, self._chain, self.sweep = generator, chain, 0
         occupied = self.labeler.batch.topology.occupied
         begin_spins(generator, chain, self.rule, is_random, occupied, self.spins)
+
+    def resume(self, planes: NDArray[np.uint32], sweep: int) -> None:
+        """Go on from these spins, (1, planes, num_words), after so many sweeps."""
+        self.spins.planes[:] = planes.ravel()
+        occupied = self.labeler.batch.topology.occupied
+        count_states(self.spins.planes, self._planes, occupied, self.spins.counts)
+        self.sweep = sweep
 
     def planes_of(self) -> NDArray[np.uint32]:
         """Return the spins, uint32 (1, planes, num_words)."""

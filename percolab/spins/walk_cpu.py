@@ -228,8 +228,6 @@ def walk_sweeps(
         for end in walk.ends:
             if end > begin:
                 sites = queue[begin:end]
-                _paint_sites(
-                    generator, chain, seed, rule, num_planes, sites, planes, spins.counts
-                )
+                _paint_sites(generator, chain, seed, rule, num_planes, sites, planes, spins.counts)
             begin = end
     return sweeps

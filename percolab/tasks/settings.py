@@ -247,6 +247,19 @@ class Settings(TypedDict, total=False):
             take=take_burn_in,
         ),
     ]
+    chains: Annotated[
+        int,
+        Setting(
+            default=0,
+            help="Of spins: 1 for one long chain at every size and p, each block beginning where "
+            "the one before ended.",
+            told_default="a chain for every block",
+            kind=int,
+            read=read_integer(0, 10**9),
+            take=take_integer,
+            check=lambda key, value: _chains(value),
+        ),
+    ]
     method: Annotated[
         str,
         Setting(
@@ -345,6 +358,15 @@ class Settings(TypedDict, total=False):
 def _seed(value: int) -> int:
     if not 0 <= value <= MAX_SEED:
         raise InputError(f"seed = {value}, but it must be an integer from 0 to 2^63 - 1")
+    return value
+
+
+def _chains(value: int) -> int:
+    if value not in (0, 1):
+        raise InputError(
+            f"chains = {value}, but it can only be 1, one long chain; without it every block is a "
+            "chain of its own"
+        )
     return value
 
 

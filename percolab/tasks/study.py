@@ -93,7 +93,8 @@ class Sampling:
     of percolab's samples they are.
 
     Where the model has spins a block is a chain: ``burn_in`` sweeps, by ``update``, that are not
-    measured, and ``block_size`` that are, its samples.
+    measured, and ``block_size`` that are, its samples.  With ``chains`` 1 all blocks are parts of
+    chain 0, one after the other, and the burn-in comes before the first.
     """
 
     method: str = SETTINGS["method"].default
@@ -105,6 +106,7 @@ class Sampling:
     sample_version: int = SAMPLE_VERSION
     update: str = SETTINGS["update"].default
     burn_in: int = SETTINGS["burn_in"].default
+    chains: int = SETTINGS["chains"].default
 
     @property
     def has_spins(self) -> bool:
@@ -125,7 +127,7 @@ class Sampling:
                     f"{self.model} are different at every p: leave it out"
                 )
             return
-        for name in ("update", "burn_in"):
+        for name in ("update", "burn_in", "chains"):
             if getattr(self, name) != SETTINGS[name].default:
                 raise InputError(f"{name}: {self.model} percolation has no spins (--model ising)")
 
@@ -210,7 +212,10 @@ class Task(Sampling):
         return columns_of(self.boundary, self.measure, spins=self.has_spins)
 
     def chain(self, number: int, p: float) -> Chain:
-        """Return the keys of a chain: different for every p, for every size, and for every use."""
+        """Return the keys of a chain: different for every p, for every size, and for every use.
+
+        They do not depend on ``chains``: one long chain begins as chain 0 of many does.
+        """
         content = self._samples_content | {"p": p.hex()}
         digest = _digest(content)
         bonds, spins, sites = (
@@ -274,6 +279,8 @@ class Task(Sampling):
             asked["measure"] = self.measure
         if self.has_spins:
             asked["burn_in"] = self.burn_in
+        if self.chains:
+            asked["chains"] = self.chains
         return _digest(self._samples_content | asked).hex()[:16]
 
     @cached_property
@@ -343,6 +350,7 @@ class Study(Sampling):
     def __post_init__(self) -> None:
         self._check("model")
         self._check("update")
+        self._check("chains")
         self._check_spins()
         measure = check_measure(self.measure, self.method, spins=self.has_spins)
         object.__setattr__(self, "measure", measure)
