@@ -18,10 +18,14 @@ from percolab.tasks.blocks import AnyBlock
 
 @dataclass(frozen=True)
 class Job:
-    """Consecutive missing blocks of one task, made by one call of its sampler."""
+    """Consecutive missing blocks of one task, made by one call of its sampler.
+
+    follows: whether they begin where those before have ended, as in one long chain.
+    """
 
     task_id: str
     numbers: tuple[int, ...]
+    follows: bool = False
 
 
 class Jobs(Iterator[Job]):
@@ -79,7 +83,7 @@ def _jobs_of(
     """Yield (how far it brings the task, its id, job) for a task's missing blocks in order."""
     missing = (number for number in range(count) if number not in item.blocks)
     while numbers := tuple(islice(missing, step)):
-        yield numbers[-1] / count, task_id, Job(task_id, numbers)
+        yield numbers[-1] / count, task_id, Job(task_id, numbers, bool(item.task.chains))
 
 
 def work_of(item: TaskResult, blocks: int) -> int:
@@ -143,8 +147,7 @@ class Work:
 
     def _submit(self) -> None:
         while len(self._pending) < self._limit:
-            ids = {job.task_id for job in self._pending.values()}
-            busy = {key for key in ids if self._samplers[key].task.chains}
+            busy = {job.task_id for job in self._pending.values() if job.follows}
             job = self._waiting.without(busy)
             if job is None:
                 return

@@ -1,4 +1,4 @@
-"""One long chain (``chains`` 1): its blocks are one chain's, wherever it was stopped and continued."""
+"""One long chain (``chains`` 1): its blocks are one chain's, wherever it was stopped."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -274,10 +274,22 @@ def test_a_damaged_end_is_refused(tmp_path, damage):
         read_results(path)
 
 
+def test_pilots_are_of_chains_of_their_own():
+    """The burn-in is that of a study of many chains."""
+    found = []
+    for chains in (0, 1):
+        given = {"L": [4], "burn_in": "auto", "sweeps": 400, "samples": 1, "chains": chains}
+        (item,) = sweep("square", **(SWEEP | given)).tasks.values()
+        found.append(item.task.burn_in)
+    assert found[0] == found[1] >= 20
+
+
 def test_blocks_are_no_shorter_than_the_burn_in():
     study = make_request("square", model="ising", L=[9], p=[0.5], chains=1).study
     for samples, burn_in, expected in ((64_000, 300, 1000), (64_000, 2000, 2000), (100, 0, 20)):
-        task = with_chains(study, study.with_burn_in(study.task(9), burn_in), StopRule({9: samples}))
+        task = with_chains(
+            study, study.with_burn_in(study.task(9), burn_in), StopRule({9: samples})
+        )
         assert task.block_size == expected
         assert task.chains == 1
 
