@@ -32,9 +32,9 @@ from percolab.spins.update import Rule, num_planes_of
 from percolab.spins.walk_cpu import Walk, new_walk, walk_sweeps
 from percolab.spins.words import Chain
 
-#: A walk is given up when it has come to this part of the lattice; and so many sweeps, from that
-#: one on, are then made by labeling all clusters.
-_WALKED, _LABELED = 8, 4
+#: A walk is given up when it has come to this part of the lattice; and where several are given up
+#: one after the other, up to so many sweeps are made by labeling all clusters before the next.
+_WALKED, _MOST_LABELED = 6, 8
 
 
 class CpuChain:
@@ -62,6 +62,7 @@ class CpuChain:
         self._generator = 0
         self._chain: Chain | None = None
         self._walk: Walk | None = None
+        self._labeled = 1
 
     @staticmethod
     def memory(extent: Extent, states: int, items: int = 1) -> Memory:
@@ -119,9 +120,10 @@ class CpuChain:
             done = compiled(*key, self.rule, self._planes, *there, *beside)
             self.sweep += done
             sweeps -= done
-            # After large clusters others are likely to follow.
-            others = min(sweeps, _LABELED)
-            if others:
+            if sweeps:
+                # After large clusters others are likely to follow.
+                self._labeled = 1 if done else min(2 * self._labeled, _MOST_LABELED)
+                others = min(sweeps, self._labeled)
                 self.advance(others)
                 sweeps -= others
 
