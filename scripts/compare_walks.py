@@ -76,8 +76,8 @@ def compared(name: str, size: int, temperature: float, update: str, seconds: flo
     label, walk = (1e6 * each / sweeps for each in spent)
     return (
         f"{name:<7}{size:>5}  T = {temperature:.4f}  {update:<15} cluster "
-        f"{np.mean(fractions):8.5f} of the lattice  {label:9.1f} us labeling  {walk:9.1f} us walking  "
-        f"{label / walk:7.2f}  ({sweeps} sweeps)"
+        f"{np.mean(fractions):8.5f} of the lattice  {label:9.1f} us labeling  "
+        f"{walk:9.1f} us walking  {label / walk:7.2f}  ({sweeps} sweeps)"
     )
 
 
