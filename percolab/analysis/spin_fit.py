@@ -225,15 +225,15 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
     most = "" if one.complete else "at most "
     return (
         f"blocks of one chain are short: at L = {item.task.size}, p = {p:.6g} they are "
-        f"{item.task.block_size} sweeps, {most}{times:.2g} autocorrelation times, so that errors "
-        "are too small"
+        f"{item.task.block_size} measured sweeps, {most}{times:.2g} autocorrelation times, so that "
+        "errors are too small"
     )
 
 
 def autocorrelations_of(item: TaskResult) -> dict[str, list[Autocorrelation | None]]:
     """Return the autocorrelation of every series at every p of a task; None where it is constant.
 
-    By the names of SERIES, in updates.
+    By the names of SERIES; times are in measured sweeps.
     """
     points, sweeps = len(item.task.p), item.task.block_size
     parts = item.extra("lagged").reshape(len(item.blocks), points, len(SERIES), 2, -1)

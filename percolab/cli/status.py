@@ -93,7 +93,8 @@ def _model_of(study: Study) -> str:
     if not study.has_spins:
         return f"{study.model} percolation"
     one = ", one long chain" if study.chains else ""
-    return f"{study.model} model, update {study.update}{one}"
+    every = f", every {study.every} updates measured" if study.every > 1 else ""
+    return f"{study.model} model, update {study.update}{every}{one}"
 
 
 def _boundary(study: Study) -> list[str]:

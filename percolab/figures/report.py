@@ -285,6 +285,8 @@ def _methods(study: Study, columns: tuple[Column, ...]) -> str:
     spins = Model.parse(study.model).has_spins
     if spins:
         measured = _MEASURED_ONE_CHAIN if study.chains else _MEASURED_SPINS
+        if study.every > 1:
+            measured += f" Of every {study.every} sweeps one is measured, a sample."
     header = ("observable", "symbol", "meaning for a single sample", "unit")
     parts = [paragraph(measured), table(header, observables)]
     if grid:

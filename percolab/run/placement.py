@@ -100,12 +100,12 @@ def with_chains(study: Study, task: Task, rule: StopRule) -> Task:
     """
     if study.sweeps or study.block_size or rule.samples is None:
         return task
-    samples = rule.samples[task.size]
+    samples, burn_in = rule.samples[task.size], -(-task.burn_in // task.every)
     if task.chains:
-        wanted = min(-(-samples // _CHAINS), 10 * task.burn_in)
-        return replace(task, block_size=max(wanted, task.burn_in, _LEAST_SWEEPS))
-    longest = min(max(10 * task.burn_in, 10 * _LEAST_SWEEPS), -(-samples // _LEAST_CHAINS))
-    wanted = max(-(-samples // _CHAINS), task.burn_in)
+        wanted = min(-(-samples // _CHAINS), 10 * burn_in)
+        return replace(task, block_size=max(wanted, burn_in, _LEAST_SWEEPS))
+    longest = min(max(10 * burn_in, 10 * _LEAST_SWEEPS), -(-samples // _LEAST_CHAINS))
+    wanted = max(-(-samples // _CHAINS), burn_in)
     return replace(task, block_size=max(min(wanted, longest), _LEAST_SWEEPS))
 
 

@@ -315,13 +315,11 @@ class Sampler:
     def _next_block(self, number: int, stopped: Callable[[], bool] | None) -> Block:
         """Return the next block of one long chain, which must be that of this number."""
         task, end = self.task, self._end
-        done = 0 if end is None else (end.sweeps - task.burn_in) // task.block_size
-        if number != done:
-            raise ValueError(f"block {number} of one chain, of which there are {done}")
+        if (task.burn_in if end is None else end.sweeps) != task.sweeps_after(number):
+            raise ValueError(f"block {number} of one chain is not the one that comes next")
         planes: list[np.ndarray] = []
         (block,) = self._chain_blocks([number], stopped, planes)
-        sweeps = task.burn_in + (number + 1) * task.block_size
-        self._end = ChainEnd(sweeps, np.concatenate(planes))
+        self._end = ChainEnd(task.sweeps_after(number + 1), np.concatenate(planes))
         return replace(block, end=self._end)
 
     def _chain_blocks(
@@ -394,7 +392,7 @@ class Sampler:
         stopped: Callable[[], bool] | None,
         factors: np.ndarray,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Do sweeps in pieces; yield what is measured.
+        """Do so many sweeps that are measured, and those between; yield pieces of what is measured.
 
         factors: get the structure factors of every configuration added, if they are asked for: one
         sweep at a time, with the spins brought to the host.
@@ -402,11 +400,13 @@ class Sampler:
         task = self.task
         is_counted = "correlation" in task.measure
         periodic = [kind == "periodic" for kind in task.boundary]
-        for step in self._steps(sweeps, chains, stopped, one_by_one=is_counted):
+        for step in self._steps(sweeps, chains, stopped, one_by_one=is_counted or task.every > 1):
             if is_counted:
                 planes = self.chains.planes_of()
                 factors += structure_factors(planes, task.draw.states, task.shape, periodic)
             yield self.chains.advance(step)
+            if task.every > 1:
+                self.chains.skip(task.every - 1)
 
     def _parts(
         self, samples: np.ndarray, stopped: Callable[[], bool] | None

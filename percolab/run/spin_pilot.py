@@ -134,6 +134,7 @@ def _pilot(
         burn_in=burn_in,
         block_size=sweeps,
         measure=measure,
+        every=1,
         chains=0,
     )
 

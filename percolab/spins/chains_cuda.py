@@ -163,8 +163,8 @@ class CudaChains:
         return rows, numbers
 
     def skip(self, sweeps: int) -> None:
-        """Do sweeps of which nothing is measured."""
-        self.advance(sweeps)
+        """Do sweeps of which nothing is fetched."""
+        self._sweep(sweeps)
 
     def _sweep(self, count: int) -> None:
         """Do so many sweeps, and keep what they measure from the first slot on."""

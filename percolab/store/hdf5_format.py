@@ -130,6 +130,8 @@ def encode_task(item: TaskResult) -> Node:
     if task.has_spins:
         node.attributes["update"] = task.update
         node.attributes["burn_in"] = np.array(task.burn_in)
+    if task.every != 1:
+        node.attributes["every"] = np.array(task.every)
     if task.chains:
         node.attributes["chains"] = np.array(task.chains)
     if item.end is not None:
@@ -213,7 +215,7 @@ def _end_of(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | No
     shape = num_planes_of(states), num_words_of(task.num_points)
     planes = node.array("spins", np.uint32, shape)
     is_whole = numbers.tolist() == list(range(numbers.size)) and len(planes) == len(task.p)
-    if not is_whole or sweeps != task.burn_in + numbers.size * task.block_size:
+    if not is_whole or sweeps != task.sweeps_after(numbers.size):
         raise ValueError(
             f"task {task.id}: the end of its chain is not that of blocks 0 to {numbers.size - 1}"
         )
@@ -255,6 +257,7 @@ def _task_of(node: Node, lattice: Structure) -> Task:
         sample_version=node.integer("sample_version", 1),
         update=node.text("update", SETTINGS["update"].default),
         burn_in=node.integer("burn_in", SETTINGS["burn_in"].default),
+        every=node.integer("every", SETTINGS["every"].default),
         chains=node.integer("chains", SETTINGS["chains"].default),
     )
     shape = node.attributes.get("shape")

@@ -23,8 +23,8 @@ from percolab.tasks.blocks import Block
 from percolab.tasks.study import Task
 
 #: What tasks that can be joined have in common: stream seed, block size, method, measure, burn-in,
-#: chains.
-_Kind = tuple[int, int, str, tuple[str, ...], int, int]
+#: every, chains.
+_Kind = tuple[int, int, str, tuple[str, ...], int, int, int]
 
 
 def can_join(first: Task, second: Task) -> bool:
@@ -71,7 +71,7 @@ def joined(results: Results) -> Results:
 
 
 def _kind(task: Task) -> _Kind:
-    own = task.burn_in, task.chains
+    own = task.burn_in, task.every, task.chains
     return task.stream_seed, task.block_size, task.method, task.measure, *own
 
 

@@ -121,6 +121,7 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
             "auto" if each.burn_in == AUTO else str(each.burn_in) for each in (study, others)
         )
         pairs.append(("burn_in", own, theirs))
+        pairs.append(("every", str(study.every), str(others.every)))
         pairs.append(("chains", str(study.chains), str(others.chains)))
     for what, own, theirs in pairs:
         if own != theirs:

@@ -247,6 +247,18 @@ class Settings(TypedDict, total=False):
             take=take_burn_in,
         ),
     ]
+    every: Annotated[
+        int,
+        Setting(
+            default=1,
+            help="Of spins: measure every so many updates, as where those of wolff are small.",
+            kind=int,
+            low=1,
+            read=read_integer(1, 10**9),
+            take=take_integer,
+            check=lambda key, value: _every(value),
+        ),
+    ]
     chains: Annotated[
         int,
         Setting(
@@ -358,6 +370,12 @@ class Settings(TypedDict, total=False):
 def _seed(value: int) -> int:
     if not 0 <= value <= MAX_SEED:
         raise InputError(f"seed = {value}, but it must be an integer from 0 to 2^63 - 1")
+    return value
+
+
+def _every(value: int) -> int:
+    if not 1 <= value <= 10**9:
+        raise InputError(f"every = {value}, but it must be an integer from 1 to 10^9")
     return value
 
 

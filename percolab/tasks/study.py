@@ -93,8 +93,9 @@ class Sampling:
     of percolab's samples they are.
 
     Where the model has spins a block is a chain: ``burn_in`` sweeps, by ``update``, that are not
-    measured, and ``block_size`` that are, its samples.  With ``chains`` 1 all blocks are parts of
-    chain 0, one after the other, and the burn-in comes before the first.
+    measured, then ``block_size`` times ``every`` sweeps, of which the first of every so many is
+    measured, a sample.  With ``chains`` 1 all blocks are parts of chain 0, one after the other, and
+    the burn-in comes before the first.
     """
 
     method: str = SETTINGS["method"].default
@@ -106,6 +107,7 @@ class Sampling:
     sample_version: int = SAMPLE_VERSION
     update: str = SETTINGS["update"].default
     burn_in: int = SETTINGS["burn_in"].default
+    every: int = SETTINGS["every"].default
     chains: int = SETTINGS["chains"].default
 
     @property
@@ -127,7 +129,7 @@ class Sampling:
                     f"{self.model} are different at every p: leave it out"
                 )
             return
-        for name in ("update", "burn_in", "chains"):
+        for name in ("update", "burn_in", "every", "chains"):
             if getattr(self, name) != SETTINGS[name].default:
                 raise InputError(f"{name}: {self.model} percolation has no spins (--model ising)")
 
@@ -223,6 +225,10 @@ class Task(Sampling):
         )
         return Chain(bonds, spins, sites, np.uint64(number), np.uint64(threshold_of(p)))
 
+    def sweeps_after(self, blocks: int) -> int:
+        """Return how many sweeps a chain has done after so many blocks, the burn-in included."""
+        return self.burn_in + blocks * self.block_size * self.every
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Grid points along each axis."""
@@ -279,6 +285,8 @@ class Task(Sampling):
             asked["measure"] = self.measure
         if self.has_spins:
             asked["burn_in"] = self.burn_in
+        if self.every != 1:
+            asked["every"] = self.every
         if self.chains:
             asked["chains"] = self.chains
         return _digest(self._samples_content | asked).hex()[:16]
@@ -350,6 +358,7 @@ class Study(Sampling):
     def __post_init__(self) -> None:
         self._check("model")
         self._check("update")
+        self._check("every")
         self._check("chains")
         self._check_spins()
         measure = check_measure(self.measure, self.method, spins=self.has_spins)
@@ -390,7 +399,13 @@ class Study(Sampling):
                 f"sweeps = {self.sweeps}, but at L = {task.size} the burn-in is {burn_in}: "
                 "take more"
             )
-        return replace(task, burn_in=burn_in, block_size=self.sweeps - burn_in)
+        measured = (self.sweeps - burn_in) // self.every
+        if not measured:
+            raise InputError(
+                f"sweeps = {self.sweeps}, of which {burn_in} are the burn-in, are too few to "
+                f"measure one in {self.every}"
+            )
+        return replace(task, burn_in=burn_in, block_size=measured)
 
     @property
     def observables(self) -> tuple[Column, ...]:

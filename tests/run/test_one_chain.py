@@ -143,9 +143,57 @@ def test_the_file_keeps_the_spins_and_sweeps_after_the_last_block(tmp_path):
             np.testing.assert_array_equal(item.end.planes[n], chains.planes_of()[0])
 
 
+@pytest.mark.parametrize("update", ["sw", "wolff"])
+@pytest.mark.parametrize("chains", [0, 1])
+def test_every_so_many_sweeps_are_those_of_the_chain_in_which_all_are_measured(update, chains):
+    given = {"update": update, "chains": chains, "measure": ("series", "correlation")}
+    blocks = Sampler(task_of(every=4, **given), device=CPU).sample([0, 1])
+    whole = Sampler(task_of(block_size=4 * SWEEPS, **given), device=CPU).sample([0, 1])
+    for block, one in zip(blocks, whole, strict=True):
+        np.testing.assert_array_equal(series_of([block]), series_of([one])[..., ::4])
+        assert (block.extras["structure_factor"] < one.extras["structure_factor"])[:, :2].all()
+    if chains:
+        assert blocks[1].end.sweeps == BURN_IN + 2 * 4 * SWEEPS == whole[1].end.sweeps
+        np.testing.assert_array_equal(blocks[1].end.planes, whole[1].end.planes)
+    assert task_of(every=4, **given).id != task_of(**given).id
+    assert task_of(every=4, **given).stream_seed == task_of(**given).stream_seed
+
+
+def test_a_file_with_unmeasured_sweeps_goes_on(tmp_path):
+    given = SWEEP | {"every": 4, "sweeps": BURN_IN + 4 * SWEEPS + 3}
+    path, whole = tmp_path / "grown.h5", sweep("square", **given)
+    assert {item.task.block_size for item in whole.tasks.values()} == {SWEEPS}
+    sweep("square", out=path, **(given | {"samples": SWEEPS}))
+    with pytest.raises(InputError, match=r"\(every is 4 there, 1 here\)"):
+        sweep("square", out=path, **(given | {"every": 1}))
+    with pytest.raises(InputError, match=r"\(sweeps is 70 there, 74 here\)"):
+        sweep("square", out=path, **(given | {"sweeps": BURN_IN + 4 * SWEEPS + 4}))
+    sweep("square", out=path, **given)
+    assert as_bytes(read_results(path)) == as_bytes(whole)
+    assert "every 4 updates measured" in answer("status", str(path))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"every": 0}, "every = 0, but it must be an integer from 1 to 10^9"),
+        ({"every": 20}, "sweeps = 25, of which 10 are the burn-in, are too few to measure"),
+        ({"every": 2, "model": "bond"}, "every: bond percolation has no spins"),
+    ],
+    ids=str,
+)
+def test_unmeasured_sweeps_that_cannot_be_are_refused(settings, told):
+    given = {"model": "ising", "burn_in": 10, "sweeps": 25, "L": [4]} | settings
+    if given["model"] == "bond":
+        given = {"model": "bond", "every": 2}
+    with pytest.raises(InputError) as found:
+        make_request("square", **given)
+    assert str(found.value).startswith(told)
+
+
 def test_blocks_out_of_their_order_are_not_made():
     sampler = Sampler(task_of(), device=CPU)
-    with pytest.raises(ValueError, match="block 1 of one chain, of which there are 0"):
+    with pytest.raises(ValueError, match="block 1 of one chain is not the one that comes next"):
         sampler.sample([1])
 
 
@@ -298,7 +346,7 @@ def test_short_blocks_are_told_and_its_single_start_is_not_compared():
     items = list(undivided().tasks.values())
     told = short_blocks(items)
     assert told is not None
-    assert "they are 15 sweeps," in told
+    assert "they are 15 measured sweeps," in told
     assert told.endswith("so that errors are too small")
     assert short_blocks(list(sweep("square", **(SWEEP | {"chains": 0})).tasks.values())) is None
     cold = sweep("square", **(SWEEP | {"burn_in": 0, "sweeps": 3, "samples": 12, "p": [0.01]}))
