@@ -267,6 +267,7 @@ class Settings(TypedDict, total=False):
             "the one before ended.",
             told_default="a chain for every block",
             kind=int,
+            low=1,
             read=read_integer(0, 10**9),
             take=take_integer,
             check=lambda key, value: _chains(value),
