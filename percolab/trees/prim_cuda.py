@@ -10,6 +10,7 @@ some dozens at a time, since a launch by itself costs the host more than the ker
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -94,20 +95,22 @@ class _CudaPrim:
         """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
         return self.build_each_given(np.asarray(keys)[None])
 
-    def build_each_given(self, keys: NDArray[np.uint64]) -> int:
-        """Find the trees of given keys, uint64 (n, 32 * words of all classes); return n."""
-        self.load(keys)
-        self.grow(len(keys))
-        return len(keys)
+    def build_each_given(self, keys: Iterable[NDArray[np.uint64]]) -> int:
+        """Find the trees of given keys, uint64 (32 * words of all classes,) each; return n."""
+        items = self.load(keys)
+        self.grow(items)
+        return items
 
-    def load(self, keys: NDArray[np.uint64]) -> None:
-        """Copy given keys to the device as W, uint64 (n, 32 * words of all classes)."""
-        halves = self._host.halves
+    def load(self, keys: Iterable[NDArray[np.uint64]]) -> int:
+        """Copy the given keys of items to the device as W; return how many they are."""
+        halves, items = self._host.halves, 0
         self.launches.wait()
         for item, own in enumerate(keys):
+            items = item + 1
             if halves:
                 weights = np.ascontiguousarray(own[self._host.numbers][self._host.ranks])
                 self._weights[item * halves : (item + 1) * halves].copy_to_device(weights)
+        return items
 
     def grow(self, items: int) -> None:
         """Launch the rounds of the first items, whose weights are there."""
