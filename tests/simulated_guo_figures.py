@@ -16,6 +16,5 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
     guo_figures.REPEATS, guo_figures.BATCH, guo_figures.LENGTHS = 1, 3, (5,)
     guo_figures.BONDS = 2
-    guo_figures.SERIAL = "prim"
     out, *more = sys.argv[1:]
     guo_figures.main(["-V", "4,9", "--out", out, *more])

@@ -11,10 +11,10 @@ some dozens at a time, since a launch by itself costs the host more than the ker
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import config
 from numpy.typing import NDArray
 
 from percolab.kernels.device import load_cuda
@@ -22,7 +22,7 @@ from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-from percolab.trees.min_reduction import MAX_BLOCKS, blocks_for
+from percolab.trees.min_reduction import MAX_BLOCKS, SIMULATED, blocks_for
 from percolab.trees.prim import CompressedAdjacency, adjacency_bytes, compressed_adjacency
 from percolab.trees.prim_kernels import (
     FOLLOWED,
@@ -46,10 +46,10 @@ from percolab.trees.prim_kernels import (
 cuda = load_cuda()
 
 #: Rounds that are one recorded call.
-_ROUNDS = 3 if config.ENABLE_CUDASIM else 64
+_ROUNDS = 3 if SIMULATED else 64
 #: Candidates that a thread of a persistent block owns, where there are not more than its threads
 #: can be: with fewer, warps wait for each other; with more, a thread looks through them longer.
-_SLOTS = 4 if config.ENABLE_CUDASIM else 64
+_SLOTS = 4 if SIMULATED else 64
 #: Bytes of dynamic shared memory that a kernel has without being asked for more, and those that
 #: the persistent kernel takes beside its candidates, with what the driver takes.
 _PLAIN_SHARED, _BESIDE = 42 * 1024, 6 * 1024
@@ -175,7 +175,7 @@ class PrimCuda(_CudaPrim):
             # Few numbers of blocks, so that few calls are recorded.
             wanted = blocks_for(self._length - done)
             blocks = min(1 << (wanted - 1).bit_length(), MAX_BLOCKS)
-            self.launches.call(("rounds", blocks), lambda blocks=blocks: self._enqueue(blocks))
+            self.launches.call(("rounds", blocks), partial(self._enqueue, blocks))
 
     def _enqueue(self, blocks: int) -> None:
         """Launch some rounds; those behind the last do nothing."""
@@ -248,15 +248,12 @@ class PersistentPrim(_CudaPrim):
             self._length = 0
             return
         points, shift = np.uint32(self.topology.num_points), np.uint32(self._shift)
-        arguments = self._graph, points, self._weights, shift
-        if self._shared:
-            kernel, arguments = grow_in_shared_kernel, (*arguments, self._chosen)
-        else:
-            kernel, arguments = grow_in_memory_kernel, (*arguments, *self._candidates, self._chosen)
+        kernel = grow_in_shared_kernel if self._shared else grow_in_memory_kernel
         launch = kernel[items, self._threads, self.launches.stream, self._shared]
         if self._shared > _PLAIN_SHARED:
             _allow_shared(launch)
-        launch(*arguments)
+        # Without candidates in the device's memory there are no arrays of them.
+        launch(self._graph, points, self._weights, shift, *self._candidates, self._chosen)
 
 
 def _power(number: int) -> int:
