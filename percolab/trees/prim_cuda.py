@@ -31,13 +31,13 @@ from percolab.trees.prim_kernels import (
     MOST_THREADS,
     Graph,
     Rounds,
-    begin_kernel,
-    clear_kernel,
+    begin_rounds_kernel,
+    clear_tree_kernel,
     decrease_kernel,
     grow_in_memory_kernel,
     grow_in_shared_kernel,
     least_kernel,
-    mark_kernel,
+    mark_tree_kernel,
     plain_least_kernel,
     take_least_kernel,
     weigh_kernel,
@@ -120,10 +120,10 @@ class _CudaPrim:
         """Return the bonds of the first trees, uint32 (items, words of all classes)."""
         num_words = self.topology.exists.size
         own = self._words[: items * num_words]
-        self.launches.one(clear_kernel, own.size, 1, own)
+        self.launches.one(clear_tree_kernel, own.size, 1, own)
         if self._length and self._host.halves:
             chosen = np.uint32(self._length), self._chosen, np.uint32(num_words), own
-            self.launches.one(mark_kernel, self._length, items, self._graph.numbers, *chosen)
+            self.launches.one(mark_tree_kernel, self._length, items, self._graph.numbers, *chosen)
         self.launches.wait()
         found: NDArray[np.uint32] = own.copy_to_host()
         return found.reshape(items, num_words)
@@ -169,7 +169,7 @@ class PrimCuda(_CudaPrim):
             # One site, or no bonds: nothing is chosen.
             self._length = 0
             return
-        self.launches.one(begin_kernel, self._length, 1, self._graph.sites, self._rounds)
+        self.launches.one(begin_rounds_kernel, self._length, 1, self._graph.sites, self._rounds)
         self._decrease(blocks_for(self._length))
         for done in range(0, self._length, _ROUNDS):
             # Few numbers of blocks, so that few calls are recorded.

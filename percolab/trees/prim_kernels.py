@@ -78,7 +78,7 @@ def weigh_kernel(generator, samples, numbers, ranks, weights):
 
 
 @cuda.jit(cache=True)
-def mark_kernel(numbers, length, chosen, num_words, words):
+def mark_tree_kernel(numbers, length, chosen, num_words, words):
     """Set the bits of chosen bonds, ``length`` entries an item, among words that are 0."""
     item, place = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     if place < length:
@@ -90,7 +90,7 @@ def mark_kernel(numbers, length, chosen, num_words, words):
 
 
 @cuda.jit(cache=True)
-def clear_kernel(words):
+def clear_tree_kernel(words):
     """Write zeros."""
     n = uint32(cuda.grid(1))
     if n < words.size:
@@ -101,7 +101,7 @@ def clear_kernel(words):
 
 
 @cuda.jit(cache=True)
-def begin_kernel(sites, rounds):
+def begin_rounds_kernel(sites, rounds):
     """Make all sites but the first candidates without a bond, and the first one the tree."""
     n = uint32(cuda.grid(1))
     if n < rounds.r1.size:
