@@ -1,0 +1,310 @@
+"""CUDA kernels of Boruvka's algorithm in tiles: what a block of threads finds in shared memory.
+
+A tile is a box of sites.  Its clusters choose their least bond as long as that is an *inner* one,
+with both ends in the tile; for this every site next to another tile knows the least prefix of the
+bonds that lead there.  When no cluster can choose any more, what was chosen is of the tree.
+
+Then bonds to other tiles are left out of account, and it goes on: a bond that is not in the tree of
+the inner bonds alone is not in the whole tree, for it is the greatest of a circle.  So of the inner
+bonds no more are listed for the rounds of :mod:`percolab.trees.rounds_cuda` than are chosen now.
+
+Prefixes lose a digit here: the lowest bit of an inner bond's is 1, and 0 is left to what makes a
+cluster choose nothing.  That is a bond to another tile, and two inner bonds of one prefix, since no
+more digits are compared here.  Whatever a tile leaves undecided is listed.
+"""
+
+from typing import Any, NamedTuple
+
+from numba import config, types, uint32, uint64
+
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import THREADS
+from percolab.kernels.neighbours import has_bit
+from percolab.trees.rounds_cuda import NO_SITE, ends_of, listed_bond
+
+cuda = load_cuda()
+
+#: Sites of a tile, and their binary logarithm; the simulator gets tiny tiles.
+SITE_BITS = 5 if config.ENABLE_CUDASIM else 10
+TILE_SITES = 1 << SITE_BITS
+#: Words have room for a bond's number in the tile and the places of both its ends.
+MOST_CLASSES = 1 << (32 - 3 * SITE_BITS)
+MOST_CLASSES = min(MOST_CLASSES, 4)
+_SITE_MASK = TILE_SITES - 1
+#: Shared memory of one class: prefixes and ends.
+CLASS_BYTES = 8 * TILE_SITES
+_CHOSEN_WORDS = MOST_CLASSES * TILE_SITES // 32
+# What a block counts: the last round that joined something, bonds kept, bonds undecided, and where
+# they are listed.
+_ROUND, _KEPT, _UNDECIDED, _PLACE = range(4)
+
+
+class Tiles(NamedTuple):
+    """How a topology is cut into tiles.
+
+    shape:   three uint32, grid points along each axis
+    extents: three uint32, binary logarithms of a tile's
+    counts:  three uint32, tiles along each axis
+    shifts:  int32 by class, the other end's place in the tile less the owner's
+    inner:   uint32 (words_per_item,), the bonds with both ends in one tile
+    num_words, words_per_item, points: uint32, words of one class, of all, grid points
+    """
+
+    shape: Any
+    extents: Any
+    counts: Any
+    shifts: Any
+    inner: Any
+    num_words: Any
+    words_per_item: Any
+    points: Any
+
+
+@cuda.jit(cache=True)
+def crossing_kernel(crossing, adjacency, slots, prefixes, parents, bonds):
+    """List the bonds between tiles first, and tell their ends the least prefix.
+
+    crossing: uint32 (n,), their numbers in an item.
+    """
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n >= uint32(crossing.size):
+        return
+    own = crossing[n]
+    number = uint32(uint32(item * slots) + own)
+    bonds[uint32(uint32(item * uint32(crossing.size)) + n)] = listed_bond(prefixes, number)
+    prefix = uint32(prefixes[number] & uint32(0xFFFFFFFE))
+    base = uint32(item * adjacency.num_points)
+    i, j = ends_of(own, adjacency)
+    cuda.atomic.min(parents, uint32(base + i), prefix)
+    cuda.atomic.min(parents, uint32(base + j), prefix)
+
+
+@cuda.jit(device=True)
+def _corner_of(tiles, number):
+    """Return the coordinates of the first grid point of a tile."""
+    across, down = tiles.counts[0], tiles.counts[1]
+    row = uint32(number // across)
+    column = uint32(number - uint32(row * across))
+    layer = uint32(row // down)
+    row = uint32(row - uint32(layer * down))
+    wide, high, deep = tiles.extents
+    return uint32(column << wide), uint32(row << high), uint32(layer << deep)
+
+
+@cuda.jit(device=True)
+def _site_of(tiles, corner, place):
+    """Return (whether it is in the lattice, the number) of a place of a tile."""
+    wide, high, deep = tiles.extents
+    row = uint32(place >> wide)
+    layer = uint32(row >> high)
+    x = uint32(corner[0] + uint32(place - uint32(row << wide)))
+    y = uint32(corner[1] + uint32(row - uint32(layer << high)))
+    z = uint32(corner[2] + layer)
+    shape = tiles.shape
+    inside = x < shape[0] and y < shape[1] and z < shape[2]
+    return inside, uint32(uint32(uint32(uint32(z * shape[1]) + y) * shape[0]) + x)
+
+
+@cuda.jit(device=True)
+def _root_in(parents, place):
+    parent = parents[place]
+    while parent != place:
+        place = parent
+        parent = parents[place]
+    return place
+
+
+@cuda.jit(device=True)
+def _offer_prefix(best, root, prefix):
+    """Lower the least prefix of a cluster; of two that are equal the lowest bit is taken away."""
+    if prefix <= best[root]:
+        old = cuda.atomic.min(best, root, prefix)
+        if old == prefix:
+            cuda.atomic.min(best, root, uint32(prefix - uint32(1)))
+
+
+@cuda.jit(device=True)
+def _chooses(best, outwards, root, prefix, is_first):
+    """Return whether a cluster takes the bond of this prefix, in the first part or the second."""
+    return best[root] == prefix and (not is_first or prefix < outwards[root])
+
+
+@cuda.jit(device=True)
+def _bond_at(tiles, corner, item, identity):
+    """Return the number in the batch of a bond by its number in the tile."""
+    k = uint32(identity >> uint32(SITE_BITS))
+    _, i = _site_of(tiles, corner, uint32(identity & uint32(_SITE_MASK)))
+    word = uint32(uint32(item * tiles.words_per_item) + uint32(k * tiles.num_words))
+    return uint32(uint32(word << uint32(5)) + i)
+
+
+@cuda.jit(device=True)
+def _write_chosen(tiles, corner, item, chosen, tree):
+    """Set the bits of the chosen bonds of a tile in the words of the tree."""
+    wide = uint32(min(uint32(tiles.extents[0]), uint32(5)))
+    pieces = uint32(uint32(uint32(len(tiles.shifts)) << uint32(SITE_BITS)) >> wide)
+    piece = uint32(cuda.threadIdx.x)
+    mask = uint32(uint32(0xFFFFFFFF) >> uint32(uint32(32) - uint32(uint32(1) << wide)))
+    while piece < pieces:
+        identity = uint32(piece << wide)
+        bits = uint32(
+            uint32(chosen[uint32(identity >> uint32(5))] >> uint32(identity & uint32(31))) & mask
+        )
+        if bits != uint32(0):
+            number = _bond_at(tiles, corner, item, identity)
+            word, shift = uint32(number >> uint32(5)), uint32(number & uint32(31))
+            cuda.atomic.or_(tree, word, uint32(bits << shift))
+            if shift != uint32(0):
+                after = uint32(bits >> uint32(uint32(32) - shift))
+                if after != uint32(0):
+                    cuda.atomic.or_(tree, uint32(word + uint32(1)), after)
+        piece = uint32(piece + uint32(THREADS))
+
+
+@cuda.jit(cache=True)
+def tile_kernel(tiles, prefixes, forest, bonds, counts):
+    """Join one tile; write the roots of its sites, its bonds of the tree, and what is left.
+
+    Dynamic shared memory: CLASS_BYTES for every class.
+    """
+    parents = cuda.shared.array(TILE_SITES, types.uint32)
+    best = cuda.shared.array(TILE_SITES, types.uint32)
+    outwards = cuda.shared.array(TILE_SITES, types.uint32)
+    kept = cuda.shared.array(TILE_SITES, types.uint16)
+    chosen = cuda.shared.array(_CHOSEN_WORDS, types.uint32)
+    counters = cuda.shared.array(4, types.uint32)
+    memory = cuda.shared.array(0, types.uint32)
+    thread = uint32(cuda.threadIdx.x)
+    item = uint32(cuda.blockIdx.y)
+    corner = _corner_of(tiles, uint32(cuda.blockIdx.x))
+    first_site = uint32(item * tiles.points)
+    classes = uint32(len(tiles.shifts))
+    # Prefixes of this thread's bonds, one in THREADS words, and then their ends.
+    far = uint32(classes << uint32(SITE_BITS))
+    count = uint32(0)
+    place = thread
+    while place < uint32(TILE_SITES):
+        parents[place], best[place] = place, uint32(NO_SITE)
+        inside, i = _site_of(tiles, corner, place)
+        if inside:
+            outwards[place] = forest.parents[uint32(first_site + i)]
+            for k in range(len(tiles.shifts)):
+                word = uint32(uint32(uint32(k) * tiles.num_words) + uint32(i >> uint32(5)))
+                if has_bit(tiles.inner[word], i & uint32(31)):
+                    word = uint32(word + uint32(item * tiles.words_per_item))
+                    number = uint32(uint32(word << uint32(5)) | uint32(i & uint32(31)))
+                    other = uint32(place + uint32(tiles.shifts[k]))
+                    identity = uint32(uint32(uint32(k) << uint32(SITE_BITS)) | place)
+                    slot = uint32(uint32(count * uint32(THREADS)) + thread)
+                    memory[slot] = uint32(prefixes[number] | uint32(1))
+                    memory[uint32(far + slot)] = uint32(
+                        uint32(identity << uint32(2 * SITE_BITS))
+                        | uint32(uint32(other << uint32(SITE_BITS)) | place)
+                    )
+                    count = uint32(count + uint32(1))
+        else:
+            outwards[place] = uint32(NO_SITE)
+        place = uint32(place + uint32(THREADS))
+    word = thread
+    while word < uint32(_CHOSEN_WORDS):
+        chosen[word] = uint32(0)
+        word = uint32(word + uint32(THREADS))
+    if thread < uint32(4):
+        counters[thread] = uint32(0)
+    is_first, step = True, uint32(1)
+    cuda.syncthreads()
+    while True:
+        # Offers.
+        for n in range(count):
+            slot = uint32(uint32(uint32(n) * uint32(THREADS)) + thread)
+            prefix, ends = memory[slot], memory[uint32(far + slot)]
+            _offer_prefix(best, uint32(ends & uint32(_SITE_MASK)), prefix)
+            j = uint32(uint32(ends >> uint32(SITE_BITS)) & uint32(_SITE_MASK))
+            _offer_prefix(best, j, prefix)
+        cuda.syncthreads()
+        # Hooks.
+        for n in range(count):
+            slot = uint32(uint32(uint32(n) * uint32(THREADS)) + thread)
+            prefix, ends = memory[slot], memory[uint32(far + slot)]
+            i = uint32(ends & uint32(_SITE_MASK))
+            j = uint32(uint32(ends >> uint32(SITE_BITS)) & uint32(_SITE_MASK))
+            of_one = _chooses(best, outwards, i, prefix, is_first)
+            of_other = _chooses(best, outwards, j, prefix, is_first)
+            if of_one or of_other:
+                if of_one and (i > j or not of_other):
+                    parents[i] = j
+                else:
+                    parents[j] = i
+                counters[_ROUND] = step
+                identity = uint32(ends >> uint32(2 * SITE_BITS))
+                if is_first:
+                    bit = uint32(uint32(1) << uint32(identity & uint32(31)))
+                    cuda.atomic.or_(chosen, uint32(identity >> uint32(5)), bit)
+                else:
+                    kept[cuda.atomic.add(counters, _KEPT, uint32(1))] = types.uint16(identity)
+        cuda.syncthreads()
+        # What is one cluster now.
+        has_joined = counters[_ROUND] == step
+        place = thread
+        while place < uint32(TILE_SITES):
+            if best[place] != uint32(NO_SITE):
+                best[place] = uint32(NO_SITE)
+                root = _root_in(parents, place)
+                if root != place:
+                    parents[place] = root
+                    if is_first and outwards[place] != uint32(NO_SITE):
+                        cuda.atomic.min(outwards, root, outwards[place])
+            place = uint32(place + uint32(THREADS))
+        left = uint32(0)
+        for n in range(count):
+            slot = uint32(uint32(uint32(n) * uint32(THREADS)) + thread)
+            ends = memory[uint32(far + slot)]
+            i = _root_in(parents, uint32(ends & uint32(_SITE_MASK)))
+            j = _root_in(parents, uint32(uint32(ends >> uint32(SITE_BITS)) & uint32(_SITE_MASK)))
+            if i != j:
+                target = uint32(uint32(left * uint32(THREADS)) + thread)
+                memory[target] = memory[slot]
+                identity = uint32(ends >> uint32(2 * SITE_BITS))
+                memory[uint32(far + target)] = uint32(
+                    uint32(identity << uint32(2 * SITE_BITS))
+                    | uint32(uint32(j << uint32(SITE_BITS)) | i)
+                )
+                left = uint32(left + uint32(1))
+        count = left
+        cuda.syncthreads()
+        if not has_joined:
+            if not is_first:
+                break
+            is_first = False
+            place = thread
+            while place < uint32(TILE_SITES):
+                inside, i = _site_of(tiles, corner, place)
+                if inside:
+                    _, root = _site_of(tiles, corner, _root_in(parents, place))
+                    forest.parents[uint32(first_site + i)] = uint32(first_site + root)
+                place = uint32(place + uint32(THREADS))
+            cuda.syncthreads()
+        step = uint32(step + uint32(1))
+    _write_chosen(tiles, corner, item, chosen, forest.tree)
+    # The bonds for the rounds over all tiles.
+    own = uint32(0)
+    if count != uint32(0):
+        own = cuda.atomic.add(counters, _UNDECIDED, count)
+    cuda.syncthreads()
+    num_kept = counters[_KEPT]
+    if thread == uint32(0):
+        counters[_PLACE] = cuda.atomic.add(counts, 0, uint32(num_kept + counters[_UNDECIDED]))
+    cuda.syncthreads()
+    target = uint32(counters[_PLACE] + thread)
+    n = thread
+    while n < num_kept:
+        number = _bond_at(tiles, corner, item, uint32(kept[n]))
+        bonds[target] = listed_bond(prefixes, number)
+        target, n = uint32(target + uint32(THREADS)), uint32(n + uint32(THREADS))
+    target = uint32(uint32(counters[_PLACE] + num_kept) + own)
+    for n in range(count):
+        slot = uint32(uint32(uint32(n) * uint32(THREADS)) + thread)
+        identity = uint32(memory[uint32(far + slot)] >> uint32(2 * SITE_BITS))
+        bonds[uint32(target + uint32(n))] = listed_bond(
+            prefixes, _bond_at(tiles, corner, item, identity)
+        )
