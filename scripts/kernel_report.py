@@ -24,7 +24,7 @@ import numpy as np
 from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
-from percolab import bonds, coupled, labelers, measure, spins
+from percolab import bonds, coupled, labelers, measure, spins, trees
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS
 from percolab.coupled import new_coupling
@@ -39,7 +39,7 @@ from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
 #: The rooms that have kernels.
-ROOMS = (bonds, measure, labelers, coupled, spins)
+ROOMS = (bonds, measure, labelers, coupled, spins, trees)
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"
 
@@ -206,6 +206,19 @@ def _sweep_spins(labeler: Any) -> None:
         chains.advance(1)
 
 
+def tree_launches(kind: str, topology: Topology) -> list[Launch]:
+    """Return the launches that find a tree of a sample, and one of given keys."""
+    from percolab.trees.boruvka_cuda import BoruvkaCuda
+
+    launches: list[Launch] = []
+    with on_host(launches, kind):
+        for tiled in (True, False):
+            trees = BoruvkaCuda(topology, tiled=tiled)
+            trees.build(GENERATORS["xorwow"], 0, np.zeros(1, np.uint64))
+            trees.build_given(np.zeros(32 * topology.exists.size, np.uint64))
+    return launches
+
+
 def all_launches() -> list[Launch]:
     """Return one launch of every kernel for every signature that any labeler launches it with."""
     found: dict[tuple[str, tuple[types.Type, ...]], Launch] = {}
@@ -216,6 +229,10 @@ def all_launches() -> list[Launch]:
             kinds = {"periodic": kinds["periodic"]}
         for kind, measured in kinds.items():
             for launch in launches_of(entry.name, kind, *measured):
+                found.setdefault((launch.name, launch.signature), launch)
+    for kind, (topology, model) in topologies().items():
+        if not model.draws_sites:
+            for launch in tree_launches(kind, topology):
                 found.setdefault((launch.name, launch.signature), launch)
     return list(found.values())
 

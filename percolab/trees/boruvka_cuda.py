@@ -24,7 +24,7 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import Topology, num_words_of, pack_bits, unpack_bits
+from percolab.lattices.topology import Topology, pack_bits, unpack_bits
 from percolab.trees.rounds_cuda import (
     Forest,
     Keys,
@@ -43,6 +43,7 @@ from percolab.trees.tiles_cuda import (
     CLASS_BYTES,
     MOST_CLASSES,
     SITE_BITS,
+    TILE_THREADS,
     Tiles,
     crossing_kernel,
     tile_kernel,
@@ -124,9 +125,9 @@ class BoruvkaCuda:
         own = CudaBatch.memory(extent, BOND, items)
         own = own.plus(Memory(host=8, device=items * (12 * points + 4 * slots + 32 * bonds) + 32))
         if are_tiled(extent.shape, extent.num_classes):
-            crossing = bonds  # TODO bound
-            own = own.plus(Memory(host=4 * extent.num_words, device=4 * extent.num_words))
-            own = own.plus(Memory(host=4 * crossing, device=4 * crossing))
+            # Which bonds are inner ones, and the numbers of the others, are the same for all items.
+            shared = 4 * (extent.num_words + min(most_crossing(extent), bonds))
+            own = own.plus(Memory(host=shared, device=shared))
         return own.plus(Memory(device=8 * slots)) if given else own
 
     def _cut(self) -> None:
@@ -162,8 +163,9 @@ class BoruvkaCuda:
 
         def draw() -> None:
             self.batch.keys.upload(items)
-            words = np.uint32(items * self.topology.exists.size), keys_words(self.topology)
-            self._launches.one(prefixes_kernel, int(words[0]), 1, keys, *words, self._prefixes)
+            words = self.topology.exists.size
+            counted = np.uint32(items * words), np.uint32(words)
+            self._launches.one(prefixes_kernel, items * words, 1, keys, *counted, self._prefixes)
             self._join(keys, items)
 
         self._finish(("build", generator, items), draw, keys)
@@ -222,7 +224,7 @@ class BoruvkaCuda:
             launch.one(crossing_kernel, self._crossing.size, items, *ends, *bonds)
             tiles = self._tiles, self._prefixes, forest, first.bonds, self._counts
             shared, grid = CLASS_BYTES * top.num_classes, (self._num_tiles, items)
-            launch.blocks(tile_kernel, grid, THREADS, *tiles, shared=shared)
+            launch.blocks(tile_kernel, grid, TILE_THREADS, *tiles, shared=shared)
         else:
             lists = self._prefixes, first, self._counts
             launch.one(list_all_kernel, words, 1, self.batch.exists, np.uint32(words), *lists)
@@ -259,9 +261,15 @@ class BoruvkaCuda:
             self._launches.wait()
 
 
-def keys_words(topology: Topology) -> np.uint32:
-    """Return the bond words of an item."""
-    return np.uint32(topology.exists.size)
+def most_crossing(extent: Extent) -> int:
+    """Return a bound on the bonds between tiles of a sample."""
+    shape, edges = extent.shape, tile_extents(len(extent.shape))
+    cuts = [
+        prod(shape) // n * -(-n >> edge) * min(abs(offset[axis]), n)
+        for offset in extent.offsets
+        for axis, (n, edge) in enumerate(zip(shape, edges, strict=False))
+    ]
+    return sum(cuts) + extent.seam_bonds
 
 
 def inner_bonds(

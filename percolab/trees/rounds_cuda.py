@@ -3,11 +3,11 @@
 O. Boruvka, 1926: every cluster takes the least bond that leads out of it, and clusters joined by
 such bonds are one in the next round.  Whatever is joined in a round, clusters at least halve.
 
-A batch is treated as one graph that is not connected: site i of item n is ``n * points + i``, bond
-b of item n is ``n * slots + b`` with the 32 * words ``slots`` of an item, both uint32.  The order of
-the bonds of an item is (key, number).  Bonds are listed as ``prefix << 32 | number``, where the
-prefix is the first 32 binary digits of the key: these are ordered as the bonds are unless prefixes
-are equal, and then all digits are compared.
+A batch is treated as one graph that is not connected: site i of item n is ``n * points + i``, and
+bond b of item n is ``n * slots + b``, where ``slots`` is 32 * words of an item; both are uint32.
+The order of the bonds of an item is (key, number).  Bonds are listed as ``prefix << 32 | number``,
+where the prefix is the first 32 binary digits of the key: these are ordered as the bonds are unless
+prefixes are equal, and then all digits are compared.
 
 A round has three kernels.  Every listed bond *offers* itself to the clusters at its ends, of which
 each keeps the least; a bond that was kept *hooks* the cluster to the one at its other end; and the
@@ -34,6 +34,7 @@ NO_BOND = 0xFFFFFFFFFFFFFFFF
 KEPT_DIGITS = 0xFFFFFFFF
 # A column of planes, one word longer so that the threads of a warp meet different banks.
 _COLUMN = 33
+_COLUMNS = THREADS * _COLUMN
 
 
 class Keys(NamedTuple):
@@ -141,7 +142,7 @@ def prefixes_kernel(keys, words, words_per_item, prefixes):
     Plane k has digit k of 32 numbers, one bit each; a number's prefix is its bit of all planes.  So
     this is a transposition of 32 x 32 bits, half by half, quarter by quarter, and so on.
     """
-    columns = cuda.shared.array(THREADS * _COLUMN, types.uint32)
+    columns = cuda.shared.array(_COLUMNS, types.uint32)
     thread = uint32(cuda.threadIdx.x)
     first = uint32(uint32(cuda.blockIdx.x) * uint32(THREADS))
     word = uint32(first + thread)

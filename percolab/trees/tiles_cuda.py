@@ -15,21 +15,20 @@ more digits are compared here.  Whatever a tile leaves undecided is listed.
 
 from typing import Any, NamedTuple
 
-from numba import config, types, uint32, uint64
+from numba import config, types, uint32
 
 from percolab.kernels.device import load_cuda
-from percolab.kernels.launches import THREADS
 from percolab.kernels.neighbours import has_bit
 from percolab.trees.rounds_cuda import NO_SITE, ends_of, listed_bond
 
 cuda = load_cuda()
 
-#: Sites of a tile, and their binary logarithm; the simulator gets tiny tiles.
+#: Sites of a tile, by their binary logarithm, and its threads; the simulator gets tiny tiles.
 SITE_BITS = 5 if config.ENABLE_CUDASIM else 10
+TILE_THREADS = 8 if config.ENABLE_CUDASIM else 256
 TILE_SITES = 1 << SITE_BITS
-#: Words have room for a bond's number in the tile and the places of both its ends.
-MOST_CLASSES = 1 << (32 - 3 * SITE_BITS)
-MOST_CLASSES = min(MOST_CLASSES, 4)
+#: A word has room for a bond's number in the tile, with its class, and the places of both its ends.
+MOST_CLASSES = 4
 _SITE_MASK = TILE_SITES - 1
 #: Shared memory of one class: prefixes and ends.
 CLASS_BYTES = 8 * TILE_SITES
@@ -94,7 +93,7 @@ def _corner_of(tiles, number):
 @cuda.jit(device=True)
 def _site_of(tiles, corner, place):
     """Return (whether it is in the lattice, the number) of a place of a tile."""
-    wide, high, deep = tiles.extents
+    wide, high, _ = tiles.extents
     row = uint32(place >> wide)
     layer = uint32(row >> high)
     x = uint32(corner[0] + uint32(place - uint32(row << wide)))
@@ -158,7 +157,7 @@ def _write_chosen(tiles, corner, item, chosen, tree):
                 after = uint32(bits >> uint32(uint32(32) - shift))
                 if after != uint32(0):
                     cuda.atomic.or_(tree, uint32(word + uint32(1)), after)
-        piece = uint32(piece + uint32(THREADS))
+        piece = uint32(piece + uint32(TILE_THREADS))
 
 
 @cuda.jit(cache=True)
@@ -179,7 +178,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
     corner = _corner_of(tiles, uint32(cuda.blockIdx.x))
     first_site = uint32(item * tiles.points)
     classes = uint32(len(tiles.shifts))
-    # Prefixes of this thread's bonds, one in THREADS words, and then their ends.
+    # Prefixes of this thread's bonds, one in TILE_THREADS words, and then their ends.
     far = uint32(classes << uint32(SITE_BITS))
     count = uint32(0)
     place = thread
@@ -195,7 +194,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
                     number = uint32(uint32(word << uint32(5)) | uint32(i & uint32(31)))
                     other = uint32(place + uint32(tiles.shifts[k]))
                     identity = uint32(uint32(uint32(k) << uint32(SITE_BITS)) | place)
-                    slot = uint32(uint32(count * uint32(THREADS)) + thread)
+                    slot = uint32(uint32(count * uint32(TILE_THREADS)) + thread)
                     memory[slot] = uint32(prefixes[number] | uint32(1))
                     memory[uint32(far + slot)] = uint32(
                         uint32(identity << uint32(2 * SITE_BITS))
@@ -204,11 +203,11 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
                     count = uint32(count + uint32(1))
         else:
             outwards[place] = uint32(NO_SITE)
-        place = uint32(place + uint32(THREADS))
+        place = uint32(place + uint32(TILE_THREADS))
     word = thread
     while word < uint32(_CHOSEN_WORDS):
         chosen[word] = uint32(0)
-        word = uint32(word + uint32(THREADS))
+        word = uint32(word + uint32(TILE_THREADS))
     if thread < uint32(4):
         counters[thread] = uint32(0)
     is_first, step = True, uint32(1)
@@ -216,7 +215,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
     while True:
         # Offers.
         for n in range(count):
-            slot = uint32(uint32(uint32(n) * uint32(THREADS)) + thread)
+            slot = uint32(uint32(uint32(n) * uint32(TILE_THREADS)) + thread)
             prefix, ends = memory[slot], memory[uint32(far + slot)]
             _offer_prefix(best, uint32(ends & uint32(_SITE_MASK)), prefix)
             j = uint32(uint32(ends >> uint32(SITE_BITS)) & uint32(_SITE_MASK))
@@ -224,7 +223,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
         cuda.syncthreads()
         # Hooks.
         for n in range(count):
-            slot = uint32(uint32(uint32(n) * uint32(THREADS)) + thread)
+            slot = uint32(uint32(uint32(n) * uint32(TILE_THREADS)) + thread)
             prefix, ends = memory[slot], memory[uint32(far + slot)]
             i = uint32(ends & uint32(_SITE_MASK))
             j = uint32(uint32(ends >> uint32(SITE_BITS)) & uint32(_SITE_MASK))
@@ -254,15 +253,15 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
                     parents[place] = root
                     if is_first and outwards[place] != uint32(NO_SITE):
                         cuda.atomic.min(outwards, root, outwards[place])
-            place = uint32(place + uint32(THREADS))
+            place = uint32(place + uint32(TILE_THREADS))
         left = uint32(0)
         for n in range(count):
-            slot = uint32(uint32(uint32(n) * uint32(THREADS)) + thread)
+            slot = uint32(uint32(uint32(n) * uint32(TILE_THREADS)) + thread)
             ends = memory[uint32(far + slot)]
             i = _root_in(parents, uint32(ends & uint32(_SITE_MASK)))
             j = _root_in(parents, uint32(uint32(ends >> uint32(SITE_BITS)) & uint32(_SITE_MASK)))
             if i != j:
-                target = uint32(uint32(left * uint32(THREADS)) + thread)
+                target = uint32(uint32(left * uint32(TILE_THREADS)) + thread)
                 memory[target] = memory[slot]
                 identity = uint32(ends >> uint32(2 * SITE_BITS))
                 memory[uint32(far + target)] = uint32(
@@ -282,7 +281,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
                 if inside:
                     _, root = _site_of(tiles, corner, _root_in(parents, place))
                     forest.parents[uint32(first_site + i)] = uint32(first_site + root)
-                place = uint32(place + uint32(THREADS))
+                place = uint32(place + uint32(TILE_THREADS))
             cuda.syncthreads()
         step = uint32(step + uint32(1))
     _write_chosen(tiles, corner, item, chosen, forest.tree)
@@ -300,10 +299,10 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
     while n < num_kept:
         number = _bond_at(tiles, corner, item, uint32(kept[n]))
         bonds[target] = listed_bond(prefixes, number)
-        target, n = uint32(target + uint32(THREADS)), uint32(n + uint32(THREADS))
+        target, n = uint32(target + uint32(TILE_THREADS)), uint32(n + uint32(TILE_THREADS))
     target = uint32(uint32(counters[_PLACE] + num_kept) + own)
     for n in range(count):
-        slot = uint32(uint32(uint32(n) * uint32(THREADS)) + thread)
+        slot = uint32(uint32(uint32(n) * uint32(TILE_THREADS)) + thread)
         identity = uint32(memory[uint32(far + slot)] >> uint32(2 * SITE_BITS))
         bonds[uint32(target + uint32(n))] = listed_bond(
             prefixes, _bond_at(tiles, corner, item, identity)
