@@ -11,22 +11,33 @@ bonds no more are listed for the rounds of :mod:`percolab.trees.rounds_cuda` tha
 Prefixes lose a digit here: the lowest bit of an inner bond's is 1, and 0 is left to what makes a
 cluster choose nothing.  That is a bond to another tile, and two inner bonds of one prefix, since no
 more digits are compared here.  Whatever a tile leaves undecided is listed.
+
+Every warp has a list of bonds of its own, which gets shorter with every round: bonds within one
+cluster are dropped.  In the first part a bond after the least outward ones of both its clusters
+cannot be chosen any more, and is put aside, to the end of the warp's memory, until the second.
 """
 
 from typing import Any, NamedTuple
 
 from numba import config, types, uint32
 
+from percolab.kernels.bits import popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.trees.rounds_cuda import NO_SITE, ends_of, listed_bond
 
 cuda = load_cuda()
 
+SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Sites of a tile, by their binary logarithm, and its threads; the simulator gets tiny tiles.
-SITE_BITS = 5 if config.ENABLE_CUDASIM else 10
-TILE_THREADS = 8 if config.ENABLE_CUDASIM else 256
+SITE_BITS = 5 if SIMULATED else 10
 TILE_SITES = 1 << SITE_BITS
+#: Threads of a warp, and of a tile.
+LANES = 8 if SIMULATED else 32
+TILE_THREADS = 8 if SIMULATED else 256
+_WARPS = TILE_THREADS // LANES
+#: Sites of a tile that one warp lists the bonds of.
+_WARP_SITES = TILE_SITES // _WARPS
 #: A word has room for a bond's number in the tile, with its class, and the places of both its ends.
 MOST_CLASSES = 4
 _SITE_MASK = TILE_SITES - 1
@@ -34,8 +45,31 @@ _SITE_MASK = TILE_SITES - 1
 CLASS_BYTES = 8 * TILE_SITES
 _CHOSEN_WORDS = MOST_CLASSES * TILE_SITES // 32
 # What a block counts: the last round that joined something, bonds kept, bonds undecided, and where
-# they are listed.
-_ROUND, _KEPT, _UNDECIDED, _PLACE = range(4)
+# they are listed; then for every warp the place of its undecided ones among them.  The simulator
+# has the votes of a warp behind them.
+_ROUND, _KEPT, _UNDECIDED, _PLACE, _OWN = range(5)
+_COUNTERS = _OWN + _WARPS + LANES
+
+
+if SIMULATED:
+
+    def _vote(keeps, counters):
+        lane = int(cuda.threadIdx.x)
+        cuda.syncthreads()
+        counters[_OWN + _WARPS + lane] = uint32(bool(keeps))
+        cuda.syncthreads()
+        votes = [int(counters[_OWN + _WARPS + n]) for n in range(LANES)]
+        return uint32(sum(votes[:lane])), uint32(sum(votes))
+else:
+
+    @cuda.jit(device=True)
+    def _vote(keeps, counters):
+        """Return (the lanes before this one that keep something, all lanes that do)."""
+        votes = uint32(cuda.ballot_sync(0xFFFFFFFF, keeps))
+        before = uint32(uint32(uint32(1) << uint32(cuda.laneid)) - uint32(1))
+        # What any lane has read was read before another writes.
+        cuda.syncwarp()
+        return uint32(popcount(uint32(votes & before))), uint32(popcount(votes))
 
 
 class Tiles(NamedTuple):
@@ -160,6 +194,111 @@ def _write_chosen(tiles, corner, item, chosen, tree):
         piece = uint32(piece + uint32(TILE_THREADS))
 
 
+@cuda.jit(device=True)
+def _write_roots(tiles, corner, item, parents, forest):
+    """Write the roots of the sites of a tile."""
+    first_site, place = uint32(item * tiles.points), uint32(cuda.threadIdx.x)
+    while place < uint32(TILE_SITES):
+        inside, i = _site_of(tiles, corner, place)
+        if inside:
+            _, root = _site_of(tiles, corner, _root_in(parents, place))
+            forest.parents[uint32(first_site + i)] = uint32(first_site + root)
+        place = uint32(place + uint32(TILE_THREADS))
+
+
+@cuda.jit(device=True)
+def _first_end(ends):
+    return uint32(ends & uint32(_SITE_MASK))
+
+
+@cuda.jit(device=True)
+def _second_end(ends):
+    return uint32(uint32(ends >> uint32(SITE_BITS)) & uint32(_SITE_MASK))
+
+
+@cuda.jit(device=True)
+def _identity_of(ends):
+    return uint32(ends >> uint32(2 * SITE_BITS))
+
+
+@cuda.jit(device=True)
+def _ends_word(identity, i, j):
+    """Return the word of a bond by its number in the tile and the places of its ends."""
+    places = uint32(uint32(j << uint32(SITE_BITS)) | i)
+    return uint32(uint32(identity << uint32(2 * SITE_BITS)) | places)
+
+
+@cuda.jit(device=True)
+def _list_inner(tiles, corner, item, lists, prefixes, forest, outwards, counters):
+    """List the inner bonds of a warp's sites; return their number.
+
+    Writes the least outward prefix of every site, too.
+    """
+    memory, far, begin, _ = lists
+    thread, count = uint32(cuda.threadIdx.x), uint32(0)
+    first_site = uint32(item * tiles.points)
+    for step in range(TILE_SITES // TILE_THREADS):
+        place = uint32(uint32(uint32(step) * uint32(TILE_THREADS)) + thread)
+        inside, i = _site_of(tiles, corner, place)
+        outwards[place] = uint32(NO_SITE)
+        if inside:
+            outwards[place] = forest.parents[uint32(first_site + i)]
+        for k in range(len(tiles.shifts)):
+            word = uint32(uint32(uint32(k) * tiles.num_words) + uint32(i >> uint32(5)))
+            is_inner = inside and has_bit(tiles.inner[word], i & uint32(31))
+            slot, more = _vote(is_inner, counters)
+            if is_inner:
+                word = uint32(word + uint32(item * tiles.words_per_item))
+                number = uint32(uint32(word << uint32(5)) | uint32(i & uint32(31)))
+                identity = uint32(uint32(uint32(k) << uint32(SITE_BITS)) | place)
+                other = uint32(place + uint32(tiles.shifts[k]))
+                target = uint32(uint32(begin + count) + slot)
+                memory[target] = uint32(prefixes[number] | uint32(1))
+                memory[uint32(far + target)] = _ends_word(identity, place, other)
+            count = uint32(count + more)
+    return count
+
+
+@cuda.jit(device=True)
+def _list_again(lists, parents, outwards, counters, source, number, left, aside, room):
+    """List what is between two clusters again; return (bonds listed, bonds aside).
+
+    From ``source`` on ``number`` bonds of the warp's memory are gone through.  What stays is listed
+    from ``left`` on, which is not above ``source``.  Where there is ``room``, bonds that cannot be
+    chosen in the first part are put aside, down from where ``aside`` of them begin.
+    """
+    memory, far, begin, end = lists
+    lane = uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1))
+    first = uint32(0)
+    while first < number:
+        n = uint32(first + lane)
+        prefix, ends, i, j = uint32(0), uint32(0), uint32(0), uint32(0)
+        if n < number:
+            place = uint32(uint32(begin + source) + n)
+            prefix, ends = memory[place], memory[uint32(far + place)]
+            i, j = _root_in(parents, _first_end(ends)), _root_in(parents, _second_end(ends))
+        stays = i != j
+        if room != uint32(0):
+            waits = stays and prefix > outwards[i] and prefix > outwards[j]
+            slot, more = _vote(waits, counters)
+            if more <= room:
+                if waits:
+                    target = uint32(end - uint32(uint32(aside + slot) + uint32(1)))
+                    memory[target] = prefix
+                    memory[uint32(far + target)] = _ends_word(_identity_of(ends), i, j)
+                stays = stays and not waits
+                aside = uint32(aside + more)
+                room = uint32(room - more)
+        slot, more = _vote(stays, counters)
+        if stays:
+            target = uint32(uint32(begin + left) + slot)
+            memory[target] = prefix
+            memory[uint32(far + target)] = _ends_word(_identity_of(ends), i, j)
+        left = uint32(left + more)
+        first = uint32(first + uint32(LANES))
+    return left, aside
+
+
 @cuda.jit(cache=True)
 def tile_kernel(tiles, prefixes, forest, bonds, counts):
     """Join one tile; write the roots of its sites, its bonds of the tree, and what is left.
@@ -171,62 +310,44 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
     outwards = cuda.shared.array(TILE_SITES, types.uint32)
     kept = cuda.shared.array(TILE_SITES, types.uint16)
     chosen = cuda.shared.array(_CHOSEN_WORDS, types.uint32)
-    counters = cuda.shared.array(4, types.uint32)
+    counters = cuda.shared.array(_COUNTERS, types.uint32)
     memory = cuda.shared.array(0, types.uint32)
     thread = uint32(cuda.threadIdx.x)
+    lane, warp = uint32(thread & uint32(LANES - 1)), uint32(thread // uint32(LANES))
     item = uint32(cuda.blockIdx.y)
     corner = _corner_of(tiles, uint32(cuda.blockIdx.x))
-    first_site = uint32(item * tiles.points)
+    # A warp's memory begins and ends there: prefixes, and as far behind them the bonds' ends.
     classes = uint32(len(tiles.shifts))
-    # Prefixes of this thread's bonds, one in TILE_THREADS words, and then their ends.
-    far = uint32(classes << uint32(SITE_BITS))
-    count = uint32(0)
+    far, size = uint32(classes << uint32(SITE_BITS)), uint32(classes * uint32(_WARP_SITES))
+    begin = uint32(warp * size)
+    lists = memory, far, begin, uint32(begin + size)
     place = thread
     while place < uint32(TILE_SITES):
         parents[place], best[place] = place, uint32(NO_SITE)
-        inside, i = _site_of(tiles, corner, place)
-        if inside:
-            outwards[place] = forest.parents[uint32(first_site + i)]
-            for k in range(len(tiles.shifts)):
-                word = uint32(uint32(uint32(k) * tiles.num_words) + uint32(i >> uint32(5)))
-                if has_bit(tiles.inner[word], i & uint32(31)):
-                    word = uint32(word + uint32(item * tiles.words_per_item))
-                    number = uint32(uint32(word << uint32(5)) | uint32(i & uint32(31)))
-                    other = uint32(place + uint32(tiles.shifts[k]))
-                    identity = uint32(uint32(uint32(k) << uint32(SITE_BITS)) | place)
-                    slot = uint32(uint32(count * uint32(TILE_THREADS)) + thread)
-                    memory[slot] = uint32(prefixes[number] | uint32(1))
-                    memory[uint32(far + slot)] = uint32(
-                        uint32(identity << uint32(2 * SITE_BITS))
-                        | uint32(uint32(other << uint32(SITE_BITS)) | place)
-                    )
-                    count = uint32(count + uint32(1))
-        else:
-            outwards[place] = uint32(NO_SITE)
         place = uint32(place + uint32(TILE_THREADS))
     word = thread
     while word < uint32(_CHOSEN_WORDS):
         chosen[word] = uint32(0)
         word = uint32(word + uint32(TILE_THREADS))
-    if thread < uint32(4):
+    if thread < uint32(_OWN):
         counters[thread] = uint32(0)
-    is_first, step = True, uint32(1)
+    count = _list_inner(tiles, corner, item, lists, prefixes, forest, outwards, counters)
+    aside, is_first, step = uint32(0), True, uint32(1)
     cuda.syncthreads()
     while True:
-        # Offers.
-        for n in range(count):
-            slot = uint32(uint32(uint32(n) * uint32(TILE_THREADS)) + thread)
-            prefix, ends = memory[slot], memory[uint32(far + slot)]
-            _offer_prefix(best, uint32(ends & uint32(_SITE_MASK)), prefix)
-            j = uint32(uint32(ends >> uint32(SITE_BITS)) & uint32(_SITE_MASK))
-            _offer_prefix(best, j, prefix)
+        n = lane
+        while n < count:
+            place = uint32(begin + n)
+            prefix, ends = memory[place], memory[uint32(far + place)]
+            _offer_prefix(best, _first_end(ends), prefix)
+            _offer_prefix(best, _second_end(ends), prefix)
+            n = uint32(n + uint32(LANES))
         cuda.syncthreads()
-        # Hooks.
-        for n in range(count):
-            slot = uint32(uint32(uint32(n) * uint32(TILE_THREADS)) + thread)
-            prefix, ends = memory[slot], memory[uint32(far + slot)]
-            i = uint32(ends & uint32(_SITE_MASK))
-            j = uint32(uint32(ends >> uint32(SITE_BITS)) & uint32(_SITE_MASK))
+        n = lane
+        while n < count:
+            place = uint32(begin + n)
+            prefix, ends = memory[place], memory[uint32(far + place)]
+            i, j = _first_end(ends), _second_end(ends)
             of_one = _chooses(best, outwards, i, prefix, is_first)
             of_other = _chooses(best, outwards, j, prefix, is_first)
             if of_one or of_other:
@@ -235,14 +356,14 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
                 else:
                     parents[j] = i
                 counters[_ROUND] = step
-                identity = uint32(ends >> uint32(2 * SITE_BITS))
+                identity = _identity_of(ends)
                 if is_first:
                     bit = uint32(uint32(1) << uint32(identity & uint32(31)))
                     cuda.atomic.or_(chosen, uint32(identity >> uint32(5)), bit)
                 else:
                     kept[cuda.atomic.add(counters, _KEPT, uint32(1))] = types.uint16(identity)
+            n = uint32(n + uint32(LANES))
         cuda.syncthreads()
-        # What is one cluster now.
         has_joined = counters[_ROUND] == step
         place = thread
         while place < uint32(TILE_SITES):
@@ -254,56 +375,40 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
                     if is_first and outwards[place] != uint32(NO_SITE):
                         cuda.atomic.min(outwards, root, outwards[place])
             place = uint32(place + uint32(TILE_THREADS))
-        left = uint32(0)
-        for n in range(count):
-            slot = uint32(uint32(uint32(n) * uint32(TILE_THREADS)) + thread)
-            ends = memory[uint32(far + slot)]
-            i = _root_in(parents, uint32(ends & uint32(_SITE_MASK)))
-            j = _root_in(parents, uint32(uint32(ends >> uint32(SITE_BITS)) & uint32(_SITE_MASK)))
-            if i != j:
-                target = uint32(uint32(left * uint32(TILE_THREADS)) + thread)
-                memory[target] = memory[slot]
-                identity = uint32(ends >> uint32(2 * SITE_BITS))
-                memory[uint32(far + target)] = uint32(
-                    uint32(identity << uint32(2 * SITE_BITS))
-                    | uint32(uint32(j << uint32(SITE_BITS)) | i)
-                )
-                left = uint32(left + uint32(1))
-        count = left
+        # What is behind the list, and not put aside, is room.
+        room = uint32(size - uint32(count + aside)) if is_first else uint32(0)
+        count, aside = _list_again(
+            lists, parents, outwards, counters, uint32(0), count, uint32(0), aside, room
+        )
         cuda.syncthreads()
         if not has_joined:
             if not is_first:
                 break
             is_first = False
-            place = thread
-            while place < uint32(TILE_SITES):
-                inside, i = _site_of(tiles, corner, place)
-                if inside:
-                    _, root = _site_of(tiles, corner, _root_in(parents, place))
-                    forest.parents[uint32(first_site + i)] = uint32(first_site + root)
-                place = uint32(place + uint32(TILE_THREADS))
+            _write_roots(tiles, corner, item, parents, forest)
+            behind = uint32(size - aside)
+            count, _ = _list_again(
+                lists, parents, outwards, counters, behind, aside, count, uint32(0), uint32(0)
+            )
             cuda.syncthreads()
         step = uint32(step + uint32(1))
     _write_chosen(tiles, corner, item, chosen, forest.tree)
-    # The bonds for the rounds over all tiles.
-    own = uint32(0)
-    if count != uint32(0):
-        own = cuda.atomic.add(counters, _UNDECIDED, count)
+    # What is left for the rounds over all tiles.
+    if lane == uint32(0):
+        counters[_OWN + warp] = cuda.atomic.add(counters, _UNDECIDED, count)
     cuda.syncthreads()
     num_kept = counters[_KEPT]
     if thread == uint32(0):
         counters[_PLACE] = cuda.atomic.add(counts, 0, uint32(num_kept + counters[_UNDECIDED]))
     cuda.syncthreads()
-    target = uint32(counters[_PLACE] + thread)
-    n = thread
+    target, n = uint32(counters[_PLACE] + thread), thread
     while n < num_kept:
         number = _bond_at(tiles, corner, item, uint32(kept[n]))
         bonds[target] = listed_bond(prefixes, number)
         target, n = uint32(target + uint32(TILE_THREADS)), uint32(n + uint32(TILE_THREADS))
-    target = uint32(uint32(counters[_PLACE] + num_kept) + own)
-    for n in range(count):
-        slot = uint32(uint32(uint32(n) * uint32(TILE_THREADS)) + thread)
-        identity = uint32(memory[uint32(far + slot)] >> uint32(2 * SITE_BITS))
-        bonds[uint32(target + uint32(n))] = listed_bond(
-            prefixes, _bond_at(tiles, corner, item, identity)
-        )
+    target, n = uint32(uint32(counters[_PLACE] + num_kept) + counters[_OWN + warp]), lane
+    while n < count:
+        identity = _identity_of(memory[uint32(uint32(far + begin) + n)])
+        number = _bond_at(tiles, corner, item, identity)
+        bonds[uint32(target + n)] = listed_bond(prefixes, number)
+        n = uint32(n + uint32(LANES))
