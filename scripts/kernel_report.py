@@ -207,14 +207,16 @@ def _sweep_spins(labeler: Any) -> None:
 
 
 def tree_launches(kind: str, topology: Topology) -> list[Launch]:
-    """Return the launches that find a tree of a sample, and one of given keys."""
+    """Return the launches that find and read a tree of a sample, and find one of given keys."""
     from percolab.trees.boruvka_cuda import BoruvkaCuda
+    from percolab.trees.readings_batch import ReadingsBatch
 
     launches: list[Launch] = []
     with on_host(launches, kind):
         for tiled in (True, False):
             trees = BoruvkaCuda(topology, tiled=tiled)
             trees.build(GENERATORS["xorwow"], 0, np.zeros(1, np.uint64))
+            ReadingsBatch(trees).read(1)
             trees.build_given(np.zeros(32 * topology.exists.size, np.uint64))
     return launches
 

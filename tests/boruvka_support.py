@@ -3,7 +3,7 @@
 import numpy as np
 
 from percolab.coupled.bond_order import fill_planes
-from percolab.lattices.topology import Topology
+from percolab.lattices.topology import Topology, unpack_bits
 
 
 def keys_of_sample(generator: int, seed: int, sample: int, topology: Topology) -> np.ndarray:
@@ -40,3 +40,22 @@ def tree_words(topology: Topology, keys: np.ndarray) -> np.ndarray:
             parents[i] = j
             chosen[number] = True
     return np.packbits(chosen, bitorder="little").view("<u4")
+
+
+def assert_equal_sums(sums, trees, generator: int, seed: int, samples) -> None:
+    """Assert that what was read off trees on CUDA is what their words tell."""
+    topology = trees.topology
+    k, owner, other = topology.bonds().T
+    occupied = unpack_bits(topology.occupied, topology.num_points)
+    for n, words in enumerate(trees.words(len(samples))):
+        chosen = unpack_bits(words, 32 * words.size)
+        keys = keys_of_sample(generator, seed, int(samples[n]), topology)[chosen].astype(object)
+        assert sums.bonds[n] == chosen.sum()
+        assert sums.weight[n] == sum((key + 2**30) >> 31 for key in keys.tolist())
+        bins = np.bincount([key >> 57 for key in keys.tolist()], minlength=64)
+        np.testing.assert_array_equal(sums.weights[n], bins)
+        in_tree = chosen[k * 32 * topology.num_words + owner]
+        ends = np.concatenate([owner[in_tree], other[in_tree]])
+        degrees = np.bincount(ends, minlength=topology.num_points)[occupied]
+        expected = np.bincount(degrees, minlength=sums.degrees.shape[1])
+        np.testing.assert_array_equal(sums.degrees[n], expected)

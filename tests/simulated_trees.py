@@ -8,7 +8,7 @@ import warnings
 from unittest.mock import patch
 
 import numpy as np
-from boruvka_support import keys_of_sample, tree_words
+from boruvka_support import assert_equal_sums, keys_of_sample, tree_words
 from helpers import lattice
 
 from percolab.bonds.words import GENERATORS
@@ -16,6 +16,7 @@ from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
 from percolab.trees import boruvka_cuda, rounds_cuda, weights
 from percolab.trees.boruvka_cuda import BoruvkaCuda
+from percolab.trees.readings_batch import ReadingsBatch
 
 #: Lattice: shapes and boundaries, across tiles and words, and smaller than a tile.
 CASES = {
@@ -41,13 +42,15 @@ def topologies(name):
 
 
 def compare_samples(topology, generator, **options):
-    """Compare trees of samples, one batch of two and one of one."""
+    """Compare trees of samples, and their sums, one batch of two and one of one."""
     trees = BoruvkaCuda(topology, 2, **options)
+    readings = ReadingsBatch(trees)
     for samples in ((3, 4), (5,)):
         assert trees.build(generator, 2**63 + 7, np.array(samples, np.uint64)) == len(samples)
         for found, sample in zip(trees.words(len(samples)), samples, strict=True):
             keys = keys_of_sample(generator, 2**63 + 7, sample, topology)
             np.testing.assert_array_equal(found, tree_words(topology, keys))
+        assert_equal_sums(readings.read(len(samples)), trees, generator, 2**63 + 7, samples)
 
 
 def compare_given(topology, rng):

@@ -15,7 +15,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numba import config
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch
@@ -42,6 +41,7 @@ from percolab.trees.rounds_cuda import (
 from percolab.trees.tiles_cuda import (
     CLASS_BYTES,
     MOST_CLASSES,
+    SIMULATED,
     SITE_BITS,
     TILE_THREADS,
     Tiles,
@@ -56,7 +56,7 @@ cuda = load_cuda()
 FIRST_ROUNDS, MORE_ROUNDS = 12, 4
 #: Blocks of threads that go through a list: enough to fill a device, few enough to cost little
 #: where the list is empty.
-_MOST_BLOCKS = 3 if config.ENABLE_CUDASIM else 2048
+_MOST_BLOCKS = 3 if SIMULATED else 2048
 _AXES = 3
 
 
@@ -79,8 +79,10 @@ def tile_extents(dimension: int) -> tuple[int, int, int]:
 class BoruvkaCuda:
     """The trees of up to ``capacity`` samples (:class:`percolab.trees.tree.Trees`).
 
-    batch:    holds the words of the trees as open bonds, for labelers to join
-    is_tiled: whether the topology is cut into tiles
+    batch:     holds the words of the trees as open bonds, for labelers to join
+    launches:  the stream that everything is done on
+    is_tiled:  whether the topology is cut into tiles
+    generator: of the samples whose trees were found last, or None if their keys were given
     """
 
     def __init__(self, topology: Topology, capacity: int = 1, *, tiled: bool = True) -> None:
@@ -96,7 +98,8 @@ class BoruvkaCuda:
         self.topology = topology
         self.batch = CudaBatch(topology, BOND, capacity)
         self.capacity = capacity = self.batch.capacity
-        self._launches = self.batch.launches
+        self.launches = self.batch.launches
+        self.generator: int | None = None
         self._slots, self._room = slots, capacity * topology.num_bonds
         sites = capacity * topology.num_points
         self._forest = Forest(
@@ -157,7 +160,7 @@ class BoruvkaCuda:
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
         """Find the trees of samples, uint64 (n,) with n <= capacity; return n."""
-        items = len(samples)
+        items, self.generator = len(samples), generator
         self.batch.keys.write(seed, samples, np.zeros(items, np.uint64))
         keys = self._keys(generator, is_given=False)
 
@@ -165,7 +168,7 @@ class BoruvkaCuda:
             self.batch.keys.upload(items)
             words = self.topology.exists.size
             counted = np.uint32(items * words), np.uint32(words)
-            self._launches.one(prefixes_kernel, items * words, 1, keys, *counted, self._prefixes)
+            self.launches.one(prefixes_kernel, items * words, 1, keys, *counted, self._prefixes)
             self._join(keys, items)
 
         self._finish(("build", generator, items), draw, keys)
@@ -178,27 +181,33 @@ class BoruvkaCuda:
 
     def load(self, keys: NDArray[np.uint64]) -> None:
         """Copy given keys to the device, uint64 (32 * words of all classes,)."""
-        self._launches.wait()
+        self.launches.wait()
         if self._given.size != self._slots:
-            self._launches.forget()
+            self.launches.forget()
             self._given = cuda.device_array(self._slots, np.uint64)
         self._given.copy_to_device(np.ascontiguousarray(keys, np.uint64))
         self._limits.copy_to_device(np.array([2**64 - 1, 0], np.uint64))
         limits = self.batch.exists, self._given, self._limits
-        self._launches.each(limits_kernel, self._slots, 1, *limits)
-        self._launches.wait()
+        self.launches.each(limits_kernel, self._slots, 1, *limits)
+        self.launches.wait()
 
     def build_loaded(self) -> int:
         """Find the tree of the keys that were loaded; return 1."""
+        self.generator = None
         keys = self._keys(0, is_given=True)
 
         def draw() -> None:
             given = self._given, self._limits, self._prefixes
-            self._launches.each(given_prefixes_kernel, self._slots, 1, *given)
+            self.launches.each(given_prefixes_kernel, self._slots, 1, *given)
             self._join(keys, 1)
 
         self._finish(("given",), draw, keys)
         return 1
+
+    @property
+    def scratch(self) -> Any:
+        """Device memory of one uint32 a site of the batch, free for use between two calls."""
+        return self._forest.parents
 
     def words(self, items: int) -> NDArray[np.uint32]:
         """Return the bonds of the first trees, uint32 (items, words of all classes)."""
@@ -211,7 +220,7 @@ class BoruvkaCuda:
 
     def _join(self, keys: Keys, items: int) -> None:
         """Launch everything from prefixes on: lists, the first rounds, what is left."""
-        top, launch, forest = self.topology, self._launches, self._forest
+        top, launch, forest = self.topology, self.launches, self._forest
         sites, words = items * top.num_points, items * top.exists.size
         listed = items * int(self._crossing.size) if self.is_tiled else 0
         begin = forest.parents, np.uint32(sites), forest.tree, np.uint32(words)
@@ -236,7 +245,7 @@ class BoruvkaCuda:
 
     def _round(self, keys: Keys, rounds: int) -> None:
         """Launch rounds, the first from the second list on, and fetch how many bonds are left."""
-        launch, forest, counts, source = self._launches, self._forest, self._counts, 1
+        launch, forest, counts, source = self.launches, self._forest, self._counts, 1
         for _ in range(rounds):
             bonds, others = self._lists[source], self._lists[1 - source]
             kind = np.int32(source)
@@ -254,11 +263,11 @@ class BoruvkaCuda:
 
     def _finish(self, key: tuple[Any, ...], begin: Any, keys: Keys) -> None:
         """Do what begins, and rounds until no bond is left."""
-        self._launches.call(key, begin)
-        self._launches.wait()
+        self.launches.call(key, begin)
+        self.launches.wait()
         while self._left[1]:
-            self._launches.call(("more", *key), lambda: self._round(keys, MORE_ROUNDS))
-            self._launches.wait()
+            self.launches.call(("more", *key), lambda: self._round(keys, MORE_ROUNDS))
+            self.launches.wait()
 
 
 def most_crossing(extent: Extent) -> int:

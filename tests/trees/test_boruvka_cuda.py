@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from boruvka_support import keys_of_sample, tree_words
+from boruvka_support import assert_equal_sums, keys_of_sample, tree_words
 from helpers import LATTICES, lattice, run_simulated
 
 from percolab.bonds.words import GENERATORS
@@ -47,14 +47,17 @@ def judged(topology, generator, seed, samples):
 def assert_equal_trees(topology, generator, *, count=3, **options):
     """Assert that trees of two batches, of which the second is replayed, are the judge's."""
     from percolab.trees.boruvka_cuda import BoruvkaCuda
+    from percolab.trees.readings_batch import ReadingsBatch
 
     trees = BoruvkaCuda(topology, count, **options)
+    readings = ReadingsBatch(trees)
     for first in (5, 50, 500):
         samples = np.arange(first, first + count, dtype=np.uint64)
         assert trees.build(generator, 2**63 + 1, samples) == count
         np.testing.assert_array_equal(
             trees.words(count), judged(topology, generator, 2**63 + 1, samples)
         )
+        assert_equal_sums(readings.read(count), trees, generator, 2**63 + 1, samples)
 
 
 @pytest.mark.gpu
