@@ -232,7 +232,9 @@ def _exponents(
     p_c, error = joint.threshold, joint.threshold_error
     sizes, values, errors = _by_size(items, lambda item: _at(item, p_c, error))
     if len(sizes) >= 2:
-        line = dynamic_exponent(sizes, values, errors)
+        # With the correction that the joint fit needs, too, and its exponent.
+        omega = fit.choice.omegas[0] if fit.choice.corrected else None
+        line = dynamic_exponent(sizes, values, errors, omega)
         y_h = (line.z + dimension) / 2
         found.append(SpinExponent("y_h", y_h, line.error / 2, line.smallest_size, known.get("d_f")))
     try:
