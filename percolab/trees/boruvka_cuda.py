@@ -100,7 +100,7 @@ class BoruvkaCuda:
         self.capacity = capacity = self.batch.capacity
         self.launches = self.batch.launches
         self.generator: int | None = None
-        self._slots, self._room = slots, capacity * topology.num_bonds
+        self._slots = slots
         sites = capacity * topology.num_points
         self._forest = Forest(
             parents=cuda.device_array(sites, np.uint32),
@@ -108,29 +108,33 @@ class BoruvkaCuda:
             tree=self.batch.opened,
         )
         self._prefixes = cuda.device_array(capacity * slots, np.uint32)
-        room = max(self._room, 1)
-        self._lists = tuple(
-            Listed(*(cuda.device_array(room, np.uint64) for _ in Listed._fields)) for _ in range(2)
-        )
-        self._counts = cuda.device_array(2, np.uint32)
-        self._left = cuda.pinned_array(2, np.uint32)
+        self._counts = cuda.device_array(3, np.uint32)
+        self._left = cuda.pinned_array(3, np.uint32)
         self._given = cuda.device_array(1, np.uint64)
         self._limits = cuda.device_array(2, np.uint64)
         self.is_tiled = tiled and are_tiled(topology.shape, topology.num_classes)
+        room = topology.num_bonds
         if self.is_tiled:
             self._cut()
+            room = min(room, int(self._crossing.size) + kept_of_tiles(topology.num_points))
+        self._make_lists(capacity * room)
 
     @staticmethod
     def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
-        """Return the memory that it takes at most; given: for given keys."""
+        """Return the memory that it takes; given: for given keys.
+
+        In tiles it may become more where very many given keys are equal in their first 31 digits.
+        """
         slots, points = 32 * extent.num_words, extent.num_points
-        bonds = min(slots, extent.num_classes * points)
+        room = extent.num_classes * points
         own = CudaBatch.memory(extent, BOND, items)
-        own = own.plus(Memory(host=8, device=items * (12 * points + 4 * slots + 32 * bonds) + 32))
         if are_tiled(extent.shape, extent.num_classes):
+            crossing = min(most_crossing(extent), room)
+            room = min(room, crossing + kept_of_tiles(points))
             # Which bonds are inner ones, and the numbers of the others, are the same for all items.
-            shared = 4 * (extent.num_words + min(most_crossing(extent), bonds))
+            shared = 4 * (extent.num_words + crossing)
             own = own.plus(Memory(host=shared, device=shared))
+        own = own.plus(Memory(host=12, device=items * (12 * points + 4 * slots + 32 * room) + 32))
         return own.plus(Memory(device=8 * slots)) if given else own
 
     def _cut(self) -> None:
@@ -157,6 +161,16 @@ class BoruvkaCuda:
             points=np.uint32(top.num_points),
         )
         self._crossing = cuda.to_device(crossing)
+
+    def _make_lists(self, room: int) -> None:
+        """Make two lists for so many bonds of the whole batch."""
+        self._room = room
+        # What is there goes first, so that both need not fit.
+        self._lists: tuple[Listed, ...] = ()
+        sizes = [max(room, 1)] * len(Listed._fields)
+        self._lists = tuple(
+            Listed(*(cuda.device_array(size, np.uint64) for size in sizes)) for _ in range(2)
+        )
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
         """Find the trees of samples, uint64 (n,) with n <= capacity; return n."""
@@ -262,12 +276,28 @@ class BoruvkaCuda:
         return max(min(-(-self._room // THREADS), _MOST_BLOCKS), 1)
 
     def _finish(self, key: tuple[Any, ...], begin: Any, keys: Keys) -> None:
-        """Do what begins, and rounds until no bond is left."""
+        """Do what begins, and rounds until no bond is left.
+
+        Where a list had no room for all bonds it is made anew, and so is everything.
+        """
         self.launches.call(key, begin)
         self.launches.wait()
+        if self._left[2] > self._room:
+            self.launches.forget()
+            self._make_lists(min(2 * int(self._left[2]), self.capacity * self.topology.num_bonds))
+            self.launches.call(key, begin)
+            self.launches.wait()
         while self._left[1]:
             self.launches.call(("more", *key), lambda: self._round(keys, MORE_ROUNDS))
             self.launches.wait()
+
+
+def kept_of_tiles(points: int) -> int:
+    """Return for how many bonds there is room at first that tiles leave undecided of their own.
+
+    Of a sample it is one bond in twenty sites on the square lattice, and one in six on the cubic.
+    """
+    return points // 4 + 1024
 
 
 def most_crossing(extent: Extent) -> int:

@@ -9,7 +9,8 @@ The order of the bonds of an item is (key, number).  Bonds are listed as ``prefi
 where the prefix is the first 32 binary digits of the key: these are ordered as the bonds are unless
 prefixes are equal, and then all digits are compared.
 
-A round has three kernels.  Every listed bond *offers* itself to the clusters at its ends, of which
+``counts``, uint32 (3,), has the lengths of both lists, and that of the first at the beginning.  A
+round has three kernels.  Every listed bond *offers* itself to the clusters at its ends, of which
 each keeps the least; a bond that was kept *hooks* the cluster to the one at its other end; and the
 bonds between two clusters are listed *again*, with what these are now.
 """
@@ -272,9 +273,14 @@ def _append(shared, counts, target, forest, bond, i, j, listed):
 
 @cuda.jit(cache=True)
 def first_ends_kernel(forest, adjacency, slots, bonds, counts, listed):
-    """List the bonds of the first list between two clusters again, with these, in the second."""
+    """List the bonds of the first list between two clusters again, with these, in the second.
+
+    Notes how many bonds the first list should have had room for.
+    """
     shared = cuda.shared.array(2, types.uint32)
-    count = counts[0]
+    count = min(counts[0], uint32(bonds.size))
+    if cuda.grid(1) == 0:
+        counts[2] = counts[0]
     begin = uint32(uint32(cuda.blockIdx.x) * uint32(THREADS))
     while begin < count:
         n = uint32(begin + uint32(cuda.threadIdx.x))

@@ -172,6 +172,13 @@ def _bond_at(tiles, corner, item, identity):
 
 
 @cuda.jit(device=True)
+def _list_bond(prefixes, number, bonds, place):
+    """List a bond if there is room."""
+    if place < uint32(bonds.size):
+        bonds[place] = listed_bond(prefixes, number)
+
+
+@cuda.jit(device=True)
 def _write_chosen(tiles, corner, item, chosen, tree):
     """Set the bits of the chosen bonds of a tile in the words of the tree."""
     wide = uint32(min(uint32(tiles.extents[0]), uint32(5)))
@@ -303,7 +310,8 @@ def _list_again(lists, parents, outwards, counters, source, number, left, aside,
 def tile_kernel(tiles, prefixes, forest, bonds, counts):
     """Join one tile; write the roots of its sites, its bonds of the tree, and what is left.
 
-    Dynamic shared memory: CLASS_BYTES for every class.
+    What is left is counted even if the list has no room for it.  Dynamic shared memory: CLASS_BYTES
+    for every class.
     """
     parents = cuda.shared.array(TILE_SITES, types.uint32)
     best = cuda.shared.array(TILE_SITES, types.uint32)
@@ -403,12 +411,11 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
     cuda.syncthreads()
     target, n = uint32(counters[_PLACE] + thread), thread
     while n < num_kept:
-        number = _bond_at(tiles, corner, item, uint32(kept[n]))
-        bonds[target] = listed_bond(prefixes, number)
+        _list_bond(prefixes, _bond_at(tiles, corner, item, uint32(kept[n])), bonds, target)
         target, n = uint32(target + uint32(TILE_THREADS)), uint32(n + uint32(TILE_THREADS))
     target, n = uint32(uint32(counters[_PLACE] + num_kept) + counters[_OWN + warp]), lane
     while n < count:
         identity = _identity_of(memory[uint32(uint32(far + begin) + n)])
         number = _bond_at(tiles, corner, item, identity)
-        bonds[uint32(target + n)] = listed_bond(prefixes, number)
+        _list_bond(prefixes, number, bonds, uint32(target + n))
         n = uint32(n + uint32(LANES))

@@ -101,6 +101,17 @@ def given_keys(size, rng):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("name", ["square", "cubic"])
+def test_lists_without_room_are_made_anew(name, monkeypatch):
+    from percolab.trees import boruvka_cuda
+
+    monkeypatch.setattr(boruvka_cuda, "kept_of_tiles", lambda points: 0)
+    item = lattice(name)
+    topology = item.topology((70, 40, 20)[: item.dimension], ("open",) * item.dimension)
+    assert_equal_trees(topology, GENERATORS["xorwow"])
+
+
+@pytest.mark.gpu
 def test_trees_of_given_keys_equal_the_judge():
     from percolab.trees.boruvka_cuda import BoruvkaCuda
 
@@ -150,4 +161,4 @@ def test_memory_is_what_is_allocated(name):
         trees.build_given(np.zeros(32 * topology.exists.size, np.uint64))
     said = BoruvkaCuda.memory(Extent.of_topology(topology), 3, given=True).device
     # Of a graph all places of its list of neighbours are counted.
-    assert (0.4 if name == "graph" else 0.9) * said <= sum(made) <= said + 100
+    assert (0.4 if name == "graph" else 0.8) * said <= sum(made) <= said + 100
