@@ -229,6 +229,21 @@ def _sweep_spins(labeler: Any) -> None:
         chains.advance(1)
 
 
+def tree_launches(kind: str, topology: Topology) -> list[Launch]:
+    """Return the launches that find and read a tree of a sample, and find one of given keys."""
+    from percolab.trees.boruvka_cuda import BoruvkaCuda
+    from percolab.trees.readings_batch import ReadingsBatch
+
+    launches: list[Launch] = []
+    with on_host(launches, kind):
+        for tiled in (True, False):
+            trees = BoruvkaCuda(topology, tiled=tiled)
+            trees.build(GENERATORS["xorwow"], 0, np.zeros(1, np.uint64))
+            ReadingsBatch(trees).read(1)
+            trees.build_given(np.zeros(32 * topology.exists.size, np.uint64))
+    return launches
+
+
 def all_launches() -> list[Launch]:
     """Return one launch of every kernel for every signature that any labeler launches it with."""
     found: dict[tuple[str, tuple[types.Type, ...]], Launch] = {}
@@ -241,6 +256,10 @@ def all_launches() -> list[Launch]:
             kinds = {"periodic": kinds["periodic"]}
         for kind, measured in kinds.items():
             for launch in launches_of(entry.name, kind, *measured):
+                found.setdefault((launch.name, launch.signature), launch)
+    for kind, (topology, model) in topologies().items():
+        if not model.draws_sites:
+            for launch in tree_launches(kind, topology):
                 found.setdefault((launch.name, launch.signature), launch)
     return list(found.values())
 
