@@ -9,7 +9,7 @@ spanning threshold T, as :mod:`percolab.coupled.thresholds` has it: the key of i
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,6 +130,6 @@ def _path(topology: Topology, tree: _SortedTree, axis: int) -> tuple[NDArray[np.
         return on_path, -1
     nodes = np.arange(topology.num_points, dtype=np.int32)
     nodes[first], nodes[last] = first[0], last[0]
-    ends: Any = np.int32(first[0]), np.int32(last[0])
-    largest = int(mark_path(tree.items, tree.ends, nodes, *ends, on_path))
+    source, target = np.int32(first[0]), np.int32(last[0])
+    largest = int(mark_path(tree.items, tree.ends, nodes, source, target, on_path))
     return (on_path, largest) if largest >= 0 else None
