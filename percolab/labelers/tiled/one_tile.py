@@ -182,7 +182,7 @@ def _load_bonds(tiles, opened, base, site, count, word, links):
 
 
 @cuda.jit(device=True)
-def _split_bonds(starts, edges, joined, shifts, rows, word, links):
+def split_bonds(starts, edges, joined, shifts, rows, word, links):
     """Split a word's bonds into first ones, one a run, and extra ones; return the number of these.
 
     Of all bonds that join the same two runs one is kept.  ``links`` holds the bonds of class c at
@@ -230,7 +230,7 @@ def number_words(counts, count, strip, lane, word):
 
 
 @cuda.jit(device=True)
-def _list_runs(table, starts, edges, joined, n, word):
+def list_runs(table, starts, edges, joined, n, word):
     """Enter the runs of a word in the table, from number n on."""
     left, first = starts, n
     ends = uint32(uint32(edges >> uint32(1)) | uint32(0x80000000))
@@ -246,7 +246,7 @@ def _list_runs(table, starts, edges, joined, n, word):
 
 
 @cuda.jit(device=True)
-def _join_first(table, starts, first, shifts, rows, word, links):
+def join_first(table, starts, first, shifts, rows, word, links):
     """Make the runs at the other ends of first bonds the parents of their runs."""
     for c in range(len(shifts)):
         left = links[2 * c * TILE_WORDS + word]
@@ -262,7 +262,7 @@ def _join_first(table, starts, first, shifts, rows, word, links):
 
 
 @cuda.jit(device=True)
-def _list_extras(table, starts, first, shifts, rows, word, links, queue, begin, room, slot):
+def list_extras(table, starts, first, shifts, rows, word, links, queue, begin, room, slot):
     """List the two runs of the extra bonds of a word, the first at ``slot`` of the strip's list.
 
     begin: where the list begins; what is not among its ``room`` places is left out.
@@ -284,6 +284,18 @@ def _list_extras(table, starts, first, shifts, rows, word, links, queue, begin, 
 
 
 @cuda.jit(device=True)
+def shorten_path(table, n):
+    """Point a run to its root, and add its sites to the root's size."""
+    entry = table[n]
+    if entry < uint32(ROOT):
+        parent = uint32(entry >> uint32(FIELD))
+        root = table_root(table, parent)
+        # Others may be on their way through here: for them it is the parent or the root.
+        cuda.atomic.exch(table, n, uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD))))
+        cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
+
+
+@cuda.jit(device=True)
 def _shorten_paths(table, runs_of):
     """Point all runs to their roots, from the top down, and add their sites to the roots' sizes.
 
@@ -293,21 +305,16 @@ def _shorten_paths(table, runs_of):
         n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
         end = uint32(uint32(strip * STRIP_NODES) + runs_of[strip])
         while n < end:
-            entry = table[n]
-            if entry < uint32(ROOT):
-                parent = uint32(entry >> uint32(FIELD))
-                root = table_root(table, parent)
-                # Others may be on their way through here: for them it is the parent or the root.
-                cuda.atomic.exch(
-                    table, n, uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD)))
-                )
-                cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
+            shorten_path(table, n)
             n = uint32(n + uint32(TILE_WORDS))
 
 
 @cuda.jit(device=True)
-def _join_listed(table, queue, begin, end, lane):
-    """Join the trees of the listed pairs, and list in their place the roots that went under."""
+def join_listed(table, queue, begin, end, lane, lanes):
+    """Join the trees of the listed pairs, and list in their place the roots that went under.
+
+    lane, lanes: number of this thread, a multiple of LANES of which share the list.
+    """
     while begin < end:
         k = uint32(begin + lane)
         if k < end:
@@ -318,11 +325,11 @@ def _join_listed(table, queue, begin, end, lane):
             size = uint32(field_of(entry) + length_of(entry)) if entry else uint32(0)
             queue[k] = uint32(uint32(root << uint32(16)) | size)
         _rejoin()
-        begin = uint32(begin + uint32(LANES))
+        begin = uint32(begin + uint32(lanes))
 
 
 @cuda.jit(device=True)
-def _move_sizes(table, queue, begin, end, lane):
+def move_sizes(table, queue, begin, end, lane, lanes):
     """Add the sizes of roots that went under to what is above them now, and shorten their paths."""
     k = uint32(begin + lane)
     while k < end:
@@ -331,7 +338,7 @@ def _move_sizes(table, queue, begin, end, lane):
             root = table_root(table, n)
             cuda.atomic.exch(table, n, _with_parent(table[n], root))
             cuda.atomic.add(table, root, uint32(size << uint32(FIELD)))
-        k = uint32(k + uint32(LANES))
+        k = uint32(k + uint32(lanes))
 
 
 @cuda.jit(device=True)
@@ -355,7 +362,7 @@ def join_tile(table, starts, first, totals, links, queue, room, tiles, opened, b
     ours = uint32(edges & occupied)
     starts[word] = ours
     cuda.syncthreads()
-    extras = _split_bonds(starts, edges, joined, shifts, rows, word, links)
+    extras = split_bonds(starts, edges, joined, shifts, rows, word, links)
     both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
     before, whole = number_words(first, both, strip, lane, word)
     runs, listed = uint32(whole & uint32(0xFFFF)), uint32(whole >> uint32(16))
@@ -364,15 +371,15 @@ def join_tile(table, starts, first, totals, links, queue, room, tiles, opened, b
     slot = uint32(before >> uint32(16))
     n = uint32(uint32(strip * STRIP_NODES) + uint32(before & uint32(0xFFFF)))
     first[word] = n
-    _list_runs(table, ours, edges, joined, n, word)
+    list_runs(table, ours, edges, joined, n, word)
     cuda.syncthreads()
-    _join_first(table, starts, first, shifts, rows, word, links)
+    join_first(table, starts, first, shifts, rows, word, links)
     most = totals[STRIPS]
     for other in range(1, STRIPS):
         most = max(most, totals[STRIPS + other])
     begin, done = uint32(strip * room), uint32(0)
     while True:
-        _list_extras(
+        list_extras(
             table, starts, first, shifts, rows, word, links, queue, begin, room,
             uint32(slot - done),
         )  # fmt: skip
@@ -381,9 +388,9 @@ def join_tile(table, starts, first, totals, links, queue, room, tiles, opened, b
             _shorten_paths(table, totals)
             cuda.syncthreads()
         end = uint32(begin + min(uint32(max(listed, done) - done), room))
-        _join_listed(table, queue, begin, end, uint32(lane))
+        join_listed(table, queue, begin, end, uint32(lane), LANES)
         cuda.syncthreads()
-        _move_sizes(table, queue, begin, end, uint32(lane))
+        move_sizes(table, queue, begin, end, uint32(lane), LANES)
         cuda.syncthreads()
         # Most tiles are done; a list that was too short is filled again.
         done = uint32(done + room)
