@@ -4,21 +4,19 @@ NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_one_blo
 """
 
 import sys
-from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
 from helpers import lattice
-from simulated_spins import chains_of
+from simulated_spins import UPDATES, chains_of
 
 from percolab.bonds.words import GENERATORS
-from percolab.labelers import new_labeler
 from percolab.spins import one_block
 from percolab.spins.chains import new_chains
 from percolab.spins.one_block import OneBlockChains
 from percolab.spins.update import Update
 
-#: Name: lattice, shape and boundary; at most 8 words, which is a tile of the simulator.
+#: Name: lattice, shape and boundary; at most 8 words, which is what the simulator's blocks have.
 CASES = {
     "square": ("square", (16, 16), ("periodic", "periodic")),
     "mixed": ("square", (33, 7), ("periodic", "open")),
@@ -29,40 +27,46 @@ CASES = {
     "cubic": ("cubic", (5, 4, 6), ("periodic", "open", "periodic")),
     "fcc": ("fcc", (4, 4, 4), ("periodic",) * 3),
 }
-UPDATES = (("sw", 2), ("wolff", 3), ("few:3,flip=0.6", 2), ("sw", 7), ("sw", 4))
 SWEEPS = 3
 
 
-def assert_equal(topology, update, states, generator, *, count=2, where):
-    """Assert that chains swept by one block each equal those of the CPU."""
-    rule = Update.parse(update).rule(states)
-    keys = chains_of(count)
-    chains = new_chains("tiled", "cuda", topology, rule, capacity=count)
+def compare(topology, update, states, generator, where):
+    """Assert that two chains swept by one block each equal those of the CPU."""
+    rule, keys = Update.parse(update).rule(states), chains_of(2)
+    chains = new_chains("tiled", "cuda", topology, rule, capacity=2)
     assert isinstance(chains, OneBlockChains), where
-    random = [n % 2 == 1 for n in range(count)]
-    chains.begin(generator, keys, random)
-    at = np.array([key.threshold for key in keys])
-    before = chains.rows_at(at)
+    chains.begin(generator, keys, [False, True])
+    before = chains.rows_at(np.array([key.threshold for key in keys]))
     rows, numbers = chains.advance(SWEEPS)
     planes = chains.planes_of()
     for n, key in enumerate(keys):
         own = new_chains("raster", "cpu", topology, rule)
-        own.begin(generator, [key], [random[n]])
-        wanted, wanted_numbers = own.advance(SWEEPS)
-        assert np.array_equal(before[n], wanted[0, 0]), (where, n)
-        assert np.array_equal(rows[n], wanted[0]), (where, n, rows[n], wanted[0])
-        assert np.array_equal(numbers[n], wanted_numbers[0]), (where, n, numbers[n], wanted_numbers)
+        own.begin(generator, [key], [n == 1])
+        row, number = (found[0] for found in own.advance(SWEEPS))
+        assert np.array_equal(before[n], row[0]), (where, n)
+        assert np.array_equal(rows[n], row), (where, n, rows[n], row)
+        assert np.array_equal(numbers[n], number), (where, n, numbers[n], number)
         assert np.array_equal(planes[n], own.planes_of()[0]), (where, n)
 
 
-def main(name):
+def main(name, few):
     lattice_name, shape, boundary = CASES[name]
     topology = lattice(lattice_name).topology(shape, boundary)
     for case, (update, states) in enumerate(UPDATES):
+        if few and case not in (range(3) if name == "mixed" else range(3, 5)):
+            continue
         generator = GENERATORS["philox" if case in (1, 4) else "xorwow"]
-        assert_equal(topology, update, states, generator, where=(name, update, states))
-    print("equal")
+        # Lists that are too short, and more launches than there is room for at a time.
+        with (
+            patch.object(one_block, "_listed_of", lambda topology: 2),
+            patch.object(one_block, "_MOST_SWEEPS", 1),
+        ):
+            compare(topology, update, states, generator, (name, update, states))
+        if not few:
+            compare(topology, update, states, generator, (name, update, states))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    for each in sys.argv[1:]:
+        main(each, few=len(sys.argv) > 2)
+    print("equal")

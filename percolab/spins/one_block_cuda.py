@@ -68,9 +68,11 @@ from percolab.measure.wrapping import root_in
 from percolab.measure.wrapping_cuda import Loops, join_over_periods, note_loop
 from percolab.spins.kernels_cuda import COUNTS, MOST_COUNTS, count_states
 from percolab.spins.words import (
+    below,
     change_of,
     changed,
     chosen_site,
+    keyed_number,
     satisfied_word,
     spin_at,
     write_digits,
@@ -372,6 +374,8 @@ def _change_at(depends, generator, seed, number, site, is_chosen, rule, digits, 
     """Return what happens to the spin of a cluster with this first site."""
     if not depends and rule.by_word != uint32(0):
         return spin_at(digits, uint32(0), rule.planes, num_words, site)
+    if not depends:
+        return below(keyed_number(generator, seed, number, site), rule.states)
     return change_of(generator, seed, number, site, is_chosen, rule)
 
 
@@ -415,7 +419,7 @@ def _measure(depends, generator, seed, number, rule, table, runs, nodes, forest,
 
 
 @cuda.jit(device=True)
-def _paint_word(depends, rule, num_planes, table, starts, first, block, joined, planes, marks):
+def _paint_word(depends, rule, num_planes, table, starts, first, block, planes, marks):
     """Give the sites of this thread's word their new spins."""
     word, num_words = uint32(cuda.threadIdx.x), block.num_words
     if word >= num_words:
@@ -437,7 +441,9 @@ def _paint_word(depends, rule, num_planes, table, starts, first, block, joined, 
                 marks[place] = uint32(marks[place] | uint32(left ^ rest))
         run = uint32(run + uint32(1))
         left = rest
-    edges, there = uint32(uint32(~joined) | uint32(1)), block.occupied[word]
+    # What is no run ends one.
+    there = block.occupied[word]
+    edges = uint32(starts[word] | uint32(~there))
     planes[word] = uint32(fill_segments(marked, edges) & there)
     for plane in range(1, num_planes):
         place = uint32(uint32(uint32(plane) * num_words) + word)
@@ -501,28 +507,26 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
         counts[n] = uint32(0)
     if word == 0:
         flags[0], first_loop[0] = uint32(0), int32(0)
-    there = block.occupied[word] if word < num_words else uint32(0)
-    number, sweep = chains.number[item], clock[item]
+    sweep = clock[item]
     by_word = not depends and rule.by_word != uint32(0)
     cuda.syncthreads()
     for slot in range(count):
         sweep = uint64(sweep + uint64(1))
-        key = seed_at(chains.bonds[item], sweep), number, chains.threshold[item]
+        key = seed_at(chains.bonds[item], sweep), chains.number[item], chains.threshold[item]
         joined, counted = _draw_bonds(
             generator, key, block, adjacency, num_planes, planes, scratch, beyond
         )
-        spin_seed = seed_at(chains.spins[item], sweep)
+        special[word], there = uint32(0), uint32(0)
         if word < num_words:
+            there = block.occupied[word]
             count_states(
                 planes, uint32(0), num_planes, num_words, uint32(word), there, rule.states, counts
             )
             if by_word:
-                where = word, num_words
-                write_digits(
-                    generator, spin_seed, number, uint32(word), num_planes, digits, where, uint32(0)
-                )
+                seed, where = seed_at(chains.spins[item], sweep), (word, num_words)
+                number, none = chains.number[item], uint32(0)
+                write_digits(generator, seed, number, uint32(word), num_planes, digits, where, none)
         starts[word] = uint32(uint32(uint32(~joined) | uint32(1)) & there)
-        special[word] = uint32(0)
         cuda.syncthreads()
         runs = _join_runs(table, starts, first, totals, scratch, queue, block, joined)
         nodes = uint32(0)
@@ -540,19 +544,20 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
             _gather_nodes(table, starts, first, special, numbers, nodes, forest, info, block)
         cuda.atomic.add(counts, 0, counted)
         if depends:
-            site_seed = seed_at(chains.sites[item], sweep)
+            seed, number = seed_at(chains.sites[item], sweep), chains.number[item]
             _mark_chosen(
-                generator, site_seed, number, rule, table, starts, first, special, numbers,
+                generator, seed, number, rule, table, starts, first, special, numbers,
                 forest, info, block,
             )  # fmt: skip
         cuda.syncthreads()
+        seed, number = seed_at(chains.spins[item], sweep), chains.number[item]
         sums = _measure(
-            depends, generator, spin_seed, number, rule, table, runs, nodes, forest, info, digits,
+            depends, generator, seed, number, rule, table, runs, nodes, forest, info, digits,
             num_words, flags,
         )  # fmt: skip
         cuda.syncthreads()
-        _paint_word(depends, rule, num_planes, table, starts, first, block, joined, planes, digits)
         put_sums(columns, word, sums)
+        _paint_word(depends, rule, num_planes, table, starts, first, block, planes, digits)
         reduce_block(columns, word, threads)
         if word == 0:
             place = int64(item) * int64(count) + int64(slot)
