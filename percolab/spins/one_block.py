@@ -35,12 +35,14 @@ cuda = load_cuda()
 _MOST_SHARED = 48 * 1024
 #: Classes of bonds beside the chain's, and axes, that numbers of a few bits have room for.
 _MOST_CLASSES, _MOST_AXES = 14, 3
+#: Parts of a word, at most, and threads of an H100 or H200: of 132 multiprocessors, at 64 registers.
+_MOST_PARTS, _MOST_THREADS = 4, 132 * 1024
 #: Rows that are kept on the device at a time, and sweeps of one launch, at most.
 _KEPT_ROWS, _MOST_SWEEPS = 2**15, 1024
 
 
 def _threads_of(topology: Topology) -> int:
-    """Return the threads of a block: a power of two, one a word."""
+    """Return the threads of one part of a block: a power of two, one a word."""
     return 1 << (max(topology.num_words, LANES) - 1).bit_length()
 
 
@@ -51,7 +53,15 @@ def _others_of(topology: Topology) -> list[int]:
 
 def _listed_of(topology: Topology) -> int:
     """Return for how many bonds a block's list has room; lists that are too short are refilled."""
-    return 4 * _threads_of(topology) * len(_others_of(topology))
+    return 3 * _threads_of(topology) * len(_others_of(topology))
+
+
+def parts_of(topology: Topology, chains: int) -> int:
+    """Return how many threads a word gets, so that a device of many threads is full."""
+    parts = 1
+    while parts < _MOST_PARTS and 2 * parts * _threads_of(topology) * chains <= _MOST_THREADS:
+        parts *= 2
+    return parts
 
 
 def _most_nodes(topology: Topology) -> int:
@@ -63,8 +73,8 @@ def _most_nodes(topology: Topology) -> int:
 
 def shared_bytes(topology: Topology, planes: int) -> int:
     """Return the dynamic shared memory of a block, for spins with so many bit planes."""
-    threads, listed = _threads_of(topology), _listed_of(topology)
-    scratch = scratch_words(len(_others_of(topology)), listed, _most_nodes(topology), threads)
+    others, listed = len(_others_of(topology)), _listed_of(topology)
+    scratch = scratch_words(others, listed, _most_nodes(topology))
     beyond = topology.exists.size if topology.seam_bonds.size else 0
     return 4 * dynamic_words(topology.num_words, scratch, beyond, planes)
 
@@ -90,7 +100,7 @@ class _Piece:
     """Room for what some sweeps measure, on the device and on the host, and their number."""
 
     def __init__(self, rows: int) -> None:
-        self.kept = Kept(rows, SPIN_ROW_WIDTH, np.int64)
+        self.kept = Kept(rows, SPIN_ROW_WIDTH, np.uint32)
         self.count = cuda.device_array(1, np.int64)
         self.pinned = cuda.pinned_array(1, np.int64)
 
@@ -119,10 +129,11 @@ class OneBlockChains(CudaChains):
             end_flags=end_flags,
             points=np.uint32(top.num_points),
             num_words=np.uint32(top.num_words),
+            threads=np.uint32(self._threads),
             chain=np.int32(top.chain),
             listed=np.uint32(listed),
             nodes=np.uint32(nodes),
-            scratch=np.uint32(scratch_words(len(others), listed, nodes, self._threads)),
+            scratch=np.uint32(scratch_words(len(others), listed, nodes)),
             axes=np.int32(top.num_axes),
             width=np.int32(period_width(top)),
         )
@@ -149,17 +160,18 @@ class OneBlockChains(CudaChains):
         self.sweep += sweeps
         return rows, numbers
 
-    def _launch(self, place: int, count: int) -> NDArray[np.int64]:
+    def _launch(self, place: int, count: int) -> NDArray[np.uint32]:
         """Launch so many sweeps; return where what they measure will be."""
         piece, launches, items = self._pieces[place], self._launches, self._items
         piece.pinned[0] = count
+        threads = parts_of(self.batch.topology, items) * self._threads
 
         def work() -> None:
             launches.upload(piece.count, piece.pinned)
             launches.blocks(
                 sweep_chosen_kernel if self.rule.seeds else sweep_kernel,
                 items,
-                self._threads,
+                threads,
                 self._generator,
                 self._chains,
                 self._clock,
@@ -178,7 +190,7 @@ class OneBlockChains(CudaChains):
 
 def _take(
     sweeps: slice,
-    found: NDArray[np.int64],
+    found: NDArray[np.uint32],
     event: Any,
     rows: NDArray[np.int64],
     numbers: NDArray[np.int64],

@@ -1,8 +1,10 @@
 """CUDA: chains of spins on small lattices, whole sweeps in the shared memory of one block.
 
-A block of threads has a chain, and every thread a word of its sites: it does many sweeps in one
-launch, with barriers where larger lattices need a kernel of their own.  Clusters are found as those
-of a tile are (:mod:`percolab.labelers.tiled.one_tile`), without the bonds across seams.  Runs are
+A block of threads has a chain: it does many sweeps in one launch, with barriers where larger
+lattices need a kernel of their own.  A word of sites has one, two or four threads, its *parts*:
+they draw the bonds of different classes, and each goes through the runs in its share of the bits.
+Few chains leave most of the device idle, and more parts make them faster; where there are many
+chains one part is best.  Clusters are found as those of a tile are (:mod:`percolab.labelers.tiled.one_tile`), without the bonds across seams.  Runs are
 numbered in the order of their sites through the whole lattice, so that the root of a tree is its
 first run.
 
@@ -31,7 +33,7 @@ from percolab.bonds.words import open_word
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit, seam_word
-from percolab.kernels.runs import fill_segments
+from percolab.kernels.runs import fill_segments, low_bits
 from percolab.labelers.tiled.all_tiles import run_at, with_finished
 from percolab.labelers.tiled.one_tile import (
     BORDER,
@@ -48,10 +50,10 @@ from percolab.labelers.tiled.one_tile import (
     list_extras,
     list_runs,
     move_sizes,
-    number_words,
-    shorten_path,
     split_bonds,
+    sync_strip,
     table_root,
+    with_parent,
 )
 from percolab.measure.rows import (
     CLUSTERS,
@@ -62,7 +64,6 @@ from percolab.measure.rows import (
     SUM_SQUARES,
     spanning_bits,
 )
-from percolab.measure.rows_cuda import PARTIAL_SUMS, put_sums, reduce_block
 from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
 from percolab.measure.wrapping import root_in
 from percolab.measure.wrapping_cuda import Loops, join_over_periods, note_loop
@@ -85,6 +86,9 @@ RUN, ENDS, CHOSEN_NODE = 13, 25, 1 << 31
 _SIZE, _RUNS, _ENDS = (1 << RUN) - 1, 0xFFF, 0x3F
 _CHOSEN = 1 << 18
 _NO_FIELD = 0xFFFFFFFF ^ (0xFFF << FIELD)
+#: What a block adds up of the clusters, and how many clusters are as large as the largest.
+_CLUSTERS, _SQUARES, _ISOLATED, _LARGEST, _SECOND, _TIES = range(6)
+MOST_SUMS = 6
 #: Where the second end and the class begin in what is stored of a bond across a seam.
 OTHER, CLASS = 12, 24
 _SITE = 0xFFF
@@ -102,10 +106,11 @@ class Block(NamedTuple):
     end_sites, end_flags: uint32, sites of end layers, and bit 2a (first layer of axis a) or 2a + 1
     points:    grid points, uint32
     num_words: words of sites, uint32
+    threads:   that have a word, or none, in each part: a power of two, uint32
     chain:     the class of the chain bonds, or -1, int32
     listed:    bonds for which the list of those that join trees has room, uint32
     nodes:     for how many nodes there is room, uint32
-    scratch:   words of shared memory for bonds and lists, then nodes, then sums; uint32
+    scratch:   words of shared memory for bonds and lists, then nodes; uint32
     axes:      of the lattice, int32
     width:     bits that an axis has in a code of periods, int32
     """
@@ -120,6 +125,7 @@ class Block(NamedTuple):
     end_flags: Any
     points: Any
     num_words: Any
+    threads: Any
     chain: Any
     listed: Any
     nodes: Any
@@ -128,101 +134,186 @@ class Block(NamedTuple):
     width: Any
 
 
-def scratch_words(classes: int, listed: int, nodes: int, threads: int) -> int:
+class Part(NamedTuple):
+    """What a thread works on.
+
+    thread:  its number in the block, of ``threads``
+    word:    of sites, of as many as have a place
+    number:  which part of the word's threads it belongs to, of ``parts``
+    own:     the bits of the word that it goes through
+    below:   the bits before these
+    All are uint32.
+    """
+
+    thread: Any
+    threads: Any
+    word: Any
+    number: Any
+    parts: Any
+    own: Any
+    below: Any
+
+
+def scratch_words(classes: int, listed: int, nodes: int) -> int:
     """Return the words of ``Block.scratch``; classes: without the chain's."""
-    return max(2 * classes * TILE_WORDS + listed, 3 * nodes, PARTIAL_SUMS * threads)
+    return max(2 * classes * TILE_WORDS + listed, 3 * nodes)
 
 
 def dynamic_words(num_words: int, scratch: int, beyond: int, planes: int) -> int:
     """Return the words of dynamic shared memory; beyond: words of bonds that cross seams."""
-    return 32 * num_words + scratch + beyond + 2 * planes * num_words
+    return 32 * num_words + scratch + beyond + 3 * planes * num_words
 
 
 #: Bytes of static shared memory.
-STATIC_BYTES = 4 * (4 * TILE_WORDS + MOST_COUNTS + STRIPS + 2)
+STATIC_BYTES = 4 * (5 * TILE_WORDS + MOST_COUNTS + MOST_SUMS + STRIPS + 2)
 
 
 @cuda.jit(device=True)
-def _number_block(counts, count, totals):
-    """Return (the sum of ``count`` over the threads before this one, that over all).
+def _part_of(threads):
+    """Return what this thread works on; threads: of each part."""
+    thread, all_threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    parts, number = uint32(all_threads // threads), uint32(thread // threads)
+    word = uint32(thread & uint32(threads - uint32(1)))
+    share = uint32(uint32(32) // parts)
+    begin = uint32(number * share)
+    below = uint32(uint32(uint32(1) << begin) - uint32(1))
+    own = uint32(low_bits(share) << begin)
+    return Part(thread, all_threads, word, number, parts, own, below)
 
-    counts: scratch, a place for each thread; totals: for each strip.
+
+@cuda.jit(device=True)
+def _has_job(part, job):
+    """Return whether this thread does a job of its word; jobs are dealt out to the parts."""
+    return uint32(uint32(job) & uint32(part.parts - uint32(1))) == part.number
+
+
+@cuda.jit(device=True)
+def _number_block(counts, count, totals, part):
+    """Return (the sum of ``count`` over the words before this one, that over all words).
+
+    Only the first part's counts are taken, and the first sum is only known to it.  counts: scratch,
+    a place for each word; totals: for each strip.
     """
-    word = cuda.threadIdx.x
-    strip, lane = word // LANES, word % LANES
-    before, whole = number_words(counts, count, strip, lane, word)
-    if lane == 0:
-        totals[strip] = whole
+    word, is_first = part.word, part.number == uint32(0)
+    strip, lane = uint32(word // uint32(LANES)), uint32(word % uint32(LANES))
+    total, step = count, uint32(1)
+    if is_first:
+        counts[word] = total
+    while step < uint32(LANES):
+        sync_strip()
+        if is_first and lane >= step:
+            total = uint32(total + counts[uint32(word - step)])
+        sync_strip()
+        if is_first:
+            counts[word] = total
+        step = uint32(step << uint32(1))
+    if is_first and lane == uint32(LANES - 1):
+        totals[strip] = total
     cuda.syncthreads()
-    total = uint32(0)
-    for other in range(cuda.blockDim.x // LANES):
-        if other < strip:
-            before = uint32(before + totals[other])
-        total = uint32(total + totals[other])
-    return before, total
+    before, whole = uint32(total - count), uint32(0)
+    for other in range(part.threads // part.parts // uint32(LANES)):
+        if uint32(other) < strip:
+            before = uint32(before + totals[uint32(other)])
+        whole = uint32(whole + totals[uint32(other)])
+    return before, whole
 
 
 @cuda.jit(device=True)
-def _draw_bonds(generator, key, block, adjacency, num_planes, planes, links, beyond):
-    """Write the open bonds of a word inside the lattice to ``links``, those across seams apart.
+def _draw_bonds(generator, key, block, adjacency, num_planes, planes, links, chained, beyond, part):
+    """Write the open bonds of a word inside the lattice, those across seams apart.
 
-    Returns (the open chain bonds, satisfied bonds + open bonds << 16); of the bonds across seams
-    all that are drawn are written, but none is counted.
+    links: gets the open bonds of all classes but the chain's, chained: of that one.  Returns
+    satisfied bonds + open bonds << 16; of the bonds across seams all that are drawn are written,
+    but none is counted.
     """
     seed, number, threshold = key
-    word, num_words = uint32(cuda.threadIdx.x), block.num_words
-    joined, counted, c = uint32(0), uint32(0), 0
+    word, num_words = part.word, block.num_words
+    counted, c = uint32(0), 0
     for k in range(len(adjacency.ends)):
-        inside = uint32(0)
-        if word < num_words:
-            index = uint32(uint32(uint32(k) * num_words) + word)
-            here = block.exists[index]
-            across = uint32(here & seam_word(adjacency.seam, index))
-            inner = uint32(here & ~across)
-            same = satisfied_word(planes, uint32(0), num_planes, adjacency, k, word, inner)
-            alive = uint32(same | across)
-            bonds = open_word(generator, seed, number, uint64(index), threshold, alive)
-            inside = uint32(bonds & ~across)
-            if block.pairs.size != 0:
-                beyond[index] = uint32(bonds & across)
-            counted = uint32(counted + uint32(popcount(same)))
-            counted = uint32(counted + uint32(uint32(popcount(inside)) << uint32(16)))
-        if k == block.chain:
-            joined = inside
-        else:
-            links[uint32(uint32(2 * c * TILE_WORDS) + word)] = inside
+        if _has_job(part, k):
+            inside = uint32(0)
+            if word < num_words:
+                index = uint32(uint32(uint32(k) * num_words) + word)
+                here = block.exists[index]
+                across = uint32(here & seam_word(adjacency.seam, index))
+                inner = uint32(here & ~across)
+                same = satisfied_word(planes, uint32(0), num_planes, adjacency, k, word, inner)
+                alive = uint32(same | across)
+                bonds = open_word(generator, seed, number, uint64(index), threshold, alive)
+                inside = uint32(bonds & ~across)
+                if block.pairs.size != 0:
+                    beyond[index] = uint32(bonds & across)
+                counted = uint32(counted + uint32(popcount(same)))
+                counted = uint32(counted + uint32(uint32(popcount(inside)) << uint32(16)))
+            if k == block.chain:
+                chained[word] = inside
+            else:
+                links[uint32(uint32(2 * c * TILE_WORDS) + word)] = inside
+        if k != block.chain:
             c += 1
-    return joined, counted
+    return counted
 
 
 @cuda.jit(device=True)
-def _join_runs(table, starts, first, totals, links, queue, block, joined):
+def _shorten(table, n):
+    """Point a run to its root, and add its sites to the root's size.
+
+    On the way it points to what has been reached, so that those who come through here reach it in
+    one step: all threads together come to a root that is d steps away in about log2(d) of them.
+    """
+    entry = table[n]
+    if entry < uint32(ROOT):
+        root = uint32(entry >> uint32(FIELD))
+        above = table[root]
+        while above < uint32(ROOT):
+            root = uint32(above >> uint32(FIELD))
+            above = table[root]
+            table[n] = with_parent(entry, root)
+        cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
+
+
+@cuda.jit(device=True)
+def _extras_of(links, classes, word, bits):
+    """Return how many extra bonds of a word are among these bits."""
+    found = uint32(0)
+    for c in range(classes):
+        extras = links[uint32(uint32((2 * c + 1) * TILE_WORDS) + word)]
+        found = uint32(found + uint32(popcount(uint32(extras & bits))))
+    return found
+
+
+@cuda.jit(device=True)
+def _join_runs(table, starts, first, slots, chained, totals, links, queue, block, part):
     """Find the clusters without bonds across seams, as in a tile; return the number of runs."""
     shifts, rows, room = block.shifts, block.rows, block.listed
-    word, threads = cuda.threadIdx.x, uint32(cuda.blockDim.x)
-    thread = uint32(word)
-    edges = uint32(uint32(~joined) | uint32(1))
-    ours = starts[word]
-    extras = split_bonds(starts, edges, joined, shifts, rows, word, links)
-    both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
-    before, whole = _number_block(first, both, totals)
+    word, own, thread, threads = part.word, part.own, part.thread, part.threads
+    joined, ours = chained[word], starts[word]
+    edges, both = uint32(uint32(~joined) | uint32(1)), uint32(0)
+    if part.number == uint32(0):
+        extras = split_bonds(starts, edges, joined, shifts, rows, word, links)
+        both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
+    before, whole = _number_block(first, both, totals, part)
     runs, listed = uint32(whole & uint32(0xFFFF)), uint32(whole >> uint32(16))
-    n, slot = uint32(before & uint32(0xFFFF)), uint32(before >> uint32(16))
-    first[word] = n
-    list_runs(table, ours, edges, joined, n, word)
+    if part.number == uint32(0):
+        first[word], slots[word] = uint32(before & uint32(0xFFFF)), uint32(before >> uint32(16))
+    if part.parts != uint32(1):
+        cuda.syncthreads()
+    n = uint32(first[word] + uint32(popcount(uint32(ours & part.below))))
+    slot = uint32(slots[word] + _extras_of(links, len(shifts), word, part.below))
+    list_runs(table, uint32(ours & own), edges, uint32(joined & own), n, word)
     cuda.syncthreads()
-    join_first(table, starts, first, shifts, rows, word, links)
+    join_first(table, starts, first, shifts, rows, word, own, links)
     done = uint32(0)
     while True:
         list_extras(
-            table, starts, first, shifts, rows, word, links, queue, uint32(0), room,
+            table, starts, first, shifts, rows, word, own, links, queue, uint32(0), room,
             uint32(slot - done),
         )  # fmt: skip
         cuda.syncthreads()
         if done == uint32(0):
             n = thread
             while n < runs:
-                shorten_path(table, n)
+                _shorten(table, n)
                 n = uint32(n + threads)
             cuda.syncthreads()
         end = min(uint32(max(listed, done) - done), room)
@@ -419,54 +510,86 @@ def _measure(depends, generator, seed, number, rule, table, runs, nodes, forest,
 
 
 @cuda.jit(device=True)
-def _paint_word(depends, rule, num_planes, table, starts, first, block, planes, marks):
-    """Give the sites of this thread's word their new spins."""
-    word, num_words = uint32(cuda.threadIdx.x), block.num_words
-    if word >= num_words:
-        return
-    for plane in range(1, num_planes):
-        marks[uint32(uint32(uint32(plane) * num_words) + word)] = uint32(0)
-    left, run, marked = starts[word], first[word], uint32(0)
-    while left != uint32(0):
-        rest = uint32(left & uint32(left - uint32(1)))
-        spin = field_of(table[table_root(table, run)])
-        if depends:
-            site = uint32(uint32(word << uint32(5)) + uint32(lowest_one(left)))
-            spin = changed(spin_at(planes, uint32(0), num_planes, num_words, site), spin, rule)
-        if has_bit(spin, 0):
-            marked = uint32(marked | uint32(left ^ rest))
-        for plane in range(1, num_planes):
-            if has_bit(spin, plane):
-                place = uint32(uint32(uint32(plane) * num_words) + word)
-                marks[place] = uint32(marks[place] | uint32(left ^ rest))
-        run = uint32(run + uint32(1))
-        left = rest
-    # What is no run ends one.
-    there = block.occupied[word]
-    edges = uint32(starts[word] | uint32(~there))
-    planes[word] = uint32(fill_segments(marked, edges) & there)
-    for plane in range(1, num_planes):
-        place = uint32(uint32(uint32(plane) * num_words) + word)
-        planes[place] = uint32(fill_segments(marks[place], edges) & there)
+def _add_sums(sums, totals):
+    """Add a thread's sums over clusters to those of the block, but for the second largest."""
+    clusters, squares, largest, _, isolated = sums
+    cuda.atomic.add(totals, _CLUSTERS, clusters)
+    cuda.atomic.add(totals, _SQUARES, squares)
+    cuda.atomic.add(totals, _ISOLATED, isolated)
+    cuda.atomic.max(totals, _LARGEST, largest)
 
 
 @cuda.jit(device=True)
-def _keep(place, columns, counts, states, flags, first_loop, kept):
+def _add_second(sums, totals):
+    """Find the second largest cluster, once the largest is known."""
+    _, _, largest, second, _ = sums
+    if largest == totals[_LARGEST]:
+        # One of these threads has the largest.
+        cuda.atomic.add(totals, _TIES, uint32(1))
+        largest = second
+    cuda.atomic.max(totals, _SECOND, largest)
+
+
+@cuda.jit(device=True)
+def _mark_spins(depends, rule, num_planes, table, starts, first, num_words, planes, marks, part):
+    """Mark the starts of this thread's runs in the planes of their new spins."""
+    word = part.word
+    if word >= num_words:
+        return
+    ours, marked = starts[word], uint32(0)
+    left = uint32(ours & part.own)
+    run = uint32(first[word] + uint32(popcount(uint32(ours & part.below))))
+    while left != uint32(0):
+        bit = uint32(left & uint32(uint32(0) - left))
+        left = uint32(left ^ bit)
+        spin = field_of(table[table_root(table, run)])
+        if depends:
+            site = uint32(uint32(word << uint32(5)) + uint32(lowest_one(bit)))
+            spin = changed(spin_at(planes, uint32(0), num_planes, num_words, site), spin, rule)
+        if has_bit(spin, 0):
+            marked = uint32(marked | bit)
+        for plane in range(1, num_planes):
+            if has_bit(spin, plane):
+                place = uint32(uint32(uint32(plane) * num_words) + word)
+                cuda.atomic.or_(marks, place, bit)
+        run = uint32(run + uint32(1))
+    cuda.atomic.or_(marks, word, marked)
+
+
+@cuda.jit(device=True)
+def _paint_word(num_planes, starts, block, planes, marks, part):
+    """Give the sites of a word their new spins, all those of a run its start's; clear the marks."""
+    word, num_words = part.word, block.num_words
+    if word < num_words and part.number == uint32(0):
+        # What is no run ends one.
+        there = block.occupied[word]
+        edges = uint32(starts[word] | uint32(~there))
+        for plane in range(num_planes):
+            place = uint32(uint32(uint32(plane) * num_words) + word)
+            planes[place] = uint32(fill_segments(marks[place], edges) & there)
+            marks[place] = uint32(0)
+
+
+@cuda.jit(device=True)
+def _keep(place, totals, counts, states, flags, first_loop, kept):
     """Keep what was measured, and begin the next sweep's counts; one thread."""
-    clusters, squares, largest, second, isolated = columns
-    kept[place, CLUSTERS], kept[place, LARGEST] = int64(clusters[0]), int64(largest[0])
-    kept[place, SECOND_LARGEST] = int64(second[0])
-    kept[place, SUM_SQUARES], kept[place, ISOLATED] = int64(squares[0]), int64(isolated[0])
-    kept[place, SPANNING] = int64(flags[0])
+    largest = totals[_LARGEST]
+    second = largest if totals[_TIES] > uint32(1) else totals[_SECOND]
+    kept[place, CLUSTERS], kept[place, LARGEST] = totals[_CLUSTERS], largest
+    kept[place, SECOND_LARGEST] = second
+    kept[place, SUM_SQUARES], kept[place, ISOLATED] = totals[_SQUARES], totals[_ISOLATED]
+    kept[place, SPANNING] = flags[0]
+    for n in range(MOST_SUMS):
+        totals[n] = uint32(0)
     most, total = uint32(0), uint32(0)
     for state in range(COUNTS, COUNTS + states):
         sites = counts[state]
         most = max(most, sites)
         total = uint32(total + uint32(sites * sites))
         counts[state] = uint32(0)
-    kept[place, SATISFIED] = int64(counts[0] & uint32(0xFFFF))
-    kept[place, OPEN_BONDS] = int64(counts[0] >> uint32(16))
-    kept[place, LARGEST_STATE], kept[place, STATE_SQUARES] = int64(most), int64(total)
+    kept[place, SATISFIED] = uint32(counts[0] & uint32(0xFFFF))
+    kept[place, OPEN_BONDS] = uint32(counts[0] >> uint32(16))
+    kept[place, LARGEST_STATE], kept[place, STATE_SQUARES] = most, total
     counts[0], flags[0], first_loop[0] = uint32(0), uint32(0), int32(0)
 
 
@@ -477,13 +600,16 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     special = cuda.shared.array(TILE_WORDS, types.uint32)
     numbers = cuda.shared.array(TILE_WORDS, types.uint32)
-    totals = cuda.shared.array(STRIPS, types.uint32)
+    chained = cuda.shared.array(TILE_WORDS, types.uint32)
+    strips = cuda.shared.array(STRIPS, types.uint32)
+    totals = cuda.shared.array(MOST_SUMS, types.uint32)
     counts = cuda.shared.array(MOST_COUNTS, types.uint32)
     flags = cuda.shared.array(1, types.uint32)
     first_loop = cuda.shared.array(1, types.int32)
     table = cuda.shared.array(0, types.uint32)
-    item, word = uint32(cuda.blockIdx.x), cuda.threadIdx.x
-    threads, num_words, num_planes = cuda.blockDim.x, block.num_words, int32(rule.planes)
+    part = _part_of(block.threads)
+    item, word, thread, threads = uint32(cuda.blockIdx.x), part.word, part.thread, part.threads
+    num_words, num_planes, classes = block.num_words, int32(rule.planes), len(adjacency.ends)
     plane_words = uint32(uint32(num_planes) * num_words)
     scratch = table[uint32(num_words << uint32(5)) :]
     forest = cuda.shared.array(0, types.uint64)[uint32(num_words << uint32(4)) :]
@@ -492,20 +618,19 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     beyond = scratch[block.scratch :]
     planes = beyond[block.exists.size if block.pairs.size != 0 else 0 :]
     digits = planes[plane_words:]
-    columns = (
-        scratch[:threads],
-        scratch[threads : 2 * threads],
-        scratch[2 * threads : 3 * threads],
-        scratch[3 * threads : 4 * threads],
-        scratch[4 * threads : 5 * threads],
-    )
+    marks = digits[plane_words:]
     loops = Loops(first_loop, flags, block.axes, block.width)
-    base = uint32(item * plane_words)
-    for n in range(word, int32(plane_words), threads):
-        planes[n] = memory[uint32(base + uint32(n))]
-    for n in range(word, MOST_COUNTS, threads):
+    base, n = uint32(item * plane_words), thread
+    while n < plane_words:
+        planes[n], marks[n] = memory[uint32(base + n)], uint32(0)
+        n = uint32(n + threads)
+    n = thread
+    while n < uint32(MOST_COUNTS):
         counts[n] = uint32(0)
-    if word == 0:
+        n = uint32(n + threads)
+    if thread == uint32(0):
+        for k in range(MOST_SUMS):
+            totals[k] = uint32(0)
         flags[0], first_loop[0] = uint32(0), int32(0)
     sweep = clock[item]
     by_word = not depends and rule.by_word != uint32(0)
@@ -513,29 +638,36 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     for slot in range(count):
         sweep = uint64(sweep + uint64(1))
         key = seed_at(chains.bonds[item], sweep), chains.number[item], chains.threshold[item]
-        joined, counted = _draw_bonds(
-            generator, key, block, adjacency, num_planes, planes, scratch, beyond
+        counted = _draw_bonds(
+            generator, key, block, adjacency, num_planes, planes, scratch, chained, beyond, part
         )
-        special[word], there = uint32(0), uint32(0)
-        if word < num_words:
-            there = block.occupied[word]
-            count_states(
-                planes, uint32(0), num_planes, num_words, uint32(word), there, rule.states, counts
-            )
-            if by_word:
-                seed, where = seed_at(chains.spins[item], sweep), (word, num_words)
-                number, none = chains.number[item], uint32(0)
-                write_digits(generator, seed, number, uint32(word), num_planes, digits, where, none)
-        starts[word] = uint32(uint32(uint32(~joined) | uint32(1)) & there)
+        there = block.occupied[word] if word < num_words else uint32(0)
+        if _has_job(part, max(block.chain, int32(0))):
+            if block.chain < int32(0):
+                chained[word] = uint32(0)
+            starts[word] = uint32(uint32(uint32(~chained[word]) | uint32(1)) & there)
+        if by_word and _has_job(part, classes) and word < num_words:
+            seed, where = seed_at(chains.spins[item], sweep), (word, num_words)
+            number, none = chains.number[item], uint32(0)
+            write_digits(generator, seed, number, word, num_planes, digits, where, none)
+        if _has_job(part, classes + 1):
+            special[word] = uint32(0)
+            if word < num_words:
+                count_states(
+                    planes, uint32(0), num_planes, num_words, word, there, rule.states, counts
+                )
         cuda.syncthreads()
-        runs = _join_runs(table, starts, first, totals, scratch, queue, block, joined)
+        runs = _join_runs(
+            table, starts, first, numbers, chained, strips, scratch, queue, block, part
+        )
         nodes = uint32(0)
         if block.nodes != uint32(0):
             more = _mark_nodes(table, starts, first, special, block, num_planes, planes, beyond)
             counted = uint32(counted + more)
             cuda.syncthreads()
-            before, nodes = _number_block(numbers, uint32(popcount(special[word])), totals)
-            numbers[word] = before
+            before, nodes = _number_block(numbers, uint32(popcount(special[word])), strips, part)
+            if part.number == uint32(0):
+                numbers[word] = before
             cuda.syncthreads()
             _begin_nodes(table, runs, special, numbers, forest, info)
             cuda.syncthreads()
@@ -555,17 +687,24 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
             depends, generator, seed, number, rule, table, runs, nodes, forest, info, digits,
             num_words, flags,
         )  # fmt: skip
+        _add_sums(sums, totals)
         cuda.syncthreads()
-        put_sums(columns, word, sums)
-        _paint_word(depends, rule, num_planes, table, starts, first, block, planes, digits)
-        reduce_block(columns, word, threads)
-        if word == 0:
+        _add_second(sums, totals)
+        _mark_spins(
+            depends, rule, num_planes, table, starts, first, num_words, planes, marks, part
+        )
+        cuda.syncthreads()
+        _paint_word(num_planes, starts, block, planes, marks, part)
+        # The last thread paints a word only where there are 32 * TILE_WORDS sites, one part each.
+        if thread == uint32(threads - uint32(1)):
             place = int64(item) * int64(count) + int64(slot)
-            _keep(place, columns, counts, rule.states, flags, first_loop, kept)
+            _keep(place, totals, counts, rule.states, flags, first_loop, kept)
         cuda.syncthreads()
-    for n in range(word, int32(plane_words), threads):
-        memory[uint32(base + uint32(n))] = planes[n]
-    if word == 0:
+    n = thread
+    while n < plane_words:
+        memory[uint32(base + n)] = planes[n]
+        n = uint32(n + threads)
+    if thread == uint32(0):
         clock[item] = sweep
 
 
@@ -573,8 +712,8 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
 def sweep_kernel(generator, chains, clock, count, rule, block, adjacency, planes, kept):
     """Do ``count[0]`` sweeps of every chain, each giving new spins to all clusters.
 
-    One block a chain, of a power of two of threads, at least ``block.num_words`` and LANES.
-    count: int64 (1,).  kept: int64 (at least chains * sweeps, SPIN_ROW_WIDTH), what is measured of
+    One block a chain, of 1, 2 or 4 times ``block.threads`` threads, which are at least
+    ``block.num_words`` and LANES.  count: int64 (1,).  kept: uint32 (at least chains * sweeps, SPIN_ROW_WIDTH), what is measured of
     every sweep, those of a chain one after the other.  Dynamic shared memory: dynamic_words.
     """
     sweeps = int32(count[0])
