@@ -35,10 +35,10 @@ cuda = load_cuda()
 _MOST_SHARED = 48 * 1024
 #: Classes of bonds beside the chain's, and axes, that numbers of a few bits have room for.
 _MOST_CLASSES, _MOST_AXES = 14, 3
-#: Parts of a word, at most, and threads of an H100 or H200: of 132 multiprocessors, at 64 registers.
+#: Threads that a word has, at most, and those that an H100 or H200 runs at a time at 64 registers.
 _MOST_PARTS, _MOST_THREADS = 4, 132 * 1024
 #: Rows that are kept on the device at a time, and sweeps of one launch, at most.
-_KEPT_ROWS, _MOST_SWEEPS = 2**15, 1024
+_KEPT_ROWS, _MOST_SWEEPS = 2**14, 1024
 
 
 def _threads_of(topology: Topology) -> int:
@@ -49,11 +49,6 @@ def _threads_of(topology: Topology) -> int:
 def _others_of(topology: Topology) -> list[int]:
     """Return the classes of bonds but the chain's."""
     return [k for k in range(topology.num_classes) if k != topology.chain]
-
-
-def _listed_of(topology: Topology) -> int:
-    """Return for how many bonds a block's list has room; lists that are too short are refilled."""
-    return 3 * _threads_of(topology) * len(_others_of(topology))
 
 
 def parts_of(topology: Topology, chains: int) -> int:
@@ -69,6 +64,15 @@ def _most_nodes(topology: Topology) -> int:
     owners = topology.seam_bonds % (32 * topology.num_words)
     sites, _ = topology.end_flags()
     return int(np.unique(np.concatenate([owners, topology.seam_ends, sites])).size)
+
+
+def _listed_of(topology: Topology) -> int:
+    """Return for how many bonds a block's list has room; lists that are too short are refilled.
+
+    They get what nodes leave, so that eight blocks of 4096 sites fit on a multiprocessor.
+    """
+    left = 3 * _most_nodes(topology) - 2 * len(_others_of(topology)) * TILE_WORDS
+    return max(left, 4 * _threads_of(topology))
 
 
 def shared_bytes(topology: Topology, planes: int) -> int:

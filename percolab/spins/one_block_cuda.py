@@ -4,9 +4,11 @@ A block of threads has a chain: it does many sweeps in one launch, with barriers
 lattices need a kernel of their own.  A word of sites has one, two or four threads, its *parts*:
 they draw the bonds of different classes, and each goes through the runs in its share of the bits.
 Few chains leave most of the device idle, and more parts make them faster; where there are many
-chains one part is best.  Clusters are found as those of a tile are (:mod:`percolab.labelers.tiled.one_tile`), without the bonds across seams.  Runs are
-numbered in the order of their sites through the whole lattice, so that the root of a tree is its
-first run.
+chains one part is best.
+
+Clusters are found as those of a tile are (:mod:`percolab.labelers.tiled.one_tile`), without the
+bonds across seams.  Runs are numbered in the order of their sites through the whole lattice, so
+that the root of a tree is its first run.
 
 A cluster so found becomes a *node* if an open bond leads from it across a seam, or if it holds a
 site of an end layer.  Nodes are numbered in the order of their first sites.  A forest of them, with
@@ -165,7 +167,7 @@ def dynamic_words(num_words: int, scratch: int, beyond: int, planes: int) -> int
 
 
 #: Bytes of static shared memory.
-STATIC_BYTES = 4 * (5 * TILE_WORDS + MOST_COUNTS + MOST_SUMS + STRIPS + 2)
+STATIC_BYTES = 4 * (5 * TILE_WORDS + MOST_COUNTS + MOST_SUMS + STRIPS + 4)
 
 
 @cuda.jit(device=True)
@@ -531,6 +533,22 @@ def _add_second(sums, totals):
 
 
 @cuda.jit(device=True)
+def _new_spin(depends, rule, num_planes, num_words, planes, word, bit, change):
+    """Return the new spin of the run that starts at a bit of a word, given that of its cluster."""
+    if not depends:
+        return change
+    site = uint32(uint32(word << uint32(5)) + uint32(lowest_one(bit)))
+    return changed(spin_at(planes, uint32(0), num_planes, num_words, site), change, rule)
+
+
+@cuda.jit(device=True)
+def _chosen_bits(one, bit, two, other, plane):
+    """Return ``bit`` if that bit of the spin ``one`` is set, and so of ``other``."""
+    found = bit if has_bit(one, plane) else uint32(0)
+    return uint32(found | other) if has_bit(two, plane) else found
+
+
+@cuda.jit(device=True)
 def _mark_spins(depends, rule, num_planes, table, starts, first, num_words, planes, marks, part):
     """Mark the starts of this thread's runs in the planes of their new spins."""
     word = part.word
@@ -540,19 +558,28 @@ def _mark_spins(depends, rule, num_planes, table, starts, first, num_words, plan
     left = uint32(ours & part.own)
     run = uint32(first[word] + uint32(popcount(uint32(ours & part.below))))
     while left != uint32(0):
-        bit = uint32(left & uint32(uint32(0) - left))
+        # Two runs at a time, whose parents are read at once; of an odd count the last one twice.
+        bit = uint32(left & uint32(~left + uint32(1)))
         left = uint32(left ^ bit)
-        spin = field_of(table[table_root(table, run)])
-        if depends:
-            site = uint32(uint32(word << uint32(5)) + uint32(lowest_one(bit)))
-            spin = changed(spin_at(planes, uint32(0), num_planes, num_words, site), spin, rule)
-        if has_bit(spin, 0):
-            marked = uint32(marked | bit)
+        other, next_run = bit, run
+        if left != uint32(0):
+            other, next_run = uint32(left & uint32(~left + uint32(1))), uint32(run + uint32(1))
+        one, two = table[run], table[next_run]
+        while one < uint32(ROOT) or two < uint32(ROOT):
+            if one < uint32(ROOT):
+                one = table[uint32(one >> uint32(FIELD))]
+            if two < uint32(ROOT):
+                two = table[uint32(two >> uint32(FIELD))]
+        one, two = field_of(one), field_of(two)
+        one = _new_spin(depends, rule, num_planes, num_words, planes, word, bit, one)
+        two = _new_spin(depends, rule, num_planes, num_words, planes, word, other, two)
+        marked = uint32(marked | _chosen_bits(one, bit, two, other, 0))
         for plane in range(1, num_planes):
-            if has_bit(spin, plane):
-                place = uint32(uint32(uint32(plane) * num_words) + word)
-                cuda.atomic.or_(marks, place, bit)
-        run = uint32(run + uint32(1))
+            bits = _chosen_bits(one, bit, two, other, plane)
+            if bits != uint32(0):
+                cuda.atomic.or_(marks, uint32(uint32(uint32(plane) * num_words) + word), bits)
+        left = uint32(left & ~other)
+        run = uint32(next_run + uint32(1))
     cuda.atomic.or_(marks, word, marked)
 
 
@@ -690,12 +717,9 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
         _add_sums(sums, totals)
         cuda.syncthreads()
         _add_second(sums, totals)
-        _mark_spins(
-            depends, rule, num_planes, table, starts, first, num_words, planes, marks, part
-        )
+        _mark_spins(depends, rule, num_planes, table, starts, first, num_words, planes, marks, part)
         cuda.syncthreads()
         _paint_word(num_planes, starts, block, planes, marks, part)
-        # The last thread paints a word only where there are 32 * TILE_WORDS sites, one part each.
         if thread == uint32(threads - uint32(1)):
             place = int64(item) * int64(count) + int64(slot)
             _keep(place, totals, counts, rule.states, flags, first_loop, kept)
@@ -713,8 +737,9 @@ def sweep_kernel(generator, chains, clock, count, rule, block, adjacency, planes
     """Do ``count[0]`` sweeps of every chain, each giving new spins to all clusters.
 
     One block a chain, of 1, 2 or 4 times ``block.threads`` threads, which are at least
-    ``block.num_words`` and LANES.  count: int64 (1,).  kept: uint32 (at least chains * sweeps, SPIN_ROW_WIDTH), what is measured of
-    every sweep, those of a chain one after the other.  Dynamic shared memory: dynamic_words.
+    ``block.num_words`` and LANES.  count: int64 (1,).  kept: uint32 (at least chains * sweeps,
+    SPIN_ROW_WIDTH), what is measured of every sweep, those of a chain one after the other.  Dynamic
+    shared memory: dynamic_words.
     """
     sweeps = int32(count[0])
     _sweep_chain(False, generator, chains, clock, sweeps, rule, block, adjacency, planes, kept)
