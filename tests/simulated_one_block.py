@@ -30,9 +30,9 @@ CASES = {
 SWEEPS = 3
 
 
-def compare(topology, update, states, generator, where):
+def compare(topology, update, states, generator, where, keys=None):
     """Assert that two chains swept by one block each equal those of the CPU."""
-    rule, keys = Update.parse(update).rule(states), chains_of(2)
+    rule, keys = Update.parse(update).rule(states), keys or chains_of(2)
     chains = new_chains("tiled", "cuda", topology, rule, capacity=2)
     assert isinstance(chains, OneBlockChains), where
     chains.begin(generator, keys, [False, True])
@@ -70,7 +70,15 @@ def main(name, few):
             compare(topology, update, states, generator, (name, update, states))
 
 
+def compare_closed():
+    """Compare chains without open bonds, where no thread has two of the equally large clusters."""
+    keys = [key._replace(threshold=np.uint64(0)) for key in chains_of(2)]
+    topology = lattice("square").topology((2, 2), ("periodic", "open"))
+    compare(topology, "sw", 2, GENERATORS["xorwow"], "closed", keys)
+
+
 if __name__ == "__main__":
+    compare_closed()
     for each in sys.argv[1:]:
         main(each, few=len(sys.argv) > 2)
     print("equal")
