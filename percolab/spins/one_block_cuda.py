@@ -709,7 +709,9 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
                 forest, info, block,
             )  # fmt: skip
         cuda.syncthreads()
-        seed, number = seed_at(chains.spins[item], sweep), chains.number[item]
+        seed, number = uint64(0), uint64(0)
+        if not by_word:
+            seed, number = seed_at(chains.spins[item], sweep), chains.number[item]
         sums = _measure(
             depends, generator, seed, number, rule, table, runs, nodes, forest, info, digits,
             num_words, flags,
