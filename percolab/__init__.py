@@ -43,6 +43,7 @@ ROOMS = (
     "labelers",
     "coupled",
     "spins",
+    "trees",
     "tasks",
     "store",
     "analysis",

@@ -14,7 +14,7 @@ the phase that it began in: then no error is honest, and none is quoted.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -230,15 +230,11 @@ def _exponents(
     found = [SpinExponent("y_t", fit.y_t, fit.y_t_error, min(fit.sizes), known.get("1/nu"))]
     notes: list[str] = []
     p_c, error = joint.threshold, joint.threshold_error
-    sizes, values, errors = [], [], []
-    for item in sorted(items, key=lambda item: item.task.size):
-        value = _at(item, p_c, error)
-        if value is not None:
-            sizes.append(item.task.size)
-            values.append(value[0])
-            errors.append(value[1])
-    if len(set(sizes)) >= 2:
-        line = dynamic_exponent(sizes, values, errors)
+    sizes, values, errors = _by_size(items, lambda item: _at(item, p_c, error))
+    if len(sizes) >= 2:
+        # With the correction that the joint fit needs, too, and its exponent.
+        omega = fit.choice.omegas[0] if fit.choice.corrected else None
+        line = dynamic_exponent(sizes, values, errors, omega)
         y_h = (line.z + dimension) / 2
         found.append(SpinExponent("y_h", y_h, line.error / 2, line.smallest_size, known.get("d_f")))
     try:
@@ -256,17 +252,33 @@ def dynamics(items: Sequence[TaskResult], p_c: float) -> DynamicExponent:
 
     AnalysisError: fewer than two sizes whose autocorrelation times are known.
     """
-    taus: dict[int, tuple[float, float]] = {}
-    for item in items:
-        found = _tau_at(item, p_c)
-        if found is not None:
-            taus[item.task.size] = found
-    if len(taus) < 2:
+    sizes, taus, errors = _by_size(items, lambda item: _tau_at(item, p_c))
+    if len(sizes) < 2:
         raise AnalysisError("fewer than two sizes have a known autocorrelation time")
-    sizes = sorted(taus)
-    return dynamic_exponent(
-        sizes, [taus[size][0] for size in sizes], [taus[size][1] for size in sizes]
-    )
+    return dynamic_exponent(sizes, taus, errors)
+
+
+def _by_size(
+    items: Sequence[TaskResult], measure: Callable[[TaskResult], tuple[float, float] | None]
+) -> tuple[list[int], list[float], list[float]]:
+    """Return sizes ascending, and for each a value and its error; sizes without any are left out.
+
+    ``measure`` gives both for a task, or None.  Where tasks have one size, as studies of several
+    seeds in one file do, theirs are averaged by their errors.
+    """
+    found: dict[int, list[tuple[float, float]]] = {}
+    for item in items:
+        one = measure(item)
+        if one is not None:
+            found.setdefault(item.task.size, []).append(one)
+    sizes = sorted(found)
+    values, errors = [], []
+    for size in sizes:
+        parts = np.array(found[size])
+        weights = parts[:, 1] ** -2.0 if len(parts) > 1 else np.ones(1)
+        values.append(float(np.average(parts[:, 0], weights=weights)))
+        errors.append(float(parts[0, 1]) if len(parts) == 1 else float(weights.sum() ** -0.5))
+    return sizes, values, errors
 
 
 def _tau_at(item: TaskResult, p_c: float) -> tuple[float, float] | None:

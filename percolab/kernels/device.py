@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,10 +56,18 @@ class Device:
         """Whether all threads share one labeler with a large batch; else each has its own."""
         return self.kind == "cuda"
 
-    @property
-    def lock(self) -> AbstractContextManager[Any]:
-        """What the thread holds that drives the device."""
-        return _DRIVING if self.is_shared else nullcontext()
+    @contextmanager
+    def driven(self) -> Iterator[None]:
+        """Let this thread drive the device: one thread at a time, with the device selected.
+
+        A thread that has selected none would drive the first.
+        """
+        if not self.is_shared:
+            yield
+            return
+        with _DRIVING:
+            load_cuda().select_device(self.number)
+            yield
 
     def open(self) -> None:
         """Select the device; InputError if it is not there."""

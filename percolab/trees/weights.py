@@ -1,0 +1,89 @@
+"""Weights of bonds: a sample's uniform numbers, or given ones, as integers that are compared.
+
+A bond is known by its *number*, 32 * word + bit in the words of all classes, one class after the
+other: as in :mod:`percolab.coupled.bond_order`.  Its *key* is an integer, uint64, that is smaller
+where its weight is.  Bonds are ordered by (key, number), so that no two are equal and the minimum
+spanning tree is one and the same however it is found.
+
+The key of a sample's bond is its uniform number u, all of its 63 binary digits.  Bonds with smaller
+numbers than p are open at p, so that the tree cut at p has the clusters of the sample at p.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, uint32
+from numpy.typing import ArrayLike, NDArray
+
+from percolab.bonds.words import uniform_of
+from percolab.errors import InputError
+
+#: Bond numbers are uint32.
+MOST_BONDS = 2**32
+_SIGN = np.uint64(1 << 63)
+
+
+class Weights(NamedTuple):
+    """What the keys of the bonds of one sample follow from.
+
+    generator:    one of :data:`percolab.bonds.words.GENERATORS`' values
+    seed, sample: of the words, uint64
+    given:        uint64 (32 * words of all classes,), keys by the bonds' numbers; or of length 0,
+                  and then the keys are the sample's own
+    """
+
+    generator: int
+    seed: np.uint64
+    sample: np.uint64
+    given: NDArray[np.uint64]
+
+
+def weights_of_sample(generator: int, seed: int, sample: int) -> Weights:
+    """Return the weights that the bonds of a sample have."""
+    return Weights(generator, np.uint64(seed), np.uint64(sample), np.empty(0, np.uint64))
+
+
+def given_weights(keys: NDArray[np.uint64]) -> Weights:
+    """Return given weights, by the keys of all bonds: uint64 (32 * words of all classes,)."""
+    return Weights(0, np.uint64(0), np.uint64(0), keys)
+
+
+@njit
+def key_of(weights, bond):
+    """Return the key of a bond by its number, uint64."""
+    if weights.given.size > 0:
+        return weights.given[bond]
+    word, bit = uint32(uint32(bond) >> uint32(5)), uint32(uint32(bond) & uint32(31))
+    return uniform_of(weights.generator, weights.seed, weights.sample, word, bit)
+
+
+def keys_of_values(values: ArrayLike) -> NDArray[np.uint64]:
+    """Return keys that are ordered as values are: finite floats or integers, of any shape.
+
+    Equal values have equal keys, -0.0 and 0.0 among them.  InputError: NaN, an infinity, or another
+    kind of number.
+
+    >>> keys = keys_of_values([-2.5, -0.0, 0.0, 1e-300])
+    >>> bool(keys[0] < keys[1] == keys[2] < keys[3])
+    True
+    >>> bool(np.all(np.diff(keys_of_values([-3, 0, 2**62, 2**62 + 1]).astype(object)) > 0))
+    True
+    """
+    found = np.asarray(values)
+    if found.dtype.kind in "bu":
+        return found.astype(np.uint64)
+    if found.dtype.kind == "i":
+        return found.astype(np.int64).view(np.uint64) ^ _SIGN
+    if found.dtype.kind != "f":
+        raise InputError(f"weights must be floats or integers, got {found.dtype}")
+    if found.dtype.itemsize > 8:
+        raise InputError(f"weights must be floats of 64 bits at most, got {found.dtype}")
+    if not np.isfinite(found).all():
+        wrong = found[~np.isfinite(found)].ravel()[0]
+        raise InputError(f"weights must be finite, got {wrong}")
+    # Adding 0.0 makes -0.0 positive.
+    bits = (found.astype(np.float64) + 0.0).view(np.uint64)
+    keys: NDArray[np.uint64] = np.where(bits & _SIGN, ~bits, bits | _SIGN)
+    return keys

@@ -1,0 +1,56 @@
+"""Threads that drive a CUDA device select it first: a thread that selected none has the first."""
+
+import threading
+
+import pytest
+
+from percolab.kernels import device
+from percolab.kernels.device import Device
+
+
+def test_every_thread_that_drives_a_device_selects_it(monkeypatch):
+    selected = []
+
+    class Cuda:
+        @staticmethod
+        def select_device(number):
+            selected.append((threading.get_ident(), number))
+
+    monkeypatch.setattr(device, "load_cuda", Cuda)
+
+    def drive():
+        with Device("cuda", 3).driven():
+            pass
+
+    thread = threading.Thread(target=drive)
+    thread.start()
+    thread.join()
+    assert [number for _, number in selected] == [3]
+    assert selected[0][0] != threading.get_ident()
+
+
+def test_the_cpu_is_driven_by_all_threads_at_once():
+    cpu = Device("cpu", 0)
+    with cpu.driven(), cpu.driven():
+        pass
+
+
+@pytest.mark.gpu
+def test_the_second_gpu_gives_the_numbers_of_the_cpu(tmp_path):
+    from numba import cuda
+
+    import percolab
+
+    if not cuda.is_available() or len(cuda.gpus) < 2:
+        pytest.skip("one CUDA device at most")
+    for model in ("bond", "ising"):
+        given = {"model": model, "L": [16, 24], "boundary": "periodic", "p": [0.5, 0.6]}
+        found = [
+            percolab.sweep(
+                "square", **given, samples=4000, device=name, out=tmp_path / f"{model}-{number}.h5"
+            )
+            for number, name in enumerate(("cuda:1", "cpu"))
+        ]
+        for ours, theirs in zip(*(one.tasks.values() for one in found), strict=True):
+            for mine, other in ((ours.blocks[n], theirs.blocks[n]) for n in ours.blocks):
+                assert (mine.sums == other.sums).all()
