@@ -142,8 +142,6 @@ class Part(NamedTuple):
     thread:  its number in the block, of ``threads``
     word:    of sites, of as many as have a place
     number:  which part of the word's threads it belongs to, of ``parts``
-    own:     the bits of the word that it goes through
-    below:   the bits before these
     All are uint32.
     """
 
@@ -152,8 +150,6 @@ class Part(NamedTuple):
     word: Any
     number: Any
     parts: Any
-    own: Any
-    below: Any
 
 
 def scratch_words(classes: int, listed: int, nodes: int) -> int:
@@ -176,11 +172,15 @@ def _part_of(threads):
     thread, all_threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     parts, number = uint32(all_threads // threads), uint32(thread // threads)
     word = uint32(thread & uint32(threads - uint32(1)))
-    share = uint32(uint32(32) // parts)
-    begin = uint32(number * share)
-    below = uint32(uint32(uint32(1) << begin) - uint32(1))
-    own = uint32(low_bits(share) << begin)
-    return Part(thread, all_threads, word, number, parts, own, below)
+    return Part(thread, all_threads, word, number, parts)
+
+
+@cuda.jit(device=True)
+def _share_of(part):
+    """Return the bits of its word that a thread goes through, and those before them."""
+    share = uint32(uint32(32) // part.parts)
+    begin = uint32(part.number * share)
+    return uint32(low_bits(share) << begin), uint32(uint32(uint32(1) << begin) - uint32(1))
 
 
 @cuda.jit(device=True)
@@ -288,7 +288,8 @@ def _extras_of(links, classes, word, bits):
 def _join_runs(table, starts, first, slots, chained, totals, links, queue, block, part):
     """Find the clusters without bonds across seams, as in a tile; return the number of runs."""
     shifts, rows, room = block.shifts, block.rows, block.listed
-    word, own, thread, threads = part.word, part.own, part.thread, part.threads
+    word, thread, threads = part.word, part.thread, part.threads
+    own, below = _share_of(part)
     joined, ours = chained[word], starts[word]
     edges, both = uint32(uint32(~joined) | uint32(1)), uint32(0)
     if part.number == uint32(0):
@@ -300,8 +301,8 @@ def _join_runs(table, starts, first, slots, chained, totals, links, queue, block
         first[word], slots[word] = uint32(before & uint32(0xFFFF)), uint32(before >> uint32(16))
     if part.parts != uint32(1):
         cuda.syncthreads()
-    n = uint32(first[word] + uint32(popcount(uint32(ours & part.below))))
-    slot = uint32(slots[word] + _extras_of(links, len(shifts), word, part.below))
+    n = uint32(first[word] + uint32(popcount(uint32(ours & below))))
+    slot = uint32(slots[word] + _extras_of(links, len(shifts), word, below))
     list_runs(table, uint32(ours & own), edges, uint32(joined & own), n, word)
     cuda.syncthreads()
     join_first(table, starts, first, shifts, rows, word, own, links)
@@ -555,8 +556,9 @@ def _mark_spins(depends, rule, num_planes, table, starts, first, num_words, plan
     if word >= num_words:
         return
     ours, marked = starts[word], uint32(0)
-    left = uint32(ours & part.own)
-    run = uint32(first[word] + uint32(popcount(uint32(ours & part.below))))
+    own, below = _share_of(part)
+    left = uint32(ours & own)
+    run = uint32(first[word] + uint32(popcount(uint32(ours & below))))
     while left != uint32(0):
         # Two runs at a time, whose parents are read at once; of an odd count the last one twice.
         bit = uint32(left & uint32(~left + uint32(1)))
