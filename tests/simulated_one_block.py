@@ -36,12 +36,14 @@ def compare(topology, update, states, generator, where, keys=None):
     chains = new_chains("tiled", "cuda", topology, rule, capacity=2)
     assert isinstance(chains, OneBlockChains), where
     chains.begin(generator, keys, [False, True])
+    chains.skip(3)
     before = chains.rows_at(np.array([key.threshold for key in keys]))
     rows, numbers = chains.advance(SWEEPS)
     planes = chains.planes_of()
     for n, key in enumerate(keys):
         own = new_chains("raster", "cpu", topology, rule)
         own.begin(generator, [key], [n == 1])
+        own.skip(3)
         row, number = (found[0] for found in own.advance(SWEEPS))
         assert np.array_equal(before[n], row[0]), (where, n)
         assert np.array_equal(rows[n], row), (where, n, rows[n], row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from percolab.spins.update import Rule, Update
 from percolab.tasks.blocks import (
     AnyBlock,
     Block,
+    ChainEnd,
     ThresholdBlock,
     blocks_of,
     blocks_of_chains,
@@ -148,6 +150,9 @@ class Sampler:
     ``share`` is the part of a CUDA device's free memory this sampler may take.  ``window`` holds
     two p between which the thresholds of a task with that method are looked for first; it changes
     how long that takes, not what is found.
+
+    One long chain (``chains`` 1) is made block after block, by one thread at a time, from ``end``
+    on, where it was before, or from its start.
     """
 
     def __init__(
@@ -158,8 +163,10 @@ class Sampler:
         device: Device,
         share: float = 0.9,
         window: tuple[float, float] = (0.0, 1.0),
+        end: ChainEnd | None = None,
     ) -> None:
         self.task, self.device = task, device
+        self._end = end
         low, high = map(threshold_of, window)
         self._window = low, max(high, low + 1)
         self._labeler = labeler
@@ -247,7 +254,7 @@ class Sampler:
     @property
     def blocks_per_call(self) -> int:
         """Blocks that one call should be given to keep the device at work."""
-        if not self.device.is_shared:
+        if not self.device.is_shared or self.task.chains:
             return 1
         task = self.task
         rows = task.block_size * max(len(task.p), 1)
@@ -288,6 +295,8 @@ class Sampler:
         if self.task.has_spins:
             self.chains.begin(GENERATORS[self.task.rng], [self.task.chain(0, 0.5)], [True])
             self.chains.rows_at(np.array([threshold_of(0.5)], np.uint64))
+            self.chains.skip(1)
+            self.chains.resume(self.chains.planes_of(), 1)
         elif with_pilot and not self.task.has_trees:
             self.rows(np.zeros(1, np.uint64), np.array([threshold_of(0.5)], np.uint64))
         self._blocks([0])
@@ -295,6 +304,8 @@ class Sampler:
     def _blocks(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:
+        if self.task.chains:
+            return [self._next_block(number, stopped) for number in numbers]
         if self.task.has_spins:
             return list(self._chain_blocks(numbers, stopped))
         size = self.task.block_size
@@ -323,6 +334,16 @@ class Sampler:
         measured = _by_block(rows, len(numbers))
         return list(blocks_of(numbers, measured, self._observables, extras))
 
+    def _next_block(self, number: int, stopped: Callable[[], bool] | None) -> Block:
+        """Return the next block of one long chain, which must be that of this number."""
+        task, end = self.task, self._end
+        if (task.burn_in if end is None else end.sweeps) != task.sweeps_after(number):
+            raise ValueError(f"block {number} of one chain is not the one that comes next")
+        planes: list[np.ndarray] = []
+        (block,) = self._chain_blocks([number], stopped, planes)
+        self._end = ChainEnd(task.sweeps_after(number + 1), np.concatenate(planes))
+        return replace(block, end=self._end)
+
     def _tree_blocks(
         self,
         numbers: Sequence[int],
@@ -347,15 +368,21 @@ class Sampler:
         return blocks_of_trees(numbers, rows, sums, self._observables)
 
     def _chain_blocks(
-        self, numbers: Sequence[int], stopped: Callable[[], bool] | None
+        self,
+        numbers: Sequence[int],
+        stopped: Callable[[], bool] | None,
+        planes: list[np.ndarray] | None = None,
     ) -> list[Block]:
-        """Return the blocks of chains: those of even number start ordered, the others at random."""
+        """Return the blocks of chains: those of even number start ordered, the others at random.
+
+        planes: of one long chain, gets its spins at the end of the block; it begins as chain 0.
+        """
         task, width = self.task, row_width_of(self.task.num_points) if self._tallied else ROW_WIDTH
         shape = len(numbers) * len(task.p), task.block_size
         rows = np.empty((*shape, width), np.int64)
         factors = np.zeros((shape[0], MOST_AXES))
         spins = np.empty((*shape, SPIN_ROW_WIDTH), np.int64)
-        items = [(number, p) for number in numbers for p in task.p]
+        items = [(0 if task.chains else number, p) for number in numbers for p in task.p]
         with self.device.driven():
             chains = self.chains
             for first in range(0, len(items), chains.capacity):
@@ -364,13 +391,18 @@ class Sampler:
                 keys = [task.chain(number, p) for number, p in part]
                 random = [number % 2 == 1 for number, _ in part]
                 chains.begin(GENERATORS[task.rng], keys, random)
-                for _ in self._sweeps(task.burn_in, len(part), stopped):
-                    pass
+                if self._end is None:
+                    for step in self._steps(task.burn_in, len(part), stopped):
+                        chains.skip(step)
+                else:
+                    chains.resume(self._end.planes[own], self._end.sweeps)
                 done = 0
                 for found in self._sweeps(task.block_size, len(part), stopped, factors[own]):
                     at = slice(done, done + found[0].shape[1])
                     rows[own, at], spins[own, at] = found
                     done = at.stop
+                if planes is not None:
+                    planes.append(chains.planes_of())
 
         def of_blocks(found: np.ndarray) -> np.ndarray:
             parts = found.reshape(len(numbers), len(task.p), task.block_size, -1)
@@ -382,31 +414,44 @@ class Sampler:
         measured = of_blocks(rows), of_blocks(spins)
         return blocks_of_chains(numbers, *measured, self._observables, task.measure, beside)
 
+    def _steps(
+        self,
+        sweeps: int,
+        chains: int,
+        stopped: Callable[[], bool] | None,
+        *,
+        one_by_one: bool = False,
+    ) -> Iterator[int]:
+        """Cut sweeps of so many chains into pieces between which sampling can be stopped."""
+        sites = _SITES_PER_LAUNCH if self.device.is_shared else _SITES_PER_CALL
+        step = 1 if one_by_one else max(sites // (self.task.num_points * chains), 1)
+        for first in range(0, sweeps, step):
+            if stopped is not None and stopped():
+                raise Stopped
+            yield min(step, sweeps - first)
+
     def _sweeps(
         self,
         sweeps: int,
         chains: int,
         stopped: Callable[[], bool] | None,
-        factors: np.ndarray | None = None,
+        factors: np.ndarray,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Do sweeps in pieces between which sampling can be stopped; yield what is measured.
+        """Do so many sweeps that are measured, and those between; yield pieces of what is measured.
 
         factors: get the structure factors of every configuration added, if they are asked for: one
         sweep at a time, with the spins brought to the host.
         """
-        sites = _SITES_PER_LAUNCH if self.device.is_shared else _SITES_PER_CALL
-        step = max(sites // (self.task.num_points * chains), 1)
-        is_counted = factors is not None and "correlation" in self.task.measure
-        if is_counted:
-            step = 1
-        for first in range(0, sweeps, step):
-            if stopped is not None and stopped():
-                raise Stopped
-            if is_counted and factors is not None:
-                task, periodic = self.task, [kind == "periodic" for kind in self.task.boundary]
-                states = task.draw.states
-                factors += structure_factors(self.chains.planes_of(), states, task.shape, periodic)
-            yield self.chains.advance(min(step, sweeps - first))
+        task = self.task
+        is_counted = "correlation" in task.measure
+        periodic = [kind == "periodic" for kind in task.boundary]
+        for step in self._steps(sweeps, chains, stopped, one_by_one=is_counted or task.every > 1):
+            if is_counted:
+                planes = self.chains.planes_of()
+                factors += structure_factors(planes, task.draw.states, task.shape, periodic)
+            yield self.chains.advance(step)
+            if task.every > 1:
+                self.chains.skip(task.every - 1)
 
     def _parts(
         self, samples: np.ndarray, stopped: Callable[[], bool] | None

@@ -32,11 +32,22 @@ class Chains(Protocol):
         """Start chains: each with all spins 0, or with random ones."""
         ...
 
+    def resume(self, planes: NDArray[np.uint32], sweep: int) -> None:
+        """Go on, after :meth:`begin`, from the spins that :meth:`planes_of` gave at a sweep.
+
+        planes: uint32 (chains, planes, num_words).  sweep: how many were done since the start.
+        """
+        ...
+
     def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Do sweeps; return their rows (chains, sweeps, row width) and numbers of spins.
 
         These are (chains, sweeps, SPIN_ROW_WIDTH), zeros in place of the row's columns.
         """
+        ...
+
+    def skip(self, sweeps: int) -> None:
+        """Do sweeps of which nothing is measured; the spins are those of :meth:`advance`."""
         ...
 
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:

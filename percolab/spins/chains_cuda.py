@@ -137,6 +137,13 @@ class CudaChains:
         )
         self._launches.wait()
 
+    def resume(self, planes: NDArray[np.uint32], sweep: int) -> None:
+        """Go on from these spins, (chains, planes, num_words), after so many sweeps."""
+        self._launches.wait()
+        self.planes[: planes.size].copy_to_device(np.ascontiguousarray(planes).ravel())
+        self._clock.copy_to_device(np.full(self.capacity, sweep, np.uint64))
+        self.sweep = sweep
+
     def planes_of(self) -> NDArray[np.uint32]:
         """Return the spins, uint32 (chains, planes, num_words)."""
         self._launches.wait()
@@ -163,6 +170,10 @@ class CudaChains:
                 tallies = self._kept_tallies.fetch(self._launches, *chains)[:, :count]
                 rows[:, own, ROW_WIDTH:] = tallies.view(np.int64)
         return rows, numbers
+
+    def skip(self, sweeps: int) -> None:
+        """Do sweeps of which nothing is fetched."""
+        self._sweep(sweeps)
 
     def _sweep(self, count: int) -> None:
         """Do so many sweeps, and keep what they measure from the first slot on."""

@@ -5,6 +5,7 @@ What a sweep measures is copied to the host while the next ones are done.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -151,18 +152,34 @@ class OneBlockChains(CudaChains):
         """Do sweeps; return their rows and numbers of spins, as :class:`CudaChains` does."""
         rows = np.empty((self._items, sweeps, ROW_WIDTH), np.int64)
         numbers = np.zeros((self._items, sweeps, SPIN_ROW_WIDTH), np.int64)
+        for own, found in self._launch_all(sweeps):
+            rows[:, own] = found[:, :, :ROW_WIDTH]
+            numbers[:, own, ROW_WIDTH:] = found[:, :, ROW_WIDTH:]
+        return rows, numbers
+
+    def skip(self, sweeps: int) -> None:
+        """Do sweeps of which nothing is taken."""
+        for _ in self._launch_all(sweeps):
+            pass
+
+    def _launch_all(self, sweeps: int) -> Iterator[tuple[slice, NDArray[np.uint32]]]:
+        """Do sweeps; yield, launch by launch, which ones they are and what they measured.
+
+        What is yielded is there until the next is asked for; meanwhile the device goes on.
+        """
         most, coming = min(self.slots, _MOST_SWEEPS), None
         for n, first in enumerate(range(0, sweeps, most)):
             count = min(most, sweeps - first)
             found = self._launch(n % 2, count)
             following = slice(first, first + count), found, self._launches.mark()
             if coming is not None:
-                _take(*coming, rows, numbers)
+                coming[2].synchronize()
+                yield coming[:2]
             coming = following
         if coming is not None:
-            _take(*coming, rows, numbers)
+            coming[2].synchronize()
+            yield coming[:2]
         self.sweep += sweeps
-        return rows, numbers
 
     def _launch(self, place: int, count: int) -> NDArray[np.uint32]:
         """Launch so many sweeps; return where what they measure will be."""
@@ -190,16 +207,3 @@ class OneBlockChains(CudaChains):
 
         launches.call(("one block", place, self._generator, items), work)
         return piece.kept.download(launches, items, count)
-
-
-def _take(
-    sweeps: slice,
-    found: NDArray[np.uint32],
-    event: Any,
-    rows: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-) -> None:
-    """Wait for some sweeps, and copy what they measured."""
-    event.synchronize()
-    rows[:, sweeps] = found[:, :, :ROW_WIDTH]
-    numbers[:, sweeps, ROW_WIDTH:] = found[:, :, ROW_WIDTH:]

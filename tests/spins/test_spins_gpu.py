@@ -8,14 +8,18 @@ from helpers import BASELINES, CUDA_LABELERS, lattice
 from spin_support import key_of
 
 from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.kernels.device import Device
 from percolab.labelers import new_labeler, serving_labeler
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
+from percolab.run.sampler import Sampler
 from percolab.spins import one_block
 from percolab.spins.chains import new_chains
 from percolab.spins.chains_cuda import CudaChains
 from percolab.spins.one_block import OneBlockChains
 from percolab.spins.update import Update
+from percolab.tasks.blocks import same_block
+from percolab.tasks.study import Task
 
 pytestmark = pytest.mark.gpu
 
@@ -222,3 +226,45 @@ def test_more_chains_than_fit_on_the_device_at_a_time_equal_the_cpu():
         np.testing.assert_array_equal(rows[n], wanted[0][0])
         np.testing.assert_array_equal(numbers[n], wanted[1][0])
         np.testing.assert_array_equal(planes[n], one.planes_of()[0])
+
+
+@pytest.mark.parametrize("labeler", CUDA_LABELERS)
+@pytest.mark.parametrize("update", UPDATES)
+def test_chains_go_on_from_given_spins_and_past_sweeps_that_are_not_fetched(labeler, update):
+    topology, rule = topology_of("square"), Update.parse(update).rule(3)
+    keys = [key_of(53, n, P[3] * (0.8 + 0.1 * n)) for n in range(3)]
+    starts = [False, True, False]
+    chains = new_chains(labeler, "cuda", topology, rule, capacity=3)
+    chains.begin(0, keys, starts)
+    chains.skip(100)
+    state = chains.planes_of()
+    rows, numbers = chains.advance(50)
+    chains.begin(0, keys, [True] * 3)
+    chains.resume(state, 100)
+    for found, wanted in zip(chains.advance(50), (rows, numbers)):
+        np.testing.assert_array_equal(found, wanted)
+    for n, key in enumerate(keys):
+        one = new_chains(None, "cpu", topology, rule)
+        one.begin(0, [key], [starts[n]])
+        one.skip(100)
+        np.testing.assert_array_equal(one.planes_of()[0], state[n])
+        found = one.advance(50)
+        np.testing.assert_array_equal(found[0][0], rows[n])
+        np.testing.assert_array_equal(found[1][0], numbers[n])
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("devices", [("cuda", "cpu"), ("cpu", "cuda"), ("cuda", "cuda")])
+def test_one_long_chain_goes_on_on_another_device(devices, every):
+    task = Task(
+        lattice("square"), 48, ("periodic",) * 2, (0.55, 0.5858, 0.62), model="ising", burn_in=50,
+        block_size=40, every=every, chains=1, seed=9, measure=("series", "sizes", "correlation"),
+    )  # fmt: skip
+    whole = Sampler(task, device=Device("cpu")).sample(range(4))
+    first, second = map(Device, devices)
+    blocks = Sampler(task, device=first).sample(range(2))
+    blocks += Sampler(task, device=second, end=blocks[-1].end).sample(range(2, 4))
+    for block, wanted in zip(blocks, whole, strict=True):
+        assert same_block(block, wanted)
+        assert block.end.sweeps == wanted.end.sweeps
+        np.testing.assert_array_equal(block.end.planes, wanted.end.planes)
