@@ -40,8 +40,6 @@ def read_graph(
     path = Path(path)
     name = path.name.lower().removesuffix(".gz")
     try:
-        return _READERS.get(Path(name).suffix, read_edge_list)(
-            path, num_sites, multi, weights
-        )
+        return _READERS.get(Path(name).suffix, read_edge_list)(path, num_sites, multi, weights)
     except MemoryError as error:
         raise InputError(f"{path}: does not fit into memory") from error

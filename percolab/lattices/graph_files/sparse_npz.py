@@ -39,9 +39,7 @@ _READ_HEADER = {
 Arrays = dict[str, np.ndarray]
 
 
-def read_npz(
-    path: Path, num_sites: int | None, multi: bool, weights: bool = False
-) -> GraphData:
+def read_npz(path: Path, num_sites: int | None, multi: bool, weights: bool = False) -> GraphData:
     """Return the graph whose adjacency matrix, csr, csc, coo or bsr, an .npz file holds.
 
     Every stored entry is an edge, whatever its value, but for the zeros in the blocks of bsr.

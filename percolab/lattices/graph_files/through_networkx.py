@@ -43,9 +43,7 @@ def read_graphml(
     return _read(path, num_sites, multi, weights, "GraphML", parse)
 
 
-def read_gml(
-    path: Path, num_sites: int | None, multi: bool, weights: bool = False
-) -> GraphData:
+def read_gml(path: Path, num_sites: int | None, multi: bool, weights: bool = False) -> GraphData:
     """Return the graph of a GML file; InputError where networkx is not installed."""
 
     def parse(networkx: Any, data: bytes) -> Any:

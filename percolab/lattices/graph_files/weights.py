@@ -27,12 +27,12 @@ class EdgeWeights(NamedTuple):
     """The weights of edges that are to be merged, as they stand in a file.
 
     values: int64 or float64, one for each edge
-    path:   the file
+    path:   the file, or what errors call that which it stands for
     base:   the number that the file gives to site 0
     """
 
     values: np.ndarray
-    path: Path
+    path: Path | str
     base: int = 0
 
 
@@ -137,8 +137,8 @@ def weights_of_bonds(
         one, other = int(same[wrong[0]]), int(wrong[0])
         i, j = (edges[one] + np.int64(weights.base)).tolist()
         raise InputError(
-            f"{weights.path}: is not symmetric: entry ({i}, {j}) is {values[one]}, entry ({j}, {i}) "
-            f"is {values[other]}, but a bond has one weight"
+            f"{weights.path}: is not symmetric: entry ({i}, {j}) is {values[one]}, entry ({j}, "
+            f"{i}) is {values[other]}, but a bond has one weight"
         )
     if multi:
         return values[marks <= PARALLEL]
