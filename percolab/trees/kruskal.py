@@ -55,7 +55,7 @@ class Kruskal:
         self._in_tiles = bool(topology.shape)
         self._crossing = 0
         if self._in_tiles:
-            self._tiles = new_tiles(topology, self.adjacency)
+            self._tiles = new_tiles(topology)
             self._scratch = new_tile_scratch(self._tiles)
             self._crossing = self._tiles.ends.size // 2
         self._listed = new_bond_list(3 * self._crossing)
@@ -98,8 +98,8 @@ class Kruskal:
         return 1
 
     def _join_tiles(self, weights: Weights) -> None:
-        where = self.exists, self.adjacency, self._tiles, self._scratch
-        _, count, fragments = join_tiles(weights, self.prefixes, *where, self._listed, self.tree)
+        where = self.exists, 32 * self.topology.num_words, self._tiles, self._scratch
+        count, fragments = join_tiles(weights, self.prefixes, *where, self._listed, self.tree)
         self._parents[:fragments] = np.arange(fragments, dtype=np.int32)
         join_in_order(weights, self.prefixes, self._listed, count, self._parents, self.tree)
 

@@ -1,7 +1,7 @@
 """Bonds in ascending order, joined one by one: the last step of Kruskal's algorithm (1956).
 
-Bonds are sorted by a *first key*: the 32-digit prefix of a sample's bond, or the whole key of a
-given one.  Bonds that agree in it are put in order by all digits, then by their numbers.
+Bonds of a sample are sorted by their prefixes of 32 digits; those few that agree in them are put in
+order by all digits, and then by their numbers.  Given keys are sorted by all their bits.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from percolab.kernels.neighbours import end_of_bond
 from percolab.kernels.union_find import find_halving
 from percolab.trees.weights import key_of
 
-# Eleven digits a pass: the counts of a pass fit into the first-level cache.
-_DIGITS = 11
-_PASSES = 6
+# Eleven digits a pass: the counts of a pass fit into the fastest cache.
+_DIGITS, _PASSES = 11, 3
 _VALUES = 1 << _DIGITS
+#: The low half of an item.
+LOW = 0xFFFFFFFF
 
 
 class BondList(NamedTuple):
@@ -27,101 +28,132 @@ class BondList(NamedTuple):
 
     bonds: uint32, their numbers
     ends:  int32 (2 * room,), the two nodes that bond n joins at 2 n and 2 n + 1
-    keys:  uint64 (2, room), first keys, and scratch
-    order: uint32 (2, room), positions in the list, and scratch
+    items: uint64 (2, room), what is sorted, and scratch
     """
 
     bonds: Any
     ends: Any
-    keys: Any
-    order: Any
+    items: Any
+
+
+#: Bytes that a bond list takes for each bond.
+BOND_LIST_BYTES = 4 + 8 + 16
 
 
 def new_bond_list(room: int) -> BondList:
     """Return an empty list with room for so many bonds."""
-    return BondList(
-        bonds=np.empty(room, np.uint32),
-        ends=np.empty(2 * room, np.int32),
-        keys=np.empty((2, room), np.uint64),
-        order=np.empty((2, room), np.uint32),
-    )
+    bonds, ends = np.empty(room, np.uint32), np.empty(2 * room, np.int32)
+    return BondList(bonds, ends, np.empty((2, room), np.uint64))
 
 
-#: Bytes that a bond list takes for each bond.
-BOND_LIST_BYTES = 4 + 8 + 16 + 8
+@njit
+def packed(high, low):
+    """Return an item to be sorted by its high 32 bits, uint64."""
+    return uint64(uint64(uint64(high) << uint64(32)) | uint64(uint64(low) & uint64(LOW)))
+
+
+@njit
+def sort_items(items, count):
+    """Sort items by their high 32 bits; equal ones stay in order.
+
+    items: uint64 (2, room).  Returns the row that holds the result; the other one is scratch.  A
+    radix sort that leaves out the digits in which all items agree.
+    """
+    counts = np.zeros((_PASSES, _VALUES), np.uint32)
+    for n in range(count):
+        key = uint64(items[0, n] >> uint64(32))
+        for turn in range(_PASSES):
+            counts[turn, uint64(key & uint64(_VALUES - 1))] += uint32(1)
+            key = uint64(key >> uint64(_DIGITS))
+    source = 0
+    for turn in range(_PASSES):
+        places, shift = counts[turn], uint64(32 + _DIGITS * turn)
+        read, written = items[source], items[1 - source]
+        if count == 0 or places[uint64(read[0] >> shift) & uint64(_VALUES - 1)] == count:
+            continue
+        total = uint32(0)
+        for value in range(_VALUES):
+            total, places[value] = uint32(total + places[value]), total
+        for n in range(count):
+            value = uint64(uint64(read[n] >> shift) & uint64(_VALUES - 1))
+            place = places[value]
+            places[value] = uint32(place + uint32(1))
+            written[place] = read[n]
+        source = 1 - source
+    return source
+
+
+@njit(nogil=True, cache=True)
+def order_by_all_digits(weights, bonds, count, order):
+    """Write the positions of bonds in ascending order, by their keys, then by their numbers.
+
+    For a few bonds: those that agree in the digits that were sorted by.
+    """
+    keys = np.empty(count, np.uint64)
+    for n in range(count):
+        keys[n] = key_of(weights, bonds[n])
+        place = n
+        while place > 0:
+            before = order[place - 1]
+            if keys[before] < keys[n] or (keys[before] == keys[n] and bonds[before] < bonds[n]):
+                break
+            order[place] = before
+            place -= 1
+        order[place] = n
+
+
+@njit
+def settle(weights, bonds, items, count):
+    """Put sorted items that agree in their high halves in order; ``bonds[low half]`` is the bond.
+
+    bonds: uint32; items: uint64 (count,)
+    """
+    begin = 0
+    while begin < count:
+        end = begin + 1
+        while end < count and uint64(items[begin] ^ items[end]) >> uint64(32) == uint64(0):
+            end += 1
+        if end - begin > 1:
+            equal, size = items[begin:end].copy(), end - begin
+            numbers, order = np.empty(size, np.uint32), np.empty(size, np.int64)
+            for n in range(size):
+                numbers[n] = bonds[uint32(equal[n] & uint64(LOW))]
+            order_by_all_digits(weights, numbers, size, order)
+            for n in range(size):
+                items[begin + n] = equal[order[n]]
+        begin = end
+
+
+@njit(nogil=True, cache=True)
+def sort_bonds(weights, prefixes, bonds, items, count):
+    """Write the positions of bonds in ascending order to the low halves of items.
+
+    bonds: uint32, listed by ascending numbers if keys are given.  Returns the row of ``items``,
+    uint64 (2, room), that holds the result.
+    """
+    if weights.given.size == 0:
+        for n in range(count):
+            items[0, n] = packed(prefixes[bonds[n]], n)
+        row = sort_items(items, count)
+        settle(weights, bonds, items[row], count)
+        return row
+    # By the low halves of the keys first, then by the high ones.
+    for n in range(count):
+        items[0, n] = packed(weights.given[bonds[n]], n)
+    for half in range(2):
+        row = sort_items(items, count)
+        for n in range(count if half == 0 else 0):
+            place = uint32(items[row, n] & uint64(LOW))
+            items[0, n] = packed(weights.given[bonds[place]] >> uint64(32), place)
+    return row
 
 
 @njit
 def first_key(weights, prefixes, bond):
-    """Return what a bond is sorted by at first, uint64."""
+    """Return what a bond is chosen by: its prefix, or its whole key if that is given; uint64."""
     if weights.given.size > 0:
         return weights.given[bond]
     return uint64(prefixes[bond])
-
-
-@njit
-def precedes(weights, one, other):
-    """Return whether a bond comes before another: by all digits, then by their numbers."""
-    key, other_key = key_of(weights, one), key_of(weights, other)
-    return key < other_key or (key == other_key and one < other)
-
-
-@njit
-def _counts_of_digits(keys, count):
-    """Return how often each value of each group of digits occurs, int64 (passes, values)."""
-    counts = np.zeros((_PASSES, _VALUES), np.int64)
-    for n in range(count):
-        key = keys[n]
-        for turn in range(_PASSES):
-            counts[turn, uint64(key & uint64(_VALUES - 1))] += 1
-            key = uint64(key >> uint64(_DIGITS))
-    return counts
-
-
-@njit(nogil=True, cache=True)
-def sort_by_key(keys, order, count):
-    """Put ``keys[0]`` in ascending order and ``order[0]`` with them; equal keys stay as they are.
-
-    keys: uint64 (2, room); order: uint32 (2, room); row 1 is scratch.  A radix sort that leaves out
-    the digits in which all keys agree.
-    """
-    counts, source = _counts_of_digits(keys[0], count), 0
-    for turn in range(_PASSES):
-        shift, places = uint64(_DIGITS * turn), counts[turn]
-        if count == 0 or places[uint64(keys[0, 0] >> shift) & uint64(_VALUES - 1)] == count:
-            continue
-        total = int64(0)
-        for value in range(_VALUES):
-            total, places[value] = total + places[value], total
-        read, written = keys[source], keys[1 - source]
-        moved, arrived = order[source], order[1 - source]
-        for n in range(count):
-            value = uint64(uint64(read[n] >> shift) & uint64(_VALUES - 1))
-            place = places[value]
-            places[value] = place + 1
-            written[place], arrived[place] = read[n], moved[n]
-        source = 1 - source
-    if source == 1:
-        keys[0, :count], order[0, :count] = keys[1, :count], order[1, :count]
-
-
-@njit(nogil=True, cache=True)
-def settle_equal_keys(weights, bonds, keys, order, count):
-    """Put those of the sorted bonds that agree in their first keys in order, by all digits.
-
-    bonds: uint32, by position; keys: uint64 (count,), ascending; order: uint32, positions.  There
-    are few of them, two or three at a time.
-    """
-    for n in range(1, count):
-        place, one = n, order[n]
-        while (
-            place > 0
-            and keys[place - 1] == keys[n]
-            and precedes(weights, bonds[one], bonds[order[place - 1]])
-        ):
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = one
 
 
 @njit(nogil=True, cache=True)
@@ -138,15 +170,11 @@ def join_in_order(weights, prefixes, listed, count, parents, tree):
     parents: int32, a union-find of the nodes, which goes on from what is joined; tree: uint32, the
     words of bonds.  Bonds of given keys must be listed by ascending numbers.
     """
-    bonds, ends, keys, order = listed.bonds, listed.ends, listed.keys, listed.order
-    for n in range(count):
-        keys[0, n], order[0, n] = first_key(weights, prefixes, bonds[n]), uint32(n)
-    sort_by_key(keys, order, count)
-    if weights.given.size == 0:
-        settle_equal_keys(weights, bonds, keys[0], order[0], count)
+    bonds, ends = listed.bonds, listed.ends
+    items = listed.items[sort_bonds(weights, prefixes, bonds, listed.items, count)]
     found = int64(0)
     for n in range(count):
-        place = order[0, n]
+        place = uint32(items[n] & uint64(LOW))
         i = find_halving(parents, uint32(ends[2 * place]))
         j = find_halving(parents, uint32(ends[2 * place + 1]))
         if i != j:
