@@ -180,8 +180,8 @@ class Graph:
         A bond's number is 32 * word + bit in the words of all classes, one class after the other.
         InputError if the bonds are not here.
 
-        >>> Graph.of_bonds(40, [(0, 1), (39, 1), (39, 2)]).bond_numbers().tolist()
-        [1, 39, 103]
+        >>> Graph.of_bonds(4, [(0, 1), (3, 1), (3, 2), (2, 1)]).bond_numbers().tolist()
+        [1, 3, 35, 2]
         """
         rank, content = self.inner_numbers, self.content
         assert content is not None
