@@ -215,6 +215,8 @@ class StudyView:
 
     def no_independent_samples(self) -> str | None:
         """Return why there is no curve of independent samples to draw, or None."""
+        if self.study.has_trees:
+            return "these are trees, which have no probability at p (--method grid or threshold)"
         return _SWEEPS if self.model.has_spins else self.nothing_spans()
 
     def no_fit(self) -> str | None:
@@ -228,7 +230,7 @@ class StudyView:
         """Return why there are no cluster sizes to draw, or None."""
         items = self.measured("grid")
         if not items:
-            return "cluster sizes are measured on a grid of p, not by method threshold"
+            return f"cluster sizes are measured on a grid of p, not by method {self.study.method}"
         if not all(item.has(*CLUSTER_COLUMNS) for item in items):
             return "not all columns of cluster sizes are in the file"
         return None

@@ -30,6 +30,7 @@ from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import ADDED, Study, Task
 from percolab.tasks.study_file import SweepRequest
 from percolab.tasks.values import AUTO, check_choice
+from percolab.trees import TREE_METHODS
 
 #: Settings that a file decides where a request leaves them open.
 LEFT_OPEN = frozenset({"L", "samples"})
@@ -140,7 +141,8 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     rule.check(study)
     study.check_layers()
     if options.get("labeler") is not None:
-        check_choice("labeler", str(options["labeler"]), LABELERS)
+        name, known = ("tree method", TREE_METHODS) if study.has_trees else ("labeler", LABELERS)
+        check_choice(name, str(options["labeler"]), known)
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, rule, stored, path, options.get("left_open", ()))
     opened.rule.check(opened.results.study)

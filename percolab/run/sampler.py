@@ -24,11 +24,22 @@ from percolab.measure.radii import sums_of_radii
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.spins import MOST_AXES, SPIN_ROW_WIDTH, structure_factors
 from percolab.measure.tallies import row_width_of
+from percolab.measure.trees import tree_row_width
 from percolab.spins import chains as spin_chains
 from percolab.spins.chains import Chains
 from percolab.spins.update import Rule, Update
-from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock, blocks_of, blocks_of_chains
+from percolab.tasks.blocks import (
+    AnyBlock,
+    Block,
+    ThresholdBlock,
+    blocks_of,
+    blocks_of_chains,
+    blocks_of_trees,
+)
 from percolab.tasks.study import Task
+from percolab.trees import DEFAULT_TREE_METHOD, new_trees, tree_class
+from percolab.trees.rows import read_rows
+from percolab.trees.tree import Trees
 
 #: Sites in one CUDA launch, where memory allows: a GPU is at work for some ten ms.
 _SITES_PER_LAUNCH = 2**30
@@ -55,7 +66,8 @@ def needs_of(task: Task, steps: int) -> Needs:
 def memory_of_task(task: Task, labeler: str | None, kind: str, workers: int = 1) -> Memory:
     """Return the memory that measuring a task takes at its peak, one item in a batch."""
     extent = Extent.of_structure(task.structure, task.shape, task.boundary)
-    name = labeler or DEFAULT_LABELER[kind]
+    defaults = DEFAULT_TREE_METHOD if task.has_trees else DEFAULT_LABELER
+    name = labeler or defaults[kind]
     needs = needs_of(task, max(len(task.p), 1))
     one = _memory_of(task, name, kind, extent, needs)
     # While the topology is made there is no labeler yet.
@@ -69,6 +81,9 @@ def _memory_of(
     """Return the memory of what measures a task, its batch of so many items included."""
     if task.has_spins:
         return spin_chains.memory_of(name, kind, extent, task.draw.states, needs, items)
+    if task.has_trees:
+        found: Memory = tree_class(name, kind).memory(extent, items)
+        return found
     return memory_of(name, kind, extent, task.draw, needs, items)
 
 
@@ -106,7 +121,9 @@ def _check_device_memory(
     task: Task, labeler: str | None, device: Device, needed: int, share: float
 ) -> None:
     axes = len(task.boundary)
-    if task.num_points > labeler_class(labeler, device.kind).most_points(axes):
+    if not task.has_trees and task.num_points > labeler_class(labeler, device.kind).most_points(
+        axes
+    ):
         raise InputError(
             f"L = {task.size}: {task.num_points} sites do not fit beside the marks of {axes} axes "
             f"in 32 bits on {device}; use --device cpu"
@@ -145,7 +162,6 @@ class Sampler:
         self.task, self.device = task, device
         low, high = map(threshold_of, window)
         self._window = low, max(high, low + 1)
-        labeler_class(labeler, device.kind)
         self._labeler = labeler
         self._share = share
         self._topology: Topology | None = None
@@ -180,6 +196,12 @@ class Sampler:
         chains: Chains = self._own()
         return chains
 
+    @property
+    def trees(self) -> Trees:
+        """What finds this thread's trees; or those of all threads, for the one that drives."""
+        trees: Trees = self._own()
+        return trees
+
     def _own(self) -> Any:
         """Return what measures this task for this thread, made when first asked for."""
         if self.device.is_shared:
@@ -190,9 +212,12 @@ class Sampler:
             self._local.measuring = self._new()
         return self._local.measuring
 
-    def _new(self) -> Coupling | Chains:
+    def _new(self) -> Coupling | Chains | Trees:
         task, topology, kind = self.task, self.topology, self.device.kind
-        name = serving_labeler(self._labeler, kind, topology)
+        if task.has_trees:
+            name = self._labeler or DEFAULT_TREE_METHOD[kind]
+        else:
+            name = serving_labeler(self._labeler, kind, topology)
         extent, needs = Extent.of_topology(topology), needs_of(task, max(len(task.p), 1))
 
         def memory(items: int) -> Memory:
@@ -206,6 +231,8 @@ class Sampler:
             wanted = max(sites // topology.num_points, 1)
             capacity = max(min(fitting, wanted), 1)
         tally = self._tallied
+        if task.has_trees:
+            return new_trees(name, kind, topology, capacity=capacity)
         if task.has_spins:
             return spin_chains.new_chains(
                 name, kind, topology, self.rule, capacity=capacity, tally=tally
@@ -261,7 +288,7 @@ class Sampler:
         if self.task.has_spins:
             self.chains.begin(GENERATORS[self.task.rng], [self.task.chain(0, 0.5)], [True])
             self.chains.rows_at(np.array([threshold_of(0.5)], np.uint64))
-        elif with_pilot:
+        elif with_pilot and not self.task.has_trees:
             self.rows(np.zeros(1, np.uint64), np.array([threshold_of(0.5)], np.uint64))
         self._blocks([0])
 
@@ -274,6 +301,8 @@ class Sampler:
         samples = np.concatenate(
             [np.arange(number * size, (number + 1) * size, dtype=np.uint64) for number in numbers]
         )
+        if self.task.has_trees:
+            return list(self._tree_blocks(numbers, samples, stopped))
         if self.task.method == "threshold":
             with self.device.driven():
                 parts = [self.spanning_thresholds(part) for part in self._parts(samples, stopped)]
@@ -293,6 +322,29 @@ class Sampler:
             extras = sums_of_radii(spread, self._geometry.unit)
         measured = _by_block(rows, len(numbers))
         return list(blocks_of(numbers, measured, self._observables, extras))
+
+    def _tree_blocks(
+        self,
+        numbers: Sequence[int],
+        samples: np.ndarray,
+        stopped: Callable[[], bool] | None,
+    ) -> list[Block]:
+        """Return the blocks of trees: they are found on the device, and read on the host."""
+        task, generator = self.task, GENERATORS[self.task.rng]
+        rows = np.zeros((len(samples), 1, tree_row_width(len(task.boundary))), np.int64)
+        sums: list[dict[str, np.ndarray]] = []
+        for first in range(0, len(samples), self.trees.capacity):
+            if stopped is not None and stopped():
+                raise Stopped
+            part = samples[first : first + self.trees.capacity]
+            with self.device.driven():
+                count = self.trees.build(generator, task.stream_seed, part)
+                words = self.trees.words(count)
+            for n, (sample, tree) in enumerate(zip(part, words, strict=True), first):
+                row, found = read_rows(self.topology, generator, task.stream_seed, sample, tree)
+                rows[n, 0] = row
+                sums.append(found)
+        return blocks_of_trees(numbers, rows, sums, self._observables)
 
     def _chain_blocks(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None

@@ -28,6 +28,7 @@ from percolab.measure.columns import (
     open_axes,
 )
 from percolab.measure.tallies import bin_edges
+from percolab.measure.trees import WEIGHT_BITS
 from percolab.store.task_result import TaskResult
 from percolab.store.tree import Data, Node, check_seal
 from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock
@@ -129,10 +130,10 @@ def encode_task(item: TaskResult) -> Node:
         node.attributes["update"] = task.update
         node.attributes["burn_in"] = np.array(task.burn_in)
     node.datasets["block"] = _data(item.numbers, "number of the block", "1")
-    if task.method == "grid":
-        _encode_sums(node, item)
-    else:
+    if task.method == "threshold":
         _encode_thresholds(node, item)
+    else:
+        _encode_sums(node, item)
     return node
 
 
@@ -184,7 +185,7 @@ def decode_task(node: Node, lattice: Structure, *, sealed: bool) -> TaskResult:
     of its numbers.
     """
     task = _task_of(node, lattice)
-    columns = _columns_of(node, task, sealed=sealed) if task.method == "grid" else ()
+    columns = () if task.method == "threshold" else _columns_of(node, task, sealed=sealed)
     numbers = node.array("block", np.int64)
     arrays = _sums_of(node, task, columns) if columns else _thresholds_of(node, task)
     if any(len(array) != numbers.size for array in arrays.values()):
@@ -218,7 +219,7 @@ def _task_of(node: Node, lattice: Structure) -> Task:
         structure=lattice,
         size=node.integer("L"),
         boundary=tuple(node.texts("boundary")),
-        p=tuple(node.array("p", np.float64).tolist()) if method == "grid" else (),
+        p=() if method == "threshold" else tuple(node.array("p", np.float64).tolist()),
         seed=node.integer("seed"),
         rng=node.text("rng"),
         model=node.text("model"),
@@ -313,10 +314,9 @@ def _sums_of(node: Node, task: Task, columns: tuple[Column, ...]) -> dict[str, N
     for name, array in found.items():
         if array.size and array.min() < 0:
             raise ValueError(f"task {task.id}: {name} holds a negative number")
-    most = [
-        task.block_size * (1 if column.is_probability else task.num_points**2)
-        for column in observables
-    ]
+    # No tree's weight is above that.
+    largest = max(task.num_points**2, task.num_points << WEIGHT_BITS * task.has_trees)
+    most = [task.block_size * (1 if column.is_probability else largest) for column in observables]
     if np.any(found["sums"] > np.array(most, np.uint64).astype(np.float64)):
         raise ValueError(f"task {task.id}: sums holds more than its samples can have")
     return found

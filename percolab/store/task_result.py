@@ -70,7 +70,7 @@ class TaskResult:
     def of_columns(self, columns: Sequence[Column]) -> TaskResult:
         """Return the same blocks with these columns alone, in this order; all must be there."""
         names = [column.name for column in self.columns]
-        if self.task.method != "grid" or names == [column.name for column in columns]:
+        if self.task.method == "threshold" or names == [column.name for column in columns]:
             return TaskResult(self.task, dict(self.blocks), tuple(columns))
         held = [column.name for column in self.observables]
         places = [held.index(column.name) for column in columns if column.is_observable]
@@ -152,13 +152,13 @@ class TaskResult:
         return datasets_of(columns, self.task.num_points, self.task.block_size)
 
     def _grids(self) -> list[Block]:
-        """Return the blocks of method "grid", by their numbers."""
+        """Return the blocks of sums, by their numbers."""
         blocks = (self.blocks[number] for number in sorted(self.blocks))
         return [block for block in blocks if isinstance(block, Block)]
 
 
 def columns_in(items: Iterable[TaskResult]) -> tuple[Column, ...]:
-    """Return the columns that any of these tasks of method "grid" has.
+    """Return the columns that any of these tasks whose blocks are sums has.
 
     Those that this version knows come first, in the order of their declarations.
     """
@@ -191,12 +191,12 @@ def not_in_all(items: Iterable[TaskResult]) -> list[str]:
 
 
 def _grids(items: Iterable[TaskResult]) -> list[TaskResult]:
-    return [item for item in items if item.task.method == "grid"]
+    return [item for item in items if item.task.method != "threshold"]
 
 
 def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:
     task = item.task
-    return columns_of(task.boundary, measure, spins=task.has_spins)
+    return columns_of(task.boundary, measure, spins=task.has_spins, trees=task.has_trees)
 
 
 def _asks_for(task: Task, column: Column) -> bool:

@@ -88,6 +88,24 @@ def blocks_of_chains(
     return _summed(numbers, whole, observables, extras)
 
 
+def blocks_of_trees(
+    numbers: Sequence[int],
+    rows: NDArray[np.int64],
+    sums: Sequence[dict[str, NDArray[np.int64]]],
+    observables: Sequence[Column],
+) -> list[Block]:
+    """Return the blocks of samples whose trees have these rows, int64 (samples, 1, width).
+
+    sums: of every sample the numbers of its datasets, (numbers,) by their names.
+    """
+    blocks = len(numbers)
+    extras = {
+        name: np.sum(np.reshape([found[name] for found in sums], (blocks, -1, 1, width)), axis=1)
+        for name, width in ((name, found.size) for name, found in sums[0].items())
+    }
+    return _summed(numbers, rows.reshape(blocks, -1, *rows.shape[1:]), observables, extras)
+
+
 def _summed(
     numbers: Sequence[int],
     rows: NDArray[np.int64],

@@ -60,8 +60,9 @@ DEFAULT_SIZES = (32, 64, 128, 256)
 DEFAULT_SAMPLES = 10_000
 DEFAULT_OUT = "results.h5"
 MAX_SEED = 2**63 - 1
-#: How a task is sampled: every observable on a grid of p, or every sample's exact threshold.
-METHODS = ("grid", "threshold")
+#: How a task is sampled: every observable on a grid of p, every sample's exact threshold, or every
+#: sample's minimum spanning tree.
+METHODS = ("grid", "threshold", "tree")
 _MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
 
 
@@ -251,9 +252,9 @@ class Settings(TypedDict, total=False):
         str,
         Setting(
             default="grid",
-            help="grid of p, or threshold: T of every sample.",
+            help="grid of p, threshold: T of every sample, or tree: its minimum spanning tree.",
             doc='"grid" measures at these p; "threshold" finds the p at which each sample begins '
-            "to span, and p is left out.",
+            'to span, "tree" its minimum spanning tree, and p is left out.',
             check=one_of(METHODS),
         ),
     ]

@@ -26,6 +26,7 @@ from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
 from percolab.measure.columns import Column, check_measure, columns_of, observables_of, open_axes
+from percolab.measure.trees import WEIGHT_BITS
 from percolab.spins.words import Chain
 from percolab.tasks.settings import MAX_SEED, SETTINGS
 from percolab.tasks.values import AUTO, check_choice
@@ -33,6 +34,8 @@ from percolab.tasks.values import AUTO, check_choice
 #: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.  Only this
 #: one can be sampled; :mod:`percolab.store.sample_versions` says what was wrong with earlier ones.
 SAMPLE_VERSION = 2
+#: The p of trees, which are chosen from all bonds.
+ALL_BONDS = (1.0,)
 _KNOWN_VERSIONS = (1, SAMPLE_VERSION)
 #: What random words serve; each purpose has words of its own.
 PURPOSES = (
@@ -52,14 +55,19 @@ _MIN_BLOCK, _MAX_BLOCK = 10, 100
 _ENOUGH_BLOCKS, _MOST_BLOCKS = 10, 1000
 
 
-def default_block_size(num_points: int) -> int:
+def default_block_size(num_points: int, trees: bool = False) -> int:
     """Return the samples of a block: about 2^24 sites, from 10 to 100 samples.
 
     Bootstrap needs many blocks and an interrupted run loses at most the block in work; and the
-    sum of squared cluster sizes of a block must fit in an int64.
+    largest sum of a block must fit in an int64.
     """
     wanted = min(max(_SITES_PER_BLOCK // num_points, _MIN_BLOCK), _MAX_BLOCK)
-    return max(min(wanted, (2**63 - 1) // num_points**2), 1)
+    return max(min(wanted, _most_samples(num_points, trees)), 1)
+
+
+def _most_samples(num_points: int, trees: bool) -> int:
+    """Return for how many samples the sum of squared sizes, or of a tree's weights, is an int64."""
+    return (2**63 - 1) // (num_points << WEIGHT_BITS if trees else num_points**2)
 
 
 def block_size_for(samples: int, default: int) -> int:
@@ -110,6 +118,11 @@ class Sampling:
     def has_spins(self) -> bool:
         """Whether sites have spins, so that samples are the sweeps of chains."""
         return Model.parse(self.model).has_spins
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether what is measured of a sample is its minimum spanning tree."""
+        return self.method == "tree"
 
     @property
     def states(self) -> int:
@@ -167,10 +180,12 @@ class Task(Sampling):
         check_boundary(self.structure, self.boundary)
         self.structure.check_size(self.size, self.boundary)
         self._check("method")
-        if self.method == "grid":
-            check_probabilities(self.p)
-        else:
+        if self.method == "threshold":
             _check_threshold_method(self.p or None, self.boundary)
+        else:
+            check_probabilities(self.p)
+        if self.has_trees:
+            _check_tree_method(self.p, self.model)
         self._check_spins()
         measure = check_measure(self.measure, self.method, spins=self.has_spins)
         object.__setattr__(self, "measure", measure)
@@ -186,12 +201,15 @@ class Task(Sampling):
         if self.draw.draws_sites and self.size < 2 and open_axes(self.boundary):
             raise InputError(f"L = {self.size}: {self.model} percolation needs two end layers")
         if self.block_size == 0:
-            object.__setattr__(self, "block_size", default_block_size(self.num_points))
-        largest = (2**63 - 1) // self.num_points**2
+            object.__setattr__(
+                self, "block_size", default_block_size(self.num_points, self.has_trees)
+            )
+        largest = _most_samples(self.num_points, self.has_trees)
         if not 1 <= self.block_size <= max(largest, 1):
             raise InputError(
                 f"block_size = {self.block_size}, but at L = {self.size} it must be from 1 to "
-                f"{largest}: the sum of squared cluster sizes is a 64-bit integer"
+                f"{largest}: the sum of "
+                f"{'weights' if self.has_trees else 'squared cluster sizes'} is a 64-bit integer"
             )
 
     @property
@@ -202,12 +220,12 @@ class Task(Sampling):
     @property
     def observables(self) -> tuple[Column, ...]:
         """What is one integer for each sample, in the order it is stored."""
-        return observables_of(self.boundary, spins=self.has_spins)
+        return observables_of(self.boundary, spins=self.has_spins, trees=self.has_trees)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """All that is measured, in the order it is stored."""
-        return columns_of(self.boundary, self.measure, spins=self.has_spins)
+        return columns_of(self.boundary, self.measure, spins=self.has_spins, trees=self.has_trees)
 
     def chain(self, number: int, p: float) -> Chain:
         """Return the keys of a chain: different for every p, for every size, and for every use."""
@@ -316,6 +334,13 @@ def check_probabilities(p: tuple[float, ...]) -> None:
         raise InputError(f"p = {shown}: the values must ascend and differ")
 
 
+def _check_tree_method(p: tuple[float, ...], model: str) -> None:
+    if p != ALL_BONDS:
+        raise InputError("method tree chooses from all bonds: leave out p")
+    if model != "bond":
+        raise InputError(f"method tree: bonds have the weights, so the model is bond, not {model}")
+
+
 def _check_threshold_method(p: tuple[float, ...] | None, boundary: tuple[str, ...]) -> None:
     if p is not None:
         raise InputError("method threshold finds the p at which each sample spans: leave out p")
@@ -361,6 +386,9 @@ class Study(Sampling):
         object.__setattr__(self, "sizes", tuple(sorted(self.sizes)))
         if self.method == "threshold":
             _check_threshold_method(self.p, self.boundary)
+        if self.has_trees:
+            _check_tree_method(self.p or ALL_BONDS, self.model)
+            object.__setattr__(self, "p", ALL_BONDS)
         for size in self.sizes:
             self.task(size)
 
@@ -387,7 +415,7 @@ class Study(Sampling):
     @property
     def observables(self) -> tuple[Column, ...]:
         """What is one integer for each sample, in the order it is stored."""
-        return observables_of(self.boundary, spins=self.has_spins)
+        return observables_of(self.boundary, spins=self.has_spins, trees=self.has_trees)
 
     def check_layers(self) -> None:
         """Raise InputError if a graph's source and target share a site that may be vacant."""
@@ -398,6 +426,8 @@ class Study(Sampling):
     def _shown_p(self) -> str | list[float]:
         if self.method == "threshold":
             return "all"
+        if self.has_trees:
+            return list(ALL_BONDS)
         return "pilot" if self.p is None else list(self.p)
 
     def description(self) -> dict[str, Any]:

@@ -73,9 +73,9 @@ class Boruvka:
 
     @staticmethod
     def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
-        """Return the memory that it takes, with all bonds at once."""
+        """Return the memory that it takes: most of it while the bonds are being listed."""
         bonds = 32 * extent.num_words
-        return Memory(host=(4 + 4 + 8 + 8 + 8) * bonds + 4 * extent.num_words + 12 * extent.num_points)
+        return Memory(host=52 * bonds + 4 * extent.num_words + 12 * extent.num_points)
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
         """Find the tree of a sample, uint64 (1,); return 1."""

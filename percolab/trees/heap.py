@@ -77,9 +77,8 @@ class Heap:
 
     @staticmethod
     def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
-        """Return the memory that it takes, with every bond on the heap in the worst case."""
-        bonds = 32 * extent.num_words
-        return Memory(host=(4 + 8 + 1 + 2 * 16 + 2 * 24) * bonds + 9 * extent.num_points)
+        """Return the memory that it takes: most of it while the bonds are being listed."""
+        return Memory(host=120 * 32 * extent.num_words + 9 * extent.num_points)
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
         """Find the tree of a sample, uint64 (1,); return 1."""

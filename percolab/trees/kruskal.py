@@ -18,6 +18,7 @@ from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.trees.kruskal_tiles import (
+    TILE_BITS,
     join_tiles,
     most_crossing,
     new_tile_scratch,
@@ -41,10 +42,15 @@ _LAST_KEY = 2**64 - 1
 class Kruskal:
     """The minimum spanning tree of one sample; the protocol is :class:`percolab.trees.tree.Trees`.
 
-    tree: uint32 (words of all classes,), the bonds of the last one
+    tile_bits: sites of a tile of a lattice, as a power of two
+
+    tree:     uint32 (words of all classes,), the bonds of the last one
+    prefixes: uint32, those of the last sample's bonds by number; made when first needed
     """
 
-    def __init__(self, topology: Topology, capacity: int = 1) -> None:
+    def __init__(
+        self, topology: Topology, capacity: int = 1, *, tile_bits: int = TILE_BITS
+    ) -> None:
         self.topology, self.capacity = topology, 1
         self.exists = topology.exists.ravel()
         self.adjacency = adjacency_of(topology)
@@ -55,7 +61,7 @@ class Kruskal:
         self._in_tiles = bool(topology.shape)
         self._crossing = 0
         if self._in_tiles:
-            self._tiles = new_tiles(topology)
+            self._tiles = new_tiles(topology, tile_bits)
             self._scratch = new_tile_scratch(self._tiles)
             self._crossing = self._tiles.ends.size // 2
         self._listed = new_bond_list(3 * self._crossing)
@@ -69,7 +75,8 @@ class Kruskal:
             crossing = most_crossing(extent)
             found += tile_bytes(extent) + (24 + 3 * BOND_LIST_BYTES + 8) * crossing
         if given or not extent.shape:
-            found += BOND_LIST_BYTES * 32 * words + 4 * extent.num_points
+            # What bands are cut by takes little, but not on a small graph.
+            found += BOND_LIST_BYTES * 32 * words + 4 * extent.num_points + 80 * _KEYS_TRIED
         return Memory(host=found + (0 if given else 4 * 32 * words))
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
@@ -78,18 +85,18 @@ class Kruskal:
         if not self.prefixes.size:
             self.prefixes = np.empty(32 * self.exists.size, np.uint32)
         fill_prefixes(generator, np.uint64(seed), np.uint64(sample), self.prefixes)
-        return self._join(weights_of_sample(generator, seed, int(sample)))
+        return self.join(weights_of_sample(generator, seed, int(sample)))
 
     def build_given(self, keys: NDArray[np.uint64]) -> int:
         """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
-        return self._join(given_weights(keys))
+        return self.join(given_weights(keys))
 
     def words(self, items: int) -> NDArray[np.uint32]:
         """Return a copy of the bonds of the tree, uint32 (1, words of all classes)."""
         return self.tree[None].copy()
 
-    def _join(self, weights: Weights) -> int:
-        """Find the tree by weights; those of a sample are those of ``prefixes``."""
+    def join(self, weights: Weights) -> int:
+        """Find the tree by weights; ``prefixes`` must hold those of a sample.  Return 1."""
         self.tree[:] = 0
         if self._in_tiles and not weights.given.size:
             self._join_tiles(weights)

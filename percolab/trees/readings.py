@@ -121,9 +121,7 @@ def _sorted(topology: Topology, weights: Weights, tree: _SortedTree) -> _SortedT
     return tree._replace(items=items[row])
 
 
-def _path(
-    topology: Topology, tree: _SortedTree, axis: int
-) -> tuple[NDArray[np.bool_], int] | None:
+def _path(topology: Topology, tree: _SortedTree, axis: int) -> tuple[NDArray[np.bool_], int] | None:
     """Return (which of the tree's bonds are on the path, the position of the largest or -1)."""
     first, last = topology.end_layers[axis]
     on_path = np.zeros(tree.bonds.size, bool)
