@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from percolab.cli.options import counted, echo_json, is_given
 from percolab.cli.setting_options import given_settings
@@ -28,7 +27,7 @@ def write_given_tree(
     weights: "file", those of a graph's file; or a .npy file or FILE.h5:/DATASET, of a lattice
     (classes, ..., y, x), of a graph one for each bond.
     given: the options of the command by name, as click has them: lattice, graph, source, target,
-    multi, L, boundary, device and out; ``out`` counts only if it was given.
+    multi, L, boundary, device and out, .csv, .npz, .npy or .h5, or None for no file.
 
     InputError: options that do not go together, weights that cannot be used.
     """
@@ -38,8 +37,7 @@ def write_given_tree(
     for name in _OF_SAMPLES:
         if name in settings:
             raise InputError(f"--{name}: given weights (--weights) have no samples; leave it out")
-    source = click.get_current_context().get_parameter_source("out")
-    out = None if source == ParameterSource.DEFAULT else settings.get("out")
+    out = settings.get("out")
     if out is not None:
         check_tree_file(out)
     ways = {"method": method, "device": settings.get("device", "auto")}
@@ -80,12 +78,15 @@ def paths_of(tree: SpanningTree) -> dict[str, dict[str, Any] | None]:
 
 def tree_text(tree: SpanningTree, paths: dict[str, dict[str, Any] | None]) -> str:
     """Return what a tree is in lines of words."""
-    what = "minimum spanning tree"
+    what = f"minimum spanning tree of {_name_of(tree)}"
     if tree.parts > 1:
-        what = f"minimum spanning forest of {counted(tree.parts, 'tree')}, as it is not connected,"
+        what = (
+            f"minimum spanning forest of {_name_of(tree)}, which is not connected: "
+            f"{counted(tree.parts, 'tree')}"
+        )
     lines = [
-        f"{what} of {_name_of(tree)}: {counted(tree.num_sites, 'site')}, "
-        f"{counted(len(tree.bonds), 'bond')} of {tree.topology.num_bonds} ({tree.method})",
+        f"{what}; {counted(tree.num_sites, 'site')}, {counted(len(tree.bonds), 'bond')} of "
+        f"{tree.topology.num_bonds} ({tree.method})",
         f"weight {tree.weight}",
     ]
     for name, path in paths.items():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -132,14 +133,15 @@ def weights_of_bonds(
         return values
     same = repeated_edges(sites, num_sites, marks, is_matrix)
     mirrors = np.flatnonzero(marks == MIRROR)
-    wrong = mirrors[values[mirrors] != values[same[mirrors]]]
-    if wrong.size:
-        one, other = int(same[wrong[0]]), int(wrong[0])
-        i, j = (edges[one] + np.int64(weights.base)).tolist()
-        raise InputError(
-            f"{weights.path}: is not symmetric: entry ({i}, {j}) is {values[one]}, entry ({j}, "
-            f"{i}) is {values[other]}, but a bond has one weight"
-        )
+    differing = mirrors[values[mirrors] != values[same[mirrors]]]
+    if differing.size:
+        firsts = same[same]
+        members = np.flatnonzero(np.isin(firsts, firsts[differing]))
+        members = members[np.argsort(firsts[members], kind="stable")]
+        starts = np.flatnonzero(np.diff(firsts[members], prepend=-1))
+        values = values.copy()
+        for own in np.split(members, starts[1:]):
+            values[own[marks[own] <= PARALLEL]] = _of_both_sides(edges[own], values[own], weights)
     if multi:
         return values[marks <= PARALLEL]
     least = values.copy()
@@ -147,3 +149,23 @@ def weights_of_bonds(
     np.minimum.at(least, same[parallel], values[parallel])
     found: np.ndarray = least[marks == 0]
     return found
+
+
+def _of_both_sides(edges: np.ndarray, values: np.ndarray, weights: EdgeWeights) -> np.ndarray:
+    """Return the weights of the bonds between two sites, from their entries (i, j) and (j, i).
+
+    They are those of the side with more entries; each of the other side must be one of them.
+    """
+    is_upper = edges[:, 0] == edges[0, 0]
+    more, fewer, at = values[is_upper], values[~is_upper], edges[0]
+    if more.size < fewer.size:
+        more, fewer, at = fewer, more, at[::-1]
+    strange = Counter(fewer.tolist()) - Counter(more.tolist())
+    if strange:
+        i, j = (at + np.int64(weights.base)).tolist()
+        missed = next(iter(Counter(more.tolist()) - Counter(fewer.tolist())))
+        raise InputError(
+            f"{weights.path}: is not symmetric: entry ({i}, {j}) is {missed}, entry ({j}, {i}) is "
+            f"{next(iter(strange))}, but a bond has one weight"
+        )
+    return more
