@@ -39,7 +39,7 @@ def write_given_tree(
             raise InputError(f"--{name}: given weights (--weights) have no samples; leave it out")
     out = settings.get("out")
     if out is not None:
-        check_tree_file(out)
+        check_tree_file(out, of_graph="graph" in settings)
     ways = {"method": method, "device": settings.get("device", "auto")}
     found = _of_graph(weights, settings, ways) if "graph" in settings else None
     found = found or _of_lattice(weights, settings, ways)

@@ -32,10 +32,16 @@ _KINDS = {
 }
 
 
-def check_tree_file(path: str | Path) -> None:
-    """Raise InputError unless a tree can be written to a file: before any work is done for it."""
+def check_tree_file(path: str | Path, *, of_graph: bool) -> None:
+    """Raise InputError unless a tree can be written to a file: before any work is done for it.
+
+    of_graph: whether it is that of a graph, which has no words, as its sites have other numbers
+    there.
+    """
     path = Path(path)
     suffix = path.suffix.lower()
+    if suffix == ".npy" and of_graph:
+        raise InputError(f"{path}: a graph's bonds have no words of their own; write .csv or .npz")
     check_suffix(path, SUFFIXES, "a tree")
     check_output(path, _KINDS.get(suffix))
     is_kept = suffix in HDF5_SUFFIXES and path.exists() and path.stat().st_size > 0
@@ -53,13 +59,10 @@ def _is_ours(path: Path) -> bool:
 def write_tree_file(path: str | Path, tree: SpanningTree) -> None:
     """Write a tree to .csv, .npz, .npy or .h5; complete or not at all.
 
-    InputError: a file that cannot be written, or that holds something else; words of a graph, as
-    its sites have other numbers there.
+    InputError: as for :func:`check_tree_file`.
     """
-    check_tree_file(path)
+    check_tree_file(path, of_graph=isinstance(tree.structure, Graph))
     suffix = Path(path).suffix.lower()
-    if suffix == ".npy" and isinstance(tree.structure, Graph):
-        raise InputError(f"{path}: a graph's bonds have no words of their own; write .csv or .npz")
     write: Callable[[Any, SpanningTree], None] = {
         ".csv": _write_csv,
         ".npz": _write_npz,
