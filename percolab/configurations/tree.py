@@ -86,8 +86,8 @@ def tree(
     >>> tree("square", 8, seed=3).parts
     1
     """
-    ways = {"method": method, "device": device}
-    sites = {"source": source, "target": target}
+    ways: dict[str, Any] = {"method": method, "device": device}
+    sites: dict[str, Any] = {"source": source, "target": target}
     if isinstance(graph, str | Path) and not _is_lattice(graph, L, weights):
         if weights is not None:
             _refuse(L=L, boundary=boundary, num_sites=num_sites)

@@ -168,4 +168,5 @@ def _of_both_sides(edges: np.ndarray, values: np.ndarray, weights: EdgeWeights) 
             f"{weights.path}: is not symmetric: entry ({i}, {j}) is {missed}, entry ({j}, {i}) is "
             f"{next(iter(strange))}, but a bond has one weight"
         )
-    return more
+    found: np.ndarray = more
+    return found
