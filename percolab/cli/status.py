@@ -94,7 +94,9 @@ def _model_of(study: Study) -> str:
     """Return the model in words, and of spins how they are updated."""
     if not study.has_spins:
         return f"{study.model} percolation"
-    return f"{study.model} model, update {study.update}"
+    one = ", one long chain" if study.chains else ""
+    every = f", every {study.every} updates measured" if study.every > 1 else ""
+    return f"{study.model} model, update {study.update}{every}{one}"
 
 
 def _boundary(study: Study) -> list[str]:

@@ -300,7 +300,9 @@ def _methods(study: Study, columns: tuple[Column, ...]) -> str:
         measured = _MEASURED_TREES
     spins = Model.parse(study.model).has_spins
     if spins:
-        measured = _MEASURED_SPINS
+        measured = _MEASURED_ONE_CHAIN if study.chains else _MEASURED_SPINS
+        if study.every > 1:
+            measured += f" Of every {study.every} sweeps one is measured, a sample."
     header = ("observable", "symbol", "meaning for a single sample", "unit")
     parts = [paragraph(measured), table(header, observables)]
     if grid and not study.has_trees:
@@ -325,6 +327,12 @@ _MEASURED_SPINS = (
     "are open: each bond between equal spins, with probability p. Every chain begins with sweeps "
     "that are not measured; those of even number start ordered, those of odd number at random. A "
     "block is a chain, and chains at different p are independent."
+)
+_MEASURED_ONE_CHAIN = (
+    "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
+    "are open: each bond between equal spins, with probability p. At every size and p there is one "
+    "long chain, which starts ordered with sweeps that are not measured; blocks are its parts, one "
+    "after the other, and chains at different p are independent."
 )
 _ERRORS_OF_SPINS = (
     "Errors are one sigma and statistical alone, from the scatter of chains, which are "

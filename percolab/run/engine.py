@@ -23,6 +23,7 @@ from percolab.labelers import fitting_labeler, labeler_class
 from percolab.run.request import SweepOptions, Watcher
 from percolab.run.sampler import Sampler, check_memory, required_memory
 from percolab.store.provenance import processor_name, run_record
+from percolab.tasks.blocks import ChainEnd
 from percolab.tasks.study import ALL_BONDS, Study, Task
 from percolab.trees import DEFAULT_TREE_METHOD, tree_class
 
@@ -43,10 +44,17 @@ class Engine:
     workers: int
 
     def sampler(
-        self, task: Task, *, share: float = 0.9, window: tuple[float, float] = (0.0, 1.0)
+        self,
+        task: Task,
+        *,
+        share: float = 0.9,
+        window: tuple[float, float] = (0.0, 1.0),
+        end: ChainEnd | None = None,
     ) -> Sampler:
-        """Return a task made ready; share, window: as for :class:`Sampler`."""
-        return Sampler(task, labeler=self.labeler, device=self.device, share=share, window=window)
+        """Return a task made ready; share, window, end: as for :class:`Sampler`."""
+        return Sampler(
+            task, labeler=self.labeler, device=self.device, share=share, window=window, end=end
+        )
 
     def executor(self) -> Executor:
         """Return the threads; InputError if there are none."""

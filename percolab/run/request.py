@@ -226,8 +226,13 @@ def _check_same(study: Study, stored: Results, path: Path | None) -> None:
     sizes = {task.block_size for task in own_tasks(stored)}
     if study.block_size and sizes - {study.block_size}:
         there["block_size"], here["block_size"] = max(sizes), study.block_size
-    lengths = {task.burn_in + task.block_size for task in own_tasks(stored)}
-    if study.sweeps and lengths - {study.sweeps}:
+    # What is left after the last measured sweep makes no difference.
+    lengths = {
+        task.sweeps_after(1)
+        for task in own_tasks(stored)
+        if (study.sweeps - task.burn_in) // task.every != task.block_size
+    }
+    if study.sweeps and lengths:
         there["sweeps"], here["sweeps"] = max(lengths), study.sweeps
     for key in here:
         if here[key] != there[key]:
@@ -271,7 +276,7 @@ def _described(stored: Results, study: Study) -> Results:
     known = Results(study, runs=stored.runs)
     for key, item in stored.tasks.items():
         task = replace(item.task, structure=study.structure)
-        known.tasks[key] = TaskResult(task, item.blocks, item.columns)
+        known.tasks[key] = TaskResult(task, item.blocks, item.columns, item.end)
     return known
 
 

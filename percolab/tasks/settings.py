@@ -248,6 +248,32 @@ class Settings(TypedDict, total=False):
             take=take_burn_in,
         ),
     ]
+    every: Annotated[
+        int,
+        Setting(
+            default=1,
+            help="Of spins: measure every so many updates, as where those of wolff are small.",
+            kind=int,
+            low=1,
+            read=read_integer(1, 10**9),
+            take=take_integer,
+            check=lambda key, value: _every(value),
+        ),
+    ]
+    chains: Annotated[
+        int,
+        Setting(
+            default=0,
+            help="Of spins: 1 for one long chain at every size and p, each block beginning where "
+            "the one before ended.",
+            told_default="a chain for every block",
+            kind=int,
+            low=1,
+            read=read_integer(0, 10**9),
+            take=take_integer,
+            check=lambda key, value: _chains(value),
+        ),
+    ]
     method: Annotated[
         str,
         Setting(
@@ -346,6 +372,21 @@ class Settings(TypedDict, total=False):
 def _seed(value: int) -> int:
     if not 0 <= value <= MAX_SEED:
         raise InputError(f"seed = {value}, but it must be an integer from 0 to 2^63 - 1")
+    return value
+
+
+def _every(value: int) -> int:
+    if not 1 <= value <= 10**9:
+        raise InputError(f"every = {value}, but it must be an integer from 1 to 10^9")
+    return value
+
+
+def _chains(value: int) -> int:
+    if value not in (0, 1):
+        raise InputError(
+            f"chains = {value}, but it can only be 1, one long chain; without it every block is a "
+            "chain of its own"
+        )
     return value
 
 

@@ -101,7 +101,9 @@ class Sampling:
     of percolab's samples they are.
 
     Where the model has spins a block is a chain: ``burn_in`` sweeps, by ``update``, that are not
-    measured, and ``block_size`` that are, its samples.
+    measured, then ``block_size`` times ``every`` sweeps, of which the first of every so many is
+    measured, a sample.  With ``chains`` 1 all blocks are parts of chain 0, one after the other, and
+    the burn-in comes before the first.
     """
 
     method: str = SETTINGS["method"].default
@@ -113,6 +115,8 @@ class Sampling:
     sample_version: int = SAMPLE_VERSION
     update: str = SETTINGS["update"].default
     burn_in: int = SETTINGS["burn_in"].default
+    every: int = SETTINGS["every"].default
+    chains: int = SETTINGS["chains"].default
 
     @property
     def has_spins(self) -> bool:
@@ -138,7 +142,7 @@ class Sampling:
                     f"{self.model} are different at every p: leave it out"
                 )
             return
-        for name in ("update", "burn_in"):
+        for name in ("update", "burn_in", "every", "chains"):
             if getattr(self, name) != SETTINGS[name].default:
                 raise InputError(f"{name}: {self.model} percolation has no spins (--model ising)")
 
@@ -228,13 +232,20 @@ class Task(Sampling):
         return columns_of(self.boundary, self.measure, spins=self.has_spins, trees=self.has_trees)
 
     def chain(self, number: int, p: float) -> Chain:
-        """Return the keys of a chain: different for every p, for every size, and for every use."""
+        """Return the keys of a chain: different for every p, for every size, and for every use.
+
+        They do not depend on ``chains``: one long chain begins as chain 0 of many does.
+        """
         content = self._samples_content | {"p": p.hex()}
         digest = _digest(content)
         bonds, spins, sites = (
             np.uint64(int.from_bytes(digest[n : n + 8], "little")) for n in (0, 8, 16)
         )
         return Chain(bonds, spins, sites, np.uint64(number), np.uint64(threshold_of(p)))
+
+    def sweeps_after(self, blocks: int) -> int:
+        """Return how many sweeps a chain has done after so many blocks, the burn-in included."""
+        return self.burn_in + blocks * self.block_size * self.every
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -292,6 +303,10 @@ class Task(Sampling):
             asked["measure"] = self.measure
         if self.has_spins:
             asked["burn_in"] = self.burn_in
+        if self.every != 1:
+            asked["every"] = self.every
+        if self.chains:
+            asked["chains"] = self.chains
         return _digest(self._samples_content | asked).hex()[:16]
 
     @cached_property
@@ -368,6 +383,8 @@ class Study(Sampling):
     def __post_init__(self) -> None:
         self._check("model")
         self._check("update")
+        self._check("every")
+        self._check("chains")
         self._check_spins()
         measure = check_measure(self.measure, self.method, spins=self.has_spins)
         object.__setattr__(self, "measure", measure)
@@ -410,7 +427,13 @@ class Study(Sampling):
                 f"sweeps = {self.sweeps}, but at L = {task.size} the burn-in is {burn_in}: "
                 "take more"
             )
-        return replace(task, burn_in=burn_in, block_size=self.sweeps - burn_in)
+        measured = (self.sweeps - burn_in) // self.every
+        if not measured:
+            raise InputError(
+                f"sweeps = {self.sweeps}, of which {burn_in} are the burn-in, are too few to "
+                f"measure one in {self.every}"
+            )
+        return replace(task, burn_in=burn_in, block_size=measured)
 
     @property
     def observables(self) -> tuple[Column, ...]:

@@ -73,7 +73,7 @@ def _draw_accepted(axes: Any, means: tuple[TreeMeans, ...], *, is_self_dual: boo
             middles[::2], 1 - last[::-1][::2], linestyle="none", marker="o", markersize=3.2,
             markerfacecolor="white", markeredgecolor="black", markeredgewidth=0.7,
         )  # fmt: skip
-        axes.legend([mirrored], [f"$1 - f(1 - w)$, {_label(means[-1])}"], loc="lower left")
+        axes.legend([mirrored], ["$1 - f(1 - w)$"], loc="lower left")
     axes.set_xlabel("weight $w$")
     axes.set_ylabel("share in the tree $f(w)$")
     axes.set_xlim(0, 1)
@@ -111,8 +111,8 @@ def _draw_weights(axes: Any, found: TreeFit, *, periodic: bool) -> None:
         axes.axhline(value, **EXACT_LINE)
         shown = f"$L \\to \\infty$: {format_with_error(value, error)}"
         # Where no point is: on a torus they lie below the limit, with an open side above it.
-        place, side = ((0.06, 0.06), "bottom") if periodic else ((0.06, 0.94), "top")
-        axes.annotate(shown, place, None, "axes fraction", va=side, fontsize=8)
+        corner, side = ((0.06, 0.06), "bottom") if periodic else ((0.06, 0.94), "top")
+        axes.annotate(shown, corner, None, "axes fraction", va=side, fontsize=8)
     axes.set_xlim(left=min(0, -0.04 * max(place(item) for item in found.means)))
     few_ticks(axes, number=5)
     axes.set_xlabel("$1 / N$" if periodic else "$1 / L$")
