@@ -88,7 +88,7 @@ def tree(
     """
     ways: dict[str, Any] = {"method": method, "device": device}
     sites: dict[str, Any] = {"source": source, "target": target}
-    if isinstance(graph, str | Path) and not _is_lattice(graph, L, weights):
+    if isinstance(graph, str | Path) and not _is_lattice(graph, L):
         if weights is not None:
             _refuse(L=L, boundary=boundary, num_sites=num_sites)
             found = load_graph(graph, multi=multi, **sites)
@@ -96,9 +96,10 @@ def tree(
         _refuse(L=L, boundary=boundary, num_sites=num_sites)
         found, data = load_weighted_graph(graph, multi=multi, **sites)
         return _of_data(found, data, ways)
-    if isinstance(graph, str) or hasattr(graph, "is_scalable"):
+    if isinstance(graph, str | Path) or hasattr(graph, "is_scalable"):
         _refuse(multi=multi or None, num_sites=num_sites, **sites)
-        structure: Structure = load_structure(graph) if isinstance(graph, str) else graph
+        is_name = isinstance(graph, str | Path)
+        structure: Structure = load_structure(str(graph)) if is_name else graph
         if weights is None:
             return _of_sample(structure, L, boundary, seed, sample, rng, ways)
         if isinstance(structure, Graph):
@@ -140,12 +141,14 @@ def read_weights(
 ) -> np.ndarray:
     """Return the weights of a lattice's bonds in a .npy file or FILE.h5:/DATASET.
 
-    InputError: a file that cannot be read, or that holds another shape or no numbers.
+    InputError: a file that cannot be read, or that holds another shape or no numbers; a tree that
+    does not fit into memory.
     """
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
         try:
-            _check_array(lattice, shape, dtype, L, boundary)
+            points, kinds = _check_array(lattice, shape, dtype, L, boundary)
+            check_tree_memory(Extent.of_structure(lattice, points, kinds), None, "cpu")
         except InputError as error:
             return str(error)
         return ""
@@ -173,13 +176,13 @@ def _read_numbers(name: str, wrong: Any) -> np.ndarray:
     return found.astype(found.dtype.newbyteorder("="), copy=False)
 
 
-def _is_lattice(graph: str | Path, L: int | None, weights: Any) -> bool:
+def _is_lattice(graph: str | Path, L: int | None) -> bool:
     """Return whether a text is the name of a lattice, rather than of a graph's file."""
+    if str(graph).endswith(".toml"):
+        return True
     if isinstance(graph, Path):
         return False
-    if L is not None or graph.endswith(".toml") or graph.partition(":")[0] == "bethe":
-        return True
-    return graph in lattice_names()
+    return L is not None or graph.partition(":")[0] == "bethe" or graph in lattice_names()
 
 
 def _refuse(**given: Any) -> None:

@@ -139,7 +139,8 @@ def keys_of_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint64
     weight of the bond of class k that the site (x, y) owns.  What it holds where there is no bond
     is not looked at.
 
-    InputError: too few or too many values, or one that is not finite where there is a bond.
+    InputError: too few or too many values, or where there is a bond one that is not finite or no
+    int64.
     """
     points, classes = topology.num_points, topology.num_classes
     if values.size != classes * points or len(values) != classes:
@@ -156,8 +157,11 @@ def keys_of_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint64
             raise InputError(
                 f"weight {flat[klass, owner]} at [{text}], but a weight is a finite number"
             )
+    there = np.where(exists, flat, flat.dtype.type(0))
+    if there.dtype == np.uint64 and there.max() >= 2**63:
+        raise InputError(f"weight {there.max()}, but integers are below 2^63")
     keys = np.zeros((classes, 32 * topology.num_words), np.uint64)
-    keys[:, :points] = keys_of_values(np.where(exists, flat, flat.dtype.type(0)))
+    keys[:, :points] = keys_of_values(there)
     return keys.ravel()
 
 

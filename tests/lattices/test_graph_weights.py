@@ -258,6 +258,9 @@ def test_entries_of_a_matrix_repeat_each_other_in_any_order(tmp_path):
     rows[2:4] = rows[3:1:-1]
     written(path, f"{MTX} integer general\n2 2 5\n" + "\n".join(rows) + "\n")
     assert sorted(read_graph(path, weights=True, multi=True).weights.tolist()) == [1, 5, 7]
+    rows = ["1 2 5", "1 2 7", "2 1 7", "2 1 5"]
+    written(path, f"{MTX} integer general\n2 2 4\n" + "\n".join(rows) + "\n")
+    assert read_graph(path, weights=True, multi=True).weights.tolist() == [5, 7]
     rows = ["1 2 5", "1 2 7", "2 1 8", "2 1 5", "2 1 1"]
     written(path, f"{MTX} integer general\n2 2 5\n" + "\n".join(rows) + "\n")
     refusal(path, r"is not symmetric: entry \(2, 1\) is 8, entry \(1, 2\) is 7", weights=True)
