@@ -152,10 +152,13 @@ main()
 """
 
 
-def start(*arguments: object, before: str = "", pause: float = 0.0) -> subprocess.Popen[str]:
+def start(
+    *arguments: object, before: str = "", pause: float = 0.0, session: bool = False
+) -> subprocess.Popen[str]:
     """Start the command line as a process of its own, with Python code to run first.
 
-    pause: seconds to wait before every job, which leaves time to interfere.
+    pause: seconds to wait before every job, which leaves time to interfere.  session: whether it
+    and what it starts are a group of processes that can be sent signals together.
     """
     program = _PROGRAM.format(before=before, pause=pause)
     return subprocess.Popen(
@@ -164,6 +167,7 @@ def start(*arguments: object, before: str = "", pause: float = 0.0) -> subproces
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "COLUMNS": "80"},
+        start_new_session=session,
     )
 
 
@@ -183,9 +187,9 @@ def blocks_in(path: Path) -> int:
 
 
 @contextmanager
-def running(*arguments: object):
+def running(*arguments: object, before: str = "", session: bool = False):
     """Run the command line, unhurried, in a process that is killed if it has not ended."""
-    process = start(*arguments, pause=0.25)
+    process = start(*arguments, before=before, pause=0.25, session=session)
     try:
         yield process
     finally:

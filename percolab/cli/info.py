@@ -15,7 +15,7 @@ def command(as_json: bool) -> None:
     """Show the versions in use, the labelers, and the devices percolab can run on."""
     from percolab.kernels.device import Device, cuda_problem
     from percolab.labelers import LABELERS
-    from percolab.run.engine import default_workers
+    from percolab.run.executors import default_workers
     from percolab.store.provenance import package_versions, processor_name
 
     record: dict[str, Any] = {

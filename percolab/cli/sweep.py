@@ -8,15 +8,16 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import described, estimates_text
+from percolab.cli.options import counted, described, estimates_text
 from percolab.cli.plan_report import echo_plan
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_options
 from percolab.errors import InputError
 from percolab.run.request import options_of
-from percolab.run.runner import run_study
+from percolab.run.runner import prepare_study, run_study
 from percolab.run.stored import Interrupted
 from percolab.store.results import Results, ResultsWriter
+from percolab.tasks.part import WHOLE
 from percolab.tasks.study_file import make_request, read_request
 
 
@@ -24,9 +25,14 @@ from percolab.tasks.study_file import make_request, read_request
 @click.argument("study", required=False, type=click.Path(), metavar="[STUDY.toml]")
 @setting_options
 @click.option("--plan", is_flag=True, help="Predict time, memory, file and error; sample nothing.")
+@click.option(
+    "--prepare", is_flag=True, help="Place p and write the file, for parts to start from."
+)
 @click.option("--json", "as_json", is_flag=True, help="With --plan: write JSON to stdout.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
-def command(study: str | None, quiet: bool, plan: bool, as_json: bool, **given: Any) -> None:
+def command(
+    study: str | None, quiet: bool, plan: bool, prepare: bool, as_json: bool, **given: Any
+) -> None:
     """Sample spanning clusters at several p and L, and estimate the threshold p_c.
 
     Sizes and p are chosen by a pilot unless given, by options or in a STUDY.toml.  Calling the same
@@ -41,6 +47,10 @@ def command(study: str | None, quiet: bool, plan: bool, as_json: bool, **given: 
     --plan predicts from a pilot of a few seconds what the same sweep without it will take, and the
     error of p_c it will give; the results file is read, not written.
 
+    --part 3/16 makes one of 16 parts of a study, in a file of its own; percolab merge joins them.
+    Where p is to be placed, that is done once, by --prepare, and each part starts from a copy of
+    the file that it writes (docs/clusters.md).
+
     A --graph has one size.  Its threshold is where its second largest cluster and the mean size of
     the others are largest; with --source and --target, also where they are connected.
     """  # fmt: skip
@@ -53,17 +63,27 @@ def command(study: str | None, quiet: bool, plan: bool, as_json: bool, **given: 
         raise InputError(
             "--json goes with --plan; percolab fit --json writes the numbers of a file"
         )
+    for name, is_given in (("plan", plan), ("prepare", prepare)):
+        if is_given and request.part != WHOLE:
+            raise InputError(f"--{name} is of the whole study: leave out --part")
+    if plan and prepare:
+        raise InputError("--plan writes nothing, and --prepare a file: give one of them")
     if plan:
         echo_plan(request, options, as_json=as_json)
         return
     with ResultsWriter(request.out) as options["writer"]:
+        if prepare:
+            prepared = prepare_study(request.study, request.rule, **options)
+            tasks = counted(len(prepared.tasks), "task")
+            click.echo(f"{described(prepared.study)}: {tasks} prepared in {request.out}")
+            return
         try:
             results = run_study(request.study, request.rule, **options)
         except Interrupted as error:
             held = f"finished blocks are in {request.out}"
             if not error.stored:
                 held = f"{request.out} lacks the blocks since its last save"
-            click.echo(f"interrupted; {held}. Run the same command again to go on.", err=True)
+            click.echo(f"{error.reason}; {held}. Run the same command again to go on.", err=True)
             sys.exit(error.exit_code)
     _print_threshold(results, request.out)
 

@@ -22,7 +22,7 @@ _SAMPLES, _OUT = 1000, "tree.h5"
 #: Settings of a sweep that trees have, too.
 _SETTINGS = (
     "lattice", "graph", "source", "target", "multi", "L", "boundary", "samples", "seed", "rng",
-    "device", "workers", "out",
+    "device", "workers", "executor", "part", "out",
 )  # fmt: skip
 _CHANGED: dict[str, dict[str, Any]] = {
     "samples": {"help": "Samples a size.", "told_default": str(_SAMPLES)},
@@ -81,8 +81,8 @@ def command(
             results = run_study(request.study, request.rule, **options)
         except Interrupted as error:
             click.echo(
-                f"interrupted; finished blocks are in {request.out}. Run the same command again to "
-                "go on.",
+                f"{error.reason}; finished blocks are in {request.out}. Run the same command again "
+                "to go on.",
                 err=True,
             )
             sys.exit(error.exit_code)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -27,10 +27,35 @@ class Device:
     """Where samples are made: kind "cpu" or "cuda", and the number of a CUDA device.
 
     Kind "auto" leaves the choice to :meth:`resolve`, so that CUDA is looked for when it is needed.
+    others: numbers of further CUDA devices, which only a study over several processes drives
+    (:meth:`resolve_all`); all other work is done on the first.
     """
 
     kind: str
     number: int = 0
+    others: tuple[int, ...] = ()
+
+    @classmethod
+    def parse_all(cls, text: str) -> Device:
+        """Read what :meth:`parse` reads, "cuda:0,1", or "cuda" for all that there are.
+
+        InputError otherwise, for one that is not there, or one that is named twice.
+        """
+        if text == "cuda":
+            numbers = [str(number) for number in range(gpu_count(text))]
+        else:
+            numbers = text.removeprefix("cuda:").split(",")
+        if len(numbers) == 1 or not (text == "cuda" or text.startswith("cuda:")):
+            return cls.parse(text)
+        if not all(number.isascii() and number.isdecimal() for number in numbers):
+            raise InputError(f"--device {text}: must be auto, cpu, cuda, cuda:n or cuda:n,m")
+        first, *others = map(int, numbers)
+        if len({first, *others}) != len(numbers):
+            raise InputError(f"--device {text}: a GPU is named twice")
+        count = gpu_count(text)
+        if max(first, *others) >= count:
+            raise InputError(f"--device {text}: this machine has {count} CUDA device(s)")
+        return cls("cuda", first, tuple(others))
 
     @classmethod
     def parse(cls, text: str) -> Device:
@@ -50,6 +75,14 @@ class Device:
         if self.kind != "auto":
             return self
         return Device("cpu" if cuda_problem() else "cuda")
+
+    def resolve_all(self) -> tuple[Device, ...]:
+        """Return all devices that it stands for here; "auto" stands for all GPUs, if any works."""
+        found = self.resolve()
+        others = self.others
+        if self.kind == "auto" and found.kind == "cuda":
+            others = tuple(range(1, gpu_count("auto")))
+        return Device(found.kind, found.number), *(Device("cuda", number) for number in others)
 
     @property
     def is_shared(self) -> bool:
@@ -144,6 +177,30 @@ def load_cuda() -> Any:
         cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     _registered = True
     return cuda
+
+
+def gpu_count(name: str) -> int:
+    """Return the number of CUDA devices; InputError, which tells this --device, if none works."""
+    problem = cuda_problem()
+    if problem:
+        raise InputError(f"--device {name}: {problem}")
+    return len(load_cuda().gpus)
+
+
+def device_names(devices: Sequence[Device]) -> str:
+    """Return devices as ``--device`` takes them.
+
+    >>> device_names([Device("cpu")]), device_names([Device("cuda", 0), Device("cuda", 2)])
+    ('cpu', 'cuda:0,2')
+    """
+    first, *others = devices
+    return ",".join([str(first), *(str(device.number) for device in others)])
+
+
+def name_of_gpu(number: int) -> str:
+    """Return the name of a CUDA device, which is not selected for that."""
+    name = getattr(load_cuda().gpus[number], "name", "CUDA simulator")
+    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def device_name(cuda) -> str:

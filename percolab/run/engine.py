@@ -7,10 +7,9 @@ so that its rate and the time it has left are those of sampling.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -18,8 +17,17 @@ from typing import Any
 from numba.core import event
 
 from percolab.errors import InputError
-from percolab.kernels.device import Device
+from percolab.kernels.device import Device, device_names
 from percolab.labelers import fitting_labeler, labeler_class
+from percolab.run.executors import (
+    check_workers,
+    crew_of,
+    default_workers,
+    executor_name,
+    make_executor,
+    workers_of,
+)
+from percolab.run.measured import Crew
 from percolab.run.request import SweepOptions, Watcher
 from percolab.run.sampler import Sampler, check_memory, required_memory
 from percolab.store.provenance import processor_name, run_record
@@ -27,21 +35,29 @@ from percolab.tasks.blocks import ChainEnd
 from percolab.tasks.study import ALL_BONDS, Study, Task
 from percolab.trees import DEFAULT_TREE_METHOD, tree_class
 
-_CUDA_THREADS = 6
 # Kernels do not depend on the size of a lattice on the CPU, so the smallest of this L will do.
 _SMALL = 4
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What samples a study: a device, the labeler's name, and the number of threads.
+    """What samples a study: devices, the labeler's name, an executor and the number of workers.
 
-    Of trees the way of finding them takes the labeler's place.
+    Of trees the way of finding them takes the labeler's place.  device: that of pilots, the first
+    of ``devices``, which an empty tuple stands for.  executor, workers: as :func:`crew_of` takes
+    them.
     """
 
     device: Device
     labeler: str
     workers: int
+    devices: tuple[Device, ...] = ()
+    given: str | Executor = "threads"
+
+    @property
+    def every_device(self) -> tuple[Device, ...]:
+        """All devices that blocks are made on."""
+        return self.devices or (self.device,)
 
     def sampler(
         self,
@@ -57,22 +73,27 @@ class Engine:
         )
 
     def executor(self) -> Executor:
-        """Return the threads; InputError if there are none."""
+        """Return threads of this process, for pilots; InputError if there are none."""
         return make_executor(self.device, self.workers)
+
+    def crew(self, samplers: Mapping[str, Sampler]) -> AbstractContextManager[Crew]:
+        """Hire those who make the blocks of these tasks, until the end of the context."""
+        return crew_of(self.given, samplers, self.every_device, self.workers)
 
     def record(self) -> dict[str, Any]:
         """Return the provenance of a run that starts now."""
         return run_record(
-            device=str(self.device),
-            device_label=device_label(self.device),
+            device=device_names(self.every_device),
+            device_label=", ".join(map(device_label, self.every_device)),
             labeler=self.labeler,
+            executor=executor_name(self.given),
             workers=self.workers,
         )
 
 
 def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
     """Return what a study is sampled with; InputError if a size does not fit in memory."""
-    device, workers = options["device"].resolve(), options.get("workers")
+    device, *others = options["device"].resolve_all()
     if study.has_trees:
         labeler, note = options.get("labeler") or DEFAULT_TREE_METHOD[device.kind], ""
         tree_class(labeler, device.kind)
@@ -81,13 +102,28 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
         labeler_class(labeler, device.kind)
     if note:
         watcher.noted(note)
-    workers = default_workers(device) if workers is None else workers
+    executor = options.get("executor") or ("processes" if others else "threads")
+    devices = (device,) if executor == "threads" else (device, *others)
+    workers = options.get("workers")
+    if workers is None:
+        if isinstance(executor, str):
+            workers = default_workers(device, len(devices))
+        else:
+            workers = workers_of(executor)
+    check_workers(workers)
+    engine = Engine(device, labeler, workers, devices, executor)
+    processes, threads = 1, workers
+    if executor == "processes":
+        processes, threads = (len(devices), workers) if device.is_shared else (workers, 1)
     held, share = 0, share_of(len(study.sizes))
     for size in sorted(study.sizes):
         task = study.task(size)
-        check_memory(task, labeler, device, workers, held=held, share=share)
-        held += required_memory(task, labeler, device, workers)
-    return Engine(device, labeler, workers)
+        # What a process needs, every process needs.
+        needed = required_memory(task, labeler, device, threads)
+        beside = held + (processes - 1) * needed
+        check_memory(task, labeler, device, threads, held=beside, share=share)
+        held += processes * needed
+    return engine
 
 
 def share_of(tasks: int) -> float:
@@ -95,31 +131,13 @@ def share_of(tasks: int) -> float:
     return 0.9 / max(tasks, 1)
 
 
-def default_workers(device: Device) -> int:
-    """Return the threads to use: all usable cores on the CPU; for CUDA one drives, others sum.
-
-    A GPU measures small lattices faster than one thread sums up their rows.
-    """
-    cores = os.cpu_count() or 1
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    return min(max(cores, 2), _CUDA_THREADS) if device.is_shared else cores
-
-
-def make_executor(device: Device, workers: int) -> Executor:
-    """Return threads: the CPU kernels release the GIL, and threads take turns with a GPU."""
-    if workers < 1:
-        raise InputError(f"--workers {workers}: must be at least 1")
-    return ThreadPoolExecutor(workers, thread_name_prefix=f"percolab-{device.kind}")
-
-
 def device_label(device: Device) -> str:
     """Return the model name of the processor or GPU behind a device."""
     if device.kind == "cpu":
         return processor_name()
-    from percolab.kernels.device import device_name, open_device
+    from percolab.kernels.device import name_of_gpu
 
-    return device_name(open_device(str(device)))
+    return name_of_gpu(device.number)
 
 
 def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool) -> None:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import heapq
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any, Protocol
+from uuid import uuid4
 
+from percolab.run.calls import Call, measure_blocks
 from percolab.run.sampler import Sampler
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
-from percolab.tasks.blocks import AnyBlock
+from percolab.tasks.blocks import AnyBlock, ChainEnd
+from percolab.tasks.part import WHOLE, Part
+
+#: How often blocks are asked for whose workers are lost.
+_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -65,23 +73,27 @@ class Jobs(Iterator[Job]):
 
 
 def missing_jobs(
-    results: Results, wanted: Mapping[str, int], samplers: Mapping[str, Sampler]
+    results: Results,
+    wanted: Mapping[str, int],
+    samplers: Mapping[str, Sampler],
+    part: Part = WHOLE,
 ) -> Jobs:
     """Return the jobs that bring each task to ``wanted`` blocks, all tasks advancing evenly.
 
+    part: the blocks that are made here.
     They are made as they are asked for, so that any number can be wanted.
     """
     return Jobs(
-        _jobs_of(results.tasks[task_id], task_id, count, samplers[task_id].blocks_per_call)
+        _jobs_of(results.tasks[task_id], task_id, count, samplers[task_id].blocks_per_call, part)
         for task_id, count in wanted.items()
     )
 
 
 def _jobs_of(
-    item: TaskResult, task_id: str, count: int, step: int
+    item: TaskResult, task_id: str, count: int, step: int, part: Part
 ) -> Iterator[tuple[float, str, Job]]:
     """Yield (how far it brings the task, its id, job) for a task's missing blocks in order."""
-    missing = (number for number in range(count) if number not in item.blocks)
+    missing = (number for number in part.below(count) if number not in item.blocks)
     while numbers := tuple(islice(missing, step)):
         yield numbers[-1] / count, task_id, Job(task_id, numbers, bool(item.task.chains))
 
@@ -92,64 +104,183 @@ def work_of(item: TaskResult, blocks: int) -> int:
     return blocks * task.block_size * max(len(task.p), 1) * task.num_points
 
 
-def sites_to_label(results: Results, wanted: Mapping[str, int]) -> tuple[int, int]:
-    """Return the site labelings that tasks' first ``wanted`` blocks take, and those left to do."""
+def sites_to_label(
+    results: Results, wanted: Mapping[str, int], part: Part = WHOLE
+) -> tuple[int, int]:
+    """Return the site labelings that tasks' first ``wanted`` blocks take, and those left to do.
+
+    part: the blocks that count.
+    """
     total = left = 0
     for key, count in wanted.items():
         item = results.tasks[key]
-        total += work_of(item, count)
-        left += work_of(item, count - sum(number < count for number in item.blocks))
+        held = sum(number < count and part.has(number) for number in item.blocks)
+        total += work_of(item, part.count(count))
+        left += work_of(item, part.count(count) - held)
     return total, left
 
 
-class Work:
-    """Jobs in the hands of an executor, two for each worker at a time.
+class WorkersLost(Exception):
+    """Whoever had the same blocks in hand was lost, again and again, or nobody is left."""
 
-    Of a task that is one long chain a job begins when the one before has ended.
+
+class Crew(Protocol):
+    """Who makes blocks: takes a job for a future, and tells what came of it."""
+
+    @property
+    def samplers(self) -> Mapping[str, Sampler]:
+        """The samplers of all tasks."""
+
+    @property
+    def workers(self) -> int:
+        """How many jobs are made at a time."""
+
+    def submit(self, job: Job) -> Future[Any]:
+        """Have a job made; BrokenExecutor if nobody is there for it."""
+
+    def blocks(self, job: Job, future: Future[Any]) -> list[AnyBlock] | None:
+        """Return the blocks of a job that has ended, or None if it must be submitted again.
+
+        BrokenExecutor: its worker was lost.  What kept it from being made is raised, too.
+        """
+
+    def stop(self) -> None:
+        """Let jobs that are being made end without blocks, where that can be."""
+
+
+class Threads:
+    """Threads of this process, which share samplers."""
+
+    def __init__(self, samplers: Mapping[str, Sampler], executor: Executor, workers: int) -> None:
+        self.samplers, self.workers = samplers, workers
+        self._executor = executor
+        self._stop = threading.Event()
+
+    def submit(self, job: Job) -> Future[Any]:
+        """Have a job made by a thread."""
+        sample = self.samplers[job.task_id].sample
+        return self._executor.submit(sample, job.numbers, self._stop.is_set)
+
+    def blocks(self, job: Job, future: Future[Any]) -> list[AnyBlock] | None:
+        """Return the blocks of a job that has ended."""
+        found: list[AnyBlock] = future.result()
+        return found
+
+    def stop(self) -> None:
+        """Stop between two samples."""
+        self._stop.set()
+
+
+class Callers:
+    """Workers of any executor, which make their own samplers as those here are.
+
+    devices: names of those that workers drive.
     """
 
     def __init__(
         self,
-        jobs: Jobs,
         samplers: Mapping[str, Sampler],
         executor: Executor,
         workers: int,
+        devices: tuple[str, ...],
     ) -> None:
-        self._waiting, self._samplers = jobs, samplers
-        self._executor, self._limit = executor, 2 * workers
-        self._pending: dict[Future[list[AnyBlock]], Job] = {}
-        self._stop = threading.Event()
+        self.samplers, self.workers = samplers, workers
+        self._executor = executor
+        run = uuid4().hex
+        self._calls = {
+            key: Call(run, item.task, item.labeler or "", devices, item.share, item.window)
+            for key, item in samplers.items()
+        }
+        self._ends: dict[str, ChainEnd | None] = {key: item.end for key, item in samplers.items()}
+        # Jobs whose worker did not know the graph.
+        self._with_bonds: set[Job] = set()
+
+    def submit(self, job: Job) -> Future[Any]:
+        """Have a job made by a worker."""
+        call = self._calls[job.task_id]
+        call = replace(call, numbers=job.numbers, end=self._ends[job.task_id])
+        if job not in self._with_bonds:
+            call = call.without_bonds
+        return self._executor.submit(measure_blocks, call)
+
+    def blocks(self, job: Job, future: Future[Any]) -> list[AnyBlock] | None:
+        """Return the blocks of a job that has ended; None if its worker did not know the graph."""
+        blocks: list[AnyBlock] | None = future.result()
+        if blocks is None:
+            self._with_bonds.add(job)
+        elif job.follows:
+            self._ends[job.task_id] = getattr(blocks[-1], "end", None)
+        return blocks
+
+    def stop(self) -> None:
+        """Stop what can be stopped; other executors come to the end of what they are at."""
+        stop = getattr(self._executor, "stop", None)
+        if callable(stop):
+            stop()
+
+
+class Work:
+    """Jobs in the hands of a crew, two for each worker at a time.
+
+    Of a task that is one long chain a job begins when the one before has ended.  A job whose worker
+    is lost is submitted again, three times in all.
+    """
+
+    def __init__(self, jobs: Jobs, crew: Crew) -> None:
+        self._waiting, self._crew = jobs, crew
+        self._pending: dict[Future[Any], Job] = {}
+        self._tries: Counter[Job] = Counter()
 
     def finished(self) -> Iterator[tuple[Job, list[AnyBlock]]]:
         """Yield every job and its blocks when they are made; raise what kept one from being made.
 
-        Whoever does not take all of them must take those of :meth:`stopped`.
+        WorkersLost: nobody can make one.  Whoever does not take all of them must take those of
+        :meth:`stopped`.
         """
         while True:
-            self._submit()
+            self._fill()
             if not self._pending:
                 return
             for future in wait(self._pending, return_when=FIRST_COMPLETED).done:
-                yield self._pending.pop(future), future.result()
+                job = self._pending.pop(future)
+                try:
+                    blocks = self._crew.blocks(job, future)
+                except BrokenExecutor as error:
+                    self._tries[job] += 1
+                    if self._tries[job] >= _TRIES:
+                        raise WorkersLost(str(error)) from error
+                    blocks = None
+                if blocks is None:
+                    self._submit(job)
+                else:
+                    yield job, blocks
 
     def stopped(self) -> Iterator[tuple[Job, list[AnyBlock]]]:
         """Begin no further job, and yield those that still came to their end."""
-        self._stop.set()
+        if not self._pending:
+            return
+        self._crew.stop()
         for future in self._pending:
             future.cancel()
         for future, job in list(self._pending.items()):
             # What stopped the work is on its way already; a second error adds nothing to it.
             with suppress(Exception):
                 if not future.cancelled():
-                    blocks = future.result()
+                    blocks = self._crew.blocks(job, future)
                     del self._pending[future]
-                    yield job, blocks
+                    if blocks is not None:
+                        yield job, blocks
 
-    def _submit(self) -> None:
-        while len(self._pending) < self._limit:
+    def _fill(self) -> None:
+        while len(self._pending) < 2 * self._crew.workers:
             busy = {job.task_id for job in self._pending.values() if job.follows}
             job = self._waiting.without(busy)
             if job is None:
                 return
-            sample = self._samplers[job.task_id].sample
-            self._pending[self._executor.submit(sample, job.numbers, self._stop.is_set)] = job
+            self._submit(job)
+
+    def _submit(self, job: Job) -> None:
+        try:
+            self._pending[self._crew.submit(job)] = job
+        except BrokenExecutor as error:
+            raise WorkersLost(str(error)) from error

@@ -17,7 +17,7 @@ import numpy as np
 
 from percolab.bonds.words import threshold_of
 from percolab.run.engine import Engine, share_of
-from percolab.run.measured import Work, missing_jobs
+from percolab.run.measured import Threads, Work, missing_jobs
 from percolab.run.placement import grids_of, new_task, place_windows, with_tasks
 from percolab.run.request import Watcher, own_tasks
 from percolab.run.sampler import Sampler
@@ -299,7 +299,7 @@ class _Measuring:
         )
         empty, samplers = with_tasks(Results(study), [task]), {task.id: sampler}
         jobs = missing_jobs(empty, {task.id: blocks}, samplers)
-        work = Work(jobs, samplers, self._executor, self._engine.workers)
+        work = Work(jobs, Threads(samplers, self._executor, self._engine.workers))
         found = TaskResult(task)
         try:
             for _, made in work.finished():

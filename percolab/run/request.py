@@ -12,6 +12,7 @@ error that it was last made with, which the records of its runs tell.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,7 @@ from percolab.store.results import Results, ResultsWriter
 from percolab.store.sample_versions import check_can_continue
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
+from percolab.tasks.part import WHOLE, Part
 from percolab.tasks.settings import SETTINGS
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import ADDED, Study, Task
@@ -65,8 +67,9 @@ class SweepOptions(TypedDict, total=False):
     """What running a study takes beside the study and its stop rule, and planning it as well.
 
     writer: of the results file, which is continued; a plan need not lock it and does not write it.
-    device: where samples are made.  labeler, workers: None chooses them.  watcher: is told of the
-    progress.  left_open: settings of LEFT_OPEN that were not given, and are as the file has them.
+    device: where samples are made.  labeler, workers, executor: None chooses them.  watcher: is
+    told of the progress.  left_open: settings of LEFT_OPEN that were not given, and are as the file
+    has them.  part: the blocks that are made here.
     """
 
     writer: ResultsWriter | None
@@ -75,6 +78,8 @@ class SweepOptions(TypedDict, total=False):
     workers: int | None
     watcher: Watcher | None
     left_open: Collection[str]
+    executor: str | Executor | None
+    part: Part
 
 
 def options_of(
@@ -83,12 +88,27 @@ def options_of(
     """Return the options of what a user asked for; InputError if there is no such device."""
     return {
         "writer": writer,
-        "device": Device.parse(request.device),
+        "device": _device_of(request),
+        "executor": request.executor,
+        "part": request.part,
         "labeler": request.labeler,
         "workers": request.workers,
         "watcher": watcher,
         "left_open": request.left_open,
     }
+
+
+def _device_of(request: SweepRequest) -> Device:
+    """Return what a user asked for; InputError if it is not there, or not for this executor."""
+    device = Device.parse_all(request.device)
+    if request.executor != "threads" or not device.others:
+        return device
+    if request.device == "cuda":
+        return Device("cuda")
+    raise InputError(
+        f"--device {request.device}: threads drive one GPU; leave out --executor, and each GPU has "
+        "a process"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +146,13 @@ class Opened:
         return found
 
     @property
+    def needs_placing(self) -> bool:
+        """Whether p, or the burn-in of spins, are to be looked for."""
+        study = self.asked
+        is_unknown = study.has_spins and study.burn_in == AUTO
+        return None in self.missing.values() or (is_unknown and bool(self.missing))
+
+    @property
     def needs_pilot(self) -> bool:
         """Whether p, or the windows of thresholds, are to be looked for."""
         return self.asked.method == "threshold" or None in self.missing.values()
@@ -146,10 +173,30 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, rule, stored, path, options.get("left_open", ()))
     opened.rule.check(opened.results.study)
+    _check_part(opened, options.get("part", WHOLE))
     if isinstance(study.structure, Graph) and watcher is not None:
         for line in study.structure.notes:
             watcher.noted(f"{study.structure.name}: {line}")
     return opened
+
+
+def _check_part(opened: Opened, part: Part) -> None:
+    """Raise InputError if a study cannot be divided, or its parts would look for p each."""
+    if part == WHOLE:
+        return
+    if opened.rule.target_error is not None:
+        raise InputError(
+            f"part {part}: a target error is judged on all blocks of a study: give the number of "
+            "samples"
+        )
+    if opened.results.study.chains:
+        raise InputError(f"part {part}: one long chain (chains 1) has no parts")
+    if opened.needs_placing:
+        what = "the burn-in" if None not in opened.missing.values() else "p"
+        raise InputError(
+            f"part {part}: {what} must be the same in all parts: give it, or place it once with "
+            "--prepare and start each part from a copy of that file"
+        )
 
 
 def continue_results(
@@ -297,14 +344,16 @@ def _for_sizes(counts: list[int], sizes: tuple[int, ...]) -> dict[int, int]:
     return dict(zip(sizes, counts))
 
 
-def request_record(tasks: Iterable[Task], rule: StopRule) -> dict[str, Any]:
-    """Return what a run is asked for, as plain JSON values: samples by task, and the error."""
+def request_record(tasks: Iterable[Task], rule: StopRule, part: Part = WHOLE) -> dict[str, Any]:
+    """Return what a run is asked for, as plain JSON values: samples by task, error, and part."""
     record: dict[str, Any] = {}
     if rule.samples is not None:
         counts = rule.samples
         record["samples"] = {task.id: counts[task.size] for task in tasks if task.size in counts}
     if rule.target_error is not None:
         record["target_error"] = rule.target_error
+    if part != WHOLE:
+        record["part"] = str(part)
     return record
 
 

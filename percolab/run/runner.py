@@ -5,22 +5,23 @@ request -> placed tasks -> wanted blocks -> measured blocks -> results
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Unpack
 
 from percolab.run.engine import Engine, choose_engine, warm_up
+from percolab.run.measured import Crew
 from percolab.run.placement import Placed, place, samplers_of
 from percolab.run.request import (
+    Opened,
     SweepOptions,
     Watcher,
     kept_columns,
     open_study,
     request_record,
 )
-from percolab.run.sampler import Sampler
 from percolab.run.stored import Saver, with_blocks
 from percolab.run.wanted import first_targets, is_finished, next_targets, wanted_blocks
 from percolab.store.results import Results
+from percolab.tasks.part import WHOLE, Part
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
 
@@ -29,45 +30,69 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
     """Run a study until its stop rule is met, continuing what the writer's file holds.
 
     InputError: the file holds another study, or a size does not fit in memory.
-    Interrupted: Ctrl-C or SIGTERM; what was finished is saved.
+    Interrupted: Ctrl-C, SIGTERM, or workers that were lost; what was finished is saved.
     """
     writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
+    part = options.get("part", WHOLE)
     opened = open_study(study, rule, options)
-    asked, rule = opened.asked, opened.rule
-    if not opened.missing and is_finished(opened.results, opened.own, rule):
+    rule = opened.rule
+    if not opened.missing and is_finished(opened.results, opened.own, rule, part):
         if writer is not None and not opened.is_described:
             writer.save(opened.results)
         return opened.results
-    engine = choose_engine(asked, options, watcher)
-    warm_up(asked, engine, watcher, with_pilot=opened.needs_pilot)
-    if writer is not None:
-        for line in kept_columns(opened.results, writer.path):
-            watcher.noted(line)
-    placed = place(opened, engine, watcher)
+    engine, placed = _placed(opened, options, watcher)
     if writer is not None and not writer.path.exists():
         writer.save(placed.results)
     samplers = samplers_of(placed, engine, watcher)
     # A target error makes many rounds, not all of which are worth a save.
     saver = Saver(writer, every_run=rule.target_error is None)
     try:
-        return _sampled(placed, rule, samplers, engine, saver, watcher)
+        with engine.crew(samplers) as crew:
+            return _sampled(placed, rule, part, crew, engine, saver, watcher)
     finally:
         saver.end()
+
+
+def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> Results:
+    """Place what a study leaves open, and store its tasks without sampling them.
+
+    Copies of the file are what parts start from.  InputError: as for :func:`run_study`.
+    """
+    writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
+    opened = open_study(study, rule, options)
+    if not opened.missing and opened.is_described:
+        return opened.results
+    _, placed = _placed(opened, options, watcher)
+    if writer is not None:
+        writer.save(placed.results)
+    return placed.results
+
+
+def _placed(opened: Opened, options: SweepOptions, watcher: Watcher) -> tuple[Engine, Placed]:
+    """Return what samples a study, called once, and the study's tasks."""
+    engine = choose_engine(opened.asked, options, watcher)
+    warm_up(opened.asked, engine, watcher, with_pilot=opened.needs_pilot)
+    writer = options.get("writer")
+    if writer is not None:
+        for line in kept_columns(opened.results, writer.path):
+            watcher.noted(line)
+    return engine, place(opened, engine, watcher)
 
 
 def _sampled(
     placed: Placed,
     rule: StopRule,
-    samplers: Mapping[str, Sampler],
+    part: Part,
+    crew: Crew,
     engine: Engine,
     saver: Saver,
     watcher: Watcher,
 ) -> Results:
-    """Return results with all blocks that a rule wants, round by round."""
-    results, asked = placed.results, request_record(placed.tasks, rule)
+    """Return results with all blocks of a part that a rule wants, round by round."""
+    results, asked = placed.results, request_record(placed.tasks, rule, part)
     targets: dict[int, int] | None = first_targets(results.study, rule)
     while targets is not None:
         wanted = wanted_blocks(placed.tasks, targets)
-        results = with_blocks(results, wanted, asked, samplers, engine, saver, watcher)
+        results = with_blocks(results, wanted, asked, crew, engine, saver, watcher, part)
         targets = next_targets(results, rule, targets)
     return results

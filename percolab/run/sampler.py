@@ -169,10 +169,9 @@ class Sampler:
     ) -> None:
         self.task, self.device = task, device
         self._end = end
+        self.labeler, self.share, self.window = labeler, share, window
         low, high = map(threshold_of, window)
         self._window = low, max(high, low + 1)
-        self._labeler = labeler
-        self._share = share
         self._topology: Topology | None = None
         self._building = threading.Lock()
         self._local = threading.local()
@@ -186,6 +185,15 @@ class Sampler:
         self._geometry: Geometry | None = None
         if is_gathered_from(RADII, columns):
             self._geometry = geometry_of(task.structure, task.shape)
+
+    @property
+    def end(self) -> ChainEnd | None:
+        """Where one long chain is; None at its start."""
+        return self._end
+
+    def continue_from(self, end: ChainEnd | None) -> None:
+        """Go on with one long chain from where another sampler has brought it."""
+        self._end = end
 
     @property
     def topology(self) -> Topology:
@@ -226,9 +234,9 @@ class Sampler:
     def _new(self) -> Coupling | Chains | Trees:
         task, topology, kind = self.task, self.topology, self.device.kind
         if task.has_trees:
-            name = self._labeler or DEFAULT_TREE_METHOD[kind]
+            name = self.labeler or DEFAULT_TREE_METHOD[kind]
         else:
-            name = serving_labeler(self._labeler, kind, topology)
+            name = serving_labeler(self.labeler, kind, topology)
         extent, needs = Extent.of_topology(topology), needs_of(task, max(len(task.p), 1))
 
         def memory(items: int) -> Memory:
@@ -237,7 +245,7 @@ class Sampler:
         capacity = 1
         if self.device.is_shared:
             self.device.open()
-            fitting = items_that_fit(memory, int(self._share * self.device.free_memory()))
+            fitting = items_that_fit(memory, int(self.share * self.device.free_memory()))
             sites = _SPINS_PER_LAUNCH if task.has_spins else _SITES_PER_LAUNCH
             wanted = max(sites // topology.num_points, 1)
             capacity = max(min(fitting, wanted), 1)

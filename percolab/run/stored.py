@@ -11,28 +11,31 @@ from contextlib import suppress
 from typing import Any
 
 from percolab.run.engine import Engine
-from percolab.run.measured import Job, Work, missing_jobs, sites_to_label
+from percolab.run.measured import Crew, Job, Work, WorkersLost, missing_jobs, sites_to_label
 from percolab.run.request import Watcher
-from percolab.run.sampler import Sampler
 from percolab.store.interrupts import exit_code_of
 from percolab.store.results import Results, ResultsWriter
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
+from percolab.tasks.part import WHOLE, Part
 
 # Seconds between saves, and how many times longer than the last save the pause must be.
 _SAVE_EVERY = 5.0
 _SAVE_SHARE = 20.0
+# The shell's for a process that was killed.
+_LOST = 137
 
 
 class Interrupted(Exception):
-    """Ctrl-C was pressed, or SIGTERM received; what was finished is in the results.
+    """Ctrl-C, SIGTERM, or workers that were lost ended a run; what was finished is in the results.
 
-    stored: whether it was saved as well.  exit_code: the shell's for what happened.
+    stored: whether it was saved as well.  exit_code: the shell's for what happened, which
+    ``reason`` tells in words.
     """
 
-    def __init__(self, *, stored: bool, exit_code: int) -> None:
-        super().__init__(f"interrupted, finished blocks {'' if stored else 'not '}saved")
-        self.stored, self.exit_code = stored, exit_code
+    def __init__(self, *, stored: bool, exit_code: int, reason: str = "interrupted") -> None:
+        super().__init__(f"{reason}, finished blocks {'' if stored else 'not '}saved")
+        self.stored, self.exit_code, self.reason = stored, exit_code, reason
 
 
 class Saver:
@@ -122,26 +125,26 @@ def with_blocks(
     results: Results,
     wanted: Mapping[str, int],
     asked: Mapping[str, Any],
-    samplers: Mapping[str, Sampler],
+    crew: Crew,
     engine: Engine,
     saver: Saver,
     watcher: Watcher,
+    part: Part = WHOLE,
 ) -> Results:
     """Return results with the first ``wanted`` blocks of tasks, and the record of the run.
 
     They are the ones given if these have the blocks.  asked: what a run is asked for, as its record
-    has it.  Interrupted on KeyboardInterrupt, after the finished blocks were saved; any other error
-    comes through, after that.
+    has it.  part: the blocks that are made here.  Interrupted on KeyboardInterrupt, and if workers
+    are lost, after the finished blocks were saved; any other error comes through, after that.
     """
-    total, left = sites_to_label(results, wanted)
+    total, left = sites_to_label(results, wanted, part)
     if not left:
         return results
     run = _Run(results, engine.record() | {"asked": asked}, watcher)
     watcher.started(total, total - left)
     try:
-        with engine.executor() as executor:
-            jobs = missing_jobs(results, wanted, samplers)
-            _keep_all(run, Work(jobs, samplers, executor, engine.workers), saver)
+        jobs = missing_jobs(results, wanted, crew.samplers, part)
+        _keep_all(run, Work(jobs, crew), saver)
     finally:
         watcher.finished()
     return run.results
@@ -166,3 +169,6 @@ def _keep_all(run: _Run, work: Work, saver: Saver) -> None:
                 saver.end_run(run.results, complete=complete)
     except KeyboardInterrupt as error:
         raise Interrupted(stored=saver.all_saved, exit_code=exit_code_of(error)) from None
+    except WorkersLost as error:
+        reason = f"workers were lost, the last one: {error}"
+        raise Interrupted(stored=saver.all_saved, exit_code=_LOST, reason=reason) from error

@@ -33,6 +33,7 @@ from percolab.run.request import own_tasks
 from percolab.store.joined import joined
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
+from percolab.tasks.part import WHOLE, Part
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 
@@ -131,21 +132,24 @@ def wanted_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str
     }
 
 
-def is_held(results: Results, wanted: Mapping[str, int]) -> bool:
-    """Return whether all blocks of a round are there."""
+def is_held(results: Results, wanted: Mapping[str, int], part: Part = WHOLE) -> bool:
+    """Return whether all blocks of a round, or those of a part of it, are there."""
     return all(
-        n in results.tasks[key].blocks for key, count in wanted.items() for n in range(count)
+        n in results.tasks[key].blocks for key, count in wanted.items() for n in part.below(count)
     )
 
 
-def is_finished(results: Results, own: Sequence[Task], rule: StopRule) -> bool:
-    """Return whether a study's stop rule is met by what is there of its own tasks."""
+def is_finished(results: Results, own: Sequence[Task], rule: StopRule, part: Part = WHOLE) -> bool:
+    """Return whether a study's stop rule is met by what is there of its own tasks.
+
+    part: the blocks that count.
+    """
     first = first_targets(results.study, rule)
     if not set(first) <= {task.size for task in own}:
         return False
     targets: dict[int, int] | None = first
     while targets is not None:
-        if not is_held(results, wanted_blocks(own, targets)):
+        if not is_held(results, wanted_blocks(own, targets), part):
             return False
         targets = next_targets(results, rule, targets)
     return True

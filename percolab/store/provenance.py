@@ -67,7 +67,9 @@ def check_run(record: Any) -> None:
         raise ValueError(f"a run's record has seconds = {record['seconds']}")
 
 
-def run_record(*, device: str, device_label: str, labeler: str, workers: int) -> dict[str, Any]:
+def run_record(
+    *, device: str, device_label: str, labeler: str, executor: str, workers: int
+) -> dict[str, Any]:
     """Return the provenance of a run that starts now."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -78,6 +80,7 @@ def run_record(*, device: str, device_label: str, labeler: str, workers: int) ->
         "device": device,
         "device_name": device_label,
         "labeler": labeler,
+        "executor": executor,
         "workers": workers,
         "seconds": 0.0,
         "blocks": {},

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -25,7 +26,7 @@ from percolab.errors import InputError
 from percolab.labelers import LABELERS
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
-from percolab.lattices.toml_table import Table
+from percolab.lattices.toml_table import Table, shown
 from percolab.measure.columns import MEASURES
 from percolab.spins.update import Update
 from percolab.tasks.values import (
@@ -63,6 +64,8 @@ MAX_SEED = 2**63 - 1
 #: How a task is sampled: every observable on a grid of p, every sample's exact threshold, or every
 #: sample's minimum spanning tree.
 METHODS = ("grid", "threshold", "tree")
+#: Who can make blocks, beside executors that Python is given.
+EXECUTORS = ("threads", "processes")
 _MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
 
 
@@ -349,14 +352,47 @@ class Settings(TypedDict, total=False):
             take=take_integer,
         ),
     ]
-    device: Annotated[str, Setting(default="auto", help="auto, cpu, cuda or cuda:n.", read=None)]
+    device: Annotated[
+        str,
+        Setting(
+            default="auto",
+            help="auto, cpu, cuda (all GPUs), cuda:n or cuda:n,m.",
+            read=None,
+        ),
+    ]
     labeler: Annotated[
         str | None,
         Setting(help=f"{', '.join(LABELERS)}.", told_default="the device's fastest", read=None),
     ]
     workers: Annotated[
         int | None,
-        Setting(help="CPU threads.", told_default="all cores", kind=int, low=1, read=None),
+        Setting(
+            help="CPU threads, or processes; with CUDA threads for each GPU.",
+            told_default="all cores",
+            kind=int,
+            low=1,
+            read=None,
+        ),
+    ]
+    executor: Annotated[
+        str | Executor | None,
+        Setting(
+            help="Who makes the blocks: threads, or processes of this machine.",
+            told_default="threads; with several GPUs a process for each",
+            doc='"threads", "processes", or any ``concurrent.futures.Executor``, which is left '
+            "open; threads unless given, and of several GPUs a process for each.",
+            read=None,
+            take=lambda key, value: _executor(value),
+        ),
+    ]
+    part: Annotated[
+        str | None,
+        Setting(
+            help="k/n: the blocks of part k of n alone, for job arrays; percolab merge joins them.",
+            doc='"k/n" makes the blocks of part k of n alone, for job arrays; merged, all parts '
+            "are the undivided study.",
+            read=None,
+        ),
     ]
     out: Annotated[
         str | Path | None,
@@ -373,6 +409,14 @@ def _seed(value: int) -> int:
     if not 0 <= value <= MAX_SEED:
         raise InputError(f"seed = {value}, but it must be an integer from 0 to 2^63 - 1")
     return value
+
+
+def _executor(value: Any) -> str | Executor | None:
+    if value is None or isinstance(value, Executor):
+        return value
+    if value not in EXECUTORS:
+        raise InputError(f"executor = {shown(value)}, but it must be {' or '.join(EXECUTORS)}")
+    return str(value)
 
 
 def _every(value: int) -> int:

@@ -6,6 +6,7 @@ They come from Python, from the command line, or from a study file (TOML).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Unpack
@@ -18,6 +19,7 @@ from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph, load_graph
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text
+from percolab.tasks.part import WHOLE, Part
 from percolab.tasks.settings import (
     DEFAULT_LATTICE,
     DEFAULT_OUT,
@@ -49,7 +51,8 @@ _OF_STUDY = tuple(
 class SweepRequest:
     """A study with its stop rule, what to sample it with, and the file it goes to.
 
-    device: "auto", "cpu", "cuda" or "cuda:n".  labeler, workers: None chooses them.
+    device: "auto", "cpu", "cuda", "cuda:n" or "cuda:n,m".  labeler, workers, executor: None chooses
+    them.  part: the blocks that are made here.
     left_open: what was not given and has its default, unless the file says otherwise
     (:data:`percolab.run.request.LEFT_OPEN`).
     """
@@ -61,6 +64,8 @@ class SweepRequest:
     device: str = SETTINGS["device"].default
     labeler: str | None = None
     workers: int | None = None
+    executor: str | Executor | None = None
+    part: Part = WHOLE
 
 
 @takes_settings
@@ -89,6 +94,8 @@ def make_request(lattice: str | Structure | None = None, **given: Unpack[Setting
         _results_path(DEFAULT_OUT if wanted["out"] is None else wanted["out"]),
         frozenset(left_open),
         **{name: wanted[name] for name in ("device", "labeler", "workers")},
+        executor=SETTINGS["executor"].take("executor", wanted["executor"]),
+        part=WHOLE if wanted["part"] is None else Part.parse(wanted["part"]),
     )
 
 

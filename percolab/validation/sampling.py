@@ -17,7 +17,7 @@ from percolab.kernels.memory import Memory, Needs, items_that_fit
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-from percolab.run.engine import default_workers
+from percolab.run.executors import default_workers
 from percolab.validation.check import Conditions, Outcome
 
 # Sites of a CUDA batch, and the part of the free memory it may take.

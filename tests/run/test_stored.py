@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from cli_support import small_results
 
-from percolab.run.measured import missing_jobs
+from percolab.run.measured import Threads, missing_jobs
 from percolab.run.request import Watcher
 from percolab.run.stored import Interrupted, Saver, with_blocks
 from percolab.store.interrupts import Terminated
@@ -44,13 +44,13 @@ class Sampler:
         return [Block(number, np.zeros((5, 8), np.int64), np.zeros((5, 36))) for number in numbers]
 
 
+def crew_of(samplers):
+    """Return two workers, who are done at once."""
+    return Threads(samplers, AtOnce(), 2)
+
+
 class Engine:
-    """Has two workers, and no device."""
-
-    workers = 2
-
-    def executor(self):
-        return AtOnce()
+    """Has no device."""
 
     def record(self):
         return {"seconds": 0.0, "blocks": {}}
@@ -93,7 +93,9 @@ def run(sampler, **options):
     writer, told, raised = Writer(), Told(), None
     saver = Saver(writer, **options)
     try:
-        found = with_blocks(results, {key: WANTED}, {}, {key: sampler}, Engine(), saver, told)
+        found = with_blocks(
+            results, {key: WANTED}, {}, crew_of({key: sampler}), Engine(), saver, told
+        )
         assert found.tasks[key].blocks.keys() == told.blocks
         assert len(found.runs) == 1
     except (Interrupted, MemoryError) as error:
@@ -121,7 +123,9 @@ def test_results_that_have_all_blocks_are_returned_as_they_are():
     results, key = fresh()
     results.tasks[key].blocks = dict.fromkeys(range(WANTED))
     wanted = {key: WANTED}
-    assert with_blocks(results, wanted, {}, {}, Engine(), Saver(None), Watcher()) is results
+    assert (
+        with_blocks(results, wanted, {}, crew_of({}), Engine(), Saver(None), Watcher()) is results
+    )
 
 
 def test_two_errors_at_once_cost_no_finished_block():

@@ -64,7 +64,7 @@ def test_a_function_that_takes_settings_gets_them():
 
 
 def test_the_options_of_a_sweep_are_the_settings_in_their_order():
-    own = ["study", "plan", "as_json", "quiet"]
+    own = ["study", "plan", "prepare", "as_json", "quiet"]
     names = [item.name for item in command.params if item.name not in own]
     assert names == [name for name in SETTINGS if name != "block_size"]
 
@@ -75,7 +75,9 @@ def test_the_keys_of_a_study_file_are_the_settings(tmp_path):
     with pytest.raises(InputError) as error:
         read_request(path, {})
     assert str(error.value).endswith(", ".join(sorted(FILE_KEYS)))
-    assert set(SETTINGS) - set(FILE_KEYS) == {"device", "labeler", "workers"}
+    assert set(SETTINGS) - set(FILE_KEYS) == {
+        "device", "labeler", "workers", "executor", "part",
+    }  # fmt: skip
 
 
 def test_what_a_study_is_left_with_are_the_defaults_of_the_table():

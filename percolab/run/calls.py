@@ -1,0 +1,121 @@
+"""Calls: blocks that a worker of another process is asked for, in plain values that travel.
+
+A worker keeps the samplers of one run, so that a topology is built once in each process.  The bonds
+of a graph do not travel with every call: a process is told of a graph once, and one that does not
+know it answers None, for the call to be made again with the bonds.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from dataclasses import dataclass, replace
+
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.lattices.graph import Graph
+from percolab.run.sampler import Sampler
+from percolab.tasks.blocks import AnyBlock, ChainEnd
+from percolab.tasks.study import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """Blocks of one task.
+
+    run: a name of the run; samplers of another one are forgotten.  devices: by their names; a
+    worker that knows its number drives the one of that number, others the first.  share, window,
+    end: as for :class:`Sampler`; end is that of the blocks before.
+    """
+
+    run: str
+    task: Task
+    labeler: str
+    devices: tuple[str, ...]
+    share: float
+    window: tuple[float, float]
+    numbers: tuple[int, ...] = ()
+    end: ChainEnd | None = None
+
+    @property
+    def without_bonds(self) -> Call:
+        """The same call; a graph in it without its bonds."""
+        graph = self.task.structure
+        if not isinstance(graph, Graph):
+            return self
+        return replace(self, task=replace(self.task, structure=replace(graph, content=None)))
+
+
+class _Process:
+    """What this process knows as a worker: its number, graphs, and the samplers of one run."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self.stopped = threading.Event()
+        self._graphs: dict[str, Graph] = {}
+        self._run = ""
+        self._samplers: dict[str, Sampler] = {}
+        self._lock = threading.Lock()
+
+    def know(self, graph: Graph) -> None:
+        """Keep the bonds of a graph."""
+        self._graphs[graph.digest] = graph
+
+    def sampler(self, call: Call) -> Sampler | None:
+        """Return the sampler of a call's task, or None if its graph is not known."""
+        with self._lock:
+            if call.run != self._run:
+                self._run, self._samplers = call.run, {}
+            if call.task.id not in self._samplers:
+                graph, task = call.task.structure, call.task
+                if isinstance(graph, Graph):
+                    if graph.content is not None:
+                        self.know(graph)
+                    if graph.digest not in self._graphs:
+                        return None
+                    task = replace(task, structure=self._graphs[graph.digest])
+                self._samplers[call.task.id] = Sampler(
+                    task,
+                    labeler=call.labeler,
+                    device=self._device(call.devices),
+                    share=call.share,
+                    window=call.window,
+                )
+            sampler = self._samplers[call.task.id]
+        if call.task.chains:
+            sampler.continue_from(call.end)
+        return sampler
+
+    def _device(self, names: tuple[str, ...]) -> Device:
+        """Return the device of this process; InputError if there are more workers than devices."""
+        number = 0 if names == ("cpu",) or self.number is None else self.number
+        if number >= len(names):
+            raise InputError(
+                f"worker {number + 1} on {socket.gethostname()} has no GPU of its own: there "
+                f"{'is' if len(names) == 1 else 'are'} {', '.join(names)}; start one worker a GPU"
+            )
+        return Device.parse(names[number])
+
+
+_HERE = _Process()
+
+
+def be_worker(number: int, graph: Graph | None = None) -> None:
+    """Make this process the worker of a number on its host, from 0 on; graph: one to know."""
+    _HERE.number = number
+    if graph is not None:
+        _HERE.know(graph)
+
+
+def stop() -> None:
+    """Let what this process measures end without blocks."""
+    _HERE.stopped.set()
+
+
+def measure_blocks(call: Call) -> list[AnyBlock] | None:
+    """Return the blocks that are asked for; None if a graph's bonds are not known here.
+
+    InputError: there is no such device here.  Stopped: :func:`stop` was called.
+    """
+    sampler = _HERE.sampler(call)
+    return None if sampler is None else sampler.sample(call.numbers, _HERE.stopped.is_set)

@@ -1,0 +1,97 @@
+"""Executors: by their names to what makes the blocks of one study, and how many do.
+
+Blocks are the same whoever makes them, and only the process of the study writes its file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.lattices.graph import Graph
+from percolab.run.calls import be_worker, stop
+from percolab.run.measured import Callers, Crew, Threads
+from percolab.run.processes import Processes
+from percolab.run.sampler import Sampler
+
+_CUDA_THREADS = 6
+
+
+def default_workers(device: Device, devices: int = 1) -> int:
+    """Return the workers to use: all usable cores on the CPU; for CUDA one drives, others sum.
+
+    A GPU measures small lattices faster than one thread sums up their rows.  devices: GPUs that
+    share the cores, of which each gets so many workers.
+    """
+    cores = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    return min(max(cores // devices, 2), _CUDA_THREADS) if device.is_shared else cores
+
+
+def check_workers(workers: int) -> None:
+    """Raise InputError if there are none."""
+    if workers < 1:
+        raise InputError(f"--workers {workers}: must be at least 1")
+
+
+def make_executor(device: Device, workers: int) -> Executor:
+    """Return threads: the CPU kernels release the GIL, and threads take turns with a GPU."""
+    check_workers(workers)
+    return ThreadPoolExecutor(workers, thread_name_prefix=f"percolab-{device.kind}")
+
+
+def executor_name(executor: str | Executor) -> str:
+    """Return what a run's record calls an executor."""
+    return executor if isinstance(executor, str) else type(executor).__name__
+
+
+def workers_of(executor: Executor) -> int:
+    """Return how many calls an executor makes at a time, as far as it tells: else as many as cores.
+
+    Python's own pools and those of mpi4py tell.
+    """
+    for name in ("num_workers", "_max_workers"):
+        found = getattr(executor, name, None)
+        if isinstance(found, int) and found > 0:
+            return found
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def crew_of(
+    executor: str | Executor,
+    samplers: Mapping[str, Sampler],
+    devices: tuple[Device, ...],
+    workers: int,
+) -> Iterator[Crew]:
+    """Hire those who make the blocks of these tasks, until the end of the context.
+
+    executor: "threads", "processes", or an executor, which is left open.  devices: that are driven,
+    by threads the first of them.  workers: threads, or processes of one CPU; of each GPU its
+    threads; calls that a given executor makes at a time.
+    """
+    check_workers(workers)
+    names = tuple(map(str, devices))
+    if executor == "threads":
+        with make_executor(devices[0], workers) as threads:
+            yield Threads(samplers, threads, workers)
+    elif isinstance(executor, str):
+        processes, own = (len(devices), workers) if devices[0].is_shared else (workers, 1)
+        with Processes(
+            processes, own, begin=be_worker, arguments=_graph_of(samplers), halt=stop
+        ) as pool:
+            yield Callers(samplers, pool, processes * own, names)
+    else:
+        yield Callers(samplers, executor, workers, names)
+
+
+def _graph_of(samplers: Mapping[str, Sampler]) -> tuple[Any, ...]:
+    """Return the graph that is sampled, to be told to every process once; nothing of a lattice."""
+    found = {item.task.structure for item in samplers.values()}
+    return tuple(item for item in found if isinstance(item, Graph))[:1]

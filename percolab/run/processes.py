@@ -1,0 +1,193 @@
+"""Processes of this host, in each of which several threads work: an ``Executor`` like others.
+
+A ``ProcessPoolExecutor`` has one thread a process and is lost with any of its processes.  Here a
+process that is lost fails the jobs in its hands with BrokenExecutor, and is started anew for the
+next.  Processes are spawned, since CUDA does not survive a fork, and end with the one that started
+them, however that ends.  SIGINT and SIGTERM, which go to all processes of a terminal or of a batch
+job, are left to it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+# Seconds that a process has to end by itself.
+_PATIENCE = 2.0
+
+
+class Processes(Executor):
+    """So many processes of so many threads; functions and arguments must be picklable.
+
+    begin: called first in each process, with its number from 0 on and these arguments.  halt:
+    called in each process by :meth:`stop`.
+    """
+
+    def __init__(
+        self,
+        processes: int,
+        threads: int = 1,
+        *,
+        begin: Callable[..., None],
+        arguments: tuple[Any, ...] = (),
+        halt: Callable[[], None],
+    ) -> None:
+        self._own = threading.local()
+        places: SimpleQueue[tuple[_Process, int]] = SimpleQueue()
+        self._processes = [
+            _Process(threads, begin, (number, *arguments), halt) for number in range(processes)
+        ]
+        for thread in range(threads):
+            for process in self._processes:
+                places.put((process, thread))
+
+        def take_place() -> None:
+            self._own.place = places.get()
+
+        # Each of these waits for the answers of one thread of one process.
+        self._waiting = ThreadPoolExecutor(
+            processes * threads, thread_name_prefix="percolab-process", initializer=take_place
+        )
+
+    def submit(
+        self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
+    ) -> Future[_T]:
+        """Have a function called in one of the processes."""
+        return self._waiting.submit(self._ask, function, *args, **kwargs)
+
+    def _ask(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        process, thread = self._own.place
+        return process.ask(thread, (function, args, kwargs))
+
+    def stop(self) -> None:
+        """Ask all processes to leave what they are at."""
+        for process in self._processes:
+            process.stop()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes, after what they are at."""
+        self._waiting.shutdown(wait=wait, cancel_futures=cancel_futures)
+        for process in self._processes:
+            process.end()
+
+
+class _Process:
+    """One process, started when it is first asked and again after it was lost."""
+
+    def __init__(
+        self,
+        threads: int,
+        begin: Callable[..., None],
+        arguments: tuple[Any, ...],
+        halt: Callable[[], None],
+    ) -> None:
+        self._threads, self._asked = threads, (begin, arguments, halt)
+        self._lock = threading.Lock()
+        self._process: Any = None
+        self._control: Connection | None = None
+        self._lines: list[Connection] = []
+
+    def ask(self, thread: int, question: Any) -> Any:
+        """Return what a thread of the process answers; BrokenExecutor if the process is lost."""
+        with self._lock:
+            if self._control is None:
+                self._start()
+            line, process = self._lines[thread], self._process
+        try:
+            line.send(question)
+            is_answer, value = line.recv()
+        except (EOFError, OSError) as error:
+            with self._lock:
+                if process is self._process:
+                    self._leave()
+            process.join()
+            raise BrokenExecutor(f"process {process.pid} ended ({process.exitcode})") from error
+        if is_answer:
+            return value
+        raise value
+
+    def _start(self) -> None:
+        context = get_context("spawn")
+        lines = [context.Pipe() for _ in range(self._threads)]
+        control, its_control = context.Pipe()
+        self._process = context.Process(
+            target=_serve,
+            args=(its_control, [line for _, line in lines], *self._asked),
+            daemon=True,
+        )
+        # A child begins with the signals blocked that this thread has blocked.  The tracker, which
+        # is started with the first child, would unblock them.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        self._process.start()
+        # With the only other ends in the child, its end is the end of these lines.
+        for _, line in lines:
+            line.close()
+        its_control.close()
+        self._lines, self._control = [line for line, _ in lines], control
+
+    def _leave(self) -> None:
+        """Close the lines to a process, which ends by that."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+
+    def stop(self) -> None:
+        """Have the process call its halt."""
+        with self._lock, suppress(OSError):
+            if self._control is not None:
+                self._control.send("stop")
+
+    def end(self) -> None:
+        """End the process."""
+        with self._lock:
+            self._leave()
+            if self._process is not None:
+                self._process.join(_PATIENCE)
+                self._process.kill()
+                self._process.join()
+                for line in self._lines:
+                    line.close()
+
+
+def _serve(
+    control: Connection,
+    lines: list[Connection],
+    begin: Callable[..., None],
+    arguments: tuple[Any, ...],
+    halt: Callable[[], None],
+) -> None:
+    """Be one of the processes until the other end of ``control`` is closed."""
+    begin(*arguments)
+    for line in lines:
+        threading.Thread(target=_answer, args=(line,), daemon=True).start()
+    with suppress(EOFError, OSError):
+        while control.recv() == "stop":
+            halt()
+    # Whoever asked is gone, so there is nothing to be done in order.
+    os._exit(0)
+
+
+def _answer(line: Connection) -> None:
+    """Answer the questions of one line, one after the other."""
+    with suppress(EOFError, OSError):
+        while True:
+            function, args, kwargs = line.recv()
+            try:
+                answer = True, function(*args, **kwargs)
+            except BaseException as error:
+                error.add_note("".join(traceback.format_exception(error)))
+                answer = False, error
+            line.send(answer)

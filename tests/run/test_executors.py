@@ -1,0 +1,377 @@
+"""One study over threads, processes and other executors: one file, whoever is lost on the way."""
+
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing import get_context
+
+import psutil
+import pytest
+from cli_support import assert_equal_datasets, blocks_in, refusal, running, start, wait_for_blocks
+
+from percolab.api import sweep
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.lattices.graph import Graph
+from percolab.lattices.lattice import load_lattice
+from percolab.run.calls import Call, measure_blocks
+from percolab.run.executors import workers_of
+from percolab.run.measured import Callers
+from percolab.run.processes import Processes
+from percolab.run.stored import Interrupted
+from percolab.store.results import encode, read_results
+from percolab.tasks.study import Task
+
+GRID = {"L": [8, 12], "p": [0.4, 0.5, 0.6], "samples": 1000, "device": "cpu"}
+SPINS = {"model": "potts:q=3", "boundary": "periodic", "burn_in": 10, "sweeps": 25}
+STUDY = ("sweep", "--lattice", "square", "-L", "8,12", "-p", "0.4:0.6:3", "--device", "cpu")
+PROCESSES = ("--executor", "processes", "--workers", "2")
+#: A ring with a chord, as no worker knows it from elsewhere.
+RING = [(n, (n + 1) % 40) for n in range(40)] + [(0, 17)]
+
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+
+
+def without_runs(results):
+    """Return the file of results without what tells who made them and when."""
+    return encode(replace(results, runs=[]))
+
+
+def serial(**settings):
+    return sweep("square", **{"executor": "threads", "workers": 1} | settings)
+
+
+def has_ended(pid):
+    """Return whether a process ends within ten seconds."""
+    for _ in range(1000):
+        with suppress(psutil.NoSuchProcess):
+            if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                time.sleep(0.01)
+                continue
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        GRID,
+        {"L": [6], "method": "threshold", "samples": 100, "device": "cpu"},
+        GRID | SPINS | {"samples": 15 * 8},
+        GRID | SPINS | {"samples": 15 * 8, "chains": 1, "measure": "series"},
+    ],
+    ids=["grid", "threshold", "chains", "one chain"],
+)
+def test_an_executor_that_is_given_makes_the_same_blocks(settings):
+    with ThreadPoolExecutor(2) as executor:
+        found = sweep("square", executor=executor, **settings)
+        # It is left open, and samplers of another study are not taken for those of this one.
+        again = sweep("square", executor=executor, **settings)
+    assert without_runs(found) == without_runs(again) == without_runs(serial(**settings))
+    assert found.runs[0]["executor"] == "ThreadPoolExecutor"
+    assert found.runs[0]["workers"] == 2
+
+
+def test_one_long_chain_is_continued_by_others(tmp_path):
+    settings = GRID | SPINS | {"chains": 1}
+    with ThreadPoolExecutor(2) as executor:
+        sweep("square", **settings | {"samples": 15 * 3}, out="a.h5")
+        found = sweep("square", **settings | {"samples": 15 * 8}, out="a.h5", executor=executor)
+    assert without_runs(found) == without_runs(serial(**settings | {"samples": 15 * 8}))
+
+
+def test_the_bonds_of_a_graph_are_asked_for_once(monkeypatch):
+    settings = {"p": [0.9, 0.95], "samples": 1000, "device": "cpu"}
+    expected = sweep(graph=Graph.of_bonds(40, RING), **settings)
+    sent = []
+
+    class Executor(ThreadPoolExecutor):
+        def submit(self, function, call, /):
+            sent.append(call.task.structure.content is not None)
+            return super().submit(function, call)
+
+    with Executor(1) as executor:
+        found = sweep(graph=Graph.of_bonds(40, RING), executor=executor, **settings)
+    assert without_runs(found) == without_runs(expected)
+    # Two jobs were under way before the first was told.
+    assert sum(sent) == 2
+    assert len(sent) == len(found.tasks.popitem()[1].blocks) + 2
+
+
+def test_processes_make_the_same_file_and_one_that_is_killed_is_replaced(monkeypatch):
+    """Each starts in seconds, so that one test tells of both."""
+    real, killed = Callers.blocks, []
+
+    def blocks(self, job, future):
+        found = real(self, job, future)
+        if not killed:
+            process = multiprocessing.active_children()[0]
+            killed.append(process.pid)
+            process.kill()
+        return found
+
+    monkeypatch.setattr(Callers, "blocks", blocks)
+    found = sweep("square", executor="processes", workers=2, **GRID | {"samples": 4000})
+    assert without_runs(found) == without_runs(serial(**GRID | {"samples": 4000}))
+    assert killed
+    assert (found.runs[0]["executor"], found.runs[0]["workers"]) == ("processes", 2)
+    assert not multiprocessing.active_children()
+
+
+# Processes by themselves, of light functions.
+
+
+def processes(count, threads=1):
+    return Processes(count, threads, begin=abs, halt=os.getpid)
+
+
+def test_processes_answer_and_raise_what_was_raised():
+    with processes(1, threads=2) as pool:
+        assert pool.submit(divmod, 7, 2).result() == (3, 1)
+        with pytest.raises(ZeroDivisionError) as error:
+            pool.submit(divmod, 7, 0).result()
+        assert "divmod" not in str(error.value)
+        first, second = (pool.submit(os.getpid).result() for _ in range(2))
+        assert first == second != os.getpid()
+        # Both threads of the one process are at work.
+        begin = time.monotonic()
+        for future in [pool.submit(time.sleep, 0.5) for _ in range(2)]:
+            future.result()
+        assert time.monotonic() - begin < 0.9
+    assert has_ended(first)
+
+
+def test_a_lost_process_fails_what_it_has_in_hand_alone():
+    with processes(2) as pool:
+        kept, lost = pool.submit(time.sleep, 1), pool.submit(os._exit, 3)
+        assert isinstance(lost.exception(), BrokenExecutor)
+        assert re.fullmatch(r"process \d+ ended \(3\)", str(lost.exception()))
+        assert pool.submit(divmod, 7, 2).result() == (3, 1)
+        assert kept.result() is None
+
+
+def test_processes_end_with_the_one_that_started_them():
+    program = (
+        "import os, time\n"
+        "from percolab.run.processes import Processes\n"
+        "pool = Processes(1, begin=abs, halt=os.getpid)\n"
+        "print(pool.submit(os.getpid).result(), flush=True)\n"
+        "pool.submit(time.sleep, 100)\n"
+        "time.sleep(100)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        child = int(process.stdout.readline())
+        assert psutil.pid_exists(child)
+        process.kill()
+    assert has_ended(child)
+
+
+# What is lost for good.
+
+
+class Broken(ThreadPoolExecutor):
+    """Loses the workers of some calls."""
+
+    def __init__(self, times, block):
+        super().__init__(1)
+        self.left, self.block = times, block
+
+    def submit(self, function, call, /):
+        def lose(call):
+            if self.block in call.numbers and self.left:
+                self.left -= 1
+                raise BrokenExecutor("process 7 ended (-9)")
+            return function(call)
+
+        return super().submit(lose, call)
+
+
+def test_blocks_are_asked_for_three_times():
+    with Broken(2, block=3) as executor:
+        found = sweep("square", executor=executor, **GRID | {"L": [8]})
+    assert executor.left == 0
+    assert without_runs(found) == without_runs(serial(**GRID | {"L": [8]}))
+
+
+def test_blocks_that_lose_three_workers_end_the_study_with_what_is_finished():
+    with (
+        Broken(100, block=3) as executor,
+        pytest.raises(Interrupted, match=r"process 7 ended \(-9\)") as error,
+    ):
+        sweep("square", executor=executor, out="r.h5", **GRID | {"L": [8]})
+    assert (error.value.stored, error.value.exit_code) == (True, 137)
+    assert executor.left == 97
+    assert blocks_in("r.h5") >= 3
+    found = sweep("square", out="r.h5", **GRID | {"L": [8]})
+    assert without_runs(found) == without_runs(serial(**GRID | {"L": [8]}))
+
+
+def test_the_command_line_says_how_to_go_on(monkeypatch):
+    monkeypatch.setattr("percolab.cli.sweep.run_study", lost)
+    from cli_support import run
+
+    result = run(*STUDY, "--out", "r.h5", "--quiet")
+    assert result.exit_code == 137
+    assert result.stderr == (
+        "workers were lost; finished blocks are in r.h5. Run the same command again to go on.\n"
+    )
+
+
+def lost(*_, **__):
+    raise Interrupted(stored=True, exit_code=137, reason="workers were lost")
+
+
+@pytest.mark.slow
+def test_a_pool_of_pythons_own_that_is_lost_ends_the_study_with_what_is_finished(monkeypatch):
+    real, made = Callers.blocks, []
+
+    def blocks(self, job, future):
+        made.append(job)
+        if len(made) == 3:
+            multiprocessing.active_children()[0].kill()
+        return real(self, job, future)
+
+    monkeypatch.setattr(Callers, "blocks", blocks)
+    endless = GRID | {"samples": 10**9}
+    with (
+        ProcessPoolExecutor(2, get_context("spawn")) as executor,
+        pytest.raises(Interrupted, match="workers were lost") as error,
+    ):
+        sweep("square", executor=executor, out="r.h5", **endless)
+    assert error.value.exit_code == 137
+    assert blocks_in("r.h5") >= 2
+
+
+# Stopping the parent.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_to_all_processes_store_what_is_finished(tmp_path, number):
+    """A terminal, and a batch system, send them to all."""
+    path = tmp_path / "r.h5"
+    endless = (*STUDY, *PROCESSES, "--samples", 10**9, "--out", path)
+    # Not in a save, in which Python may lose a KeyboardInterrupt to a callback.
+    with running(*endless, session=True, before="stored._SAVE_EVERY = 1.0") as process:
+        wait_for_blocks(path, process)
+        children = psutil.Process(process.pid).children()
+        os.killpg(process.pid, number)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert errors.splitlines()[-1] == (
+        f"interrupted; finished blocks are in {path}. Run the same command again to go on."
+    )
+    assert "Traceback" not in output + errors
+    assert all(has_ended(child.pid) for child in children)
+    held = read_results(path).tasks
+    most = max(max(item.blocks) for item in held.values()) + 1
+    for key, item in serial(**GRID | {"samples": 100 * most, "block_size": 100}).tasks.items():
+        for block, found in held[key].blocks.items():
+            assert (found.sums == item.blocks[block].sums).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("saves", [1, 2, 7])
+def test_a_parent_that_is_killed_takes_its_processes_with_it_and_the_rerun_ends_equal(
+    tmp_path, saves
+):
+    path, direct = tmp_path / "r.h5", tmp_path / "direct.h5"
+    before = f"""
+import multiprocessing, signal
+real, calls = os.replace, 0
+def stand_in(*arguments):
+    global calls
+    calls += 1
+    real(*arguments)
+    if calls == {saves}:
+        print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+os.replace = stand_in
+"""
+    study = (*STUDY, *PROCESSES, "--samples", 2000, "--out", path, "--quiet")
+    process = start(*study, before=before)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL, errors
+    assert all(has_ended(int(pid)) for pid in output.split())
+    assert blocks_in(path) < 40
+    sweep("square", executor="processes", workers=2, out=path, **GRID | {"samples": 2000})
+    serial(out=direct, **GRID | {"samples": 2000})
+    assert_equal_datasets(path, direct)
+
+
+# What is refused.
+
+
+def test_an_unknown_executor_is_refused_in_one_line():
+    told = refusal(*STUDY, "--executor", "thread")
+    assert told == "executor = 'thread', but it must be threads or processes"
+    with pytest.raises(InputError, match=r"executor = 3, but it must be threads or processes"):
+        sweep("square", executor=3, **GRID)
+
+
+def test_the_executor_changes_no_id(tmp_path):
+    square = load_lattice("square")
+    assert "executor" not in Task(square, 8, ("open", "open"), (0.5,)).sampling
+
+
+def test_a_worker_without_a_device_of_its_own_is_refused(monkeypatch):
+    from percolab.run import calls
+
+    monkeypatch.setattr(calls._HERE, "number", 2)
+    task = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
+    call = Call("run", task, "four_step", ("cuda:0", "cuda:1"), 0.9, (0.0, 1.0), (0,))
+    with pytest.raises(InputError, match=r"worker 3 on .* has no GPU of its own: there are cuda:0"):
+        measure_blocks(call)
+
+
+def test_executors_tell_how_much_they_do_at_once():
+    with ThreadPoolExecutor(3) as executor:
+        assert workers_of(executor) == 3
+    assert workers_of(object()) == os.cpu_count()
+
+
+@pytest.fixture
+def three_gpus(monkeypatch):
+    """As if there were three."""
+    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda: None)
+    monkeypatch.setattr("percolab.kernels.device.gpu_count", lambda name: 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("cuda", (0, 1, 2)), ("cuda:0,2", (0, 2)), ("cuda:2,1", (2, 1))]
+)
+def test_several_gpus_are_named(three_gpus, text, numbers):
+    found = Device.parse_all(text).resolve_all()
+    assert found == tuple(Device("cuda", number) for number in numbers)
+
+
+def test_auto_is_every_gpu(three_gpus):
+    assert len(Device.parse_all("auto").resolve_all()) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("cuda:0,0", "--device cuda:0,0: a GPU is named twice"),
+        ("cuda:0,3", "--device cuda:0,3: this machine has 3 CUDA device(s)"),
+        ("cuda:0,x", "--device cuda:0,x: must be auto, cpu, cuda, cuda:n or cuda:n,m"),
+        ("cuda:0,", "--device cuda:0,: must be auto, cpu, cuda, cuda:n or cuda:n,m"),
+        ("cpu,cuda", "--device cpu,cuda: must be auto, cpu, cuda or cuda:n"),
+    ],
+)
+def test_gpus_that_are_not_there_are_refused_in_one_line(three_gpus, text, told):
+    study = [item for item in STUDY if item not in ("--device", "cpu")]
+    assert refusal(*study, "--device", text) == told
+
+
+def test_threads_drive_one_gpu(three_gpus):
+    study = [item for item in STUDY if item not in ("--device", "cpu")]
+    told = refusal(*study, "--device", "cuda:0,1", "--executor", "threads")
+    assert told.startswith("--device cuda:0,1: threads drive one GPU; leave out --executor")
