@@ -1,0 +1,136 @@
+"""Parts of a study, made apart and merged, are the undivided study byte for byte."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cli_support import answer, blocks_in, refusal, run
+
+from percolab.api import sweep
+from percolab.errors import InputError
+from percolab.store.results import encode, read_results
+from percolab.tasks.part import Part
+
+GRID = {"L": [6, 8], "p": [0.4, 0.5], "samples": 1000}
+SPINS = {"model": "ising", "boundary": "periodic", "p": [0.5, 0.6], "L": [6, 8]}
+STUDIES = {
+    "grid": GRID | {"measure": ["sizes"]},
+    "sizes of their own": GRID | {"samples": [250, 700]},
+    "threshold": {"L": [6, 8], "method": "threshold", "samples": 300},
+    "chains": SPINS | {"burn_in": 10, "sweeps": 25, "samples": 15 * 10},
+    "trees": {"L": [6], "method": "tree", "samples": 100},
+}
+STUDY = ("sweep", "--lattice", "square", "-L", "6,8", "--device", "cpu", "--workers", "1")
+
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+
+
+def file_of(path):
+    """Return a file as it is without the record of its runs."""
+    return encode(replace(read_results(path), runs=[]))
+
+
+@pytest.mark.parametrize(
+    ("name", "n"), [(name, 3) for name in STUDIES] + [("grid", 1), ("sizes of their own", 12)]
+)
+def test_merged_parts_are_the_undivided_study(name, n):
+    """With 12 parts some have no block of a size."""
+    study = STUDIES[name] | {"device": "cpu", "workers": 1}
+    sweep("square", **study, out="whole.h5")
+    parts = [f"part-{k}.h5" for k in range(1, n + 1)]
+    for k, part in enumerate(parts, 1):
+        sweep("square", **study, part=f"{k}/{n}", out=part)
+    answer("merge", *parts, "--out", "all.h5")
+    assert file_of("all.h5") == file_of("whole.h5")
+    assert sum(blocks_in(part) for part in parts) == blocks_in("whole.h5")
+    # What is whole is finished.
+    before = Path("all.h5").read_bytes()
+    sweep("square", **study, out="all.h5")
+    assert Path("all.h5").read_bytes() == before
+
+
+def test_a_part_has_every_nth_block_and_is_finished_with_them():
+    sweep("square", **GRID, part="2/3", device="cpu", out="p.h5")
+    for item in read_results("p.h5").tasks.values():
+        assert item.numbers.tolist() == list(range(1, 10, 3))
+    before = Path("p.h5").read_bytes()
+    results = sweep("square", **GRID, part="2/3", device="cpu", out="p.h5")
+    assert Path("p.h5").read_bytes() == before
+    assert [run["asked"]["part"] for run in results.runs] == ["2/3"]
+    # More samples, and the other blocks, are added to it as to any file.
+    sweep("square", **GRID | {"samples": 2000}, part="2/3", device="cpu", out="p.h5")
+    assert blocks_in("p.h5") == 14
+    sweep("square", **GRID | {"samples": 2000}, device="cpu", out="p.h5")
+    for item in read_results("p.h5").tasks.values():
+        assert item.num_samples == 2000
+
+
+@pytest.mark.parametrize(
+    "more",
+    [(), pytest.param(("--model", "ising", "--boundary", "periodic"), marks=pytest.mark.slow)],
+)
+def test_what_is_left_open_is_placed_once(more):
+    study = (*STUDY, *more, "--samples", 400, "--quiet")
+    answer(*study, "--out", "whole.h5")
+    told = answer(*study, "--prepare", "--out", "prepared.h5")
+    assert told == "square: 2 tasks prepared in prepared.h5\n"
+    assert blocks_in("prepared.h5") == 0
+    before = Path("prepared.h5").read_bytes()
+    answer(*study, "--prepare", "--out", "prepared.h5")
+    assert Path("prepared.h5").read_bytes() == before
+    for k in (1, 2):
+        shutil.copy("prepared.h5", f"part-{k}.h5")
+        answer(*study, "--part", f"{k}/2", "--out", f"part-{k}.h5")
+    answer("merge", "part-1.h5", "part-2.h5", "--out", "all.h5")
+    assert file_of("all.h5") == file_of("whole.h5")
+
+
+def test_progress_of_a_part_is_that_of_its_own_blocks():
+    told = run(*STUDY, "-p", "0.5", "--samples", 1000, "--part", "1/4", "--out", "p.h5").stderr
+    assert "100%" in told
+
+
+@pytest.mark.parametrize("text", ["0/4", "5/4", "0/0"])
+def test_a_part_that_is_none_of_n_is_refused(text):
+    told = refusal(*STUDY, "-p", "0.5", "--part", text)
+    assert told == f"part = {text}: of n parts k is the first, 1, to the last, n"
+
+
+@pytest.mark.parametrize("text", ["", "x", "1", "1/", "/2", "1/x", "-1/4", "1/2/3", "1.5/4", "²/4"])
+def test_a_part_that_is_no_part_is_refused(text):
+    told = refusal(*STUDY, "-p", "0.5", "--part", text)
+    assert told == f"part = {text!r}, but a part is k/n, as in 3/16"
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("-p", "0.5", "--target-error", "0.01"), "part 1/2: a target error is judged on all "),
+        ((), "part 1/2: p must be the same in all parts: give it, or place it once with --prepare"),
+        (("--model", "ising", "-p", "0.5"), "part 1/2: the burn-in must be the same in all parts"),
+        (
+            ("--model", "ising", "-p", "0.5", "--burn-in", 5, "--chains", 1),
+            "part 1/2: one long chain (chains 1) has no parts",
+        ),
+        (("-p", "0.5", "--plan"), "--plan is of the whole study: leave out --part"),
+        (("-p", "0.5", "--prepare"), "--prepare is of the whole study: leave out --part"),
+    ],
+    ids=["target error", "p", "burn-in", "one chain", "plan", "prepare"],
+)
+def test_what_has_no_parts_is_refused_in_one_line_and_writes_nothing(more, told, tmp_path):
+    assert refusal(*STUDY, *more, "--part", "1/2", "--out", "r.h5").startswith(told)
+    assert not list(tmp_path.iterdir())
+
+
+def test_python_is_refused_the_same():
+    with pytest.raises(InputError, match=r"part = \(1, 4\), but a part is k/n, as in 3/16"):
+        sweep("square", **GRID, part=(1, 4))
+
+
+def test_parts_divide_all_blocks():
+    for n in range(1, 6):
+        parts = [Part(k, n) for k in range(1, n + 1)]
+        assert sorted(number for part in parts for number in part.below(13)) == list(range(13))
+        assert all(part.has(number) for part in parts for number in part.below(13))
+        assert sum(part.count(13) for part in parts) == 13
