@@ -55,7 +55,7 @@ def plan_lines(plan: Plan) -> list[str]:
 
 
 def _totals(plan: Plan) -> list[str]:
-    threads = counted(plan.workers, "thread")
+    threads = counted(plan.workers, "worker")
     lines = [
         f"time    {_time(plan.seconds)} on {plan.device} with {threads}, labeler {plan.labeler}"
         f" (of it {_time(plan.placing_seconds)} to find p, {_time(plan.analysis_seconds)} to fit)",

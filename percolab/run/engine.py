@@ -59,6 +59,19 @@ class Engine:
         """All devices that blocks are made on."""
         return self.devices or (self.device,)
 
+    @property
+    def processes(self) -> int:
+        """Processes of this host that make blocks."""
+        if self.given != "processes":
+            return 1
+        return len(self.every_device) if self.device.is_shared else self.workers
+
+    @property
+    def threads(self) -> int:
+        """Threads of each of them that make blocks."""
+        is_single = self.given == "processes" and not self.device.is_shared
+        return 1 if is_single else self.workers
+
     def sampler(
         self,
         task: Task,
@@ -78,7 +91,8 @@ class Engine:
 
     def crew(self, samplers: Mapping[str, Sampler]) -> AbstractContextManager[Crew]:
         """Hire those who make the blocks of these tasks, until the end of the context."""
-        return crew_of(self.given, samplers, self.every_device, self.workers)
+        processes = self.processes, self.threads
+        return crew_of(self.given, samplers, self.every_device, self.workers, processes)
 
     def record(self) -> dict[str, Any]:
         """Return the provenance of a run that starts now."""
@@ -112,17 +126,14 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
             workers = workers_of(executor)
     check_workers(workers)
     engine = Engine(device, labeler, workers, devices, executor)
-    processes, threads = 1, workers
-    if executor == "processes":
-        processes, threads = (len(devices), workers) if device.is_shared else (workers, 1)
     held, share = 0, share_of(len(study.sizes))
     for size in sorted(study.sizes):
         task = study.task(size)
         # What a process needs, every process needs.
-        needed = required_memory(task, labeler, device, threads)
-        beside = held + (processes - 1) * needed
-        check_memory(task, labeler, device, threads, held=beside, share=share)
-        held += processes * needed
+        needed = required_memory(task, labeler, device, engine.threads)
+        beside = held + (engine.processes - 1) * needed
+        check_memory(task, labeler, device, engine.threads, held=beside, share=share)
+        held += engine.processes * needed
     return engine
 
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 from percolab.errors import InputError
@@ -69,12 +70,13 @@ def crew_of(
     samplers: Mapping[str, Sampler],
     devices: tuple[Device, ...],
     workers: int,
+    processes: tuple[int, int],
 ) -> Iterator[Crew]:
     """Hire those who make the blocks of these tasks, until the end of the context.
 
     executor: "threads", "processes", or an executor, which is left open.  devices: that are driven,
-    by threads the first of them.  workers: threads, or processes of one CPU; of each GPU its
-    threads; calls that a given executor makes at a time.
+    by threads the first of them.  workers: threads, or calls that a given executor makes at a time.
+    processes: how many, and the threads of each.
     """
     check_workers(workers)
     names = tuple(map(str, devices))
@@ -82,11 +84,10 @@ def crew_of(
         with make_executor(devices[0], workers) as threads:
             yield Threads(samplers, threads, workers)
     elif isinstance(executor, str):
-        processes, own = (len(devices), workers) if devices[0].is_shared else (workers, 1)
         with Processes(
-            processes, own, begin=be_worker, arguments=_graph_of(samplers), halt=stop
+            *processes, begin=be_worker, arguments=_graph_of(samplers), halt=stop
         ) as pool:
-            yield Callers(samplers, pool, processes * own, names)
+            yield Callers(samplers, pool, prod(processes), names)
     else:
         yield Callers(samplers, executor, workers, names)
 

@@ -10,7 +10,7 @@ stored.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Any, Unpack
 
@@ -28,6 +28,7 @@ from percolab.analysis import (
 from percolab.analysis.stored_data import POINTS, curves_of
 from percolab.analysis.stored_fits import omega_of
 from percolab.errors import InputError
+from percolab.kernels.device import device_names
 from percolab.run.engine import Engine, choose_engine
 from percolab.run.placement import new_task, rounded_up, with_tasks
 from percolab.run.plan_file import at_points, file_bytes
@@ -119,7 +120,13 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     opened = open_study(study, rule, options)
     results, asked, rule = _with_given_p(opened), opened.asked, opened.rule
     engine = choose_engine(asked, options, watcher)
+    if not isinstance(engine.given, str):
+        raise InputError("--plan measures on this machine, not by an executor: leave it out")
     pilot = run_pilot(results, asked, rule, engine, _missing(results, rule), watcher)
+    if len(engine.every_device) > 1:
+        # The pilot measured on the first.
+        rates = [replace(item, rate=item.rate * engine.processes) for item in pilot.sizes]
+        pilot = replace(pilot, sizes=tuple(rates))
     base = psutil.Process().memory_info().rss
     end = _end_of(results, rule, pilot, _tasks_of(results, asked, pilot))
     return _plan_of(results, rule, engine, pilot, end, base)
@@ -177,16 +184,19 @@ def _plan_of(
     seconds = placing + sampling + saving_seconds(sampling, saving) + analysis
     blocks_bytes = _raw_bytes(end.blocks, kept)
     return Plan(
-        device=str(engine.device),
+        device=device_names(engine.every_device),
         labeler=engine.labeler,
-        workers=engine.workers,
+        workers=engine.processes * engine.threads,
         sizes=rows,
         seconds=seconds if sampling else 0.0,
         placing_seconds=placing,
         analysis_seconds=analysis,
         compile_seconds=pilot.compiling,
         # A file is built in memory, from arrays that are stacked, beside the blocks themselves.
-        host_bytes=base + sum(row.host_bytes for row in rows) + 2 * blocks_bytes + size,
+        host_bytes=base * (1 if engine.processes == 1 else 1 + engine.processes)
+        + sum(row.host_bytes for row in rows)
+        + 2 * blocks_bytes
+        + size,
         base_bytes=base,
         device_bytes=pilot.device_bytes,
         file_bytes=size,
@@ -259,7 +269,8 @@ def _row(
         held=min(held.values()),
         rate=item.rate,
         seconds=missing / item.rate + item.setup if missing else 0.0,
-        host_bytes=required_memory(item.task, engine.labeler, engine.device, engine.workers),
+        host_bytes=engine.processes
+        * required_memory(item.task, engine.labeler, engine.device, engine.threads),
         file_bytes=sum(by_task[task.id] for task in own),
     )
 

@@ -21,6 +21,7 @@ STUDIES = {
     "chains": SPINS | {"burn_in": 10, "sweeps": 25, "samples": 15 * 10},
     "trees": {"L": [6], "method": "tree", "samples": 100},
 }
+ISING = ("--model", "ising", "--boundary", "periodic")
 STUDY = ("sweep", "--lattice", "square", "-L", "6,8", "--device", "cpu", "--workers", "1")
 
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
@@ -66,10 +67,7 @@ def test_a_part_has_every_nth_block_and_is_finished_with_them():
         assert item.num_samples == 2000
 
 
-@pytest.mark.parametrize(
-    "more",
-    [(), pytest.param(("--model", "ising", "--boundary", "periodic"), marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("more", [(), pytest.param(ISING, marks=pytest.mark.slow)], ids=len)
 def test_what_is_left_open_is_placed_once(more):
     study = (*STUDY, *more, "--samples", 400, "--quiet")
     answer(*study, "--out", "whole.h5")
