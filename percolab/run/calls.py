@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from percolab.errors import InputError
@@ -77,7 +78,7 @@ class _Process:
                 self._samplers[call.task.id] = Sampler(
                     task,
                     labeler=call.labeler,
-                    device=self._device(call.devices),
+                    device=self.device(call.devices),
                     share=call.share,
                     window=call.window,
                 )
@@ -86,7 +87,7 @@ class _Process:
             sampler.continue_from(call.end)
         return sampler
 
-    def _device(self, names: tuple[str, ...]) -> Device:
+    def device(self, names: tuple[str, ...]) -> Device:
         """Return the device of this process; InputError if there are more workers than devices."""
         number = 0 if names == ("cpu",) or self.number is None else self.number
         if number >= len(names):
@@ -100,11 +101,17 @@ class _Process:
 _HERE = _Process()
 
 
-def be_worker(number: int, graph: Graph | None = None) -> None:
-    """Make this process the worker of a number on its host, from 0 on; graph: one to know."""
+def be_worker(number: int, devices: tuple[str, ...], graph: Graph | None = None) -> None:
+    """Make this process the worker of a number on its host, from 0 on, with its device open.
+
+    graph: one to know.
+    """
     _HERE.number = number
     if graph is not None:
         _HERE.know(graph)
+    # The first call tells what is wrong.
+    with suppress(InputError):
+        _HERE.device(devices)
 
 
 def stop() -> None:

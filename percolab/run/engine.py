@@ -19,12 +19,14 @@ from numba.core import event
 from percolab.errors import InputError
 from percolab.kernels.device import Device, device_names
 from percolab.labelers import fitting_labeler, labeler_class
+from percolab.lattices.structure import Structure
 from percolab.run.executors import (
     check_workers,
     crew_of,
     default_workers,
     executor_name,
     make_executor,
+    opened,
     workers_of,
 )
 from percolab.run.measured import Crew
@@ -44,8 +46,9 @@ class Engine:
     """What samples a study: devices, the labeler's name, an executor and the number of workers.
 
     Of trees the way of finding them takes the labeler's place.  device: that of pilots, the first
-    of ``devices``, which an empty tuple stands for.  executor, workers: as :func:`crew_of` takes
-    them.
+    of ``devices``, which an empty tuple stands for.  workers: threads, or processes of the CPU; of
+    each GPU its threads; calls that a given executor makes at a time.  given: "threads",
+    "processes", or an executor.
     """
 
     device: Device
@@ -89,10 +92,15 @@ class Engine:
         """Return threads of this process, for pilots; InputError if there are none."""
         return make_executor(self.device, self.workers)
 
-    def crew(self, samplers: Mapping[str, Sampler]) -> AbstractContextManager[Crew]:
-        """Hire those who make the blocks of these tasks, until the end of the context."""
+    def opened(self, structure: Structure) -> AbstractContextManager[Executor]:
+        """Open what makes the blocks of a study of a structure, until the end of the context."""
         processes = self.processes, self.threads
-        return crew_of(self.given, samplers, self.every_device, self.workers, processes)
+        return opened(self.given, structure, self.every_device, self.workers, processes)
+
+    def crew(self, samplers: Mapping[str, Sampler], executor: Executor) -> Crew:
+        """Return those who make the blocks of these tasks by what was opened."""
+        workers = self.processes * self.threads
+        return crew_of(self.given, executor, samplers, self.every_device, workers)
 
     def record(self) -> dict[str, Any]:
         """Return the provenance of a run that starts now."""
@@ -101,7 +109,7 @@ class Engine:
             device_label=", ".join(map(device_label, self.every_device)),
             labeler=self.labeler,
             executor=executor_name(self.given),
-            workers=self.workers,
+            workers=self.processes * self.threads,
         )
 
 

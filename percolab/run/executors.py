@@ -9,12 +9,11 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from math import prod
-from typing import Any
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph
+from percolab.lattices.structure import Structure
 from percolab.run.calls import be_worker, stop
 from percolab.run.measured import Callers, Crew, Threads
 from percolab.run.processes import Processes
@@ -65,34 +64,44 @@ def workers_of(executor: Executor) -> int:
 
 
 @contextmanager
-def crew_of(
+def opened(
     executor: str | Executor,
-    samplers: Mapping[str, Sampler],
+    structure: Structure,
     devices: tuple[Device, ...],
     workers: int,
     processes: tuple[int, int],
-) -> Iterator[Crew]:
-    """Hire those who make the blocks of these tasks, until the end of the context.
+) -> Iterator[Executor]:
+    """Open what makes the blocks of a study until the end of the context.
 
-    executor: "threads", "processes", or an executor, which is left open.  devices: that are driven,
-    by threads the first of them.  workers: threads, or calls that a given executor makes at a time.
-    processes: how many, and the threads of each.
+    executor: "threads", "processes", or an executor, which is left open.  structure: what is
+    sampled; of a graph all processes are told at once.  workers: threads.  processes: how many, and
+    the threads of each; they are started at once, so that they are there after a pilot.
     """
-    check_workers(workers)
-    names = tuple(map(str, devices))
     if executor == "threads":
         with make_executor(devices[0], workers) as threads:
-            yield Threads(samplers, threads, workers)
+            yield threads
     elif isinstance(executor, str):
-        with Processes(
-            *processes, begin=be_worker, arguments=_graph_of(samplers), halt=stop
-        ) as pool:
-            yield Callers(samplers, pool, prod(processes), names)
+        graph = structure if isinstance(structure, Graph) else None
+        names = tuple(map(str, devices))
+        with Processes(*processes, begin=be_worker, arguments=(names, graph), halt=stop) as pool:
+            pool.start()
+            yield pool
     else:
-        yield Callers(samplers, executor, workers, names)
+        yield executor
 
 
-def _graph_of(samplers: Mapping[str, Sampler]) -> tuple[Any, ...]:
-    """Return the graph that is sampled, to be told to every process once; nothing of a lattice."""
-    found = {item.task.structure for item in samplers.values()}
-    return tuple(item for item in found if isinstance(item, Graph))[:1]
+def crew_of(
+    executor: str | Executor,
+    opened: Executor,
+    samplers: Mapping[str, Sampler],
+    devices: tuple[Device, ...],
+    workers: int,
+) -> Crew:
+    """Return those who make the blocks of these tasks by an opened executor.
+
+    devices: that are driven, by threads the first of them.  workers: how many calls are made at a
+    time.
+    """
+    if executor == "threads":
+        return Threads(samplers, opened, workers)
+    return Callers(samplers, opened, workers, tuple(map(str, devices)))

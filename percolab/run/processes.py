@@ -67,6 +67,11 @@ class Processes(Executor):
         """Have a function called in one of the processes."""
         return self._waiting.submit(self._ask, function, *args, **kwargs)
 
+    def start(self) -> None:
+        """Start all processes now, not with their first calls; return before they are there."""
+        for _ in self._processes:
+            self.submit(_nothing)
+
     def _ask(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         process, thread = self._own.place
         return process.ask(thread, (function, args, kwargs))
@@ -81,6 +86,10 @@ class Processes(Executor):
         self._waiting.shutdown(wait=wait, cancel_futures=cancel_futures)
         for process in self._processes:
             process.end()
+
+
+def _nothing() -> None:
+    """Be the first call of a process."""
 
 
 class _Process:

@@ -20,7 +20,7 @@ from percolab.run.request import (
 )
 from percolab.run.stored import Saver, with_blocks
 from percolab.run.wanted import first_targets, is_finished, next_targets, wanted_blocks
-from percolab.store.results import Results
+from percolab.store.results import Results, ResultsWriter
 from percolab.tasks.part import WHOLE, Part
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
@@ -40,17 +40,18 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
         if writer is not None and not opened.is_described:
             writer.save(opened.results)
         return opened.results
-    engine, placed = _placed(opened, options, watcher)
-    if writer is not None and not writer.path.exists():
-        writer.save(placed.results)
-    samplers = samplers_of(placed, engine, watcher)
+    engine = choose_engine(opened.asked, options, watcher)
     # A target error makes many rounds, not all of which are worth a save.
     saver = Saver(writer, every_run=rule.target_error is None)
-    try:
-        with engine.crew(samplers) as crew:
+    with engine.opened(opened.asked.structure) as executor:
+        placed = _placed(opened, engine, writer, watcher)
+        if writer is not None and not writer.path.exists():
+            writer.save(placed.results)
+        crew = engine.crew(samplers_of(placed, engine, watcher), executor)
+        try:
             return _sampled(placed, rule, part, crew, engine, saver, watcher)
-    finally:
-        saver.end()
+        finally:
+            saver.end()
 
 
 def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> Results:
@@ -62,21 +63,21 @@ def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions])
     opened = open_study(study, rule, options)
     if not opened.missing and opened.is_described:
         return opened.results
-    _, placed = _placed(opened, options, watcher)
+    placed = _placed(opened, choose_engine(opened.asked, options, watcher), writer, watcher)
     if writer is not None:
         writer.save(placed.results)
     return placed.results
 
 
-def _placed(opened: Opened, options: SweepOptions, watcher: Watcher) -> tuple[Engine, Placed]:
-    """Return what samples a study, called once, and the study's tasks."""
-    engine = choose_engine(opened.asked, options, watcher)
+def _placed(
+    opened: Opened, engine: Engine, writer: ResultsWriter | None, watcher: Watcher
+) -> Placed:
+    """Return the tasks of a study, after a first call of what samples them."""
     warm_up(opened.asked, engine, watcher, with_pilot=opened.needs_pilot)
-    writer = options.get("writer")
     if writer is not None:
         for line in kept_columns(opened.results, writer.path):
             watcher.noted(line)
-    return engine, place(opened, engine, watcher)
+    return place(opened, engine, watcher)
 
 
 def _sampled(

@@ -1,0 +1,97 @@
+"""One study on several GPUs of one host: a process each, one file, the same numbers."""
+
+from dataclasses import replace
+
+import pytest
+
+from percolab.api import sweep
+from percolab.kernels.device import Device, cuda_problem, gpu_count
+from percolab.lattices.graph import Graph
+from percolab.run import calls
+from percolab.run.processes import Processes
+from percolab.store.results import encode
+
+STUDIES = {
+    "grid": {"L": [64, 256], "p": [0.45, 0.5], "samples": 20_000, "measure": ["sizes"]},
+    "threshold": {"L": [64], "method": "threshold", "samples": 20_000},
+    "chains": {
+        "L": [32],
+        "p": [0.5, 0.6],
+        "model": "ising",
+        "boundary": "periodic",
+        "burn_in": 20,
+        "sweeps": 60,
+        "samples": 40 * 200,
+    },
+    "one chain": {
+        "L": [32, 48],
+        "p": [0.5, 0.6],
+        "model": "ising",
+        "boundary": "periodic",
+        "burn_in": 20,
+        "sweeps": 60,
+        "samples": 40 * 20,
+        "chains": 1,
+    },
+    "trees": {"L": [64], "method": "tree", "samples": 2000},
+}
+
+
+def several():
+    """Return whether there are several GPUs."""
+    return cuda_problem() is None and gpu_count("cuda") > 1
+
+
+@pytest.fixture(autouse=True)
+def two_gpus():
+    if not several():
+        pytest.skip("there are no two GPUs")
+
+
+pytestmark = pytest.mark.gpu
+
+
+def without_runs(results):
+    return encode(replace(results, runs=[]))
+
+
+def device_of_worker(names):
+    return str(calls._HERE.device(names))
+
+
+def test_each_worker_drives_the_gpu_of_its_number():
+    names = ("cuda:1", "cuda:0")
+    with Processes(2, 3, begin=calls.be_worker, arguments=(names,), halt=calls.stop) as pool:
+        # Each thread waits for answers of one of them.
+        found = [pool.submit(device_of_worker, names) for _ in range(60)]
+        assert {future.result() for future in found} == {"cuda:0", "cuda:1"}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_file_of_several_gpus_is_that_of_one_and_of_the_cpu(name):
+    settings = STUDIES[name]
+    several = sweep("square", device="cuda", **settings)
+    assert without_runs(several) == without_runs(sweep("square", device="cuda:1", **settings))
+    assert without_runs(several) == without_runs(sweep("square", device="cpu", **settings))
+
+
+def test_the_record_of_a_run_lists_them():
+    found = sweep("square", device="cuda:1,0", L=[16], p=[0.5], samples=200).runs[0]
+    assert (found["device"], found["executor"]) == ("cuda:1,0", "processes")
+    assert found["device_name"].count(",") == 1
+
+
+def test_a_graph_is_told_to_every_gpu():
+    bonds = [(n, (n + 1) % 5000) for n in range(5000)] + [(0, n) for n in range(2, 500)]
+    settings = {"p": [0.5, 0.9], "samples": 5000}
+    one, two = (
+        sweep(graph=Graph.of_bonds(5000, bonds), device=device, **settings)
+        for device in ("cpu", "cuda")
+    )
+    assert without_runs(one) == without_runs(two)
+
+
+def test_one_that_is_named_is_driven_by_threads():
+    found = sweep("square", device="cuda:1", L=[16], p=[0.5], samples=200).runs[0]
+    assert (found["device"], found["executor"]) == ("cuda:1", "threads")
+    assert Device.parse_all("cuda:1").resolve_all() == (Device("cuda", 1),)
