@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from percolab.run.runner import prepare_study, run_study
 from percolab.run.stored import Interrupted
 from percolab.store.results import Results, ResultsWriter
 from percolab.tasks.part import WHOLE
+from percolab.tasks.settings import MPI
 from percolab.tasks.study_file import make_request, read_request
 
 
@@ -54,6 +56,31 @@ def command(
     A --graph has one size.  Its threshold is where its second largest cluster and the mean size of
     the others are largest; with --source and --target, also where they are connected.
     """  # fmt: skip
+    flags = {"quiet": quiet, "plan": plan, "prepare": prepare, "as_json": as_json}
+    if plan and given["executor"] == MPI:
+        raise InputError(
+            "--plan measures on this machine, not by an executor: leave out --executor"
+        )
+    if given["executor"] != MPI:
+        _sweep(study, given, **flags)
+        return
+    from percolab.run.mpi import mpi_executor
+
+    with mpi_executor() as executor:
+        if executor is not None:
+            _sweep(study, given | {"executor": executor}, **flags)
+
+
+def _sweep(
+    study: str | None,
+    given: Mapping[str, Any],
+    *,
+    quiet: bool,
+    plan: bool,
+    prepare: bool,
+    as_json: bool,
+) -> None:
+    """Do what the command asks for."""
     overrides = given_settings(given)
     if study is not None and Path(study).suffix != ".toml":
         raise InputError(f"{study}: a study file ends in .toml; a lattice goes with --lattice")

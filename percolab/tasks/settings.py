@@ -64,8 +64,9 @@ MAX_SEED = 2**63 - 1
 #: How a task is sampled: every observable on a grid of p, every sample's exact threshold, or every
 #: sample's minimum spanning tree.
 METHODS = ("grid", "threshold", "tree")
-#: Who can make blocks, beside executors that Python is given.
+#: Who can make blocks, beside executors that Python is given; by MPI those of a command alone.
 EXECUTORS = ("threads", "processes")
+MPI = "mpi"
 _MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
 
 
@@ -377,7 +378,7 @@ class Settings(TypedDict, total=False):
     executor: Annotated[
         str | Executor | None,
         Setting(
-            help="Who makes the blocks: threads, or processes of this machine.",
+            help="Who makes the blocks: threads, processes of this machine, or mpi (mpiexec -n 9).",
             told_default="threads; with several GPUs a process for each",
             doc='"threads", "processes", or any ``concurrent.futures.Executor``, which is left '
             "open; threads unless given, and of several GPUs a process for each.",
@@ -414,8 +415,15 @@ def _seed(value: int) -> int:
 def _executor(value: Any) -> str | Executor | None:
     if value is None or isinstance(value, Executor):
         return value
+    if value == MPI:
+        raise InputError(
+            "executor = 'mpi': it is percolab sweep that is started by mpiexec, and nothing else; "
+            "in Python give an executor of mpi4py.futures (docs/clusters.md)"
+        )
     if value not in EXECUTORS:
-        raise InputError(f"executor = {shown(value)}, but it must be {' or '.join(EXECUTORS)}")
+        raise InputError(
+            f"executor = {shown(value)}, but it must be {', '.join(EXECUTORS)} or {MPI}"
+        )
     return str(value)
 
 

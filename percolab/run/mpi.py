@@ -1,0 +1,64 @@
+"""``--executor mpi``: the ranks of one ``mpiexec`` as workers, by mpi4py.futures.
+
+All ranks call the same command.  Rank 0 runs it; the others wait for jobs until it ends.  A rank
+that is lost ends all of them, as MPI has it, and the same command goes on from the last save.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any
+
+from percolab.errors import InputError
+from percolab.run.calls import be_worker
+
+
+@contextmanager
+def mpi_executor() -> Iterator[Executor | None]:
+    """Yield the executor on rank 0; None on the others, once their work is done.
+
+    Worker k of a host drives the k-th of the GPUs.  InputError: there is no MPI, or one rank alone.
+    """
+    mpi, futures = _mpi()
+    world = mpi.COMM_WORLD
+    if world.Get_size() < 2:
+        raise InputError(
+            "--executor mpi: this is one process; mpiexec -n 9 percolab sweep ... --executor mpi "
+            "has 8 that measure and one that writes"
+        )
+    is_parent = world.Get_rank() == 0
+    own = number_on_host(world, mpi.COMM_TYPE_SHARED)
+    if not is_parent:
+        # A batch system tells all ranks; the first stores what is finished and ends the others.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        be_worker(own, ("cpu",))
+    with futures.MPICommExecutor(world, root=0, main=False) as executor:
+        yield executor
+
+
+def _mpi() -> tuple[Any, Any]:
+    """Return mpi4py's MPI and futures; InputError if they do not load."""
+    if importlib.util.find_spec("mpi4py") is None:
+        raise InputError("--executor mpi: mpi4py is not installed (pip install 'percolab[mpi]')")
+    try:
+        from mpi4py import MPI, futures
+    except (ImportError, RuntimeError, OSError) as error:
+        line = str(error).strip().partition("\n")[0]
+        raise InputError(f"--executor mpi: no MPI library can be used ({line})") from error
+    return MPI, futures
+
+
+def number_on_host(world: Any, kind: int) -> int:
+    """Return which of the workers of its host a rank is, from 0 on; called by all ranks.
+
+    Rank 0 is none of them, and gets 0.  kind: MPI's number for ranks that share memory.
+    """
+    host = world.Split_type(kind)
+    ranks = host.allgather(world.Get_rank())
+    host.Free()
+    return sum(0 < rank < world.Get_rank() for rank in ranks)
