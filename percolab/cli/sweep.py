@@ -58,9 +58,7 @@ def command(
     """  # fmt: skip
     flags = {"quiet": quiet, "plan": plan, "prepare": prepare, "as_json": as_json}
     if plan and given["executor"] == MPI:
-        raise InputError(
-            "--plan measures on this machine, not by an executor: leave out --executor"
-        )
+        raise InputError("--plan measures on this machine: leave out --executor")
     if given["executor"] != MPI:
         _sweep(study, given, **flags)
         return

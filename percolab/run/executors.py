@@ -18,6 +18,7 @@ from percolab.run.calls import be_worker, stop
 from percolab.run.measured import Callers, Crew, Threads
 from percolab.run.processes import Processes
 from percolab.run.sampler import Sampler
+from percolab.tasks.settings import DASK
 
 _CUDA_THREADS = 6
 
@@ -61,6 +62,18 @@ def workers_of(executor: Executor) -> int:
         if isinstance(found, int) and found > 0:
             return found
     return os.cpu_count() or 1
+
+
+@contextmanager
+def connected(executor: str | Executor | None) -> Iterator[str | Executor | None]:
+    """Yield an executor as it is; in place of "dask:ADDRESS" that of the scheduler there."""
+    if not isinstance(executor, str) or not executor.startswith(DASK):
+        yield executor
+        return
+    from percolab.run.dask import dask_executor
+
+    with dask_executor(executor.removeprefix(DASK)) as found:
+        yield found
 
 
 @contextmanager

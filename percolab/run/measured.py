@@ -186,6 +186,7 @@ class Callers:
     ) -> None:
         self.samplers, self.workers = samplers, workers
         self._executor = executor
+        self._gives_up: tuple[type[Exception], ...] = getattr(executor, "gives_up", ())
         run = uuid4().hex
         self._calls = {
             key: Call(run, item.task, item.labeler or "", devices, item.share, item.window)
@@ -204,8 +205,14 @@ class Callers:
         return self._executor.submit(measure_blocks, call)
 
     def blocks(self, job: Job, future: Future[Any]) -> list[AnyBlock] | None:
-        """Return the blocks of a job that has ended; None if its worker did not know the graph."""
-        blocks: list[AnyBlock] | None = future.result()
+        """Return the blocks of a job that has ended; None if its worker did not know the graph.
+
+        WorkersLost: the executor has done it again as often as it does.
+        """
+        try:
+            blocks: list[AnyBlock] | None = future.result()
+        except self._gives_up as error:
+            raise WorkersLost(str(error).partition("\n")[0]) from error
         if blocks is None:
             self._with_bonds.add(job)
         elif job.follows:

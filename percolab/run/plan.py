@@ -39,6 +39,7 @@ from percolab.run.stored import saving_seconds
 from percolab.run.wanted import first_targets, grown, is_held, next_targets, wanted_blocks
 from percolab.store.joined import joined, joined_tasks
 from percolab.store.results import Results
+from percolab.tasks.settings import EXECUTORS
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 
@@ -117,11 +118,11 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
         )
     if study.has_trees:
         raise InputError("--plan: trees are not planned; a study of a few samples tells their rate")
+    if options.get("executor") not in (None, *EXECUTORS):
+        raise InputError("--plan measures on this machine: leave out --executor")
     opened = open_study(study, rule, options)
     results, asked, rule = _with_given_p(opened), opened.asked, opened.rule
     engine = choose_engine(asked, options, watcher)
-    if not isinstance(engine.given, str):
-        raise InputError("--plan measures on this machine, not by an executor: leave it out")
     pilot = run_pilot(results, asked, rule, engine, _missing(results, rule), watcher)
     if len(engine.every_device) > 1:
         # The pilot measured on the first.

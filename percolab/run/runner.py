@@ -5,9 +5,11 @@ request -> placed tasks -> wanted blocks -> measured blocks -> results
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Unpack
 
 from percolab.run.engine import Engine, choose_engine, warm_up
+from percolab.run.executors import connected
 from percolab.run.measured import Crew
 from percolab.run.placement import Placed, place, samplers_of
 from percolab.run.request import (
@@ -40,10 +42,12 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
         if writer is not None and not opened.is_described:
             writer.save(opened.results)
         return opened.results
-    engine = choose_engine(opened.asked, options, watcher)
     # A target error makes many rounds, not all of which are worth a save.
     saver = Saver(writer, every_run=rule.target_error is None)
-    with engine.opened(opened.asked.structure) as executor:
+    with ExitStack() as stack:
+        options["executor"] = stack.enter_context(connected(options.get("executor")))
+        engine = choose_engine(opened.asked, options, watcher)
+        executor = stack.enter_context(engine.opened(opened.asked.structure))
         placed = _placed(opened, engine, writer, watcher)
         if writer is not None and not writer.path.exists():
             writer.save(placed.results)

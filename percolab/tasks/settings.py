@@ -66,7 +66,7 @@ MAX_SEED = 2**63 - 1
 METHODS = ("grid", "threshold", "tree")
 #: Who can make blocks, beside executors that Python is given; by MPI those of a command alone.
 EXECUTORS = ("threads", "processes")
-MPI = "mpi"
+MPI, DASK = "mpi", "dask:"
 _MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
 
 
@@ -378,10 +378,11 @@ class Settings(TypedDict, total=False):
     executor: Annotated[
         str | Executor | None,
         Setting(
-            help="Who makes the blocks: threads, processes of this machine, or mpi (mpiexec -n 9).",
+            help="Who makes the blocks: threads, processes of this machine, mpi (mpiexec -n 9), "
+            "or dask:ADDRESS.",
             told_default="threads; with several GPUs a process for each",
-            doc='"threads", "processes", or any ``concurrent.futures.Executor``, which is left '
-            "open; threads unless given, and of several GPUs a process for each.",
+            doc='"threads", "processes", "dask:ADDRESS", or any ``concurrent.futures.Executor``, '
+            "which is left open; threads unless given, and of several GPUs a process for each.",
             read=None,
             take=lambda key, value: _executor(value),
         ),
@@ -420,9 +421,11 @@ def _executor(value: Any) -> str | Executor | None:
             "executor = 'mpi': it is percolab sweep that is started by mpiexec, and nothing else; "
             "in Python give an executor of mpi4py.futures (docs/clusters.md)"
         )
-    if value not in EXECUTORS:
+    is_dask = isinstance(value, str) and value.startswith(DASK) and value != DASK
+    if not is_dask and value not in EXECUTORS:
         raise InputError(
-            f"executor = {shown(value)}, but it must be {', '.join(EXECUTORS)} or {MPI}"
+            f"executor = {shown(value)}, but it must be {', '.join(EXECUTORS)}, {MPI} or "
+            f"{DASK}ADDRESS"
         )
     return str(value)
 

@@ -311,8 +311,10 @@ os.replace = stand_in
 
 def test_an_unknown_executor_is_refused_in_one_line():
     told = refusal(*STUDY, "--executor", "thread")
-    assert told == "executor = 'thread', but it must be threads, processes or mpi"
-    with pytest.raises(InputError, match=r"executor = 3, but it must be threads, processes or mpi"):
+    assert told == "executor = 'thread', but it must be threads, processes, mpi or dask:ADDRESS"
+    with pytest.raises(
+        InputError, match=r"executor = 3, but it must be threads, processes, mpi or dask:ADDRESS"
+    ):
         sweep("square", executor=3, **GRID)
 
 

@@ -92,7 +92,7 @@ def test_mpi_without_mpi4py_is_refused_in_one_line(monkeypatch):
 
 def test_a_plan_is_not_measured_by_mpi():
     told = refusal(*STUDY, "--executor", "mpi", "--plan")
-    assert told == "--plan measures on this machine, not by an executor: leave out --executor"
+    assert told == "--plan measures on this machine: leave out --executor"
 
 
 def test_python_is_told_to_give_an_executor():
