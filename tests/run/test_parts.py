@@ -33,7 +33,15 @@ def file_of(path):
 
 
 @pytest.mark.parametrize(
-    ("name", "n"), [(name, 3) for name in STUDIES] + [("grid", 1), ("sizes of their own", 12)]
+    ("name", "n"),
+    [
+        ("grid", 1),
+        ("grid", 3),
+        ("sizes of their own", 12),
+        ("threshold", 3),
+        ("chains", 3),
+        pytest.param("trees", 3, marks=pytest.mark.slow),
+    ],
 )
 def test_merged_parts_are_the_undivided_study(name, n):
     """With 12 parts some have no block of a size."""
