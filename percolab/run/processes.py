@@ -2,28 +2,33 @@
 
 A ``ProcessPoolExecutor`` has one thread a process and is lost with any of its processes.  Here a
 process that is lost fails the jobs in its hands with BrokenExecutor, and is started anew for the
-next.  Processes are spawned, since CUDA does not survive a fork, and end with the one that started
-them, however that ends.  SIGINT and SIGTERM, which go to all processes of a terminal or of a batch
-job, are left to it.
+next.  Processes are started afresh, since CUDA does not survive a fork, and end with the one that
+started them, however that ends.  SIGINT and SIGTERM, which go to all processes of a terminal or of
+a batch job, are left to it.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pickle import PicklingError
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
+# Unlike multiprocessing's, it does not import the user's script, which need not be made for that.
+_PROGRAM = "import sys; from percolab.run import processes; processes.serve(sys.argv[1:])"
 # Seconds that a process has to end by itself.
 _PATIENCE = 2.0
 
@@ -104,7 +109,7 @@ class _Process:
     ) -> None:
         self._threads, self._asked = threads, (begin, arguments, halt)
         self._lock = threading.Lock()
-        self._process: Any = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._control: Connection | None = None
         self._lines: list[Connection] = []
 
@@ -114,6 +119,7 @@ class _Process:
             if self._control is None:
                 self._start()
             line, process = self._lines[thread], self._process
+        assert process is not None
         try:
             line.send(question)
             is_answer, value = line.recv()
@@ -121,31 +127,30 @@ class _Process:
             with self._lock:
                 if process is self._process:
                     self._leave()
-            process.join()
-            raise BrokenExecutor(f"process {process.pid} ended ({process.exitcode})") from error
+            code = process.wait()
+            raise BrokenExecutor(f"process {process.pid} ended ({code})") from error
         if is_answer:
             return value
         raise value
 
     def _start(self) -> None:
-        context = get_context("spawn")
-        lines = [context.Pipe() for _ in range(self._threads)]
-        control, its_control = context.Pipe()
-        self._process = context.Process(
-            target=_serve,
-            args=(its_control, [line for _, line in lines], *self._asked),
-            daemon=True,
-        )
-        # A child begins with the signals blocked that this thread has blocked.  The tracker, which
-        # is started with the first child, would unblock them.
-        resource_tracker.ensure_running()
+        ours, theirs = zip(*(Pipe() for _ in range(1 + self._threads)))
+        handles = [end.fileno() for end in theirs]
+        # A child begins with the signals blocked that this thread has blocked.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        self._process.start()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _PROGRAM, *map(str, handles)],
+            pass_fds=handles,
+            stdin=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+        )
         # With the only other ends in the child, its end is the end of these lines.
-        for _, line in lines:
-            line.close()
-        its_control.close()
-        self._lines, self._control = [line for line, _ in lines], control
+        for end in theirs:
+            end.close()
+        self._control, *self._lines = ours
+        # If it is lost already, so are its lines.
+        with suppress(OSError):
+            self._control.send(self._asked)
 
     def _leave(self) -> None:
         """Close the lines to a process, which ends by that."""
@@ -164,25 +169,23 @@ class _Process:
         with self._lock:
             self._leave()
             if self._process is not None:
-                self._process.join(_PATIENCE)
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_PATIENCE)
                 self._process.kill()
-                self._process.join()
+                self._process.wait()
                 for line in self._lines:
                     line.close()
 
 
-def _serve(
-    control: Connection,
-    lines: list[Connection],
-    begin: Callable[..., None],
-    arguments: tuple[Any, ...],
-    halt: Callable[[], None],
-) -> None:
-    """Be one of the processes until the other end of ``control`` is closed."""
-    begin(*arguments)
-    for line in lines:
-        threading.Thread(target=_answer, args=(line,), daemon=True).start()
+def serve(handles: list[str]) -> None:
+    """Be one of the processes until its control, the first of these pipes, is closed."""
+    ends: list[Connection] = [Connection(int(handle)) for handle in handles]
+    control, *lines = ends
     with suppress(EOFError, OSError):
+        begin, arguments, halt = control.recv()
+        begin(*arguments)
+        for line in lines:
+            threading.Thread(target=_answer, args=(line,), daemon=True).start()
         while control.recv() == "stop":
             halt()
     # Whoever asked is gone, so there is nothing to be done in order.
@@ -199,4 +202,7 @@ def _answer(line: Connection) -> None:
             except BaseException as error:
                 error.add_note("".join(traceback.format_exception(error)))
                 answer = False, error
-            line.send(answer)
+            try:
+                line.send(answer)
+            except (TypeError, AttributeError, PicklingError) as error:
+                line.send((False, RuntimeError(f"its answer cannot be sent: {error}")))

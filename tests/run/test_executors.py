@@ -48,6 +48,15 @@ def serial(**settings):
     return sweep("square", **{"executor": "threads", "workers": 1} | settings)
 
 
+def worker_processes():
+    """Return the processes that percolab has started here."""
+    return [
+        child
+        for child in psutil.Process().children()
+        if "processes.serve" in " ".join(child.cmdline())
+    ]
+
+
 def has_ended(pid):
     """Return whether a process ends within ten seconds."""
     for _ in range(1000):
@@ -112,7 +121,7 @@ def test_processes_make_the_same_file_and_one_that_is_killed_is_replaced(monkeyp
     def blocks(self, job, future):
         found = real(self, job, future)
         if not killed:
-            process = multiprocessing.active_children()[0]
+            process = worker_processes()[0]
             killed.append(process.pid)
             process.kill()
         return found
@@ -122,7 +131,7 @@ def test_processes_make_the_same_file_and_one_that_is_killed_is_replaced(monkeyp
     assert without_runs(found) == without_runs(serial(**GRID | {"samples": 4000}))
     assert killed
     assert (found.runs[0]["executor"], found.runs[0]["workers"]) == ("processes", 2)
-    assert not multiprocessing.active_children()
+    assert not worker_processes()
 
 
 # Processes by themselves, of light functions.
@@ -163,7 +172,7 @@ def test_processes_end_with_the_one_that_started_them():
         "from percolab.run.processes import Processes\n"
         "pool = Processes(1, begin=abs, halt=os.getpid)\n"
         "print(pool.submit(os.getpid).result(), flush=True)\n"
-        "pool.submit(time.sleep, 100)\n"
+        "pool.submit(time.sleep, 100)\n"  # The script is not made to be imported.
         "time.sleep(100)\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
@@ -284,14 +293,14 @@ def test_a_parent_that_is_killed_takes_its_processes_with_it_and_the_rerun_ends_
 ):
     path, direct = tmp_path / "r.h5", tmp_path / "direct.h5"
     before = f"""
-import multiprocessing, signal
+import psutil, signal
 real, calls = os.replace, 0
 def stand_in(*arguments):
     global calls
     calls += 1
     real(*arguments)
     if calls == {saves}:
-        print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+        print(*(child.pid for child in psutil.Process().children()), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 os.replace = stand_in
 """
