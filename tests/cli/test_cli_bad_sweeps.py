@@ -90,6 +90,7 @@ def test_on_a_torus_the_pilot_looks_for_wrapping():
 def test_a_labeler_that_does_not_run_on_the_device_is_refused(monkeypatch):
     monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda: None)
     monkeypatch.setattr("percolab.kernels.device.open_device", lambda name: None)
+    monkeypatch.setattr("percolab.kernels.device.gpu_count", lambda name: 1)
     told = refusal(*TINY, "--device", "cuda", "--labeler", "raster")
     assert told.startswith("labeler 'raster' does not run on cuda; there: four_step, label_equ")
     assert left_in() == []
