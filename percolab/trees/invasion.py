@@ -224,6 +224,7 @@ class Invasion:
     keys:        uint64 (n,), all 63 digits of the weights; ranks of given weights; 0 of sources
     touched:     random words that were drawn
     shape:       grid points along each axis, () of a graph
+    has_target:  whether there was a target to be reached
     """
 
     sites: NDArray[np.int32]
@@ -238,6 +239,7 @@ class Invasion:
     model: str
     touched: int
     shape: tuple[int, ...]
+    has_target: bool
     _draw: Draw
     _given: Floats | None
 
@@ -403,7 +405,8 @@ def invade(
     if exits is not None:
         entrance = sources if not is_free else sources[:0]
         kept = _untrapped(ground, by_site, state, free, entrance, exits, num_points)
-    return _invasion_of(state, weights, draw, free, num_sites, stop, kept)
+    has_target = bool(target.layers.any() or target.sites.size)
+    return _invasion_of(state, weights, draw, free, num_sites, stop, has_target, kept)
 
 
 def _untrapped(
@@ -439,6 +442,7 @@ def _invasion_of(
     free: int,
     num_sites: int,
     stop: Stop,
+    has_target: bool,
     trapping: tuple[NDArray[np.bool_], Integers] | None,
 ) -> Invasion:
     count = state.count
@@ -486,6 +490,7 @@ def _invasion_of(
         model=weights.model,
         touched=int(count[WORDS]),
         shape=tuple(state.ground.axes[:, 0].tolist()),
+        has_target=has_target,
         _draw=draw,
         _given=weights.given,
     )

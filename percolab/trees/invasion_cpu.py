@@ -402,7 +402,7 @@ def advance_invasion(
             or step >= sites.size
         ):
             return False
-        site, entry, found = int64(-1), int64(0), 1
+        site, item, entry, found = int64(-1), int64(-1), int64(0), 1
         is_source = count[EXPANDED] < sources.size
         if is_source:
             ends[0], bonds[0] = sources[count[EXPANDED]], -1
@@ -417,15 +417,15 @@ def advance_invasion(
             if item < 0:
                 return True
             site = int64(items[item].to)
-            entry = entry_of(table, entries, count, site >> 5)
-            if _has(entries[entry, INVADED], site):
-                continue
-            _mark(entries, entry, INVADED, site)
-            sites[step], taken[step] = site, item
-            count[STEPS] += 1
-            count[FRONT] -= int64(by_site)
         if site >= 0:
             entry = entry_of(table, entries, count, site >> 5)
+            if not is_source:
+                if _has(entries[entry, INVADED], site):
+                    continue
+                _mark(entries, entry, INVADED, site)
+                sites[step], taken[step] = site, item
+                count[STEPS] += 1
+                count[FRONT] -= int64(by_site)
             found = neighbours(axes, first, steps, site, ends, bonds)
         for n in range(found):
             end, bond, there = ends[n], bonds[n], entry
