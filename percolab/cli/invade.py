@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from percolab.lattices.structure import Structure
     from percolab.trees.invasion import Invasion
 
-#: Radii within which sites are counted grow by this factor, from here on.
-_FIRST_RADIUS, _FACTOR = 4.0, 2**0.5
+#: Radii within which sites are counted grow by this factor, from here on, up to this part of how
+#: far every invasion reaches: further out it goes on being invaded.
+_FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
 
 
 @click.command()
@@ -213,10 +214,7 @@ def _published(structure: Structure, given: dict[str, Any]) -> float | None:
 
 
 def _radii(invader: Invader) -> np.ndarray | None:
-    """Return radii to count sites within, up to a quarter of the lattice; None where it has none.
-
-    Only from a single site, where no side is near.
-    """
+    """Return radii to count sites within; None without places or from several sites."""
     import numpy as np
 
     from percolab.figures.invasion import can_draw_places
@@ -225,7 +223,7 @@ def _radii(invader: Invader) -> np.ndarray | None:
     if invader.sources.size > 1 or not can_draw_places(structure) or invader.stop == "all":
         return None
     steps = np.linalg.norm(np.array(structure.vectors), axis=1)  # type: ignore[attr-defined]
-    most = float((steps * invader.field.shape).min()) / 4
+    most = _INNER * float((steps * invader.field.shape).max())
     radii = _FIRST_RADIUS * _FACTOR ** np.arange(64)
     return radii[radii <= most]
 
@@ -235,7 +233,7 @@ def _masses(field: Field, found: Invasion, radii: np.ndarray) -> np.ndarray:
     import numpy as np
 
     apart = field.distances(found.sites, int(found.sites[0]))
-    return np.where(radii <= apart.max() / 2, found.mass_within(apart, radii), 0)
+    return np.where(radii <= _INNER * apart.max(), found.mass_within(apart, radii), 0)
 
 
 def _fit_of_masses(radii: np.ndarray, masses: list[np.ndarray]) -> DimensionFit | None:
@@ -293,8 +291,12 @@ def _record(invader: Invader, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _title(invader: Invader, record: dict[str, Any]) -> str:
-    name = invader.field.structure.title.replace("$", r"\$")
-    parts = [f"{record['model'].capitalize()} invasion", name, f"$L = {record['L']}$"]
+    from percolab.lattices.graph import Graph
+
+    structure = invader.field.structure
+    name = structure.title.replace("$", r"\$")
+    parts = [f"{record['model'].capitalize()} invasion", name]
+    parts += [f"$L = {record['L']}$"] if not isinstance(structure, Graph) else []
     parts += ["with trapping"] if record["trapping"] else []
     periodic = [a for a, kind in zip(invader.field.axes, record["boundary"]) if kind == "periodic"]
     parts += [f"periodic along {' and '.join(periodic)}"] if periodic else []
@@ -348,19 +350,20 @@ def _echo(
 
     invader, item = invaders[0], means[0]
     click.echo(_title(invader, _record(invader, given)).replace("$", ""))
+    # From end to end it is the threshold of the sample.
+    taken = "T" if invader.enters and invader.stop == "spanning" else "largest weight"
     if len(means) == 1 and item.samples == 1:
         share = 100 * first.num_invaded / first.num_sites
         click.echo(f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')} "
                    f"({share:.3g} %), front {item.means['front']:.0f}")  # fmt: skip
         if first.breakthrough is not None:
-            taken = "T" if invader.enters or not invader.field.is_lattice else "largest weight"
             click.echo(f"breakthrough at step {first.breakthrough}, {taken} = "
                        f"{first.threshold:.12g}")  # fmt: skip
         elif invader.has_target:
             click.echo("the target was not reached")
         click.echo(f"largest burst {item.means['largest_burst']:.0f}")
     else:
-        rows = [("L", "samples", "reached", "invaded", "T", "front", "largest burst")]
+        rows = [("L", "samples", "reached", "invaded", taken, "front", "largest burst")]
         for item in means:
             texts = [
                 format_with_error(item.means[name], item.errors[name])

@@ -494,7 +494,7 @@ class Invader:
             klass, owner = np.divmod(np.flatnonzero(there), points)
             number = klass * stride + owner
             total = field.num_classes * stride
-        shaped = expected[:-1] + field.shape[::-1]
+        shaped = expected[:-1] + field.shape[::-1] if field.is_lattice else expected
         if values.shape not in (expected, shaped):
             raise InputError(
                 f"weights: shape {values.shape}, but those of the {self.model}s of "

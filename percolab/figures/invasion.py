@@ -130,8 +130,11 @@ def _draw_picture(figure: Any, invasion: Invasion, lattice: Lattice) -> None:
     depth = prod(shape[2:])
     count = min(depth, _LAYERS)
     layers = [round(n * (depth - 1) / max(count - 1, 1)) for n in range(count)]
-    panels: Any = figure.subplots(1, count, squeeze=False)[0]
-    norm = Normalize(0, max(invasion.num_invaded - 1, 1))
+    rows = 2 if count == _LAYERS else 1
+    panels: Any = figure.subplots(rows, count // rows, squeeze=False).ravel()
+    # All sources are there when it begins.
+    begin = max(invasion.num_sources - 1, 0)
+    norm = Normalize(begin, max(invasion.num_invaded - 1, begin + 1))
     few = lattice.dimension == 2 and prod(shape) <= MOST_WITH_BONDS
     for axes, layer in zip(panels, layers):
         axes.set_axis_off()
@@ -162,7 +165,11 @@ def _draw_sites(axes: Axes, invasion: Invasion, lattice: Lattice, norm: Any) -> 
     from matplotlib.collections import EllipseCollection, LineCollection
 
     places = lattice.positions(invasion.shape)
-    steps = np.arange(invasion.num_invaded)
+    steps = np.maximum(np.arange(invasion.num_invaded), norm.vmin)
+    cell = np.stack(np.unravel_index(np.arange(len(places)), invasion.shape[::-1])[::-1], axis=1)
+    is_site = np.ones(len(places), bool)
+    for point in lattice.vacant:
+        is_site &= ~np.all(cell % lattice.cell == point, axis=1)
     taken = np.flatnonzero(invasion.origins >= 0)
     ends = places[invasion.sites[taken]], places[invasion.origins[taken]]
     length = np.linalg.norm(ends[0] - ends[1], axis=1)
@@ -176,7 +183,7 @@ def _draw_sites(axes: Axes, invasion: Invasion, lattice: Lattice, norm: Any) -> 
     axes.add_collection(LineCollection(list(lines), linewidths=width, **points))
     dots: dict[str, Any] = {"units": "xy", "offset_transform": axes.transData, "linewidths": 0}
     for sites, size, more in (
-        (np.arange(len(places)), 0.16, {"facecolors": "0.85", "zorder": 1}),
+        (np.flatnonzero(is_site), 0.16, {"facecolors": "0.85", "zorder": 1}),
         (invasion.sites, 0.42, {"cmap": _MAP, "norm": norm, "array": steps, "zorder": 3}),
     ):
         across = np.full(len(sites), size * unit)
@@ -206,7 +213,7 @@ def _draw_cells(axes: Axes, invasion: Invasion, lattice: Lattice, layer: int, no
     here = np.flatnonzero(z == layer)
     place = (y[here] - low[1]) // coarse * pixels[0] + (x[here] - low[0]) // coarse
     np.minimum.at(first, place, here)
-    image = colormaps[_MAP](norm(first))
+    image = colormaps[_MAP](norm(np.maximum(first, norm.vmin)))
     image[first == invasion.num_invaded] = _rgba(_NEVER)
     (a, b), (c, d) = _plane(lattice)
     left, bottom = low - 0.5
@@ -248,8 +255,12 @@ def _draw_acceptance(axes: Axes, curves: Curves, threshold: float | None) -> Non
 
 def _draw_bursts(axes: Axes, curves: Curves) -> None:
     """Draw the density of burst sizes, in bins that grow by a factor of two."""
-    begin = "records" if curves.bursts_at is None else f"$p_0 = {curves.bursts_at:g}$"
+    from matplotlib.ticker import NullFormatter
+
+    begin = "records" if curves.bursts_at is None else f"weights from $p_0 = {curves.bursts_at:g}$"
     axes.set(xlabel="burst size $s$", ylabel="density", xscale="log", yscale="log")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_title(f"bursts between {begin}", fontsize=8)
     if not curves.bursts.size:
         axes.text(0.5, 0.5, "none is complete", transform=axes.transAxes, ha="center", fontsize=8)
@@ -281,5 +292,5 @@ def _draw_pressure(axes: Axes, curves: Curves, invasion: Invasion) -> None:
     axes.set_xlim(float(curves.edges[0]), float(curves.edges[-1]))
     axes.set_ylim(bottom=0.0)
     if invasion.breakthrough is not None:
-        axes.axvline(invasion.threshold, label="breakthrough", **EXACT_LINE | {"color": COLOURS[1]})
-        axes.legend(loc="upper left")
+        axes.axvline(invasion.threshold, **EXACT_LINE | {"color": COLOURS[1]})
+        axes.set_title(f"breakthrough at {invasion.threshold:.4g}", fontsize=8)

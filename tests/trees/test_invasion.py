@@ -2,14 +2,18 @@
 
 from functools import cache
 from itertools import product
-from math import prod
 
 import numpy as np
 import pytest
 
+from percolab.api import sweep
 from percolab.bonds.words import GENERATORS, uniform_of
-from percolab.lattices.graph import graph_topology
+from percolab.configurations.invade import Invader, field_of
+from percolab.configurations.invade import invade as invade_named
+from percolab.errors import InputError
+from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import load_lattice
+from percolab.lattices.structure import load_structure
 from percolab.lattices.topology import unpack_bits
 from percolab.trees.invasion import (
     Target,
@@ -203,3 +207,214 @@ def test_graphs_are_invaded_as_the_judge_does_with_ties_too():
             stop=stop[random.integers(3)],
             trapping=bool(random.integers(2)),
         )
+
+
+# Trees and thresholds
+
+
+def tree_bonds(topology, key):
+    """Return the bonds of the minimum spanning tree, sorted and joined by a plain union-find."""
+    parents = list(range(topology.num_points))
+
+    def root(site):
+        while parents[site] != site:
+            site = parents[site]
+        return site
+
+    stride, found = 32 * topology.num_words, []
+    bonds = [(k * stride + i, i, j) for k, i, j in topology.bonds().tolist()]
+    for number, i, j in sorted(bonds, key=lambda bond: (key(bond[0]), bond[0])):
+        if root(i) != root(j):
+            parents[root(i)] = root(j)
+            found.append(number)
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "L", "boundary"),
+    [("square", 9, "periodic"), ("kagome", 8, "open"), ("bethe:3", 4, None), ("fcc", 4, "open")],
+)
+@pytest.mark.parametrize("rng", GENERATORS)
+def test_invasion_of_everything_is_the_minimum_spanning_tree(name, L, boundary, rng):
+    field = field_of(load_structure(name), L, boundary)
+    topology = field.structure.topology(field.shape, field.boundary)
+    asker = Invader(field, source="centre", stop="all", rng=rng, seed=2)
+    found = asker.run(6)
+    judge = Judge(topology, "bond", GENERATORS[rng], asker.task.stream_seed, 6)
+    assert sorted(found.bonds[1:].tolist()) == tree_bonds(topology, judge.key)
+    assert found.fronts[-1] == 0
+    words = found.bond_words(topology.num_classes, topology.num_words)
+    assert int(np.bitwise_count(words).sum()) == found.num_sites - 1
+    assert not (words & ~topology.exists).any()
+
+
+def thresholds_of_sweep(structure, L, boundary, model, rng):
+    """Return T of every sample along the last open axis, as a sweep finds it."""
+    where = {"graph": structure} if isinstance(structure, Graph) else {"lattice": structure}
+    if not isinstance(structure, Graph):
+        where |= {"L": [L], "boundary": boundary}
+    results = sweep(**where, method="threshold", samples=6, model=model, rng=rng, seed=4,
+                    device="cpu", workers=1)  # fmt: skip
+    (item,) = results.tasks.values()
+    blocks = [item.blocks[number].thresholds for number in sorted(item.blocks)]
+    return np.concatenate(blocks)[:, -1].tolist()
+
+
+@pytest.mark.parametrize("model", ["bond", "site"])
+@pytest.mark.parametrize(
+    ("name", "L", "boundary"),
+    [
+        ("square", 33, ["periodic", "open"]),
+        ("kagome", 20, ["open", "open"]),
+        ("cubic", 8, ["open", "periodic", "open"]),
+        ("diamond", 6, ["open"] * 3),
+        ("bethe:3", 6, None),
+        ("graph", None, None),
+    ],
+)
+def test_invasion_from_end_to_end_ends_with_the_threshold_of_the_sample(name, L, boundary, model):
+    rng = "philox" if L == 33 else "xorwow"
+    if name == "graph":
+        bonds = np.random.default_rng(1).integers(0, 60, (200, 2))
+        structure = Graph.of_bonds(60, bonds, source=[0, 1], target=[58, 59])
+    else:
+        structure = load_structure(name)
+    asker = Invader(field_of(structure, L, boundary), model=model, rng=rng, seed=4)
+    found = [asker.run(sample) for sample in range(6)]
+    expected = thresholds_of_sweep(structure, L, boundary, model, rng)
+    assert [item.threshold_key for item in found] == expected
+    assert all(item.breakthrough == item.num_invaded - 1 for item in found)
+
+
+# What it costs, and what it is
+
+
+def test_only_what_is_touched_is_drawn():
+    """Of 2^30 sites there are 2^26 random words."""
+    for model, most in (("bond", 600), ("site", 400)):
+        found = invade_named("square", 2**15, source="centre", stop=3000, model=model)
+        assert found.num_invaded == 3000
+        assert 2 * 3000 / 32 / 2 < found.touched < most
+        assert found.num_sites == 2**30
+
+
+def test_an_invasion_is_the_beginning_of_a_longer_one_and_always_the_same():
+    short, long, again = (
+        invade_named("triangular", 300, source="centre", stop=n, seed=8) for n in (500, 5000, 5000)
+    )
+    for name in ("sites", "bonds", "origins", "fronts", "keys"):
+        assert getattr(short, name).tolist() == getattr(long, name)[:500].tolist()
+        assert getattr(again, name).tolist() == getattr(long, name).tolist()
+    other = invade_named("triangular", 300, source="centre", stop=500, seed=8, sample=1)
+    assert other.sites.tolist() != short.sites.tolist()
+
+
+def test_large_frontiers_leave_the_heap_and_come_back():
+    """A star has a frontier of all its bonds at once; they are taken in order."""
+    leaves = 6000
+    graph = Graph.of_bonds(leaves + 1, [(0, leaf) for leaf in range(1, leaves + 1)])
+    found = Invader(field_of(graph), source=[0], stop="all").run()
+    assert (np.diff(found.keys[1:].astype(object)) > 0).all()
+    equal = invade_named(graph, source=[0], stop="all", weights=np.ones(leaves))
+    assert equal.bonds[1:].tolist() == sorted(equal.bonds[1:].tolist())
+    assert equal.num_invaded == leaves + 1
+
+
+def test_acceptance_profile_of_bonds_in_the_plane_tends_to_a_step_at_one_half():
+    """The step lacks what n sites have not found out yet, n^(-1 / (nu d_f)) = n^(-36/91)."""
+    lacking, errors = [], []
+    for n, samples in ((600, 40), (9600, 20)):
+        shares = []
+        for sample in range(samples):
+            found = invade_named("square", 2**14, source="centre", stop=n, sample=sample)
+            edges, tried, accepted = found.acceptance(20)
+            shares.append(accepted / tried)
+        positions = 0.5 - np.sum(shares, axis=1) / 20
+        lacking.append(positions.mean())
+        errors.append(positions.std(ddof=1) / np.sqrt(samples) / positions.mean())
+    np.testing.assert_allclose(edges, np.linspace(0, 1, 21))
+    mean, error = np.mean(shares, axis=0), np.std(shares, axis=0, ddof=1) / np.sqrt(samples)
+    assert (mean[:8] > 0.98).all()
+    assert (np.abs(mean[11:]) <= 4 * error[11:] + 1e-3).all()
+    power = np.log(lacking[0] / lacking[1]) / np.log(16)
+    assert abs(power - 36 / 91) < 4 * np.hypot(*errors) / np.log(16)
+
+
+def test_bursts_of_a_hand_example():
+    weights = np.array([0.3, 0.7, 0.2, 0.4, 0.9, 0.8, 0.1])
+    # Those that begin with 0.7 and 0.9; the one of 0.8 goes on.
+    assert burst_sizes(weights, 0.6).tolist() == [3, 1]
+    # Records are 0.3, 0.7, 0.9.
+    assert burst_sizes(weights).tolist() == [1, 3]
+    assert burst_sizes(weights, 0.95).tolist() == burst_sizes(weights[:1], 0.1).tolist() == []
+    assert burst_sizes(np.empty(0)).tolist() == []
+
+
+#: Pores 0 ... 5 and the throats between them, with their entry pressures.
+THROATS = {(0, 1): 4.0, (1, 2): 2.0, (0, 3): 6.0, (3, 4): 1.0, (2, 4): 5.0, (4, 5): 3.0}
+
+
+def test_pressure_curve_of_a_pore_network_by_hand():
+    """The largest entry pressure so far, against the pores that are filled at it."""
+    graph = Graph.of_bonds(6, list(THROATS))
+    found = invade_named(graph, source=[0], target=[5], weights=list(THROATS.values()))
+    # 0 -4-> 1 -2-> 2 -5-> 4 -1-> 3 -3-> 5
+    assert found.sites.tolist() == [0, 1, 2, 4, 3, 5]
+    assert found.weights[1:].tolist() == [4.0, 2.0, 5.0, 1.0, 3.0]
+    assert found.origins.tolist() == [-1, 0, 1, 2, 4, 4]
+    pressures, saturations = found.pressure_curve()
+    assert pressures.tolist() == [4.0, 5.0]
+    assert saturations.tolist() == [3 / 6, 6 / 6]
+    assert found.threshold == 5.0
+    assert found.bursts().tolist() == [2]
+
+
+def test_trapped_pore_stays_with_the_defender():
+    """Pore 2 loses its way to the outlet when both its neighbours are invaded."""
+    throats = {(0, 1): 1.0, (1, 2): 9.0, (2, 3): 8.0, (0, 3): 2.0, (3, 4): 3.0}
+    graph = Graph.of_bonds(5, list(throats))
+    keys = {"source": [0], "target": [4], "stop": "all", "weights": list(throats.values())}
+    assert invade_named(graph, **keys).sites.tolist() == [0, 1, 3, 4, 2]
+    trapped = invade_named(graph, trapping=True, **keys)
+    assert trapped.sites.tolist() == [0, 1, 3, 4]
+    assert trapped.fronts.tolist() == [2, 2, 1, 0]
+    assert sorted(trapped.tried.tolist()) == [1.0, 2.0, 3.0, 9.0]
+
+
+def test_sites_of_a_graph_have_the_numbers_of_its_file():
+    """A hub is numbered first inside."""
+    bonds = [(site, 39) for site in range(39)]
+    graph = Graph.of_bonds(40, bonds)
+    assert graph.inner_numbers is not None
+    values = np.arange(39.0)[::-1]
+    found = invade_named(graph, source=[3], stop="all", weights=values)
+    assert found.sites.tolist() == [3, 39, *range(38, 3, -1), 2, 1, 0]
+    assert set(found.origins[2:].tolist()) == {39}
+    sites = invade_named(graph, source=[3], stop="all", model="site", weights=np.arange(40.0))
+    assert sites.sites.tolist() == [3, 39, 0, 1, 2, *range(4, 39)]
+
+
+def test_mass_within_a_distance_uses_the_places_of_sites():
+    field = field_of(load_structure("triangular"), 20, "periodic")
+    found = Invader(field, source=[0], stop="all").run()
+    distances = field.distances(found.sites, 0)
+    assert found.mass_within(distances, [0.5, 1.01, 1.8]).tolist() == [1, 7, 13]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"source": 4.5}, "source: sites are integers"),
+        ({"source": []}, "source: names no sites"),
+        ({"sample": -1}, "sample = -1, but it must be an integer from 0"),
+        ({"stop": True}, "stop = True, but it must be an integer of at least 1"),
+        ({"weights": np.ones((2, 3))}, "weights: shape (2, 3), but those of the bonds of square"),
+        ({"weights": np.full((2, 64), np.nan)}, "weights must be finite, got nan"),
+        ({"weights": [["a"]]}, "weights must be floats or integers"),
+    ],
+    ids=str,
+)
+def test_bad_input_from_python_is_told(options, told):
+    with pytest.raises(InputError) as error:
+        invade_named("square", 8, **options)
+    assert str(error.value).startswith(told)
