@@ -363,7 +363,9 @@ def _echo(
             click.echo("the target was not reached")
         click.echo(f"largest burst {item.means['largest_burst']:.0f}")
     else:
-        rows = [("L", "samples", "reached", "invaded", taken, "front", "largest burst")]
+        rows: list[tuple[str, ...]] = [
+            ("L", "samples", "reached", "invaded", taken, "front", "largest burst")
+        ]
         for item in means:
             texts = [
                 format_with_error(item.means[name], item.errors[name])

@@ -185,7 +185,7 @@ class Field:
             ranges[axis] = ranges[axis][-depth:] if end else ranges[axis][:depth]
             mesh = np.meshgrid(*ranges[::-1], indexing="ij")[::-1]
             strides = [prod(shape[:n]) for n in range(len(shape))]
-            points = sum(x * stride for x, stride in zip(mesh, strides)).ravel()
+            points = np.sum([x * stride for x, stride in zip(mesh, strides)], axis=0).ravel()
             vacant = np.zeros(points.size, bool)
             for cell in lattice.vacant:
                 inside = [(x % n).ravel() == at for x, n, at in zip(mesh, lattice.cell, cell)]

@@ -108,7 +108,8 @@ def plot_invasion(
     with new_figure(7.2, 7.4 if places else 2.7) as figure:
         figure.suptitle(title)
         if places:
-            upper, lower = figure.subfigures(2, 1, height_ratios=[2.0, 1.0])
+            both: Any = figure.subfigures(2, 1, height_ratios=[2.0, 1.0])
+            upper, lower = both
             _draw_picture(upper, invasion, structure)
         else:
             lower = figure
