@@ -265,8 +265,13 @@ class DynamicExponent:
         return not is_poor(self.chi_square)
 
 
-def dynamic_exponent(sizes: Sequence[int], taus: ArrayLike, errors: ArrayLike) -> DynamicExponent:
+def dynamic_exponent(
+    sizes: Sequence[int], taus: ArrayLike, errors: ArrayLike, omega: float | None = None
+) -> DynamicExponent:
     """Return the dynamic exponent z of tau ~ L^z, by a line through ln tau against ln L.
+
+    omega: exponent of a correction to scaling, tau ~ L^z exp(b L^-omega), where there are 4 sizes
+    or more.
 
     sizes: linear sizes; taus, errors: float64 (sizes,), those of complete windows alone, since a
     lower bound bends the line.  Small sizes are left out until chi^2 does not reject the line, but
@@ -284,12 +289,17 @@ def dynamic_exponent(sizes: Sequence[int], taus: ArrayLike, errors: ArrayLike) -
     if not (np.all(tau > 0) and np.all(error > 0)):
         raise AnalysisError("a dynamic exponent needs positive taus and errors")
     starts = range(len(cutoffs_of([int(size) for size in at])))
-    return first_accepted(_line(at[n:], tau[n:], error[n:]) for n in starts)
+    if at.size < 4:
+        omega = None
+    return first_accepted(_line(at[n:], tau[n:], error[n:], omega) for n in starts)
 
 
-def _line(sizes: Floats, taus: Floats, errors: Floats) -> DynamicExponent:
+def _line(sizes: Floats, taus: Floats, errors: Floats, omega: float | None) -> DynamicExponent:
     logarithms = np.log(sizes)
-    design = np.stack([np.ones_like(logarithms), logarithms - logarithms.mean()], axis=1)
+    columns = [np.ones_like(logarithms), logarithms - logarithms.mean()]
+    if omega is not None:
+        columns.append((sizes / sizes[0]) ** -omega)
+    design = np.stack(columns, axis=1)
     theta, covariance, quality = least_squares(design, np.log(taus), np.diag((errors / taus) ** 2))
     error = float(np.sqrt(covariance[1, 1]))
     return DynamicExponent(float(theta[1]), error, int(sizes[0]), quality)

@@ -224,3 +224,18 @@ def test_small_sizes_that_bend_are_left_out():
 def test_taus_without_an_exponent_are_refused(sizes, taus, errors):
     with pytest.raises(AnalysisError):
         dynamic_exponent(sizes, taus, errors)
+
+
+def test_a_correction_to_scaling_is_fitted_where_there_are_sizes_enough():
+    sizes = np.array([16.0, 24, 48, 64, 256])
+    values = sizes**1.96 * np.exp(0.4 * sizes**-0.83)
+    errors = 1e-4 * values
+    plain = dynamic_exponent(sizes.astype(int).tolist(), values, errors)
+    corrected = dynamic_exponent(sizes.astype(int).tolist(), values, errors, omega=0.83)
+    assert corrected.z == pytest.approx(1.96, abs=1e-6)
+    assert abs(plain.z - 1.96) > 4 * plain.error
+    assert corrected.error > plain.error
+    # Three sizes do not tell a correction.
+    few = slice(0, 3)
+    three = sizes[few].astype(int).tolist(), values[few], errors[few]
+    assert dynamic_exponent(*three, omega=0.83) == dynamic_exponent(*three)
