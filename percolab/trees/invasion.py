@@ -61,6 +61,8 @@ Stop = Literal["spanning", "all"] | int
 #: About the bytes that an invaded site takes, and a grid point where trapping is asked for.
 SITE_BYTES, TRAPPING_BYTES = 200, 32
 _COUNTERS = 10
+# Sites for which there is room at once.
+_RESERVED = 1 << 21
 
 
 def ground_of_lattice(
@@ -157,14 +159,15 @@ class State:
     sites, taken, fronts: a step each; count: int64, the counters
     """
 
-    def __init__(self, ground: Ground, classes: int, sources: int) -> None:
-        size = max(1 << 16, 2 * sources)
+    def __init__(self, ground: Ground, classes: int, sources: int, most: int) -> None:
+        # What is not touched takes no memory.
+        size = max(min(most, _RESERVED), 1 << 16, 2 * sources)
         self.ground = ground
         self.table = np.full(1 << (4 * sources + 4096).bit_length(), NONE, np.uint64)
-        self.entries = np.empty((size, DRAWN + classes), np.uint32)
-        self.digits = np.empty((size, PLANES), np.uint32)
-        self.items = np.empty(size, ITEM)
-        self.near = np.empty(size, np.uint64)
+        self.entries = np.empty((size // 4 + sources, DRAWN + classes), np.uint32)
+        self.digits = np.empty((size // 4, PLANES), np.uint32)
+        self.items = np.empty(4 * size, ITEM)
+        self.near = np.empty(4 * size, np.uint64)
         self.heads = np.full(BUCKETS, END, np.int32)
         self.sites, self.taken = np.empty(size, np.int32), np.empty(size, np.int64)
         self.fronts = np.empty(size, np.int64)
@@ -204,6 +207,23 @@ def _longer(values: Any, size: int) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
+class _Frontier:
+    """All that was ever on the frontier, from which more about an invasion is told.
+
+    items:    as the kernels left them; accepted: bool like it
+    taken:    int64, the item of every step, -1 of a given source
+    sites:    int32, the sites by the steps since which items were there
+    shown:    the items that count: all of them, or those that trapping left
+    """
+
+    items: Any
+    accepted: NDArray[np.bool_]
+    taken: Integers
+    sites: NDArray[np.int32]
+    shown: slice | Integers
+
+
+@dataclass(frozen=True, eq=False)
 class Invasion:
     """An invasion, step by step; the first ``num_sources`` steps are the sources, if given.
 
@@ -228,13 +248,9 @@ class Invasion:
     """
 
     sites: NDArray[np.int32]
-    origins: NDArray[np.int32]
-    bonds: Integers
     fronts: Integers
     num_sources: int
     breakthrough: int | None
-    tried: Floats
-    accepted: NDArray[np.bool_]
     num_sites: int
     model: str
     touched: int
@@ -242,11 +258,43 @@ class Invasion:
     has_target: bool
     _draw: Draw
     _given: Floats | None
+    _frontier: _Frontier
 
     @property
     def num_invaded(self) -> int:
         """Sites that were invaded, the sources among them."""
         return len(self.sites)
+
+    @cached_property
+    def bonds(self) -> Integers:
+        """The bond by which each site was invaded."""
+        taken = self._frontier.taken
+        # Without an item there are only sources.
+        bonds = np.full(taken.size, -1, np.int64)
+        bonds[self.num_sources :] = self._frontier.items["bond"][taken[self.num_sources :]]
+        return bonds
+
+    @cached_property
+    def origins(self) -> NDArray[np.int32]:
+        """The site from which each was invaded."""
+        frontier, first = self._frontier, self.num_sources
+        origins = np.full(self.num_invaded, -1, np.int32)
+        since = frontier.items["since"][frontier.taken[first:]]
+        origins[first:] = np.where(since < 0, np.int32(-1), frontier.sites[since])
+        return origins
+
+    @cached_property
+    def tried(self) -> Floats:
+        """Weights of all that was ever on the frontier."""
+        items = self._frontier.items[self._frontier.shown]
+        if self._given is None:
+            return np.ldexp(items["prefix"] + 0.5, -32)
+        return self._given[items["to"] if self.model == "site" else items["bond"]]
+
+    @cached_property
+    def accepted(self) -> NDArray[np.bool_]:
+        """What of it was taken."""
+        return self._frontier.accepted[self._frontier.shown]
 
     @property
     def _numbers(self) -> Integers:
@@ -343,9 +391,9 @@ class Invasion:
     def renumbered(self, outer: NDArray[np.int32]) -> Invasion:
         """Return the invasion with other numbers of its sites: outer[site]."""
         origins = np.where(self.origins < 0, np.int32(-1), outer[self.origins])
-        found = replace(self, sites=outer[self.sites], origins=origins)
+        found = replace(self, sites=outer[self.sites])
         # Those of sites are known by the numbers that they had.
-        found.__dict__.update(keys=self.keys, weights=self.weights)
+        found.__dict__.update(keys=self.keys, weights=self.weights, origins=origins)
         return found
 
 
@@ -387,14 +435,14 @@ def invade(
     by_site = weights.by_site
     is_free = not (by_site and enters)
     draw = weights.draw(ground.class_size)
-    state = State(ground, 1 if by_site else max(weights.classes, 1), sources.size)
+    most = num_sites if isinstance(stop, str) or exits is not None else stop
+    state = State(ground, 1 if by_site else max(weights.classes, 1), sources.size, most)
     scratch = np.empty((2, ground.degree), np.int64)
     free = sources.size if is_free else 0
     if is_free:
         mark_sources(sources, state.table, state.entries, state.count)
         state.sites[:free], state.taken[:free] = sources, -1
         state.count[STEPS] = free
-    most = num_sites if isinstance(stop, str) or exits is not None else stop
     while not advance_invasion(
         ground, draw, sources, is_free, target, *scratch, *state.arrays, state.sites, state.taken,
         state.fronts, stop == "spanning", most,
@@ -447,10 +495,11 @@ def _invasion_of(
 ) -> Invasion:
     count = state.count
     steps, reached = int(count[STEPS]), int(count[REACHED])
-    items, taken = state.items[: count[ITEMS]], state.taken[:steps]
-    accepted = items["following"] == TAKEN
-    chosen = np.arange(steps)
-    if trapping is not None:
+    items, sites, taken = state.items[: count[ITEMS]], state.sites[:steps], state.taken[:steps]
+    fronts = state.fronts[:steps]
+    if trapping is None:
+        found = _Frontier(items, items["following"] == TAKEN, taken, sites, slice(None))
+    else:
         kept, cut = trapping
         chosen = np.flatnonzero(kept)
         if isinstance(stop, int):
@@ -462,30 +511,15 @@ def _invasion_of(
         # What was on the frontier: from a kept step, to what was not cut off by then.
         there = (since < 0) | (kept[since] & (since <= last))
         there &= cut[items["to"]] > since
-        numbers_there = np.flatnonzero(there | accepted)
+        shown = np.flatnonzero(there | accepted)
         reached = int(np.searchsorted(chosen, reached)) if 0 <= reached <= last else -1
-    else:
-        numbers_there = np.arange(items.size)
-    sites, by = state.sites[:steps][chosen], taken[chosen]
-    is_taken = by >= 0
-    since, bonds = np.full(by.size, -1, np.int64), np.full(by.size, -1, np.int64)
-    since[is_taken], bonds[is_taken] = items["since"][by[is_taken]], items["bond"][by[is_taken]]
-    origins = np.where(since < 0, np.int32(-1), state.sites[since])
-    tried = items[numbers_there]
-    number = tried["to"].astype(np.int64) if weights.by_site else tried["bond"]
-    if weights.given is not None:
-        values = weights.given[number]
-    else:
-        values = np.ldexp(tried["prefix"].astype(np.float64) + 0.5, -32)
+        found = _Frontier(items, accepted, taken[chosen], sites, shown)
+        sites, fronts = sites[chosen], fronts[chosen]
     return Invasion(
         sites=sites,
-        origins=origins,
-        bonds=bonds,
-        fronts=state.fronts[:steps][chosen],
+        fronts=fronts,
         num_sources=free,
         breakthrough=reached if reached >= 0 else None,
-        tried=values,
-        accepted=accepted[numbers_there],
         num_sites=num_sites,
         model=weights.model,
         touched=int(count[WORDS]),
@@ -493,4 +527,5 @@ def _invasion_of(
         has_target=has_target,
         _draw=draw,
         _given=weights.given,
+        _frontier=found,
     )
