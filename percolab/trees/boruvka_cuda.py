@@ -248,19 +248,19 @@ class BoruvkaCuda:
         counted = self._counts, np.uint32(listed), np.uint32(self.is_tiled)
         launch.each(begin_kernel, max(sites, words), 1, *begin, *counted)
         first, second = self._lists
+        # Of given keys nothing is known, so that all are light.
+        light = np.uint32(NO_SITE) if keys.is_given else self._light
         if self.is_tiled:
             ends = self._crossing, self.batch.adjacency, keys.slots
             bonds = self._prefixes, forest.parents, first.bonds
             launch.one(crossing_kernel, self._crossing.size, items, *ends, *bonds)
-            tiles = self._tiles, self._prefixes, forest, first.bonds, self._counts
+            tiles = self._tiles, self._prefixes, forest, first.bonds, self._counts, light
             shared, grid = CLASS_BYTES * top.num_classes, (self._num_tiles, items)
             launch.blocks(tile_kernel, grid, TILE_THREADS, *tiles, shared=shared)
         else:
             lists = self._prefixes, first, self._counts
             launch.one(list_all_kernel, words, 1, self.batch.exists, np.uint32(words), *lists)
         blocks, counts = (self._blocks, THREADS), self._counts
-        # Of given keys nothing is known, so that all are light.
-        light = np.uint32(NO_SITE) if keys.is_given else self._light
         ends = forest, self.batch.adjacency, keys.slots
         launch.blocks(first_ends_kernel, *blocks, *ends, first.bonds, counts, light, second)
         self._rounds(keys, LIGHT_ROUNDS, 1)
@@ -294,7 +294,8 @@ class BoruvkaCuda:
         self.launches.wait()
         if self._left[BEGINNING] > self._room:
             self.launches.forget()
-            self._make_lists(min(2 * int(self._left[BEGINNING]), self.capacity * self.topology.num_bonds))
+            most = self.capacity * self.topology.num_bonds
+            self._make_lists(min(2 * int(self._left[BEGINNING]), most))
             self.launches.call(key, begin)
             self.launches.wait()
         while self._left[1]:

@@ -15,7 +15,9 @@ round.  The tree is the same, for a cluster that has a light bond has a light on
 one that has none does not choose.
 
 ``counts``, uint32 (COUNTS,), has the lengths of both lists, that of the first at the beginning, and
-how many bonds wait, at the end of the second list's memory.  A round has three kernels.  Every listed bond *offers* itself to the clusters at its ends, of which
+how many bonds wait, at the end of the second list's memory.
+
+A round has three kernels.  Every listed bond *offers* itself to the clusters at its ends, of which
 each keeps the least; a bond that was kept *hooks* the cluster to the one at its other end; and the
 bonds between two clusters are listed *again*, with what these are now.
 """
