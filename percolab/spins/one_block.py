@@ -39,7 +39,7 @@ _MOST_CLASSES, _MOST_AXES = 14, 3
 #: Threads that a word has, at most, and those that an H100 or H200 runs at a time at 64 registers.
 _MOST_PARTS, _MOST_THREADS = 4, 132 * 1024
 #: Rows that are kept on the device at a time, and sweeps of one launch, at most.
-_KEPT_ROWS, _MOST_SWEEPS = 2**14, 1024
+_KEPT_ROWS, _MOST_SWEEPS = 2**16, 1024
 
 
 def _threads_of(topology: Topology) -> int:

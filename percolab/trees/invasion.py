@@ -288,8 +288,10 @@ class Invasion:
         """Weights of all that was ever on the frontier."""
         items = self._frontier.items[self._frontier.shown]
         if self._given is None:
-            return np.ldexp(items["prefix"] + 0.5, -32)
-        return self._given[items["to"] if self.model == "site" else items["bond"]]
+            tried: Floats = np.ldexp(items["prefix"] + 0.5, -32)
+        else:
+            tried = self._given[items["to"] if self.model == "site" else items["bond"]]
+        return tried
 
     @cached_property
     def accepted(self) -> NDArray[np.bool_]:

@@ -48,6 +48,7 @@ class Kruskal:
     tree:     uint32 (words of all classes,), the bonds of the last one
     prefixes: uint32, those of the last sample's bonds by number; made when first needed
     rest:     bonds that the tiles of the last sample left over, with those between tiles
+    chosen:   how many of these are in the tree
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Kruskal:
         self.adjacency = adjacency_of(topology)
         self.tree = np.zeros(self.exists.size, np.uint32)
         self.prefixes = np.empty(0, np.uint32)
-        self.rest = 0
+        self.rest, self.chosen = 0, 0
         # A forest has fewer bonds than a tree; how many is known after the first one.
         self._most_bonds = topology.num_sites - 1
         self._in_tiles = bool(topology.shape)
@@ -112,7 +113,7 @@ class Kruskal:
         count, fragments = join_tiles(weights, self.prefixes, *where, self._listed, self.tree)
         self.rest = int(count)
         self._parents[:fragments] = np.arange(fragments, dtype=np.int32)
-        self._join_listed(weights, count, self._parents)
+        self.chosen = self._join_listed(weights, self.rest, self._parents)
 
     def _join_bands(self, weights: Weights) -> None:
         if self._listed.bonds.size < self.topology.num_bonds:

@@ -122,7 +122,7 @@ def tile_bytes(extent: Extent, total: int = TILE_BITS) -> int:
     """Return the bytes that the scratch of a tile takes, with all bonds of its border."""
     sites = 1 << sum(tile_bits(extent.shape, total))
     classes = extent.num_classes
-    return 16 * 3 * classes * sites + 25 * sites + 8 * _num_tiles(extent.shape, total)
+    return 20 * 3 * classes * sites + 25 * sites + 8 * _num_tiles(extent.shape, total)
 
 
 def _num_tiles(shape: tuple[int, ...], total: int) -> int:

@@ -97,13 +97,16 @@ def test_a_tree_of_many_tiles_is_that_of_another_way():
 
 
 @pytest.mark.parametrize("bits", [4, 8, 12])
-def test_tiles_leave_over_fewer_bonds_than_they_have_sites_at_their_borders(bits):
+def test_certain_bonds_and_those_left_over_are_the_trees_of_all_tiles(bits):
     edge = 1 << bits // 2
     topology = lattice("square").topology((128, 128), ("periodic",) * 2)
     kruskal = Kruskal(topology, tile_bits=bits)
     built(kruskal, XORWOW, 3)
     tiles, crossing = (128 // edge) ** 2, 2 * 128 * (128 // edge)
-    assert 0 < kruskal.rest - crossing <= tiles * (edge**2 - (edge - 2) ** 2 - 1)
+    certain, left = topology.num_sites - 1 - kruskal.chosen, kruskal.rest - crossing
+    assert certain + left == tiles * (edge**2 - 1)
+    # Fewer are left over than there are sites at the borders.
+    assert 0 < left <= tiles * (edge**2 - (edge - 2) ** 2 - 1)
 
 
 @pytest.mark.parametrize("digits", [0, 4, 9])
