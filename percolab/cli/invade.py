@@ -51,9 +51,8 @@ _FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
 @click.option(
     "--weights",
     type=click.Path(),
-    help="Weights of a model of your own, .npy or "
-    "file.h5:/dataset: of bonds (classes, ..., y, x), of a graph one a bond; of sites "
-    "(..., y, x).",
+    help="Weights of your own: file, those of the bonds in the graph's file; or .npy or "
+    "file.h5:/dataset, of bonds (classes, ..., y, x), of a graph one a bond, of sites (..., y, x).",
 )
 @setting_option("samples", help="Invasions a size.", told_default="1")
 @click.option("--sample", default=0, show_default=True, help="Number of the first sample.")
@@ -136,7 +135,7 @@ def command(**given: Any) -> None:
 
 def _asked(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]:
     """Return the structure, its sizes and the settings of an invasion that options name."""
-    from percolab.lattices.graph import load_graph
+    from percolab.lattices.graph import load_graph, load_weighted_graph
     from percolab.lattices.structure import load_structure
     from percolab.tasks.settings import SETTINGS
     from percolab.tasks.values import parse_sizes
@@ -147,7 +146,10 @@ def _asked(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]
         for name in ("model", "seed", "rng")
     }
     asked |= {"stop": _stop(given["stop"]), "boundary": given["boundary"]}
-    asked["weights"] = None if given["weights"] is None else _weights(given["weights"])
+    in_file = given["weights"] == "file"
+    if in_file and given["graph"] is None:
+        raise InputError("--weights file: only a graph's file (--graph) has weights in it")
+    asked["weights"] = None if given["weights"] is None or in_file else _weights(given["weights"])
     if given["graph"] is not None:
         for name in ("lattice", "L", "boundary"):
             if given[name] is not None:
@@ -160,7 +162,11 @@ def _asked(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]
             # The sample of a sweep with this source and target.
             ends = {name: asked.pop(name) for name in ("source", "target")}
             asked |= {"source": None, "target": None}
-        graph = load_graph(given["graph"], multi=given["multi"], **ends)
+        if in_file:
+            graph, data = load_weighted_graph(given["graph"], multi=given["multi"], **ends)
+            asked["weights"] = data.weights
+        else:
+            graph = load_graph(given["graph"], multi=given["multi"], **ends)
         for line in graph.notes:
             click.echo(f"{graph.name}: {line}", err=True)
         return graph, [graph.num_sites], asked
@@ -183,7 +189,10 @@ def _weights(name: str) -> np.ndarray:
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
         return "" if dtype.kind in "iuf" else f"holds {dtype}; weights are floats or integers"
 
-    return read_array(name, wrong)
+    if name.lower().endswith(".png"):
+        raise InputError(f"{name}: weights are a .npy file or an HDF5 dataset")
+    found = read_array(name, wrong)
+    return found.astype(found.dtype.newbyteorder("="), copy=False)
 
 
 def _invader(structure: Structure, size: int, asked: dict[str, Any]) -> Invader:

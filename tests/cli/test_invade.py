@@ -101,6 +101,10 @@ def test_weights_of_a_file_and_sites_of_a_graph_file():
     with open("steps.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["site"]) for row in rows] == [0, 1, 2, 4, 3, 5]
+    Path("w.csv").write_text("0,1,4\n1,2,2\n0,3,6\n3,4,1\n2,4,5\n4,5,3\n")
+    answer("invade", "--graph", "w.csv", "--source", 0, "--target", 5, "--weights", "file",
+           "--out", "again.csv")  # fmt: skip
+    assert Path("again.csv").read_text() == Path("steps.csv").read_text()
     random = np.random.default_rng(1).random((2, 8, 8))
     np.save("l.npy", random)
     told = json.loads(answer("invade", "--lattice", "square", "-L", 8, "--weights", "l.npy",
@@ -146,6 +150,7 @@ def prepared():
         ("--lattice square -L 8 --weights nan.npy", "weights must be finite, got nan"),
         ("--lattice square -L 8 --weights few.npy", "weights: shape (3,), but those of the bonds"),
         ("--lattice square -L 8 --weights no.npy", "no.npy: no such file"),
+        ("--lattice square -L 8 --weights file", "--weights file: only a graph's file (--graph)"),
         ("--lattice square -L 8,16 --out a.csv", "--out: an invasion has one size; give one -L"),
         ("--lattice square -L 8 --out a.txt", "a.txt: cannot write an invasion as '.txt'; use"),
         ("--lattice square -L 8 --plot a.gif", "a.gif: cannot write a figure as '.gif'; use"),
