@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,8 @@ def command(**given: Any) -> None:
 
     structure, sizes, asked = _asked(given)
     samples = given["samples"] or 1
+    if given["p0"] is not None and not math.isfinite(given["p0"]):
+        raise InputError(f"--p0 {given['p0']}, but it must be a finite number")
     if given["out"]:
         check_invasion_target(given["out"])
     if given["plot"]:
@@ -175,7 +178,7 @@ def _asked(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]
     missing = [flag for flag, name in (("--lattice", "lattice"), ("-L", "L")) if not given[name]]
     if missing:
         raise InputError(f"an invasion needs {' and '.join(missing)}, or --graph")
-    return load_structure(given["lattice"]), list(parse_sizes(given["L"])), asked
+    return load_structure(given["lattice"]), sorted(set(parse_sizes(given["L"]))), asked
 
 
 def _stop(text: str | None) -> Any:

@@ -150,6 +150,7 @@ def prepared():
         ("--lattice square -L 8 --weights nan.npy", "weights must be finite, got nan"),
         ("--lattice square -L 8 --weights few.npy", "weights: shape (3,), but those of the bonds"),
         ("--lattice square -L 8 --weights no.npy", "no.npy: no such file"),
+        ("--lattice square -L 8 --p0 nan", "--p0 nan, but it must be a finite number"),
         ("--lattice square -L 8 --weights file", "--weights file: only a graph's file (--graph)"),
         ("--lattice square -L 8,16 --out a.csv", "--out: an invasion has one size; give one -L"),
         ("--lattice square -L 8 --out a.txt", "a.txt: cannot write an invasion as '.txt'; use"),
