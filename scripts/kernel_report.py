@@ -191,6 +191,11 @@ def prim_launches() -> list[Launch]:
             PrimCuda(topology, primitive=False),
             PersistentPrim(topology),
             PersistentPrim(topology, most_shared=0),
+            *(
+                PersistentPrim(topology, most_shared=most, by=by)
+                for by in ("warp", "digits")
+                for most in (None, 0)
+            ),
         ):
             made.build(GENERATORS["xorwow"], 0, np.zeros(1, np.uint64))
             made.build_given(keys)

@@ -34,14 +34,19 @@ from percolab.trees.prim_kernels import (
     begin_rounds_kernel,
     clear_tree_kernel,
     decrease_kernel,
+    digits_in_memory_kernel,
+    digits_in_shared_kernel,
     grow_in_memory_kernel,
     grow_in_shared_kernel,
     least_kernel,
     mark_tree_kernel,
     plain_least_kernel,
     take_least_kernel,
+    warp_in_memory_kernel,
+    warp_in_shared_kernel,
     weigh_kernel,
 )
+from percolab.trees.warps import WARP
 
 cuda = load_cuda()
 
@@ -195,24 +200,40 @@ class PrimCuda(_CudaPrim):
         self.launches.blocks(decrease_kernel, blocks, THREADS, *arguments)
 
 
+#: Who works on an item in one launch: a block of many warps; one warp; one warp that finds minima 32
+#: digits at a time.
+BY = ("block", "warp", "digits")
+
+
 class PersistentPrim(_CudaPrim):
     """Guo's rounds in one launch, a block an item; the protocol is Trees.
 
+    by: who works on an item, one of BY
     most_shared: bytes of shared memory that candidates may take, 12 each; those that do not fit lie
     in the device's memory.  None: what a block of the device can have.
     ValueError: 2^30 points or bonds, or more.
     """
 
     def __init__(
-        self, topology: Topology, capacity: int = 1, *, most_shared: int | None = None
+        self,
+        topology: Topology,
+        capacity: int = 1,
+        *,
+        most_shared: int | None = None,
+        by: str = "block",
     ) -> None:
         super().__init__(topology, capacity)
+        self._by = BY.index(by)
         self._length = self._host.sites.size
         self._chosen = cuda.device_array(self.capacity * max(self._length, 1), np.uint32)
         points = topology.num_points
         self._threads = min(max(_power(-(-points // _SLOTS)), LEAST_THREADS), MOST_THREADS)
         self._shift = _power(-(-points // self._threads)).bit_length() - 1
+        self._levels = _levels(points)
         wanted = _CANDIDATE * points + points % 2 * 4
+        if by != "block":
+            self._threads = WARP
+            wanted = _CANDIDATE * points + 4 * (-(-points // 2 ** int(self._levels[0])))
         if most_shared is None:
             most_shared = _PLAIN_SHARED if wanted <= _PLAIN_SHARED else _most_shared() - _BESIDE
         self._shared = wanted if wanted <= most_shared else 0
@@ -221,7 +242,7 @@ class PersistentPrim(_CudaPrim):
             size = self.capacity * points
             self._candidates = (
                 cuda.device_array(size, np.uint64),
-                cuda.device_array(size, np.uint32),
+                cuda.device_array(size if by == "block" else 2 * size, np.uint32),
             )
 
     def _on_device(self, graph: CompressedAdjacency) -> Graph:
@@ -248,17 +269,30 @@ class PersistentPrim(_CudaPrim):
             self._length = 0
             return
         points, shift = np.uint32(self.topology.num_points), np.uint32(self._shift)
-        kernel = grow_in_shared_kernel if self._shared else grow_in_memory_kernel
+        kernel = (
+            (grow_in_shared_kernel, warp_in_shared_kernel, digits_in_shared_kernel)
+            if self._shared
+            else (grow_in_memory_kernel, warp_in_memory_kernel, digits_in_memory_kernel)
+        )[self._by]
+        parts: Any = self._levels if self._by else shift
         launch = kernel[items, self._threads, self.launches.stream, self._shared]
         if self._shared > _PLAIN_SHARED:
             _allow_shared(launch)
         # Without candidates in the device's memory there are no arrays of them.
-        launch(self._graph, points, self._weights, shift, *self._candidates, self._chosen)
+        launch(self._graph, points, self._weights, parts, *self._candidates, self._chosen)
 
 
 def _power(number: int) -> int:
     """Return the smallest power of two that is not smaller."""
     return 1 << max(number - 1, 0).bit_length()
+
+
+def _levels(points: int) -> tuple[np.uint32, np.uint32]:
+    """Return the powers of two of candidates in a group, at least a warp, and of a lane's groups."""
+    lanes = WARP.bit_length() - 1
+    of_lane = max(_power(points).bit_length() - 1 - lanes, 0)
+    group = max(-(-of_lane // 2), lanes)
+    return np.uint32(group), np.uint32(max(of_lane - group, 0))
 
 
 def _most_shared() -> int:

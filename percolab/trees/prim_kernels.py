@@ -27,6 +27,16 @@ from percolab.trees.min_reduction import (
     tail_of,
 )
 from percolab.trees.prim import NO_BOND
+from percolab.trees.warps import (
+    WARP,
+    first_lane,
+    from_lane,
+    from_lane64,
+    in_step,
+    lanes_where,
+    least_by_digits,
+    least_of_lanes,
+)
 
 cuda = load_cuda()
 
@@ -347,3 +357,200 @@ def grow_in_memory_kernel(graph, points, weights, shift, all_keys, all_bonds, ch
     begin = uint64(item * uint64(points))
     keys, bonds = all_keys[begin:], all_bonds[begin:]
     _grow(graph, points, own, shift, keys, bonds, chosen[uint64(item * uint64(sites)) :])
+
+
+# All rounds in one launch, by one warp an item.
+
+
+@cuda.jit(device=True)
+def _site_of(tail):
+    """Return the site in a tail."""
+    return uint32(tail & uint64(0xFFFFFFFF))
+
+
+@cuda.jit(device=True)
+def _least_of_lanes(key, tail, by_digits):
+    """Return the least element of a warp, found in one of two ways."""
+    if by_digits:
+        return least_by_digits(key, tail)
+    return least_of_lanes(key, tail)
+
+
+@cuda.jit(device=True)
+def _least_of_leads(keys, bonds, leads, first, stop):
+    """Return the least of the leads first, first + WARP, ... below ``stop``."""
+    key, tail = uint64(NO_KEY), uint64(NO_TAIL)
+    group = uint32(first)
+    while group < uint32(stop):
+        site = leads[group]
+        if precedes(keys[site], tail_of(bonds[site], site), key, tail):
+            key, tail = keys[site], tail_of(bonds[site], site)
+        group = uint32(group + uint32(WARP))
+    return key, tail
+
+
+@cuda.jit(device=True)
+def _relax_one(graph, weights, half, end, bond, key, keys, bonds):
+    """Lower the candidate that entry ``half`` leads to; return whether it was, and by what."""
+    site = uint32(end & uint32(_SITE))
+    while uint32(end & uint32(FOLLOWED)) != uint32(0):
+        half = uint32(half + uint32(1))
+        end = graph.ends[half]
+        if precedes(weights[half], graph.ranks[half], key, bond):
+            key, bond = weights[half], graph.ranks[half]
+    known = bonds[site]
+    is_lower = known != uint32(_GONE) and precedes(key, bond, keys[site], known)
+    if is_lower:
+        keys[site], bonds[site] = key, bond
+    return is_lower, key, tail_of(bond, site)
+
+
+@cuda.jit(device=True)
+def _grow_by_warp(graph, points, weights, levels, keys, bonds, leads, chosen, by_digits):
+    """Find the tree of one item by one warp, whose candidates are keys and bonds by site.
+
+    2^levels[0] neighbouring candidates are a group, 2^levels[1] neighbouring groups a lane's.  The
+    least candidate of a group is its lead, known by its site; the least of a lane's is in its
+    registers, with where its bonds begin and end.  A round finds the least of these and goes
+    through its group and the leads of its lane anew, while the bonds of the new site are on their
+    way.  Bonds lower candidates, a lane each; the few that come to lead their groups are told to
+    the lanes that own them, one after the other.
+    """
+    lane = uint32(cuda.threadIdx.x)
+    size = uint32(uint32(1) << levels[0])
+    groups = uint32(uint32(points + uint32(size - uint32(1))) >> levels[0])
+    shift = uint32(levels[0] + levels[1])
+    site = lane
+    while site < points:
+        keys[site], bonds[site] = uint64(NO_KEY), uint32(_GONE)
+        site = uint32(site + uint32(WARP))
+    in_step()
+    n = lane
+    while n < graph.sites.size:
+        site = graph.sites[n]
+        bonds[site] = uint32(uint32(NO_BOND) | site)
+        n = uint32(n + uint32(WARP))
+    in_step()
+    own_key, own_tail = uint64(NO_KEY), uint64(NO_TAIL)
+    group = uint32(lane << levels[1])
+    stop = min(uint32(group + uint32(uint32(1) << levels[1])), groups)
+    while group < stop:
+        low = uint32(group << levels[0])
+        high = min(uint32(low + size), points)
+        key, tail = _least_of_stretch(keys, bonds, low, high, uint32(1), uint32(_GONE))
+        leads[group] = _site_of(tail)
+        if precedes(key, tail, own_key, own_tail):
+            own_key, own_tail = key, tail
+        group = uint32(group + uint32(1))
+    own_first, own_stop = uint32(0), uint32(0)
+    for taken in range(graph.sites.size):
+        # The new site's bonds are asked for as soon as it is known.
+        site = _site_of(own_tail)
+        if site < points:
+            own_first, own_stop = graph.starts[site], graph.starts[uint32(site + uint32(1))]
+        _, tail = _least_of_lanes(own_key, own_tail, by_digits)
+        site = _site_of(tail)
+        owner, group = uint32(site >> shift), uint32(site >> levels[0])
+        first, stop = from_lane(own_first, owner), from_lane(own_stop, owner)
+        half = uint32(first + lane)
+        end, bond, weight = uint32(FOLLOWS), uint32(_GONE), uint64(NO_KEY)
+        if half < stop:
+            end, bond, weight = graph.ends[half], graph.ranks[half], weights[half]
+        if lane == uint32(0):
+            chosen[taken] = uint32(tail >> uint64(32))
+            bonds[site], keys[site] = uint32(_GONE), uint64(NO_KEY)
+        in_step()
+        low = uint32(group << levels[0])
+        high = min(uint32(low + size), points)
+        key, tail = _least_of_stretch(
+            keys, bonds, uint32(low + lane), high, uint32(WARP), uint32(_GONE)
+        )
+        key, tail = _least_of_lanes(key, tail, by_digits)
+        if lane == uint32(0):
+            leads[group] = _site_of(tail)
+        in_step()
+        low = uint32(owner << levels[1])
+        high = min(uint32(low + uint32(uint32(1) << levels[1])), groups)
+        key, tail = _least_of_leads(keys, bonds, leads, uint32(low + lane), high)
+        key, tail = _least_of_lanes(key, tail, by_digits)
+        if lane == owner:
+            own_key, own_tail = key, tail
+        while first < stop:
+            is_lower, key, tail = False, uint64(NO_KEY), uint64(NO_TAIL)
+            if uint32(end & uint32(FOLLOWS)) == uint32(0):
+                is_lower, key, tail = _relax_one(
+                    graph, weights, half, end, bond, weight, keys, bonds
+                )
+            in_step()
+            if is_lower:
+                site = _site_of(tail)
+                lead = leads[uint32(site >> levels[0])]
+                is_lower = lead == site or precedes(
+                    key, tail, keys[lead], tail_of(bonds[lead], lead)
+                )
+            leading = lanes_where(is_lower)
+            while leading != uint32(0):
+                source = first_lane(leading)
+                leading = uint32(leading & uint32(leading - uint32(1)))
+                new_key, new_tail = from_lane64(key, source), from_lane64(tail, source)
+                site = _site_of(new_tail)
+                if uint32(site >> shift) == lane:
+                    group = uint32(site >> levels[0])
+                    lead = leads[group]
+                    if precedes(new_key, new_tail, keys[lead], tail_of(bonds[lead], lead)):
+                        leads[group] = site
+                    if precedes(new_key, new_tail, own_key, own_tail):
+                        own_key, own_tail = new_key, new_tail
+            first = uint32(first + uint32(WARP))
+            half = uint32(first + lane)
+            end = uint32(FOLLOWS)
+            if half < stop:
+                end, bond, weight = graph.ends[half], graph.ranks[half], weights[half]
+            in_step()
+
+
+@cuda.jit(device=True)
+def _grow_in_shared(graph, points, weights, levels, chosen, by_digits):
+    """Find the tree of every item, its candidates in dynamic shared memory."""
+    keys = cuda.shared.array(0, uint64)
+    words = cuda.shared.array(0, uint32)
+    bonds = words[uint32(points << uint32(1)) :]
+    leads = words[uint32(points * uint32(3)) :]
+    item, halves, sites = uint64(cuda.blockIdx.x), graph.ends.size, graph.sites.size
+    own, tree = weights[uint64(item * uint64(halves)) :], chosen[uint64(item * uint64(sites)) :]
+    _grow_by_warp(graph, points, own, levels, keys, bonds, leads, tree, by_digits)
+
+
+@cuda.jit(device=True)
+def _grow_in_memory(graph, points, weights, levels, all_keys, all_bonds, chosen, by_digits):
+    """Find the tree of every item, its candidates in the device's memory, leads behind bonds."""
+    item, halves, sites = uint64(cuda.blockIdx.x), graph.ends.size, graph.sites.size
+    own, tree = weights[uint64(item * uint64(halves)) :], chosen[uint64(item * uint64(sites)) :]
+    begin = uint64(item * uint64(points))
+    keys, bonds = all_keys[begin:], all_bonds[uint64(begin << uint64(1)) :]
+    leads = bonds[points:]
+    _grow_by_warp(graph, points, own, levels, keys, bonds, leads, tree, by_digits)
+
+
+@cuda.jit(cache=True)
+def warp_in_shared_kernel(graph, points, weights, levels, chosen):
+    """Find the tree of every item, a warp each, its candidates in dynamic shared memory."""
+    _grow_in_shared(graph, points, weights, levels, chosen, False)
+
+
+@cuda.jit(cache=True)
+def digits_in_shared_kernel(graph, points, weights, levels, chosen):
+    """The same, with minima found 32 digits at a time."""
+    _grow_in_shared(graph, points, weights, levels, chosen, True)
+
+
+@cuda.jit(cache=True)
+def warp_in_memory_kernel(graph, points, weights, levels, all_keys, all_bonds, chosen):
+    """Find the tree of every item, a warp each, its candidates in the device's memory."""
+    _grow_in_memory(graph, points, weights, levels, all_keys, all_bonds, chosen, False)
+
+
+@cuda.jit(cache=True)
+def digits_in_memory_kernel(graph, points, weights, levels, all_keys, all_bonds, chosen):
+    """The same, with minima found 32 digits at a time."""
+    _grow_in_memory(graph, points, weights, levels, all_keys, all_bonds, chosen, True)

@@ -10,7 +10,9 @@ from percolab.trees import new_trees
 pytestmark = pytest.mark.gpu
 
 CASES = dict(topologies())
-WAYS = ("rounds", "plain", "shared", "memory")
+#: Who works on an item of the persistent kernel.
+BY = ("block", "warp", "digits")
+WAYS = ("rounds", "plain", *(f"{by}-{where}" for by in BY for where in ("shared", "memory")))
 
 
 def made(way, topology, capacity=1):
@@ -19,7 +21,8 @@ def made(way, topology, capacity=1):
 
     if way in ("rounds", "plain"):
         return PrimCuda(topology, capacity, primitive=way == "rounds")
-    return PersistentPrim(topology, capacity, most_shared=0 if way == "memory" else None)
+    by, where = way.split("-")
+    return PersistentPrim(topology, capacity, most_shared=0 if where == "memory" else None, by=by)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1,0 +1,119 @@
+"""What the threads of a warp tell each other, and the least element that they have.
+
+All threads of a warp have to come to each of these functions together.  CUDA's simulator has no
+warps: there a block of four threads is one, which write and read in turns what they tell.
+"""
+
+from typing import Any
+
+from numba import int32, int64, types, uint32, uint64
+
+from percolab.kernels.device import load_cuda
+from percolab.trees.min_reduction import SIMULATED, least_of_warp
+
+cuda = load_cuda()
+
+#: Threads of a warp.
+WARP = 4 if SIMULATED else 32
+_ALL = 0xFFFFFFFF
+
+if SIMULATED:
+
+    def _everyones(value: Any) -> list[Any]:
+        """Return what all lanes have."""
+        values = cuda.shared.array(WARP, uint64)
+        values[cuda.threadIdx.x] = value
+        cuda.syncthreads()
+        found = [values[lane] for lane in range(WARP)]
+        cuda.syncthreads()
+        return found
+
+    def in_step():
+        """Wait for all lanes; what they wrote is seen by all."""
+        cuda.syncthreads()
+
+    def from_lane(value, lane):
+        """Return the number, uint32, that a lane has."""
+        return uint32(_everyones(value)[lane])
+
+    def from_lane64(value, lane):
+        """Return the number, uint64, that a lane has."""
+        return _everyones(value)[lane]
+
+    def lanes_where(flag):
+        """Return the lanes whose flag is true, a bit each."""
+        return uint32(sum(1 << lane for lane, own in enumerate(_everyones(flag)) if own))
+
+    def first_lane(lanes):
+        """Return the first of some lanes."""
+        return uint32((int(lanes) & -int(lanes)).bit_length() - 1)
+
+    def least_of_lanes(key, tail):
+        """Return the least element that the lanes have, to all of them."""
+        return min(zip(_everyones(key), _everyones(tail), strict=True))
+
+    least_by_digits = least_of_lanes
+
+else:
+    from llvmlite import ir
+    from numba.cuda.extending import intrinsic
+
+    @intrinsic
+    def _least32(typingctx, value):
+        """Return the least uint32 of a warp by one instruction, which compute capability 8.0 has."""
+
+        def codegen(context, builder, signature, args):
+            word = ir.IntType(32)
+            text = "redux.sync.min.u32 $0, $1, 0xffffffff;"
+            kind = ir.FunctionType(word, (word,))
+            return builder.call(ir.InlineAsm(kind, text, "=r,r", side_effect=True), args)
+
+        return types.uint32(types.uint32), codegen
+
+    @cuda.jit(device=True)
+    def in_step():
+        """Wait for all lanes; what they wrote is seen by all."""
+        cuda.syncwarp()
+
+    @cuda.jit(device=True)
+    def from_lane(value, lane):
+        """Return the number, uint32, that a lane has."""
+        return uint32(cuda.shfl_sync(_ALL, int32(value), int32(lane)))
+
+    @cuda.jit(device=True)
+    def from_lane64(value, lane):
+        """Return the number, uint64, that a lane has."""
+        return uint64(cuda.shfl_sync(_ALL, int64(value), int32(lane)))
+
+    @cuda.jit(device=True)
+    def lanes_where(flag):
+        """Return the lanes whose flag is true, a bit each."""
+        return uint32(cuda.ballot_sync(_ALL, flag))
+
+    @cuda.jit(device=True)
+    def first_lane(lanes):
+        """Return the first of some lanes."""
+        return uint32(uint32(cuda.ffs(lanes)) - uint32(1))
+
+    least_of_lanes = least_of_warp
+
+    @cuda.jit(device=True)
+    def least_by_digits(key, tail):
+        """Return the least element that the lanes have, found 32 digits at a time.
+
+        Of elements with equal key and number the first lane's is returned.
+        """
+        high, low = uint32(key >> uint64(32)), uint32(key & uint64(_ALL))
+        number = uint32(tail >> uint64(32))
+        least_high = _least32(high)
+        if high != least_high:
+            low, number = uint32(_ALL), uint32(_ALL)
+        least_low = _least32(low)
+        if low != least_low:
+            number = uint32(_ALL)
+        least_number = _least32(number)
+        is_least = high == least_high and low == least_low and number == least_number
+        first = first_lane(lanes_where(is_least))
+        index = from_lane(uint32(tail & uint64(_ALL)), first)
+        key = uint64(uint64(uint64(least_high) << uint64(32)) | uint64(least_low))
+        return key, uint64(uint64(uint64(least_number) << uint64(32)) | uint64(index))
