@@ -200,8 +200,8 @@ class PrimCuda(_CudaPrim):
         self.launches.blocks(decrease_kernel, blocks, THREADS, *arguments)
 
 
-#: Who works on an item in one launch: a block of many warps; one warp; one warp that finds minima 32
-#: digits at a time.
+#: Who works on an item in one launch: a block of many warps; one warp; one warp that finds minima
+#: 32 digits at a time, for which the device needs compute capability 8.0.
 BY = ("block", "warp", "digits")
 
 
@@ -257,9 +257,9 @@ class PersistentPrim(_CudaPrim):
 
     @staticmethod
     def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
-        """Return the memory that it takes, as if candidates were not in shared memory."""
+        """Return the memory that it takes, as if candidates were not in shared memory; leads may be as many."""
         points, bonds = extent.num_points, extent.num_classes * extent.num_points
-        of_item = (4 + _CANDIDATE) * points + 16 * bonds + 4 * extent.num_words + 8
+        of_item = (8 + _CANDIDATE) * points + 16 * bonds + 4 * extent.num_words + 8
         host = 24 * bonds * given + 4 * items * extent.num_words
         return adjacency_bytes(extent).plus(Memory(host, items * of_item + 8))
 
@@ -288,7 +288,7 @@ def _power(number: int) -> int:
 
 
 def _levels(points: int) -> tuple[np.uint32, np.uint32]:
-    """Return the powers of two of candidates in a group, at least a warp, and of a lane's groups."""
+    """Return the exponents of two of candidates in a group and of groups of a lane."""
     lanes = WARP.bit_length() - 1
     of_lane = max(_power(points).bit_length() - 1 - lanes, 0)
     group = max(-(-of_lane // 2), lanes)

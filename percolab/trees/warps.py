@@ -60,7 +60,7 @@ else:
 
     @intrinsic
     def _least32(typingctx, value):
-        """Return the least uint32 of a warp by one instruction, which compute capability 8.0 has."""
+        """Return the least uint32 of a warp; an instruction of compute capability 8.0."""
 
         def codegen(context, builder, signature, args):
             word = ir.IntType(32)
