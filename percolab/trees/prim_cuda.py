@@ -257,7 +257,7 @@ class PersistentPrim(_CudaPrim):
 
     @staticmethod
     def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
-        """Return the memory that it takes, as if candidates were not in shared memory; leads may be as many."""
+        """Return the memory that it takes, as if nothing of it were in shared memory."""
         points, bonds = extent.num_points, extent.num_classes * extent.num_points
         of_item = (8 + _CANDIDATE) * points + 16 * bonds + 4 * extent.num_words + 8
         host = 24 * bonds * given + 4 * items * extent.num_words
