@@ -63,7 +63,7 @@ def study(size: int, samples: int, given: argparse.Namespace) -> list[str]:
         lines.append(
             f"L = {size:4}  K/K_c {coupling / K_C:.2f}  {given.update:6} {given.rng:7} "
             f"{found.chains} chains of {found.sweeps}  E/N {energy:.7f} +- {error:.1e}  "
-            f"Kaufman {exact:.7f}  {(energy - exact) / error:+.1f} sigma  ({seconds:.0f} s the {size})"
+            f"Kaufman {exact:.7f}  {(energy - exact) / error:+.1f} sigma  ({seconds:.0f} s a size)"
         )
     return lines
 

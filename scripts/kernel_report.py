@@ -132,6 +132,16 @@ class _Recorder:
         self.launches.append(Launch(function.__name__, function, signature, self.topology))
 
 
+class _Event:
+    """Stands for an event: all has been done."""
+
+    def record(self, stream: Any) -> None:
+        """Do nothing."""
+
+    def synchronize(self) -> None:
+        """Do nothing."""
+
+
 def no_geometry(topology: Topology) -> Geometry:
     """Return places, all the same, of a topology's sites."""
     axes = topology.num_axes
@@ -168,6 +178,7 @@ def on_host(
             ("pinned_array", _host_array),
             ("to_device", copy),
             ("stream", lambda: SimpleNamespace(synchronize=lambda: None)),
+            ("event", _Event),
         ):
             stack.enter_context(mock.patch.object(cuda, name, stand_in))
         # Nothing is recorded as a graph.
@@ -191,11 +202,6 @@ def prim_launches() -> list[Launch]:
             PrimCuda(topology, primitive=False),
             PersistentPrim(topology),
             PersistentPrim(topology, most_shared=0),
-            *(
-                PersistentPrim(topology, most_shared=most, by=by)
-                for by in ("warp", "digits")
-                for most in (None, 0)
-            ),
         ):
             made.build(GENERATORS["xorwow"], 0, np.zeros(1, np.uint64))
             made.build_given(keys)
@@ -224,14 +230,17 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
 
 
 def _sweep_spins(labeler: Any) -> None:
-    """Begin a chain of spins and do a sweep of it, by updates of all and of chosen clusters."""
+    """Begin chains of spins and do a sweep of each, by updates of all and of chosen clusters."""
+    from percolab.spins.chains import new_chains
     from percolab.spins.chains_cuda import CudaChains
 
-    one = np.uint64(1)
+    one, topology = np.uint64(1), labeler.batch.topology
     for update in (Update(), Update("wolff", 1)):
-        chains = CudaChains(labeler, update.rule(3))
-        chains.begin(GENERATORS["xorwow"], [Chain(one, one, one, one, one)], [True])
-        chains.advance(1)
+        rule = update.rule(3)
+        # Without a tally they may be swept by one block each.
+        for chains in (CudaChains(labeler, rule), new_chains(labeler.name, "cuda", topology, rule)):
+            chains.begin(GENERATORS["xorwow"], [Chain(one, one, one, one, one)], [True])
+            chains.advance(1)
 
 
 def tree_launches(kind: str, topology: Topology) -> list[Launch]:

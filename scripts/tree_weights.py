@@ -52,7 +52,7 @@ def main() -> None:
             print(line, flush=True)
             print(line, file=out, flush=True)
 
-        say(f"percolab {percolab.__version__}, Python {platform.python_version()}, NumPy "
+        say(f"Python {platform.python_version()}, NumPy "
             f"{np.__version__}: --device {given.device} --samples "
             f"{given.samples}; tori, xorwow, seed 1")  # fmt: skip
         for lattice in given.lattices.split(","):

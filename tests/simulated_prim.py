@@ -77,16 +77,6 @@ def in_memory(topology, capacity=1):
     return PersistentPrim(topology, capacity, most_shared=0)
 
 
-def by_warp(topology, capacity=1):
-    """Return the persistent kernel with one warp an item."""
-    return PersistentPrim(topology, capacity, by="warp")
-
-
-def by_warp_in_memory(topology, capacity=1):
-    """Return the persistent kernel with one warp an item, its candidates in the device's memory."""
-    return PersistentPrim(topology, capacity, most_shared=0, by="warp")
-
-
 def main(part):
     """Run one part."""
     if part == "minima":
@@ -94,12 +84,8 @@ def main(part):
     elif part == "rounds":
         compare_trees(PrimCuda, ((40, 60),))
         compare_trees(plainly, ())
-    elif part == "warp":
-        # Groups of as many candidates as lanes and of more, of one group a lane and of more.
-        compare_trees(by_warp, ((37, 50), (300, 420), (30, 400)))
-        compare_trees(by_warp_in_memory, ())
     else:
-        # Stretches of one candidate to more than 32, and more bonds at a site than threads.
+        # Groups of as many candidates as lanes and of more, one and several a lane.
         compare_trees(PersistentPrim, ((37, 50), (300, 420), (30, 400)))
         compare_trees(in_memory, ())
     print("equal")

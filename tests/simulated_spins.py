@@ -9,8 +9,10 @@ import numpy as np
 from helpers import lattice
 
 from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.labelers import new_labeler
 from percolab.lattices.graph import graph_topology
 from percolab.spins.chains import new_chains
+from percolab.spins.chains_cuda import CudaChains
 from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
@@ -60,7 +62,9 @@ def main(name):
             for labeler in ("four_step", "tiled"):
                 if labeler == "tiled" and name == "graph":
                     continue
-                chains = new_chains(labeler, "cuda", topology, rule, capacity=2, tally=case == 0)
+                # Lattices as small as these would be swept by one block each.
+                joined = new_labeler(labeler, "cuda", topology, capacity=2, tally=case == 0)
+                chains = CudaChains(joined, rule)
                 chains.begin(generator, keys, [False, True])
                 at = np.array([key.threshold for key in keys])
                 before = chains.rows_at(at)

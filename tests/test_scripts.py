@@ -33,6 +33,13 @@ def test_walks_are_timed_beside_labeling_of_the_same_sweeps():
     assert "us walking" in found
 
 
+def test_trees_are_timed_beside_scipys():
+    scipys, ours = run("tree_times.py", "-L", 8, "--repeats", 1).splitlines()
+    assert scipys.startswith("square, L = 8: scipy")
+    assert ours.startswith("kruskal")
+    assert ours.endswith("times faster")
+
+
 def test_a_synthetic_study_has_pulls():
     slopes = ROOT / "results" / "cubic-h200" / "slopes.h5"
     if not slopes.exists():

@@ -40,13 +40,20 @@ def _options(function: Any) -> Any:
 @click.command()
 @_options
 @click.option(
+    "--weights",
+    help="The one tree of given weights: file, those in the graph's file; or .npy, "
+    "file.h5:/dataset, of a lattice (classes, ..., y, x).",
+)
+@click.option(
     "--method",
     help=f"How trees are found; all give the same: {', '.join(TREE_METHODS)}.  "
     f"[default: the fastest, {_FASTEST}]",
 )
 @as_json
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
-def command(method: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
+def command(
+    weights: str | None, method: str | None, as_json: bool, quiet: bool, **given: Any
+) -> None:
     """Find the minimum spanning trees of samples, and print what they tell.
 
     Every bond of a sample has its uniform number u as weight, so that the bonds of the tree with
@@ -56,8 +63,16 @@ def command(method: str | None, as_json: bool, quiet: bool, **given: Any) -> Non
     samples are kept in a results file, which the same command continues, and percolab merge, fit,
     status, export and plot --kind tree read.
 
+    With --weights it is one tree, of the weights that are given (docs/trees.md).  Its --out is
+    .csv, .npz, .npy or .h5, and nothing is written without.
+
     A graph that is not connected has a forest, a tree for each part.
     """
+    if weights is not None:
+        from percolab.cli.tree_given import write_given_tree
+
+        write_given_tree(weights, given, method=method, as_json=as_json)
+        return
     settings: dict[str, Any] = {"samples": _SAMPLES, "out": _OUT} | given_settings(given)
     request = make_request(method="tree", labeler=method, **settings)
     options = options_of(request, watcher=ProgressWatcher(silent=quiet))

@@ -25,7 +25,6 @@ from percolab.measure.radii import sums_of_radii
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.spins import MOST_AXES, SPIN_ROW_WIDTH, structure_factors
 from percolab.measure.tallies import row_width_of
-from percolab.measure.trees import tree_row_width
 from percolab.spins import chains as spin_chains
 from percolab.spins.chains import Chains
 from percolab.spins.update import Rule, Update
@@ -39,8 +38,8 @@ from percolab.tasks.blocks import (
     blocks_of_trees,
 )
 from percolab.tasks.study import Task
-from percolab.trees import DEFAULT_TREE_METHOD, new_trees, tree_class
-from percolab.trees.rows import read_rows
+from percolab.trees import DEFAULT_TREE_METHOD, new_trees, readings_class, tree_class
+from percolab.trees.rows import read_rows, rows_of_sums
 from percolab.trees.tree import Trees
 
 #: Sites in one CUDA launch, where memory allows: a GPU is at work for some ten ms.
@@ -85,6 +84,9 @@ def _memory_of(
         return spin_chains.memory_of(name, kind, extent, task.draw.states, needs, items)
     if task.has_trees:
         found: Memory = tree_class(name, kind).memory(extent, items)
+        reads = readings_class(name, kind, extent, task.boundary)
+        if reads is not None:
+            found = found.plus(reads.memory(2 * extent.num_classes + 1, items))
         return found
     return memory_of(name, kind, extent, task.draw, needs, items)
 
@@ -175,6 +177,8 @@ class Sampler:
         self._building = threading.Lock()
         self._local = threading.local()
         self._shared: Any = None
+        # What reads the trees of a device where they lie.
+        self._tree_readings: Any = None
         self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
         self._observables = task.observables
         columns = task.columns
@@ -239,7 +243,10 @@ class Sampler:
             capacity = max(min(fitting, wanted), 1)
         tally = self._tallied
         if task.has_trees:
-            return new_trees(name, kind, topology, capacity=capacity)
+            trees = new_trees(name, kind, topology, capacity=capacity)
+            reads = readings_class(name, kind, extent, task.boundary)
+            self._tree_readings = None if reads is None else reads(trees)
+            return trees
         if task.has_spins:
             return spin_chains.new_chains(
                 name, kind, topology, self.rule, capacity=capacity, tally=tally
@@ -352,20 +359,25 @@ class Sampler:
     ) -> list[Block]:
         """Return the blocks of trees: they are found on the device, and read on the host."""
         task, generator = self.task, GENERATORS[self.task.rng]
-        rows = np.zeros((len(samples), 1, tree_row_width(len(task.boundary))), np.int64)
-        sums: list[dict[str, np.ndarray]] = []
-        for first in range(0, len(samples), self.trees.capacity):
+        found: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
+        with self.device.driven():
+            capacity = self.trees.capacity
+        for first in range(0, len(samples), capacity):
             if stopped is not None and stopped():
                 raise Stopped
-            part = samples[first : first + self.trees.capacity]
+            part = samples[first : first + capacity]
             with self.device.driven():
-                count = self.trees.build(generator, task.stream_seed, part)
-                words = self.trees.words(count)
-            for n, (sample, tree) in enumerate(zip(part, words, strict=True), first):
-                row, found = read_rows(self.topology, generator, task.stream_seed, sample, tree)
-                rows[n, 0] = row
-                sums.append(found)
-        return blocks_of_trees(numbers, rows, sums, self._observables)
+                trees = self.trees
+                count = trees.build(generator, task.stream_seed, part)
+                if self._tree_readings is not None:
+                    found += rows_of_sums(self.topology, self._tree_readings.read(count))
+                    continue
+                words = trees.words(count)
+            for sample, tree in zip(part, words, strict=True):
+                key = generator, task.stream_seed, sample
+                found.append(read_rows(self.topology, *key, tree))
+        rows = np.array([row for row, _ in found], np.int64)[:, None]
+        return blocks_of_trees(numbers, rows, [sums for _, sums in found], self._observables)
 
     def _chain_blocks(
         self,

@@ -1,6 +1,7 @@
 """Chains on a device: begun, swept, and measured; many at once where the device has room.
 
-One kind serves the CPU and one CUDA; both take any labeler and give the same numbers.
+One kind serves the CPU and one CUDA; both take any labeler and give the same numbers.  On CUDA
+another one sweeps lattices that fit in the shared memory of one block.
 """
 
 from __future__ import annotations
@@ -73,6 +74,16 @@ def _class_for(kind: str) -> Any:
     return getattr(importlib.import_module(f"percolab.spins.{module}"), name)
 
 
+def _serving_class(kind: str, labeler: Any, rule: Rule) -> Any:
+    """Return the class of the chains that a labeler serves."""
+    if kind == "cuda":
+        from percolab.spins.one_block import OneBlockChains, is_one_block
+
+        if is_one_block(labeler, rule):
+            return OneBlockChains
+    return _class_for(kind)
+
+
 def memory_of(
     name: str, kind: str, extent: Extent, states: int, needs: Needs, items: int = 1
 ) -> Memory:
@@ -99,5 +110,5 @@ def new_chains(
     Arguments as for :func:`percolab.labelers.new_labeler`.
     """
     labeler = new_labeler(name, kind, topology, capacity=capacity, tally=tally)
-    chains: Chains = _class_for(kind)(labeler, rule)
+    chains: Chains = _serving_class(kind, labeler, rule)(labeler, rule)
     return chains

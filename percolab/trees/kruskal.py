@@ -30,6 +30,7 @@ from percolab.trees.ordered_joins import (
     join_in_order,
     list_bonds_between,
     new_bond_list,
+    sort_bonds,
 )
 from percolab.trees.prefixes import fill_prefixes
 from percolab.trees.weights import Weights, given_weights, weights_of_sample
@@ -46,6 +47,8 @@ class Kruskal:
 
     tree:     uint32 (words of all classes,), the bonds of the last one
     prefixes: uint32, those of the last sample's bonds by number; made when first needed
+    rest:     bonds that the tiles of the last sample left over, with those between tiles
+    chosen:   how many of these are in the tree
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Kruskal:
         self.adjacency = adjacency_of(topology)
         self.tree = np.zeros(self.exists.size, np.uint32)
         self.prefixes = np.empty(0, np.uint32)
+        self.rest, self.chosen = 0, 0
         # A forest has fewer bonds than a tree; how many is known after the first one.
         self._most_bonds = topology.num_sites - 1
         self._in_tiles = bool(topology.shape)
@@ -107,8 +111,9 @@ class Kruskal:
     def _join_tiles(self, weights: Weights) -> None:
         where = self.exists, 32 * self.topology.num_words, self._tiles, self._scratch
         count, fragments = join_tiles(weights, self.prefixes, *where, self._listed, self.tree)
+        self.rest = int(count)
         self._parents[:fragments] = np.arange(fragments, dtype=np.int32)
-        join_in_order(weights, self.prefixes, self._listed, count, self._parents, self.tree)
+        self.chosen = self._join_listed(weights, self.rest, self._parents)
 
     def _join_bands(self, weights: Weights) -> None:
         if self._listed.bonds.size < self.topology.num_bonds:
@@ -120,8 +125,14 @@ class Kruskal:
                 break
             between = np.uint64(low), np.uint64(high), self.exists, self.adjacency
             count = list_bonds_between(weights, self.prefixes, *between, parents, self._listed)
-            found += join_in_order(weights, self.prefixes, self._listed, count, parents, self.tree)
+            found += self._join_listed(weights, count, parents)
         self._most_bonds = found
+
+    def _join_listed(self, weights: Weights, count: int, parents: NDArray[np.int32]) -> int:
+        """Join the listed bonds in ascending order; return how many are in the tree."""
+        bonds, ends, items = self._listed
+        row = sort_bonds(weights, self.prefixes, bonds, items, count)
+        return int(join_in_order(items[row, :count], bonds, ends, parents, self.tree))
 
     def _bands(self, weights: Weights) -> list[tuple[int, int]]:
         """Return ranges of keys, ascending: about as many bonds as sites, then twice as many ..."""

@@ -35,6 +35,8 @@ from percolab.trees.ordered_joins import (
 
 #: Sites of a tile, as a power of two.
 TILE_BITS = 14
+# What only kernels call needs no wrappers for Python, which take the longest to compile.
+_inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 class Tiles(NamedTuple):
@@ -120,7 +122,7 @@ def tile_bytes(extent: Extent, total: int = TILE_BITS) -> int:
     """Return the bytes that the scratch of a tile takes, with all bonds of its border."""
     sites = 1 << sum(tile_bits(extent.shape, total))
     classes = extent.num_classes
-    return 16 * 3 * classes * sites + 25 * sites + 8 * _num_tiles(extent.shape, total)
+    return 20 * 3 * classes * sites + 25 * sites + 8 * _num_tiles(extent.shape, total)
 
 
 def _num_tiles(shape: tuple[int, ...], total: int) -> int:
@@ -205,7 +207,7 @@ def new_tile_scratch(tiles: Tiles) -> TileScratch:
     )
 
 
-@njit
+@_inner
 def _enter(tiles, tile, origin, extent):
     """Write the first grid point of a tile along every axis, and how many it has."""
     for axis in range(origin.size):
@@ -214,7 +216,7 @@ def _enter(tiles, tile, origin, extent):
         extent[axis] = min(int64(1) << tiles.bits[axis], tiles.shape[axis] - origin[axis])
 
 
-@njit
+@_inner
 def _row_start(tiles, row, origin, extent):
     """Return the grid point where a row of the tile starts, or -1 if it is not in the lattice."""
     point, stride = int64(0), int64(1)
@@ -226,7 +228,7 @@ def _row_start(tiles, row, origin, extent):
     return point
 
 
-@njit
+@_inner
 def _inside(offset, row, extent):
     """Return from where to where the bonds of a class from a row stay in the tile."""
     for axis in range(1, extent.size):
@@ -237,7 +239,7 @@ def _inside(offset, row, extent):
     return uint64(low), uint64(max(low, high))
 
 
-@njit
+@_inner
 def _collect(tiles, tile, stride, prefixes, exists, scratch):
     """Write the bonds of a tile as items, prefix and place; return how many.
 
@@ -266,14 +268,14 @@ def _collect(tiles, tile, stride, prefixes, exists, scratch):
     return int64(n)
 
 
-@njit
+@_inner
 def _cluster_of(scratch, site):
     """Return (root of its fragment, root of its cluster in the tile) of a site."""
     fragment = find_halving(scratch.fragments, uint32(site))
     return fragment, find_halving(scratch.joined, fragment)
 
 
-@njit
+@_inner
 def _join_inside(tiles, tile, items, count, scratch, tree):
     """Join the sorted bonds of a tile; return how many are left over."""
     fragments, joined, touched = scratch.fragments, scratch.joined, scratch.touched
@@ -305,7 +307,7 @@ def _join_inside(tiles, tile, items, count, scratch, tree):
     return left
 
 
-@njit
+@_inner
 def _number_of(scratch, site, fragments):
     """Return (the number of the fragment of a site, how many have one)."""
     root = find_halving(scratch.fragments, uint32(site))

@@ -164,16 +164,17 @@ def add_to_tree(tree, bond):
 
 
 @njit(nogil=True, cache=True)
-def join_in_order(weights, prefixes, listed, count, parents, tree):
-    """Join the listed bonds in ascending order; return how many are in the tree.
+def join_in_order(items, bonds, ends, parents, tree):
+    """Join bonds in ascending order; return how many are in the tree.
 
-    parents: int32, a union-find of the nodes, which goes on from what is joined; tree: uint32, the
-    words of bonds.  Bonds of given keys must be listed by ascending numbers.
+    items:   uint64, their positions in the low halves, as :func:`sort_bonds` leaves them
+    bonds:   uint32, their numbers
+    ends:    int32 (2 * room,), the nodes at their ends
+    parents: int32, a union-find of the nodes, which goes on from what is joined
+    tree:    uint32, words of bonds
     """
-    bonds, ends = listed.bonds, listed.ends
-    items = listed.items[sort_bonds(weights, prefixes, bonds, listed.items, count)]
     found = int64(0)
-    for n in range(count):
+    for n in range(items.size):
         place = uint32(items[n] & uint64(LOW))
         i = find_halving(parents, uint32(ends[2 * place]))
         j = find_halving(parents, uint32(ends[2 * place + 1]))

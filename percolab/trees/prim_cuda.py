@@ -27,23 +27,17 @@ from percolab.trees.prim import CompressedAdjacency, adjacency_bytes, compressed
 from percolab.trees.prim_kernels import (
     FOLLOWED,
     FOLLOWS,
-    LEAST_THREADS,
-    MOST_THREADS,
     Graph,
     Rounds,
     begin_rounds_kernel,
     clear_tree_kernel,
     decrease_kernel,
-    digits_in_memory_kernel,
-    digits_in_shared_kernel,
     grow_in_memory_kernel,
     grow_in_shared_kernel,
     least_kernel,
     mark_tree_kernel,
     plain_least_kernel,
     take_least_kernel,
-    warp_in_memory_kernel,
-    warp_in_shared_kernel,
     weigh_kernel,
 )
 from percolab.trees.warps import WARP
@@ -52,9 +46,6 @@ cuda = load_cuda()
 
 #: Rounds that are one recorded call.
 _ROUNDS = 3 if SIMULATED else 64
-#: Candidates that a thread of a persistent block owns, where there are not more than its threads
-#: can be: with fewer, warps wait for each other; with more, a thread looks through them longer.
-_SLOTS = 4 if SIMULATED else 64
 #: Bytes of dynamic shared memory that a kernel has without being asked for more, and those that
 #: the persistent kernel takes beside its candidates, with what the driver takes.
 _PLAIN_SHARED, _BESIDE = 42 * 1024, 6 * 1024
@@ -200,40 +191,23 @@ class PrimCuda(_CudaPrim):
         self.launches.blocks(decrease_kernel, blocks, THREADS, *arguments)
 
 
-#: Who works on an item in one launch: a block of many warps; one warp; one warp that finds minima
-#: 32 digits at a time, for which the device needs compute capability 8.0.
-BY = ("block", "warp", "digits")
-
-
 class PersistentPrim(_CudaPrim):
-    """Guo's rounds in one launch, a block an item; the protocol is Trees.
+    """Guo's rounds in one launch, a warp an item; the protocol is Trees.
 
-    by: who works on an item, one of BY
     most_shared: bytes of shared memory that candidates may take, 12 each; those that do not fit lie
     in the device's memory.  None: what a block of the device can have.
     ValueError: 2^30 points or bonds, or more.
     """
 
     def __init__(
-        self,
-        topology: Topology,
-        capacity: int = 1,
-        *,
-        most_shared: int | None = None,
-        by: str = "block",
+        self, topology: Topology, capacity: int = 1, *, most_shared: int | None = None
     ) -> None:
         super().__init__(topology, capacity)
-        self._by = BY.index(by)
         self._length = self._host.sites.size
         self._chosen = cuda.device_array(self.capacity * max(self._length, 1), np.uint32)
         points = topology.num_points
-        self._threads = min(max(_power(-(-points // _SLOTS)), LEAST_THREADS), MOST_THREADS)
-        self._shift = _power(-(-points // self._threads)).bit_length() - 1
         self._levels = _levels(points)
-        wanted = _CANDIDATE * points + points % 2 * 4
-        if by != "block":
-            self._threads = WARP
-            wanted = _CANDIDATE * points + 4 * (-(-points // 2 ** int(self._levels[0])))
+        wanted = _CANDIDATE * points + 4 * -(-points // 2 ** int(self._levels[0]))
         if most_shared is None:
             most_shared = _PLAIN_SHARED if wanted <= _PLAIN_SHARED else _most_shared() - _BESIDE
         self._shared = wanted if wanted <= most_shared else 0
@@ -242,7 +216,7 @@ class PersistentPrim(_CudaPrim):
             size = self.capacity * points
             self._candidates = (
                 cuda.device_array(size, np.uint64),
-                cuda.device_array(size if by == "block" else 2 * size, np.uint32),
+                cuda.device_array(2 * size, np.uint32),
             )
 
     def _on_device(self, graph: CompressedAdjacency) -> Graph:
@@ -268,18 +242,13 @@ class PersistentPrim(_CudaPrim):
         if not self._length or not self._host.halves:
             self._length = 0
             return
-        points, shift = np.uint32(self.topology.num_points), np.uint32(self._shift)
-        kernel = (
-            (grow_in_shared_kernel, warp_in_shared_kernel, digits_in_shared_kernel)
-            if self._shared
-            else (grow_in_memory_kernel, warp_in_memory_kernel, digits_in_memory_kernel)
-        )[self._by]
-        parts: Any = self._levels if self._by else shift
-        launch = kernel[items, self._threads, self.launches.stream, self._shared]
+        points = np.uint32(self.topology.num_points)
+        kernel = grow_in_shared_kernel if self._shared else grow_in_memory_kernel
+        launch = kernel[items, WARP, self.launches.stream, self._shared]
         if self._shared > _PLAIN_SHARED:
             _allow_shared(launch)
         # Without candidates in the device's memory there are no arrays of them.
-        launch(self._graph, points, self._weights, parts, *self._candidates, self._chosen)
+        launch(self._graph, points, self._weights, self._levels, *self._candidates, self._chosen)
 
 
 def _power(number: int) -> int:

@@ -9,7 +9,7 @@ spanning threshold T, as :mod:`percolab.coupled.thresholds` has it: the key of i
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,8 @@ def read_tree(topology: Topology, weights: Weights, words: Words) -> TreeReading
     """
     total, bins = 0, np.zeros(1 << BIN_DIGITS, np.int64)
     if not weights.given.size:
-        total = int(weigh_bonds(*weights[:3], words, bins))
+        generator, seed, sample, _ = weights
+        total = int(weigh_bonds(generator, seed, sample, words, bins))
     axes = topology.open_axes
     tree, degrees = _listed(topology, words, with_ends=bool(axes))
     there = degrees[unpack_bits(topology.occupied, topology.num_points)]
@@ -115,7 +116,7 @@ def _listed(
 def _sorted(topology: Topology, weights: Weights, tree: _SortedTree) -> _SortedTree:
     prefixes = np.empty(0 if weights.given.size else 32 * topology.exists.size, np.uint32)
     if prefixes.size:
-        fill_prefixes(*weights[:3], prefixes)
+        fill_prefixes(weights.generator, weights.seed, weights.sample, prefixes)
     items = np.empty((2, tree.bonds.size), np.uint64)
     row = sort_bonds(weights, prefixes, tree.bonds, items, tree.bonds.size)
     return tree._replace(items=items[row])
@@ -129,6 +130,6 @@ def _path(topology: Topology, tree: _SortedTree, axis: int) -> tuple[NDArray[np.
         return on_path, -1
     nodes = np.arange(topology.num_points, dtype=np.int32)
     nodes[first], nodes[last] = first[0], last[0]
-    ends: Any = np.int32(first[0]), np.int32(last[0])
-    largest = int(mark_path(tree.items, tree.ends, nodes, *ends, on_path))
+    source, target = np.int32(first[0]), np.int32(last[0])
+    largest = int(mark_path(tree.items, tree.ends, nodes, source, target, on_path))
     return (on_path, largest) if largest >= 0 else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,9 @@ from percolab.measure.trees import (
 )
 from percolab.trees.readings import read_tree
 from percolab.trees.weights import weights_of_sample
+
+if TYPE_CHECKING:
+    from percolab.trees.readings_batch import TreeSums
 
 
 def read_rows(
@@ -36,11 +41,27 @@ def read_rows(
             raise InputError("source and target are not connected, so there is no way between them")
         row[place_of_threshold(axis)] = _rounded(path.threshold)
         row[place_of_path(axis)] = path.length
-    degrees = np.zeros(DEGREE_BINS, np.int64)
-    few = min(found.degrees.size, DEGREE_BINS)
-    degrees[:few] = found.degrees[:few]
-    degrees[-1] += found.degrees[few:].sum()
-    return row, {"tree_degrees": degrees, "tree_weights": found.weights}
+    return row, _sums(found.degrees, found.weights)
+
+
+def rows_of_sums(
+    topology: Topology, sums: TreeSums
+) -> list[tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]]:
+    """Return the same of trees that were read on a device, without paths."""
+    found = []
+    for n, (bonds, weight) in enumerate(zip(sums.bonds, sums.weight, strict=True)):
+        row = np.zeros(tree_row_width(topology.num_axes), np.int64)
+        row[TREE_BONDS], row[TREE_WEIGHT] = bonds, weight
+        found.append((row, _sums(sums.degrees[n], sums.weights[n])))
+    return found
+
+
+def _sums(degrees: NDArray[np.int64], weights: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    own = np.zeros(DEGREE_BINS, np.int64)
+    few = min(degrees.size, DEGREE_BINS)
+    own[:few] = degrees[:few]
+    own[-1] += degrees[few:].sum()
+    return {"tree_degrees": own, "tree_weights": weights}
 
 
 def _rounded(threshold: int) -> int:

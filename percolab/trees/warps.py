@@ -6,7 +6,7 @@ warps: there a block of four threads is one, which write and read in turns what 
 
 from typing import Any
 
-from numba import int32, int64, types, uint32, uint64
+from numba import int32, int64, uint32, uint64
 
 from percolab.kernels.device import load_cuda
 from percolab.trees.min_reduction import SIMULATED, least_of_warp
@@ -52,23 +52,7 @@ if SIMULATED:
         """Return the least element that the lanes have, to all of them."""
         return min(zip(_everyones(key), _everyones(tail), strict=True))
 
-    least_by_digits = least_of_lanes
-
 else:
-    from llvmlite import ir
-    from numba.cuda.extending import intrinsic
-
-    @intrinsic
-    def _least32(typingctx, value):
-        """Return the least uint32 of a warp; an instruction of compute capability 8.0."""
-
-        def codegen(context, builder, signature, args):
-            word = ir.IntType(32)
-            text = "redux.sync.min.u32 $0, $1, 0xffffffff;"
-            kind = ir.FunctionType(word, (word,))
-            return builder.call(ir.InlineAsm(kind, text, "=r,r", side_effect=True), args)
-
-        return types.uint32(types.uint32), codegen
 
     @cuda.jit(device=True)
     def in_step():
@@ -96,24 +80,3 @@ else:
         return uint32(uint32(cuda.ffs(lanes)) - uint32(1))
 
     least_of_lanes = least_of_warp
-
-    @cuda.jit(device=True)
-    def least_by_digits(key, tail):
-        """Return the least element that the lanes have, found 32 digits at a time.
-
-        Of elements with equal key and number the first lane's is returned.
-        """
-        high, low = uint32(key >> uint64(32)), uint32(key & uint64(_ALL))
-        number = uint32(tail >> uint64(32))
-        least_high = _least32(high)
-        if high != least_high:
-            low, number = uint32(_ALL), uint32(_ALL)
-        least_low = _least32(low)
-        if low != least_low:
-            number = uint32(_ALL)
-        least_number = _least32(number)
-        is_least = high == least_high and low == least_low and number == least_number
-        first = first_lane(lanes_where(is_least))
-        index = from_lane(uint32(tail & uint64(_ALL)), first)
-        key = uint64(uint64(uint64(least_high) << uint64(32)) | uint64(least_low))
-        return key, uint64(uint64(uint64(least_number) << uint64(32)) | uint64(index))

@@ -89,13 +89,24 @@ def test_every_way_finds_the_same_tree_of_a_bethe_lattice_and_it_is_all_of_it():
             np.testing.assert_array_equal(words, topology.exists.ravel(), err_msg=f"{case} {name}")
 
 
-def test_a_tree_of_many_tiles_is_that_of_a_judge():
+def test_a_tree_of_many_tiles_is_that_of_another_way():
     for name, shape in (("square", (300, 290)), ("cubic", (70, 40, 40))):
         topology = lattice(name).topology(shape, ("periodic", *["open"] * (len(shape) - 1)))
-        kruskal = Kruskal(topology)
-        np.testing.assert_array_equal(
-            built(kruskal, XORWOW, 5), built(Boruvka(topology), XORWOW, 5)
-        )
+        expected = built(Boruvka(topology), XORWOW, 5)
+        np.testing.assert_array_equal(built(Kruskal(topology), XORWOW, 5), expected)
+
+
+@pytest.mark.parametrize("bits", [4, 8, 12])
+def test_certain_bonds_and_those_left_over_are_the_trees_of_all_tiles(bits):
+    edge = 1 << bits // 2
+    topology = lattice("square").topology((128, 128), ("periodic",) * 2)
+    kruskal = Kruskal(topology, tile_bits=bits)
+    built(kruskal, XORWOW, 3)
+    tiles, crossing = (128 // edge) ** 2, 2 * 128 * (128 // edge)
+    certain, left = topology.num_sites - 1 - kruskal.chosen, kruskal.rest - crossing
+    assert certain + left == tiles * (edge**2 - 1)
+    # Fewer are left over than there are sites at the borders.
+    assert 0 < left <= tiles * (edge**2 - (edge - 2) ** 2 - 1)
 
 
 @pytest.mark.parametrize("digits", [0, 4, 9])

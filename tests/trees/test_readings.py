@@ -127,9 +127,7 @@ def test_a_tree_of_given_keys_has_a_path_and_no_weights():
     bonds = [*pairwise(range(10)), (9, 0)]
     topology = graph_topology(10, bonds, source=[0], target=[3])
     keys = np.zeros(32 * topology.exists.size, np.uint64)
-    by_ends = {
-        frozenset(row[1:]): number for row, number in zip(rows.tolist(), numbers_of(topology))
-    }
+    by_ends = {frozenset(pair): bond for bond, pair in ends_of(topology).items()}
     for value, pair in enumerate(bonds):
         keys[by_ends[frozenset(pair)]] = value
     keys[by_ends[frozenset((1, 2))]] = 2**63 + 7
