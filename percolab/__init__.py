@@ -42,6 +42,7 @@ ROOMS = (
     "measure",
     "labelers",
     "coupled",
+    "domains",
     "spins",
     "trees",
     "tasks",

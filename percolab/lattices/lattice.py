@@ -142,6 +142,14 @@ class Lattice:
         axes = enumerate(zip(shape, self.cell, boundary, strict=True))
         return [axis for axis, (n, cell, kind) in axes if kind == "periodic" and n % cell]
 
+    def check_cells(self, shape: Point, boundary: tuple[str, ...]) -> None:
+        """Raise InputError if a periodic axis of a block of ``shape`` grid points cuts a cell."""
+        for axis in self._cut_axes(shape, boundary):
+            raise InputError(
+                f"{self.name}: {shape[axis]} grid points along the periodic axis "
+                f"{AXIS_NAMES[axis]} cut a cell of {self.cell[axis]}"
+            )
+
     def topology(self, shape: Point, boundary: tuple[str, ...] | None = None) -> Topology:
         """Return the topology of a block of ``shape`` grid points, first axis fastest.
 
@@ -149,11 +157,7 @@ class Lattice:
         cuts a cell.
         """
         boundary = boundary or ("open",) * self.dimension
-        for axis in self._cut_axes(shape, boundary):
-            raise InputError(
-                f"{self.name}: {shape[axis]} grid points along the periodic axis "
-                f"{AXIS_NAMES[axis]} cut a cell of {self.cell[axis]}"
-            )
+        self.check_cells(shape, boundary)
         grid = Grid(self.cell, shape, boundary, depths=self.per_size)
         masks = [grid.bond_masks(bond.at, bond.offset) for bond in self.bonds]
         exists = np.stack([pack_bits(mask.ravel()) for mask, _ in masks])

@@ -1,0 +1,108 @@
+"""The row of one sample by slabs: fronts made one after the other, and joined in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from percolab.domains.front import Front, Row, close, join, row_of
+from percolab.domains.parts import Parts, Whole
+from percolab.domains.raster import Draw, SlabRaster
+from percolab.errors import InputError
+
+#: Orders of joining by name: one slab after the other, or pairs, pairs of pairs ...
+CHAIN, TREE = "chain", "tree"
+
+
+def thicknesses(whole: Whole, slabs: int) -> tuple[int, ...]:
+    """Return the layers of so many slabs, as even as whole cells allow, from the first on.
+
+    Slabs that hold whole cells are alike, so that their tables are made once.  InputError: they
+    would be thinner than bonds reach, or there are more slabs than layers.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> thicknesses(Whole(load_lattice("kagome"), (8, 23), ("open", "open")), 4)
+    (6, 6, 4, 7)
+    """
+    if slabs < 1:
+        raise InputError(f"slabs = {slabs}, but it must be an integer of at least 1")
+    cells, rest = divmod(whole.num_layers, whole.lattice.cell[-1])
+    unit = whole.lattice.cell[-1]
+    if cells < slabs:
+        cells, rest, unit = whole.num_layers, 0, 1
+    each, more = divmod(cells, slabs)
+    if each == 0:
+        raise InputError(f"{slabs} slabs, but there are {whole.num_layers} layers")
+    found = [unit * (each + (n < more)) for n in range(slabs)]
+    found[-1] += rest
+    return tuple(found)
+
+
+def row_by_slabs(
+    whole: Whole,
+    draw: Draw,
+    *,
+    slabs: int | Sequence[int] = 1,
+    order: str | Sequence[int] = CHAIN,
+    tally: bool = False,
+) -> Row:
+    """Return the row of one sample at one p: that of the whole lattice, bit for bit.
+
+    slabs: how many, or the layers of each from the first on
+    order: CHAIN, which holds one slab and two fronts; TREE; or for each of slabs - 1 steps a number
+           n, which joins the n-th of the fronts that are left, counted from 0, to the next one.
+           All but CHAIN hold all fronts.
+    tally: whether sizes are tallied
+
+    InputError: slabs that do not fill the lattice, or that are thinner than bonds reach; an order
+    that leaves more than one front.
+    """
+    layers = thicknesses(whole, slabs) if isinstance(slabs, int) else tuple(slabs)
+    if sum(layers) != whole.num_layers:
+        raise InputError(f"slabs of {sum(layers)} layers, but the lattice has {whole.num_layers}")
+    fronts = _fronts(whole, draw, layers, tally=tally)
+    front = _chained(fronts) if order == CHAIN else join_in_order(list(fronts), order)
+    return row_of(close(front) if whole.is_closed else front)
+
+
+def _fronts(
+    whole: Whole, draw: Draw, layers: tuple[int, ...], *, tally: bool
+) -> Iterator[Front]:
+    """Yield the fronts of slabs, from the first one up."""
+    parts, first = Parts(whole), 0
+    for thick in layers:
+        whole.check_layers(first, thick)
+        first += thick
+    labeler, first = SlabRaster(whole, max(layers), tally=tally), 0
+    for thick in layers:
+        yield labeler.front_of(parts.part(first, thick), draw)
+        first += thick
+
+
+def _chained(fronts: Iterator[Front]) -> Front:
+    front = next(fronts)
+    for following in fronts:
+        front = join(front, following)
+    return front
+
+
+def join_in_order(fronts: Sequence[Front], order: str | Sequence[int]) -> Front:
+    """Return the front of all parts, joined in an order that :func:`row_by_slabs` takes.
+
+    fronts: of neighbouring parts, from the lowest up
+    """
+    left = list(fronts)
+    if order == TREE:
+        while len(left) > 1:
+            pairs = zip(left[::2], left[1::2])
+            left = [join(*pair) for pair in pairs] + left[len(left) & ~1 :]
+        return left[0]
+    steps = [0] * (len(left) - 1) if order == CHAIN else list(order)
+    if isinstance(order, str) and order != CHAIN:
+        raise InputError(f"order {order!r}; it is chain, tree or a list of numbers")
+    if len(steps) != len(left) - 1:
+        raise InputError(f"{len(left)} slabs are joined in {len(left) - 1} steps, not {len(steps)}")
+    for n in steps:
+        if not 0 <= n < len(left) - 1:
+            raise InputError(f"step {n} joins the fronts {n} and {n + 1} of {len(left)} from 0 on")
+        left[n : n + 2] = [join(left[n], left[n + 1])]
+    return left[0]
