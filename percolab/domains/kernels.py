@@ -191,7 +191,7 @@ def _add(total, number):
 def finish_clusters(parents, sizes, flags, numbers, counts, powers, bins):
     """Add up the clusters that touch no face, and take the others' sizes and flags.
 
-    counts: int64, CLUSTERS, ISOLATED, LARGEST, SECOND and FLAGS
+    counts: int64, CLUSTERS, ISOLATED, LARGEST, SECOND and FLAGS, the spanning bits of all clusters
     powers: uint64 (3, 4), the sums of s^2, and where sizes are tallied of s^3 and s^4 of clusters
             of EXACT sites or more, each of 256 bits from the lowest on
     bins:   int64, the clusters in each bin of sizes; empty where they are not tallied
@@ -205,6 +205,7 @@ def finish_clusters(parents, sizes, flags, numbers, counts, powers, bins):
     for n in range(parents.size):
         if parents[n] != n:
             continue
+        counts[FLAGS] |= spanning_bits(flags[n])
         if numbers[n] != uint32(INSIDE):
             open_sizes[numbers[n]] = sizes[n]
             open_flags[numbers[n]] = flags[n]
@@ -214,7 +215,6 @@ def finish_clusters(parents, sizes, flags, numbers, counts, powers, bins):
         counts[ISOLATED] += int64(size == uint64(1))
         counts[SECOND] = max(counts[SECOND], min(counts[LARGEST], int64(size)))
         counts[LARGEST] = max(counts[LARGEST], int64(size))
-        counts[FLAGS] |= spanning_bits(flags[n])
         number[:] = uint64(0)
         number[0] = size
         _times(number, size)

@@ -36,6 +36,9 @@ from percolab.lattices.topology import (
     unpack_bits,
 )
 
+#: Philox tells so many words of a sample apart.
+_MOST_WORDS = 2**60
+
 
 @dataclass(frozen=True)
 class Whole:
@@ -44,8 +47,8 @@ class Whole:
     lattice, shape, boundary: as :meth:`percolab.lattices.lattice.Lattice.topology` takes them
     model:                    bond, site or site-bond percolation
 
-    InputError: no lattice but a graph or a Bethe lattice, spins, a boundary that cuts a cell, or a
-    model of sites where a site lies in both end layers of the last axis.
+    InputError: no lattice but a graph or a Bethe lattice; spins; a boundary that cuts a cell; more
+    sites than words can be numbered for; or sites are drawn and one lies in both end layers.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> Whole(load_lattice("cubic"), (100, 100, 10**9), ("open",) * 3).num_points
@@ -59,10 +62,14 @@ class Whole:
 
     def __post_init__(self) -> None:
         if not isinstance(self.lattice, Lattice):
-            raise InputError("only a lattice has layers to be cut at, not a graph or a Bethe lattice")
+            raise InputError("only a lattice is cut at its layers, not a graph or a Bethe lattice")
         if self.model.has_spins:
             raise InputError(f"model {self.model}: the spins of a chain must be held at once")
         self.lattice.check_cells(self.shape, self.boundary)
+        if (self.lattice.num_classes + 1) * self.num_words > _MOST_WORDS:
+            raise InputError(
+                f"{self.num_points} sites, but bond words are told apart by numbers of 60 bits"
+            )
         if self.model.draws_sites and not self.is_closed and 2 * self.depth > self.num_layers:
             raise InputError(
                 f"site percolation needs two end layers, but {self.num_layers} layers along axis "

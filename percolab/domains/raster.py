@@ -105,9 +105,7 @@ class SlabRaster:
         high = self._face(part.high, part, keys, forest, is_upper=False)
         row = np.zeros(self.row_width, np.int64)
         ends = part.end_flags()
-        sizes, flags, spanning = measure_slab(
-            count, low.clusters, high.clusters, ends, runs, row
-        )
+        sizes, flags, spanning = measure_slab(count, low.clusters, high.clusters, ends, runs, row)
         sums = _sums_of(row, int(spanning) | int(wrapping), int(windings.loop[0]))
         layers = part.first_layer, part.layers, self.whole.num_layers
         return Front(*layers, top.num_axes, low, high, sizes, flags, sums)
@@ -120,9 +118,10 @@ class SlabRaster:
             return no_face()
         # The first sites on both sides; on a torus the last layers are below the first.
         above = part.first_site if is_upper else part.first_site + part.num_points
-        sides = np.array([above, above - cut.num_points]) % self.whole.num_points
+        total = self.whole.num_points
+        sides = np.uint64(above % total), np.uint64((above - cut.num_points) % total)
         opened = np.empty(cut.exists.size, np.uint32)
-        bonds = fill_cut(keys, self.whole.model.draws_sites, *sides.astype(np.uint64), cut, opened)
+        bonds = fill_cut(keys, self.whole.model.draws_sites, *sides, cut, opened)
         roots = np.empty(bonds, np.uint32)
         codes = np.empty(bonds if self.whole.has_periods else 0, np.int64)
         shift = 0 if is_upper else part.num_points - cut.num_points

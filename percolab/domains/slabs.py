@@ -21,7 +21,7 @@ def thicknesses(whole: Whole, slabs: int) -> tuple[int, ...]:
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> thicknesses(Whole(load_lattice("kagome"), (8, 23), ("open", "open")), 4)
-    (6, 6, 4, 7)
+    (6, 6, 6, 5)
     """
     if slabs < 1:
         raise InputError(f"slabs = {slabs}, but it must be an integer of at least 1")
@@ -64,9 +64,7 @@ def row_by_slabs(
     return row_of(close(front) if whole.is_closed else front)
 
 
-def _fronts(
-    whole: Whole, draw: Draw, layers: tuple[int, ...], *, tally: bool
-) -> Iterator[Front]:
+def _fronts(whole: Whole, draw: Draw, layers: tuple[int, ...], *, tally: bool) -> Iterator[Front]:
     """Yield the fronts of slabs, from the first one up."""
     parts, first = Parts(whole), 0
     for thick in layers:
