@@ -199,7 +199,7 @@ def _joined(
     """Join the two sides of a face; ``left`` are the faces that stay, of the first and last."""
     if upper.num_bonds != lower.num_bonds:
         raise ValueError(f"{lower.num_bonds} open bonds below, {upper.num_bonds} above")
-    first, last = fronts[0], fronts[-1]
+    first = fronts[0]
     shift = first.num_clusters if len(fronts) > 1 else 0
     sizes = np.concatenate([front.sizes for front in fronts])
     flags = np.concatenate([front.flags for front in fronts])
@@ -213,36 +213,32 @@ def _joined(
     wrapping = join_entries(*sides, shift, parents, periods, loop, first.axes)
     gather_clusters(parents, periods, sizes, flags)
     numbers = np.full(sizes.size, INSIDE, np.uint32)
-    faces, number = [], 0
-    for face, begin in zip(left, (0, shift)):
-        face = Face(face.clusters.copy(), face.codes.copy())
-        forest = parents, periods, numbers
-        number = number_entries(face.clusters, face.codes, begin, number, *forest)
-        faces.append(face)
+    forest = parents, periods, numbers
+    low, high = (Face(face.clusters.copy(), face.codes.copy()) for face in left)
+    number = number_entries(low.clusters, low.codes, 0, 0, *forest)
+    number_entries(high.clusters, high.codes, shift, number, *forest)
     counts, powers = np.zeros(5, np.int64), np.zeros((3, 4), np.uint64)
     bins = np.zeros(len(first.sums.bins), np.int64)
-    clusters = finish_clusters(parents, sizes, flags, numbers, counts, powers, bins)
+    clusters = parents, sizes, flags, numbers
+    open_sizes, open_flags = finish_clusters(*clusters, counts, powers, bins)
+    squares, cubes, fourths = (_integer(digits) for digits in powers)
     total = Sums(
-        int(counts[CLUSTERS]),
-        int(counts[ISOLATED]),
-        int(counts[LARGEST]),
-        int(counts[SECOND]),
-        *(_integer(digits) for digits in powers),
-        tuple(bins.tolist()),
-        int(counts[FLAGS]) | int(wrapping),
-        int(loop[0]),
+        clusters=int(counts[CLUSTERS]),
+        isolated=int(counts[ISOLATED]),
+        largest=int(counts[LARGEST]),
+        second=int(counts[SECOND]),
+        squares=squares,
+        cubes=cubes,
+        fourths=fourths,
+        bins=tuple(bins.tolist()),
+        flags=int(counts[FLAGS]) | int(wrapping),
+        loop=int(loop[0]),
     )
     for front in fronts:
         total = total.plus(front.sums, front.axes)
-    return Front(
-        first.first_layer,
-        sum(front.layers for front in fronts),
-        first.num_layers,
-        first.axes,
-        *faces,
-        *clusters,
-        total,
-    )
+    layers = sum(front.layers for front in fronts)
+    where = first.first_layer, layers, first.num_layers, first.axes
+    return Front(*where, low, high, open_sizes, open_flags, total)
 
 
 def _integer(digits: NDArray[np.uint64]) -> int:

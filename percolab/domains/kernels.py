@@ -14,9 +14,9 @@ from percolab.domains.words import bond_below
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.union_find import union_halving
 from percolab.labelers.raster_runs import run_of, spanning_of_runs
+from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import ROW_WIDTH, row_of_sizes, spanning_bits
 from percolab.measure.tallies import EXACT, product, tally_sizes, wide_bin_of
-from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.wrapping import join_over_periods, note_loop, wrapping_bits
 
 #: A cluster that touches no face.

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.model import Model
 from percolab.domains.front import Face, Front, Sums, front_bytes, no_face
 from percolab.domains.kernels import measure_slab, read_face
 from percolab.domains.parts import Cut, Part, Whole

@@ -94,9 +94,9 @@ def join_in_order(fronts: Sequence[Front], order: str | Sequence[int]) -> Front:
             pairs = zip(left[::2], left[1::2])
             left = [join(*pair) for pair in pairs] + left[len(left) & ~1 :]
         return left[0]
-    steps = [0] * (len(left) - 1) if order == CHAIN else list(order)
     if isinstance(order, str) and order != CHAIN:
         raise InputError(f"order {order!r}; it is chain, tree or a list of numbers")
+    steps = [0] * (len(left) - 1) if isinstance(order, str) else order
     if len(steps) != len(left) - 1:
         raise InputError(f"{len(left)} slabs are joined in {len(left) - 1} steps, not {len(steps)}")
     for n in steps:

@@ -139,7 +139,7 @@ def test_rows_of_slabs_are_those_of_the_whole_lattice(name):
     rng = np.random.default_rng(len(name))
     boundaries = boundaries_of(name)
     for n, p in enumerate(ps_of(name) * 4):
-        # All boundaries of the plane, all models, both generators, 1 to 8 slabs; not each with each.
+        # All boundaries of the plane, models, generators, 1 to 8 slabs; not each with each.
         boundary = boundaries[n * 7 % len(boundaries)]
         model, generator = MODELS[(n + n // 5) % 5], list(GENERATORS.values())[n // 2 % 2]
         kinds = {"rng": rng, "tally": n % 3 == 0}
@@ -154,6 +154,13 @@ def test_rows_of_slabs_with_layers_of_many_words_or_one_site(sizes, boundary):
         model = BOND if n < 3 or sizes[1] == 1 or sizes[0] == 1 else Model("site")
         given = {"rng": rng, "tally": True, "sizes": sizes}
         assert_rows_equal("square", boundary, model, 0, p, 4, **given)
+
+
+def test_end_layers_may_be_thicker_than_one():
+    rng = np.random.default_rng(6)
+    for n in range(60):
+        given = {"rng": rng, "tally": False, "sizes": (6 + n % 2,)}
+        assert_rows_equal("chain_of_two", ("open",), MODELS[n % 2], 0, 0.8, n % 3 + 1, **given)
 
 
 @pytest.mark.slow
@@ -323,7 +330,7 @@ def test_sums_of_sizes_beyond_64_and_128_bits_are_exact():
 
 def test_sums_of_many_fourth_powers_carry_through_all_digits():
     rng = np.random.default_rng(5)
-    sizes = [*rng.integers(1, 2**53, 1000).tolist(), *([2**60 - 1] * 7)]
+    sizes = [*rng.integers(1, 2**60, 1000).tolist(), *([2**60 - 1] * 7)]
     entries, bins = np.arange(1007), num_bins(2**62)
     low = fake_front(0, sizes, [], entries, bins=bins)
     sums = join(low, fake_front(1, [0] * 1007, entries, [], bins=bins)).sums
