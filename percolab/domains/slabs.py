@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import reduce
+from itertools import accumulate
 
 from percolab.domains.front import Front, Row, close, join, row_of
 from percolab.domains.parts import Parts, Whole
@@ -37,6 +39,41 @@ def thicknesses(whole: Whole, slabs: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+class Slabs:
+    """One lattice cut into slabs, ready for any number of samples; one thread at a time.
+
+    whole:  the lattice
+    layers: those of each slab, from the first on
+    tally:  whether sizes are tallied
+
+    InputError: slabs that do not fill the lattice, that are thinner than bonds reach or too large
+    to be labeled.
+    """
+
+    def __init__(self, whole: Whole, layers: Sequence[int], *, tally: bool = False) -> None:
+        if sum(layers) != whole.num_layers:
+            raise InputError(
+                f"slabs of {sum(layers)} layers, but the lattice has {whole.num_layers}"
+            )
+        self.whole, self.layers = whole, tuple(layers)
+        self._starts = tuple(accumulate((0, *layers[:-1])))
+        for first, thick in zip(self._starts, layers):
+            whole.check_layers(first, thick)
+        self._parts = Parts(whole)
+        self._labeler = SlabRaster(whole, max(layers), tally=tally)
+
+    def front(self, n: int, draw: Draw) -> Front:
+        """Return the front of the n-th slab of a sample."""
+        part = self._parts.part(self._starts[n], self.layers[n])
+        return self._labeler.front_of(part, draw)
+
+    def row(self, draw: Draw, order: str | Sequence[int] = CHAIN) -> Row:
+        """Return the row of a sample, its fronts joined in an order; :func:`row_by_slabs`."""
+        fronts = (self.front(n, draw) for n in range(len(self.layers)))
+        front = reduce(join, fronts) if order == CHAIN else join_in_order(list(fronts), order)
+        return row_of(close(front) if self.whole.is_closed else front)
+
+
 def row_by_slabs(
     whole: Whole,
     draw: Draw,
@@ -53,34 +90,10 @@ def row_by_slabs(
            All but CHAIN hold all fronts.
     tally: whether sizes are tallied
 
-    InputError: slabs that do not fill the lattice, or that are thinner than bonds reach; an order
-    that leaves more than one front.
+    InputError: as for :class:`Slabs`, or an order that leaves more than one front.
     """
-    layers = thicknesses(whole, slabs) if isinstance(slabs, int) else tuple(slabs)
-    if sum(layers) != whole.num_layers:
-        raise InputError(f"slabs of {sum(layers)} layers, but the lattice has {whole.num_layers}")
-    fronts = _fronts(whole, draw, layers, tally=tally)
-    front = _chained(fronts) if order == CHAIN else join_in_order(list(fronts), order)
-    return row_of(close(front) if whole.is_closed else front)
-
-
-def _fronts(whole: Whole, draw: Draw, layers: tuple[int, ...], *, tally: bool) -> Iterator[Front]:
-    """Yield the fronts of slabs, from the first one up."""
-    parts, first = Parts(whole), 0
-    for thick in layers:
-        whole.check_layers(first, thick)
-        first += thick
-    labeler, first = SlabRaster(whole, max(layers), tally=tally), 0
-    for thick in layers:
-        yield labeler.front_of(parts.part(first, thick), draw)
-        first += thick
-
-
-def _chained(fronts: Iterator[Front]) -> Front:
-    front = next(fronts)
-    for following in fronts:
-        front = join(front, following)
-    return front
+    layers = thicknesses(whole, slabs) if isinstance(slabs, int) else slabs
+    return Slabs(whole, layers, tally=tally).row(draw, order)
 
 
 def join_in_order(fronts: Sequence[Front], order: str | Sequence[int]) -> Front:
