@@ -10,8 +10,9 @@ the torus.
 import numpy as np
 from numba import int64, njit, uint32, uint64
 
-from percolab.domains.words import bond_below
+from percolab.domains.words import seam_of_cut
 from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.neighbours import has_bit, seam_word
 from percolab.kernels.union_find import union_halving
 from percolab.labelers.raster_runs import run_of, spanning_of_runs
 from percolab.lattices.topology import PERIOD_BITS
@@ -37,17 +38,23 @@ def read_face(opened, cut, is_upper, shift, crossing, runs, periods, roots, code
     """
     entry, words = 0, int64(cut.adjacency.num_words)
     for n in range(cut.classes.size):
+        down = int64(0) if is_upper else int64(cut.adjacency.ends[n])
         for word in range(words):
-            left = opened[n * words + word]
+            place = n * words + word
+            left, aside = opened[place], seam_word(cut.adjacency.seam, place)
             while left != uint32(0):
                 bit = uint32(trailing_zeros(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                owner, other, code = bond_below(cut.adjacency, word, bit, n)
-                site = (owner if is_upper else other) + int64(shift)
-                run = run_of(site, runs.starts, runs.first)
+                site, code = int64(32) * word + int64(bit) + down, int64(crossing)
+                if has_bit(aside, bit):
+                    at = seam_of_cut(cut.adjacency, place, bit)
+                    code += int64(cut.adjacency.seam_codes[at])
+                    if not is_upper:
+                        site = int64(cut.adjacency.seam_ends[at])
+                run = run_of(site + int64(shift), runs.starts, runs.first)
                 roots[entry] = runs.parents[run]
                 if codes.size:
-                    codes[entry] = int64(crossing) + code if is_upper else int64(0)
+                    codes[entry] = code if is_upper else int64(0)
                     if periods.size:
                         codes[entry] += periods[run]
                 entry += 1

@@ -14,6 +14,7 @@ shape, and slabs that are equally thick and begin at the same layer of a cell sh
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, NamedTuple
@@ -24,7 +25,9 @@ from numpy.typing import NDArray
 from percolab.bonds.batch_cpu import adjacency_of
 from percolab.bonds.model import BOND, Model
 from percolab.errors import InputError
+from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
+from percolab.lattices.extent import Extent
 from percolab.lattices.grid import Grid
 from percolab.lattices.lattice import AXIS_NAMES, BondClass, Lattice
 from percolab.lattices.topology import (
@@ -119,6 +122,17 @@ class Whole:
     def phase(self, layer: int) -> int:
         """Return which layer of a cell a layer is."""
         return layer % self.lattice.cell[-1]
+
+    @property
+    def most_crossing(self) -> int:
+        """Bonds that cross a face at most."""
+        crossing = sum(-bond.offset[-1] for bond in self.lattice.bonds)
+        return crossing * self.layer_points
+
+    def slab_extent(self, layers: int) -> Extent:
+        """Return how large the tables of a slab are."""
+        shape, boundary = (*self.shape[:-1], layers), (*self.boundary[:-1], "open")
+        return Extent.of_structure(self.lattice, shape, boundary)
 
     def check_layers(self, first_layer: int, layers: int) -> None:
         """Raise InputError if these layers are no slab that can be a part."""
@@ -253,6 +267,21 @@ class Parts:
             self._cut_below(first_layer) if has_low else None,
             self._cut_below(after % whole.num_layers) if has_high else None,
         )
+
+    @staticmethod
+    def memory(whole: Whole, slabs: Iterable[tuple[int, int]]) -> Memory:
+        """Return the memory of the tables of slabs (first layer, layers), and of making one."""
+        kinds = {(whole.phase(first), layers) for first, layers in slabs}
+        extents = [whole.slab_extent(layers) for _, layers in kinds]
+        # End layers at the sides: sites and flags, once beside the topology and once in it.
+        axes = zip(whole.shape[:-1], whole.boundary[:-1], whole.lattice.per_size)
+        sides = [2 * min(depth, n) / n for n, kind, depth in axes if kind == "open"]
+        ends = sum(12 * int(sum(sides) * extent.num_points) for extent in extents)
+        cuts = len({phase for phase, _ in kinds}) + 1
+        cut = whole.slab_extent(whole.reach)
+        tables = sum(extent.topology_bytes for extent in extents) + cuts * cut.topology_bytes
+        making = max(extent.building_bytes for extent in (*extents, cut))
+        return Memory(host=tables + ends + making)
 
     def _tables_of(self, first_layer: int, layers: int) -> Tables:
         key = self.whole.phase(first_layer), layers

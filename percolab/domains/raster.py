@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.domains.front import Face, Front, Sums, front_bytes, no_face
+from percolab.domains.front import Face, Front, Sums, no_face
 from percolab.domains.kernels import measure_slab, read_face
 from percolab.domains.parts import Cut, Part, Whole
 from percolab.domains.words import Keys, fill_cut, fill_slab
@@ -71,19 +71,13 @@ class SlabRaster:
         self.periods = np.empty(points if aside else 0, np.int64)
 
     @staticmethod
-    def memory(whole: Whole, layers: int) -> Memory:
-        """Return the memory of a slab: its tables, words and forest, and a front with p = 1."""
-        lattice, points = whole.lattice, layers * whole.layer_points
-        words, classes = num_words_of(points), lattice.num_classes
-        aside = "periodic" in whole.boundary[:-1]
-        # What exists and the seam; the tables are made from booleans, which are then gone.
-        tables = 4 * words * (classes * (2 if aside else 1) + 1) + (2 * classes + 16) * points
-        own = 4 * words * (classes + whole.model.draws_sites)
-        forest = 8 * words + (20 if aside else 12) * points
-        per_site = sum(bond.offset[-1] < 0 for bond in lattice.bonds) * whole.reach
-        crossing = 2 * per_site * whole.layer_points
-        front = front_bytes(crossing, crossing, has_periods=whole.has_periods)
-        return Memory(host=tables + own + forest + front)
+    def memory(whole: Whole, most_layers: int) -> Memory:
+        """Return the memory of its arrays: the words of a slab and its forest."""
+        points = most_layers * whole.layer_points
+        words = num_words_of(points)
+        drawn = whole.lattice.num_classes + whole.model.draws_sites
+        periods = 8 * points if "periodic" in whole.boundary[:-1] else 0
+        return Memory(host=4 * words * drawn + 8 * words + 12 * points + periods)
 
     def front_of(self, part: Part, draw: Draw) -> Front:
         """Return the front of a part of a sample."""

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import reduce
 from itertools import accumulate
 
-from percolab.domains.front import Front, Row, close, join, row_of
+from percolab.domains.front import Front, Row, close, front_bytes, join, joining_bytes, row_of
 from percolab.domains.parts import Parts, Whole
 from percolab.domains.raster import Draw, SlabRaster
 from percolab.errors import InputError
+from percolab.kernels.memory import Memory
 
 #: Orders of joining by name: one slab after the other, or pairs, pairs of pairs ...
 CHAIN, TREE = "chain", "tree"
@@ -61,6 +62,22 @@ class Slabs:
             whole.check_layers(first, thick)
         self._parts = Parts(whole)
         self._labeler = SlabRaster(whole, max(layers), tally=tally)
+
+    @staticmethod
+    def memory(whole: Whole, layers: Sequence[int]) -> Memory:
+        """Return the memory that a row takes by a CHAIN, whatever p is.
+
+        Tables, one slab, and three fronts while two are joined.  At low p fronts are small; their
+        part of it is as if every bond were open and every site a cluster of its own.
+        """
+        starts = accumulate((0, *layers[:-1]))
+        tables = Parts.memory(whole, zip(starts, layers))
+        slab = SlabRaster.memory(whole, max(layers))
+        bonds, sites = whole.most_crossing, whole.reach * whole.layer_points
+        kinds = {"has_periods": whole.has_periods}
+        fronts = 3 * front_bytes(2 * bonds, 2 * sites, **kinds)
+        fronts += joining_bytes(4 * sites, **kinds)
+        return tables.plus(slab).plus(Memory(host=fronts))
 
     def front(self, n: int, draw: Draw) -> Front:
         """Return the front of the n-th slab of a sample."""

@@ -12,7 +12,7 @@ from numba import int64, njit, uint32, uint64
 from percolab.bonds.sites import close_bonds, is_vacant, limits_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.neighbours import has_bit, seam_number_of
+from percolab.kernels.neighbours import has_bit, seam_number_of, seam_word
 
 # Words made at a time where they have to be shifted; one of so many is made twice.
 _CHUNK = 1024
@@ -78,17 +78,9 @@ def fill_slab(keys, first, exists, sites, adjacency, opened, occupied):
 
 
 @njit
-def bond_below(adjacency, word, bit, n):
-    """Return (owner, other end, periods as a code) of a bond of a cut, int64 each.
-
-    word, bit: of the cut's n-th class.
-    """
-    owner = int64(32) * int64(word) + int64(bit)
-    place = int64(n) * int64(adjacency.num_words) + int64(word)
-    if adjacency.seam.size and has_bit(adjacency.seam[place], bit):
-        at = seam_number_of(int64(32) * place + int64(bit), adjacency.seam_bonds)
-        return owner, int64(adjacency.seam_ends[at]), int64(adjacency.seam_codes[at])
-    return owner, owner + int64(adjacency.ends[n]), int64(0)
+def seam_of_cut(adjacency, place, bit):
+    """Return which bond of a cut's seam list is bit ``bit`` of word ``place``."""
+    return seam_number_of(int64(32) * int64(place) + int64(bit), adjacency.seam_bonds)
 
 
 @njit(nogil=True, cache=True)
@@ -119,16 +111,20 @@ def fill_cut(keys, draws_sites, above, below, cut, opened):
 @njit
 def _close_cut(cut, upper, lower, opened):
     """Close the bonds that have a vacant site above or below."""
-    words = int64(cut.adjacency.num_words)
+    words, seam = int64(cut.adjacency.num_words), cut.adjacency.seam
     for n in range(cut.classes.size):
+        down = int64(cut.adjacency.ends[n])
         for word in range(words):
             place = n * words + word
+            aside = seam_word(seam, place)
             left = uint32(opened[place] & upper[word])
             kept = left
             while left != uint32(0):
                 bit = uint32(trailing_zeros(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                _, other, _ = bond_below(cut.adjacency, word, bit, n)
+                other = int64(32) * word + int64(bit) + down
+                if has_bit(aside, bit):
+                    other = int64(cut.adjacency.seam_ends[seam_of_cut(cut.adjacency, place, bit)])
                 if is_vacant(lower, uint32(0), uint32(other)):
                     kept = uint32(kept & ~uint32(uint32(1) << bit))
             opened[place] = kept

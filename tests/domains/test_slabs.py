@@ -1,5 +1,6 @@
 """A lattice in slabs has the row of the whole lattice, however it is cut and joined."""
 
+import tracemalloc
 from dataclasses import fields
 from functools import cache
 from itertools import product
@@ -14,7 +15,7 @@ from percolab.bonds.words import GENERATORS, open_word, threshold_of
 from percolab.domains.front import Face, Front, Sums, close, join, no_face, row_of
 from percolab.domains.parts import Parts, Whole
 from percolab.domains.raster import Draw, SlabRaster
-from percolab.domains.slabs import CHAIN, TREE, join_in_order, row_by_slabs, thicknesses
+from percolab.domains.slabs import CHAIN, TREE, Slabs, join_in_order, row_by_slabs, thicknesses
 from percolab.errors import InputError
 from percolab.lattices.bethe import bethe_lattice
 from percolab.lattices.lattice import lattice_from_text, load_lattice
@@ -403,17 +404,25 @@ def test_tables_of_a_slab_are_those_of_the_whole_lattice():
             np.testing.assert_array_equal(unpack_bits(tables.exists, 7 * layers), bonds)
 
 
-def test_memory_of_a_slab_is_stated():
-    for name, boundary in (("square", ("open", "open")), ("cubic", ("periodic",) * 3)):
-        item = lattice(name)
-        whole = Whole(item, (30,) * item.dimension, boundary, Model("site-bond"))
-        labeler = SlabRaster(whole, 10)
-        part = Parts(whole).part(10, 10)
-        front = labeler.front_of(part, Draw(0, 5, 1, threshold_of(1.0)))
-        arrays = labeler.opened, labeler.occupied, labeler.periods, *labeler.runs
-        tables = part.tables.topology.exists, part.tables.topology.occupied
-        taken = sum(array.nbytes for array in (*arrays, *tables)) + front.num_bytes
-        assert taken <= SlabRaster.memory(whole, 10).host < 3 * taken
+@pytest.mark.parametrize(
+    ("name", "shape", "kind"),
+    [
+        ("square", (500, 900), "open"),
+        ("cubic", (60, 60, 60), "periodic"),
+        ("kagome", (400,) * 2, "open"),
+    ],
+)
+@pytest.mark.parametrize("model", [BOND, Model("site")], ids=str)
+def test_memory_of_a_row_is_stated(name, shape, kind, model):
+    item = lattice(name)
+    whole = Whole(item, shape, (kind,) * item.dimension, model)
+    layers = thicknesses(whole, 6)
+    Slabs(whole, layers).row(DRAW)
+    tracemalloc.start()
+    Slabs(whole, layers).row(Draw(0, 5, 1, threshold_of(0.6)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= Slabs.memory(whole, layers).host < 2.5 * peak
 
 
 def test_slabs_hold_whole_cells_where_there_are_enough():
