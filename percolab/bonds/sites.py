@@ -136,9 +136,9 @@ def close_bonds(opened, occupied, adjacency):
 @njit
 def _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened):
     site_limit, bond_limit = limits_at(sites.rule, threshold)
-    first, occupied = uint32(sites.first_word), sites.occupied
+    first, occupied = uint64(sites.first_word), sites.occupied
     fill_open_bonds(generator, seed, sample, site_limit, first, sites.exists, occupied)
-    fill_open_bonds(generator, seed, sample, bond_limit, uint32(0), exists, opened)
+    fill_open_bonds(generator, seed, sample, bond_limit, uint64(0), exists, opened)
     close_bonds(opened, occupied, sites.adjacency)
 
 
@@ -149,7 +149,7 @@ def fill_sample(
     if len(sites):
         _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened)
     else:
-        fill_open_bonds(generator, seed, sample, threshold, uint32(0), exists, opened)
+        fill_open_bonds(generator, seed, sample, threshold, uint64(0), exists, opened)
 
 
 @overload(fill_sample)
@@ -159,5 +159,5 @@ def _fill_sample(generator, sites, seed, sample, threshold, exists, opened):
             generator, sites, seed, sample, threshold, exists, opened
         )
     return lambda generator, sites, seed, sample, threshold, exists, opened: fill_open_bonds(
-        generator, seed, sample, threshold, uint32(0), exists, opened
+        generator, seed, sample, threshold, uint64(0), exists, opened
     )

@@ -187,7 +187,7 @@ def _add(total, number):
     carry = uint64(0)
     for n in range(total.size):
         added = uint64(number[n] + carry)
-        # It is 0 again where a digit of ones had a carry: then the carry goes on.
+        # A digit of ones and a carry make 0, and a carry.
         carry = uint64(1) if added < carry else uint64(0)
         total[n] = uint64(total[n] + added)
         if total[n] < added:

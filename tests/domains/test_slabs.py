@@ -12,6 +12,7 @@ from helpers import BUILT_IN, Single, cpu_labeler, lattice, probabilities
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, open_word, threshold_of
+from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.domains.front import Face, Front, Sums, close, join, no_face, row_of
 from percolab.domains.parts import Parts, Whole
 from percolab.domains.raster import Draw, SlabRaster
@@ -240,6 +241,18 @@ def test_a_front_has_only_clusters_that_touch_a_face():
 
 #: The first word of a slab in a class, about: where numbers of sites, words or both lose 32 bits.
 FAR_WORDS = (2**26, 2**27, 2**31, 2**32, 2**36, 2**54)
+
+
+@pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
+@pytest.mark.parametrize("first", [2**31 - 2, 2**32 - 2, 2**36 - 2, 2**59], ids=str)
+def test_words_are_filled_from_a_number_of_64_bits_on(first, generator):
+    exists, opened = np.full(5, 0xFFFFFFFF, np.uint32), np.zeros(5, np.uint32)
+    key = np.uint64(5), np.uint64(1)
+    limit = np.uint64(threshold_of(0.3))
+    fill_open_bonds(generator, *key, limit, np.uint64(first), exists, opened)
+    words = [open_word(generator, *key, np.uint64(first + n), limit, exists[n]) for n in range(5)]
+    assert opened.tolist() == words
+    assert len({*words}) == 5
 
 
 @pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
