@@ -13,7 +13,7 @@ from helpers import BUILT_IN, Single, cpu_labeler, lattice, probabilities
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, open_word, threshold_of
 from percolab.bonds.words_cpu import fill_open_bonds
-from percolab.domains.front import Face, Front, Sums, close, join, no_face, row_of
+from percolab.domains.front import Face, Front, Sums, close, front_bytes, join, no_face, row_of
 from percolab.domains.parts import Parts, Whole
 from percolab.domains.raster import Draw, SlabRaster
 from percolab.domains.slabs import CHAIN, TREE, Slabs, join_in_order, row_by_slabs, thicknesses
@@ -436,6 +436,20 @@ def test_memory_of_a_row_is_stated(name, shape, kind, model):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak <= Slabs.memory(whole, layers).host < 2.5 * peak
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_of_a_front_is_stated(name):
+    boundary = boundaries_of(name)[-1]
+    whole = Whole(structure(name), shape_of(name, boundary), boundary)
+    layers = thicknesses(whole, 3)
+    one, two, _ = fronts_of(whole, Draw(0, 5, 1, threshold_of(1.0)), layers)
+    for front in (one, two, join(one, two)):
+        bonds = front.low.num_bonds + front.high.num_bonds
+        assert front.num_bytes == front_bytes(bonds, front.num_clusters, has_periods=True)
+        # All bonds are open; from some points of a larger cell none leads down.
+        assert 0 < bonds <= 2 * whole.most_crossing
+        assert bonds == 2 * whole.most_crossing or prod(whole.lattice.cell) > 1
 
 
 def test_slabs_hold_whole_cells_where_there_are_enough():
