@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from percolab.api import estimates, fit, open_results, plot, sweep
     from percolab.configurations.label import label
+    from percolab.configurations.tree import tree
     from percolab.errors import InputError
     from percolab.lattices.graph import Graph, graph_topology, load_graph
     from percolab.lattices.lattice import Lattice, load_lattice
@@ -31,6 +32,7 @@ __all__ = [
     "sweep",
     "to_pandas",
     "to_xarray",
+    "tree",
 ]
 
 #: The rooms, in order: a file imports only from its own and from those above it.
@@ -68,6 +70,7 @@ _HOMES = {
     "load_lattice": "lattices.lattice",
     "to_pandas": "tables.frames",
     "to_xarray": "tables.frames",
+    "tree": "configurations.tree",
 }
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
-from percolab import bonds, coupled, labelers, measure, spins
+from percolab import bonds, coupled, labelers, measure, spins, trees
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS
 from percolab.coupled import new_coupling
@@ -39,7 +39,7 @@ from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
 #: The rooms that have kernels.
-ROOMS = (bonds, measure, labelers, coupled, spins)
+ROOMS = (bonds, measure, labelers, coupled, spins, trees)
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"
 
@@ -132,6 +132,16 @@ class _Recorder:
         self.launches.append(Launch(function.__name__, function, signature, self.topology))
 
 
+class _Event:
+    """Stands for an event: all has been done."""
+
+    def record(self, stream: Any) -> None:
+        """Do nothing."""
+
+    def synchronize(self) -> None:
+        """Do nothing."""
+
+
 def no_geometry(topology: Topology) -> Geometry:
     """Return places, all the same, of a topology's sites."""
     axes = topology.num_axes
@@ -168,12 +178,36 @@ def on_host(
             ("pinned_array", _host_array),
             ("to_device", copy),
             ("stream", lambda: SimpleNamespace(synchronize=lambda: None)),
+            ("event", _Event),
         ):
             stack.enter_context(mock.patch.object(cuda, name, stand_in))
         # Nothing is recorded as a graph.
         direct = mock.patch.object(Launches, "call", lambda self, key, work: work())
         stack.enter_context(direct)
         yield
+
+
+def prim_launches() -> list[Launch]:
+    """Return the launches of Guo's Prim, all ways of it, which take any topology as a graph."""
+    from percolab.trees.min_reduction import min_reduction
+    from percolab.trees.prim_cuda import PersistentPrim, PrimCuda
+
+    launches: list[Launch] = []
+    sites = 600
+    topology = graph_topology(sites, [(i, i + 1) for i in range(sites - 1)])
+    keys = np.zeros(32 * topology.exists.size, np.uint64)
+    with on_host(launches, "graph"):
+        for made in (
+            PrimCuda(topology),
+            PrimCuda(topology, primitive=False),
+            PersistentPrim(topology),
+            PersistentPrim(topology, most_shared=0),
+        ):
+            made.build(GENERATORS["xorwow"], 0, np.zeros(1, np.uint64))
+            made.build_given(keys)
+            made.words(1)
+        min_reduction(keys, np.zeros(keys.size, np.uint32))
+    return launches
 
 
 def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> list[Launch]:
@@ -196,19 +230,39 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
 
 
 def _sweep_spins(labeler: Any) -> None:
-    """Begin a chain of spins and do a sweep of it, by updates of all and of chosen clusters."""
+    """Begin chains of spins and do a sweep of each, by updates of all and of chosen clusters."""
+    from percolab.spins.chains import new_chains
     from percolab.spins.chains_cuda import CudaChains
 
-    one = np.uint64(1)
+    one, topology = np.uint64(1), labeler.batch.topology
     for update in (Update(), Update("wolff", 1)):
-        chains = CudaChains(labeler, update.rule(3))
-        chains.begin(GENERATORS["xorwow"], [Chain(one, one, one, one, one)], [True])
-        chains.advance(1)
+        rule = update.rule(3)
+        # Without a tally they may be swept by one block each.
+        for chains in (CudaChains(labeler, rule), new_chains(labeler.name, "cuda", topology, rule)):
+            chains.begin(GENERATORS["xorwow"], [Chain(one, one, one, one, one)], [True])
+            chains.advance(1)
+
+
+def tree_launches(kind: str, topology: Topology) -> list[Launch]:
+    """Return the launches that find and read a tree of a sample, and find one of given keys."""
+    from percolab.trees.boruvka_cuda import BoruvkaCuda
+    from percolab.trees.readings_batch import ReadingsBatch
+
+    launches: list[Launch] = []
+    with on_host(launches, kind):
+        for tiled in (True, False):
+            trees = BoruvkaCuda(topology, tiled=tiled)
+            trees.build(GENERATORS["xorwow"], 0, np.zeros(1, np.uint64))
+            ReadingsBatch(trees).read(1)
+            trees.build_given(np.zeros(32 * topology.exists.size, np.uint64))
+    return launches
 
 
 def all_launches() -> list[Launch]:
     """Return one launch of every kernel for every signature that any labeler launches it with."""
     found: dict[tuple[str, tuple[types.Type, ...]], Launch] = {}
+    for launch in prim_launches():
+        found.setdefault((launch.name, launch.signature), launch)
     for entry in LABELERS.values():
         kinds = topologies() if "cuda" in entry.classes else {}
         if entry.bonds:
@@ -216,6 +270,10 @@ def all_launches() -> list[Launch]:
             kinds = {"periodic": kinds["periodic"]}
         for kind, measured in kinds.items():
             for launch in launches_of(entry.name, kind, *measured):
+                found.setdefault((launch.name, launch.signature), launch)
+    for kind, (topology, model) in topologies().items():
+        if not model.draws_sites:
+            for launch in tree_launches(kind, topology):
                 found.setdefault((launch.name, launch.signature), launch)
     return list(found.values())
 

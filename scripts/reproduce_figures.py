@@ -13,8 +13,9 @@ of Figs 5 and 6 (HDF5), PNG, PDF and SVG, and every number drawn (JSON).  summar
 a figure: what it found, the command, the machine and the versions.  A run of some figures leaves
 the entries of the others as they are.
 
-A run of all figures also draws those of Weigel 2011 and Komura's comparison of two algorithms, if a
-GPU has measured them (scripts/weigel_figures.py): see scripts/weigel_drawing.py.
+A run of all figures also draws those of Weigel 2011 and Komura's comparison of two algorithms, and
+Figs 5 and 6 of Guo et al. 2011, if a GPU has measured them (scripts/weigel_figures.py,
+scripts/guo_figures.py): see scripts/weigel_drawing.py and scripts/guo_drawing.py.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+import guo_drawing
+import guo_figures
 import weigel_drawing
 from weigel_figures import RECORD
 
@@ -243,6 +246,7 @@ def main(device: str, out: Path | None, figures: list[str]) -> None:
     click.echo(f"figures in {folder}, on {made_by['device_name']}")
     if len(figures) == len(MAKERS):
         click.echo("\n".join(weigel_drawing.draw_all(ROOT / RECORD, weigel_drawing.FOLDER)))
+        click.echo("\n".join(guo_drawing.draw_all(ROOT / guo_figures.RECORD, guo_drawing.FOLDER)))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ OTHERS = ("komura_2015", "four_step", "tiled")
 RATIOS = (0.5, 0.8, 0.95, 1.0, 1.05, 1.2, 1.5)
 #: Where Komura's two algorithms are compared, and the sizes.
 KOMURA = {"square": (1024, 4096), "honeycomb": (1024, 4096), "triangular": (1024, 4096),
-          "cubic": (128, 256)}  # fmt: skip
+          "cubic": (128, 256), "bcc": (128, 256)}  # fmt: skip
 RECORD = Path("results/h200/weigel.json")
 
 #: Tiles along a side from which sewing is fitted.

@@ -9,8 +9,10 @@ import numpy as np
 from helpers import lattice
 
 from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.labelers import new_labeler
 from percolab.lattices.graph import graph_topology
 from percolab.spins.chains import new_chains
+from percolab.spins.chains_cuda import CudaChains
 from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
@@ -20,6 +22,8 @@ CASES = {
     "kagome": (((18, 4), "periodic"),),
     "cubic": (((3, 4, 5), "periodic"),),
 }
+#: Which of these a graph continues as well, from its spins after one sweep.
+CONTINUED = 1
 UPDATES = (("sw", 2), ("wolff", 3), ("few:3,flip=0.6", 2), ("sw", 7), ("sw", 4))
 
 
@@ -52,17 +56,33 @@ def main(name):
             for n, key in enumerate(keys):
                 own = new_chains("four_step", "cpu", topology, rule, tally=case == 0)
                 own.begin(generator, [key], [n == 1])
-                wanted.append((*(x[0] for x in own.advance(2)), own.planes_of()[0]))
+                first = own.advance(1), own.planes_of()
+                found = [np.concatenate(x, axis=1)[0] for x in zip(first[0], own.advance(1))]
+                wanted.append((*found, own.planes_of()[0], first[1][0]))
             for labeler in ("four_step", "tiled"):
                 if labeler == "tiled" and name == "graph":
                     continue
-                chains = new_chains(labeler, "cuda", topology, rule, capacity=2, tally=case == 0)
+                # Lattices as small as these would be swept by one block each.
+                joined = new_labeler(labeler, "cuda", topology, capacity=2, tally=case == 0)
+                chains = CudaChains(joined, rule)
                 chains.begin(generator, keys, [False, True])
                 at = np.array([key.threshold for key in keys])
                 before = chains.rows_at(at)
                 rows, numbers = chains.advance(2)
                 planes = chains.planes_of()
-                for n, (row, number, plane) in enumerate(wanted):
+                if name == "graph" and case == CONTINUED:
+                    # From another start, which a given state replaces.
+                    chains.begin(generator, keys, [True, True])
+                    chains.resume(np.array([state for *_, state in wanted]), 1)
+                    for one, other in zip((rows, numbers), chains.advance(1)):
+                        assert np.array_equal(one[:, 1:], other), (name, labeler, update)
+                    assert np.array_equal(planes, chains.planes_of()), (name, labeler, update)
+                    # And with the first sweep not fetched.
+                    chains.begin(generator, keys, [False, True])
+                    chains.skip(1)
+                    for one, other in zip((rows, numbers), chains.advance(1)):
+                        assert np.array_equal(one[:, 1:], other), (name, labeler, update)
+                for n, (row, number, plane, _) in enumerate(wanted):
                     where = name, topology.shape, labeler, update, states, n
                     assert np.array_equal(before[n], row[0]), where
                     assert np.array_equal(rows[n], row), (where, rows[n], row)

@@ -26,6 +26,20 @@ def test_rows_are_timed_on_a_torus_of_three_dimensions():
     assert all(float(row[4]) > 0 for row in rows)
 
 
+def test_walks_are_timed_beside_labeling_of_the_same_sweeps():
+    lines = run("compare_walks.py", "--seconds", 0.01, "--largest", 16).splitlines()
+    (found,) = lines[2:]
+    assert found.startswith("cubic     16  T = 4.5115  wolff")
+    assert "us walking" in found
+
+
+def test_trees_are_timed_beside_scipys():
+    scipys, ours = run("tree_times.py", "-L", 8, "--repeats", 1).splitlines()
+    assert scipys.startswith("square, L = 8: scipy")
+    assert ours.startswith("kruskal")
+    assert ours.endswith("times faster")
+
+
 def test_a_synthetic_study_has_pulls():
     slopes = ROOT / "results" / "cubic-h200" / "slopes.h5"
     if not slopes.exists():

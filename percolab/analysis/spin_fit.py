@@ -41,6 +41,8 @@ from percolab.store.joined import joined
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
 
+#: Autocorrelation times that blocks of one long chain must have, or a fit says so.
+_ENOUGH_TIMES = 10
 #: What autocorrelation times are of, in the order of the stored sums, with their names in tables.
 SERIES = {"satisfied": "energy", "state_squares": "M^2", "sum_squares": "S_2"}
 
@@ -152,6 +154,9 @@ def fit_spins(results: Results, names: Sequence[str] = ("all",), **options: Any)
     except AnalysisError as error:
         raise AnalysisError(f"{error}{_told(differences)}") from error
     exponents, notes = _exponents(items, joint, model)
+    short = short_blocks(items)
+    if short is not None:
+        notes.append(short)
     return SpinFit(
         model=model,
         joint=joint,
@@ -190,7 +195,8 @@ def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
     found = []
     for item in items:
         odd = item.numbers % 2 == 1
-        if min(odd.sum(), (~odd).sum()) < 2:
+        # One long chain has one start.
+        if item.task.chains or min(odd.sum(), (~odd).sum()) < 2:
             continue
         for name in SERIES:
             means = item.column(name) / item.task.block_size
@@ -201,10 +207,33 @@ def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
     return found
 
 
+def short_blocks(items: Sequence[TaskResult]) -> str | None:
+    """Return one line on blocks of one long chain that are too short for honest errors, or None.
+
+    The scatter of blocks of S sweeps misses what connects neighbouring ones: an error is too small
+    by about tau / 2 S of it, 5 % at S = 10 tau.
+    """
+    worst: tuple[float, TaskResult, float, Autocorrelation] | None = None
+    for item in items:
+        for series in autocorrelations_of(item).values() if item.task.chains else ():
+            for p, one in zip(item.task.p, series, strict=True):
+                if one is not None and (worst is None or item.task.block_size / one.tau < worst[0]):
+                    worst = item.task.block_size / one.tau, item, p, one
+    if worst is None or worst[0] >= _ENOUGH_TIMES:
+        return None
+    times, item, p, one = worst
+    most = "" if one.complete else "at most "
+    return (
+        f"blocks of one chain are short: at L = {item.task.size}, p = {p:.6g} they are "
+        f"{item.task.block_size} measured sweeps, {most}{times:.2g} autocorrelation times, so that "
+        "errors are too small"
+    )
+
+
 def autocorrelations_of(item: TaskResult) -> dict[str, list[Autocorrelation | None]]:
     """Return the autocorrelation of every series at every p of a task; None where it is constant.
 
-    By the names of SERIES, in updates.
+    By the names of SERIES; times are in measured sweeps.
     """
     points, sweeps = len(item.task.p), item.task.block_size
     parts = item.extra("lagged").reshape(len(item.blocks), points, len(SERIES), 2, -1)

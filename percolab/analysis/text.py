@@ -1,7 +1,7 @@
 """Results of the analysis as aligned text, numbers in the field's short form 0.65271(13).
 
 In order: what all tables use; threshold fits; exponents, collapses and single T; joint fits of
-several quantities.
+several quantities; spins; trees.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from percolab.analysis.sample_thresholds import SampleThresholds
 from percolab.analysis.spin_fit import SpinExponent, SpinFit
 from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.threshold_trials import Trial, choose_fit
+from percolab.analysis.trees import Mean, TreeFit
 
 #: What a table calls the corrections of a joint fit.
 _TERMS = {"none": "none", "b": "b", "bc": "b, c", "b2": "b, b_2", "bc2": "b, c, b_2"}
@@ -601,3 +602,34 @@ def _start_notes(found: SpinFit) -> list[str]:
         f"{len(found.differences)} of the means); the burn-in is too short, or the transition is "
         "of first order"
     ]
+
+
+def tree_table(found: TreeFit) -> str:
+    """Render the trees of every size, and what they tend to."""
+    letters = list(found.means[0].thresholds)
+    head = ["L", "samples", "weight/site"]
+    for letter in letters:
+        head += [f"T_{letter}", f"path_{letter}"]
+    rows = [tuple(head)]
+    for item in found.means:
+        row = [str(item.L), str(item.samples), _mean_text(item.weight)]
+        for letter in letters:
+            row += [_mean_text(item.thresholds[letter]), _mean_text(item.paths[letter])]
+        rows.append(tuple(row))
+    lines = [aligned(rows)]
+    if any(item.parts != 1 for item in found.means):
+        lines += ["", *(f"L = {item.L}: a forest of {item.parts:g} trees" for item in found.means)]
+    if found.limit is not None:
+        limit = found.limit
+        value = format_with_error(limit.value, limit.error)
+        about = f"L >= {limit.smallest_size}, chi2/dof {chi_square_text(limit.chi_square)}"
+        lines += ["", f"weight/site of the infinite lattice  {value}  ({about})"]
+    for letter, line in found.exponents.items():
+        value = format_with_error(line.z, line.error)
+        about = f"L >= {line.smallest_size}, chi2/dof {chi_square_text(line.chi_square)}"
+        lines.append(f"path_{letter} ~ L^D  D = {value}  ({about})")
+    return "\n".join([*lines, *_notes(found.notes)])
+
+
+def _mean_text(mean: Mean) -> str:
+    return format_with_error(mean.value, mean.error)

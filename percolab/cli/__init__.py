@@ -13,6 +13,7 @@ from percolab.store.interrupts import exit_code_of, sigterm_like_ctrl_c
 
 COMMANDS = {
     "sweep": "Sample a lattice and estimate its threshold.",
+    "tree": "Find the minimum spanning trees of samples.",
     "plot": "Draw curves, crossings, collapse, clusters or thresholds.",
     "report": "Write a page with figures, fits and provenance.",
     "fit": "Estimate the threshold from stored results.",

@@ -17,6 +17,7 @@ from percolab.cli.options import (
     estimates_text,
     fit_of,
     fit_options,
+    is_given,
     observable_of,
     one_line_errors,
     refuse_scaling,
@@ -69,6 +70,8 @@ def command(
     --quantities fits wrapping or spanning probabilities and moment ratios together.
     Of spins it is the transition: p_c, K or beta, and T, from wrapping (spanning) clusters and
     Binder's ratio, with y_t, y_h and z; and whether chains still know how they started.
+    Of trees (percolab tree) it is their weight a site, and the exponent of the way from side to
+    side.
     docs/analysis.md describes it all.  A graph and a Bethe lattice have no sizes that scale: their
     thresholds are where their clusters are most critical, size by size.
     """
@@ -77,6 +80,11 @@ def command(
 
     stored = read_results(results)
     more = {"exponents": exponents, "collapse": collapse}
+    if stored.study.has_trees:
+        given = options | more | {"fits": fits, "quantities": quantities}
+        del given["bootstrap"]
+        _write_trees(stored, as_json, given)
+        return
     if not stored.study.structure.is_scalable:
         refuse_scaling(options | more | {"fits": fits, "quantities": quantities})
         _estimate(stored, as_json, **options)
@@ -211,6 +219,23 @@ def _collapses(
 def _is_default(option: str) -> bool:
     """Return whether an option of this command has its default because it was not given."""
     return click.get_current_context().get_parameter_source(option) == ParameterSource.DEFAULT
+
+
+def _write_trees(stored: Results, as_json: bool, given: dict[str, Any]) -> None:
+    """Write what trees tell; InputError where an option of another fit is given."""
+    from percolab.analysis.text import tree_table
+    from percolab.analysis.trees import fit_trees
+    from percolab.errors import InputError
+
+    for name, value in given.items():
+        if is_given(value):
+            raise InputError(f"--{name.replace('_', '-')}: trees have no such fit; leave it out")
+    found = fit_trees(stored)
+    if as_json:
+        echo_json(found.to_dict())
+        return
+    click.echo(described(stored.study))
+    click.echo(tree_table(found))
 
 
 def _estimate(

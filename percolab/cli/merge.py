@@ -15,7 +15,8 @@ from percolab.cli.options import counted
 def command(parts: tuple[str, ...], out: str) -> None:
     """Put results of one lattice together: other sizes, seeds or blocks.
 
-    The same samples twice are refused: independent runs need different seeds.
+    The same samples twice are refused: independent runs need different seeds.  Of one long chain
+    (sweep --chains 1) the longest part is taken, if the parts agree.
     """
     from percolab.errors import InputError
     from percolab.store.merging import merge

@@ -27,9 +27,14 @@ def command(boundary: str | None, as_json: bool) -> None:
     """List the observables: name, symbol, unit, definition and source.
 
     Which ones a lattice has depends on its boundary: what spans needs an open axis.  Below them is
-    what models of spins have, and what each word of sweep --measure adds.
+    what models of spins have, what each word of sweep --measure adds, and what trees have.
     """
-    from percolab.measure.columns import CHAIN_COLUMNS, EXTRA_COLUMNS, observables_of
+    from percolab.measure.columns import (
+        CHAIN_COLUMNS,
+        EXTRA_COLUMNS,
+        columns_of,
+        observables_of,
+    )
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
     found = {item.name: item for kinds in chosen for item in observables_of(kinds)}
@@ -40,11 +45,14 @@ def command(boundary: str | None, as_json: bool) -> None:
     spins = [_record(item) | {"model": "spins"} for item in (*only_spins, *always)]
     asked = (*EXTRA_COLUMNS, *(item for item in CHAIN_COLUMNS if item.measure))
     extras = [_record(item) | {"measure": item.measure} for item in asked]
+    of_trees = {item.name: item for kinds in chosen for item in columns_of(kinds, trees=True)}
+    trees = [_record(item) | {"method": "tree"} for item in of_trees.values()]
+    everything = [*records, *spins, *extras, *trees]
     if as_json:
-        echo_json([*records, *spins, *extras])
+        echo_json(everything)
         return
     keys = ("name", "symbol", "unit")
-    widths = {key: max(len(record[key]) for record in [*records, *spins, *extras]) for key in keys}
+    widths = {key: max(len(record[key]) for record in everything) for key in keys}
     click.echo("  ".join([*(f"{key:<{widths[key]}}" for key in keys), "definition"]).rstrip())
     for record in records:
         click.echo(_line(record, widths))
@@ -56,6 +64,9 @@ def command(boundary: str | None, as_json: bool) -> None:
         for record in extras:
             if record["measure"] == word:
                 click.echo(_line(record, widths))
+    click.echo("\nof minimum spanning trees (percolab tree), in place of these:")
+    for record in trees:
+        click.echo(_line(record, widths))
 
 
 def _line(record: dict[str, str], widths: dict[str, int]) -> str:

@@ -23,9 +23,9 @@ from percolab.cli.options import (
 @click.option(
     "--kind",
     help="curves, drift, collapse, clusters, sizes, gyration, wrapping, maxima or thresholds; of "
-    "spins binder, energy, specific_heat, order, susceptibility, autocorrelation, tau or "
-    "histogram.  [default: curves and drift; of a graph or Bethe lattice: maxima; of spins: "
-    "binder]",
+    "spins binder, correlation_length, energy, specific_heat, order, susceptibility, "
+    "autocorrelation, tau or histogram.  [default: curves and drift; of a graph or Bethe lattice: "
+    "maxima; of spins: binder]",
 )
 @click.option(
     "--out",

@@ -12,9 +12,11 @@ from percolab.cli.options import as_json, echo_json, write_figure
 from percolab.cli.sample_options import (
     OF_SPINS,
     lattice_and_size,
+    need,
     refuse,
     sample_keys,
     sample_options,
+    with_defaults,
 )
 
 if TYPE_CHECKING:
@@ -31,16 +33,33 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("labels", required=False, metavar="[LABELS]")
 @sample_options
+@click.option(
+    "--tree",
+    "as_tree",
+    is_flag=True,
+    help="Draw the minimum spanning tree of the sample and its trunk; no -p.",
+)
+@click.option("--weights", help="With --tree: .npy or file.h5:/dataset, in place of a sample's.")
 @click.option("--out", default="clusters.png", show_default=True, type=click.Path(),
               help="Figure: .png, .pdf or .svg.")  # fmt: skip
 @as_json
-def command(labels: str | None, out: str, as_json: bool, **given: Any) -> None:
+def command(
+    labels: str | None,
+    as_tree: bool,
+    weights: str | None,
+    out: str,
+    as_json: bool,
+    **given: Any,
+) -> None:
     """Draw the clusters of a sample, at their places in real space.
 
     The sample is that of a sweep: --lattice, -L, -p and --seed; or one on a Bethe lattice: --bethe,
     --shells and -p.  LABELS is a file that percolab label wrote.  The largest cluster and those
     that span stand out.  A lattice in space is drawn as layers.  Of spins (--model ising, -T) both
     the spins and the clusters between equal ones are drawn, of chain --sample after --sweeps.
+
+    With --tree it is the minimum spanning tree, coloured by weight, and its trunk: the path through
+    it between the sides of the last open axis.
 
     With --json every number drawn goes to stdout.
     """
@@ -49,7 +68,11 @@ def command(labels: str | None, out: str, as_json: bool, **given: Any) -> None:
 
     if not out.lower().endswith(tuple(FORMATS)):
         raise InputError(f"{out}: a figure is written as {', '.join(FORMATS)}")
-    if labels is not None:
+    if weights is not None and not as_tree:
+        raise InputError("--weights: only a tree (--tree) has it; leave it out")
+    if as_tree:
+        figure, numbers = _of_tree(labels, weights, given)
+    elif labels is not None:
         figure, numbers = _of_labels(labels, given)
     else:
         figure, numbers = _of_sample(given)
@@ -78,6 +101,38 @@ def _of_sample(given: dict[str, Any]) -> Drawn:
         opened=chosen.opened,
         spins=chosen.spins,
     )
+
+
+def _of_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -> Drawn:
+    """Return the figure of the tree of a sample, or of given weights, and its numbers."""
+    from percolab.configurations.tree import read_weights, tree, tree_of_array
+    from percolab.errors import InputError
+    from percolab.figures.tree import check_tree_drawable, plot_spanning_tree
+    from percolab.lattices.lattice import AXIS_NAMES, load_lattice
+
+    if labels is not None:
+        raise InputError(f"{labels}: a tree (--tree) has no labels; leave one of them out")
+    reason = "a tree (--tree) is of all bonds of a lattice"
+    refuse(given, reason, "p", *OF_SPINS, "model", "bethe", "shells", "numbering")
+    need(given, "a tree (--tree)", "lattice", *(() if weights else ("size",)))
+    lattice, size, boundary = load_lattice(given["lattice"]), given["size"], given["boundary"]
+    if size is not None:
+        check_tree_drawable(lattice, prod(lattice.shape(size)))
+    if weights is not None:
+        refuse(given, "weights are given (--weights)", "seed", "sample", "rng")
+        values = read_weights(weights, lattice, size, boundary)
+        found = tree_of_array(lattice, values, size, boundary)
+        record: dict[str, Any] = {"boundary": found.boundary}
+    else:
+        keys = with_defaults(given, "seed", "sample", "rng")
+        found = tree(lattice, size, boundary=boundary, **keys)
+        record = {"L": size, "boundary": found.boundary, **keys}
+    title = _title(_plain(lattice.title), record)
+    if not found.topology.open_axes:
+        return plot_spanning_tree(found, title=title)
+    axis = found.topology.open_axes[-1]
+    name = f"trunk along ${AXIS_NAMES[axis]}$"
+    return plot_spanning_tree(found, trunk=found.trunk(axis), trunk_name=name, title=title)
 
 
 def _of_labels(name: str, given: dict[str, Any]) -> Drawn:

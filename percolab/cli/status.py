@@ -56,6 +56,8 @@ def _of_study(study: Study, warning: str | None) -> Iterator[str]:
     placed = "placed by a pilot" if study.p is None else "given"
     if study.method == "threshold":
         placed = "of every sample's threshold"
+    if study.has_trees:
+        placed = "of all bonds, for trees"
     yield f"seed {study.seed}, {study.rng}, p {placed}"
     if warning:
         yield f"note: {warning}"
@@ -69,8 +71,8 @@ def _of_tasks(tasks: list[dict[str, Any]]) -> Iterator[str]:
     width = max([4, *(len(str(task["seed"])) for task in tasks)])
     yield f"{'L':>7} {'seed':>{width}} {'samples':>9} {'blocks':>7}  {'p':<24} task"
     for task in tasks:
-        grid = "thresholds"
-        if task["p"]:
+        grid = {"threshold": "thresholds", "tree": "trees"}.get(task["method"], "")
+        if not grid:
             grid = f"{len(task['p'])}: {task['p'][0]:g} ... {task['p'][-1]:g}"
         yield (
             f"{task['L']:>7} {task['seed']:>{width}} {task['samples']:>9} {task['blocks']:>7}  "
@@ -92,7 +94,9 @@ def _model_of(study: Study) -> str:
     """Return the model in words, and of spins how they are updated."""
     if not study.has_spins:
         return f"{study.model} percolation"
-    return f"{study.model} model, update {study.update}"
+    one = ", one long chain" if study.chains else ""
+    every = f", every {study.every} updates measured" if study.every > 1 else ""
+    return f"{study.model} model, update {study.update}{every}{one}"
 
 
 def _boundary(study: Study) -> list[str]:

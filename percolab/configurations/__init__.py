@@ -8,6 +8,8 @@ for it, and a file that cannot be used is refused in one line.  docs/labels.md i
     configuration  Configuration, the sites and the open bonds, and three ways to get one
     clusters       Clusters: labels, sizes and what spans
     label_files    labels to and from NPY and HDF5
+    tree           the minimum spanning tree of given weights, or of a sample: percolab.tree
+    tree_files     such a tree as a file
 """
 
 from percolab.configurations.configuration import (

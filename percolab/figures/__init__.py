@@ -7,6 +7,7 @@ study_view  stored results as the kinds ask of them, and what a kind declares
 report      all that results give on one page; page, its HTML
 lattice     a lattice and its bonds
 bethe, configuration, colours, legend: one sample, coloured by cluster
+tree        a minimum spanning tree and its trunk
 timing      the time per sample of labelers
 style       the look of all figures, and a new figure that has it
 axes        names of sizes, the published threshold, ticks and legends

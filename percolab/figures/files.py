@@ -38,7 +38,8 @@ def save_figure(figure: Figure, path: str | Path) -> None:
         )
     check_output(path)
     buffer = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "percolab"}):
+    # TrueType (42) fonts are what journals take, and what other programs can edit.
+    with matplotlib.rc_context({"svg.hashsalt": "percolab", "pdf.fonttype": 42}):
         figure.savefig(buffer, format=suffix[1:], dpi=300, metadata=dict(FORMATS[suffix]))
     write_output(path, buffer.getvalue())
 

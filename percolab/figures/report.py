@@ -23,7 +23,8 @@ from percolab.analysis import (
 )
 from percolab.analysis.stored_data import probability_names
 from percolab.analysis.stored_fits import estimates_of
-from percolab.analysis.text import spin_table
+from percolab.analysis.text import spin_table, tree_table
+from percolab.analysis.trees import fit_trees
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.figures import svg_text
@@ -86,8 +87,8 @@ def report_page(
 def _fits_of(
     results: Results, fitted: Callable[[str], ThresholdFit]
 ) -> dict[str, ThresholdFit | str]:
-    """Return the fit of every probability, or one line on why there is none; {} of spins."""
-    if Model.parse(results.study.model).has_spins:
+    """Return the fit of every probability, or one line on why there is none; {} without any."""
+    if results.study.has_spins or results.study.has_trees:
         return {}
     found: dict[str, ThresholdFit | str] = {}
     for name in probability_names(results):
@@ -109,6 +110,8 @@ def _answer(figures: StudyFigures) -> str:
     """Return p_c in one line, beside the published one; that alone where there is no fit."""
     if figures.model.has_spins:
         return _answer_of_spins(figures)
+    if figures.study.has_trees:
+        return _answer_of_trees(figures)
     known = figures.study.structure.threshold(figures.study.model)
     published = ""
     if known is not None:
@@ -139,6 +142,15 @@ def _answer_of_spins(figures: StudyFigures) -> str:
     if known is not None:
         line += f"; published {known[0]:.12g} {known[1]}"
     return f'<p class="answer">{escape(line)}</p>{notes}'
+
+
+def _answer_of_trees(figures: StudyFigures) -> str:
+    """Return the weight of a tree a site on the infinite lattice in one line."""
+    limit = fit_trees(figures.results).limit
+    if limit is None:
+        return ""
+    line = f"weight of the tree a site: {format_with_error(limit.value, limit.error)}"
+    return f'<p class="answer">{escape(line)}</p>'
 
 
 def _study(results: Results) -> str:
@@ -178,6 +190,8 @@ def _fits(figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap:
     if figures.model.has_spins:
         found = figures.spin_fit_or_problem
         return paragraph(found) if isinstance(found, str) else preformatted(spin_table(found))
+    if figures.study.has_trees:
+        return preformatted(tree_table(fit_trees(figures.results)))
     if not figures.study.structure.is_scalable:
         try:
             estimates = estimate_table(estimates_of(figures.results, bootstrap=bootstrap))
@@ -268,7 +282,7 @@ def _samples(figures: StudyFigures) -> str:
 
 def _methods(study: Study, columns: tuple[Column, ...]) -> str:
     """Return what was measured and how errors were found."""
-    grid = study.method == "grid"
+    grid = study.method != "threshold"
     own = columns if columns and grid else study.observables
     observables = [
         (item.name, item.symbol, item.meaning, item.unit)
@@ -282,12 +296,16 @@ def _methods(study: Study, columns: tuple[Column, ...]) -> str:
         "span, T, is found along every open axis, and the spanning probability at p is the part of "
         "the samples with T at or below p."
     )
+    if study.has_trees:
+        measured = _MEASURED_TREES
     spins = Model.parse(study.model).has_spins
     if spins:
-        measured = _MEASURED_SPINS
+        measured = _MEASURED_ONE_CHAIN if study.chains else _MEASURED_SPINS
+        if study.every > 1:
+            measured += f" Of every {study.every} sweeps one is measured, a sample."
     header = ("observable", "symbol", "meaning for a single sample", "unit")
     parts = [paragraph(measured), table(header, observables)]
-    if grid:
+    if grid and not study.has_trees:
         drawn = [(name, *words) for name, (_, *words) in PANELS.items()]
         parts += [
             paragraph("From these the figures draw, as means over samples, N being all sites:"),
@@ -299,11 +317,22 @@ def _methods(study: Study, columns: tuple[Column, ...]) -> str:
 
 
 #: What a sample of spins is.
+_MEASURED_TREES = (
+    "A sample is a field of independent uniform numbers, one a bond: the bond's weight. What is "
+    "measured is the minimum spanning tree of these weights, which is unique. Its bonds with "
+    "weights below p join the clusters that the sample has at p."
+)
 _MEASURED_SPINS = (
     "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
     "are open: each bond between equal spins, with probability p. Every chain begins with sweeps "
     "that are not measured; those of even number start ordered, those of odd number at random. A "
     "block is a chain, and chains at different p are independent."
+)
+_MEASURED_ONE_CHAIN = (
+    "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
+    "are open: each bond between equal spins, with probability p. At every size and p there is one "
+    "long chain, which starts ordered with sweeps that are not measured; blocks are its parts, one "
+    "after the other, and chains at different p are independent."
 )
 _ERRORS_OF_SPINS = (
     "Errors are one sigma and statistical alone, from the scatter of chains, which are "

@@ -10,6 +10,7 @@ import numpy as np
 from percolab.analysis.statistics import Floats
 from percolab.figures.study_view import StudyView
 from percolab.figures.style import look_of
+from percolab.tasks.study import Study
 
 #: The series of a chain, as legends name them.
 SERIES_LABELS: Mapping[str, str] = {
@@ -22,6 +23,11 @@ SERIES_LABELS: Mapping[str, str] = {
 def series_look(number: int) -> dict[str, Any]:
     """Return the colour and the marker of a series."""
     return look_of(number, number)
+
+
+def time_unit(study: Study) -> str:
+    """Return what the times of series are counted in, those of measured sweeps."""
+    return "updates" if study.every == 1 else f"{study.every} updates"
 
 
 def nearest_p(figures: StudyView, p: Floats) -> tuple[int, str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from percolab.analysis import AnalysisError, Collapse, ExponentFit, ThresholdFit
 from percolab.analysis.exponents import MIN_REPLICAS
-from percolab.analysis.spin_fit import SpinFit, fit_spins, start_differences
+from percolab.analysis.spin_fit import SpinFit, fit_spins, short_blocks, start_differences
 from percolab.analysis.stored_data import default_observable
 from percolab.analysis.stored_fits import collapse_of, exponents_of, notes_of
 from percolab.analysis.theory.potts import critical_bond_probability, critical_point
@@ -104,6 +104,10 @@ class StudyView:
                 f"{worst.p:.6g} by {abs(worst.z):.3g} standard errors: the burn-in is too short, "
                 "or the transition is of first order, and no error bar is honest"
             )
+        if self.study.chains:
+            found.append("one long chain at every size and p: errors are the scatter of its blocks")
+            short = short_blocks(self.measured())
+            found += [] if short is None else [short]
         return found
 
     @property
@@ -215,6 +219,8 @@ class StudyView:
 
     def no_independent_samples(self) -> str | None:
         """Return why there is no curve of independent samples to draw, or None."""
+        if self.study.has_trees:
+            return "these are trees, which have no probability at p (--method grid or threshold)"
         return _SWEEPS if self.model.has_spins else self.nothing_spans()
 
     def no_fit(self) -> str | None:
@@ -228,7 +234,7 @@ class StudyView:
         """Return why there are no cluster sizes to draw, or None."""
         items = self.measured("grid")
         if not items:
-            return "cluster sizes are measured on a grid of p, not by method threshold"
+            return f"cluster sizes are measured on a grid of p, not by method {self.study.method}"
         if not all(item.has(*CLUSTER_COLUMNS) for item in items):
             return "not all columns of cluster sizes are in the file"
         return None

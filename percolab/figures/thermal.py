@@ -83,8 +83,8 @@ class ExactCurve:
 class ThermalPanel:
     """What one panel shows.
 
-    name: in THERMAL.  label: of the vertical axis.  hollow: a second estimator, drawn hollow.
-    logarithmic: whether the vertical axis may be.
+    name: in THERMAL, or of another quantity with its ``meaning``.  label: of the vertical axis.
+    hollow: a second estimator, drawn hollow.  logarithmic: whether the vertical axis may be.
     """
 
     name: str
@@ -93,6 +93,7 @@ class ThermalPanel:
     hollow: Sequence[ThermalCurve] = ()
     exact: Sequence[ExactCurve] = field(default_factory=tuple)
     logarithmic: bool = False
+    meaning: str = ""
 
 
 def temperature_label(model: Model) -> str:
@@ -111,6 +112,15 @@ def thermal_problem(figures: StudyView, *names: str) -> str | None:
             if not any(np.isfinite(item.values[name][finite]).any() for name in names):
                 return f"L = {item.L} has no {names[0]} at any finite temperature"
     return problem
+
+
+def fitted_temperature(figures: StudyView) -> tuple[float, float] | None:
+    """Return k_B T_c / J of the fit of all sizes and its error; None if there is no such fit."""
+    found = figures.spin_fit_or_problem
+    if isinstance(found, str):
+        return None
+    temperature, error = found.temperature
+    return None if error is None else (temperature, error)
 
 
 def panel_of(
@@ -216,7 +226,9 @@ def plot_thermal(
                 place_sizes(axes, sizes)
             plain_ticks(axes)
         for axes in grid[-1]:
-            axes.set_xlabel(temperature_label(model) if at is None else "$L$")
+            label = temperature_label(model) if at is None else "$L$"
+            # Side by side there is room for two long labels.
+            axes.set_xlabel(label.replace("    ", "\n") if len(panels) > 2 else label)
         for axes in grid[0] if deviations else ():
             axes.set_xlabel("")
         shown = (
@@ -328,7 +340,7 @@ def _numbers_of(panel: ThermalPanel) -> dict[str, Any]:
 
     return {
         "quantity": panel.name,
-        "meaning": THERMAL[panel.name].meaning,
+        "meaning": panel.meaning or THERMAL[panel.name].meaning,
         "curves": [plain(curve) for curve in panel.curves],
         "second_estimator": [plain(curve) for curve in panel.hollow],
         "exact": [plain(curve) for curve in panel.exact],

@@ -75,6 +75,12 @@ class Launches:
         """Wait until everything is done."""
         self.stream.synchronize()
 
+    def mark(self) -> Any:
+        """Return an event after all that was launched: its ``synchronize()`` waits for that."""
+        event = cuda.event()
+        event.record(self.stream)
+        return event
+
     def call(self, key: Hashable, work: Callable[[], None]) -> None:
         """Do ``work``: launches and copies of this object that neither allocate nor wait.
 

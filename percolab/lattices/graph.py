@@ -21,13 +21,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from percolab.errors import InputError
 from percolab.lattices.lattice import Threshold
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, pack_bits
+
+if TYPE_CHECKING:
+    from percolab.lattices.graph_files import GraphData
 
 #: What the axis of a graph is, where that of a lattice is "open" or "periodic": two site sets, the
 #: source and the target, that a spanning cluster connects.
@@ -171,6 +174,23 @@ class Graph:
             return None
         return _hubs_first(self.num_sites, pairs)
 
+    def bond_numbers(self) -> np.ndarray:
+        """Return the number in the topology of every bond, int64 (num_bonds,), in the file's order.
+
+        A bond's number is 32 * word + bit in the words of all classes, one class after the other.
+        InputError if the bonds are not here.
+
+        >>> Graph.of_bonds(4, [(0, 1), (3, 1), (3, 2), (2, 1)]).bond_numbers().tolist()
+        [1, 3, 35, 2]
+        """
+        rank, content = self.inner_numbers, self.content
+        assert content is not None
+        pairs = content.pairs if rank is None else rank[content.pairs]
+        order, klass, owner = _places(pairs.max(axis=1, initial=0), self.num_sites)
+        numbers = np.empty(len(pairs), np.int64)
+        numbers[order] = klass * (32 * num_words_of(self.num_sites)) + owner
+        return numbers
+
     @cached_property
     def _topology(self) -> Topology:
         rank, content = self.inner_numbers, self.content
@@ -201,12 +221,44 @@ def load_graph(
     own. InputError: a file that cannot be used, a site that is not there, or only one of the two
     sets.
     """
-    from percolab.lattices.graph_files import read_graph, read_sites
+    from percolab.lattices.graph_files import read_graph
 
+    _check_both(source, target)
+    return _graph_of(read_graph(path, multi=multi), path, source, target)
+
+
+def load_weighted_graph(
+    path: str | Path,
+    *,
+    source: str | Path | np.ndarray | Sequence[int] | None = None,
+    target: str | Path | np.ndarray | Sequence[int] | None = None,
+    multi: bool = False,
+) -> tuple[Graph, GraphData]:
+    """Return the graph in a file as :func:`load_graph` does, and what was read.
+
+    The latter has the bonds' weights, in the order of the graph's bonds, and the sites' names.
+    InputError: as for :func:`load_graph`, and a bond without a finite weight.
+    """
+    from percolab.lattices.graph_files import read_graph
+
+    _check_both(source, target)
+    data = read_graph(path, multi=multi, weights=True)
+    return _graph_of(data, path, source, target), data
+
+
+Terminals = str | Path | np.ndarray | Sequence[int] | None
+
+
+def _check_both(source: Terminals, target: Terminals) -> None:
     if (source is None) != (target is None):
         given, missing = ("target", "source") if source is None else ("source", "target")
         raise InputError(f"{given} is given without {missing}: give both, or none")
-    data = read_graph(path, multi=multi)
+
+
+def _graph_of(data: GraphData, path: str | Path, source: Terminals, target: Terminals) -> Graph:
+    """Return the graph of what was read from a file, with the site sets to connect."""
+    from percolab.lattices.graph_files import read_sites
+
     ends: dict[str, np.ndarray | Sequence[int]] = {}
     for key, sites in (("source", source), ("target", target)):
         if isinstance(sites, str | Path):
@@ -325,12 +377,19 @@ def _neighbour_list(pairs: np.ndarray, num_sites: int) -> np.ndarray:
             f"for each of {num_sites} sites is larger than {MOST_NEIGHBOURS}; "
             "number the sites with the most bonds first"
         )
+    order, klass, owner = _places(owner, num_sites)
+    neighbours = np.full((num_classes, num_sites), -1, np.int32)
+    neighbours[klass, owner] = np.minimum(pairs[:, 0], pairs[:, 1])[order]
+    return neighbours
+
+
+def _places(owner: np.ndarray, num_sites: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the bonds by ascending owner, stably, and the class and the owner of each."""
+    counts = np.bincount(owner, minlength=num_sites)
     order = np.argsort(owner, kind="stable")
     klass = np.arange(owner.size)
     klass -= np.repeat(np.cumsum(counts) - counts, counts)
-    neighbours = np.full((num_classes, num_sites), -1, np.int32)
-    neighbours[klass, owner[order]] = np.minimum(pairs[:, 0], pairs[:, 1])[order]
-    return neighbours
+    return order, klass, owner[order]
 
 
 def _sites(what: str, given: np.ndarray | Sequence[Any], num_sites: int) -> np.ndarray:

@@ -36,6 +36,15 @@ from percolab.measure.spins import (
     STATE_SQUARES,
 )
 from percolab.measure.tallies import num_bins
+from percolab.measure.trees import (
+    DEGREE_BINS,
+    TREE_BONDS,
+    TREE_WEIGHT,
+    WEIGHT_BINS,
+    WEIGHT_BITS,
+    place_of_path,
+    place_of_threshold,
+)
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
 #: How many of the flags of a mask a sample must have.
@@ -61,9 +70,9 @@ class FlagRule:
     without: int = 0
 
 
-#: What sums over the samples of a block are made from: their tallies, the radii of clusters, or the
-#: order of the sweeps of a chain.
-TALLY, RADII, CHAIN = "tally", "radii", "chain"
+#: What sums over the samples of a block are made from: their tallies, the radii of clusters, the
+#: order of the sweeps of a chain, or trees.
+TALLY, RADII, CHAIN, TREE = "tally", "radii", "chain", "tree"
 
 
 @dataclass(frozen=True)
@@ -79,11 +88,11 @@ class Dataset:
 class Sums:
     """Sums over the samples of a block that are no observable.
 
-    source: TALLY, RADII or CHAIN; "" of a column that this version does not know.  kind: int64,
-    exact, or float64, added sample after sample.  count: numbers at each p, or with ``per_bin`` in
-    every bin of sizes (:func:`percolab.measure.tallies.bin_edges`), or with ``per_sweep`` for every
-    sweep of a chain.  dataset: where they are stored together with other columns; None for one of
-    their own.
+    source: TALLY, RADII, CHAIN or TREE; "" of a column that this version does not know.  kind:
+    int64, exact, or float64, added sample after sample.  count: numbers at each p, or with
+    ``per_bin`` in every bin of sizes (:func:`percolab.measure.tallies.bin_edges`), or with
+    ``per_sweep`` for every sweep of a chain.  dataset: where they are stored together with other
+    columns; None for one of their own.
     """
 
     source: str
@@ -319,12 +328,19 @@ MEASURES = tuple(dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMN
 
 
 def columns_of(
-    boundary: Sequence[str], measure: Sequence[str] = (), *, spins: bool = False
+    boundary: Sequence[str],
+    measure: Sequence[str] = (),
+    *,
+    spins: bool = False,
+    trees: bool = False,
 ) -> tuple[Column, ...]:
     """Return what a task with this boundary and these words measures, in the order it is stored.
 
-    spins: whether sites have spins, so that samples are the sweeps of chains.
+    spins: whether sites have spins, so that samples are the sweeps of chains.  trees: whether it is
+    the minimum spanning tree of every sample that is measured.
     """
+    if trees:
+        return (*observables_of(boundary, trees=True), *_TREE_SUMS)
     declared = (*EXTRA_COLUMNS, *(CHAIN_COLUMNS if spins else ()))
     extra = (column for column in declared if not column.measure or column.measure in measure)
     return (*observables_of(boundary, spins=spins), *extra)
@@ -368,8 +384,9 @@ def check_measure(measure: Sequence[str], method: str, *, spins: bool = False) -
     for word in measure:
         if word not in MEASURES:
             raise InputError(f"unknown measure {word!r}; {nearest(word, list(MEASURES))}")
-    if measure and method == "threshold":
-        raise InputError(f"measure {measure[0]}: method threshold finds T, nothing else")
+    if measure and method != "grid":
+        found = {"threshold": "T", "tree": "trees"}[method]
+        raise InputError(f"measure {measure[0]}: method {method} finds {found}, nothing else")
     for word in ("series", "correlation"):
         if word in measure and not spins:
             raise InputError(f"measure {word}: only chains of spins have one (--model ising)")
@@ -399,11 +416,15 @@ def axis_observables(boundary: Sequence[str]) -> list[str]:
     return ["spanning" if name == TERMINALS else f"spanning_{name}" for name in names]
 
 
-def observables_of(boundary: Sequence[str], *, spins: bool = False) -> tuple[Column, ...]:
+def observables_of(
+    boundary: Sequence[str], *, spins: bool = False, trees: bool = False
+) -> tuple[Column, ...]:
     """Return what is measured on a lattice with this boundary, in the order it is stored.
 
-    spins: as for :func:`columns_of`.
+    spins, trees: as for :func:`columns_of`.
     """
+    if trees:
+        return _of_trees(boundary)
     axes = open_axes(boundary)
     found = list(_SIZES)
     for axis, letter, name in zip(axes, axis_names(boundary), axis_observables(boundary)):
@@ -431,6 +452,74 @@ def observables_of(boundary: Sequence[str], *, spins: bool = False) -> tuple[Col
             ),
         ]
     return (*found, *_wrapping_of(boundary), *(_SPINS if spins else ()))
+
+
+_KRUSKAL = "Kruskal, Proc. Am. Math. Soc. 7, 48 (1956)"
+_TREE_SUMS = (
+    Column(
+        "tree_degrees",
+        "n_k",
+        f"sites with k bonds of the tree, k = 0 ... {DEGREE_BINS - 2}, and with more",
+        "1",
+        Sums(TREE, np.int64, DEGREE_BINS),
+        source=_KRUSKAL,
+    ),
+    Column(
+        "tree_weights",
+        "n_w",
+        f"bonds of the tree in {WEIGHT_BINS} equally wide bins of their weights from 0 to 1",
+        "1",
+        Sums(TREE, np.int64, WEIGHT_BINS),
+        source=_KRUSKAL,
+    ),
+)
+
+
+def _of_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
+    """Return the observables of minimum spanning trees, in the order they are stored."""
+    unit = f"2^-{WEIGHT_BITS}"
+    found = [
+        Column(
+            "tree_bonds",
+            "n_t",
+            "bonds of the minimum spanning tree: sites less its parts",
+            "1",
+            RowInteger(TREE_BONDS),
+            source=_KRUSKAL,
+        ),
+        Column(
+            "tree_weight",
+            "W_t",
+            "sum of the uniform numbers u of the tree's bonds",
+            unit,
+            RowInteger(TREE_WEIGHT),
+            source=_KRUSKAL,
+        ),
+    ]
+    for axis, letter in zip(open_axes(boundary), axis_names(boundary)):
+        ends = f"the two end layers of the {letter} axis"
+        if letter == TERMINALS:
+            ends = "source and target"
+        found += [
+            Column(
+                f"tree_threshold_{letter}",
+                f"T_{letter}",
+                f"largest u on the way through the tree between {ends}: there the sample begins "
+                "to span",
+                unit,
+                RowInteger(place_of_threshold(axis)),
+                source="Wilkinson and Willemsen, J. Phys. A 16, 3365 (1983)",
+            ),
+            Column(
+                f"tree_path_{letter}",
+                f"l_{letter}",
+                f"bonds on that way, {ends} being one site each",
+                "1",
+                RowInteger(place_of_path(axis)),
+                source="Cieplak, Maritan and Banavar, Phys. Rev. Lett. 72, 2320 (1994)",
+            ),
+        ]
+    return tuple(found)
 
 
 _TORUS = "Newman and Ziff, Phys. Rev. E 64, 016706 (2001)"

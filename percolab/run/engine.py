@@ -23,7 +23,9 @@ from percolab.labelers import fitting_labeler, labeler_class
 from percolab.run.request import SweepOptions, Watcher
 from percolab.run.sampler import Sampler, check_memory, required_memory
 from percolab.store.provenance import processor_name, run_record
-from percolab.tasks.study import Study, Task
+from percolab.tasks.blocks import ChainEnd
+from percolab.tasks.study import ALL_BONDS, Study, Task
+from percolab.trees import DEFAULT_TREE_METHOD, tree_class
 
 _CUDA_THREADS = 6
 # Kernels do not depend on the size of a lattice on the CPU, so the smallest of this L will do.
@@ -32,17 +34,27 @@ _SMALL = 4
 
 @dataclass(frozen=True)
 class Engine:
-    """What samples a study: a device, the labeler's name, and the number of threads."""
+    """What samples a study: a device, the labeler's name, and the number of threads.
+
+    Of trees the way of finding them takes the labeler's place.
+    """
 
     device: Device
     labeler: str
     workers: int
 
     def sampler(
-        self, task: Task, *, share: float = 0.9, window: tuple[float, float] = (0.0, 1.0)
+        self,
+        task: Task,
+        *,
+        share: float = 0.9,
+        window: tuple[float, float] = (0.0, 1.0),
+        end: ChainEnd | None = None,
     ) -> Sampler:
-        """Return a task made ready; share, window: as for :class:`Sampler`."""
-        return Sampler(task, labeler=self.labeler, device=self.device, share=share, window=window)
+        """Return a task made ready; share, window, end: as for :class:`Sampler`."""
+        return Sampler(
+            task, labeler=self.labeler, device=self.device, share=share, window=window, end=end
+        )
 
     def executor(self) -> Executor:
         """Return the threads; InputError if there are none."""
@@ -61,8 +73,12 @@ class Engine:
 def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
     """Return what a study is sampled with; InputError if a size does not fit in memory."""
     device, workers = options["device"].resolve(), options.get("workers")
-    labeler, note = fitting_labeler(options.get("labeler"), device.kind, study.structure)
-    labeler_class(labeler, device.kind)
+    if study.has_trees:
+        labeler, note = options.get("labeler") or DEFAULT_TREE_METHOD[device.kind], ""
+        tree_class(labeler, device.kind)
+    else:
+        labeler, note = fitting_labeler(options.get("labeler"), device.kind, study.structure)
+        labeler_class(labeler, device.kind)
     if note:
         watcher.noted(note)
     workers = default_workers(device) if workers is None else workers
@@ -172,6 +188,6 @@ def _small_task(study: Study) -> Task:
 
 def _task(study: Study, size: int) -> Task:
     """Return a task of one sample a block; its p makes no difference."""
-    p = () if study.method == "threshold" else (0.5,)
+    p = {"threshold": (), "tree": ALL_BONDS}.get(study.method, (0.5,))
     task = replace(study.task(size, p), block_size=1)
     return replace(task, burn_in=0) if task.has_spins else task

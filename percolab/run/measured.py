@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,25 +18,63 @@ from percolab.tasks.blocks import AnyBlock
 
 @dataclass(frozen=True)
 class Job:
-    """Consecutive missing blocks of one task, made by one call of its sampler."""
+    """Consecutive missing blocks of one task, made by one call of its sampler.
+
+    follows: whether they begin where those before have ended, as in one long chain.
+    """
 
     task_id: str
     numbers: tuple[int, ...]
+    follows: bool = False
+
+
+class Jobs(Iterator[Job]):
+    """Jobs that are made as they are asked for, all tasks advancing evenly.
+
+    by_task: for each task, (how far a job brings it, its id, job) in order.
+    """
+
+    def __init__(self, by_task: Iterable[Iterator[tuple[float, str, Job]]]) -> None:
+        self._heads: list[tuple[float, str, Job]] = []
+        self._left: dict[str, Iterator[tuple[float, str, Job]]] = {}
+        for jobs in by_task:
+            self._put_next(jobs)
+
+    def _put_next(self, jobs: Iterator[tuple[float, str, Job]]) -> None:
+        head = next(jobs, None)
+        if head is not None:
+            heapq.heappush(self._heads, head)
+            self._left[head[1]] = jobs
+
+    def __next__(self) -> Job:
+        if not self._heads:
+            raise StopIteration
+        _, task_id, job = heapq.heappop(self._heads)
+        self._put_next(self._left.pop(task_id))
+        return job
+
+    def without(self, task_ids: Collection[str]) -> Job | None:
+        """Return the next job of other tasks than these, or None if there is none."""
+        aside = []
+        while self._heads and self._heads[0][1] in task_ids:
+            aside.append(heapq.heappop(self._heads))
+        job = next(self, None)
+        for head in aside:
+            heapq.heappush(self._heads, head)
+        return job
 
 
 def missing_jobs(
     results: Results, wanted: Mapping[str, int], samplers: Mapping[str, Sampler]
-) -> Iterator[Job]:
-    """Yield the jobs that bring each task to ``wanted`` blocks, all tasks advancing evenly.
+) -> Jobs:
+    """Return the jobs that bring each task to ``wanted`` blocks, all tasks advancing evenly.
 
     They are made as they are asked for, so that any number can be wanted.
     """
-    by_task = [
+    return Jobs(
         _jobs_of(results.tasks[task_id], task_id, count, samplers[task_id].blocks_per_call)
         for task_id, count in wanted.items()
-    ]
-    for _, _, job in heapq.merge(*by_task, key=lambda placed: placed[:2]):
-        yield job
+    )
 
 
 def _jobs_of(
@@ -45,7 +83,7 @@ def _jobs_of(
     """Yield (how far it brings the task, its id, job) for a task's missing blocks in order."""
     missing = (number for number in range(count) if number not in item.blocks)
     while numbers := tuple(islice(missing, step)):
-        yield numbers[-1] / count, task_id, Job(task_id, numbers)
+        yield numbers[-1] / count, task_id, Job(task_id, numbers, bool(item.task.chains))
 
 
 def work_of(item: TaskResult, blocks: int) -> int:
@@ -65,16 +103,19 @@ def sites_to_label(results: Results, wanted: Mapping[str, int]) -> tuple[int, in
 
 
 class Work:
-    """Jobs in the hands of an executor, two for each worker at a time."""
+    """Jobs in the hands of an executor, two for each worker at a time.
+
+    Of a task that is one long chain a job begins when the one before has ended.
+    """
 
     def __init__(
         self,
-        jobs: Iterable[Job],
+        jobs: Jobs,
         samplers: Mapping[str, Sampler],
         executor: Executor,
         workers: int,
     ) -> None:
-        self._waiting, self._samplers = iter(jobs), samplers
+        self._waiting, self._samplers = jobs, samplers
         self._executor, self._limit = executor, 2 * workers
         self._pending: dict[Future[list[AnyBlock]], Job] = {}
         self._stop = threading.Event()
@@ -106,7 +147,8 @@ class Work:
 
     def _submit(self) -> None:
         while len(self._pending) < self._limit:
-            job = next(self._waiting, None)
+            busy = {job.task_id for job in self._pending.values() if job.follows}
+            job = self._waiting.without(busy)
             if job is None:
                 return
             sample = self._samplers[job.task_id].sample

@@ -95,13 +95,17 @@ def with_chains(study: Study, task: Task, rule: StopRule) -> Task:
 
     They are not made shorter than the burn-in, unless fewer than _LEAST_CHAINS were left; nor,
     where there are many samples, longer than ten times the burn-in: a chain is what an interrupted
-    run loses at most.
+    run loses at most.  Blocks of one long chain are never shorter than the burn-in, that is 20
+    autocorrelation times if a pilot found it, so that hardly anything connects their means.
     """
     if study.sweeps or study.block_size or rule.samples is None:
         return task
-    samples = rule.samples[task.size]
-    longest = min(max(10 * task.burn_in, 10 * _LEAST_SWEEPS), -(-samples // _LEAST_CHAINS))
-    wanted = max(-(-samples // _CHAINS), task.burn_in)
+    samples, burn_in = rule.samples[task.size], -(-task.burn_in // task.every)
+    if task.chains:
+        wanted = min(-(-samples // _CHAINS), 10 * burn_in)
+        return replace(task, block_size=max(wanted, burn_in, _LEAST_SWEEPS))
+    longest = min(max(10 * burn_in, 10 * _LEAST_SWEEPS), -(-samples // _LEAST_CHAINS))
+    wanted = max(-(-samples // _CHAINS), burn_in)
     return replace(task, block_size=max(min(wanted, longest), _LEAST_SWEEPS))
 
 
@@ -209,6 +213,11 @@ def samplers_of(placed: Placed, engine: Engine, watcher: Watcher) -> dict[str, S
     windows = place_windows(placed.results, sizes, engine, watcher)
     share = share_of(len(placed.tasks))
     return {
-        task.id: engine.sampler(task, share=share, window=windows.get(task.size, (0.0, 1.0)))
+        task.id: engine.sampler(
+            task,
+            share=share,
+            window=windows.get(task.size, (0.0, 1.0)),
+            end=placed.results.tasks[task.id].end,
+        )
         for task in placed.tasks
     }

@@ -114,6 +114,8 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
         raise InputError(
             "--plan: chains of spins cannot be planned; a short sweep tells their rate"
         )
+    if study.has_trees:
+        raise InputError("--plan: trees are not planned; a study of a few samples tells their rate")
     opened = open_study(study, rule, options)
     results, asked, rule = _with_given_p(opened), opened.asked, opened.rule
     engine = choose_engine(asked, options, watcher)

@@ -30,6 +30,7 @@ from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import ADDED, Study, Task
 from percolab.tasks.study_file import SweepRequest
 from percolab.tasks.values import AUTO, check_choice
+from percolab.trees import TREE_METHODS
 
 #: Settings that a file decides where a request leaves them open.
 LEFT_OPEN = frozenset({"L", "samples"})
@@ -140,7 +141,8 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     rule.check(study)
     study.check_layers()
     if options.get("labeler") is not None:
-        check_choice("labeler", str(options["labeler"]), LABELERS)
+        name, known = ("tree method", TREE_METHODS) if study.has_trees else ("labeler", LABELERS)
+        check_choice(name, str(options["labeler"]), known)
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, rule, stored, path, options.get("left_open", ()))
     opened.rule.check(opened.results.study)
@@ -224,8 +226,13 @@ def _check_same(study: Study, stored: Results, path: Path | None) -> None:
     sizes = {task.block_size for task in own_tasks(stored)}
     if study.block_size and sizes - {study.block_size}:
         there["block_size"], here["block_size"] = max(sizes), study.block_size
-    lengths = {task.burn_in + task.block_size for task in own_tasks(stored)}
-    if study.sweeps and lengths - {study.sweeps}:
+    # What is left after the last measured sweep makes no difference.
+    lengths = {
+        task.sweeps_after(1)
+        for task in own_tasks(stored)
+        if (study.sweeps - task.burn_in) // task.every != task.block_size
+    }
+    if study.sweeps and lengths:
         there["sweeps"], here["sweeps"] = max(lengths), study.sweeps
     for key in here:
         if here[key] != there[key]:
@@ -269,7 +276,7 @@ def _described(stored: Results, study: Study) -> Results:
     known = Results(study, runs=stored.runs)
     for key, item in stored.tasks.items():
         task = replace(item.task, structure=study.structure)
-        known.tasks[key] = TaskResult(task, item.blocks, item.columns)
+        known.tasks[key] = TaskResult(task, item.blocks, item.columns, item.end)
     return known
 
 

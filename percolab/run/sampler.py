@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,19 @@ from percolab.measure.tallies import row_width_of
 from percolab.spins import chains as spin_chains
 from percolab.spins.chains import Chains
 from percolab.spins.update import Rule, Update
-from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock, blocks_of, blocks_of_chains
+from percolab.tasks.blocks import (
+    AnyBlock,
+    Block,
+    ChainEnd,
+    ThresholdBlock,
+    blocks_of,
+    blocks_of_chains,
+    blocks_of_trees,
+)
 from percolab.tasks.study import Task
+from percolab.trees import DEFAULT_TREE_METHOD, new_trees, readings_class, tree_class
+from percolab.trees.rows import read_rows, rows_of_sums
+from percolab.trees.tree import Trees
 
 #: Sites in one CUDA launch, where memory allows: a GPU is at work for some ten ms.
 _SITES_PER_LAUNCH = 2**30
@@ -55,7 +67,8 @@ def needs_of(task: Task, steps: int) -> Needs:
 def memory_of_task(task: Task, labeler: str | None, kind: str, workers: int = 1) -> Memory:
     """Return the memory that measuring a task takes at its peak, one item in a batch."""
     extent = Extent.of_structure(task.structure, task.shape, task.boundary)
-    name = labeler or DEFAULT_LABELER[kind]
+    defaults = DEFAULT_TREE_METHOD if task.has_trees else DEFAULT_LABELER
+    name = labeler or defaults[kind]
     needs = needs_of(task, max(len(task.p), 1))
     one = _memory_of(task, name, kind, extent, needs)
     # While the topology is made there is no labeler yet.
@@ -69,6 +82,12 @@ def _memory_of(
     """Return the memory of what measures a task, its batch of so many items included."""
     if task.has_spins:
         return spin_chains.memory_of(name, kind, extent, task.draw.states, needs, items)
+    if task.has_trees:
+        found: Memory = tree_class(name, kind).memory(extent, items)
+        reads = readings_class(name, kind, extent, task.boundary)
+        if reads is not None:
+            found = found.plus(reads.memory(2 * extent.num_classes + 1, items))
+        return found
     return memory_of(name, kind, extent, task.draw, needs, items)
 
 
@@ -106,7 +125,9 @@ def _check_device_memory(
     task: Task, labeler: str | None, device: Device, needed: int, share: float
 ) -> None:
     axes = len(task.boundary)
-    if task.num_points > labeler_class(labeler, device.kind).most_points(axes):
+    if not task.has_trees and task.num_points > labeler_class(labeler, device.kind).most_points(
+        axes
+    ):
         raise InputError(
             f"L = {task.size}: {task.num_points} sites do not fit beside the marks of {axes} axes "
             f"in 32 bits on {device}; use --device cpu"
@@ -131,6 +152,9 @@ class Sampler:
     ``share`` is the part of a CUDA device's free memory this sampler may take.  ``window`` holds
     two p between which the thresholds of a task with that method are looked for first; it changes
     how long that takes, not what is found.
+
+    One long chain (``chains`` 1) is made block after block, by one thread at a time, from ``end``
+    on, where it was before, or from its start.
     """
 
     def __init__(
@@ -141,17 +165,20 @@ class Sampler:
         device: Device,
         share: float = 0.9,
         window: tuple[float, float] = (0.0, 1.0),
+        end: ChainEnd | None = None,
     ) -> None:
         self.task, self.device = task, device
+        self._end = end
         low, high = map(threshold_of, window)
         self._window = low, max(high, low + 1)
-        labeler_class(labeler, device.kind)
         self._labeler = labeler
         self._share = share
         self._topology: Topology | None = None
         self._building = threading.Lock()
         self._local = threading.local()
         self._shared: Any = None
+        # What reads the trees of a device where they lie.
+        self._tree_readings: Any = None
         self._thresholds = np.array([threshold_of(p) for p in task.p], np.uint64)
         self._observables = task.observables
         columns = task.columns
@@ -180,6 +207,12 @@ class Sampler:
         chains: Chains = self._own()
         return chains
 
+    @property
+    def trees(self) -> Trees:
+        """What finds this thread's trees; or those of all threads, for the one that drives."""
+        trees: Trees = self._own()
+        return trees
+
     def _own(self) -> Any:
         """Return what measures this task for this thread, made when first asked for."""
         if self.device.is_shared:
@@ -190,9 +223,12 @@ class Sampler:
             self._local.measuring = self._new()
         return self._local.measuring
 
-    def _new(self) -> Coupling | Chains:
+    def _new(self) -> Coupling | Chains | Trees:
         task, topology, kind = self.task, self.topology, self.device.kind
-        name = serving_labeler(self._labeler, kind, topology)
+        if task.has_trees:
+            name = self._labeler or DEFAULT_TREE_METHOD[kind]
+        else:
+            name = serving_labeler(self._labeler, kind, topology)
         extent, needs = Extent.of_topology(topology), needs_of(task, max(len(task.p), 1))
 
         def memory(items: int) -> Memory:
@@ -206,6 +242,11 @@ class Sampler:
             wanted = max(sites // topology.num_points, 1)
             capacity = max(min(fitting, wanted), 1)
         tally = self._tallied
+        if task.has_trees:
+            trees = new_trees(name, kind, topology, capacity=capacity)
+            reads = readings_class(name, kind, extent, task.boundary)
+            self._tree_readings = None if reads is None else reads(trees)
+            return trees
         if task.has_spins:
             return spin_chains.new_chains(
                 name, kind, topology, self.rule, capacity=capacity, tally=tally
@@ -220,7 +261,7 @@ class Sampler:
     @property
     def blocks_per_call(self) -> int:
         """Blocks that one call should be given to keep the device at work."""
-        if not self.device.is_shared:
+        if not self.device.is_shared or self.task.chains:
             return 1
         task = self.task
         rows = task.block_size * max(len(task.p), 1)
@@ -261,19 +302,25 @@ class Sampler:
         if self.task.has_spins:
             self.chains.begin(GENERATORS[self.task.rng], [self.task.chain(0, 0.5)], [True])
             self.chains.rows_at(np.array([threshold_of(0.5)], np.uint64))
-        elif with_pilot:
+            self.chains.skip(1)
+            self.chains.resume(self.chains.planes_of(), 1)
+        elif with_pilot and not self.task.has_trees:
             self.rows(np.zeros(1, np.uint64), np.array([threshold_of(0.5)], np.uint64))
         self._blocks([0])
 
     def _blocks(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:
+        if self.task.chains:
+            return [self._next_block(number, stopped) for number in numbers]
         if self.task.has_spins:
             return list(self._chain_blocks(numbers, stopped))
         size = self.task.block_size
         samples = np.concatenate(
             [np.arange(number * size, (number + 1) * size, dtype=np.uint64) for number in numbers]
         )
+        if self.task.has_trees:
+            return list(self._tree_blocks(numbers, samples, stopped))
         if self.task.method == "threshold":
             with self.device.driven():
                 parts = [self.spanning_thresholds(part) for part in self._parts(samples, stopped)]
@@ -294,16 +341,60 @@ class Sampler:
         measured = _by_block(rows, len(numbers))
         return list(blocks_of(numbers, measured, self._observables, extras))
 
-    def _chain_blocks(
-        self, numbers: Sequence[int], stopped: Callable[[], bool] | None
+    def _next_block(self, number: int, stopped: Callable[[], bool] | None) -> Block:
+        """Return the next block of one long chain, which must be that of this number."""
+        task, end = self.task, self._end
+        if (task.burn_in if end is None else end.sweeps) != task.sweeps_after(number):
+            raise ValueError(f"block {number} of one chain is not the one that comes next")
+        planes: list[np.ndarray] = []
+        (block,) = self._chain_blocks([number], stopped, planes)
+        self._end = ChainEnd(task.sweeps_after(number + 1), np.concatenate(planes))
+        return replace(block, end=self._end)
+
+    def _tree_blocks(
+        self,
+        numbers: Sequence[int],
+        samples: np.ndarray,
+        stopped: Callable[[], bool] | None,
     ) -> list[Block]:
-        """Return the blocks of chains: those of even number start ordered, the others at random."""
+        """Return the blocks of trees: they are found on the device, and read on the host."""
+        task, generator = self.task, GENERATORS[self.task.rng]
+        found: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
+        with self.device.driven():
+            capacity = self.trees.capacity
+        for first in range(0, len(samples), capacity):
+            if stopped is not None and stopped():
+                raise Stopped
+            part = samples[first : first + capacity]
+            with self.device.driven():
+                trees = self.trees
+                count = trees.build(generator, task.stream_seed, part)
+                if self._tree_readings is not None:
+                    found += rows_of_sums(self.topology, self._tree_readings.read(count))
+                    continue
+                words = trees.words(count)
+            for sample, tree in zip(part, words, strict=True):
+                key = generator, task.stream_seed, sample
+                found.append(read_rows(self.topology, *key, tree))
+        rows = np.array([row for row, _ in found], np.int64)[:, None]
+        return blocks_of_trees(numbers, rows, [sums for _, sums in found], self._observables)
+
+    def _chain_blocks(
+        self,
+        numbers: Sequence[int],
+        stopped: Callable[[], bool] | None,
+        planes: list[np.ndarray] | None = None,
+    ) -> list[Block]:
+        """Return the blocks of chains: those of even number start ordered, the others at random.
+
+        planes: of one long chain, gets its spins at the end of the block; it begins as chain 0.
+        """
         task, width = self.task, row_width_of(self.task.num_points) if self._tallied else ROW_WIDTH
         shape = len(numbers) * len(task.p), task.block_size
         rows = np.empty((*shape, width), np.int64)
         factors = np.zeros((shape[0], MOST_AXES))
         spins = np.empty((*shape, SPIN_ROW_WIDTH), np.int64)
-        items = [(number, p) for number in numbers for p in task.p]
+        items = [(0 if task.chains else number, p) for number in numbers for p in task.p]
         with self.device.driven():
             chains = self.chains
             for first in range(0, len(items), chains.capacity):
@@ -312,13 +403,18 @@ class Sampler:
                 keys = [task.chain(number, p) for number, p in part]
                 random = [number % 2 == 1 for number, _ in part]
                 chains.begin(GENERATORS[task.rng], keys, random)
-                for _ in self._sweeps(task.burn_in, len(part), stopped):
-                    pass
+                if self._end is None:
+                    for step in self._steps(task.burn_in, len(part), stopped):
+                        chains.skip(step)
+                else:
+                    chains.resume(self._end.planes[own], self._end.sweeps)
                 done = 0
                 for found in self._sweeps(task.block_size, len(part), stopped, factors[own]):
                     at = slice(done, done + found[0].shape[1])
                     rows[own, at], spins[own, at] = found
                     done = at.stop
+                if planes is not None:
+                    planes.append(chains.planes_of())
 
         def of_blocks(found: np.ndarray) -> np.ndarray:
             parts = found.reshape(len(numbers), len(task.p), task.block_size, -1)
@@ -330,31 +426,44 @@ class Sampler:
         measured = of_blocks(rows), of_blocks(spins)
         return blocks_of_chains(numbers, *measured, self._observables, task.measure, beside)
 
+    def _steps(
+        self,
+        sweeps: int,
+        chains: int,
+        stopped: Callable[[], bool] | None,
+        *,
+        one_by_one: bool = False,
+    ) -> Iterator[int]:
+        """Cut sweeps of so many chains into pieces between which sampling can be stopped."""
+        sites = _SITES_PER_LAUNCH if self.device.is_shared else _SITES_PER_CALL
+        step = 1 if one_by_one else max(sites // (self.task.num_points * chains), 1)
+        for first in range(0, sweeps, step):
+            if stopped is not None and stopped():
+                raise Stopped
+            yield min(step, sweeps - first)
+
     def _sweeps(
         self,
         sweeps: int,
         chains: int,
         stopped: Callable[[], bool] | None,
-        factors: np.ndarray | None = None,
+        factors: np.ndarray,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Do sweeps in pieces between which sampling can be stopped; yield what is measured.
+        """Do so many sweeps that are measured, and those between; yield pieces of what is measured.
 
         factors: get the structure factors of every configuration added, if they are asked for: one
         sweep at a time, with the spins brought to the host.
         """
-        sites = _SITES_PER_LAUNCH if self.device.is_shared else _SITES_PER_CALL
-        step = max(sites // (self.task.num_points * chains), 1)
-        is_counted = factors is not None and "correlation" in self.task.measure
-        if is_counted:
-            step = 1
-        for first in range(0, sweeps, step):
-            if stopped is not None and stopped():
-                raise Stopped
-            if is_counted and factors is not None:
-                task, periodic = self.task, [kind == "periodic" for kind in self.task.boundary]
-                states = task.draw.states
-                factors += structure_factors(self.chains.planes_of(), states, task.shape, periodic)
-            yield self.chains.advance(min(step, sweeps - first))
+        task = self.task
+        is_counted = "correlation" in task.measure
+        periodic = [kind == "periodic" for kind in task.boundary]
+        for step in self._steps(sweeps, chains, stopped, one_by_one=is_counted or task.every > 1):
+            if is_counted:
+                planes = self.chains.planes_of()
+                factors += structure_factors(planes, task.draw.states, task.shape, periodic)
+            yield self.chains.advance(step)
+            if task.every > 1:
+                self.chains.skip(task.every - 1)
 
     def _parts(
         self, samples: np.ndarray, stopped: Callable[[], bool] | None

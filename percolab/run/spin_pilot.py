@@ -128,7 +128,14 @@ def _pilot(
 ) -> Task:
     """Return a task of chains of their own."""
     return replace(
-        task, purpose="pilot", p=tuple(p), burn_in=burn_in, block_size=sweeps, measure=measure
+        task,
+        purpose="pilot",
+        p=tuple(p),
+        burn_in=burn_in,
+        block_size=sweeps,
+        measure=measure,
+        every=1,
+        chains=0,
     )
 
 

@@ -104,7 +104,7 @@ class _Run:
         self._record, self._watcher = record, watcher
         self._begin = time.perf_counter()
         tasks = {
-            key: TaskResult(item.task, dict(item.blocks), item.columns)
+            key: TaskResult(item.task, dict(item.blocks), item.columns, item.end)
             for key, item in results.tasks.items()
         }
         self.results = Results(results.study, tasks, [*results.runs, record])

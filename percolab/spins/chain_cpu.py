@@ -22,13 +22,19 @@ from percolab.spins.kernels_cpu import (
     Spins,
     begin_spins,
     choose_sites,
+    count_states,
     open_satisfied,
     paint_labels,
     sweep_runs,
     write_spin_numbers,
 )
 from percolab.spins.update import Rule, num_planes_of
+from percolab.spins.walk_cpu import Walk, new_walk, walk_sweeps
 from percolab.spins.words import Chain
+
+#: A walk is given up when it has come to this part of the lattice; and where several are given up
+#: one after the other, up to so many sweeps are made by labeling all clusters before the next.
+_WALKED, _MOST_LABELED = 6, 8
 
 
 class CpuChain:
@@ -55,11 +61,13 @@ class CpuChain:
         self.sweep = 0
         self._generator = 0
         self._chain: Chain | None = None
+        self._walk: Walk | None = None
+        self._labeled = 1
 
     @staticmethod
     def memory(extent: Extent, states: int, items: int = 1) -> Memory:
         """Return the memory beside that of batch and labeler."""
-        words = num_planes_of(states) * num_words_of(extent.num_points) + extent.num_words
+        words = (num_planes_of(states) + 2) * num_words_of(extent.num_points) + 2 * extent.num_words
         return Memory(host=4 * (words + extent.num_points))
 
     def begin(self, generator: int, chains: list[Chain], random: list[bool]) -> None:
@@ -68,6 +76,13 @@ class CpuChain:
         self._generator, self._chain, self.sweep = generator, chain, 0
         occupied = self.labeler.batch.topology.occupied
         begin_spins(generator, chain, self.rule, is_random, occupied, self.spins)
+
+    def resume(self, planes: NDArray[np.uint32], sweep: int) -> None:
+        """Go on from these spins, (1, planes, num_words), after so many sweeps."""
+        self.spins.planes[:] = planes.ravel()
+        occupied = self.labeler.batch.topology.occupied
+        count_states(self.spins.planes, self._planes, occupied, self.spins.counts)
+        self.sweep = sweep
 
     def planes_of(self) -> NDArray[np.uint32]:
         """Return the spins, uint32 (1, planes, num_words)."""
@@ -88,6 +103,29 @@ class CpuChain:
                 self._sweep_labels(self.sweep + 1 + n, rows[n], numbers[n])
         self.sweep += sweeps
         return rows[None], numbers[None]
+
+    def skip(self, sweeps: int) -> None:
+        """Do sweeps of which nothing is measured; of chosen clusters at what these cost."""
+        batch = self.labeler.batch
+        if self.rule.seeds == 0 or batch.topology.neighbours is not None:
+            self.advance(sweeps)
+            return
+        if self._walk is None:
+            self._walk = new_walk(batch.topology, int(self.rule.seeds))
+        there = batch.exists, batch.adjacency, batch.topology.occupied
+        most, compiled = max(batch.topology.num_points // _WALKED, 2), cast(Any, walk_sweeps)
+        while sweeps:
+            key = self._generator, self._chain, self.sweep + 1, sweeps, most
+            beside = batch.opened, self.spins, self._walk
+            done = compiled(*key, self.rule, self._planes, *there, *beside)
+            self.sweep += done
+            sweeps -= done
+            if sweeps:
+                # After large clusters others are likely to follow.
+                self._labeled = 1 if done else min(2 * self._labeled, _MOST_LABELED)
+                others = min(sweeps, self._labeled)
+                self.advance(others)
+                sweeps -= others
 
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the row of the sweep that comes next, at a threshold; no spin changes."""

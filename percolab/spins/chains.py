@@ -1,6 +1,7 @@
 """Chains on a device: begun, swept, and measured; many at once where the device has room.
 
-One kind serves the CPU and one CUDA; both take any labeler and give the same numbers.
+One kind serves the CPU and one CUDA; both take any labeler and give the same numbers.  On CUDA
+another one sweeps lattices that fit in the shared memory of one block.
 """
 
 from __future__ import annotations
@@ -31,11 +32,22 @@ class Chains(Protocol):
         """Start chains: each with all spins 0, or with random ones."""
         ...
 
+    def resume(self, planes: NDArray[np.uint32], sweep: int) -> None:
+        """Go on, after :meth:`begin`, from the spins that :meth:`planes_of` gave at a sweep.
+
+        planes: uint32 (chains, planes, num_words).  sweep: how many were done since the start.
+        """
+        ...
+
     def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Do sweeps; return their rows (chains, sweeps, row width) and numbers of spins.
 
         These are (chains, sweeps, SPIN_ROW_WIDTH), zeros in place of the row's columns.
         """
+        ...
+
+    def skip(self, sweeps: int) -> None:
+        """Do sweeps of which nothing is measured; the spins are those of :meth:`advance`."""
         ...
 
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -60,6 +72,16 @@ _CHAINS = {"cpu": "chain_cpu:CpuChain", "cuda": "chains_cuda:CudaChains"}
 def _class_for(kind: str) -> Any:
     module, _, name = _CHAINS[kind].partition(":")
     return getattr(importlib.import_module(f"percolab.spins.{module}"), name)
+
+
+def _serving_class(kind: str, labeler: Any, rule: Rule) -> Any:
+    """Return the class of the chains that a labeler serves."""
+    if kind == "cuda":
+        from percolab.spins.one_block import OneBlockChains, is_one_block
+
+        if is_one_block(labeler, rule):
+            return OneBlockChains
+    return _class_for(kind)
 
 
 def memory_of(
@@ -88,5 +110,5 @@ def new_chains(
     Arguments as for :func:`percolab.labelers.new_labeler`.
     """
     labeler = new_labeler(name, kind, topology, capacity=capacity, tally=tally)
-    chains: Chains = _class_for(kind)(labeler, rule)
+    chains: Chains = _serving_class(kind, labeler, rule)(labeler, rule)
     return chains

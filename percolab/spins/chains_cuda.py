@@ -50,7 +50,7 @@ _KEPT_ROWS, _KEPT_TALLIES = 2**18, 2**25
 _SWEEPS_PER_CALL = 8
 
 
-class _Kept:
+class Kept:
     """What is kept of many sweeps on the device, and where it is copied to."""
 
     def __init__(self, rows: int, width: int, kind: type) -> None:
@@ -59,12 +59,17 @@ class _Kept:
         self._flat = self.on_device.reshape(rows * width)
         self._pinned = cuda.pinned_array(rows * width, kind)
 
-    def fetch(self, launches: Launches, items: int, slots: int) -> NDArray[Any]:
-        """Wait, and return what there is, (items, slots, width), until it is kept anew."""
+    def download(self, launches: Launches, items: int, slots: int) -> NDArray[Any]:
+        """Return where what there is will be, (items, slots, width), until it is kept anew."""
         size = items * slots * self._width
         launches.download(self._flat[:size], self._pinned[:size])
-        launches.wait()
         found: NDArray[Any] = self._pinned[:size].reshape(items, slots, self._width)
+        return found
+
+    def fetch(self, launches: Launches, items: int, slots: int) -> NDArray[Any]:
+        """Wait, and return what there is, (items, slots, width), until it is kept anew."""
+        found = self.download(launches, items, slots)
+        launches.wait()
         return found
 
 
@@ -90,16 +95,20 @@ class CudaChains:
         self._chains = Chain(*(cuda.device_array(self.capacity, np.uint64) for _ in Chain._fields))
         words = self.capacity * top.num_words if rule.seeds else 1
         self._marks = cuda.to_device(np.zeros(words, np.uint32))
-        width = int(labeler.read.tally_width)
-        self._room = max(_KEPT_TALLIES // width if width else _KEPT_ROWS, self.capacity)
-        wide = (self._room, width) if width else (1, 1)
-        self._kept = _Kept(self._room, ROW_WIDTH, np.int64)
-        self._kept_numbers = _Kept(self._room, SPIN_ROW_WIDTH - ROW_WIDTH, np.int64)
-        self._kept_tallies = _Kept(wide[0], wide[1], np.uint64)
         #: Sweeps of all chains for which there is room until they are fetched.
         self.slots = 1
+        self._make_kept()
         self._items, self.sweep, self._generator = 0, 0, 0
         self._thresholds = np.zeros(0, np.uint64)
+
+    def _make_kept(self) -> None:
+        """Make room for what is kept of sweeps."""
+        width = int(self.labeler.read.tally_width)
+        self._room = max(_KEPT_TALLIES // width if width else _KEPT_ROWS, self.capacity)
+        wide = (self._room, width) if width else (1, 1)
+        self._kept = Kept(self._room, ROW_WIDTH, np.int64)
+        self._kept_numbers = Kept(self._room, SPIN_ROW_WIDTH - ROW_WIDTH, np.int64)
+        self._kept_tallies = Kept(wide[0], wide[1], np.uint64)
 
     @staticmethod
     def memory(extent: Extent, states: int, items: int = 1) -> Memory:
@@ -128,6 +137,13 @@ class CudaChains:
         )
         self._launches.wait()
 
+    def resume(self, planes: NDArray[np.uint32], sweep: int) -> None:
+        """Go on from these spins, (chains, planes, num_words), after so many sweeps."""
+        self._launches.wait()
+        self.planes[: planes.size].copy_to_device(np.ascontiguousarray(planes).ravel())
+        self._clock.copy_to_device(np.full(self.capacity, sweep, np.uint64))
+        self.sweep = sweep
+
     def planes_of(self) -> NDArray[np.uint32]:
         """Return the spins, uint32 (chains, planes, num_words)."""
         self._launches.wait()
@@ -154,6 +170,10 @@ class CudaChains:
                 tallies = self._kept_tallies.fetch(self._launches, *chains)[:, :count]
                 rows[:, own, ROW_WIDTH:] = tallies.view(np.int64)
         return rows, numbers
+
+    def skip(self, sweeps: int) -> None:
+        """Do sweeps of which nothing is fetched."""
+        self._sweep(sweeps)
 
     def _sweep(self, count: int) -> None:
         """Do so many sweeps, and keep what they measure from the first slot on."""

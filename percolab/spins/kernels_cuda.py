@@ -29,7 +29,7 @@ cuda = load_cuda()
 _FEW_STATES = 8
 #: What is counted of a sweep beside the states: satisfied and open bonds.
 COUNTS = 2
-_MOST_COUNTS = COUNTS + MOST_STATES
+MOST_COUNTS = COUNTS + MOST_STATES
 
 
 @cuda.jit(cache=True)
@@ -55,7 +55,7 @@ def begin_kernel(generator, chains, rule, num_planes, random, occupied, planes):
 
 
 @cuda.jit(device=True)
-def _count_states(planes, start, num_planes, num_words, word, there, states, shared):
+def count_states(planes, start, num_planes, num_words, word, there, states, shared):
     """Add the states of a word's sites to the block's counts."""
     if states <= uint32(_FEW_STATES):
         for state in range(states):
@@ -85,7 +85,7 @@ def open_satisfied_kernel(
     One thread a word of sites.  counts: uint64 (chains, COUNTS + states), zeros before; of the
     bonds across seams only the open ones are counted.
     """
-    shared = cuda.shared.array(_MOST_COUNTS, types.uint32)
+    shared = cuda.shared.array(MOST_COUNTS, types.uint32)
     item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     width = COUNTS + int64(rule.states)
     for n in range(cuda.threadIdx.x, width, THREADS):
@@ -109,7 +109,7 @@ def open_satisfied_kernel(
             bonds = open_word(generator, seed, number, uint64(index), threshold, alive)
             opened[uint32(base + index)] = bonds
             found = uint32(found + uint32(popcount(bonds)))
-        _count_states(
+        count_states(
             planes, start, num_planes, num_words, word, occupied[word], rule.states, shared
         )
         cuda.atomic.add(shared, 0, satisfied)

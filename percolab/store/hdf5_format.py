@@ -20,6 +20,7 @@ from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice, lattice_from_text
 from percolab.lattices.structure import Structure, record_of, structure_of
+from percolab.lattices.topology import num_words_of, unpack_bits
 from percolab.measure.columns import (
     Column,
     Sums,
@@ -28,9 +29,11 @@ from percolab.measure.columns import (
     open_axes,
 )
 from percolab.measure.tallies import bin_edges
+from percolab.measure.trees import WEIGHT_BITS
+from percolab.spins.update import num_planes_of
 from percolab.store.task_result import TaskResult
 from percolab.store.tree import Data, Node, check_seal
-from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock
+from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, ThresholdBlock
 from percolab.tasks.settings import SETTINGS
 from percolab.tasks.study import Task
 
@@ -41,7 +44,7 @@ SCHEMA_VERSION, _READABLE = 5, (1, 2, 3, 4, 5)
 #: The first with a checksum of everything.
 _SEALED = 5
 #: What a task's group holds beside the sums of columns.
-_OTHERS = frozenset({"p", "block", "sums", "products", "size_edges"})
+_OTHERS = frozenset({"p", "block", "sums", "products", "size_edges", "spins"})
 #: What is stored of an observable, each as a list of texts.
 _TEXTS = ("name", "symbol", "meaning", "unit", "source")
 
@@ -128,11 +131,19 @@ def encode_task(item: TaskResult) -> Node:
     if task.has_spins:
         node.attributes["update"] = task.update
         node.attributes["burn_in"] = np.array(task.burn_in)
+    if task.every != 1:
+        node.attributes["every"] = np.array(task.every)
+    if task.chains:
+        node.attributes["chains"] = np.array(task.chains)
+    if item.end is not None:
+        node.attributes["sweeps"] = np.array(item.end.sweeps)
+        meaning = "spins after the last block, 32 sites a word [p, digit, word]"
+        node.datasets["spins"] = _data(item.end.planes, meaning, "1")
     node.datasets["block"] = _data(item.numbers, "number of the block", "1")
-    if task.method == "grid":
-        _encode_sums(node, item)
-    else:
+    if task.method == "threshold":
         _encode_thresholds(node, item)
+    else:
+        _encode_sums(node, item)
     return node
 
 
@@ -184,7 +195,7 @@ def decode_task(node: Node, lattice: Structure, *, sealed: bool) -> TaskResult:
     of its numbers.
     """
     task = _task_of(node, lattice)
-    columns = _columns_of(node, task, sealed=sealed) if task.method == "grid" else ()
+    columns = () if task.method == "threshold" else _columns_of(node, task, sealed=sealed)
     numbers = node.array("block", np.int64)
     arrays = _sums_of(node, task, columns) if columns else _thresholds_of(node, task)
     if any(len(array) != numbers.size for array in arrays.values()):
@@ -193,7 +204,26 @@ def decode_task(node: Node, lattice: Structure, *, sealed: bool) -> TaskResult:
         _check_numbers(node, numbers, *arrays.values())
     if np.any(np.diff(numbers, prepend=-1) < 1):
         raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
-    return TaskResult(task, _blocks_of(task, numbers, arrays), columns)
+    end = _end_of(node, task, numbers) if task.chains else None
+    return TaskResult(task, _blocks_of(task, numbers, arrays), columns, end)
+
+
+def _end_of(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | None:
+    """Return where one long chain is; ValueError unless that is where its blocks end."""
+    if not numbers.size:
+        return None
+    sweeps, states = node.integer("sweeps"), task.draw.states
+    shape = num_planes_of(states), num_words_of(task.num_points)
+    planes = node.array("spins", np.uint32, shape)
+    is_whole = numbers.tolist() == list(range(numbers.size)) and len(planes) == len(task.p)
+    if not is_whole or sweeps != task.sweeps_after(numbers.size):
+        raise ValueError(
+            f"task {task.id}: the end of its chain is not that of blocks 0 to {numbers.size - 1}"
+        )
+    digits = np.moveaxis(unpack_bits(planes, task.num_points), 1, 2)
+    if (digits @ (1 << np.arange(shape[0]))).max() >= states:
+        raise ValueError(f"task {task.id}: a spin is none of {states} states")
+    return ChainEnd(sweeps, planes)
 
 
 def _blocks_of(
@@ -218,7 +248,7 @@ def _task_of(node: Node, lattice: Structure) -> Task:
         structure=lattice,
         size=node.integer("L"),
         boundary=tuple(node.texts("boundary")),
-        p=tuple(node.array("p", np.float64).tolist()) if method == "grid" else (),
+        p=() if method == "threshold" else tuple(node.array("p", np.float64).tolist()),
         seed=node.integer("seed"),
         rng=node.text("rng"),
         model=node.text("model"),
@@ -228,6 +258,8 @@ def _task_of(node: Node, lattice: Structure) -> Task:
         sample_version=node.integer("sample_version", 1),
         update=node.text("update", SETTINGS["update"].default),
         burn_in=node.integer("burn_in", SETTINGS["burn_in"].default),
+        every=node.integer("every", SETTINGS["every"].default),
+        chains=node.integer("chains", SETTINGS["chains"].default),
     )
     shape = node.attributes.get("shape")
     is_own = isinstance(shape, np.ndarray) and shape.tolist() == list(task.shape)
@@ -313,10 +345,9 @@ def _sums_of(node: Node, task: Task, columns: tuple[Column, ...]) -> dict[str, N
     for name, array in found.items():
         if array.size and array.min() < 0:
             raise ValueError(f"task {task.id}: {name} holds a negative number")
-    most = [
-        task.block_size * (1 if column.is_probability else task.num_points**2)
-        for column in observables
-    ]
+    # No tree's weight is above that.
+    largest = max(task.num_points**2, task.num_points << WEIGHT_BITS * task.has_trees)
+    most = [task.block_size * (1 if column.is_probability else largest) for column in observables]
     if np.any(found["sums"] > np.array(most, np.uint64).astype(np.float64)):
         raise ValueError(f"task {task.id}: sums holds more than its samples can have")
     return found

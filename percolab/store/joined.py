@@ -22,8 +22,9 @@ from percolab.store.task_result import TaskResult, not_in_all
 from percolab.tasks.blocks import Block
 from percolab.tasks.study import Task
 
-#: What tasks that can be joined have in common: stream seed, block size, method, measure, burn-in.
-_Kind = tuple[int, int, str, tuple[str, ...], int]
+#: What tasks that can be joined have in common: stream seed, block size, method, measure, burn-in,
+#: every, chains.
+_Kind = tuple[int, int, str, tuple[str, ...], int, int, int]
 
 
 def can_join(first: Task, second: Task) -> bool:
@@ -56,7 +57,7 @@ def joined(results: Results) -> Results:
     groups: dict[_Kind, list[TaskResult]] = {}
     for item in results.tasks.values():
         members = groups.setdefault(_kind(item.task), [])
-        if not item.blocks or item.task.method != "grid":
+        if not item.blocks or item.task.method == "threshold":
             continue
         if all(can_join(item.task, other.task) for other in members):
             members.append(item)
@@ -70,7 +71,8 @@ def joined(results: Results) -> Results:
 
 
 def _kind(task: Task) -> _Kind:
-    return task.stream_seed, task.block_size, task.method, task.measure, task.burn_in
+    own = task.burn_in, task.every, task.chains
+    return task.stream_seed, task.block_size, task.method, task.measure, *own
 
 
 def _parts(members: Sequence[TaskResult]) -> list[TaskResult]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from percolab.errors import InputError
 from percolab.store.joined import can_join
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult, not_in_all
+from percolab.tasks.blocks import same_block
 from percolab.tasks.study import Study
 from percolab.tasks.values import AUTO
 
@@ -24,6 +26,9 @@ def merge(
     merged: Results | None = None
     owners: dict[int, list[tuple[str, TaskResult]]] = {}
     items: list[TaskResult] = []
+    runs: list[list[dict[str, Any]]] = []
+    # Of one long chain that several parts have, the part with most of it.
+    longest: dict[str, int] = {}
     for name, part in parts:
         if merged is None:
             merged = Results(part.study)
@@ -35,17 +40,41 @@ def merge(
                 # The same samples at other p: the analysis joins the two.
                 if can_join(item.task, other.task):
                     continue
+                if item.task.chains and item.task.id == other.task.id:
+                    _check_same_chain(name, item, other_name, other)
+                    continue
                 _refuse_overlap(name, item, other_name, other)
+            if item.task.chains:
+                _check_whole(name, item)
+                own = (other for _, other in earlier if other.task.id == item.task.id)
+                if len(item.blocks) > max((len(other.blocks) for other in own), default=-1):
+                    longest[item.task.id] = len(runs)
             earlier.append((name, item))
             items.append(item)
-        merged.runs += part.runs
+        runs.append(part.runs)
     if merged is None:
         raise InputError("merge: give at least one file")
     without = not_in_all(items)
     if without:
         told(f"left out, since not all of the files have it: {', '.join(without)}")
     _unite(merged, items, without)
+    merged.runs = _runs_of(runs, longest)
     return merged
+
+
+def _runs_of(parts: list[list[dict[str, Any]]], longest: dict[str, int]) -> list[dict[str, Any]]:
+    """Return the records of the runs of all parts, without blocks that came from another part.
+
+    longest: the number of the part that a long chain was taken from, by task.
+    """
+    found = []
+    for number, runs in enumerate(parts):
+        for run in runs:
+            made = run["blocks"]
+            own = {key: count for key, count in made.items() if longest.get(key, number) == number}
+            if own or not made:
+                found.append(run | {"blocks": own})
+    return found
 
 
 def _unite(merged: Results, items: Iterable[TaskResult], without: Collection[str]) -> None:
@@ -54,7 +83,32 @@ def _unite(merged: Results, items: Iterable[TaskResult], without: Collection[str
         own = tuple(column for column in item.columns if column.name not in without)
         empty = TaskResult(item.task, columns=own)
         united = merged.tasks.setdefault(item.task.id, empty)
-        united.blocks.update(item.of_columns(united.columns).blocks)
+        more = item.of_columns(united.columns)
+        if not item.task.chains or len(more.blocks) > len(united.blocks):
+            united.blocks.update(more.blocks)
+            united.end = more.end
+
+
+def _check_whole(name: str, item: TaskResult) -> None:
+    """Raise InputError unless a long chain is there from its first block on."""
+    missing = np.setdiff1d(np.arange(len(item.blocks)), item.numbers)
+    if missing.size:
+        raise InputError(
+            f"{name}: block {missing[0]} of the chain of L = {item.task.size} is missing, and what "
+            "comes after it cannot be joined"
+        )
+
+
+def _check_same_chain(name: str, item: TaskResult, other_name: str, other: TaskResult) -> None:
+    """Raise InputError unless two parts of a long chain are equal where they overlap."""
+    columns = [column for column in item.columns if other.has(column.name)]
+    own, others = (held.of_columns(columns).blocks for held in (item, other))
+    for number in sorted(own.keys() & others.keys()):
+        if not same_block(own[number], others[number]):
+            raise InputError(
+                f"{name} and {other_name} differ in block {number} of the same chain of L = "
+                f"{item.task.size}, seed {item.task.seed}: one of them is wrong"
+            )
 
 
 def _check_alike(name: str, study: Study, others: Study) -> None:
@@ -67,6 +121,8 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
             "auto" if each.burn_in == AUTO else str(each.burn_in) for each in (study, others)
         )
         pairs.append(("burn_in", own, theirs))
+        pairs.append(("every", str(study.every), str(others.every)))
+        pairs.append(("chains", str(study.chains), str(others.chains)))
     for what, own, theirs in pairs:
         if own != theirs:
             raise InputError(f"{name}: has {what} {own}, not {theirs} like the others")
@@ -95,7 +151,8 @@ def _refuse_overlap(name: str, item: TaskResult, other_name: str, other: TaskRes
 
     def first_and_end(result: TaskResult) -> np.ndarray:
         length = 1 if chains else result.task.block_size
-        starts = result.numbers * length
+        # One long chain is chain 0, whatever its blocks.
+        starts = (result.numbers[:1] if result.task.chains else result.numbers) * length
         return np.stack([starts, starts + length], axis=1)
 
     for start, end in first_and_end(item).tolist():

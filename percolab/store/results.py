@@ -61,7 +61,7 @@ class Results:
         return self.tasks[task.id]
 
     def columns(self) -> tuple[Column, ...]:
-        """Return the columns that any task of method "grid" has, this version's own first."""
+        """Return the columns that any task of sums has, this version's own first."""
         return columns_in(self.tasks.values())
 
     def lacking(self) -> list[str]:

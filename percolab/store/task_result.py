@@ -7,7 +7,7 @@ one of a later version may have more.  Everything here goes by their names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from percolab.measure.columns import (
     open_axes,
     spanning_names,
 )
-from percolab.tasks.blocks import AnyBlock, Block, ThresholdBlock, with_columns
+from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, ThresholdBlock, with_columns
 from percolab.tasks.study import Task
 
 
@@ -33,12 +33,14 @@ class TaskResult:
     """A task and its blocks by number.
 
     columns: what the blocks hold, observables in the order of their sums; by default what this
-    version measures.  Of method "threshold" blocks hold T alone, whatever the columns.
+    version measures.  Of method "threshold" blocks hold T alone, whatever the columns.  end: of one
+    long chain (``chains`` 1) with blocks, where it is after them; else None.
     """
 
     task: Task
     blocks: dict[int, AnyBlock] = field(default_factory=dict)
     columns: tuple[Column, ...] = ()
+    end: ChainEnd | None = None
 
     def __post_init__(self) -> None:
         self.columns = self.columns or self.task.columns
@@ -64,14 +66,18 @@ class TaskResult:
 
     def add(self, blocks: Iterable[AnyBlock]) -> None:
         """Take in blocks that were measured now, with the columns that there are."""
-        measured = TaskResult(self.task, {block.number: block for block in blocks})
+        measured = TaskResult(self.task)
+        for block in blocks:
+            if isinstance(block, Block) and block.end is not None:
+                self.end, block = block.end, replace(block, end=None)
+            measured.blocks[block.number] = block
         self.blocks.update(measured.of_columns(self.columns).blocks)
 
     def of_columns(self, columns: Sequence[Column]) -> TaskResult:
         """Return the same blocks with these columns alone, in this order; all must be there."""
         names = [column.name for column in self.columns]
-        if self.task.method != "grid" or names == [column.name for column in columns]:
-            return TaskResult(self.task, dict(self.blocks), tuple(columns))
+        if self.task.method == "threshold" or names == [column.name for column in columns]:
+            return TaskResult(self.task, dict(self.blocks), tuple(columns), self.end)
         held = [column.name for column in self.observables]
         places = [held.index(column.name) for column in columns if column.is_observable]
         extras = self._datasets(columns).keys()
@@ -80,7 +86,7 @@ class TaskResult:
             for number, block in self.blocks.items()
             if isinstance(block, Block)
         }
-        return TaskResult(self.task, blocks, tuple(columns))
+        return TaskResult(self.task, blocks, tuple(columns), self.end)
 
     def column(self, name: str) -> NDArray[np.int64]:
         """Return one observable's block sums, int64 (n_blocks, m); InputError if not measured."""
@@ -152,13 +158,13 @@ class TaskResult:
         return datasets_of(columns, self.task.num_points, self.task.block_size)
 
     def _grids(self) -> list[Block]:
-        """Return the blocks of method "grid", by their numbers."""
+        """Return the blocks of sums, by their numbers."""
         blocks = (self.blocks[number] for number in sorted(self.blocks))
         return [block for block in blocks if isinstance(block, Block)]
 
 
 def columns_in(items: Iterable[TaskResult]) -> tuple[Column, ...]:
-    """Return the columns that any of these tasks of method "grid" has.
+    """Return the columns that any of these tasks whose blocks are sums has.
 
     Those that this version knows come first, in the order of their declarations.
     """
@@ -191,12 +197,12 @@ def not_in_all(items: Iterable[TaskResult]) -> list[str]:
 
 
 def _grids(items: Iterable[TaskResult]) -> list[TaskResult]:
-    return [item for item in items if item.task.method == "grid"]
+    return [item for item in items if item.task.method != "threshold"]
 
 
 def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:
     task = item.task
-    return columns_of(task.boundary, measure, spins=task.has_spins)
+    return columns_of(task.boundary, measure, spins=task.has_spins, trees=task.has_trees)
 
 
 def _asks_for(task: Task, column: Column) -> bool:

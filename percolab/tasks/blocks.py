@@ -14,6 +14,18 @@ from percolab.measure.rows import ROW_WIDTH
 
 
 @dataclass(frozen=True, eq=False)
+class ChainEnd:
+    """Where the one long chain at every p of a task is: what its next block begins with.
+
+    sweeps: since the start of the chain, the burn-in among them.  planes: the spins, uint32
+    (m, planes, num_words), as :mod:`percolab.spins.words` has them.
+    """
+
+    sweeps: int
+    planes: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, eq=False)
 class Block:
     """Sums over a fixed, numbered range of samples of one task; m values of p, C observables.
 
@@ -23,12 +35,14 @@ class Block:
               first, first with second, ...; each product and each partial sum is rounded
     extras:   by the name of its dataset, what is summed beside the observables
               (:class:`percolab.measure.columns.Sums`), int64 or float64 (m, numbers)
+    end:      where one long chain is after it; None of all others, and where a later one is known
     """
 
     number: int
     sums: NDArray[np.int64]
     products: NDArray[np.float64]
     extras: dict[str, NDArray[Any]] = field(default_factory=dict)
+    end: ChainEnd | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +102,24 @@ def blocks_of_chains(
     return _summed(numbers, whole, observables, extras)
 
 
+def blocks_of_trees(
+    numbers: Sequence[int],
+    rows: NDArray[np.int64],
+    sums: Sequence[dict[str, NDArray[np.int64]]],
+    observables: Sequence[Column],
+) -> list[Block]:
+    """Return the blocks of samples whose trees have these rows, int64 (samples, 1, width).
+
+    sums: of every sample the numbers of its datasets, (numbers,) by their names.
+    """
+    blocks = len(numbers)
+    extras = {
+        name: np.sum(np.reshape([found[name] for found in sums], (blocks, -1, 1, width)), axis=1)
+        for name, width in ((name, found.size) for name, found in sums[0].items())
+    }
+    return _summed(numbers, rows.reshape(blocks, -1, *rows.shape[1:]), observables, extras)
+
+
 def _summed(
     numbers: Sequence[int],
     rows: NDArray[np.int64],
@@ -117,6 +149,19 @@ def with_columns(block: Block, places: Sequence[int], extras: Collection[str]) -
         sums=block.sums[:, own],
         products=block.products[:, pairs],
         extras={name: array for name, array in block.extras.items() if name in extras},
+    )
+
+
+def same_block(one: AnyBlock, other: AnyBlock) -> bool:
+    """Return whether two blocks hold the same numbers."""
+    own, others = (
+        {"T": block.thresholds}
+        if isinstance(block, ThresholdBlock)
+        else {"sums": block.sums, "products": block.products} | block.extras
+        for block in (one, other)
+    )
+    return own.keys() == others.keys() and all(
+        np.array_equal(array, others[name]) for name, array in own.items()
     )
 
 

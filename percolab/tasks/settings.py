@@ -60,8 +60,9 @@ DEFAULT_SIZES = (32, 64, 128, 256)
 DEFAULT_SAMPLES = 10_000
 DEFAULT_OUT = "results.h5"
 MAX_SEED = 2**63 - 1
-#: How a task is sampled: every observable on a grid of p, or every sample's exact threshold.
-METHODS = ("grid", "threshold")
+#: How a task is sampled: every observable on a grid of p, every sample's exact threshold, or every
+#: sample's minimum spanning tree.
+METHODS = ("grid", "threshold", "tree")
 _MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
 
 
@@ -247,13 +248,39 @@ class Settings(TypedDict, total=False):
             take=take_burn_in,
         ),
     ]
+    every: Annotated[
+        int,
+        Setting(
+            default=1,
+            help="Of spins: measure every so many updates, as where those of wolff are small.",
+            kind=int,
+            low=1,
+            read=read_integer(1, 10**9),
+            take=take_integer,
+            check=lambda key, value: _every(value),
+        ),
+    ]
+    chains: Annotated[
+        int,
+        Setting(
+            default=0,
+            help="Of spins: 1 for one long chain at every size and p, each block beginning where "
+            "the one before ended.",
+            told_default="a chain for every block",
+            kind=int,
+            low=1,
+            read=read_integer(0, 10**9),
+            take=take_integer,
+            check=lambda key, value: _chains(value),
+        ),
+    ]
     method: Annotated[
         str,
         Setting(
             default="grid",
-            help="grid of p, or threshold: T of every sample.",
+            help="grid of p, threshold: T of every sample, or tree: its minimum spanning tree.",
             doc='"grid" measures at these p; "threshold" finds the p at which each sample begins '
-            "to span, and p is left out.",
+            'to span, "tree" its minimum spanning tree, and p is left out.',
             check=one_of(METHODS),
         ),
     ]
@@ -345,6 +372,21 @@ class Settings(TypedDict, total=False):
 def _seed(value: int) -> int:
     if not 0 <= value <= MAX_SEED:
         raise InputError(f"seed = {value}, but it must be an integer from 0 to 2^63 - 1")
+    return value
+
+
+def _every(value: int) -> int:
+    if not 1 <= value <= 10**9:
+        raise InputError(f"every = {value}, but it must be an integer from 1 to 10^9")
+    return value
+
+
+def _chains(value: int) -> int:
+    if value not in (0, 1):
+        raise InputError(
+            f"chains = {value}, but it can only be 1, one long chain; without it every block is a "
+            "chain of its own"
+        )
     return value
 
 

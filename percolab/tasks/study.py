@@ -26,6 +26,7 @@ from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
 from percolab.measure.columns import Column, check_measure, columns_of, observables_of, open_axes
+from percolab.measure.trees import WEIGHT_BITS
 from percolab.spins.words import Chain
 from percolab.tasks.settings import MAX_SEED, SETTINGS
 from percolab.tasks.values import AUTO, check_choice
@@ -33,6 +34,8 @@ from percolab.tasks.values import AUTO, check_choice
 #: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.  Only this
 #: one can be sampled; :mod:`percolab.store.sample_versions` says what was wrong with earlier ones.
 SAMPLE_VERSION = 2
+#: The p of trees, which are chosen from all bonds.
+ALL_BONDS = (1.0,)
 _KNOWN_VERSIONS = (1, SAMPLE_VERSION)
 #: What random words serve; each purpose has words of its own.
 PURPOSES = (
@@ -52,14 +55,19 @@ _MIN_BLOCK, _MAX_BLOCK = 10, 100
 _ENOUGH_BLOCKS, _MOST_BLOCKS = 10, 1000
 
 
-def default_block_size(num_points: int) -> int:
+def default_block_size(num_points: int, trees: bool = False) -> int:
     """Return the samples of a block: about 2^24 sites, from 10 to 100 samples.
 
     Bootstrap needs many blocks and an interrupted run loses at most the block in work; and the
-    sum of squared cluster sizes of a block must fit in an int64.
+    largest sum of a block must fit in an int64.
     """
     wanted = min(max(_SITES_PER_BLOCK // num_points, _MIN_BLOCK), _MAX_BLOCK)
-    return max(min(wanted, (2**63 - 1) // num_points**2), 1)
+    return max(min(wanted, _most_samples(num_points, trees)), 1)
+
+
+def _most_samples(num_points: int, trees: bool) -> int:
+    """Return for how many samples the sum of squared sizes, or of a tree's weights, is an int64."""
+    return (2**63 - 1) // (num_points << WEIGHT_BITS if trees else num_points**2)
 
 
 def block_size_for(samples: int, default: int) -> int:
@@ -93,7 +101,9 @@ class Sampling:
     of percolab's samples they are.
 
     Where the model has spins a block is a chain: ``burn_in`` sweeps, by ``update``, that are not
-    measured, and ``block_size`` that are, its samples.
+    measured, then ``block_size`` times ``every`` sweeps, of which the first of every so many is
+    measured, a sample.  With ``chains`` 1 all blocks are parts of chain 0, one after the other, and
+    the burn-in comes before the first.
     """
 
     method: str = SETTINGS["method"].default
@@ -105,11 +115,18 @@ class Sampling:
     sample_version: int = SAMPLE_VERSION
     update: str = SETTINGS["update"].default
     burn_in: int = SETTINGS["burn_in"].default
+    every: int = SETTINGS["every"].default
+    chains: int = SETTINGS["chains"].default
 
     @property
     def has_spins(self) -> bool:
         """Whether sites have spins, so that samples are the sweeps of chains."""
         return Model.parse(self.model).has_spins
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether what is measured of a sample is its minimum spanning tree."""
+        return self.method == "tree"
 
     @property
     def states(self) -> int:
@@ -125,7 +142,7 @@ class Sampling:
                     f"{self.model} are different at every p: leave it out"
                 )
             return
-        for name in ("update", "burn_in"):
+        for name in ("update", "burn_in", "every", "chains"):
             if getattr(self, name) != SETTINGS[name].default:
                 raise InputError(f"{name}: {self.model} percolation has no spins (--model ising)")
 
@@ -167,10 +184,12 @@ class Task(Sampling):
         check_boundary(self.structure, self.boundary)
         self.structure.check_size(self.size, self.boundary)
         self._check("method")
-        if self.method == "grid":
-            check_probabilities(self.p)
-        else:
+        if self.method == "threshold":
             _check_threshold_method(self.p or None, self.boundary)
+        else:
+            check_probabilities(self.p)
+        if self.has_trees:
+            _check_tree_method(self.p, self.model)
         self._check_spins()
         measure = check_measure(self.measure, self.method, spins=self.has_spins)
         object.__setattr__(self, "measure", measure)
@@ -186,12 +205,15 @@ class Task(Sampling):
         if self.draw.draws_sites and self.size < 2 and open_axes(self.boundary):
             raise InputError(f"L = {self.size}: {self.model} percolation needs two end layers")
         if self.block_size == 0:
-            object.__setattr__(self, "block_size", default_block_size(self.num_points))
-        largest = (2**63 - 1) // self.num_points**2
+            object.__setattr__(
+                self, "block_size", default_block_size(self.num_points, self.has_trees)
+            )
+        largest = _most_samples(self.num_points, self.has_trees)
         if not 1 <= self.block_size <= max(largest, 1):
             raise InputError(
                 f"block_size = {self.block_size}, but at L = {self.size} it must be from 1 to "
-                f"{largest}: the sum of squared cluster sizes is a 64-bit integer"
+                f"{largest}: the sum of "
+                f"{'weights' if self.has_trees else 'squared cluster sizes'} is a 64-bit integer"
             )
 
     @property
@@ -202,21 +224,28 @@ class Task(Sampling):
     @property
     def observables(self) -> tuple[Column, ...]:
         """What is one integer for each sample, in the order it is stored."""
-        return observables_of(self.boundary, spins=self.has_spins)
+        return observables_of(self.boundary, spins=self.has_spins, trees=self.has_trees)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """All that is measured, in the order it is stored."""
-        return columns_of(self.boundary, self.measure, spins=self.has_spins)
+        return columns_of(self.boundary, self.measure, spins=self.has_spins, trees=self.has_trees)
 
     def chain(self, number: int, p: float) -> Chain:
-        """Return the keys of a chain: different for every p, for every size, and for every use."""
+        """Return the keys of a chain: different for every p, for every size, and for every use.
+
+        They do not depend on ``chains``: one long chain begins as chain 0 of many does.
+        """
         content = self._samples_content | {"p": p.hex()}
         digest = _digest(content)
         bonds, spins, sites = (
             np.uint64(int.from_bytes(digest[n : n + 8], "little")) for n in (0, 8, 16)
         )
         return Chain(bonds, spins, sites, np.uint64(number), np.uint64(threshold_of(p)))
+
+    def sweeps_after(self, blocks: int) -> int:
+        """Return how many sweeps a chain has done after so many blocks, the burn-in included."""
+        return self.burn_in + blocks * self.block_size * self.every
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -274,6 +303,10 @@ class Task(Sampling):
             asked["measure"] = self.measure
         if self.has_spins:
             asked["burn_in"] = self.burn_in
+        if self.every != 1:
+            asked["every"] = self.every
+        if self.chains:
+            asked["chains"] = self.chains
         return _digest(self._samples_content | asked).hex()[:16]
 
     @cached_property
@@ -316,6 +349,13 @@ def check_probabilities(p: tuple[float, ...]) -> None:
         raise InputError(f"p = {shown}: the values must ascend and differ")
 
 
+def _check_tree_method(p: tuple[float, ...], model: str) -> None:
+    if p != ALL_BONDS:
+        raise InputError("method tree chooses from all bonds: leave out p")
+    if model != "bond":
+        raise InputError(f"method tree: bonds have the weights, so the model is bond, not {model}")
+
+
 def _check_threshold_method(p: tuple[float, ...] | None, boundary: tuple[str, ...]) -> None:
     if p is not None:
         raise InputError("method threshold finds the p at which each sample spans: leave out p")
@@ -343,6 +383,8 @@ class Study(Sampling):
     def __post_init__(self) -> None:
         self._check("model")
         self._check("update")
+        self._check("every")
+        self._check("chains")
         self._check_spins()
         measure = check_measure(self.measure, self.method, spins=self.has_spins)
         object.__setattr__(self, "measure", measure)
@@ -361,6 +403,9 @@ class Study(Sampling):
         object.__setattr__(self, "sizes", tuple(sorted(self.sizes)))
         if self.method == "threshold":
             _check_threshold_method(self.p, self.boundary)
+        if self.has_trees:
+            _check_tree_method(self.p or ALL_BONDS, self.model)
+            object.__setattr__(self, "p", ALL_BONDS)
         for size in self.sizes:
             self.task(size)
 
@@ -382,12 +427,18 @@ class Study(Sampling):
                 f"sweeps = {self.sweeps}, but at L = {task.size} the burn-in is {burn_in}: "
                 "take more"
             )
-        return replace(task, burn_in=burn_in, block_size=self.sweeps - burn_in)
+        measured = (self.sweeps - burn_in) // self.every
+        if not measured:
+            raise InputError(
+                f"sweeps = {self.sweeps}, of which {burn_in} are the burn-in, are too few to "
+                f"measure one in {self.every}"
+            )
+        return replace(task, burn_in=burn_in, block_size=measured)
 
     @property
     def observables(self) -> tuple[Column, ...]:
         """What is one integer for each sample, in the order it is stored."""
-        return observables_of(self.boundary, spins=self.has_spins)
+        return observables_of(self.boundary, spins=self.has_spins, trees=self.has_trees)
 
     def check_layers(self) -> None:
         """Raise InputError if a graph's source and target share a site that may be vacant."""
@@ -398,6 +449,8 @@ class Study(Sampling):
     def _shown_p(self) -> str | list[float]:
         if self.method == "threshold":
             return "all"
+        if self.has_trees:
+            return list(ALL_BONDS)
         return "pilot" if self.p is None else list(self.p)
 
     def description(self) -> dict[str, Any]:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from percolab.errors import InputError, nearest
+from percolab.measure.columns import open_axes
 
 if TYPE_CHECKING:
+    from percolab.lattices.extent import Extent
     from percolab.lattices.topology import Topology
     from percolab.trees.tree import Trees
 
 
 @dataclass(frozen=True)
 class TreeEntry:
-    """A way to find trees: its name, what it is, and its class for each kind of device."""
+    """A way to find trees: its name, what it is, and its class for each kind of device.
+
+    readings: by kind of device the class that reads trees where they lie; without one the host
+    reads their words
+    """
 
     name: str
     summary: str
     classes: dict[str, str]
+    readings: dict[str, str] = field(default_factory=dict)
 
 
 TREE_METHODS = {
@@ -34,6 +42,7 @@ TREE_METHODS = {
             "boruvka",
             "every cluster takes its least bond outwards, in tiles first, then over their borders",
             {"cpu": "boruvka:Boruvka", "cuda": "boruvka_cuda:BoruvkaCuda"},
+            {"cuda": "readings_batch:ReadingsBatch"},
         ),
         TreeEntry(
             "prim",
@@ -69,7 +78,24 @@ def tree_class(name: str | None, kind: str) -> Any:
     if kind not in classes:
         able = ", ".join(entry.name for entry in TREE_METHODS.values() if kind in entry.classes)
         raise InputError(f"tree method {name!r} does not run on {kind}; there: {able}")
-    module, _, attribute = classes[kind].partition(":")
+    return _found(classes[kind])
+
+
+def readings_class(name: str | None, kind: str, extent: Extent, boundary: Sequence[str]) -> Any:
+    """Return the class that reads trees of a lattice where they lie, or None.
+
+    What lies between two sides is read on the host, and so are trees of a graph, whose sites may
+    have any number of bonds.
+    """
+    place = TREE_METHODS[name or DEFAULT_TREE_METHOD[kind]].readings.get(kind)
+    if place is None or extent.is_stored or open_axes(boundary):
+        return None
+    return _found(place)
+
+
+def _found(place: str) -> Any:
+    """Return what a place names: "module:attribute"."""
+    module, _, attribute = place.partition(":")
     return getattr(importlib.import_module(f"percolab.trees.{module}"), attribute)
 
 

@@ -232,14 +232,16 @@ def test_numerical_critical_points_have_errors_and_sources():
     cubic = critical_coupling("cubic")
     assert (cubic.value, cubic.error) == pytest.approx((0.221654626, 5e-9))
     assert "2018" in cubic.reference
+    bcc = critical_coupling("bcc")
+    assert (bcc.value, bcc.error) == pytest.approx((0.1573725, 1e-6))
     assert "first order" in critical_point("cubic", 3).expression
     p = critical_bond_probability("cubic", 2)
     assert p.value == pytest.approx(1 - math.exp(-2 * 0.221654626))
     assert p.error == pytest.approx(math.exp(-0.4433) * 1e-8, rel=1e-3)
-    for unknown in (("cubic", 4), ("kagome", 3), ("square-nnn", 2), ("bcc", 2)):
+    for unknown in (("cubic", 4), ("kagome", 3), ("square-nnn", 2), ("bcc", 3)):
         assert critical_point(*unknown) is None
         assert critical_bond_probability(*unknown) is None
-    assert critical_coupling("bcc") is None
+    assert critical_coupling("fcc") is None
     with pytest.raises(ValueError, match="q = 0"):
         critical_point("square", 0)
 

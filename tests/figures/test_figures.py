@@ -13,6 +13,7 @@ from percolab.analysis.fit_quality import ChiSquare
 from percolab.figures import save_figure
 from percolab.figures.kinds.curves import plot_spanning
 from percolab.figures.kinds.drift import plot_drift
+from percolab.figures.style import new_figure
 from percolab.figures.timing import Timing, plot_timing
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
@@ -249,3 +250,12 @@ def test_importing_figures_does_not_load_what_draws_them(module, unloaded):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "set()"
+
+
+def test_fonts_of_a_pdf_are_truetype(tmp_path):
+    with new_figure(2, 2) as figure:
+        figure.subplots().set_xlabel("$p$, probability")
+    save_figure(figure, tmp_path / "figure.pdf")
+    written = (tmp_path / "figure.pdf").read_bytes()
+    assert b"/Subtype /Type3" not in written
+    assert b"/CIDFontType2" in written

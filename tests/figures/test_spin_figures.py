@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 from cli_support import answer, stored
 
-from percolab.analysis.stored_spins import thermodynamics_of
+from percolab.analysis.stored_spins import (
+    correlation_lengths_of,
+    spin_tasks_of,
+    thermodynamics_of,
+)
 from percolab.analysis.theory.ising import ising_torus
 from percolab.api import fit, plot, sweep
 from percolab.errors import InputError
@@ -41,6 +45,15 @@ def potts():
     )  # fmt: skip
 
 
+@cache
+def correlated(boundary="periodic", model="ising"):
+    """Return short chains with structure factors; only to be read."""
+    return sweep(
+        "square", model=model, L=[4, 6], boundary=boundary, device="cpu", measure=["correlation"],
+        p=[0.0, 0.5, 0.5858, 0.7], burn_in=10, sweeps=40, samples=360,
+    )  # fmt: skip
+
+
 def numbers_of(results, kind):
     return study_figure(results, kind=kind, fitted=lambda: fit(results))[1]
 
@@ -55,7 +68,9 @@ def test_all_kinds_of_spins_are_drawn_and_those_of_independent_samples_say_why_n
 def test_kinds_of_spins_say_that_percolation_has_none():
     results = sweep("square", L=[8], p=[0.5], samples=20, device="cpu")
     figures = StudyFigures(results, lambda: fit(results))
-    assert {figures.problem(kind) for kind in OF_SPINS} == {"sites have no spins (--model ising)"}
+    assert {figures.problem(kind) for kind in (*OF_SPINS, "correlation_length")} == {
+        "sites have no spins (--model ising)"
+    }
 
 
 @pytest.mark.parametrize("kind", sorted(OF_SPINS))
@@ -74,6 +89,47 @@ def test_curves_are_the_thermal_means_against_temperature(kind):
             np.testing.assert_allclose(curve["temperature"], 1 / known.coupling)
             np.testing.assert_array_equal(curve["values"], known.values[panel["quantity"]])
             np.testing.assert_array_equal(curve["errors"], known.errors[panel["quantity"]])
+
+
+def test_correlation_lengths_are_drawn_over_l_along_every_periodic_axis():
+    drawn = numbers_of(correlated(), "correlation_length")
+    json.dumps(drawn, allow_nan=False)
+    items = spin_tasks_of(correlated())
+    assert [panel["quantity"][-1] for panel in drawn["panels"]] == ["x", "y"]
+    for axis, panel in enumerate(drawn["panels"]):
+        for curve, item in zip(panel["curves"], items, strict=True):
+            values, errors = (found[axis] for found in correlation_lengths_of(item))
+            # Without the infinite temperature of p = 0, and where a length is no number.
+            kept = np.isfinite(values) & (np.array(item.task.p) > 0)
+            assert kept.sum() >= 2
+            assert curve["L"] == item.task.size
+            np.testing.assert_array_equal(curve["values"], values[kept] / item.task.size)
+            np.testing.assert_array_equal(curve["errors"], errors[kept] / item.task.size)
+            temperature = -2 / np.log1p(-np.array(item.task.p)[kept])
+            np.testing.assert_allclose(curve["temperature"], temperature)
+            # Longer at lower temperatures.
+            assert (np.diff(curve["temperature"]) < 0).all()
+            assert (np.diff(curve["values"]) > 0).all()
+
+
+def test_what_the_correlation_length_is_at_criticality_is_drawn_of_the_ising_torus_alone():
+    def dotted(*given):
+        results = correlated(*given)
+        found = study_figure(results, kind="correlation_length", fitted=lambda: fit(results))
+        lines = [line for axes in found[0].axes for line in axes.get_lines()]
+        levels = [line.get_ydata()[0] for line in lines if line.get_linestyle() == ":"]
+        return len(found[1]["panels"]), levels
+
+    assert dotted() == (2, [0.9050488292] * 2)
+    assert dotted("open,periodic") == (1, [])
+    assert dotted("periodic", "potts:q=3") == (2, [])
+
+
+def test_correlation_lengths_that_were_not_measured_are_told_how():
+    figures = StudyFigures(ising(), lambda: fit(ising()))
+    told = "no structure factors: sweep with --measure correlation"
+    assert figures.problem("correlation_length") == told
+    assert "correlation_length" in StudyFigures(correlated(), lambda: fit(correlated())).kinds()
 
 
 def test_exact_curves_are_those_of_the_torus_and_of_the_infinite_lattice():

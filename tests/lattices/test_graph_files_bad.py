@@ -158,7 +158,7 @@ def test_paths_that_are_no_file_are_refused(tmp_path, monkeypatch):
 
 
 def test_too_little_memory_is_said(tmp_path, monkeypatch):
-    def lack(*_):
+    def lack(*_, **options):
         raise MemoryError
 
     path = written(tmp_path / "a.txt", "0 1\n")

@@ -3,6 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -143,7 +144,8 @@ class OneAtATime:
 
 
 def test_one_thread_at_a_time_drives_a_gpu_whatever_the_task(monkeypatch):
-    monkeypatch.setattr("percolab.run.sampler.labeler_class", lambda name, kind: OneAtATime)
+    fake = SimpleNamespace(select_device=lambda number: None)
+    monkeypatch.setattr("percolab.kernels.device.load_cuda", lambda: fake)
     samplers = [Sampler(replace(TASK, size=size), device=Device("cuda")) for size in (8, 10, 12)]
     for sampler in samplers:
         sampler._shared = OneAtATime()

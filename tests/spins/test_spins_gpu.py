@@ -1,16 +1,25 @@
 """Chains of spins on a real GPU against the CPU, bit for bit, after many sweeps."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from helpers import BASELINES, CUDA_LABELERS, lattice
 from spin_support import key_of
 
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.labelers import serving_labeler
+from percolab.kernels.device import Device
+from percolab.labelers import new_labeler, serving_labeler
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
+from percolab.run.sampler import Sampler
+from percolab.spins import one_block
 from percolab.spins.chains import new_chains
+from percolab.spins.chains_cuda import CudaChains
+from percolab.spins.one_block import OneBlockChains
 from percolab.spins.update import Update
+from percolab.tasks.blocks import same_block
+from percolab.tasks.study import Task
 
 pytestmark = pytest.mark.gpu
 
@@ -41,12 +50,56 @@ def topology_of(name):
     return lattice(lattice_name).topology(shape, (boundary,) * len(shape))
 
 
-def assert_equal_chains(labeler, topology, update, q, rng, *, sweeps=SWEEPS, count=3, tally=False):
+#: Name: lattice, shape and boundary of chains that one block of threads sweeps each.
+ONE_BLOCK = {
+    "square": ("square", (64, 64), ("periodic", "periodic")),
+    "square open": ("square", (61, 65), ("open", "open")),
+    "square mixed": ("square", (33, 124), ("periodic", "open")),
+    "one word": ("square", (5, 6), ("periodic", "periodic")),
+    "one warp": ("square", (32, 32), ("periodic", "periodic")),
+    "two warps": ("square", (47, 33), ("periodic", "periodic")),
+    "narrow": ("square", (3, 33), ("periodic", "periodic")),
+    "line": ("square", (1, 200), ("open", "periodic")),
+    "triangular": ("triangular", (63, 65), ("periodic", "periodic")),
+    "square-nnn": ("square-nnn", (40, 40), ("open", "periodic")),
+    "honeycomb": ("honeycomb", (64, 64), ("periodic", "periodic")),
+    "kagome": ("kagome", (62, 66), ("periodic", "periodic")),
+    "cubic": ("cubic", (16, 16, 16), ("periodic",) * 3),
+    "cubic mixed": ("cubic", (33, 9, 13), ("periodic", "open", "periodic")),
+    "fcc": ("fcc", (16, 14, 16), ("periodic",) * 3),
+    "diamond": ("diamond", (16, 16, 16), ("open",) * 3),
+}
+
+
+def new_chains_of(labeler, topology, rule, *, count, tally, in_one_block):
+    """Return chains on the GPU; in_one_block: whether one block of threads sweeps each."""
+    if in_one_block:
+        chains = new_chains(labeler, "cuda", topology, rule, capacity=count, tally=tally)
+        assert type(chains) is OneBlockChains
+        return chains
+    joined = new_labeler(labeler, "cuda", topology, capacity=count, tally=tally)
+    return CudaChains(joined, rule)
+
+
+def assert_equal_chains(
+    labeler,
+    topology,
+    update,
+    q,
+    rng,
+    *,
+    sweeps=SWEEPS,
+    count=3,
+    tally=False,
+    in_one_block=False,
+):
     """Assert that chains at several p, of both starts, are the same on the GPU and on the CPU."""
     rule, generator = Update.parse(update).rule(q), GENERATORS[rng]
     keys = [key_of(51, n, P[q] * (0.8 + 0.1 * n)) for n in range(count)]
     random = [n % 2 == 1 for n in range(count)]
-    chains = new_chains(labeler, "cuda", topology, rule, capacity=count, tally=tally)
+    chains = new_chains_of(
+        labeler, topology, rule, count=count, tally=tally, in_one_block=in_one_block
+    )
     chains.begin(generator, keys, random)
     middle = np.array([threshold_of(0.5)] * count, np.uint64)
     # In pieces, with a look ahead in between.
@@ -117,3 +170,103 @@ def test_lists_are_long_enough_at_every_p(labeler, p):
         np.testing.assert_array_equal(rows[n], wanted[0][0])
         np.testing.assert_array_equal(numbers[n], wanted[1][0])
         np.testing.assert_array_equal(chains.planes_of()[n], one.planes_of()[0])
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("case", ONE_BLOCK)
+def test_one_block_a_chain_equals_the_cpu(case, update):
+    name, shape, boundary = ONE_BLOCK[case]
+    topology = lattice(name).topology(shape, boundary)
+    for n, q in enumerate(P):
+        rng = list(GENERATORS)[n % 2]
+        # What comes last is more than one launch does.
+        sweeps = SWEEPS if q > 2 else 2 * SWEEPS + 100
+        # Few chains have four threads a word, many have one.
+        parts = (4, 2, 1, 1)[n]
+        # Eight planes of spins beside the seams of 4096 sites in space are too much.
+        fits = q < 256 or topology.num_axes < 3
+        with patch.object(one_block, "_MOST_PARTS", parts):
+            assert_equal_chains("tiled", topology, update, q, rng, sweeps=sweeps, in_one_block=fits)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3, 0.58, 0.75, 0.95, 1.0])
+@pytest.mark.parametrize("listed", [1, None])
+def test_one_block_lists_what_it_has_room_for(p, listed, monkeypatch):
+    """Lists are long enough at every p, or filled again."""
+    if listed:
+        monkeypatch.setattr(one_block, "_listed_of", lambda topology: listed)
+    for name, shape in [("square", (64, 64)), ("cubic", (16, 16, 16))]:
+        topology = lattice(name).topology(shape, ("periodic",) * len(shape))
+        rule, keys = Update().rule(2), [key_of(52, n, p) for n in range(2)]
+        chains = new_chains(None, "cuda", topology, rule, capacity=2)
+        chains.begin(0, keys, [False, True])
+        rows, numbers = chains.advance(12)
+        for n, key in enumerate(keys):
+            one = new_chains(None, "cpu", topology, rule)
+            one.begin(0, [key], [n == 1])
+            wanted = one.advance(12)
+            np.testing.assert_array_equal(rows[n], wanted[0][0])
+            np.testing.assert_array_equal(numbers[n], wanted[1][0])
+            np.testing.assert_array_equal(chains.planes_of()[n], one.planes_of()[0])
+
+
+def test_more_chains_than_fit_on_the_device_at_a_time_equal_the_cpu():
+    topology, rule = lattice("square").topology((20, 20), ("periodic",) * 2), Update().rule(2)
+    count, sweeps = 20_000, 9
+    keys = [key_of(53, n, 0.5 + 0.1 * (n % 3)) for n in range(count)]
+    random = [n % 2 == 1 for n in range(count)]
+    chains = new_chains(None, "cuda", topology, rule, capacity=count)
+    assert type(chains) is OneBlockChains
+    assert chains.capacity == count
+    chains.begin(0, keys, random)
+    rows, numbers = chains.advance(sweeps)
+    planes = chains.planes_of()
+    one = new_chains(None, "cpu", topology, rule)
+    for n in range(0, count, 199):
+        one.begin(0, [keys[n]], [random[n]])
+        wanted = one.advance(sweeps)
+        np.testing.assert_array_equal(rows[n], wanted[0][0])
+        np.testing.assert_array_equal(numbers[n], wanted[1][0])
+        np.testing.assert_array_equal(planes[n], one.planes_of()[0])
+
+
+@pytest.mark.parametrize("labeler", CUDA_LABELERS)
+@pytest.mark.parametrize("update", UPDATES)
+def test_chains_go_on_from_given_spins_and_past_sweeps_that_are_not_fetched(labeler, update):
+    topology, rule = topology_of("square"), Update.parse(update).rule(3)
+    keys = [key_of(53, n, P[3] * (0.8 + 0.1 * n)) for n in range(3)]
+    starts = [False, True, False]
+    chains = new_chains(labeler, "cuda", topology, rule, capacity=3)
+    chains.begin(0, keys, starts)
+    chains.skip(100)
+    state = chains.planes_of()
+    rows, numbers = chains.advance(50)
+    chains.begin(0, keys, [True] * 3)
+    chains.resume(state, 100)
+    for found, wanted in zip(chains.advance(50), (rows, numbers)):
+        np.testing.assert_array_equal(found, wanted)
+    for n, key in enumerate(keys):
+        one = new_chains(None, "cpu", topology, rule)
+        one.begin(0, [key], [starts[n]])
+        one.skip(100)
+        np.testing.assert_array_equal(one.planes_of()[0], state[n])
+        found = one.advance(50)
+        np.testing.assert_array_equal(found[0][0], rows[n])
+        np.testing.assert_array_equal(found[1][0], numbers[n])
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("devices", [("cuda", "cpu"), ("cpu", "cuda"), ("cuda", "cuda")])
+def test_one_long_chain_goes_on_on_another_device(devices, every):
+    task = Task(
+        lattice("square"), 48, ("periodic",) * 2, (0.55, 0.5858, 0.62), model="ising", burn_in=50,
+        block_size=40, every=every, chains=1, seed=9, measure=("series", "sizes", "correlation"),
+    )  # fmt: skip
+    whole = Sampler(task, device=Device("cpu")).sample(range(4))
+    first, second = map(Device, devices)
+    blocks = Sampler(task, device=first).sample(range(2))
+    blocks += Sampler(task, device=second, end=blocks[-1].end).sample(range(2, 4))
+    for block, wanted in zip(blocks, whole, strict=True):
+        assert same_block(block, wanted)
+        assert block.end.sweeps == wanted.end.sweeps
+        np.testing.assert_array_equal(block.end.planes, wanted.end.planes)

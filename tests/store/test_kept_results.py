@@ -61,6 +61,7 @@ def test_exponents_of_the_square_torus_are_nienhuis(name):
         assert abs(item.value - item.known.value) <= 4 * item.error, (item.name, item.source)
 
 
+@pytest.mark.slow
 def test_the_cubic_study_is_precise_within_its_time_and_near_the_published_threshold():
     from percolab.analysis.stored_fits import fit_quantities
     from percolab.store.merging import merge

@@ -304,8 +304,8 @@ GRID = ("-p", "0.3,0.4,0.5,0.6,0.7")
     "asked",
     [
         ("-L", "4,8,16", *GRID, "--samples", 80),
-        ("-L", "4,8,16", "-p", "0.45", "--samples", 60),
-        ("-L", "4,6,8,16", *GRID, "--samples", 60),
+        pytest.param(("-L", "4,8,16", "-p", "0.45", "--samples", 60), marks=pytest.mark.slow),
+        pytest.param(("-L", "4,6,8,16", *GRID, "--samples", 60), marks=pytest.mark.slow),
     ],
     ids=["samples", "p", "size"],
 )

@@ -101,7 +101,7 @@ def test_every_setting_of_a_study_was_chosen():
     assert {*CHOSEN, *OF_SPINS, "sample_version"} == set(Sampling.__dataclass_fields__)
 
 
-OF_SPINS = {"update": "wolff", "burn_in": 30}
+OF_SPINS = {"update": "wolff", "burn_in": 30, "every": 4, "chains": 1}
 
 
 @pytest.mark.parametrize("name", OF_SPINS)

@@ -52,10 +52,12 @@ _CLOSED_FORMS = {
 }
 
 #: beta_c found numerically, by lattice and q.  Of q = 2: A. M. Ferrenberg, J. Xu and D. P. Landau,
-#: Phys. Rev. E 97, 043301 (2018), K_c = 0.221654626(5).  Of q = 3, a transition of first order: W.
+#: Phys. Rev. E 97, 043301 (2018), K_c = 0.221654626(5); P. Butera and M. Comi, Phys. Rev. B 65,
+#: 144431 (2002), K_c = 0.1573725(10) of bcc, by series.  Of q = 3, a transition of first order: W.
 #: Janke and R. Villanova, Nucl. Phys. B 489, 679 (1997).
 _NUMERICAL = {
     ("cubic", 2): Known(0.443309252, 1.0e-8, "", "Ferrenberg, Xu and Landau 2018"),
+    ("bcc", 2): Known(0.314745, 2.0e-6, "", "Butera and Comi 2002"),
     ("cubic", 3): Known(0.550565, 1.0e-5, "first order", "Janke and Villanova 1997"),
 }
 

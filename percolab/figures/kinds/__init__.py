@@ -66,12 +66,14 @@ def study_figure(
 
     kind: one of KINDS, InputError if the results do not give it.  None is the overview: sizes that
     scale as :func:`spanning_figure`; those of a graph or of a Bethe lattice by their clusters,
-    with the thresholds of each size alone; spins by their Binder ratios.  AnalysisError: nothing
-    is there yet.
+    with the thresholds of each size alone; spins by their Binder ratios, trees as kind "tree".
+    AnalysisError: nothing is there yet.
     """
     figures = StudyFigures(results, fitted, observable, bootstrap)
     if kind is None and figures.model.has_spins and figures.measured():
         kind = "binder"
+    if kind is None and results.study.has_trees and figures.measured():
+        kind = "tree"
     if kind is not None:
         return figures.draw(kind)
     if not figures.measured():

@@ -12,7 +12,7 @@ from percolab.analysis.spin_fit import autocorrelations_of
 from percolab.analysis.stored_spins import correlation_errors, spin_tasks_of, system_of
 from percolab.analysis.text import format_with_error
 from percolab.figures.axes import add_legend, few_ticks, legend_entries
-from percolab.figures.spin_series import SERIES_LABELS, nearest_p, series_look
+from percolab.figures.spin_series import SERIES_LABELS, nearest_p, series_look, time_unit
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, new_figure
 
@@ -51,7 +51,7 @@ def _draw(figures: StudyView) -> Drawn:
             )
         axes.set_yscale("log")
         axes.set_ylim(bottom=max(_LOWEST, min(0.5 * _smallest(axes), 0.08)), top=1.3)
-        axes.set(xlabel="$t$ (updates)", ylabel=r"autocorrelation $\rho(t)$")
+        axes.set(xlabel=f"$t$ ({time_unit(figures.study)})", ylabel=r"autocorrelation $\rho(t)$")
         few_ticks(axes, number=5)
         temperature = float(system_of(item).temperatures(p)[at])
         shown = f"{figures.head['title']}, $L = {item.task.size}$, $k_B T / J = {temperature:.6g}$"
@@ -104,9 +104,9 @@ def _problem(figures: StudyView) -> str | None:
 KIND = FigureKind(
     place=25,
     meaning=(
-        "Autocorrelation functions of the energy, of M^2 and of S_2 against the number of updates, "
-        "of the largest size at the p nearest to the transition, as far as they are above their "
-        "errors; the integrated times are those of Wolff's window."
+        "Autocorrelation functions of the energy, of M^2 and of S_2 against the number of measured "
+        "sweeps, of the largest size at the p nearest to the transition, as far as they are above "
+        "their errors; the integrated times are those of Wolff's window."
     ),
     errors="Error bars are one standard error, of a jackknife over chains.",
     problem=_problem,

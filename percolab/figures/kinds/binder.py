@@ -7,7 +7,13 @@ from percolab.analysis.theory.ising_curves import (
     is_square_ising,
 )
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.thermal import JACKKNIFE, draw_thermal, panel_of, thermal_problem
+from percolab.figures.thermal import (
+    JACKKNIFE,
+    draw_thermal,
+    fitted_temperature,
+    panel_of,
+    thermal_problem,
+)
 
 _RATIO = r"$Q_m = \langle M^2 \rangle^2 / \langle M^4 \rangle$"
 
@@ -20,16 +26,7 @@ def _draw(figures: StudyView) -> Drawn:
     if is_square_ising(study.structure, figures.model) and set(study.boundary) == {"periodic"}:
         label = f"$Q_m(T_c) = {BINDER_AT_CRITICALITY}$ [{BINDER_SOURCE}]"
         levels = [(BINDER_AT_CRITICALITY, label)]
-    return draw_thermal(figures, panels, levels, fitted=_fitted(figures))
-
-
-def _fitted(figures: StudyView) -> tuple[float, float] | None:
-    """Return k_B T_c / J of the fit of all sizes and its error; None if there is no such fit."""
-    found = figures.spin_fit_or_problem
-    if isinstance(found, str):
-        return None
-    temperature, error = found.temperature
-    return None if error is None else (temperature, error)
+    return draw_thermal(figures, panels, levels, fitted=fitted_temperature(figures))
 
 
 KIND = FigureKind(

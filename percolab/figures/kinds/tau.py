@@ -13,7 +13,7 @@ from percolab.analysis.stored_spins import spin_tasks_of, system_of
 from percolab.analysis.text import format_with_error
 from percolab.errors import AnalysisError
 from percolab.figures.axes import add_legend, legend_entries, place_sizes, plain_ticks
-from percolab.figures.spin_series import SERIES_LABELS, nearest_p, series_look
+from percolab.figures.spin_series import SERIES_LABELS, nearest_p, series_look, time_unit
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, new_figure
 
@@ -38,7 +38,7 @@ def _draw(figures: StudyView) -> Drawn:
         _widen(axes)
         place_sizes(axes, sorted({row["L"] for row in rows}))
         plain_ticks(axes)
-        axes.set_ylabel(r"$\tau_{\mathrm{int}}$ (updates)")
+        axes.set_ylabel(rf"$\tau_{{\mathrm{{int}}}}$ ({time_unit(figures.study)})")
         axes.set_title(f"{figures.head['title']}, near the transition")
         update = figures.study.update
         add_legend(
@@ -143,8 +143,8 @@ def _problem(figures: StudyView) -> str | None:
 KIND = FigureKind(
     place=26,
     meaning=(
-        "Integrated autocorrelation times in updates against L, each size at its p nearest to the "
-        "transition, the series side by side; lines are tau = A L^z."
+        "Integrated autocorrelation times in measured sweeps against L, each size at its p nearest "
+        "to the transition, the series side by side; lines are tau = A L^z."
     ),
     errors=(
         "Error bars are one standard error, of a jackknife over chains; an arrow is a lower bound, "

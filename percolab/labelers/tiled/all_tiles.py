@@ -152,25 +152,32 @@ def _begin_nodes(table, counter, queue, thread, least, sites, nodes, forest):
 
 
 @cuda.jit(device=True)
+def with_finished(sums, size):
+    """Return the sums of :func:`_sum_finished` over one more cluster; uint32 all."""
+    clusters, squares, largest, second, isolated = sums
+    return (
+        uint32(clusters + uint32(1)),
+        uint32(squares + uint32(size * size)),
+        max(largest, size),
+        max(second, min(largest, size)),
+        uint32(isolated + uint32(size == uint32(1))),
+    )
+
+
+@cuda.jit(device=True)
 def _sum_finished(table, start, runs, lane):
     """Return the sums over the clusters without border sites, uint32 each.
 
     They are clusters, sum of squares, largest, second largest, isolated.
     """
-    clusters, squares, largest, second = uint32(0), uint32(0), uint32(0), uint32(0)
-    isolated = uint32(0)
+    sums = uint32(0), uint32(0), uint32(0), uint32(0), uint32(0)
     n, end = uint32(start + lane), uint32(start + runs)
     while n < end:
         entry = table[n]
         if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT):
-            size = uint32(field_of(entry) + length_of(entry))
-            clusters = uint32(clusters + uint32(1))
-            squares = uint32(squares + uint32(size * size))
-            second = max(second, min(largest, size))
-            largest = max(largest, size)
-            isolated = uint32(isolated + uint32(size == uint32(1)))
+            sums = with_finished(sums, uint32(field_of(entry) + length_of(entry)))
         n = uint32(n + uint32(LANES))
-    return clusters, squares, largest, second, isolated
+    return sums
 
 
 @cuda.jit(device=True)

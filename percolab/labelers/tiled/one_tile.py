@@ -19,7 +19,7 @@ A table holds one uint32 a run, at ``strip * STRIP_NODES + number``:
     bit 31      this run is a root
 """
 
-from numba import config, uint32
+from numba import config, int32, uint32
 
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
@@ -47,7 +47,7 @@ _BELOW_FIELD = (1 << FIELD) - 1
 
 if SIMULATED:
 
-    def _sync_strip():
+    def sync_strip():
         cuda.syncthreads()
 
     def _rejoin():
@@ -55,7 +55,7 @@ if SIMULATED:
 else:
 
     @cuda.jit(device=True)
-    def _sync_strip():
+    def sync_strip():
         cuda.syncwarp()
 
     @cuda.jit(device=True)
@@ -96,7 +96,7 @@ def list_root(table, root, counter, queue, room):
 
 
 @cuda.jit(device=True)
-def _with_parent(entry, parent):
+def with_parent(entry, parent):
     """Return the entry of a root once it has a parent."""
     return uint32(uint32(entry & uint32(_BELOW_FIELD)) | uint32(parent << uint32(FIELD)))
 
@@ -114,7 +114,7 @@ def _table_union(table, i, j):
         entry = table[i]
         if (
             entry >= uint32(ROOT)
-            and cuda.atomic.cas(table, i, entry, _with_parent(entry, j)) == entry
+            and cuda.atomic.cas(table, i, entry, with_parent(entry, j)) == entry
         ):
             return i, entry
         i = table_root(table, i)
@@ -130,13 +130,14 @@ def rank_of(starts, bit):
 @cuda.jit(device=True)
 def other_starts(starts, word, shift, row):
     """Return the run starts around the other ends of a class's bonds, at the bits of the owners."""
-    far = word + row + (shift >> 5)
+    far = int32(int32(word) + int32(row + (shift >> 5)))
     places = uint32(shift & 31)
     found = uint32(0)
-    if far >= 0:
-        found = uint32(starts[far] >> places)
-    if places != uint32(0) and far + 1 < TILE_WORDS:
-        found = uint32(found | uint32(starts[far + 1] << uint32(uint32(32) - places)))
+    if far >= int32(0):
+        found = uint32(starts[uint32(far)] >> places)
+    if places != uint32(0) and far < int32(TILE_WORDS - 1):
+        following = starts[uint32(far + int32(1))]
+        found = uint32(found | uint32(following << uint32(uint32(32) - places)))
     return found
 
 
@@ -147,15 +148,15 @@ def before_first(starts, first, word, shift, row, others):
     The other ends of a word's bonds lie in up to two words of a row, whose runs follow one another.
     Counting starts from the one that is surely in that row.
     """
-    far = word + row + (shift >> 5)
+    far = int32(int32(word) + int32(row + (shift >> 5)))
     places = uint32(shift & 31)
     if places == uint32(0):
-        return first[far]
+        return first[uint32(far)]
     if shift < 0:
-        return uint32(
-            first[far + 1] - uint32(popcount(uint32(others & low_bits(uint32(32) - places))))
-        )
-    return uint32(first[far] + uint32(popcount(uint32(starts[far] & low_bits(places)))))
+        before = uint32(popcount(uint32(others & low_bits(uint32(32) - places))))
+        return uint32(first[uint32(far + int32(1))] - before)
+    inside = uint32(starts[uint32(far)] & low_bits(places))
+    return uint32(first[uint32(far)] + uint32(popcount(inside)))
 
 
 @cuda.jit(device=True)
@@ -182,7 +183,7 @@ def _load_bonds(tiles, opened, base, site, count, word, links):
 
 
 @cuda.jit(device=True)
-def _split_bonds(starts, edges, joined, shifts, rows, word, links):
+def split_bonds(starts, edges, joined, shifts, rows, word, links):
     """Split a word's bonds into first ones, one a run, and extra ones; return the number of these.
 
     Of all bonds that join the same two runs one is kept.  ``links`` holds the bonds of class c at
@@ -192,7 +193,7 @@ def _split_bonds(starts, edges, joined, shifts, rows, word, links):
     covered = fill_segments(uint32(joined & uint32(1)), edges)
     extras = uint32(0)
     for c in range(len(shifts)):
-        place = 2 * c * TILE_WORDS + word
+        place = uint32(uint32(2 * c * TILE_WORDS) + uint32(word))
         found = links[place]
         if found != uint32(0):
             others = other_starts(starts, word, shifts[c], rows[c])
@@ -203,7 +204,7 @@ def _split_bonds(starts, edges, joined, shifts, rows, word, links):
             links[place] = firsts
             found = uint32(found & ~firsts)
             extras = uint32(extras + uint32(popcount(found)))
-        links[place + TILE_WORDS] = found
+        links[uint32(place + uint32(TILE_WORDS))] = found
     return extras
 
 
@@ -217,20 +218,20 @@ def number_words(counts, count, strip, lane, word):
     counts[word] = total
     step = 1
     while step < LANES:
-        _sync_strip()
+        sync_strip()
         if lane >= step:
             total = uint32(total + counts[word - step])
-        _sync_strip()
+        sync_strip()
         counts[word] = total
         step *= 2
-    _sync_strip()
+    sync_strip()
     whole = counts[strip * LANES + LANES - 1]
-    _sync_strip()
+    sync_strip()
     return uint32(total - count), whole
 
 
 @cuda.jit(device=True)
-def _list_runs(table, starts, edges, joined, n, word):
+def list_runs(table, starts, edges, joined, n, word):
     """Enter the runs of a word in the table, from number n on."""
     left, first = starts, n
     ends = uint32(uint32(edges >> uint32(1)) | uint32(0x80000000))
@@ -242,45 +243,63 @@ def _list_runs(table, starts, edges, joined, n, word):
         table[n] = uint32(uint32(entry | bit) | uint32(length << uint32(LENGTH)))
         n = uint32(n + uint32(1))
     if uint32(joined & uint32(1)) != uint32(0):
-        table[first] = _with_parent(table[first], uint32(first - uint32(1)))
+        table[first] = with_parent(table[first], uint32(first - uint32(1)))
 
 
 @cuda.jit(device=True)
-def _join_first(table, starts, first, shifts, rows, word, links):
-    """Make the runs at the other ends of first bonds the parents of their runs."""
-    for c in range(len(shifts)):
-        left = links[2 * c * TILE_WORDS + word]
-        if left != uint32(0):
-            others = other_starts(starts, word, shifts[c], rows[c])
-            before = before_first(starts, first, word, shifts[c], rows[c], others)
-            while left != uint32(0):
-                bit = uint32(lowest_one(left))
-                left = uint32(left & uint32(left - uint32(1)))
-                n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
-                parent = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
-                table[n] = _with_parent(table[n], parent)
+def join_first(table, starts, first, shifts, rows, word, own, links):
+    """Make the runs at the other ends of first bonds the parents of their runs.
 
-
-@cuda.jit(device=True)
-def _list_extras(table, starts, first, shifts, rows, word, links, queue, begin, room, slot):
-    """List the two runs of the extra bonds of a word, the first at ``slot`` of the strip's list.
-
-    begin: where the list begins; what is not among its ``room`` places is left out.
+    own: the bits of the word that this thread works on.
     """
     for c in range(len(shifts)):
-        left = links[(2 * c + 1) * TILE_WORDS + word]
+        left = uint32(links[uint32(uint32(2 * c * TILE_WORDS) + uint32(word))] & own)
         if left != uint32(0):
             others = other_starts(starts, word, shifts[c], rows[c])
             before = before_first(starts, first, word, shifts[c], rows[c], others)
+            number, ours = first[word], starts[word]
             while left != uint32(0):
                 bit = uint32(lowest_one(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                n = uint32(uint32(first[word] + rank_of(starts[word], bit)) - uint32(1))
+                n = uint32(uint32(number + rank_of(ours, bit)) - uint32(1))
+                parent = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
+                table[n] = with_parent(table[n], parent)
+
+
+@cuda.jit(device=True)
+def list_extras(table, starts, first, shifts, rows, word, own, links, queue, begin, room, slot):
+    """List the two runs of the extra bonds of a word, the first at ``slot`` of the strip's list.
+
+    own: the bits of the word that this thread works on.  begin: where the list begins; what is not
+    among its ``room`` places is left out.
+    """
+    for c in range(len(shifts)):
+        left = uint32(links[uint32(uint32((2 * c + 1) * TILE_WORDS) + uint32(word))] & own)
+        if left != uint32(0):
+            others = other_starts(starts, word, shifts[c], rows[c])
+            before = before_first(starts, first, word, shifts[c], rows[c], others)
+            number, ours = first[word], starts[word]
+            while left != uint32(0):
+                bit = uint32(lowest_one(left))
+                left = uint32(left & uint32(left - uint32(1)))
+                n = uint32(uint32(number + rank_of(ours, bit)) - uint32(1))
                 other = uint32(uint32(before + rank_of(others, bit)) - uint32(1))
                 # A place before the list's is a number far above its room.
                 if slot < room:
                     queue[uint32(begin + slot)] = uint32(uint32(n << uint32(16)) | other)
                 slot = uint32(slot + uint32(1))
+
+
+@cuda.jit(device=True)
+def shorten_path(table, n):
+    """Point a run to its root, and add its sites to the root's size."""
+    entry = table[n]
+    if entry < uint32(ROOT):
+        parent = uint32(entry >> uint32(FIELD))
+        root = table_root(table, parent)
+        # Others may be on their way through here: for them it is the parent or the root.
+        cuda.atomic.exch(table, n, uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD))))
+        cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
 
 
 @cuda.jit(device=True)
@@ -293,21 +312,16 @@ def _shorten_paths(table, runs_of):
         n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
         end = uint32(uint32(strip * STRIP_NODES) + runs_of[strip])
         while n < end:
-            entry = table[n]
-            if entry < uint32(ROOT):
-                parent = uint32(entry >> uint32(FIELD))
-                root = table_root(table, parent)
-                # Others may be on their way through here: for them it is the parent or the root.
-                cuda.atomic.exch(
-                    table, n, uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD)))
-                )
-                cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
+            shorten_path(table, n)
             n = uint32(n + uint32(TILE_WORDS))
 
 
 @cuda.jit(device=True)
-def _join_listed(table, queue, begin, end, lane):
-    """Join the trees of the listed pairs, and list in their place the roots that went under."""
+def join_listed(table, queue, begin, end, lane, lanes):
+    """Join the trees of the listed pairs, and list in their place the roots that went under.
+
+    lane, lanes: number of this thread, a multiple of LANES of which share the list.
+    """
     while begin < end:
         k = uint32(begin + lane)
         if k < end:
@@ -318,20 +332,20 @@ def _join_listed(table, queue, begin, end, lane):
             size = uint32(field_of(entry) + length_of(entry)) if entry else uint32(0)
             queue[k] = uint32(uint32(root << uint32(16)) | size)
         _rejoin()
-        begin = uint32(begin + uint32(LANES))
+        begin = uint32(begin + uint32(lanes))
 
 
 @cuda.jit(device=True)
-def _move_sizes(table, queue, begin, end, lane):
+def move_sizes(table, queue, begin, end, lane, lanes):
     """Add the sizes of roots that went under to what is above them now, and shorten their paths."""
     k = uint32(begin + lane)
     while k < end:
         n, size = uint32(queue[k] >> uint32(16)), uint32(queue[k] & uint32(0xFFFF))
         if size != uint32(0):
             root = table_root(table, n)
-            cuda.atomic.exch(table, n, _with_parent(table[n], root))
+            cuda.atomic.exch(table, n, with_parent(table[n], root))
             cuda.atomic.add(table, root, uint32(size << uint32(FIELD)))
-        k = uint32(k + uint32(LANES))
+        k = uint32(k + uint32(lanes))
 
 
 @cuda.jit(device=True)
@@ -355,7 +369,7 @@ def join_tile(table, starts, first, totals, links, queue, room, tiles, opened, b
     ours = uint32(edges & occupied)
     starts[word] = ours
     cuda.syncthreads()
-    extras = _split_bonds(starts, edges, joined, shifts, rows, word, links)
+    extras = split_bonds(starts, edges, joined, shifts, rows, word, links)
     both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
     before, whole = number_words(first, both, strip, lane, word)
     runs, listed = uint32(whole & uint32(0xFFFF)), uint32(whole >> uint32(16))
@@ -364,16 +378,17 @@ def join_tile(table, starts, first, totals, links, queue, room, tiles, opened, b
     slot = uint32(before >> uint32(16))
     n = uint32(uint32(strip * STRIP_NODES) + uint32(before & uint32(0xFFFF)))
     first[word] = n
-    _list_runs(table, ours, edges, joined, n, word)
+    list_runs(table, ours, edges, joined, n, word)
     cuda.syncthreads()
-    _join_first(table, starts, first, shifts, rows, word, links)
+    own = uint32(0xFFFFFFFF)
+    join_first(table, starts, first, shifts, rows, word, own, links)
     most = totals[STRIPS]
     for other in range(1, STRIPS):
         most = max(most, totals[STRIPS + other])
     begin, done = uint32(strip * room), uint32(0)
     while True:
-        _list_extras(
-            table, starts, first, shifts, rows, word, links, queue, begin, room,
+        list_extras(
+            table, starts, first, shifts, rows, word, own, links, queue, begin, room,
             uint32(slot - done),
         )  # fmt: skip
         cuda.syncthreads()
@@ -381,9 +396,9 @@ def join_tile(table, starts, first, totals, links, queue, room, tiles, opened, b
             _shorten_paths(table, totals)
             cuda.syncthreads()
         end = uint32(begin + min(uint32(max(listed, done) - done), room))
-        _join_listed(table, queue, begin, end, uint32(lane))
+        join_listed(table, queue, begin, end, uint32(lane), LANES)
         cuda.syncthreads()
-        _move_sizes(table, queue, begin, end, uint32(lane))
+        move_sizes(table, queue, begin, end, uint32(lane), LANES)
         cuda.syncthreads()
         # Most tiles are done; a list that was too short is filled again.
         done = uint32(done + room)

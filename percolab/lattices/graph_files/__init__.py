@@ -11,6 +11,7 @@ and a file that cannot be used is refused in one line.  docs/graph-files.md is t
     sparse_npz     .npz as scipy.sparse.save_npz writes it
     through_networkx   .graphml and .gml
     graph_data     what every reader returns: self-loops left out, parallel edges merged
+    weights        the bonds' weights, where they are asked for
     repeats        the compiled look for parallel edges
     reader         read_graph: which file is read how
     site_list      read_sites: the sites of a source or a target

@@ -13,7 +13,8 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.lattices.graph_files.graph_data import GraphData, check_num_sites, graph_data
 from percolab.lattices.graph_files.pair_lines import Columns, read_pairs
-from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines
+from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines, shown
+from percolab.lattices.graph_files.weights import EdgeWeights
 from percolab.lattices.topology import MAX_POINTS
 
 #: Headers that say which columns name the sites.
@@ -23,7 +24,9 @@ _ENDS = (("source", "target"), ("from", "to"))
 _SEPARATOR = re.compile(rb'[ \t]*+(?:"[^"]*"|[^,; \t"]*)[ \t]*+([,;]?)')
 
 
-def read_edge_list(path: Path, num_sites: int | None, multi: bool) -> GraphData:
+def read_edge_list(
+    path: Path, num_sites: int | None, multi: bool, weights: bool = False
+) -> GraphData:
     """Return the graph of an edge list; sites are 0 to the largest number unless given."""
     if num_sites is not None and not 1 <= num_sites <= MAX_POINTS:
         raise InputError(f"{path}: {num_sites} sites, but a graph has 1 to {MAX_POINTS}")
@@ -34,7 +37,12 @@ def read_edge_list(path: Path, num_sites: int | None, multi: bool) -> GraphData:
         columns, is_header = columns_of(first.text, top=top)
         if not is_header:
             parts = chain([Lines(first.text + b"\n", first.line)], parts)
-    pairs = read_pairs(path, parts, columns)
+        elif weights and columns.weight < 0:
+            raise InputError(
+                f"{path}: line {first.line}: {shown(first.text)}, but a header names a column "
+                "'weight' where bonds have weights"
+            )
+    pairs = read_pairs(path, parts, columns, weights=weights)
     num_edges = len(pairs.bonds) + pairs.num_loops
     if num_sites is None:
         if num_edges == 0:
@@ -47,6 +55,7 @@ def read_edge_list(path: Path, num_sites: int | None, multi: bool) -> GraphData:
         multi=multi,
         num_loops=pairs.num_loops,
         notes=_numbered_from_one(pairs.bonds),
+        weights=None if pairs.weights is None else EdgeWeights(pairs.weights, path),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.lattices.graph_files.repeats import FIRST, PARALLEL, mark_repeats
+from percolab.lattices.graph_files.weights import EdgeWeights, weights_of_bonds
 from percolab.lattices.topology import MAX_POINTS
 
 #: Sites that a file may claim without being asked twice: this many, and so many more an edge.
@@ -26,6 +27,8 @@ class GraphData:
     num_loops:  self-loops that were left out: they join nothing
     num_merged: parallel edges that were merged into another one
     notes:      what a user should know about the file, one line each
+    weights:    int64 or float64 (num_bonds,), read-only, the bonds' weights, finite; None where
+                they were not asked for
     """
 
     num_sites: int
@@ -34,6 +37,7 @@ class GraphData:
     num_loops: int = 0
     num_merged: int = 0
     notes: tuple[str, ...] = ()
+    weights: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         bonds = self.bonds
@@ -46,6 +50,10 @@ class GraphData:
         if self.names is not None and len(self.names) != self.num_sites:
             raise ValueError(f"{len(self.names)} names for {self.num_sites} sites")
         bonds.setflags(write=False)
+        if self.weights is not None:
+            if self.weights.shape != (len(bonds),):
+                raise ValueError(f"{self.weights.size} weights for {len(bonds)} bonds")
+            self.weights.setflags(write=False)
 
 
 def check_num_sites(path: Path, claimed: int, num_edges: int, asked: int | None) -> None:
@@ -73,25 +81,37 @@ def graph_data(
     names: tuple[str, ...] | None = None,
     num_loops: int = 0,
     notes: tuple[str, ...] = (),
+    weights: EdgeWeights | None = None,
 ) -> GraphData:
     """Return the graph of edges, int32 (num_edges, 2) without self-loops.
 
     Parallel edges are merged unless ``multi``; an entry (j, i) of a matrix that says again what
     its entry (i, j) says is no edge of its own either way.
+
+    weights: of the edges; merged ones get the least.  InputError: two such entries of a matrix have
+    different weights.
     """
+    sites, count = edges, num_sites
     if num_sites > 4 * len(edges):  # most sites have no bond: only the others need be looked at
         _, numbers = np.unique(edges, return_inverse=True)
-        marks = mark_repeats(numbers.reshape(-1, 2).astype(np.int32), numbers.size, is_matrix)
-    else:
-        marks = mark_repeats(edges, num_sites, is_matrix)
+        sites, count = numbers.reshape(-1, 2).astype(np.int32), numbers.size
+    marks = mark_repeats(sites, count, is_matrix)
     kept = marks <= PARALLEL if multi else marks == FIRST
     num_merged = 0 if multi else int(np.count_nonzero(marks == PARALLEL))
     bonds = edges if kept.all() else edges[kept]
     if num_loops:
         notes += (f"{num_loops} self-loops left out: they join nothing",)
     if num_merged:
-        notes += (f"{num_merged} parallel edges merged, one bond for each pair of sites",)
-    return GraphData(num_sites, bonds, names, num_loops, num_merged, notes)
+        least = "" if weights is None else " with the least weight"
+        notes += (f"{num_merged} parallel edges merged, one bond for each pair of sites{least}",)
+    found = None
+    if weights is not None:
+        found = weights_of_bonds(
+            edges, sites, count, marks, weights, multi=multi, is_matrix=is_matrix
+        )
+        if found.dtype == np.float64:
+            found = found + 0.0  # which makes -0.0 positive
+    return GraphData(num_sites, bonds, names, num_loops, num_merged, notes, found)
 
 
 def without_loops(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:

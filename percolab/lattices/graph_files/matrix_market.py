@@ -1,4 +1,4 @@
-"""Matrix Market files: coordinate matrices, each entry an edge; values are checked, not used.
+"""Matrix Market files: coordinate matrices, each entry an edge, its value the weight.
 
 The format is that of Boisvert, Pozo and Remington, NISTIR 5935 (1996).  Lines are read as those of
 an edge list, so nothing is set aside for what a header merely promises.
@@ -14,6 +14,7 @@ from percolab.errors import InputError
 from percolab.lattices.graph_files.graph_data import GraphData, check_num_sites, graph_data
 from percolab.lattices.graph_files.pair_lines import Columns, read_pairs
 from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines, shown
+from percolab.lattices.graph_files.weights import EdgeWeights
 
 #: Columns of an entry's line by what the header says the values are.
 _WIDTHS = {b"pattern": 2, b"integer": 3, b"real": 3}
@@ -21,7 +22,9 @@ _SYMMETRIES = (b"general", b"symmetric")
 _SIZE = re.compile(rb"\s*(\d{1,18})\s+(\d{1,18})\s+(\d{1,18})\s*")
 
 
-def read_matrix_market(path: Path, num_sites: int | None, multi: bool) -> GraphData:
+def read_matrix_market(
+    path: Path, num_sites: int | None, multi: bool, weights: bool = False
+) -> GraphData:
     """Return the graph whose adjacency matrix a Matrix Market file holds."""
     parts = read_lines(path)
     banner = next(parts, None)
@@ -29,16 +32,25 @@ def read_matrix_market(path: Path, num_sites: int | None, multi: bool) -> GraphD
         raise InputError(f"{path}: is empty")
     end = banner.text.index(b"\n")
     width = _width(path, banner.text[:end])
+    if weights and width < 3:
+        raise InputError(f"{path}: line 1: is a pattern, whose bonds have no weights")
     rest = Lines(banner.text[end + 1 :], banner.line + 1)
     size, parts = next_data_line(_chained(rest, parts))
     claimed, entries = _size(path, size)
     check_num_sites(path, claimed, entries, num_sites)
     columns = Columns(width=width, base=1, top=claimed)
-    pairs = read_pairs(path, parts, columns, most=entries)
+    pairs = read_pairs(path, parts, columns, most=entries, weights=weights)
     num_edges = len(pairs.bonds) + pairs.num_loops
     if num_edges < entries:
         raise InputError(f"{path}: holds {num_edges} entries, but its header promises {entries}")
-    return graph_data(claimed, pairs.bonds, multi=multi, is_matrix=True, num_loops=pairs.num_loops)
+    return graph_data(
+        claimed,
+        pairs.bonds,
+        multi=multi,
+        is_matrix=True,
+        num_loops=pairs.num_loops,
+        weights=None if pairs.weights is None else EdgeWeights(pairs.weights, path, base=1),
+    )
 
 
 def _chained(first: Lines, parts: Iterator[Lines]) -> Iterator[Lines]:

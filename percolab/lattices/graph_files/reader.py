@@ -13,7 +13,7 @@ from percolab.lattices.graph_files.sparse_npz import read_npz
 from percolab.lattices.graph_files.through_networkx import read_gml, read_graphml
 
 #: Readers by the end of the file's name; a text with any other name is an edge list.
-_READERS: dict[str, Callable[[Path, int | None, bool], GraphData]] = {
+_READERS: dict[str, Callable[[Path, int | None, bool, bool], GraphData]] = {
     ".mtx": read_matrix_market,
     ".npz": read_npz,
     ".graphml": read_graphml,
@@ -21,7 +21,9 @@ _READERS: dict[str, Callable[[Path, int | None, bool], GraphData]] = {
 }
 
 
-def read_graph(path: str | Path, *, num_sites: int | None = None, multi: bool = False) -> GraphData:
+def read_graph(
+    path: str | Path, *, num_sites: int | None = None, multi: bool = False, weights: bool = False
+) -> GraphData:
     """Return the sites and bonds of a graph's file, packed with gzip or not.
 
     The name says what the file is: ``.mtx`` (Matrix Market), ``.npz`` (scipy.sparse.save_npz),
@@ -31,11 +33,13 @@ def read_graph(path: str | Path, *, num_sites: int | None = None, multi: bool = 
 
     num_sites: sites of an edge list, 0 to num_sites - 1, where its largest number does not say it;
                another file must have just as many
-    InputError: the file cannot be read, or is not what its name says
+    weights:   read the bonds' weights as well; a merged bond has the least of its edges
+    InputError: the file cannot be read, or is not what its name says; with ``weights`` a bond
+    without a finite one, or a graph that the file calls directed
     """
     path = Path(path)
     name = path.name.lower().removesuffix(".gz")
     try:
-        return _READERS.get(Path(name).suffix, read_edge_list)(path, num_sites, multi)
+        return _READERS.get(Path(name).suffix, read_edge_list)(path, num_sites, multi, weights)
     except MemoryError as error:
         raise InputError(f"{path}: does not fit into memory") from error

@@ -43,6 +43,45 @@ def mark_repeats(edges, num_sites, is_matrix):
     return marks
 
 
+@njit(nogil=True, cache=True)
+def repeated_edges(edges, num_sites, marks, is_matrix):
+    """Return for each edge the one that it repeats, int64 (num_edges,); itself for a FIRST.
+
+    marks: what :func:`mark_repeats` returned, with the same arguments.  A PARALLEL edge repeats the
+    FIRST between its sites; the k-th entry of a matrix at (j, i), if a MIRROR, the k-th at (i, j).
+    """
+    order, ends = _sorted_by_smaller(edges, num_sites)
+    same = np.arange(len(edges))
+    # Of the smaller site that is looked at, by the larger: the first edge, and the first and the
+    # last of those entries to which there is no MIRROR yet.
+    first = np.zeros(num_sites, np.int64)
+    waiting = np.full((num_sites, 2), -1, np.int64)
+    following = np.full(len(edges), -1, np.int64)
+    begin = 0
+    for low in range(num_sites):
+        for at in range(begin, ends[low]):
+            edge = order[at]
+            high = max(edges[edge, 0], edges[edge, 1])
+            if marks[edge] == MIRROR:
+                same[edge] = waiting[high, 0]
+                waiting[high, 0] = following[waiting[high, 0]]
+                continue
+            if marks[edge] == FIRST:
+                first[high] = edge
+                waiting[high, 0] = -1
+            else:
+                same[edge] = first[high]
+            if not is_matrix:
+                continue
+            if waiting[high, 0] < 0:
+                waiting[high, 0] = edge
+            else:
+                following[waiting[high, 1]] = edge
+            waiting[high, 1] = edge
+        begin = ends[low]
+    return same
+
+
 @njit(nogil=True)
 def _sorted_by_smaller(edges, num_sites):
     """Return the edges' numbers sorted by the smaller site, stably, and each site's end in them."""

@@ -20,6 +20,7 @@ from percolab.lattices.graph_files.graph_data import (
     without_loops,
 )
 from percolab.lattices.graph_files.stream import check_unpacked, file_size, refused
+from percolab.lattices.graph_files.weights import NOT_FINITE, EdgeWeights, plain_weights
 
 _COMPRESSED = {"data", "indices", "indptr"}
 #: Names of the arrays that hold a matrix, by format; beside them are format and shape.
@@ -38,7 +39,7 @@ _READ_HEADER = {
 Arrays = dict[str, np.ndarray]
 
 
-def read_npz(path: Path, num_sites: int | None, multi: bool) -> GraphData:
+def read_npz(path: Path, num_sites: int | None, multi: bool, weights: bool = False) -> GraphData:
     """Return the graph whose adjacency matrix, csr, csc, coo or bsr, an .npz file holds.
 
     Every stored entry is an edge, whatever its value, but for the zeros in the blocks of bsr.
@@ -48,15 +49,25 @@ def read_npz(path: Path, num_sites: int | None, multi: bool) -> GraphData:
         kind, claimed = _format(arrays), _rows(arrays)
         check_num_sites(path, claimed, arrays["data"].size, num_sites)
         _check_values(arrays["data"])
-        rows, columns = _entries(kind, arrays, claimed)
+        rows, columns, values = _entries(kind, arrays, claimed)
+        found = _weights(values, rows, columns) if weights else None
     except Exception as error:  # an archive of anything makes its readers raise anything
         raise refused(
             path, "an adjacency matrix as scipy.sparse.save_npz writes it", error
         ) from error
-    del arrays
+    del arrays, values
     edges, num_loops = without_loops(rows, columns)
+    if found is not None and num_loops:
+        found = found[rows != columns]
     del rows, columns
-    return graph_data(claimed, edges, multi=multi, is_matrix=True, num_loops=num_loops)
+    return graph_data(
+        claimed,
+        edges,
+        multi=multi,
+        is_matrix=True,
+        num_loops=num_loops,
+        weights=None if found is None else EdgeWeights(found, path),
+    )
 
 
 def _load(path: Path) -> Arrays:
@@ -124,8 +135,18 @@ def _check_values(data: np.ndarray) -> None:
         raise ValueError("a value is NaN, but a weight is a number")
 
 
-def _entries(kind: str, arrays: Arrays, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return row and column of every entry, int32."""
+def _weights(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return the values of entries as weights; ValueError if one is not finite or too large."""
+    if values.dtype.kind == "f":
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if wrong.size:
+            entry = int(rows[wrong[0]]), int(columns[wrong[0]])
+            raise ValueError(f"entry {entry} is {values[wrong[0]]}, {NOT_FINITE}")
+    return plain_weights(values)
+
+
+def _entries(kind: str, arrays: Arrays, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return row and column of every entry, int32, and its value."""
     data = arrays["data"]
     if kind == "bsr":
         return _block_entries(arrays, size)
@@ -135,22 +156,24 @@ def _entries(kind: str, arrays: Arrays, size: int) -> tuple[np.ndarray, np.ndarr
         rows, columns = arrays["coords"] if "coords" in arrays else (arrays["row"], arrays["col"])
         if not rows.size == columns.size == data.size:
             raise ValueError(f"{rows.size} rows, {columns.size} columns and {data.size} values")
-        return _indices("row", rows, size), _indices("col", columns, size)
+        return _indices("row", rows, size), _indices("col", columns, size), data
     major, minor = _expanded(arrays, size, size)
-    return (major, minor) if kind == "csr" else (minor, major)
+    data = data[: major.size]
+    return (major, minor, data) if kind == "csr" else (minor, major, data)
 
 
-def _block_entries(arrays: Arrays, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return row and column of every value in the blocks of bsr that is not zero."""
+def _block_entries(arrays: Arrays, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return row, column and value of every value in the blocks of bsr that is not zero."""
     data = arrays["data"]
     if data.ndim != 3 or 0 in data.shape[1:] or size % data.shape[1] or size % data.shape[2]:
         raise ValueError(f"blocks of shape {data.shape[1:]} do not fill {size} rows and columns")
     height, width = data.shape[1:]
     block_row, block_column = _expanded(arrays, size // height, size // width)
     block, row, column = np.nonzero(data[: block_row.size])
+    values = data[block, row, column]
     row += block_row[block] * height
     column += block_column[block] * width
-    return row.astype(np.int32), column.astype(np.int32)
+    return row.astype(np.int32), column.astype(np.int32), values
 
 
 def _expanded(arrays: Arrays, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:

@@ -25,34 +25,38 @@ from percolab.lattices.graph_files.graph_data import (
     without_loops,
 )
 from percolab.lattices.graph_files.stream import read_bytes, refused
+from percolab.lattices.graph_files.weights import EdgeWeights, weights_of_objects
 
 #: Largest file, unpacked, about 10^6 edges; networkx takes 12 times as much memory as the file has.
 MOST_BYTES = 1 << 26
 
 
-def read_graphml(path: Path, num_sites: int | None, multi: bool) -> GraphData:
+def read_graphml(
+    path: Path, num_sites: int | None, multi: bool, weights: bool = False
+) -> GraphData:
     """Return the graph of a GraphML file; InputError where networkx is not installed."""
 
     def parse(networkx: Any, data: bytes) -> Any:
         _refuse_declarations(path, data)
         return networkx.read_graphml(BytesIO(data))
 
-    return _read(path, num_sites, multi, "GraphML", parse)
+    return _read(path, num_sites, multi, weights, "GraphML", parse)
 
 
-def read_gml(path: Path, num_sites: int | None, multi: bool) -> GraphData:
+def read_gml(path: Path, num_sites: int | None, multi: bool, weights: bool = False) -> GraphData:
     """Return the graph of a GML file; InputError where networkx is not installed."""
 
     def parse(networkx: Any, data: bytes) -> Any:
         return networkx.read_gml(BytesIO(data), label=None)
 
-    return _read(path, num_sites, multi, "GML", parse)
+    return _read(path, num_sites, multi, weights, "GML", parse)
 
 
 def _read(
     path: Path,
     num_sites: int | None,
     multi: bool,
+    weights: bool,
     what: str,
     parse: Callable[[Any, bytes], Any],
 ) -> GraphData:
@@ -63,14 +67,50 @@ def _read(
         graph = parse(networkx, data)
         numbers, names = _numbered(_names(graph))
         _check_weights(path, graph)
-        number_of = dict(zip(graph.nodes, numbers))
-        ends = (number_of[site] for edge in graph.edges() for site in edge)
-        edges = np.fromiter(ends, np.int32, 2 * graph.number_of_edges()).reshape(-1, 2)
+        edges = edges_of(graph, dict(zip(graph.nodes, numbers)))
+        found = _weights(path, graph) if weights else None
     except Exception as error:  # a text of anything makes its parser raise anything
         raise refused(path, what, error) from error
     check_num_sites(path, len(numbers), len(edges), num_sites)
+    if found is not None:
+        found = EdgeWeights(found.values[edges[:, 0] != edges[:, 1]], path)
     edges, num_loops = without_loops(edges[:, 0], edges[:, 1])
-    return graph_data(len(numbers), edges, multi=multi, names=names, num_loops=num_loops)
+    return graph_data(
+        len(numbers), edges, multi=multi, names=names, num_loops=num_loops, weights=found
+    )
+
+
+def edges_of(graph: Any, numbers: dict[Any, int]) -> np.ndarray:
+    """Return the edges of a networkx graph, int32 (num_edges, 2), by the numbers of its nodes."""
+    ends = (numbers[site] for edge in graph.edges() for site in edge)
+    return np.fromiter(ends, np.int32, 2 * graph.number_of_edges()).reshape(-1, 2)
+
+
+def weights_of(graph: Any) -> np.ndarray:
+    """Return the attributes "weight" of a networkx graph's edges, as in ``edges_of``.
+
+    InputError: a directed graph, or an edge without a finite weight; the line names it.
+    """
+    if graph.is_directed():
+        raise InputError("is directed, but weights are wanted of bonds, which have no direction")
+    found = list(graph.edges(data="weight"))
+    try:
+        return weights_of_objects([weight for _, _, weight in found])
+    except ValueError as error:
+        # Which edge it is is looked for where something is wrong, not edge by edge.
+        for one, other, weight in found:
+            try:
+                weights_of_objects([weight])
+            except ValueError as own:
+                raise InputError(f"edge {one} - {other}: {own}") from own
+        raise InputError(str(error)) from error
+
+
+def _weights(path: Path, graph: Any) -> EdgeWeights:
+    try:
+        return EdgeWeights(weights_of(graph), path)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def _networkx(path: Path, what: str) -> Any:

@@ -1,0 +1,209 @@
+"""What stored minimum spanning trees tell: weight a site, thresholds, paths, degrees, and limits.
+
+The means of one size are over independent samples, and so are their errors.  Over the sizes:
+
+* the weight a site of the infinite lattice, e.  On a torus a tree has the weight e N + a, a being
+  constant up to powers of 1 / L; with an open side there is a term of its surface, e N + b N / L +
+  ...: N. Read, Phys. Rev. E 72, 036114 (2005).  So e is fitted with 1 / N, or with 1 / L and its
+  square;
+* the exponent of the path between two sides, l ~ L^D, by a line through the logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from percolab.analysis.autocorrelation import DynamicExponent, dynamic_exponent
+from percolab.analysis.fit_quality import ChiSquare, cutoffs_of, first_accepted, is_poor
+from percolab.analysis.json_values import plain
+from percolab.analysis.statistics import Floats, least_squares
+from percolab.errors import AnalysisError, InputError
+from percolab.lattices.extent import num_bonds_of
+from percolab.measure.columns import axis_names
+from percolab.measure.trees import WEIGHT_BINS, WEIGHT_BITS
+from percolab.store.joined import joined
+from percolab.store.results import Results
+from percolab.store.task_result import TaskResult
+from percolab.tasks.blocks import pair_places
+
+#: T and the length of the path, as the names of their columns begin.
+THRESHOLD, PATH = "tree_threshold", "tree_path"
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over samples and its standard error; NaN of one sample."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class TreeMeans:
+    """The trees of one size.
+
+    sites, bonds: of the lattice.  weight: sum of u over the tree, a site.  parts: trees of the
+    forest, 1 where the lattice is connected.  thresholds, paths: by the letter of each open axis.
+    degrees: share of the sites with k bonds of the tree, float64 (DEGREE_BINS,).  accepted: f(w),
+    the share of the bonds in every bin of weights that are in the tree, float64 (WEIGHT_BINS,), and
+    accepted_errors.
+    """
+
+    L: int
+    sites: int
+    bonds: int
+    samples: int
+    weight: Mean
+    parts: float
+    thresholds: dict[str, Mean]
+    paths: dict[str, Mean]
+    degrees: Floats
+    accepted: Floats
+    accepted_errors: Floats
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class WeightLimit:
+    """The weight a site of the infinite lattice, from sizes of at least ``smallest_size``."""
+
+    value: float
+    error: float
+    smallest_size: int
+    chi_square: ChiSquare
+
+    @property
+    def accepted(self) -> bool:
+        """Whether chi^2 does not reject the fit."""
+        return not is_poor(self.chi_square)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeFit:
+    """The means of all sizes, ascending, and what they tend to; None where there are too few."""
+
+    means: tuple[TreeMeans, ...]
+    limit: WeightLimit | None
+    exponents: dict[str, DynamicExponent]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        return {
+            "sizes": [item.to_dict() for item in self.means],
+            "limit": plain(self.limit),
+            "path_exponents": {
+                name: {"value": item.z, "error": item.error, "min_size": item.smallest_size}
+                for name, item in self.exponents.items()
+            },
+            "notes": list(self.notes),
+        }
+
+
+def fit_trees(results: Results) -> TreeFit:
+    """Return what the trees of a study tell; InputError where it has none."""
+    items = [item for item in joined(results).tasks.values() if item.blocks]
+    items = [item for item in items if item.task.has_trees]
+    if not items:
+        raise InputError("no trees here: percolab tree, or sweep with --method tree")
+    means = tuple(means_of(item) for item in sorted(items, key=lambda item: item.task.size))
+    if not results.study.structure.is_scalable:
+        return TreeFit(means, None, {}, ())
+    notes: list[str] = []
+    periodic = all(kind == "periodic" for kind in results.study.boundary)
+    limit: WeightLimit | None = None
+    try:
+        limit = weight_limit(means, periodic=periodic)
+    except AnalysisError as error:
+        notes.append(f"weight of the infinite lattice: {error}")
+    exponents = {}
+    for letter in axis_names(results.study.boundary):
+        own = [item for item in means if item.paths[letter].error > 0]
+        try:
+            exponents[letter] = dynamic_exponent(
+                [item.L for item in own],
+                [item.paths[letter].value for item in own],
+                [item.paths[letter].error for item in own],
+            )
+        except AnalysisError:
+            notes.append(f"exponent of the path along {letter}: it needs two sizes, each once")
+    return TreeFit(means, limit, exponents, tuple(notes))
+
+
+def means_of(item: TaskResult) -> TreeMeans:
+    """Return the means of the trees of one task."""
+    task = item.task
+    scale = 2.0**-WEIGHT_BITS
+    bonds = num_bonds_of(task.structure, task.shape, task.boundary)
+    weight = _mean(item, "tree_weight")
+    letters = axis_names(task.boundary)
+    samples = item.num_samples
+    histogram = item.extra("tree_weights")[:, 0].astype(float)
+    in_bin = bonds / WEIGHT_BINS
+    shares = histogram / (task.block_size * in_bin)
+    accepted = shares.mean(axis=0)
+    spread = shares.std(axis=0, ddof=1) if len(shares) > 1 else np.full(WEIGHT_BINS, math.nan)
+    degrees = item.extra("tree_degrees")[:, 0].sum(axis=0) / (samples * task.num_sites)
+    return TreeMeans(
+        L=task.size,
+        sites=task.num_sites,
+        bonds=bonds,
+        samples=samples,
+        weight=_scaled(weight, scale / task.num_sites),
+        parts=task.num_sites - _mean(item, "tree_bonds").value,
+        thresholds={x: _scaled(_mean(item, f"{THRESHOLD}_{x}"), scale) for x in letters},
+        paths={x: _mean(item, f"{PATH}_{x}") for x in letters},
+        degrees=degrees,
+        accepted=accepted,
+        accepted_errors=spread / math.sqrt(len(shares)),
+    )
+
+
+def _scaled(mean: Mean, scale: float) -> Mean:
+    return Mean(mean.value * scale, mean.error * scale)
+
+
+def _mean(item: TaskResult, name: str) -> Mean:
+    """Return the mean of an observable over samples and its error, from sums of squares."""
+    names = [column.name for column in item.observables]
+    place, samples = names.index(name), item.num_samples
+    # As Python integers: what a study adds up may pass 64 bits.
+    total = sum(int(value) for value in item.column(name)[:, 0])
+    squares = item.products()[:, 0, pair_places(len(names))[place, place]].sum()
+    value = total / samples
+    if samples < 2:
+        return Mean(value, math.nan)
+    variance = max(squares / samples - value**2, 0.0) * samples / (samples - 1)
+    return Mean(value, math.sqrt(variance / samples))
+
+
+def weight_limit(means: Sequence[TreeMeans], *, periodic: bool) -> WeightLimit:
+    """Return the weight a site of the infinite lattice; AnalysisError with too few sizes."""
+    own = [item for item in means if item.weight.error > 0]
+    needed = 2 if periodic else 3
+    if len({item.L for item in own}) < needed:
+        raise AnalysisError(f"a fit needs {needed} sizes with errors")
+    starts = cutoffs_of([item.L for item in own], max(needed, 4))
+    return first_accepted(_limit(own[n:], periodic=periodic) for n in range(len(starts)))
+
+
+def _limit(means: Sequence[TreeMeans], *, periodic: bool) -> WeightLimit:
+    sizes = np.array([item.L for item in means], float)
+    values = np.array([item.weight.value for item in means])
+    errors = np.array([item.weight.error for item in means])
+    ones = np.ones_like(sizes)
+    if periodic:
+        columns = [ones, means[0].sites / np.array([item.sites for item in means], float)]
+    else:
+        columns = [ones, sizes[0] / sizes, (sizes[0] / sizes) ** 2]
+    design = np.stack(columns, axis=1)
+    theta, covariance, quality = least_squares(design, values, np.diag(errors**2))
+    error = math.sqrt(covariance[0, 0])
+    return WeightLimit(float(theta[0]), error, int(sizes[0]), quality)

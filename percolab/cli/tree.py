@@ -1,0 +1,97 @@
+"""percolab tree: minimum spanning trees of samples, and what they tell."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from percolab.cli.options import as_json, described, echo_json
+from percolab.cli.progress import ProgressWatcher
+from percolab.cli.setting_options import given_settings, setting_option
+from percolab.run.request import options_of
+from percolab.run.runner import run_study
+from percolab.run.stored import Interrupted
+from percolab.store.results import ResultsWriter
+from percolab.tasks.study_file import make_request
+from percolab.trees import DEFAULT_TREE_METHOD, TREE_METHODS
+
+#: Samples a size and the results file, where they are not given.
+_SAMPLES, _OUT = 1000, "tree.h5"
+#: Settings of a sweep that trees have, too.
+_SETTINGS = (
+    "lattice", "graph", "source", "target", "multi", "L", "boundary", "samples", "seed", "rng",
+    "device", "workers", "out",
+)  # fmt: skip
+_CHANGED: dict[str, dict[str, Any]] = {
+    "samples": {"help": "Samples a size.", "told_default": str(_SAMPLES)},
+    "out": {"default": _OUT},
+}
+_FASTEST = ", ".join(f"{name} on {kind}" for kind, name in DEFAULT_TREE_METHOD.items())
+
+
+def _options(function: Any) -> Any:
+    for name in reversed(_SETTINGS):
+        function = setting_option(name, **_CHANGED.get(name, {}))(function)
+    return function
+
+
+@click.command()
+@_options
+@click.option(
+    "--weights",
+    help="The one tree of given weights: file, those in the graph's file; or .npy, "
+    "file.h5:/dataset, of a lattice (classes, ..., y, x).",
+)
+@click.option(
+    "--method",
+    help=f"How trees are found; all give the same: {', '.join(TREE_METHODS)}.  "
+    f"[default: the fastest, {_FASTEST}]",
+)
+@as_json
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+def command(
+    weights: str | None, method: str | None, as_json: bool, quiet: bool, **given: Any
+) -> None:
+    """Find the minimum spanning trees of samples, and print what they tell.
+
+    Every bond of a sample has its uniform number u as weight, so that the bonds of the tree with
+    u < p join the clusters of the sample at p.  Of every size there are the weight of the tree a
+    site, and along every open axis T, where the sample begins to span, and the length of the way
+    through the tree from side to side; from several sizes follow their limits.  Sums over the
+    samples are kept in a results file, which the same command continues, and percolab merge, fit,
+    status, export and plot --kind tree read.
+
+    With --weights it is one tree, of the weights that are given (docs/trees.md).  Its --out is
+    .csv, .npz, .npy or .h5, and nothing is written without.
+
+    A graph that is not connected has a forest, a tree for each part.
+    """
+    if weights is not None:
+        from percolab.cli.tree_given import write_given_tree
+
+        write_given_tree(weights, given, method=method, as_json=as_json)
+        return
+    settings: dict[str, Any] = {"samples": _SAMPLES, "out": _OUT} | given_settings(given)
+    request = make_request(method="tree", labeler=method, **settings)
+    options = options_of(request, watcher=ProgressWatcher(silent=quiet))
+    with ResultsWriter(request.out) as options["writer"]:
+        try:
+            results = run_study(request.study, request.rule, **options)
+        except Interrupted as error:
+            click.echo(
+                f"interrupted; finished blocks are in {request.out}. Run the same command again to "
+                "go on.",
+                err=True,
+            )
+            sys.exit(error.exit_code)
+    from percolab.analysis.text import tree_table
+    from percolab.analysis.trees import fit_trees
+
+    found = fit_trees(results)
+    if as_json:
+        echo_json(found.to_dict())
+        return
+    click.echo(f"{described(results.study)}; results in {request.out}")
+    click.echo(tree_table(found))

@@ -1,0 +1,138 @@
+"""percolab tree --weights: the one tree of a graph or lattice whose bonds have given weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from percolab.cli.options import counted, echo_json, is_given
+from percolab.cli.setting_options import given_settings
+from percolab.errors import InputError
+
+if TYPE_CHECKING:
+    from percolab.trees.given import SpanningTree
+
+#: What --weights is for the weights in a graph's own file.
+IN_FILE = "file"
+#: Settings of a study of samples that one tree of given weights has not.
+_OF_SAMPLES = ("samples", "seed", "rng", "workers")
+
+
+def write_given_tree(
+    weights: str, given: dict[str, Any], *, method: str | None = None, as_json: bool = False
+) -> None:
+    """Find the tree of given weights, write it to a file if asked, and print what it is.
+
+    weights: "file", those of a graph's file; or a .npy file or FILE.h5:/DATASET, of a lattice
+    (classes, ..., y, x), of a graph one for each bond.
+    given: the options of the command by name, as click has them: lattice, graph, source, target,
+    multi, L, boundary, device and out, .csv, .npz, .npy or .h5, or None for no file.
+
+    InputError: options that do not go together, weights that cannot be used.
+    """
+    from percolab.configurations.tree_files import check_tree_file, write_tree_file
+
+    settings = given_settings(given)
+    for name in _OF_SAMPLES:
+        if name in settings:
+            raise InputError(f"--{name}: given weights (--weights) have no samples; leave it out")
+    out = settings.get("out")
+    if out is not None:
+        check_tree_file(out, of_graph="graph" in settings)
+    ways = {"method": method, "device": settings.get("device", "auto")}
+    found = _of_graph(weights, settings, ways) if "graph" in settings else None
+    found = found or _of_lattice(weights, settings, ways)
+    for line in found.notes:
+        click.echo(f"{_name_of(found)}: {line}", err=True)
+    if out is not None:
+        write_tree_file(out, found)
+    paths = paths_of(found)
+    if as_json:
+        more = {} if out is None else {"tree": str(out)}
+        echo_json(more | {"of": _name_of(found)} | found.to_dict() | {"paths": paths})
+        return
+    click.echo(tree_text(found, paths))
+    if out is not None:
+        click.echo(f"tree in {out}")
+
+
+def paths_of(tree: SpanningTree) -> dict[str, dict[str, Any] | None]:
+    """Return length and largest weight of the path between the sides of every open axis by name.
+
+    None where they are not connected, or where a site is in both.
+    """
+    from percolab.lattices.lattice import AXIS_NAMES
+
+    found: dict[str, dict[str, Any] | None] = {}
+    for axis in tree.topology.open_axes:
+        has_terminals = not tree.topology.shape
+        name = "source-target" if has_terminals else AXIS_NAMES[axis]
+        trunk = tree.trunk(axis)
+        found[name] = None
+        if trunk.size:
+            largest = tree.weights[trunk[-1]].item()
+            found[name] = {"length": int(trunk.size), "largest": largest}
+    return found
+
+
+def tree_text(tree: SpanningTree, paths: dict[str, dict[str, Any] | None]) -> str:
+    """Return what a tree is in lines of words."""
+    what = f"minimum spanning tree of {_name_of(tree)}"
+    if tree.parts > 1:
+        what = (
+            f"minimum spanning forest of {_name_of(tree)}, which is not connected: "
+            f"{counted(tree.parts, 'tree')}"
+        )
+    lines = [
+        f"{what}; {counted(tree.num_sites, 'site')}, {counted(len(tree.bonds), 'bond')} of "
+        f"{tree.topology.num_bonds} ({tree.method})",
+        f"weight {tree.weight}",
+    ]
+    for name, path in paths.items():
+        told = "none"
+        if path is not None:
+            told = f"{counted(path['length'], 'bond')}, largest weight {path['largest']}"
+        lines.append(f"path {name}: {told}")
+    return "\n".join(lines)
+
+
+def _name_of(tree: SpanningTree) -> str:
+    return "" if tree.structure is None else tree.structure.name
+
+
+def _of_graph(weights: str, settings: dict[str, Any], ways: dict[str, Any]) -> SpanningTree:
+    from percolab.configurations.tree import read_weight_list, tree
+    from percolab.lattices.graph import load_graph
+
+    for name in ("lattice", "L", "boundary"):
+        if name in settings:
+            flag = "-L" if name == "L" else f"--{name}"
+            raise InputError(f"{flag}: a graph (--graph) has its own; leave it out")
+    keys = {name: settings[name] for name in ("source", "target", "multi") if name in settings}
+    if weights == IN_FILE:
+        return tree(settings["graph"], **keys, **ways)
+    graph = load_graph(settings["graph"], **keys)
+    return tree(graph, weights=read_weight_list(weights, graph), **ways)
+
+
+def _of_lattice(weights: str, settings: dict[str, Any], ways: dict[str, Any]) -> SpanningTree:
+    from percolab.configurations.tree import read_weights, tree_of_array
+    from percolab.lattices.structure import load_structure
+
+    for name in ("source", "target", "multi"):
+        if is_given(settings.get(name)):
+            raise InputError(f"--{name}: only a graph (--graph) has it; leave it out")
+    if weights == IN_FILE:
+        raise InputError(
+            "--weights file: only a graph's file (--graph) holds weights; of a lattice they are a "
+            ".npy file or file.h5:/dataset"
+        )
+    if "lattice" not in settings:
+        raise InputError(f"--weights {weights}: name the lattice (--lattice) or graph (--graph)")
+    lattice = load_structure(settings["lattice"])
+    sizes = settings.get("L", (None,))
+    if len(sizes) > 1:
+        raise InputError(f"-L: weights are those of one size, but {len(sizes)} are given")
+    where = sizes[0], settings.get("boundary")
+    return tree_of_array(lattice, read_weights(weights, lattice, *where), *where, **ways)

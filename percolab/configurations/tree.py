@@ -1,0 +1,395 @@
+"""The minimum spanning tree of weights that a user gives, or of one sample, for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from percolab.bonds.words import GENERATORS
+from percolab.configurations.array_files import read_array
+from percolab.errors import InputError
+from percolab.lattices.extent import Extent
+from percolab.lattices.graph import Graph, load_graph, load_weighted_graph
+from percolab.lattices.graph_files.graph_data import (
+    GraphData,
+    check_num_sites,
+    graph_data,
+    without_loops,
+)
+from percolab.lattices.graph_files.through_networkx import edges_of, weights_of
+from percolab.lattices.graph_files.weights import (
+    EdgeWeights,
+    plain_weights,
+    weights_of_objects,
+)
+from percolab.lattices.lattice import Lattice, lattice_names
+from percolab.lattices.structure import Structure, load_structure
+from percolab.lattices.topology import MAX_POINTS
+from percolab.tasks.study import Task, check_boundary
+from percolab.tasks.values import check_choice
+from percolab.trees.given import (
+    SpanningTree,
+    check_tree_memory,
+    keys_of_array,
+    keys_of_list,
+    tree_of_keys,
+    tree_of_sample,
+)
+
+
+def tree(
+    graph: Any,
+    L: int | None = None,
+    *,
+    weights: np.ndarray | Sequence[Any] | None = None,
+    sample: int = 0,
+    seed: int = 1,
+    rng: str = "xorwow",
+    boundary: str | Sequence[str] | None = None,
+    source: str | Path | Sequence[int] | None = None,
+    target: str | Path | Sequence[int] | None = None,
+    multi: bool = False,
+    num_sites: int | None = None,
+    method: str | None = None,
+    device: str = "cpu",
+) -> SpanningTree:
+    """Return the minimum spanning tree of weights, or of one sample; a forest if not connected.
+
+    graph is one of
+
+    * a file of a weighted graph (docs/graph-files.md), or with ``weights`` any graph's file;
+    * a networkx graph whose edges have the attribute "weight";
+    * a scipy.sparse matrix; every stored entry is an edge, zeros among them;
+    * a tuple (pairs, weights), an array (n, 3) of rows (site, site, weight), or a list of such
+      tuples, of whose numbers none is rounded;
+    * the name of a lattice, or a lattice, Bethe lattice or :class:`percolab.Graph`: with
+      ``weights``, or else for the sample (seed, sample) that a sweep with this seed measures, whose
+      weights are its uniform numbers.
+
+    weights: of a lattice (classes, ..., y, x): [k, y, x] is that of bond k of site (x, y), and what
+    it holds where there is no bond is not looked at; L follows from the shape.  Of a graph one for
+    each bond, in their order.  Integers or floats, finite; integers are compared as such.
+    boundary: of a lattice, per axis or for all.  source, target: of a graph's file, sites that
+    ``SpanningTree.trunk`` joins.  multi: keep parallel edges, of which else the one with the least
+    weight is kept.  num_sites: where the largest site number does not say it.
+    method: one of :data:`percolab.trees.TREE_METHODS`; all give the same tree.
+
+    InputError (one line) for anything that cannot be used.
+
+    >>> found = tree([(0, 1, 5), (1, 2, -3), (2, 0, 4)])
+    >>> found.bonds.tolist(), found.weights.tolist(), found.weight
+    ([[1, 2], [0, 2]], [-3, 4], 1)
+    >>> tree("square", 8, seed=3).parts
+    1
+    """
+    ways: dict[str, Any] = {"method": method, "device": device}
+    sites: dict[str, Any] = {"source": source, "target": target}
+    if isinstance(graph, str | Path) and not _is_lattice(graph, L):
+        if weights is not None:
+            _refuse(L=L, boundary=boundary, num_sites=num_sites)
+            found = load_graph(graph, multi=multi, **sites)
+            return _of_list(found, weights, ways, notes=found.notes)
+        _refuse(L=L, boundary=boundary, num_sites=num_sites)
+        found, data = load_weighted_graph(graph, multi=multi, **sites)
+        return _of_data(found, data, ways)
+    if isinstance(graph, str | Path) or hasattr(graph, "is_scalable"):
+        _refuse(multi=multi or None, num_sites=num_sites, **sites)
+        is_name = isinstance(graph, str | Path)
+        structure: Structure = load_structure(str(graph)) if is_name else graph
+        if weights is None:
+            return _of_sample(structure, L, boundary, seed, sample, rng, ways)
+        if isinstance(structure, Graph):
+            _refuse(L=L, boundary=boundary)
+            return _of_list(structure, weights, ways, notes=structure.notes)
+        return tree_of_array(structure, np.asarray(weights), L, boundary, **ways)
+    _refuse(L=L, boundary=boundary, weights=weights, **sites)
+    data = _data_of(graph, num_sites, multi)
+    found = Graph.of_bonds(data.num_sites, data.bonds, notes=data.notes)
+    return _of_data(found, data, ways)
+
+
+def tree_of_array(
+    lattice: Structure,
+    weights: np.ndarray,
+    L: int | None = None,
+    boundary: str | Sequence[str] | None = None,
+    *,
+    method: str | None = None,
+    device: str = "cpu",
+) -> SpanningTree:
+    """Return the tree of a lattice whose bonds have these weights, as :func:`tree` takes them."""
+    shape, kinds = _check_array(lattice, weights.shape, weights.dtype, L, boundary)
+    check_tree_memory(Extent.of_structure(lattice, shape, kinds), method, device)
+    topology = lattice.topology(shape, kinds)
+    return tree_of_keys(
+        topology,
+        keys_of_array(topology, weights),
+        weights.dtype.kind,
+        method=method,
+        device=device,
+        structure=lattice,
+        boundary=kinds,
+    )
+
+
+def read_weights(
+    name: str, lattice: Structure, L: int | None = None, boundary: str | Sequence[str] | None = None
+) -> np.ndarray:
+    """Return the weights of a lattice's bonds in a .npy file or FILE.h5:/DATASET.
+
+    InputError: a file that cannot be read, or that holds another shape or no numbers; a tree that
+    does not fit into memory.
+    """
+
+    def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
+        try:
+            points, kinds = _check_array(lattice, shape, dtype, L, boundary)
+            check_tree_memory(Extent.of_structure(lattice, points, kinds), None, "cpu")
+        except InputError as error:
+            return str(error)
+        return ""
+
+    return _read_numbers(name, wrong)
+
+
+def read_weight_list(name: str, graph: Graph) -> np.ndarray:
+    """Return the weights of a graph's bonds, in their order, as :func:`read_weights` reads them."""
+
+    def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
+        if dtype.kind not in "iuf":
+            return f"holds {dtype}, but weights are integers or floats"
+        if shape != (graph.num_bonds,):
+            return f"weights of the shape {shape}, but {graph.name} has {graph.num_bonds} bonds"
+        return ""
+
+    return _read_numbers(name, wrong)
+
+
+def _read_numbers(name: str, wrong: Any) -> np.ndarray:
+    if name.lower().endswith(".png"):
+        raise InputError(f"{name}: weights are a .npy file or an HDF5 dataset")
+    found = read_array(name, wrong)
+    return found.astype(found.dtype.newbyteorder("="), copy=False)
+
+
+def _is_lattice(graph: str | Path, L: int | None) -> bool:
+    """Return whether a text is the name of a lattice, rather than of a graph's file."""
+    if str(graph).endswith(".toml"):
+        return True
+    if isinstance(graph, Path):
+        return False
+    return L is not None or graph.partition(":")[0] == "bethe" or graph in lattice_names()
+
+
+def _refuse(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name}: has no meaning here; leave it out")
+
+
+def _kinds_of(lattice: Structure, boundary: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the boundary of every axis, given one for all of them or one each."""
+    kinds = lattice.boundaries[0] if boundary is None else boundary
+    if isinstance(kinds, str):
+        kinds = [kind.strip() for kind in kinds.split(",")]
+    found = tuple(kinds) * (lattice.dimension if len(kinds) == 1 else 1)
+    check_boundary(lattice, found)
+    return found
+
+
+def _check_array(
+    lattice: Structure,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    L: int | None,
+    boundary: str | Sequence[str] | None,
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return grid points and boundary per axis, of weights in an array; InputError if wrong."""
+    kinds = _kinds_of(lattice, boundary)
+    if dtype.kind not in "iuf" or dtype.itemsize > 8:
+        raise InputError(f"weights are {dtype}, but they must be integers or floats of 64 bits")
+    if L is not None:
+        lattice.check_size(L, kinds)
+        points = lattice.shape(L)
+    else:
+        points = shape[:0:-1]
+    if isinstance(lattice, Lattice):
+        classes, axes = lattice.num_classes, "zyx"[-lattice.dimension :]
+    elif L is None:
+        raise InputError(f"L: weights of {lattice.name} need its size as well")
+    else:
+        classes, axes = lattice.topology(points, kinds).num_classes, "x"
+    wanted = axes if L is None else points[::-1]
+    if shape != (classes, *points[::-1]) or len(points) != lattice.dimension:
+        at = f" at L = {L}" if L is not None else ""
+        raise InputError(
+            f"weights have the shape {shape}, but those of {lattice.name}{at} have "
+            f"({', '.join(map(str, (classes, *wanted)))}): classes of bonds first, then sites"
+        )
+    if not 1 <= prod(points) <= MAX_POINTS:
+        raise InputError(f"{prod(points)} sites, but there are 1 to {MAX_POINTS}")
+    return points, kinds
+
+
+def _of_list(graph: Graph, weights: Any, ways: dict[str, Any], **told: Any) -> SpanningTree:
+    """Return the tree of a graph with weights in the order of its bonds."""
+    values = _values(weights)
+    check_tree_memory(Extent.of_topology(graph.topology((graph.num_sites,))), **ways)
+    keys = keys_of_list(graph, values)
+    topology = graph.topology((graph.num_sites,))
+    return tree_of_keys(topology, keys, values.dtype.kind, structure=graph, **ways, **told)
+
+
+def _of_data(graph: Graph, data: GraphData, ways: dict[str, Any]) -> SpanningTree:
+    return _of_list(graph, data.weights, ways, names=data.names, notes=data.notes)
+
+
+def _of_sample(
+    structure: Structure,
+    L: int | None,
+    boundary: str | Sequence[str] | None,
+    seed: int,
+    sample: int,
+    rng: str,
+    ways: dict[str, Any],
+) -> SpanningTree:
+    if isinstance(structure, Graph):
+        _refuse(L=L, boundary=boundary)
+        L, boundary = structure.num_sites, structure.boundaries * structure.dimension
+    if not isinstance(L, int):
+        raise InputError(f"L = {L!r}, but a sample of {structure.name} has an integer size L")
+    if not isinstance(sample, int) or not 0 <= sample < 2**64:
+        raise InputError(f"sample = {sample!r}, but it must be an integer from 0 to 2^64 - 1")
+    check_choice("rng", rng, GENERATORS)
+    kinds = _kinds_of(structure, boundary) if structure.dimension else ()
+    task = Task(structure, L, kinds, (0.5,), seed=seed, rng=rng)
+    check_tree_memory(Extent.of_structure(structure, task.shape, kinds), **ways)
+    topology = structure.topology(task.shape, kinds)
+    numbers = GENERATORS[rng], task.stream_seed, sample
+    return tree_of_sample(topology, *numbers, structure=structure, boundary=kinds, **ways)
+
+
+def _data_of(graph: Any, num_sites: int | None, multi: bool) -> GraphData:
+    """Return sites, bonds and weights of a graph that is given as objects or arrays."""
+    import scipy.sparse
+
+    try:
+        if hasattr(graph, "is_directed") and hasattr(graph, "edges"):
+            return _of_networkx(graph, num_sites, multi)
+        if scipy.sparse.issparse(graph):
+            return _of_sparse(graph, num_sites, multi)
+        if isinstance(graph, tuple) and len(graph) == 2:
+            pairs, values = np.asarray(graph[0]), _values(graph[1])
+        elif isinstance(graph, list):
+            rows = [tuple(row) for row in graph]
+            if any(len(row) != 3 for row in rows):
+                raise InputError("a list has rows (site, site, weight)")
+            pairs = np.array([row[:2] for row in rows], object)
+            pairs = np.array(pairs.tolist() or np.empty((0, 2), np.int64))
+            values = weights_of_objects([row[2] for row in rows])
+        elif isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[1] == 3:
+            pairs, values = _whole(graph[:, :2]), plain_weights(graph[:, 2])
+        else:
+            raise InputError(
+                f"a graph is no {type(graph).__name__}: give a file, networkx graph, sparse "
+                "matrix, (pairs, weights) or rows (site, site, weight)"
+            )
+    except InputError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise InputError(" ".join(str(error).split())) from error
+    return _of_pairs(pairs, values, num_sites, multi)
+
+
+def _values(weights: Any) -> np.ndarray:
+    """Return weights, int64 or float64 (n,), of an array or a sequence of numbers."""
+    try:
+        if isinstance(weights, np.ndarray):
+            return plain_weights(weights)
+        return weights_of_objects(list(weights))
+    except (ValueError, TypeError) as error:
+        raise InputError(" ".join(str(error).split())) from error
+
+
+def _whole(sites: np.ndarray) -> np.ndarray:
+    """Return site numbers as integers; ValueError if they are none."""
+    if sites.dtype.kind not in "iuf":
+        raise ValueError(f"sites are {sites.dtype}, but they must be integers")
+    found = sites.astype(np.int64) if np.isfinite(sites).all() else np.full(sites.shape, -1)
+    wrong = sites[found != sites]
+    if wrong.size:
+        raise ValueError(f"site {wrong[0]}, but sites are integers")
+    return found
+
+
+def _of_pairs(
+    pairs: np.ndarray, values: np.ndarray, num_sites: int | None, multi: bool
+) -> GraphData:
+    if pairs.size == 0:
+        pairs = np.empty((0, 2), np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise InputError("pairs of sites are an integer array (n, 2)")
+    if values.shape != (len(pairs),):
+        raise InputError(f"{values.size} weights for {len(pairs)} bonds")
+    if num_sites is None and not len(pairs):
+        raise InputError("names no sites; give num_sites if that is meant")
+    most = num_sites - 1 if num_sites is not None else MAX_POINTS - 1
+    if len(pairs) and not 0 <= pairs.min() <= pairs.max() <= most:
+        wrong = pairs[(pairs < 0) | (pairs > most)][0]
+        raise InputError(f"a bond names site {wrong}, but sites are 0 to {most}")
+    count = num_sites if num_sites is not None else int(pairs.max()) + 1
+    check_num_sites(Path("pairs"), count, len(pairs), num_sites)
+    edges, num_loops = without_loops(pairs[:, 0], pairs[:, 1])
+    values = values[pairs[:, 0] != pairs[:, 1]]
+    weights = EdgeWeights(values, "pairs")
+    return graph_data(count, edges, multi=multi, num_loops=num_loops, weights=weights)
+
+
+def _of_networkx(graph: Any, num_sites: int | None, multi: bool) -> GraphData:
+    nodes = list(graph.nodes)
+    if num_sites not in (None, len(nodes)):
+        raise InputError(f"num_sites = {num_sites}, but the graph has {len(nodes)} nodes")
+    if not nodes:
+        raise InputError("the graph has no nodes")
+    is_numbered = set(nodes) == set(range(len(nodes)))
+    numbers = {node: node if is_numbered else n for n, node in enumerate(nodes)}
+    try:
+        values = weights_of(graph)
+    except InputError as error:
+        raise InputError(f"the graph: {error}") from error
+    edges = edges_of(graph, numbers)
+    values = values[edges[:, 0] != edges[:, 1]]
+    edges, num_loops = without_loops(edges[:, 0], edges[:, 1])
+    return graph_data(
+        len(nodes),
+        edges,
+        multi=multi,
+        names=None if is_numbered else tuple(nodes),
+        num_loops=num_loops,
+        weights=EdgeWeights(values, "the graph"),
+    )
+
+
+def _of_sparse(matrix: Any, num_sites: int | None, multi: bool) -> GraphData:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+        raise InputError(f"a matrix of shape {matrix.shape}, but an adjacency matrix is square")
+    if num_sites not in (None, matrix.shape[0]):
+        raise InputError(f"num_sites = {num_sites}, but the matrix has {matrix.shape[0]} rows")
+    entries = matrix.tocoo(copy=True)
+    if matrix.format == "bsr":  # the zeros in its blocks are filling
+        entries.eliminate_zeros()
+    values = plain_weights(entries.data)
+    values = values[entries.row != entries.col]
+    edges, num_loops = without_loops(entries.row, entries.col)
+    return graph_data(
+        matrix.shape[0],
+        edges,
+        multi=multi,
+        is_matrix=True,
+        num_loops=num_loops,
+        weights=EdgeWeights(values, "the matrix"),
+    )

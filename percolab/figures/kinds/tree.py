@@ -1,0 +1,165 @@
+"""Minimum spanning trees: which bonds they take, degrees, weight a site, and the way across."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis.text import format_with_error
+from percolab.analysis.trees import TreeFit, TreeMeans, fit_trees
+from percolab.figures.axes import (
+    add_legend,
+    few_ticks,
+    legend_entries,
+    place_sizes,
+    plain_ticks,
+    size_label,
+)
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.style import DASHES, EXACT_LINE, PAGE_WIDTH, new_figure, size_look
+from percolab.lattices.lattice import Lattice
+from percolab.measure.trees import WEIGHT_BINS
+
+#: A degree with a smaller share of the sites is not drawn.
+_LEAST_SHARE = 1e-7
+
+
+def _draw(figures: StudyView) -> Drawn:
+    found = fit_trees(figures.results)
+    means = found.means
+    letters = list(means[0].paths)
+    rows, columns = (2, 2) if letters else (1, 3)
+    with new_figure(PAGE_WIDTH, 2.8 * rows + 0.4) as figure:
+        panels: Any = figure.subplots(rows, columns).ravel()
+        _draw_accepted(panels[0], means, is_self_dual=_is_self_dual(figures))
+        _draw_degrees(panels[1], means)
+        _draw_weights(panels[2], found, periodic=set(figures.study.boundary) == {"periodic"})
+        if letters:
+            _draw_paths(panels[3], found, letters[-1])
+        for axes, letter in zip(panels, "abcd", strict=False):
+            axes.text(
+                -0.16, 1.03, f"({letter})", transform=axes.transAxes, fontweight="bold", fontsize=9
+            )
+        figure.suptitle(f"Minimum spanning trees: {figures.head['title']}")
+        add_legend(
+            figure, legend_entries(panels[1]), loc="outside lower center",
+            ncols=min(len(means), 6), title="Error bars: one standard error over samples",
+        )  # fmt: skip
+    return figure, {"title": figures.head["title"]} | found.to_dict()
+
+
+def _is_self_dual(figures: StudyView) -> bool:
+    structure = figures.study.structure
+    return isinstance(structure, Lattice) and structure.name == "square"
+
+
+def _label(item: TreeMeans) -> str:
+    return size_label(item.L, {})
+
+
+def _draw_accepted(axes: Any, means: tuple[TreeMeans, ...], *, is_self_dual: bool) -> None:
+    """Draw f(w), the share of bonds with weight w that are in the tree."""
+    middles = (np.arange(WEIGHT_BINS) + 0.5) / WEIGHT_BINS
+    for n, item in enumerate(means):
+        look = size_look(n)
+        axes.errorbar(
+            middles, item.accepted, np.nan_to_num(item.accepted_errors), label=_label(item),
+            color=look["color"], linestyle=DASHES[n % len(DASHES)], linewidth=1.0, elinewidth=0.7,
+        )  # fmt: skip
+    if is_self_dual:
+        last = means[-1].accepted
+        (mirrored,) = axes.plot(
+            middles[::2], 1 - last[::-1][::2], linestyle="none", marker="o", markersize=3.2,
+            markerfacecolor="white", markeredgecolor="black", markeredgewidth=0.7,
+        )  # fmt: skip
+        axes.legend([mirrored], ["$1 - f(1 - w)$"], loc="lower left")
+    axes.set_xlabel("weight $w$")
+    axes.set_ylabel("share in the tree $f(w)$")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1.05)
+
+
+def _draw_degrees(axes: Any, means: tuple[TreeMeans, ...]) -> None:
+    """Draw the share of the sites with k bonds of the tree."""
+    largest = 1
+    for n, item in enumerate(means):
+        degrees = np.flatnonzero(item.degrees > _LEAST_SHARE)
+        largest = max(largest, int(degrees[-1]))
+        axes.plot(degrees, item.degrees[degrees], **size_look(n), linewidth=0.8, label=_label(item))
+    axes.set_yscale("log")
+    plain_ticks(axes)
+    few_ticks(axes, number=min(largest + 1, 9))
+    axes.set_xlabel("bonds of a site in the tree $k$")
+    axes.set_ylabel("share of the sites")
+
+
+def _draw_weights(axes: Any, found: TreeFit, *, periodic: bool) -> None:
+    """Draw the weight a site against 1 / N or 1 / L, and its limit."""
+
+    def place(item: TreeMeans) -> float:
+        return 1 / item.sites if periodic else 1 / item.L
+
+    for n, item in enumerate(found.means):
+        axes.errorbar(
+            place(item), item.weight.value, np.nan_to_num(item.weight.error),
+            **size_look(n), linestyle="none", elinewidth=0.8, label=_label(item),
+        )  # fmt: skip
+    if found.limit is not None:
+        value, error = found.limit.value, found.limit.error
+        axes.errorbar(0, value, error, color="black", marker="_", markersize=9, elinewidth=0.8)
+        axes.axhline(value, **EXACT_LINE)
+        shown = f"$L \\to \\infty$: {format_with_error(value, error)}"
+        # Where no point is: on a torus they lie below the limit, with an open side above it.
+        corner, side = ((0.06, 0.06), "bottom") if periodic else ((0.06, 0.94), "top")
+        axes.annotate(shown, corner, None, "axes fraction", va=side, fontsize=8)
+    axes.set_xlim(left=min(0, -0.04 * max(place(item) for item in found.means)))
+    few_ticks(axes, number=5)
+    axes.set_xlabel("$1 / N$" if periodic else "$1 / L$")
+    axes.set_ylabel("weight of the tree a site")
+
+
+def _draw_paths(axes: Any, found: TreeFit, letter: str) -> None:
+    """Draw the length of the way from side to side against L, and its power law."""
+    for n, item in enumerate(found.means):
+        path = item.paths[letter]
+        axes.errorbar(
+            item.L, path.value, np.nan_to_num(path.error), **size_look(n), linestyle="none",
+            elinewidth=0.8, label=_label(item),
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    line = found.exponents.get(letter)
+    if line is not None:
+        own = [item for item in found.means if line.smallest_size <= item.L]
+        sizes = np.array([own[0].L, own[-1].L], float)
+        middle = own[len(own) // 2]
+        scale = middle.paths[letter].value / middle.L**line.z
+        axes.plot(sizes, scale * sizes**line.z, color="black", linewidth=0.7, zorder=0)
+        shown = f"$L^D$, $D$ = {format_with_error(line.z, line.error)}"
+        axes.annotate(shown, (0.04, 0.94), None, "axes fraction", va="top", fontsize=8)
+    place_sizes(axes, [item.L for item in found.means])
+    plain_ticks(axes)
+    axes.set_xlabel("$L$")
+    axes.set_ylabel(f"bonds on the way along {letter}")
+
+
+def _problem(figures: StudyView) -> str | None:
+    if not figures.study.has_trees:
+        return "there are no trees (percolab tree)"
+    return None
+
+
+KIND = FigureKind(
+    place=30,
+    meaning=(
+        "Minimum spanning trees of samples, whose bonds have their uniform numbers as weights: "
+        "the share of the bonds with a weight that are in the tree, which on the square lattice is "
+        "one less that of the weight's mirror image; sites by their bonds in the tree; the weight "
+        "of the tree a site, and its limit; and the length of the way through the tree from side "
+        "to side."
+    ),
+    errors="Error bars are one standard error of the mean over samples.",
+    problem=_problem,
+    draw=_draw,
+)

@@ -1,0 +1,209 @@
+"""Chains on small lattices: many sweeps of a chain are one launch, and one block of threads.
+
+What a sweep measures is copied to the host while the next ones are done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cuda import period_width
+from percolab.kernels.device import load_cuda
+from percolab.labelers.tiled.one_tile import LANES, TILE_WORDS
+from percolab.lattices.topology import Topology
+from percolab.measure.rows import ROW_WIDTH
+from percolab.measure.spins import SPIN_ROW_WIDTH
+from percolab.spins.chains_cuda import CudaChains, Kept
+from percolab.spins.one_block_cuda import (
+    CLASS,
+    OTHER,
+    STATIC_BYTES,
+    Block,
+    dynamic_words,
+    scratch_words,
+    sweep_chosen_kernel,
+    sweep_kernel,
+)
+from percolab.spins.update import Rule
+
+cuda = load_cuda()
+
+#: Shared memory that a block may have, in bytes.
+_MOST_SHARED = 48 * 1024
+#: Classes of bonds beside the chain's, and axes, that numbers of a few bits have room for.
+_MOST_CLASSES, _MOST_AXES = 14, 3
+#: Threads that a word has, at most, and those that an H100 or H200 runs at a time at 64 registers.
+_MOST_PARTS, _MOST_THREADS = 4, 132 * 1024
+#: Rows that are kept on the device at a time, and sweeps of one launch, at most.
+_KEPT_ROWS, _MOST_SWEEPS = 2**16, 1024
+
+
+def _threads_of(topology: Topology) -> int:
+    """Return the threads of one part of a block: a power of two, one a word."""
+    return 1 << (max(topology.num_words, LANES) - 1).bit_length()
+
+
+def _others_of(topology: Topology) -> list[int]:
+    """Return the classes of bonds but the chain's."""
+    return [k for k in range(topology.num_classes) if k != topology.chain]
+
+
+def parts_of(topology: Topology, chains: int) -> int:
+    """Return how many threads a word gets, so that a device of many threads is full."""
+    parts = 1
+    while parts < _MOST_PARTS and 2 * parts * _threads_of(topology) * chains <= _MOST_THREADS:
+        parts *= 2
+    return parts
+
+
+def _most_nodes(topology: Topology) -> int:
+    """Return how many clusters may touch a seam or an end layer."""
+    owners = topology.seam_bonds % (32 * topology.num_words)
+    sites, _ = topology.end_flags()
+    return int(np.unique(np.concatenate([owners, topology.seam_ends, sites])).size)
+
+
+def _listed_of(topology: Topology) -> int:
+    """Return for how many bonds a block's list has room; lists that are too short are refilled.
+
+    They get what nodes leave, so that eight blocks of 4096 sites fit on a multiprocessor.
+    """
+    left = 3 * _most_nodes(topology) - 2 * len(_others_of(topology)) * TILE_WORDS
+    return max(left, 4 * _threads_of(topology))
+
+
+def shared_bytes(topology: Topology, planes: int) -> int:
+    """Return the dynamic shared memory of a block, for spins with so many bit planes."""
+    others, listed = len(_others_of(topology)), _listed_of(topology)
+    scratch = scratch_words(others, listed, _most_nodes(topology))
+    beyond = topology.exists.size if topology.seam_bonds.size else 0
+    return 4 * dynamic_words(topology.num_words, scratch, beyond, planes)
+
+
+def is_one_block(labeler: Any, rule: Rule) -> bool:
+    """Return whether the chains of a labeler on CUDA can be swept by one block each.
+
+    Only those of ``tiled`` without a tally are, on lattices whose sample fits in shared memory.
+    """
+    top: Topology = labeler.batch.topology
+    if labeler.name != "tiled" or int(labeler.read.tally_width) or top.num_words > TILE_WORDS:
+        return False
+    if len(_others_of(top)) > _MOST_CLASSES or top.num_axes > _MOST_AXES:
+        return False
+    inner = top.exists if top.seam is None else top.exists & ~top.seam
+    if np.any(top.deltas[inner.any(axis=1)] >= 0):
+        # A run's parent must come before it.
+        return False
+    return shared_bytes(top, int(rule.planes)) + STATIC_BYTES <= _MOST_SHARED
+
+
+class _Piece:
+    """Room for what some sweeps measure, on the device and on the host, and their number."""
+
+    def __init__(self, rows: int) -> None:
+        self.kept = Kept(rows, SPIN_ROW_WIDTH, np.uint32)
+        self.count = cuda.device_array(1, np.int64)
+        self.pinned = cuda.pinned_array(1, np.int64)
+
+
+class OneBlockChains(CudaChains):
+    """Up to ``capacity`` chains that one block of threads sweeps each (:func:`is_one_block`)."""
+
+    def __init__(self, labeler: Any, rule: Rule) -> None:
+        super().__init__(labeler, rule)
+        top, batch = self.batch.topology, self.batch
+        self._threads = _threads_of(top)
+        self._shared = shared_bytes(top, self._planes)
+        others = _others_of(top)
+        listed, nodes = _listed_of(top), _most_nodes(top)
+        words, sites = np.divmod(top.seam_bonds, 32 * top.num_words)
+        pairs = sites | top.seam_ends.astype(np.int64) << OTHER | words << CLASS
+        end_sites, end_flags = labeler.end_flags
+        self._block = Block(
+            exists=batch.exists,
+            occupied=batch.existing_sites,
+            shifts=tuple(np.int32(top.deltas[k]) for k in others),
+            rows=(np.int32(0),) * len(others),
+            pairs=cuda.to_device(pairs.astype(np.uint32)),
+            codes=batch.adjacency.seam_codes,
+            end_sites=end_sites,
+            end_flags=end_flags,
+            points=np.uint32(top.num_points),
+            num_words=np.uint32(top.num_words),
+            threads=np.uint32(self._threads),
+            chain=np.int32(top.chain),
+            listed=np.uint32(listed),
+            nodes=np.uint32(nodes),
+            scratch=np.uint32(scratch_words(len(others), listed, nodes)),
+            axes=np.int32(top.num_axes),
+            width=np.int32(period_width(top)),
+        )
+
+    def _make_kept(self) -> None:
+        """Make room for what is kept of sweeps, twice: one is copied while the other is written."""
+        self._room = max(_KEPT_ROWS, self.capacity)
+        self._pieces = [_Piece(self._room) for _ in range(2)]
+
+    def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Do sweeps; return their rows and numbers of spins, as :class:`CudaChains` does."""
+        rows = np.empty((self._items, sweeps, ROW_WIDTH), np.int64)
+        numbers = np.zeros((self._items, sweeps, SPIN_ROW_WIDTH), np.int64)
+        for own, found in self._launch_all(sweeps):
+            rows[:, own] = found[:, :, :ROW_WIDTH]
+            numbers[:, own, ROW_WIDTH:] = found[:, :, ROW_WIDTH:]
+        return rows, numbers
+
+    def skip(self, sweeps: int) -> None:
+        """Do sweeps of which nothing is taken."""
+        for _ in self._launch_all(sweeps):
+            pass
+
+    def _launch_all(self, sweeps: int) -> Iterator[tuple[slice, NDArray[np.uint32]]]:
+        """Do sweeps; yield, launch by launch, which ones they are and what they measured.
+
+        What is yielded is there until the next is asked for; meanwhile the device goes on.
+        """
+        most, coming = min(self.slots, _MOST_SWEEPS), None
+        for n, first in enumerate(range(0, sweeps, most)):
+            count = min(most, sweeps - first)
+            found = self._launch(n % 2, count)
+            following = slice(first, first + count), found, self._launches.mark()
+            if coming is not None:
+                coming[2].synchronize()
+                yield coming[:2]
+            coming = following
+        if coming is not None:
+            coming[2].synchronize()
+            yield coming[:2]
+        self.sweep += sweeps
+
+    def _launch(self, place: int, count: int) -> NDArray[np.uint32]:
+        """Launch so many sweeps; return where what they measure will be."""
+        piece, launches, items = self._pieces[place], self._launches, self._items
+        piece.pinned[0] = count
+        threads = parts_of(self.batch.topology, items) * self._threads
+
+        def work() -> None:
+            launches.upload(piece.count, piece.pinned)
+            launches.blocks(
+                sweep_chosen_kernel if self.rule.seeds else sweep_kernel,
+                items,
+                threads,
+                self._generator,
+                self._chains,
+                self._clock,
+                piece.count,
+                self.rule,
+                self._block,
+                self.batch.adjacency,
+                self.planes,
+                piece.kept.on_device,
+                shared=self._shared,
+            )
+
+        launches.call(("one block", place, self._generator, items), work)
+        return piece.kept.download(launches, items, count)

@@ -1,0 +1,756 @@
+"""CUDA: chains of spins on small lattices, whole sweeps in the shared memory of one block.
+
+A block of threads has a chain: it does many sweeps in one launch, with barriers where larger
+lattices need a kernel of their own.  A word of sites has one, two or four threads, its *parts*:
+they draw the bonds of different classes, and each goes through the runs in its share of the bits.
+Few chains leave most of the device idle, and more parts make them faster; where there are many
+chains one part is best.
+
+Clusters are found as those of a tile are (:mod:`percolab.labelers.tiled.one_tile`), without the
+bonds across seams.  Runs are numbered in the order of their sites through the whole lattice, so
+that the root of a tree is its first run.
+
+A cluster so found becomes a *node* if an open bond leads from it across a seam, or if it holds a
+site of an end layer.  Nodes are numbered in the order of their first sites.  A forest of them, with
+periods, is joined by the bonds across seams (:mod:`percolab.measure.wrapping_cuda`), so that its
+roots have the first sites of whole clusters, too.
+
+``info`` holds of every node:
+
+    bits 0-12   at a root of the forest: the sites of the cluster; else, those of the node
+    bits 13-24  the run that is its root in the table
+    bits 25-30  at a root: flags of the end layers that it touches (2a: first layer of axis a)
+    bit 31      at a root: it holds a chosen site
+
+In the table, bit 18 of a root that is no node says that it holds a chosen site.  When all is
+measured, the field of every root gets what happens to its spin.
+"""
+
+from typing import Any, NamedTuple
+
+from numba import int32, int64, types, uint32, uint64
+
+from percolab.bonds.keys import seed_at
+from percolab.bonds.words import open_word
+from percolab.kernels.bits import lowest_one, popcount
+from percolab.kernels.device import load_cuda
+from percolab.kernels.neighbours import has_bit, seam_word
+from percolab.kernels.runs import fill_segments, low_bits
+from percolab.labelers.tiled.all_tiles import run_at, with_finished
+from percolab.labelers.tiled.one_tile import (
+    BORDER,
+    FIELD,
+    LANES,
+    PLACE,
+    ROOT,
+    STRIPS,
+    TILE_WORDS,
+    field_of,
+    join_first,
+    join_listed,
+    length_of,
+    list_extras,
+    list_runs,
+    move_sizes,
+    split_bonds,
+    sync_strip,
+    table_root,
+    with_parent,
+)
+from percolab.measure.rows import (
+    CLUSTERS,
+    ISOLATED,
+    LARGEST,
+    SECOND_LARGEST,
+    SPANNING,
+    SUM_SQUARES,
+    spanning_bits,
+)
+from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
+from percolab.measure.wrapping import root_in
+from percolab.measure.wrapping_cuda import Loops, join_over_periods, note_loop
+from percolab.spins.kernels_cuda import COUNTS, MOST_COUNTS, count_states
+from percolab.spins.words import (
+    below,
+    change_of,
+    changed,
+    chosen_site,
+    keyed_number,
+    satisfied_word,
+    spin_at,
+    write_digits,
+)
+
+cuda = load_cuda()
+
+#: Where the parts of a node's ``info`` begin, and the mark of a chosen site.
+RUN, ENDS, CHOSEN_NODE = 13, 25, 1 << 31
+_SIZE, _RUNS, _ENDS = (1 << RUN) - 1, 0xFFF, 0x3F
+_CHOSEN = 1 << 18
+_NO_FIELD = 0xFFFFFFFF ^ (0xFFF << FIELD)
+#: What a block adds up of the clusters, and how many clusters are as large as the largest.
+_CLUSTERS, _SQUARES, _ISOLATED, _LARGEST, _SECOND, _TIES = range(6)
+MOST_SUMS = 6
+#: Where the second end and the class begin in what is stored of a bond across a seam.
+OTHER, CLASS = 12, 24
+_SITE = 0xFFF
+
+
+class Block(NamedTuple):
+    """A lattice that one block of threads has in shared memory, for kernels.
+
+    exists:    uint32 (classes * num_words,), the bonds that there are
+    occupied:  uint32 (num_words,), the sites that there are
+    shifts:    of every class but the chain's, how many sites the other end is away, int32 each
+    rows:      as many zeros, int32
+    pairs:     uint32, of every bond across a seam: owner, other end << OTHER, class << CLASS
+    codes:     int32, over how many periods they lead
+    end_sites, end_flags: uint32, sites of end layers, and bit 2a (first layer of axis a) or 2a + 1
+    points:    grid points, uint32
+    num_words: words of sites, uint32
+    threads:   that have a word, or none, in each part: a power of two, uint32
+    chain:     the class of the chain bonds, or -1, int32
+    listed:    bonds for which the list of those that join trees has room, uint32
+    nodes:     for how many nodes there is room, uint32
+    scratch:   words of shared memory for bonds and lists, then nodes; uint32
+    axes:      of the lattice, int32
+    width:     bits that an axis has in a code of periods, int32
+    """
+
+    exists: Any
+    occupied: Any
+    shifts: Any
+    rows: Any
+    pairs: Any
+    codes: Any
+    end_sites: Any
+    end_flags: Any
+    points: Any
+    num_words: Any
+    threads: Any
+    chain: Any
+    listed: Any
+    nodes: Any
+    scratch: Any
+    axes: Any
+    width: Any
+
+
+class Part(NamedTuple):
+    """What a thread works on.
+
+    thread:  its number in the block, of ``threads``
+    word:    of sites, of as many as have a place
+    number:  which part of the word's threads it belongs to, of ``parts``
+    All are uint32.
+    """
+
+    thread: Any
+    threads: Any
+    word: Any
+    number: Any
+    parts: Any
+
+
+def scratch_words(classes: int, listed: int, nodes: int) -> int:
+    """Return the words of ``Block.scratch``; classes: without the chain's."""
+    return max(2 * classes * TILE_WORDS + listed, 3 * nodes)
+
+
+def dynamic_words(num_words: int, scratch: int, beyond: int, planes: int) -> int:
+    """Return the words of dynamic shared memory; beyond: words of bonds that cross seams."""
+    return 32 * num_words + scratch + beyond + 3 * planes * num_words
+
+
+#: Bytes of static shared memory.
+STATIC_BYTES = 4 * (5 * TILE_WORDS + MOST_COUNTS + MOST_SUMS + STRIPS + 4)
+
+
+@cuda.jit(device=True)
+def _part_of(threads):
+    """Return what this thread works on; threads: of each part."""
+    thread, all_threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    parts, number = uint32(all_threads // threads), uint32(thread // threads)
+    word = uint32(thread & uint32(threads - uint32(1)))
+    return Part(thread, all_threads, word, number, parts)
+
+
+@cuda.jit(device=True)
+def _share_of(part):
+    """Return the bits of its word that a thread goes through, and those before them."""
+    share = uint32(uint32(32) // part.parts)
+    begin = uint32(part.number * share)
+    return uint32(low_bits(share) << begin), uint32(uint32(uint32(1) << begin) - uint32(1))
+
+
+@cuda.jit(device=True)
+def _has_job(part, job):
+    """Return whether this thread does a job of its word; jobs are dealt out to the parts."""
+    return uint32(uint32(job) & uint32(part.parts - uint32(1))) == part.number
+
+
+@cuda.jit(device=True)
+def _number_block(counts, count, totals, part):
+    """Return (the sum of ``count`` over the words before this one, that over all words).
+
+    Only the first part's counts are taken, and the first sum is only known to it.  counts: scratch,
+    a place for each word; totals: for each strip.
+    """
+    word, is_first = part.word, part.number == uint32(0)
+    strip, lane = uint32(word // uint32(LANES)), uint32(word % uint32(LANES))
+    total, step = count, uint32(1)
+    if is_first:
+        counts[word] = total
+    while step < uint32(LANES):
+        sync_strip()
+        if is_first and lane >= step:
+            total = uint32(total + counts[uint32(word - step)])
+        sync_strip()
+        if is_first:
+            counts[word] = total
+        step = uint32(step << uint32(1))
+    if is_first and lane == uint32(LANES - 1):
+        totals[strip] = total
+    cuda.syncthreads()
+    before, whole = uint32(total - count), uint32(0)
+    for other in range(part.threads // part.parts // uint32(LANES)):
+        if uint32(other) < strip:
+            before = uint32(before + totals[uint32(other)])
+        whole = uint32(whole + totals[uint32(other)])
+    return before, whole
+
+
+@cuda.jit(device=True)
+def _draw_bonds(generator, key, block, adjacency, num_planes, planes, links, chained, beyond, part):
+    """Write the open bonds of a word inside the lattice, those across seams apart.
+
+    links: gets the open bonds of all classes but the chain's, chained: of that one.  Returns
+    satisfied bonds + open bonds << 16; of the bonds across seams all that are drawn are written,
+    but none is counted.
+    """
+    seed, number, threshold = key
+    word, num_words = part.word, block.num_words
+    counted, c = uint32(0), 0
+    for k in range(len(adjacency.ends)):
+        if _has_job(part, k):
+            inside = uint32(0)
+            if word < num_words:
+                index = uint32(uint32(uint32(k) * num_words) + word)
+                here = block.exists[index]
+                across = uint32(here & seam_word(adjacency.seam, index))
+                inner = uint32(here & ~across)
+                same = satisfied_word(planes, uint32(0), num_planes, adjacency, k, word, inner)
+                alive = uint32(same | across)
+                bonds = open_word(generator, seed, number, uint64(index), threshold, alive)
+                inside = uint32(bonds & ~across)
+                if block.pairs.size != 0:
+                    beyond[index] = uint32(bonds & across)
+                counted = uint32(counted + uint32(popcount(same)))
+                counted = uint32(counted + uint32(uint32(popcount(inside)) << uint32(16)))
+            if k == block.chain:
+                chained[word] = inside
+            else:
+                links[uint32(uint32(2 * c * TILE_WORDS) + word)] = inside
+        if k != block.chain:
+            c += 1
+    return counted
+
+
+@cuda.jit(device=True)
+def _shorten(table, n):
+    """Point a run to its root, and add its sites to the root's size.
+
+    On the way it points to what has been reached, so that those who come through here reach it in
+    one step: all threads together come to a root that is d steps away in about log2(d) of them.
+    """
+    entry = table[n]
+    if entry < uint32(ROOT):
+        root = uint32(entry >> uint32(FIELD))
+        above = table[root]
+        while above < uint32(ROOT):
+            root = uint32(above >> uint32(FIELD))
+            above = table[root]
+            table[n] = with_parent(entry, root)
+        cuda.atomic.add(table, root, uint32(length_of(entry) << uint32(FIELD)))
+
+
+@cuda.jit(device=True)
+def _extras_of(links, classes, word, bits):
+    """Return how many extra bonds of a word are among these bits."""
+    found = uint32(0)
+    for c in range(classes):
+        extras = links[uint32(uint32((2 * c + 1) * TILE_WORDS) + word)]
+        found = uint32(found + uint32(popcount(uint32(extras & bits))))
+    return found
+
+
+@cuda.jit(device=True)
+def _join_runs(table, starts, first, slots, chained, totals, links, queue, block, part):
+    """Find the clusters without bonds across seams, as in a tile; return the number of runs."""
+    shifts, rows, room = block.shifts, block.rows, block.listed
+    word, thread, threads = part.word, part.thread, part.threads
+    own, below = _share_of(part)
+    joined, ours = chained[word], starts[word]
+    edges, both = uint32(uint32(~joined) | uint32(1)), uint32(0)
+    if part.number == uint32(0):
+        extras = split_bonds(starts, edges, joined, shifts, rows, word, links)
+        both = uint32(uint32(popcount(ours)) | uint32(extras << uint32(16)))
+    before, whole = _number_block(first, both, totals, part)
+    runs, listed = uint32(whole & uint32(0xFFFF)), uint32(whole >> uint32(16))
+    if part.number == uint32(0):
+        first[word], slots[word] = uint32(before & uint32(0xFFFF)), uint32(before >> uint32(16))
+    if part.parts != uint32(1):
+        cuda.syncthreads()
+    n = uint32(first[word] + uint32(popcount(uint32(ours & below))))
+    slot = uint32(slots[word] + _extras_of(links, len(shifts), word, below))
+    list_runs(table, uint32(ours & own), edges, uint32(joined & own), n, word)
+    cuda.syncthreads()
+    join_first(table, starts, first, shifts, rows, word, own, links)
+    done = uint32(0)
+    while True:
+        list_extras(
+            table, starts, first, shifts, rows, word, own, links, queue, uint32(0), room,
+            uint32(slot - done),
+        )  # fmt: skip
+        cuda.syncthreads()
+        if done == uint32(0):
+            n = thread
+            while n < runs:
+                _shorten(table, n)
+                n = uint32(n + threads)
+            cuda.syncthreads()
+        end = min(uint32(max(listed, done) - done), room)
+        join_listed(table, queue, uint32(0), end, thread, threads)
+        cuda.syncthreads()
+        move_sizes(table, queue, uint32(0), end, thread, threads)
+        cuda.syncthreads()
+        done = uint32(done + room)
+        if done >= listed:
+            break
+    return runs
+
+
+@cuda.jit(device=True)
+def _root_at(table, starts, first, site):
+    """Return the root, in the table, of a site's cluster."""
+    run = run_at(starts, first, uint32(site >> uint32(5)), uint32(site & uint32(31)))
+    return table_root(table, run)
+
+
+@cuda.jit(device=True)
+def _mark_node(table, starts, first, special, site):
+    """Let the cluster of a site become a node."""
+    root = _root_at(table, starts, first, site)
+    entry = uint32(cuda.atomic.or_(table, root, uint32(BORDER)))
+    if uint32(entry & uint32(BORDER)) == uint32(0):
+        place = uint32(entry & uint32(PLACE))
+        bit = uint32(uint32(1) << uint32(place & uint32(31)))
+        cuda.atomic.or_(special, uint32(place >> uint32(5)), bit)
+
+
+@cuda.jit(device=True)
+def _node_of(entry, special, numbers):
+    """Return the number of the node whose root in the table has this entry."""
+    word = uint32(uint32(entry & uint32(PLACE)) >> uint32(5))
+    below = uint32(uint32(uint32(1) << uint32(entry & uint32(31))) - uint32(1))
+    return uint32(numbers[word] + uint32(popcount(uint32(special[word] & below))))
+
+
+@cuda.jit(device=True)
+def _ends_of_pair(pair):
+    """Return the two ends of a bond across a seam."""
+    return uint32(pair & uint32(_SITE)), uint32(uint32(pair >> uint32(OTHER)) & uint32(_SITE))
+
+
+@cuda.jit(device=True)
+def _word_of_pair(pair, num_words):
+    """Return the bond word of a bond across a seam."""
+    owner = uint32(uint32(pair & uint32(_SITE)) >> uint32(5))
+    return uint32(uint32(uint32(pair >> uint32(CLASS)) * num_words) + owner)
+
+
+@cuda.jit(device=True)
+def _mark_nodes(table, starts, first, special, block, num_planes, planes, beyond):
+    """Mark what becomes a node, and close the bonds across seams between different spins.
+
+    Returns the satisfied and the open ones among these bonds, as :func:`_draw_bonds` does.
+    """
+    counted, num_words = uint32(0), block.num_words
+    n, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    while n < uint32(block.pairs.size):
+        pair = block.pairs[n]
+        i, j = _ends_of_pair(pair)
+        index, bit = _word_of_pair(pair, num_words), uint32(i & uint32(31))
+        is_open = has_bit(beyond[index], bit)
+        one = spin_at(planes, uint32(0), num_planes, num_words, i)
+        if one == spin_at(planes, uint32(0), num_planes, num_words, j):
+            counted = uint32(counted + uint32(1))
+            if is_open:
+                counted = uint32(counted + uint32(1 << 16))
+                _mark_node(table, starts, first, special, i)
+                _mark_node(table, starts, first, special, j)
+        elif is_open:
+            cuda.atomic.and_(beyond, index, uint32(~uint32(uint32(1) << bit)))
+        n = uint32(n + threads)
+    n = uint32(cuda.threadIdx.x)
+    while n < uint32(block.end_sites.size):
+        _mark_node(table, starts, first, special, block.end_sites[n])
+        n = uint32(n + threads)
+    return counted
+
+
+@cuda.jit(device=True)
+def _begin_nodes(table, runs, special, numbers, forest, info):
+    """Begin a node for every marked root."""
+    n = uint32(cuda.threadIdx.x)
+    while n < runs:
+        entry = table[n]
+        if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT | BORDER):
+            node = _node_of(entry, special, numbers)
+            forest[node] = uint64(node)
+            size = uint32(field_of(entry) + length_of(entry))
+            info[node] = uint32(size | uint32(n << uint32(RUN)))
+        n = uint32(n + uint32(cuda.blockDim.x))
+
+
+@cuda.jit(device=True)
+def _join_nodes(table, starts, first, special, numbers, forest, loops, block, beyond):
+    """Join the nodes at the ends of the open bonds across seams, and note what wraps."""
+    n = uint32(cuda.threadIdx.x)
+    while n < uint32(block.pairs.size):
+        pair = block.pairs[n]
+        i, j = _ends_of_pair(pair)
+        if has_bit(beyond[_word_of_pair(pair, block.num_words)], uint32(i & uint32(31))):
+            one = _node_of(table[_root_at(table, starts, first, i)], special, numbers)
+            other = _node_of(table[_root_at(table, starts, first, j)], special, numbers)
+            note_loop(join_over_periods(forest, one, other, block.codes[n]), 0, loops)
+        n = uint32(n + uint32(cuda.blockDim.x))
+
+
+@cuda.jit(device=True)
+def _gather_nodes(table, starts, first, special, numbers, nodes, forest, info, block):
+    """Give the roots of nodes the sites and the end layers of all their nodes."""
+    n, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    while n < nodes:
+        root = root_in(forest, n)
+        if root != n:
+            cuda.atomic.add(info, root, uint32(info[n] & uint32(_SIZE)))
+        n = uint32(n + threads)
+    n = uint32(cuda.threadIdx.x)
+    while n < uint32(block.end_sites.size):
+        entry = table[_root_at(table, starts, first, block.end_sites[n])]
+        root = root_in(forest, _node_of(entry, special, numbers))
+        flag = uint32(block.end_flags[n] << uint32(ENDS))
+        if uint32(info[root] & flag) == uint32(0):
+            cuda.atomic.or_(info, root, flag)
+        n = uint32(n + threads)
+
+
+@cuda.jit(device=True)
+def _mark_chosen(generator, seed, number, rule, table, starts, first, special, numbers, forest,
+                 info, block):  # fmt: skip
+    """Mark the clusters of chosen sites."""
+    n = uint32(cuda.threadIdx.x)
+    while n < rule.seeds:
+        site = chosen_site(generator, seed, number, uint64(n), block.points, block.occupied)
+        root = _root_at(table, starts, first, site)
+        entry = table[root]
+        if uint32(entry & uint32(BORDER)) != uint32(0):
+            node = root_in(forest, _node_of(entry, special, numbers))
+            cuda.atomic.or_(info, node, uint32(CHOSEN_NODE))
+        else:
+            cuda.atomic.or_(table, root, uint32(_CHOSEN))
+        n = uint32(n + uint32(cuda.blockDim.x))
+
+
+@cuda.jit(device=True)
+def _change_at(depends, generator, seed, number, site, is_chosen, rule, digits, num_words):
+    """Return what happens to the spin of a cluster with this first site."""
+    if not depends and rule.by_word != uint32(0):
+        return spin_at(digits, uint32(0), rule.planes, num_words, site)
+    if not depends:
+        return below(keyed_number(generator, seed, number, site), rule.states)
+    return change_of(generator, seed, number, site, is_chosen, rule)
+
+
+@cuda.jit(device=True)
+def _measure(depends, generator, seed, number, rule, table, runs, nodes, forest, info, digits,
+             num_words, flags):  # fmt: skip
+    """Return a thread's sums over clusters, and put into the table what happens to their spins."""
+    sums = uint32(0), uint32(0), uint32(0), uint32(0), uint32(0)
+    n, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    while n < runs:
+        entry = table[n]
+        if uint32(entry & uint32(ROOT | BORDER)) == uint32(ROOT):
+            sums = with_finished(sums, uint32(field_of(entry) + length_of(entry)))
+            chosen = depends and uint32(entry & uint32(_CHOSEN)) != uint32(0)
+            change = _change_at(
+                depends, generator, seed, number, uint32(entry & uint32(PLACE)), chosen, rule,
+                digits, num_words,
+            )  # fmt: skip
+            table[n] = uint32(uint32(entry & uint32(_NO_FIELD)) | uint32(change << uint32(FIELD)))
+        n = uint32(n + threads)
+    n = uint32(cuda.threadIdx.x)
+    while n < nodes:
+        root = root_in(forest, n)
+        found = info[root]
+        if root == n:
+            sums = with_finished(sums, uint32(found & uint32(_SIZE)))
+            ends = uint32(uint32(found >> uint32(ENDS)) & uint32(_ENDS))
+            if ends != uint32(0):
+                cuda.atomic.or_(flags, 0, uint32(spanning_bits(ends)))
+        first = table[uint32(uint32(found >> uint32(RUN)) & uint32(_RUNS))]
+        chosen = depends and uint32(found & uint32(CHOSEN_NODE)) != uint32(0)
+        change = _change_at(
+            depends, generator, seed, number, uint32(first & uint32(PLACE)), chosen, rule,
+            digits, num_words,
+        )  # fmt: skip
+        run = uint32(uint32(info[n] >> uint32(RUN)) & uint32(_RUNS))
+        entry = table[run]
+        table[run] = uint32(uint32(entry & uint32(_NO_FIELD)) | uint32(change << uint32(FIELD)))
+        n = uint32(n + threads)
+    return sums
+
+
+@cuda.jit(device=True)
+def _add_sums(sums, totals):
+    """Add a thread's sums over clusters to those of the block, but for the second largest."""
+    clusters, squares, largest, _, isolated = sums
+    cuda.atomic.add(totals, _CLUSTERS, clusters)
+    cuda.atomic.add(totals, _SQUARES, squares)
+    cuda.atomic.add(totals, _ISOLATED, isolated)
+    cuda.atomic.max(totals, _LARGEST, largest)
+
+
+@cuda.jit(device=True)
+def _add_second(sums, totals):
+    """Find the second largest cluster, once the largest is known."""
+    _, _, largest, second, _ = sums
+    if largest == totals[_LARGEST]:
+        # One of these threads has the largest.
+        cuda.atomic.add(totals, _TIES, uint32(1))
+        largest = second
+    cuda.atomic.max(totals, _SECOND, largest)
+
+
+@cuda.jit(device=True)
+def _new_spin(depends, rule, num_planes, num_words, planes, word, bit, change):
+    """Return the new spin of the run that starts at a bit of a word, given that of its cluster."""
+    if not depends:
+        return change
+    site = uint32(uint32(word << uint32(5)) + uint32(lowest_one(bit)))
+    return changed(spin_at(planes, uint32(0), num_planes, num_words, site), change, rule)
+
+
+@cuda.jit(device=True)
+def _chosen_bits(one, bit, two, other, plane):
+    """Return ``bit`` if that bit of the spin ``one`` is set, and so of ``other``."""
+    found = bit if has_bit(one, plane) else uint32(0)
+    return uint32(found | other) if has_bit(two, plane) else found
+
+
+@cuda.jit(device=True)
+def _mark_spins(depends, rule, num_planes, table, starts, first, num_words, planes, marks, part):
+    """Mark the starts of this thread's runs in the planes of their new spins."""
+    word = part.word
+    if word >= num_words:
+        return
+    ours, marked = starts[word], uint32(0)
+    own, below = _share_of(part)
+    left = uint32(ours & own)
+    run = uint32(first[word] + uint32(popcount(uint32(ours & below))))
+    while left != uint32(0):
+        # Two runs at a time, whose parents are read at once; of an odd count the last one twice.
+        bit = uint32(left & uint32(~left + uint32(1)))
+        left = uint32(left ^ bit)
+        other, next_run = bit, run
+        if left != uint32(0):
+            other, next_run = uint32(left & uint32(~left + uint32(1))), uint32(run + uint32(1))
+        one, two = table[run], table[next_run]
+        while one < uint32(ROOT) or two < uint32(ROOT):
+            if one < uint32(ROOT):
+                one = table[uint32(one >> uint32(FIELD))]
+            if two < uint32(ROOT):
+                two = table[uint32(two >> uint32(FIELD))]
+        one, two = field_of(one), field_of(two)
+        one = _new_spin(depends, rule, num_planes, num_words, planes, word, bit, one)
+        two = _new_spin(depends, rule, num_planes, num_words, planes, word, other, two)
+        marked = uint32(marked | _chosen_bits(one, bit, two, other, 0))
+        for plane in range(1, num_planes):
+            bits = _chosen_bits(one, bit, two, other, plane)
+            if bits != uint32(0):
+                cuda.atomic.or_(marks, uint32(uint32(uint32(plane) * num_words) + word), bits)
+        left = uint32(left & ~other)
+        run = uint32(next_run + uint32(1))
+    cuda.atomic.or_(marks, word, marked)
+
+
+@cuda.jit(device=True)
+def _paint_word(num_planes, starts, block, planes, marks, part):
+    """Give the sites of a word their new spins, all those of a run its start's; clear the marks."""
+    word, num_words = part.word, block.num_words
+    if word < num_words and part.number == uint32(0):
+        # What is no run ends one.
+        there = block.occupied[word]
+        edges = uint32(starts[word] | uint32(~there))
+        for plane in range(num_planes):
+            place = uint32(uint32(uint32(plane) * num_words) + word)
+            planes[place] = uint32(fill_segments(marks[place], edges) & there)
+            marks[place] = uint32(0)
+
+
+@cuda.jit(device=True)
+def _keep(place, totals, counts, states, flags, first_loop, kept):
+    """Keep what was measured, and begin the next sweep's counts; one thread."""
+    largest = totals[_LARGEST]
+    second = largest if totals[_TIES] > uint32(1) else totals[_SECOND]
+    kept[place, CLUSTERS], kept[place, LARGEST] = totals[_CLUSTERS], largest
+    kept[place, SECOND_LARGEST] = second
+    kept[place, SUM_SQUARES], kept[place, ISOLATED] = totals[_SQUARES], totals[_ISOLATED]
+    kept[place, SPANNING] = flags[0]
+    for n in range(MOST_SUMS):
+        totals[n] = uint32(0)
+    most, total = uint32(0), uint32(0)
+    for state in range(COUNTS, COUNTS + states):
+        sites = counts[state]
+        most = max(most, sites)
+        total = uint32(total + uint32(sites * sites))
+        counts[state] = uint32(0)
+    kept[place, SATISFIED] = uint32(counts[0] & uint32(0xFFFF))
+    kept[place, OPEN_BONDS] = uint32(counts[0] >> uint32(16))
+    kept[place, LARGEST_STATE], kept[place, STATE_SQUARES] = most, total
+    counts[0], flags[0], first_loop[0] = uint32(0), uint32(0), int32(0)
+
+
+@cuda.jit(device=True)
+def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacency, memory, kept):
+    """Do sweeps of a chain, one block's."""
+    starts = cuda.shared.array(TILE_WORDS, types.uint32)
+    first = cuda.shared.array(TILE_WORDS, types.uint32)
+    special = cuda.shared.array(TILE_WORDS, types.uint32)
+    numbers = cuda.shared.array(TILE_WORDS, types.uint32)
+    chained = cuda.shared.array(TILE_WORDS, types.uint32)
+    strips = cuda.shared.array(STRIPS, types.uint32)
+    totals = cuda.shared.array(MOST_SUMS, types.uint32)
+    counts = cuda.shared.array(MOST_COUNTS, types.uint32)
+    flags = cuda.shared.array(1, types.uint32)
+    first_loop = cuda.shared.array(1, types.int32)
+    table = cuda.shared.array(0, types.uint32)
+    part = _part_of(block.threads)
+    item, word, thread, threads = uint32(cuda.blockIdx.x), part.word, part.thread, part.threads
+    num_words, num_planes, classes = block.num_words, int32(rule.planes), len(adjacency.ends)
+    plane_words = uint32(uint32(num_planes) * num_words)
+    scratch = table[uint32(num_words << uint32(5)) :]
+    forest = cuda.shared.array(0, types.uint64)[uint32(num_words << uint32(4)) :]
+    queue = scratch[2 * len(block.shifts) * TILE_WORDS :]
+    info = scratch[uint32(block.nodes << uint32(1)) :]
+    beyond = scratch[block.scratch :]
+    planes = beyond[block.exists.size if block.pairs.size != 0 else 0 :]
+    digits = planes[plane_words:]
+    marks = digits[plane_words:]
+    loops = Loops(first_loop, flags, block.axes, block.width)
+    base, n = uint32(item * plane_words), thread
+    while n < plane_words:
+        planes[n], marks[n] = memory[uint32(base + n)], uint32(0)
+        n = uint32(n + threads)
+    n = thread
+    while n < uint32(MOST_COUNTS):
+        counts[n] = uint32(0)
+        n = uint32(n + threads)
+    if thread == uint32(0):
+        for k in range(MOST_SUMS):
+            totals[k] = uint32(0)
+        flags[0], first_loop[0] = uint32(0), int32(0)
+    sweep = clock[item]
+    by_word = not depends and rule.by_word != uint32(0)
+    cuda.syncthreads()
+    for slot in range(count):
+        sweep = uint64(sweep + uint64(1))
+        key = seed_at(chains.bonds[item], sweep), chains.number[item], chains.threshold[item]
+        counted = _draw_bonds(
+            generator, key, block, adjacency, num_planes, planes, scratch, chained, beyond, part
+        )
+        there = block.occupied[word] if word < num_words else uint32(0)
+        if _has_job(part, max(block.chain, int32(0))):
+            if block.chain < int32(0):
+                chained[word] = uint32(0)
+            starts[word] = uint32(uint32(uint32(~chained[word]) | uint32(1)) & there)
+        if by_word and _has_job(part, classes) and word < num_words:
+            seed, where = seed_at(chains.spins[item], sweep), (word, num_words)
+            number, none = chains.number[item], uint32(0)
+            write_digits(generator, seed, number, word, num_planes, digits, where, none)
+        if _has_job(part, classes + 1):
+            special[word] = uint32(0)
+            if word < num_words:
+                count_states(
+                    planes, uint32(0), num_planes, num_words, word, there, rule.states, counts
+                )
+        cuda.syncthreads()
+        runs = _join_runs(
+            table, starts, first, numbers, chained, strips, scratch, queue, block, part
+        )
+        nodes = uint32(0)
+        if block.nodes != uint32(0):
+            more = _mark_nodes(table, starts, first, special, block, num_planes, planes, beyond)
+            counted = uint32(counted + more)
+            cuda.syncthreads()
+            before, nodes = _number_block(numbers, uint32(popcount(special[word])), strips, part)
+            if part.number == uint32(0):
+                numbers[word] = before
+            cuda.syncthreads()
+            _begin_nodes(table, runs, special, numbers, forest, info)
+            cuda.syncthreads()
+            _join_nodes(table, starts, first, special, numbers, forest, loops, block, beyond)
+            cuda.syncthreads()
+            _gather_nodes(table, starts, first, special, numbers, nodes, forest, info, block)
+        cuda.atomic.add(counts, 0, counted)
+        if depends:
+            seed, number = seed_at(chains.sites[item], sweep), chains.number[item]
+            _mark_chosen(
+                generator, seed, number, rule, table, starts, first, special, numbers,
+                forest, info, block,
+            )  # fmt: skip
+        cuda.syncthreads()
+        seed, number = uint64(0), uint64(0)
+        if not by_word:
+            seed, number = seed_at(chains.spins[item], sweep), chains.number[item]
+        sums = _measure(
+            depends, generator, seed, number, rule, table, runs, nodes, forest, info, digits,
+            num_words, flags,
+        )  # fmt: skip
+        _add_sums(sums, totals)
+        cuda.syncthreads()
+        _add_second(sums, totals)
+        _mark_spins(depends, rule, num_planes, table, starts, first, num_words, planes, marks, part)
+        cuda.syncthreads()
+        _paint_word(num_planes, starts, block, planes, marks, part)
+        if thread == uint32(threads - uint32(1)):
+            place = int64(item) * int64(count) + int64(slot)
+            _keep(place, totals, counts, rule.states, flags, first_loop, kept)
+        cuda.syncthreads()
+    n = thread
+    while n < plane_words:
+        memory[uint32(base + n)] = planes[n]
+        n = uint32(n + threads)
+    if thread == uint32(0):
+        clock[item] = sweep
+
+
+@cuda.jit(cache=True)
+def sweep_kernel(generator, chains, clock, count, rule, block, adjacency, planes, kept):
+    """Do ``count[0]`` sweeps of every chain, each giving new spins to all clusters.
+
+    One block a chain, of 1, 2 or 4 times ``block.threads`` threads, which are at least
+    ``block.num_words`` and LANES.  count: int64 (1,).  kept: uint32 (at least chains * sweeps,
+    SPIN_ROW_WIDTH), what is measured of every sweep, those of a chain one after the other.  Dynamic
+    shared memory: dynamic_words.
+    """
+    sweeps = int32(count[0])
+    _sweep_chain(False, generator, chains, clock, sweeps, rule, block, adjacency, planes, kept)
+
+
+@cuda.jit(cache=True)
+def sweep_chosen_kernel(generator, chains, clock, count, rule, block, adjacency, planes, kept):
+    """Do sweeps that give new spins to the clusters of chosen sites; arguments as above."""
+    sweeps = int32(count[0])
+    _sweep_chain(True, generator, chains, clock, sweeps, rule, block, adjacency, planes, kept)

@@ -1,0 +1,233 @@
+"""Sweeps that cost their clusters and not the lattice: walks from the chosen sites, on the CPU.
+
+Where a sweep is not measured and changes the clusters of chosen sites alone (``wolff``, ``few``),
+no other cluster need be known.  From a chosen site a walk goes breadth first over open bonds.  The
+open bonds of a word, satisfied ones among them, are drawn when the walk first needs one of them,
+from the very random numbers that label all clusters: the spins are the same, bit for bit.
+
+A site of a walk takes several times as long as one of a lattice whose clusters are all labeled, 32
+sites a word.  So a walk is given up where its clusters get large, before any spin has changed.
+
+Source: U. Wolff, Phys. Rev. Lett. 62, 361 (1989).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import int64, njit, uint32, uint64
+
+from percolab.bonds.keys import seed_at
+from percolab.bonds.words import open_word
+from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.neighbours import seam_number_of, seam_word
+from percolab.lattices.topology import Topology, pack_bits
+from percolab.spins.kernels_cpu import choose_sites
+from percolab.spins.words import change_of, changed, satisfied_word, spin_at
+
+
+class Walk(NamedTuple):
+    """What walks need beside the spins and the words of open bonds.
+
+    found:    uint32 (num_words,), the sites that the walks of a sweep have come to; else 0
+    drawn:    uint32 (classes * num_words,), the stamp of the sweep that a word's bonds are of
+    stamp:    int64 (1,), of the sweep in work
+    ends:     int64 (seeds,), how many sites had been found when each walk ended
+    arrivals: int64 (seam bonds,), the numbers of the seam bonds in the order of their other ends
+    landing:  int32 (seam bonds,), these ends, ascending
+    landed:   uint32 (num_words,), the sites among them
+    """
+
+    found: Any
+    drawn: Any
+    stamp: Any
+    ends: Any
+    arrivals: Any
+    landing: Any
+    landed: Any
+
+
+def new_walk(topology: Topology, seeds: int) -> Walk:
+    """Return what walks on a lattice need, from so many sites in a sweep."""
+    ends = topology.seam_ends
+    order = np.argsort(ends, kind="stable").astype(np.int64)
+    is_end = np.zeros(topology.num_points, bool)
+    is_end[ends] = True
+    return Walk(
+        found=np.zeros(topology.num_words, np.uint32),
+        drawn=np.zeros(topology.exists.size, np.uint32),
+        stamp=np.zeros(1, np.int64),
+        ends=np.zeros(seeds, np.int64),
+        arrivals=order,
+        landing=ends[order],
+        landed=pack_bits(is_end),
+    )
+
+
+@njit
+def _next_stamp(drawn, stamp):
+    """Return the stamp of another sweep; those of the 2^32 sweeps before are forgotten."""
+    stamp[0] += 1
+    if stamp[0] >> 32:
+        drawn[:] = 0
+        stamp[0] = 1
+    return uint32(stamp[0])
+
+
+@njit
+def _draw_word(generator, chain, seed, num_planes, exists, adjacency, planes, opened, k, w):
+    """Write the open bonds of word w of class k."""
+    num_words, here = int64(adjacency.num_words), uint32(0)
+    index = k * num_words + w
+    there, beyond = uint32(exists[index]), uint32(seam_word(adjacency.seam, index))
+    inner, left = uint32(there & ~beyond), uint32(there & beyond)
+    alive = satisfied_word(planes, here, num_planes, adjacency, k, uint32(w), inner)
+    while left != uint32(0):
+        bit = uint32(trailing_zeros(left))
+        left = uint32(left & uint32(left - uint32(1)))
+        n = seam_number_of(32 * index + int64(bit), adjacency.seam_bonds)
+        one = spin_at(planes, here, num_planes, num_words, uint32(32 * w + int64(bit)))
+        other = spin_at(planes, here, num_planes, num_words, uint32(adjacency.seam_ends[n]))
+        if one == other:
+            alive = uint32(alive | uint32(uint32(1) << bit))
+    found = uint32(0)
+    if alive != uint32(0):
+        place = uint64(index)
+        found = open_word(generator, seed, chain.number, place, chain.threshold, alive)
+    opened[index] = found
+
+
+@njit
+def _walk_from(
+    site, begin, most, generator, chain, seed, num_planes, exists, adjacency, planes, opened, queue,
+    found, drawn, stamp, arrivals, landing, landed,
+):  # fmt: skip
+    """Write the sites of a cluster into ``queue`` from place ``begin`` on; return where they end.
+
+    The walk ends where there are ``most`` sites or more in the queue.  site: is in no cluster that
+    was found.
+    """
+    num_words, seam = int64(adjacency.num_words), adjacency.seam
+    queue[begin] = uint32(site)
+    found[site >> 5] = uint32(found[site >> 5] | uint32(uint32(1) << uint32(site & 31)))
+    head, tail = begin, begin + 1
+    while head < tail and tail < most:
+        i = int64(queue[head])
+        head += 1
+        w, own = i >> 5, uint32(uint32(1) << uint32(i & 31))
+        for k in range(len(adjacency.ends)):
+            delta, index = int64(adjacency.ends[k]), k * num_words + w
+            if drawn[index] != stamp:
+                drawn[index] = stamp
+                _draw_word(
+                    generator, chain, seed, num_planes, exists, adjacency, planes, opened, k, w
+                )
+            if uint32(opened[index] & own) != uint32(0):
+                j = i + delta
+                if uint32(seam_word(seam, index) & own) != uint32(0):
+                    bond = 32 * index + (i & 31)
+                    j = int64(adjacency.seam_ends[seam_number_of(bond, adjacency.seam_bonds)])
+                bit = uint32(uint32(1) << uint32(j & 31))
+                if uint32(found[j >> 5] & bit) == uint32(0):
+                    found[j >> 5] = uint32(found[j >> 5] | bit)
+                    queue[tail] = uint32(j)
+                    tail += 1
+            # And the bond of another site that ends here.
+            j = i - delta
+            if j < 0 or j >> 5 >= num_words:
+                continue
+            bit = uint32(uint32(1) << uint32(j & 31))
+            if uint32(found[j >> 5] & bit) != uint32(0):
+                continue
+            index = k * num_words + (j >> 5)
+            if drawn[index] != stamp:
+                drawn[index] = stamp
+                _draw_word(
+                    generator, chain, seed, num_planes, exists, adjacency, planes, opened, k, j >> 5
+                )
+            if uint32(uint32(opened[index] & bit) & ~uint32(seam_word(seam, index))) != uint32(0):
+                found[j >> 5] = uint32(found[j >> 5] | bit)
+                queue[tail] = uint32(j)
+                tail += 1
+        if uint32(landed[w] & own) == uint32(0):
+            continue
+        n = int64(np.searchsorted(landing, i))
+        while n < landing.size and landing[n] == i:
+            bond = int64(adjacency.seam_bonds[arrivals[n]])
+            n += 1
+            index = bond >> 5
+            k, v = index // num_words, index % num_words
+            j = 32 * v + (bond & 31)
+            bit = uint32(uint32(1) << uint32(j & 31))
+            if uint32(found[v] & bit) != uint32(0):
+                continue
+            if drawn[index] != stamp:
+                drawn[index] = stamp
+                _draw_word(
+                    generator, chain, seed, num_planes, exists, adjacency, planes, opened, k, v
+                )
+            if uint32(opened[index] & bit) != uint32(0):
+                found[v] = uint32(found[v] | bit)
+                queue[tail] = uint32(j)
+                tail += 1
+    return tail
+
+
+@njit
+def _paint_sites(generator, chain, seed, rule, num_planes, sites, planes, counts):
+    """Give the cluster of these sites its new spin."""
+    root, num_words = sites.min(), planes.size // num_planes
+    old = spin_at(planes, uint32(0), num_planes, num_words, root)
+    new = changed(old, change_of(generator, seed, chain.number, root, True, rule), rule)
+    if new == old:
+        return
+    counts[old] -= sites.size
+    counts[new] += sites.size
+    for plane in range(num_planes):
+        if uint32(uint32(uint32(old ^ new) >> uint32(plane)) & uint32(1)) != uint32(0):
+            for site in sites:
+                place = plane * num_words + int64(site >> uint32(5))
+                bit = uint32(uint32(1) << uint32(site & uint32(31)))
+                planes[place] = uint32(planes[place] ^ bit)
+
+
+@njit(nogil=True, cache=True)
+def walk_sweeps(
+    generator, chain, first, sweeps, most, rule, num_planes, exists, adjacency, occupied, opened,
+    spins, walk,
+):  # fmt: skip
+    """Do sweeps from number ``first`` on, at most so many; return how many were done.
+
+    The walks of the sweep that comes next are then larger than ``most`` sites, and it has changed
+    nothing.  The sites that walks find lie in ``spins.marks``.
+    """
+    queue, found, planes = spins.marks, walk.found, spins.planes
+    for n in range(sweeps):
+        sweep = uint64(first + n)
+        choose_sites(generator, chain, sweep, occupied, adjacency.num_points, spins.chosen)
+        stamp, tail = _next_stamp(walk.drawn, walk.stamp), int64(0)
+        seed = seed_at(chain.bonds, sweep)
+        for m in range(spins.chosen.size):
+            site = spins.chosen[m]
+            bit = uint32(uint32(1) << uint32(site & 31))
+            if uint32(uint32(occupied[site >> 5] & ~found[site >> 5]) & bit) != uint32(0):
+                tail = _walk_from(
+                    site, tail, most, generator, chain, seed, num_planes, exists, adjacency, planes,
+                    opened, queue, found, walk.drawn, stamp, walk.arrivals, walk.landing,
+                    walk.landed,
+                )  # fmt: skip
+            walk.ends[m] = tail
+            if tail >= most:
+                break
+        for place in range(tail):
+            found[int64(queue[place]) >> 5] = uint32(0)
+        if tail >= most:
+            return n
+        begin, seed = int64(0), seed_at(chain.spins, sweep)
+        for end in walk.ends:
+            if end > begin:
+                sites = queue[begin:end]
+                _paint_sites(generator, chain, seed, rule, num_planes, sites, planes, spins.counts)
+            begin = end
+    return sweeps

@@ -1,0 +1,99 @@
+"""Boruvka's algorithm (1926) on the CPU: in every round each cluster takes its least bond outward.
+
+The clusters that these bonds join are the next round's, at most half as many.  Bonds inside a
+cluster are left out of the rounds that follow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int64, njit, uint32
+from numpy.typing import NDArray
+
+from percolab.kernels.memory import Memory
+from percolab.kernels.union_find import find_halving, union_halving
+from percolab.lattices.extent import Extent
+from percolab.lattices.topology import Topology
+from percolab.trees.heap import keys_of_bonds
+from percolab.trees.ordered_joins import add_to_tree
+from percolab.trees.weights import Weights, given_weights, weights_of_sample
+
+
+@njit(nogil=True, cache=True)
+def _rounds(bonds, keys, ends, parents, least, tree):
+    """Add the bonds of the forest to ``tree``, uint32 words; return how many rounds it took.
+
+    bonds:   uint32, numbers of all bonds, ascending; overwritten, as the next two are
+    keys:    uint64, their keys
+    ends:    int32 (bonds, 2), the sites at both ends, later the clusters
+    parents: int32 (points,), a union-find in which every site is a cluster
+    least:   int64 (points,), scratch: the least bond outward of a cluster, by its root
+    """
+    live, rounds = int64(bonds.size), int64(0)
+    while True:
+        # Bonds stay in order, so that of two with equal keys the one that comes later is larger.
+        kept = int64(0)
+        least[:] = -1
+        for n in range(live):
+            i = find_halving(parents, uint32(ends[n, 0]))
+            j = find_halving(parents, uint32(ends[n, 1]))
+            if i == j:
+                continue
+            bonds[kept], keys[kept], ends[kept, 0], ends[kept, 1] = bonds[n], keys[n], i, j
+            for root in (i, j):
+                if least[root] < 0 or keys[kept] < keys[least[root]]:
+                    least[root] = kept
+            kept += 1
+        live = kept
+        if live == 0:
+            return rounds
+        rounds += 1
+        for root in range(least.size):
+            n = least[root]
+            # Two clusters may take the same bond; the second of them finds it joined.
+            if n >= 0:
+                add_to_tree(tree, bonds[n])
+                union_halving(parents, uint32(ends[n, 0]), uint32(ends[n, 1]))
+
+
+class Boruvka:
+    """The minimum spanning tree of one sample; the protocol is :class:`percolab.trees.tree.Trees`.
+
+    tree:   uint32 (words of all classes,), the bonds of the last one
+    rounds: how many it took
+    """
+
+    def __init__(self, topology: Topology, capacity: int = 1) -> None:
+        self.topology, self.capacity = topology, 1
+        self.tree = np.zeros(topology.exists.size, np.uint32)
+        self.rounds = 0
+        klass, owner, other = topology.bonds().T
+        self._bonds = (klass * 32 * topology.num_words + owner).astype(np.uint32)
+        self._ends = np.column_stack([owner, other]).astype(np.int32)
+
+    @staticmethod
+    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
+        """Return the memory that it takes: most of it while the bonds are being listed."""
+        bonds = 32 * extent.num_words
+        return Memory(host=52 * bonds + 4 * extent.num_words + 12 * extent.num_points)
+
+    def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
+        """Find the tree of a sample, uint64 (1,); return 1."""
+        (sample,) = samples
+        return self._find(weights_of_sample(generator, seed, int(sample)))
+
+    def build_given(self, keys: NDArray[np.uint64]) -> int:
+        """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
+        return self._find(given_weights(keys))
+
+    def _find(self, weights: Weights) -> int:
+        self.tree[:] = 0
+        points, keys = self.topology.num_points, keys_of_bonds(weights, self._bonds)
+        parents, least = np.arange(points, dtype=np.int32), np.empty(points, np.int64)
+        live = self._bonds.copy(), keys, self._ends.copy()
+        self.rounds = _rounds(*live, parents, least, self.tree)
+        return 1
+
+    def words(self, items: int) -> NDArray[np.uint32]:
+        """Return a copy of the bonds of the tree, uint32 (1, words of all classes)."""
+        return self.tree[None].copy()

@@ -1,0 +1,374 @@
+"""Minimum spanning trees of many samples on a CUDA device, by Boruvka's algorithm.
+
+A lattice is cut into tiles, boxes of sites that a block of threads joins in shared memory as far as
+their inner bonds decide (:mod:`percolab.trees.tiles_cuda`); what is left, and all bonds of other
+topologies, is joined in rounds over listed bonds (:mod:`percolab.trees.rounds_cuda`).
+
+How many rounds it takes depends on the weights.  Calls of some rounds are recorded; a round for
+which no bond is left takes a few microseconds, and the host looks only at the end of a call whether
+there is one left.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cuda import CudaBatch
+from percolab.bonds.model import BOND
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import THREADS
+from percolab.kernels.memory import Memory
+from percolab.lattices.extent import Extent
+from percolab.lattices.topology import Topology, pack_bits, unpack_bits
+from percolab.trees.rounds_cuda import (
+    BEGINNING,
+    COUNTS,
+    NO_SITE,
+    Forest,
+    Keys,
+    Listed,
+    begin_kernel,
+    ends_kernel,
+    first_ends_kernel,
+    given_prefixes_kernel,
+    heavy_ends_kernel,
+    hook_kernel,
+    limits_kernel,
+    list_all_kernel,
+    offer_kernel,
+    prefixes_kernel,
+)
+from percolab.trees.tiles_cuda import (
+    CLASS_BYTES,
+    MOST_CLASSES,
+    SIMULATED,
+    SITE_BITS,
+    TILE_THREADS,
+    Tiles,
+    crossing_kernel,
+    tile_kernel,
+)
+
+cuda = load_cuda()
+
+#: Rounds of the first recorded call over light bonds and then over all, odd, so that the first of
+#: these end at the first list and the others at the second; and rounds of further calls, even.
+LIGHT_ROUNDS, ALL_ROUNDS, MORE_ROUNDS = 9, 5, 4
+#: Light bonds are about so many times as many as it takes for a cluster of infinite size.
+LIGHT_RATIO = 1.15
+#: Blocks of threads that go through a list: enough to fill a device, few enough to cost little
+#: where the list is empty.
+_MOST_BLOCKS = 3 if SIMULATED else 2048
+_AXES = 3
+
+
+def are_tiled(shape: tuple[int, ...], classes: int) -> bool:
+    """Return whether a topology of this shape and so many bond classes is cut into tiles."""
+    return 0 < len(shape) <= _AXES and 0 < classes <= MOST_CLASSES
+
+
+def tile_extents(dimension: int) -> tuple[int, int, int]:
+    """Return the binary logarithms of a tile's grid points along each axis.
+
+    >>> sum(tile_extents(2)) == sum(tile_extents(3)) == SITE_BITS
+    True
+    """
+    low, more = divmod(SITE_BITS, dimension)
+    x, y, z = (low + (axis < more) if axis < dimension else 0 for axis in range(_AXES))
+    return x, y, z
+
+
+class BoruvkaCuda:
+    """The trees of up to ``capacity`` samples (:class:`percolab.trees.tree.Trees`).
+
+    batch:     holds the words of the trees as open bonds, for labelers to join
+    launches:  the stream that everything is done on
+    is_tiled:  whether the topology is cut into tiles
+    generator: of the samples whose trees were found last, or None if their keys were given
+    """
+
+    def __init__(self, topology: Topology, capacity: int = 1, *, tiled: bool = True) -> None:
+        """Make room for trees; ``tiled=False`` does without tiles where there could be some.
+
+        ValueError: too many bonds for their numbers.
+        """
+        slots = 32 * topology.exists.size
+        # The number 2^32 - 1 is left to what is no bond.
+        if slots >= 2**32:
+            raise ValueError(f"{slots} bond numbers do not fit in 32 bits")
+        capacity = min(capacity, (2**32 - 1) // max(slots, topology.num_points))
+        self.topology = topology
+        self.batch = CudaBatch(topology, BOND, capacity)
+        self.capacity = capacity = self.batch.capacity
+        self.launches = self.batch.launches
+        self.generator: int | None = None
+        self._slots = slots
+        self._light = np.uint32(largest_light_prefix(topology))
+        sites = capacity * topology.num_points
+        self._forest = Forest(
+            parents=cuda.device_array(sites, np.uint32),
+            best=cuda.device_array(sites, np.uint64),
+            tree=self.batch.opened,
+        )
+        self._prefixes = cuda.device_array(capacity * slots, np.uint32)
+        self._counts = cuda.device_array(COUNTS, np.uint32)
+        self._left = cuda.pinned_array(COUNTS, np.uint32)
+        self._given = cuda.device_array(1, np.uint64)
+        self._limits = cuda.device_array(2, np.uint64)
+        self.is_tiled = tiled and are_tiled(topology.shape, topology.num_classes)
+        room = topology.num_bonds
+        if self.is_tiled:
+            self._cut()
+            room = min(room, int(self._crossing.size) + kept_of_tiles(topology.num_points))
+        self._make_lists(capacity * room)
+
+    @staticmethod
+    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
+        """Return the memory that it takes; given: for given keys.
+
+        In tiles it may become more where very many given keys are equal in their first 31 digits.
+        """
+        slots, points = 32 * extent.num_words, extent.num_points
+        room = extent.num_classes * points
+        own = CudaBatch.memory(extent, BOND, items)
+        if are_tiled(extent.shape, extent.num_classes):
+            crossing = min(most_crossing(extent), room)
+            room = min(room, crossing + kept_of_tiles(points))
+            # Which bonds are inner ones, and the numbers of the others, are the same for all items.
+            shared = 4 * (extent.num_words + crossing)
+            own = own.plus(Memory(host=shared, device=shared))
+        own = own.plus(Memory(host=16, device=items * (12 * points + 4 * slots + 32 * room) + 36))
+        return own.plus(Memory(device=8 * slots)) if given else own
+
+    def _cut(self) -> None:
+        """Cut the topology into tiles."""
+        top = self.topology
+        extents = tile_extents(len(top.shape))
+        shape = [*top.shape, 1, 1][:_AXES]
+        counts = [-(-n // 2**extent) for n, extent in zip(shape, extents, strict=True)]
+        offsets = [[*offset, 0, 0][:_AXES] for offset in top.offsets]
+        wide, high, _ = extents
+        shifts = [x + (y << wide) + (z << (wide + high)) for x, y, z in offsets]
+        inner = inner_bonds(top, shape, offsets, extents)
+        crossing = bond_numbers(top.exists & ~inner)
+        self._num_tiles = prod(counts)
+        self._tiles = Tiles(
+            shape=tuple(map(np.uint32, shape)),
+            extents=tuple(map(np.uint32, extents)),
+            counts=tuple(map(np.uint32, counts)),
+            # Adding is modulo 2^32.
+            shifts=tuple(np.uint32(shift % 2**32) for shift in shifts),
+            inner=cuda.to_device(inner.ravel()),
+            num_words=np.uint32(top.num_words),
+            words_per_item=np.uint32(top.exists.size),
+            points=np.uint32(top.num_points),
+        )
+        self._crossing = cuda.to_device(crossing)
+
+    def _make_lists(self, room: int) -> None:
+        """Make two lists for so many bonds of the whole batch."""
+        self._room = room
+        # What is there goes first, so that both need not fit.
+        self._lists: tuple[Listed, ...] = ()
+        sizes = [max(room, 1)] * len(Listed._fields)
+        self._lists = tuple(
+            Listed(*(cuda.device_array(size, np.uint64) for size in sizes)) for _ in range(2)
+        )
+
+    def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
+        """Find the trees of samples, uint64 (n,) with n <= capacity; return n."""
+        items, self.generator = len(samples), generator
+        self.batch.keys.write(seed, samples, np.zeros(items, np.uint64))
+        keys = self._keys(generator, is_given=False)
+
+        def draw() -> None:
+            self.batch.keys.upload(items)
+            words = self.topology.exists.size
+            counted = np.uint32(items * words), np.uint32(words)
+            self.launches.one(prefixes_kernel, items * words, 1, keys, *counted, self._prefixes)
+            self._join(keys, items)
+
+        self._finish(("build", generator, items), draw, keys)
+        return items
+
+    def build_given(self, keys: NDArray[np.uint64]) -> int:
+        """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
+        self.load(keys)
+        return self.build_loaded()
+
+    def load(self, keys: NDArray[np.uint64]) -> None:
+        """Copy given keys to the device, uint64 (32 * words of all classes,)."""
+        self.launches.wait()
+        if self._given.size != self._slots:
+            self.launches.forget()
+            self._given = cuda.device_array(self._slots, np.uint64)
+        self._given.copy_to_device(np.ascontiguousarray(keys, np.uint64))
+        self._limits.copy_to_device(np.array([2**64 - 1, 0], np.uint64))
+        limits = self.batch.exists, self._given, self._limits
+        self.launches.each(limits_kernel, self._slots, 1, *limits)
+        self.launches.wait()
+
+    def build_loaded(self) -> int:
+        """Find the tree of the keys that were loaded; return 1."""
+        self.generator = None
+        keys = self._keys(0, is_given=True)
+
+        def draw() -> None:
+            given = self._given, self._limits, self._prefixes
+            self.launches.each(given_prefixes_kernel, self._slots, 1, *given)
+            self._join(keys, 1)
+
+        self._finish(("given",), draw, keys)
+        return 1
+
+    @property
+    def scratch(self) -> Any:
+        """Device memory of one uint32 a site of the batch, free for use between two calls."""
+        return self._forest.parents
+
+    def words(self, items: int) -> NDArray[np.uint32]:
+        """Return the bonds of the first trees, uint32 (items, words of all classes)."""
+        return self.batch.opened_of(items)
+
+    def _keys(self, generator: int, *, is_given: bool) -> Keys:
+        samples = self.batch.keys.on_device.samples
+        given = np.uint32(is_given)
+        return Keys(generator, samples, self._given, self._limits, given, np.uint32(self._slots))
+
+    def _join(self, keys: Keys, items: int) -> None:
+        """Launch everything from prefixes on: lists, the first rounds, what is left."""
+        top, launch, forest = self.topology, self.launches, self._forest
+        sites, words = items * top.num_points, items * top.exists.size
+        listed = items * int(self._crossing.size) if self.is_tiled else 0
+        begin = forest.parents, np.uint32(sites), forest.tree, np.uint32(words)
+        counted = self._counts, np.uint32(listed), np.uint32(self.is_tiled)
+        launch.each(begin_kernel, max(sites, words), 1, *begin, *counted)
+        first, second = self._lists
+        # Of given keys nothing is known, so that all are light.
+        light = np.uint32(NO_SITE) if keys.is_given else self._light
+        if self.is_tiled:
+            ends = self._crossing, self.batch.adjacency, keys.slots
+            bonds = self._prefixes, forest.parents, first.bonds
+            launch.one(crossing_kernel, self._crossing.size, items, *ends, *bonds)
+            tiles = self._tiles, self._prefixes, forest, first.bonds, self._counts, light
+            shared, grid = CLASS_BYTES * top.num_classes, (self._num_tiles, items)
+            launch.blocks(tile_kernel, grid, TILE_THREADS, *tiles, shared=shared)
+        else:
+            lists = self._prefixes, first, self._counts
+            launch.one(list_all_kernel, words, 1, self.batch.exists, np.uint32(words), *lists)
+        blocks, counts = (self._blocks, THREADS), self._counts
+        ends = forest, self.batch.adjacency, keys.slots
+        launch.blocks(first_ends_kernel, *blocks, *ends, first.bonds, counts, light, second)
+        self._rounds(keys, LIGHT_ROUNDS, 1)
+        launch.blocks(heavy_ends_kernel, *blocks, *ends, second.bonds, counts, first)
+        self._rounds(keys, ALL_ROUNDS, 0)
+        launch.download(counts, self._left)
+
+    def _rounds(self, keys: Keys, rounds: int, source: int) -> None:
+        """Launch rounds, the first from list number ``source`` on."""
+        launch, forest, counts = self.launches, self._forest, self._counts
+        for _ in range(rounds):
+            bonds, others = self._lists[source], self._lists[1 - source]
+            kind = np.int32(source)
+            launch.blocks(
+                offer_kernel, self._blocks, THREADS, keys, forest.best, kind, bonds, counts
+            )
+            launch.blocks(hook_kernel, self._blocks, THREADS, forest, kind, bonds, counts)
+            launch.blocks(ends_kernel, self._blocks, THREADS, forest, kind, bonds, counts, others)
+            source = 1 - source
+
+    @property
+    def _blocks(self) -> int:
+        return max(min(-(-self._room // THREADS), _MOST_BLOCKS), 1)
+
+    def _finish(self, key: tuple[Any, ...], begin: Any, keys: Keys) -> None:
+        """Do what begins, and rounds until no bond is left.
+
+        Where a list had no room for all bonds it is made anew, and so is everything.
+        """
+        self.launches.call(key, begin)
+        self.launches.wait()
+        if self._left[BEGINNING] > self._room:
+            self.launches.forget()
+            most = self.capacity * self.topology.num_bonds
+            self._make_lists(min(2 * int(self._left[BEGINNING]), most))
+            self.launches.call(key, begin)
+            self.launches.wait()
+        while self._left[1]:
+            self.launches.call(("more", *key), lambda: self._more(keys))
+            self.launches.wait()
+
+    def _more(self, keys: Keys) -> None:
+        """Launch further rounds, and fetch how many bonds are left."""
+        self._rounds(keys, MORE_ROUNDS, 1)
+        self.launches.download(self._counts, self._left)
+
+
+def largest_light_prefix(topology: Topology) -> int:
+    """Return the largest prefix of bonds that rounds do not leave for later.
+
+    Light bonds alone should join most sites, and be few.  The threshold of bond percolation with a
+    mean of z bonds a site in d dimensions is close to d / ((d - 1) z) (V. A. Vyssotsky, S. B.
+    Gordon, H. L. Frisch, J. M. Hammersley, Phys. Rev. 123, 1566 (1961)), or 1 / z in very many.
+    """
+    dimension = len(topology.shape)
+    share = 1.0
+    if dimension != 1 and topology.num_bonds:
+        of_dimension = dimension / (dimension - 1) if dimension else 1.0
+        share = LIGHT_RATIO * of_dimension * topology.num_sites / (2 * topology.num_bonds)
+    return int(min(share, 1.0) * NO_SITE)
+
+
+def kept_of_tiles(points: int) -> int:
+    """Return for how many bonds there is room at first that tiles leave undecided of their own.
+
+    Of a sample it is one bond in twenty sites on the square lattice, and one in six on the cubic.
+    """
+    return points // 4 + 1024
+
+
+def most_crossing(extent: Extent) -> int:
+    """Return a bound on the bonds between tiles of a sample."""
+    shape, edges = extent.shape, tile_extents(len(extent.shape))
+    cuts = [
+        prod(shape) // n * -(-n >> edge) * min(abs(offset[axis]), n)
+        for offset in extent.offsets
+        for axis, (n, edge) in enumerate(zip(shape, edges, strict=False))
+    ]
+    return sum(cuts) + extent.seam_bonds
+
+
+def inner_bonds(
+    topology: Topology,
+    shape: list[int],
+    offsets: list[list[int]],
+    extents: tuple[int, int, int],
+) -> NDArray[np.uint32]:
+    """Return the bonds with both ends in one tile, like ``Topology.exists``.
+
+    Bonds across periodic seams are none of these.
+    """
+    inner = np.empty_like(topology.exists)
+    for k, offset in enumerate(offsets):
+        stays = np.ones(shape[::-1], bool)
+        for axis, extent in enumerate(extents):
+            here = np.arange(shape[axis])
+            there = here + offset[axis]
+            same = (here >> extent == there >> extent) & (there >= 0) & (there < shape[axis])
+            stays &= same.reshape((-1,) + (1,) * axis)
+        inner[k] = topology.exists[k] & pack_bits(stays.ravel())
+    return inner
+
+
+def bond_numbers(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the numbers of the bonds of words (classes, words), uint32, ascending."""
+    length = 32 * words.shape[1]
+    found = [
+        np.flatnonzero(unpack_bits(of_class, length)).astype(np.uint32) + np.uint32(k * length)
+        for k, of_class in enumerate(words)
+    ]
+    return np.concatenate(found)

@@ -1,0 +1,294 @@
+"""The minimum spanning tree of given weights: one tree, with its bonds, weights and words.
+
+Weights belong to bonds: an array of a lattice has one for each (class, owner), a list one for each
+bond of a graph.  Bonds of equal weight are ordered by their numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cpu import adjacency_of
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.lattices.extent import Extent
+from percolab.lattices.graph import Graph
+from percolab.lattices.structure import Structure
+from percolab.lattices.topology import Topology, unpack_bits
+from percolab.trees import DEFAULT_TREE_METHOD, new_trees, tree_class
+from percolab.trees.heap import keys_of_bonds
+from percolab.trees.readings import trunk_of
+from percolab.trees.readings_cpu import list_tree
+from percolab.trees.weights import Weights, given_weights, keys_of_values, weights_of_sample
+
+#: A sample's weights are keys in units of this.
+_UNIT = 2.0**-63
+_SIGN = np.uint64(1 << 63)
+
+
+@dataclass(frozen=True, eq=False)
+class SpanningTree:
+    """A minimum spanning tree, or a forest with a tree for every part of what is not connected.
+
+    bonds:     int32 (n, 2), the two sites of every bond, the smaller first, in ascending order of
+               weight and, where that is equal, of bond number
+    weights:   int64 or float64 (n,), theirs; of a sample its uniform numbers, rounded to float64
+    numbers:   uint32 (n,), theirs in the topology: 32 * word + bit in the words of all classes
+    words:     uint32 (num_classes, num_words), one bit a bond, as open bonds are anywhere
+    method:    the way it was found
+    topology:  what it is a tree of
+    structure: the lattice or graph, with its boundary; None of a topology alone
+    names:     the sites' names, where they are not just their numbers
+    notes:     what a user should know about what was read, one line each
+    order:     what the keys of all bonds follow from
+
+    Sites have the numbers that they have in a graph's file; those of a lattice are its grid points.
+    """
+
+    bonds: NDArray[np.int32]
+    weights: NDArray[Any]
+    numbers: NDArray[np.uint32]
+    words: NDArray[np.uint32]
+    method: str
+    topology: Topology = field(repr=False)
+    structure: Structure | None = None
+    boundary: tuple[str, ...] = ()
+    names: tuple[str, ...] | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+    order: Weights = field(default=given_weights(np.empty(0, np.uint64)), repr=False)
+
+    @cached_property
+    def weight(self) -> int | float:
+        """The sum of all weights: exact for integers, and the float nearest to it for floats."""
+        values = self.weights.tolist()
+        return math.fsum(values) if self.weights.dtype.kind == "f" else sum(values)
+
+    @property
+    def num_sites(self) -> int:
+        """Sites, without vacant grid points."""
+        return self.topology.num_sites
+
+    @property
+    def parts(self) -> int:
+        """How many trees there are: 1 where all sites are connected."""
+        return self.num_sites - len(self.bonds)
+
+    def trunk(self, axis: int = 0) -> NDArray[np.int64]:
+        """Return which bonds are on the path between the two sides of an axis, by their places.
+
+        int64, places in ``bonds``, ascending; of a graph the sides are its source and target.
+        Empty if they are not connected.  InputError: there are no two sides.
+        """
+        if axis not in self.topology.open_axes:
+            raise InputError(f"axis {axis} has no two sides; open axes: {self.topology.open_axes}")
+        on_path = trunk_of(self.topology, self.order, self.words.ravel(), axis)
+        return np.flatnonzero(np.isin(self.numbers, on_path))
+
+    def to_networkx(self) -> Any:
+        """Return a networkx graph of all sites, bonds with the attribute "weight".
+
+        Nodes are the sites' names, or their numbers.  InputError where networkx is not installed.
+        """
+        try:
+            import networkx
+        except ImportError as error:
+            raise InputError("networkx is not installed; pip install 'percolab[graph]'") from error
+        graph = networkx.Graph()
+        sites = np.flatnonzero(unpack_bits(self.topology.occupied, self.topology.num_points))
+        graph.add_nodes_from(map(self.name_of, sites.tolist()))
+        for (one, other), weight in zip(self.bonds.tolist(), self.weights.tolist(), strict=True):
+            graph.add_edge(self.name_of(one), self.name_of(other), weight=weight)
+        return graph
+
+    def to_sparse(self) -> Any:
+        """Return a scipy.sparse.coo_array with every weight once, at (smaller, larger site).
+
+        A weight 0 is stored like any other.
+        """
+        from scipy.sparse import coo_array
+
+        shape = (self.topology.num_points,) * 2
+        return coo_array((self.weights, (self.bonds[:, 0], self.bonds[:, 1])), shape=shape)
+
+    def name_of(self, site: int) -> str | int:
+        """Return a site's name, or its number where sites have no names."""
+        return site if self.names is None else self.names[site]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what it is in a few numbers, as plain JSON values."""
+        return {
+            "weight": self.weight,
+            "bonds": len(self.bonds),
+            "sites": self.num_sites,
+            "parts": self.parts,
+            "integers": self.weights.dtype.kind != "f",
+            "method": self.method,
+        }
+
+
+def keys_of_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return the keys of all bonds of a topology from an array with a weight for each.
+
+    values: (num_classes, ...), the owner's grid point last axis first: what is at [k, y, x] is the
+    weight of the bond of class k that the site (x, y) owns.  What it holds where there is no bond
+    is not looked at.
+
+    InputError: too few or too many values, or where there is a bond one that is not finite or no
+    int64.
+    """
+    points, classes = topology.num_points, topology.num_classes
+    if values.size != classes * points or len(values) != classes:
+        wanted = (classes, *(topology.shape[::-1] or (points,)))
+        raise InputError(f"weights have the shape {values.shape}, but bonds have {wanted}")
+    flat = values.reshape(classes, points)
+    exists = np.stack([unpack_bits(words, points) for words in topology.exists])
+    if flat.dtype.kind == "f":
+        wrong = np.argwhere(exists & ~np.isfinite(flat))
+        if wrong.size:
+            klass, owner = wrong[0].tolist()
+            place = np.unravel_index(owner, topology.shape[::-1] or (points,))
+            text = ", ".join(str(int(n)) for n in (klass, *place))
+            raise InputError(
+                f"weight {flat[klass, owner]} at [{text}], but a weight is a finite number"
+            )
+    there = np.where(exists, flat, flat.dtype.type(0))
+    if there.dtype == np.uint64 and there.max() >= 2**63:
+        raise InputError(f"weight {there.max()}, but integers are below 2^63")
+    keys = np.zeros((classes, 32 * topology.num_words), np.uint64)
+    keys[:, :points] = keys_of_values(there)
+    return keys.ravel()
+
+
+def keys_of_list(graph: Graph, values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return the keys of all bonds of a graph, as ``keys_of_array`` does.
+
+    values: (num_bonds,), in the order of its bonds.  InputError: another number of values, or one
+    that is not finite.
+    """
+    if values.shape != (graph.num_bonds,):
+        raise InputError(
+            f"{values.size} weights in the shape {values.shape}, but {graph.name} has "
+            f"{graph.num_bonds} bonds"
+        )
+    topology = graph.topology((graph.num_sites,))
+    keys = np.zeros(32 * topology.exists.size, np.uint64)
+    keys[graph.bond_numbers()] = keys_of_values(values)
+    return keys
+
+
+def values_of_keys(keys: NDArray[np.uint64], kind: str) -> NDArray[Any]:
+    """Return the values that have these keys: what ``keys_of_values`` did, undone.
+
+    kind: of the values, "i", "u", "b" or "f".
+
+    >>> values_of_keys(keys_of_values([-1.5, 0.0, 3.25]), "f").tolist()
+    [-1.5, 0.0, 3.25]
+    """
+    if kind in "bu":
+        return keys.astype(np.int64)
+    if kind == "i":
+        return (keys ^ _SIGN).view(np.int64)
+    return np.where(keys & _SIGN, keys ^ _SIGN, ~keys).view(np.float64)
+
+
+def tree_of_keys(
+    topology: Topology,
+    keys: NDArray[np.uint64],
+    kind: str,
+    *,
+    method: str | None = None,
+    device: str = "cpu",
+    **told: Any,
+) -> SpanningTree:
+    """Return the tree of given keys.
+
+    keys: uint64 (32 * words of all classes,).  kind: of the values that they come from, as numpy's.
+    told: what else the tree knows: structure, boundary, names, notes.
+    InputError: an unknown method or device, or too little memory.
+    """
+    check_tree_memory(Extent.of_topology(topology), method, device, made=True)
+    return _found(topology, given_weights(keys), kind, method, device, told)
+
+
+def tree_of_sample(
+    topology: Topology,
+    generator: int,
+    seed: int,
+    sample: int,
+    *,
+    method: str | None = None,
+    device: str = "cpu",
+    **told: Any,
+) -> SpanningTree:
+    """Return the tree of a sample, whose weights are its uniform numbers; else as tree_of_keys.
+
+    seed: of the random streams
+    """
+    weights = weights_of_sample(generator, seed, sample)
+    return _found(topology, weights, "", method, device, told)
+
+
+def check_tree_memory(
+    extent: Extent, method: str | None, device: str, *, made: bool = False
+) -> None:
+    """Raise InputError unless a tree of given weights fits into the free memory.
+
+    made: whether topology and keys are there already
+    """
+    target = Device.parse(device).resolve()
+    needed = tree_class(method, target.kind).memory(extent, 1, given=True)
+    host, on_device = needed.host, needed.device
+    if not made:
+        host += extent.topology_bytes + extent.building_bytes + 3 * 8 * 32 * extent.num_words
+    for where, bytes_needed in ((Device("cpu"), host), (target, on_device)):
+        free = where.free_memory()
+        if bytes_needed > free:
+            raise InputError(
+                f"the tree of {extent.num_points} sites needs {bytes_needed / 1e9:.1f} GB of memory"
+                f" on {where}; {free / 1e9:.1f} GB are free"
+            )
+
+
+def _found(
+    topology: Topology,
+    weights: Weights,
+    kind: str,
+    method: str | None,
+    device: str,
+    told: dict[str, Any],
+) -> SpanningTree:
+    target = Device.parse(device).resolve()
+    with target.driven():
+        trees = new_trees(method, target.kind, topology)
+        if weights.given.size:
+            trees.build_given(weights.given)
+        else:
+            sample = np.array([weights.sample], np.uint64)
+            trees.build(weights.generator, int(weights.seed), sample)
+        words = trees.words(1)[0]
+    count = int(np.bitwise_count(words).sum(dtype=np.int64))
+    numbers, ends = np.empty(count, np.uint32), np.empty((count, 2), np.int32)
+    list_tree(words, adjacency_of(topology), numbers, ends, np.zeros(topology.num_points, np.int32))
+    keys = keys_of_bonds(weights, numbers)
+    # They are listed in ascending order of their numbers.
+    order = np.argsort(keys, kind="stable")
+    structure = told.get("structure")
+    inner = structure.inner_numbers if isinstance(structure, Graph) else None
+    if inner is not None:
+        ends = np.argsort(inner).astype(np.int32)[ends]
+    return SpanningTree(
+        bonds=np.sort(ends[order], axis=1),
+        weights=values_of_keys(keys[order], kind) if kind else keys[order] * _UNIT,
+        numbers=numbers[order],
+        words=words.reshape(topology.exists.shape),
+        method=method or DEFAULT_TREE_METHOD[target.kind],
+        topology=topology,
+        order=weights,
+        **told,
+    )

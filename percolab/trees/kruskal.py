@@ -1,0 +1,151 @@
+"""Kruskal's algorithm (1956) on the CPU: bonds in ascending order, joined by union-find.
+
+The bonds of a sample of a lattice are joined in tiles first, where everything is in the fastest
+cache, and what is left over between their fragments after that.  All else, graphs and given keys,
+is joined band by band: a band is a range of keys, and of its bonds only those are sorted whose ends
+no smaller bond has joined (filter-Kruskal: Osipov, Sanders and Singler 2009).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cpu import adjacency_of
+from percolab.kernels.memory import Memory
+from percolab.lattices.extent import Extent
+from percolab.lattices.topology import Topology
+from percolab.trees.kruskal_tiles import (
+    TILE_BITS,
+    join_tiles,
+    most_crossing,
+    new_tile_scratch,
+    new_tiles,
+    tile_bytes,
+)
+from percolab.trees.ordered_joins import (
+    BOND_LIST_BYTES,
+    join_in_order,
+    list_bonds_between,
+    new_bond_list,
+    sort_bonds,
+)
+from percolab.trees.prefixes import fill_prefixes
+from percolab.trees.weights import Weights, given_weights, weights_of_sample
+
+# Bands are cut at quantiles of so many keys.
+_KEYS_TRIED = 4096
+_LAST_KEY = 2**64 - 1
+
+
+class Kruskal:
+    """The minimum spanning tree of one sample; the protocol is :class:`percolab.trees.tree.Trees`.
+
+    tile_bits: sites of a tile of a lattice, as a power of two
+
+    tree:     uint32 (words of all classes,), the bonds of the last one
+    prefixes: uint32, those of the last sample's bonds by number; made when first needed
+    rest:     bonds that the tiles of the last sample left over, with those between tiles
+    chosen:   how many of these are in the tree
+    """
+
+    def __init__(
+        self, topology: Topology, capacity: int = 1, *, tile_bits: int = TILE_BITS
+    ) -> None:
+        self.topology, self.capacity = topology, 1
+        self.exists = topology.exists.ravel()
+        self.adjacency = adjacency_of(topology)
+        self.tree = np.zeros(self.exists.size, np.uint32)
+        self.prefixes = np.empty(0, np.uint32)
+        self.rest, self.chosen = 0, 0
+        # A forest has fewer bonds than a tree; how many is known after the first one.
+        self._most_bonds = topology.num_sites - 1
+        self._in_tiles = bool(topology.shape)
+        self._crossing = 0
+        if self._in_tiles:
+            self._tiles = new_tiles(topology, tile_bits)
+            self._scratch = new_tile_scratch(self._tiles)
+            self._crossing = self._tiles.ends.size // 2
+        self._listed = new_bond_list(3 * self._crossing)
+        self._parents = np.empty(2 * self._crossing, np.int32)
+
+    @staticmethod
+    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
+        """Return the memory that it takes; given: for given keys, which are not counted."""
+        words, found = extent.num_words, 4 * extent.num_words
+        if extent.shape:
+            crossing = most_crossing(extent)
+            found += tile_bytes(extent) + (24 + 3 * BOND_LIST_BYTES + 8) * crossing
+        if given or not extent.shape:
+            # What bands are cut by takes little, but not on a small graph.
+            found += BOND_LIST_BYTES * 32 * words + 4 * extent.num_points + 80 * _KEYS_TRIED
+        return Memory(host=found + (0 if given else 4 * 32 * words))
+
+    def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
+        """Find the tree of a sample, uint64 (1,); return 1."""
+        (sample,) = samples
+        if not self.prefixes.size:
+            self.prefixes = np.empty(32 * self.exists.size, np.uint32)
+        fill_prefixes(generator, np.uint64(seed), np.uint64(sample), self.prefixes)
+        return self.join(weights_of_sample(generator, seed, int(sample)))
+
+    def build_given(self, keys: NDArray[np.uint64]) -> int:
+        """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
+        return self.join(given_weights(keys))
+
+    def words(self, items: int) -> NDArray[np.uint32]:
+        """Return a copy of the bonds of the tree, uint32 (1, words of all classes)."""
+        return self.tree[None].copy()
+
+    def join(self, weights: Weights) -> int:
+        """Find the tree by weights; ``prefixes`` must hold those of a sample.  Return 1."""
+        self.tree[:] = 0
+        if self._in_tiles and not weights.given.size:
+            self._join_tiles(weights)
+        elif self.topology.num_bonds:
+            self._join_bands(weights)
+        return 1
+
+    def _join_tiles(self, weights: Weights) -> None:
+        where = self.exists, 32 * self.topology.num_words, self._tiles, self._scratch
+        count, fragments = join_tiles(weights, self.prefixes, *where, self._listed, self.tree)
+        self.rest = int(count)
+        self._parents[:fragments] = np.arange(fragments, dtype=np.int32)
+        self.chosen = self._join_listed(weights, self.rest, self._parents)
+
+    def _join_bands(self, weights: Weights) -> None:
+        if self._listed.bonds.size < self.topology.num_bonds:
+            self._listed = new_bond_list(self.topology.num_bonds)
+        parents = np.arange(self.topology.num_points, dtype=np.int32)
+        found = 0
+        for low, high in self._bands(weights):
+            if found == self._most_bonds:
+                break
+            between = np.uint64(low), np.uint64(high), self.exists, self.adjacency
+            count = list_bonds_between(weights, self.prefixes, *between, parents, self._listed)
+            found += self._join_listed(weights, count, parents)
+        self._most_bonds = found
+
+    def _join_listed(self, weights: Weights, count: int, parents: NDArray[np.int32]) -> int:
+        """Join the listed bonds in ascending order; return how many are in the tree."""
+        bonds, ends, items = self._listed
+        row = sort_bonds(weights, self.prefixes, bonds, items, count)
+        return int(join_in_order(items[row, :count], bonds, ends, parents, self.tree))
+
+    def _bands(self, weights: Weights) -> list[tuple[int, int]]:
+        """Return ranges of keys, ascending: about as many bonds as sites, then twice as many ..."""
+        words = np.flatnonzero(self.exists)
+        words = words[:: max(32 * words.size // _KEYS_TRIED, 1)]
+        bonds = 32 * words[:, None] + np.arange(32)
+        there = self.exists[words][:, None] >> np.arange(32, dtype=np.uint32) & np.uint32(1) > 0
+        keys = weights.given if weights.given.size else self.prefixes
+        tried = np.sort(keys[bonds[there]])
+        share = self.topology.num_sites / self.topology.num_bonds
+        limits = []
+        while share < 1:
+            limits.append(int(tried[int(share * tried.size)]))
+            share *= 2
+        cuts = [-1, *sorted({limit for limit in limits if limit < _LAST_KEY}), _LAST_KEY]
+        return [(before + 1, last) for before, last in pairwise(cuts)]

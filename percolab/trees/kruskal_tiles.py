@@ -1,0 +1,352 @@
+"""Kruskal's algorithm in tiles of a lattice: it leaves over what only the whole lattice decides.
+
+A *tile* is a box of grid points that is small enough for the fastest cache.  Bonds inside it are
+joined in ascending order.  A bond that closes a cycle of smaller ones is in no minimum spanning
+tree, whatever is outside.  A bond between two clusters is in it for certain if it is the least that
+leaves one of them, and it is that as long as no smaller bond leads from this cluster out of the
+tile.  So *crossing* bonds, those that leave a tile or lead around a periodic boundary, are met
+in the same order, and their clusters are *touched*.  A bond between two touched clusters is left
+over.  Each such bond makes one touched cluster of two, so that they are fewer than the sites of a
+tile with crossing bonds.
+
+A *fragment* is what certain bonds join: a node of the graph of what is left over, which with all
+crossing bonds holds the rest of the tree.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import int32, int64, njit, uint8, uint32, uint64
+from numpy.typing import NDArray
+
+from percolab.kernels.union_find import find_halving
+from percolab.lattices.extent import Extent
+from percolab.lattices.topology import Topology, unpack_bits
+from percolab.trees.ordered_joins import (
+    LOW,
+    add_to_tree,
+    packed,
+    settle,
+    sort_items,
+)
+
+#: Sites of a tile, as a power of two.
+TILE_BITS = 14
+# What only kernels call needs no wrappers for Python, which take the longest to compile.
+_inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+class Tiles(NamedTuple):
+    """How a lattice is cut into tiles, and the bonds that cross their borders.
+
+    shape:   int64 (axes,), grid points
+    bits:    int64 (axes,), edges of a tile as powers of two
+    counts:  int64 (axes,), tiles
+    rows:    int64 (rows of a tile, axes), their coordinates in it
+    deltas:  uint32 (classes,), difference of places in a tile from owner to other end
+    offsets: int64 (classes, axes), grid points from owner to other end
+    first:   int64 (tiles + 1,), where the crossing bonds of a tile start in the next three
+    bonds:   uint32, their numbers; a bond is listed at each of its two ends
+    sites:   uint32, its end in the tile, as a place in there
+    ends:    uint32, which end of which crossing bond that is: 2 e and 2 e + 1 are those of bond e
+    """
+
+    shape: Any
+    bits: Any
+    counts: Any
+    rows: Any
+    deltas: Any
+    offsets: Any
+    first: Any
+    bonds: Any
+    sites: Any
+    ends: Any
+
+
+class TileScratch(NamedTuple):
+    """Memory for one tile.
+
+    items:     uint64 (2, bonds of a tile with its crossing ones), prefix and place
+    bonds:     uint32 (places,), the numbers of the bonds by their places
+    origin:    int64 (axes,), the first grid point of the tile
+    extent:    int64 (axes,), its grid points, fewer at the far ends of the lattice
+    fragments: uint32 (sites,), union-find of what is joined for certain
+    joined:    uint32 (sites,), union-find of fragments by bonds left over
+    touched:   uint8 (sites,), whether a crossing bond was met, at the roots of ``joined``
+    numbers:   int32 (sites,), of fragments at their roots, -1 where they have none
+    left:      uint32 (sites,), bonds left over, by their places
+    """
+
+    items: Any
+    bonds: Any
+    origin: Any
+    extent: Any
+    fragments: Any
+    joined: Any
+    touched: Any
+    numbers: Any
+    left: Any
+
+
+def tile_bits(shape: tuple[int, ...], total: int = TILE_BITS) -> tuple[int, ...]:
+    """Return the edges of tiles as powers of two: cubes as far as the lattice has room for them.
+
+    >>> tile_bits((1000, 1000)), tile_bits((1000, 1000, 1000)), tile_bits((1000, 3))
+    ((7, 7), (5, 5, 4), (10, 2))
+    """
+    bits = [0] * len(shape)
+    for _ in range(total):
+        roomy = [axis for axis, points in enumerate(shape) if 1 << bits[axis] < points]
+        if not roomy:
+            break
+        bits[min(roomy, key=lambda axis: bits[axis])] += 1
+    return tuple(bits)
+
+
+def most_crossing(extent: Extent, total: int = TILE_BITS) -> int:
+    """Return how many bonds of a lattice cross the borders of tiles, at most."""
+    bits = tile_bits(extent.shape, total)
+    found = 0
+    for offset in extent.offsets:
+        for axis, points in enumerate(extent.shape):
+            # As many layers of owners as the bond is long, at each border.
+            borders = (points + (1 << bits[axis]) - 1) >> bits[axis]
+            found += extent.num_points // points * min(borders * abs(offset[axis]), points)
+    return found
+
+
+def tile_bytes(extent: Extent, total: int = TILE_BITS) -> int:
+    """Return the bytes that the scratch of a tile takes, with all bonds of its border."""
+    sites = 1 << sum(tile_bits(extent.shape, total))
+    classes = extent.num_classes
+    return 20 * 3 * classes * sites + 25 * sites + 8 * _num_tiles(extent.shape, total)
+
+
+def _num_tiles(shape: tuple[int, ...], total: int) -> int:
+    sides = zip(shape, tile_bits(shape, total), strict=True)
+    return prod((points + (1 << bits) - 1) >> bits for points, bits in sides)
+
+
+def new_tiles(topology: Topology, total: int = TILE_BITS) -> Tiles:
+    """Return how the lattice of a topology is cut into tiles; it must have a shape."""
+    shape = np.array(topology.shape, np.int64)
+    bits = np.array(tile_bits(topology.shape, total), np.int64)
+    counts = (shape + (1 << bits) - 1) >> bits
+    offsets = np.array(topology.offsets, np.int64).reshape(-1, shape.size)
+    before = np.cumsum(bits) - bits
+    deltas = (offsets << before).sum(axis=1).astype(np.uint32)
+    places = np.arange(1 << int(bits[1:].sum()), dtype=np.int64) << bits[0]
+    rows = places[:, None] >> before & (1 << bits) - 1
+    crossing = _crossing_bonds(topology, bits)
+    tile_of_end, place_of_end = _places(crossing[:, 1:].ravel(), shape, bits, counts)
+    order = np.argsort(tile_of_end, kind="stable")
+    return Tiles(
+        shape=shape,
+        bits=bits,
+        counts=counts,
+        rows=rows,
+        deltas=deltas,
+        offsets=offsets,
+        first=np.searchsorted(tile_of_end[order], np.arange(counts.prod() + 1)),
+        bonds=crossing[order // 2, 0].astype(np.uint32),
+        sites=place_of_end[order].astype(np.uint32),
+        ends=order.astype(np.uint32),
+    )
+
+
+def _crossing_bonds(topology: Topology, bits: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return bonds that leave their tile: rows (number, owner, other end), int64."""
+    stride, found = 32 * topology.num_words, [np.empty((0, 3), np.int64)]
+    for k, offset in enumerate(topology.offsets):
+        leaves = np.zeros(topology.shape[::-1], bool)
+        for axis, (points, step) in enumerate(zip(topology.shape, offset, strict=True)):
+            at = np.arange(points)
+            along = (at >> bits[axis] != at + step >> bits[axis]) | (at + step >= points)
+            leaves |= along.reshape(-1, *[1] * axis)
+        exists = unpack_bits(topology.exists[k], topology.num_points)
+        owner = np.flatnonzero(leaves.ravel() & exists)
+        other = owner + topology.deltas[k]
+        low, high = np.searchsorted(topology.seam_bonds, [k * stride, (k + 1) * stride])
+        at = np.searchsorted(owner, topology.seam_bonds[low:high] - k * stride)
+        other[at] = topology.seam_ends[low:high]
+        found.append(np.column_stack([k * stride + owner, owner, other]))
+    return np.concatenate(found)
+
+
+def _places(
+    points: NDArray[np.int64], *layout: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the tiles of grid points, and their places there; layout: shape, bits and counts."""
+    tile, place = np.zeros_like(points), np.zeros_like(points)
+    tiles_before, bits_before = 1, 0
+    for length, bits, count in zip(*layout, strict=True):
+        at, points = points % length, points // length
+        tile += (at >> bits) * tiles_before
+        place += (at & ((1 << bits) - 1)) << bits_before
+        tiles_before, bits_before = tiles_before * count, bits_before + bits
+    return tile, place
+
+
+def new_tile_scratch(tiles: Tiles) -> TileScratch:
+    """Return memory for the tiles of a lattice."""
+    sites = 1 << int(tiles.bits.sum())
+    places = len(tiles.offsets) * sites + int(np.diff(tiles.first).max(initial=0))
+    return TileScratch(
+        items=np.empty((2, places), np.uint64),
+        bonds=np.empty(places, np.uint32),
+        origin=np.empty(tiles.shape.size, np.int64),
+        extent=np.empty(tiles.shape.size, np.int64),
+        fragments=np.empty(sites, np.uint32),
+        joined=np.empty(sites, np.uint32),
+        touched=np.empty(sites, np.uint8),
+        numbers=np.empty(sites, np.int32),
+        left=np.empty(sites, np.uint32),
+    )
+
+
+@_inner
+def _enter(tiles, tile, origin, extent):
+    """Write the first grid point of a tile along every axis, and how many it has."""
+    for axis in range(origin.size):
+        origin[axis] = (tile % tiles.counts[axis]) << tiles.bits[axis]
+        tile //= tiles.counts[axis]
+        extent[axis] = min(int64(1) << tiles.bits[axis], tiles.shape[axis] - origin[axis])
+
+
+@_inner
+def _row_start(tiles, row, origin, extent):
+    """Return the grid point where a row of the tile starts, or -1 if it is not in the lattice."""
+    point, stride = int64(0), int64(1)
+    for axis in range(origin.size):
+        if row[axis] >= extent[axis]:
+            return int64(-1)
+        point += (origin[axis] + row[axis]) * stride
+        stride *= tiles.shape[axis]
+    return point
+
+
+@_inner
+def _inside(offset, row, extent):
+    """Return from where to where the bonds of a class from a row stay in the tile."""
+    for axis in range(1, extent.size):
+        to = row[axis] + offset[axis]
+        if to < 0 or to >= extent[axis]:
+            return uint64(0), uint64(0)
+    low, high = max(0, -offset[0]), min(extent[0], extent[0] - offset[0])
+    return uint64(low), uint64(max(low, high))
+
+
+@_inner
+def _collect(tiles, tile, stride, prefixes, exists, scratch):
+    """Write the bonds of a tile as items, prefix and place; return how many.
+
+    The place of a bond inside is its class and its owner's place.  Those of crossing bonds follow.
+    """
+    items, bonds, origin, extent = scratch.items[0], scratch.bonds, scratch.origin, scratch.extent
+    bits, total = uint64(tiles.bits[0]), uint64(tiles.bits.sum())
+    n = uint64(0)
+    _enter(tiles, tile, origin, extent)
+    for r in range(len(tiles.rows)):
+        row = tiles.rows[r]
+        start = _row_start(tiles, row, origin, extent)
+        for k in range(len(tiles.offsets) if start >= 0 else 0):
+            low, high = _inside(tiles.offsets[k], row, extent)
+            first = uint64(uint64(uint64(k) * uint64(stride)) + uint64(start))
+            before = uint64(uint64(uint64(k) << total) | uint64(uint64(r) << bits))
+            for x in range(low, high):
+                bond, place = uint64(first + x), uint64(before | x)
+                items[n], bonds[place] = packed(prefixes[bond], place), uint32(bond)
+                word = uint32(exists[uint64(bond >> uint64(5))])
+                n = uint64(n + uint64(uint32(word >> uint32(bond & uint64(31))) & uint32(1)))
+    place = uint64(uint64(len(tiles.offsets)) << total)
+    for e in range(tiles.first[tile], tiles.first[tile + 1]):
+        items[n], bonds[place] = packed(prefixes[tiles.bonds[e]], place), tiles.bonds[e]
+        n, place = uint64(n + uint64(1)), uint64(place + uint64(1))
+    return int64(n)
+
+
+@_inner
+def _cluster_of(scratch, site):
+    """Return (root of its fragment, root of its cluster in the tile) of a site."""
+    fragment = find_halving(scratch.fragments, uint32(site))
+    return fragment, find_halving(scratch.joined, fragment)
+
+
+@_inner
+def _join_inside(tiles, tile, items, count, scratch, tree):
+    """Join the sorted bonds of a tile; return how many are left over."""
+    fragments, joined, touched = scratch.fragments, scratch.joined, scratch.touched
+    total = uint32(tiles.bits.sum())
+    mask, crossing = uint32(fragments.size - 1), uint32(uint32(len(tiles.offsets)) << total)
+    left = int64(0)
+    for n in range(count):
+        place = uint32(items[n] & uint64(LOW))
+        if place >= crossing:
+            site = tiles.sites[tiles.first[tile] + int64(uint32(place - crossing))]
+            touched[_cluster_of(scratch, site)[1]] = uint8(1)
+            continue
+        site = uint32(place & mask)
+        i, a = _cluster_of(scratch, site)
+        j, b = _cluster_of(scratch, uint32(site + tiles.deltas[uint32(place >> total)]))
+        if a == b:
+            continue
+        # A cluster that was not touched is one fragment.
+        if touched[a] == uint8(0) and (touched[b] != uint8(0) or b < a):
+            fragments[a] = j
+        elif touched[b] == uint8(0):
+            fragments[b] = i
+        else:
+            joined[max(a, b)] = min(a, b)
+            scratch.left[left] = place
+            left += int64(1)
+            continue
+        add_to_tree(tree, scratch.bonds[place])
+    return left
+
+
+@_inner
+def _number_of(scratch, site, fragments):
+    """Return (the number of the fragment of a site, how many have one)."""
+    root = find_halving(scratch.fragments, uint32(site))
+    number = scratch.numbers[root]
+    if number < int32(0):
+        number = int32(fragments)
+        scratch.numbers[root] = number
+        fragments += int64(1)
+    return number, fragments
+
+
+@njit(nogil=True, cache=True)
+def join_tiles(weights, prefixes, exists, stride, tiles, scratch, listed, tree):
+    """Write the certain bonds of all tiles to ``tree``, and list the other ones.
+
+    stride: bond numbers of a class.  listed: a
+    :class:`percolab.trees.ordered_joins.BondList`, whose first bonds are going to be the crossing
+    ones, and whose nodes are fragments.  Returns (bonds listed, fragments that are their ends).
+    """
+    mask, total = uint32(scratch.fragments.size - 1), uint32(tiles.bits.sum())
+    fragments, count = int64(0), int64(tiles.ends.size // 2)
+    for tile in range(tiles.first.size - 1):
+        for site in range(scratch.fragments.size):
+            scratch.fragments[site] = scratch.joined[site] = uint32(site)
+            scratch.touched[site], scratch.numbers[site] = uint8(0), int32(-1)
+        size = _collect(tiles, tile, stride, prefixes, exists, scratch)
+        items = scratch.items[sort_items(scratch.items, size)]
+        settle(weights, scratch.bonds, items, size)
+        left = _join_inside(tiles, tile, items, size, scratch, tree)
+        for n in range(left):
+            place = scratch.left[n]
+            listed.bonds[count] = scratch.bonds[place]
+            site = uint32(place & mask)
+            for end in range(2):
+                listed.ends[2 * count + end], fragments = _number_of(scratch, site, fragments)
+                site = uint32(site + tiles.deltas[uint32(place >> total)])
+            count += int64(1)
+        for e in range(tiles.first[tile], tiles.first[tile + 1]):
+            end = tiles.ends[e]
+            listed.bonds[end >> uint32(1)] = tiles.bonds[e]
+            listed.ends[end], fragments = _number_of(scratch, tiles.sites[e], fragments)
+    return count, fragments

@@ -1,0 +1,208 @@
+"""Bonds in ascending order, joined one by one: the last step of Kruskal's algorithm (1956).
+
+Bonds of a sample are sorted by their prefixes of 32 digits; those few that agree in them are put in
+order by all digits, and then by their numbers.  Given keys are sorted by all their bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import int64, njit, uint32, uint64
+
+from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.neighbours import end_of_bond
+from percolab.kernels.union_find import find_halving
+from percolab.trees.weights import key_of
+
+# Eleven digits a pass: the counts of a pass fit into the fastest cache.
+_DIGITS, _PASSES = 11, 3
+_VALUES = 1 << _DIGITS
+#: The low half of an item.
+LOW = 0xFFFFFFFF
+
+
+class BondList(NamedTuple):
+    """Bonds to be put in order, with their ends.
+
+    bonds: uint32, their numbers
+    ends:  int32 (2 * room,), the two nodes that bond n joins at 2 n and 2 n + 1
+    items: uint64 (2, room), what is sorted, and scratch
+    """
+
+    bonds: Any
+    ends: Any
+    items: Any
+
+
+#: Bytes that a bond list takes for each bond.
+BOND_LIST_BYTES = 4 + 8 + 16
+
+
+def new_bond_list(room: int) -> BondList:
+    """Return an empty list with room for so many bonds."""
+    bonds, ends = np.empty(room, np.uint32), np.empty(2 * room, np.int32)
+    return BondList(bonds, ends, np.empty((2, room), np.uint64))
+
+
+@njit
+def packed(high, low):
+    """Return an item to be sorted by its high 32 bits, uint64."""
+    return uint64(uint64(uint64(high) << uint64(32)) | uint64(uint64(low) & uint64(LOW)))
+
+
+@njit
+def sort_items(items, count):
+    """Sort items by their high 32 bits; equal ones stay in order.
+
+    items: uint64 (2, room).  Returns the row that holds the result; the other one is scratch.  A
+    radix sort that leaves out the digits in which all items agree.
+    """
+    counts = np.zeros((_PASSES, _VALUES), np.uint32)
+    for n in range(count):
+        key = uint64(items[0, n] >> uint64(32))
+        for turn in range(_PASSES):
+            counts[turn, uint64(key & uint64(_VALUES - 1))] += uint32(1)
+            key = uint64(key >> uint64(_DIGITS))
+    source = 0
+    for turn in range(_PASSES):
+        places, shift = counts[turn], uint64(32 + _DIGITS * turn)
+        read, written = items[source], items[1 - source]
+        if count == 0 or places[uint64(read[0] >> shift) & uint64(_VALUES - 1)] == count:
+            continue
+        total = uint32(0)
+        for value in range(_VALUES):
+            total, places[value] = uint32(total + places[value]), total
+        for n in range(count):
+            value = uint64(uint64(read[n] >> shift) & uint64(_VALUES - 1))
+            place = places[value]
+            places[value] = uint32(place + uint32(1))
+            written[place] = read[n]
+        source = 1 - source
+    return source
+
+
+@njit(nogil=True, cache=True)
+def order_by_all_digits(weights, bonds, count, order):
+    """Write the positions of bonds in ascending order, by their keys, then by their numbers.
+
+    For a few bonds: those that agree in the digits that were sorted by.
+    """
+    keys = np.empty(count, np.uint64)
+    for n in range(count):
+        keys[n] = key_of(weights, bonds[n])
+        place = n
+        while place > 0:
+            before = order[place - 1]
+            if keys[before] < keys[n] or (keys[before] == keys[n] and bonds[before] < bonds[n]):
+                break
+            order[place] = before
+            place -= 1
+        order[place] = n
+
+
+@njit
+def settle(weights, bonds, items, count):
+    """Put sorted items that agree in their high halves in order; ``bonds[low half]`` is the bond.
+
+    bonds: uint32; items: uint64 (count,)
+    """
+    begin = 0
+    while begin < count:
+        end = begin + 1
+        while end < count and uint64(items[begin] ^ items[end]) >> uint64(32) == uint64(0):
+            end += 1
+        if end - begin > 1:
+            equal, size = items[begin:end].copy(), end - begin
+            numbers, order = np.empty(size, np.uint32), np.empty(size, np.int64)
+            for n in range(size):
+                numbers[n] = bonds[uint32(equal[n] & uint64(LOW))]
+            order_by_all_digits(weights, numbers, size, order)
+            for n in range(size):
+                items[begin + n] = equal[order[n]]
+        begin = end
+
+
+@njit(nogil=True, cache=True)
+def sort_bonds(weights, prefixes, bonds, items, count):
+    """Write the positions of bonds in ascending order to the low halves of items.
+
+    bonds: uint32, listed by ascending numbers if keys are given.  Returns the row of ``items``,
+    uint64 (2, room), that holds the result.
+    """
+    if weights.given.size == 0:
+        for n in range(count):
+            items[0, n] = packed(prefixes[bonds[n]], n)
+        row = sort_items(items, count)
+        settle(weights, bonds, items[row], count)
+        return row
+    # By the low halves of the keys first, then by the high ones.
+    for n in range(count):
+        items[0, n] = packed(weights.given[bonds[n]], n)
+    for half in range(2):
+        row = sort_items(items, count)
+        for n in range(count if half == 0 else 0):
+            place = uint32(items[row, n] & uint64(LOW))
+            items[0, n] = packed(weights.given[bonds[place]] >> uint64(32), place)
+    return row
+
+
+@njit
+def first_key(weights, prefixes, bond):
+    """Return what a bond is chosen by: its prefix, or its whole key if that is given; uint64."""
+    if weights.given.size > 0:
+        return weights.given[bond]
+    return uint64(prefixes[bond])
+
+
+@njit(nogil=True, cache=True)
+def add_to_tree(tree, bond):
+    """Set the bit of a bond in the words of a tree."""
+    word = uint32(uint32(bond) >> uint32(5))
+    tree[word] = uint32(tree[word] | uint32(uint32(1) << uint32(uint32(bond) & uint32(31))))
+
+
+@njit(nogil=True, cache=True)
+def join_in_order(items, bonds, ends, parents, tree):
+    """Join bonds in ascending order; return how many are in the tree.
+
+    items:   uint64, their positions in the low halves, as :func:`sort_bonds` leaves them
+    bonds:   uint32, their numbers
+    ends:    int32 (2 * room,), the nodes at their ends
+    parents: int32, a union-find of the nodes, which goes on from what is joined
+    tree:    uint32, words of bonds
+    """
+    found = int64(0)
+    for n in range(items.size):
+        place = uint32(items[n] & uint64(LOW))
+        i = find_halving(parents, uint32(ends[2 * place]))
+        j = find_halving(parents, uint32(ends[2 * place + 1]))
+        if i != j:
+            parents[max(i, j)] = min(i, j)
+            add_to_tree(tree, bonds[place])
+            found += int64(1)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def list_bonds_between(weights, prefixes, low, high, exists, adjacency, parents, listed):
+    """List the bonds with first keys from ``low`` to ``high`` whose ends are not joined yet.
+
+    Returns how many there are.  Both limits are included.
+    """
+    count = int64(0)
+    for word in range(exists.size):
+        left = uint32(exists[word])
+        while left != uint32(0):
+            bond = uint32(uint32(word << 5) + uint32(trailing_zeros(left)))
+            left = uint32(left & uint32(left - uint32(1)))
+            key = first_key(weights, prefixes, bond)
+            if key < low or key > high:
+                continue
+            i, j = end_of_bond(bond, adjacency)
+            if find_halving(parents, uint32(i)) != find_halving(parents, uint32(j)):
+                listed.bonds[count] = bond
+                listed.ends[2 * count], listed.ends[2 * count + 1] = i, j
+                count += int64(1)
+    return count

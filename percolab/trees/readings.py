@@ -1,0 +1,135 @@
+"""What studies store of a minimum spanning tree: exact integers, the same on every device.
+
+The *path* between two sides is that of strong disorder (Cieplak, Maritan and Banavar 1994): of all
+ways from the one to the other it is the one whose largest weight is the least, and so is every part
+of it.  With all sites of a side as one node it is the path in the minimum spanning tree, whose
+bonds are among those of the tree with the sites apart.  The largest weight on it is the sample's
+spanning threshold T, as :mod:`percolab.coupled.thresholds` has it: the key of its bond and one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cpu import adjacency_of
+from percolab.lattices.topology import Topology, unpack_bits
+from percolab.trees.ordered_joins import sort_bonds
+from percolab.trees.prefixes import fill_prefixes
+from percolab.trees.readings_cpu import BIN_DIGITS, list_tree, mark_path, weigh_bonds
+from percolab.trees.weights import Weights, key_of
+
+Words = NDArray[np.uint32]
+
+
+class TreePath(NamedTuple):
+    """The path between the two end layers of an axis.
+
+    threshold: T in units of 2^-63, the largest key on the path and one; 0 if the path has no bond
+    length:    its bonds
+    largest:   the number of the bond with the largest key, -1 if there is none
+    """
+
+    threshold: int
+    length: int
+    largest: int
+
+
+class TreeReading(NamedTuple):
+    """What is read off the tree of a sample.
+
+    bonds:   how many there are
+    weight:  the sum of their weights, each rounded to a multiple of 2^-32, in units of that; a half
+             is rounded up.  0 where keys are given
+    degrees: int64, how many sites have so many of them, by that number, up to the largest
+    weights: int64 (64,), the histogram of their weights; zeros where keys are given
+    paths:   by open axis, None where the two sides are not connected
+    """
+
+    bonds: int
+    weight: int
+    degrees: NDArray[np.int64]
+    weights: NDArray[np.int64]
+    paths: dict[int, TreePath | None]
+
+
+class _SortedTree(NamedTuple):
+    """The bonds of a tree by number, uint32, their ends, int32 (bonds, 2), and their order."""
+
+    bonds: Words
+    ends: NDArray[np.int32]
+    items: NDArray[np.uint64]
+
+
+def read_tree(topology: Topology, weights: Weights, words: Words) -> TreeReading:
+    """Return what is read off the tree of a sample, or of given keys.
+
+    words: uint32 (words of all classes,), the bonds of a minimum spanning tree or forest
+    """
+    total, bins = 0, np.zeros(1 << BIN_DIGITS, np.int64)
+    if not weights.given.size:
+        generator, seed, sample, _ = weights
+        total = int(weigh_bonds(generator, seed, sample, words, bins))
+    axes = topology.open_axes
+    tree, degrees = _listed(topology, words, with_ends=bool(axes))
+    there = degrees[unpack_bits(topology.occupied, topology.num_points)]
+    paths: dict[int, TreePath | None] = {}
+    if axes:
+        tree = _sorted(topology, weights, tree)
+    for axis in axes:
+        found = _path(topology, tree, axis)
+        if found is None:
+            paths[axis] = None
+            continue
+        on_path, largest = found
+        closing = int(tree.bonds[largest]) if largest >= 0 else -1
+        threshold = int(key_of(weights, np.uint32(closing))) + 1 if closing >= 0 else 0
+        paths[axis] = TreePath(threshold, int(np.count_nonzero(on_path)), closing)
+    count = int(np.bitwise_count(words).sum(dtype=np.int64))
+    return TreeReading(count, total, np.bincount(there).astype(np.int64), bins, paths)
+
+
+def trunk_of(topology: Topology, weights: Weights, words: Words, axis: int) -> Words:
+    """Return the numbers of the bonds on the path between the two sides of an axis, ascending.
+
+    uint32 (bonds of the path,); empty if a site is in both sides or if they are not connected.
+    words: as for :func:`read_tree`; axis: one of the topology's ``open_axes``.
+    """
+    tree = _sorted(topology, weights, _listed(topology, words, with_ends=True)[0])
+    found = _path(topology, tree, axis)
+    return tree.bonds[found[0]] if found else np.empty(0, np.uint32)
+
+
+def _listed(
+    topology: Topology, words: Words, *, with_ends: bool
+) -> tuple[_SortedTree, NDArray[np.int32]]:
+    """Return the bonds of a tree, not yet sorted, and how many there are at every site."""
+    room = int(np.bitwise_count(words).sum(dtype=np.int64)) if with_ends else 0
+    bonds, ends = np.empty(room, np.uint32), np.empty((room, 2), np.int32)
+    degrees = np.zeros(topology.num_points, np.int32)
+    list_tree(words, adjacency_of(topology), bonds, ends, degrees)
+    return _SortedTree(bonds, ends, np.empty(0, np.uint64)), degrees
+
+
+def _sorted(topology: Topology, weights: Weights, tree: _SortedTree) -> _SortedTree:
+    prefixes = np.empty(0 if weights.given.size else 32 * topology.exists.size, np.uint32)
+    if prefixes.size:
+        fill_prefixes(weights.generator, weights.seed, weights.sample, prefixes)
+    items = np.empty((2, tree.bonds.size), np.uint64)
+    row = sort_bonds(weights, prefixes, tree.bonds, items, tree.bonds.size)
+    return tree._replace(items=items[row])
+
+
+def _path(topology: Topology, tree: _SortedTree, axis: int) -> tuple[NDArray[np.bool_], int] | None:
+    """Return (which of the tree's bonds are on the path, the position of the largest or -1)."""
+    first, last = topology.end_layers[axis]
+    on_path = np.zeros(tree.bonds.size, bool)
+    if np.intersect1d(first, last).size:
+        return on_path, -1
+    nodes = np.arange(topology.num_points, dtype=np.int32)
+    nodes[first], nodes[last] = first[0], last[0]
+    source, target = np.int32(first[0]), np.int32(last[0])
+    largest = int(mark_path(tree.items, tree.ends, nodes, source, target, on_path))
+    return (on_path, largest) if largest >= 0 else None

@@ -1,0 +1,447 @@
+"""CUDA kernels of Boruvka's algorithm: prefixes of all keys, and rounds over listed bonds.
+
+O. Boruvka, 1926: every cluster takes the least bond that leads out of it, and clusters joined by
+such bonds are one in the next round.  Whatever is joined in a round, clusters at least halve.
+
+A batch is treated as one graph that is not connected: site i of item n is ``n * points + i``, and
+bond b of item n is ``n * slots + b``, where ``slots`` is 32 * words of an item; both are uint32.
+The order of the bonds of an item is (key, number).  Bonds are listed as ``prefix << 32 | number``,
+where the prefix is the first 32 binary digits of the key: these are ordered as the bonds are unless
+prefixes are equal, and then all digits are compared.
+
+Bonds with a large prefix, the *heavy* ones, wait while rounds go over the others, the *light* ones:
+most of them turn out to be within one cluster, and so are dropped without having been through a
+round.  The tree is the same, for a cluster that has a light bond has a light one as its least, and
+one that has none does not choose.
+
+``counts``, uint32 (COUNTS,), has the lengths of both lists, that of the first at the beginning, and
+how many bonds wait, at the end of the second list's memory.
+
+A round has three kernels.  Every listed bond *offers* itself to the clusters at its ends, of which
+each keeps the least; a bond that was kept *hooks* the cluster to the one at its other end; and the
+bonds between two clusters are listed *again*, with what these are now.
+"""
+
+from typing import Any, NamedTuple
+
+from numba import int64, types, uint32, uint64
+
+from percolab.bonds.words import uniform_of
+from percolab.coupled.bond_order import fill_planes
+from percolab.kernels.bits import highest_one, lowest_one
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, THREADS, element
+from percolab.kernels.neighbours import has_bit, other_end, seam_number_of, seam_word
+
+cuda = load_cuda()
+
+#: No site, and no bond.
+NO_SITE = 0xFFFFFFFF
+NO_BOND = 0xFFFFFFFFFFFFFFFF
+#: Which digits of a prefix are kept: all of them, but where a test wants many to be equal.
+KEPT_DIGITS = 0xFFFFFFFF
+#: What is counted: the bonds of both lists, those of the first at the beginning, and heavy ones.
+BEGINNING, HEAVY, COUNTS = 2, 3, 4
+# A column of planes, one word longer so that the threads of a warp meet different banks.
+_COLUMN = 33
+_COLUMNS = THREADS * _COLUMN
+
+
+class Keys(NamedTuple):
+    """What the keys of the bonds of a batch follow from.
+
+    generator: one of :data:`percolab.bonds.words.GENERATORS`' values
+    samples:   uint64 (1 + items,), the seed and then every item's sample
+    given:     uint64 (slots,), given keys; or (1,), and then the keys are the samples' own
+    limits:    uint64 (2,), the least and the largest of given keys
+    is_given:  uint32, 1 where they are given
+    slots:     uint32, bond numbers of an item
+    """
+
+    generator: Any
+    samples: Any
+    given: Any
+    limits: Any
+    is_given: Any
+    slots: Any
+
+
+class Forest(NamedTuple):
+    """What is known of the sites of a batch and of its trees.
+
+    parents: uint32 (items * points,), another site of the same cluster; roots have themselves.
+             Before tiles are joined, the prefix of the least bond to another tile, or NO_SITE
+    best:    uint64 (items * points,), at roots the least bond that was offered, as it is listed
+    tree:    uint32 (items * words,), the chosen bonds
+    """
+
+    parents: Any
+    best: Any
+    tree: Any
+
+
+class Listed(NamedTuple):
+    """A list of bonds.
+
+    bonds: uint64 (room,), prefix << 32 | number
+    ends:  uint64 (room,), the clusters at their ends, one << 32 | other
+    """
+
+    bonds: Any
+    ends: Any
+
+
+@cuda.jit(cache=True)
+def begin_kernel(parents, sites, tree, words, counts, listed, is_tiled):
+    """Begin with no bond chosen, every site a cluster, and so many bonds in the first list.
+
+    sites, words: of all items.  is_tiled: parents begin as NO_SITE.
+    """
+    for step in range(PER_THREAD):
+        n = element(step)
+        if n < sites:
+            parents[n] = uint32(NO_SITE) if is_tiled != uint32(0) else n
+        if n < words:
+            tree[n] = uint32(0)
+    if element(0) == uint32(0):
+        counts[0] = listed
+        counts[1] = uint32(0)
+        counts[HEAVY] = uint32(0)
+
+
+@cuda.jit(cache=True)
+def limits_kernel(exists, given, limits):
+    """Lower and raise the limits to the least and the largest given key of a bond that exists."""
+    for step in range(PER_THREAD):
+        n = element(step)
+        if n < uint32(given.size) and has_bit(exists[uint32(n >> uint32(5))], n & uint32(31)):
+            key = given[n]
+            if key < limits[0]:
+                cuda.atomic.min(limits, 0, key)
+            if key > limits[1]:
+                cuda.atomic.max(limits, 1, key)
+
+
+@cuda.jit(device=True)
+def _digits_of(number):
+    """Return how many binary digits a uint64 has, 0 for 0."""
+    high = uint32(number >> uint64(32))
+    if high != uint32(0):
+        return highest_one(high) + 33
+    return highest_one(uint32(number)) + 1
+
+
+@cuda.jit(cache=True)
+def given_prefixes_kernel(given, limits, prefixes):
+    """Write the prefixes of given keys: of the difference to the least, by the largest's digits."""
+    digits = _digits_of(uint64(limits[1] - limits[0]))
+    for step in range(PER_THREAD):
+        n = element(step)
+        if n < uint32(given.size):
+            key = uint64(given[n] - limits[0])
+            if digits > 32:
+                key = uint64(key >> uint64(digits - 32))
+            else:
+                key = uint64(key << uint64(32 - digits))
+            prefixes[n] = uint32(uint32(key) & uint32(KEPT_DIGITS))
+
+
+@cuda.jit(cache=True)
+def prefixes_kernel(keys, words, words_per_item, prefixes):
+    """Write the prefixes of the bonds of samples: a thread draws the 32 planes of a word.
+
+    Plane k has digit k of 32 numbers, one bit each; a number's prefix is its bit of all planes.  So
+    this is a transposition of 32 x 32 bits, half by half, quarter by quarter, and so on.
+    """
+    columns = cuda.shared.array(_COLUMNS, types.uint32)
+    thread = uint32(cuda.threadIdx.x)
+    first = uint32(uint32(cuda.blockIdx.x) * uint32(THREADS))
+    word = uint32(first + thread)
+    base = uint32(thread * uint32(_COLUMN))
+    if word < words:
+        item = uint32(word // words_per_item)
+        own = uint32(word - uint32(item * words_per_item))
+        sample = keys.samples[uint32(item + uint32(1))]
+        planes = columns[base : base + 32]
+        fill_planes(keys.generator, keys.samples[0], sample, own, planes)
+        # Row r of the matrix is plane 31 - r, so that the first digit becomes the highest bit.
+        width, mask = uint32(16), uint32(0x0000FFFF)
+        while width != uint32(0):
+            for n in range(16):
+                low = uint32(uint32(n) & uint32(width - uint32(1)))
+                row = uint32(uint32(uint32(uint32(n) - low) << uint32(1)) + low)
+                here = uint32(base + uint32(uint32(31) - row))
+                there = uint32(here - width)
+                one, other = columns[here], columns[there]
+                swap = uint32(uint32(uint32(one >> width) ^ other) & mask)
+                columns[here] = uint32(one ^ uint32(swap << width))
+                columns[there] = uint32(other ^ swap)
+            width = uint32(width >> uint32(1))
+            mask = uint32(mask ^ uint32(mask << width))
+    cuda.syncthreads()
+    n = thread
+    for _ in range(32):
+        word = uint32(n >> uint32(5))
+        if uint32(first + word) < words:
+            bit = uint32(n & uint32(31))
+            place = uint32(uint32(word * uint32(_COLUMN)) + uint32(uint32(31) - bit))
+            prefixes[uint32(uint32(first << uint32(5)) + n)] = uint32(
+                columns[place] & uint32(KEPT_DIGITS)
+            )
+        n = uint32(n + uint32(THREADS))
+
+
+@cuda.jit(device=True)
+def listed_bond(prefixes, number):
+    """Return a bond as it is listed."""
+    return uint64(uint64(uint64(prefixes[number]) << uint64(32)) | uint64(number))
+
+
+@cuda.jit(cache=True)
+def list_all_kernel(exists, words, prefixes, listed, counts):
+    """Append all bonds to the first list: one thread a word."""
+    shared = cuda.shared.array(2, types.uint32)
+    word = uint32(cuda.grid(1))
+    left, slot = uint32(0), uint32(0)
+    if word < words:
+        left = exists[uint32(word % uint32(exists.size))]
+    if cuda.threadIdx.x == 0:
+        shared[0] = uint32(0)
+    cuda.syncthreads()
+    count, rest = uint32(0), left
+    while rest != uint32(0):
+        rest = uint32(rest & uint32(rest - uint32(1)))
+        count = uint32(count + uint32(1))
+    if count != uint32(0):
+        slot = cuda.atomic.add(shared, 0, count)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        shared[1] = cuda.atomic.add(counts, 0, shared[0])
+    cuda.syncthreads()
+    place = uint32(shared[1] + slot)
+    while left != uint32(0):
+        number = uint32(uint32(word << uint32(5)) + uint32(lowest_one(left)))
+        left = uint32(left & uint32(left - uint32(1)))
+        listed.bonds[place] = listed_bond(prefixes, number)
+        place = uint32(place + uint32(1))
+
+
+@cuda.jit(device=True)
+def ends_of(own, adjacency):
+    """Return (owner, other end) of a bond by its number in an item, uint32 each."""
+    stride = uint32(uint32(adjacency.num_words) << uint32(5))
+    k = uint32(own // stride)
+    i = uint32(own - uint32(k * stride))
+    if adjacency.seam_bonds.size and has_bit(
+        seam_word(adjacency.seam, uint32(own >> uint32(5))), own & uint32(31)
+    ):
+        n = seam_number_of(int64(own), adjacency.seam_bonds)
+        return i, uint32(adjacency.seam_ends[n])
+    return i, other_end(adjacency.ends, k, i)
+
+
+@cuda.jit(device=True)
+def _root_of(parents, i):
+    """Return the root of i, letting every second site on the way skip its parent.
+
+    What another thread writes meanwhile leads to the same root.
+    """
+    parent = parents[i]
+    while parent != i:
+        above = parents[parent]
+        if above != parent:
+            parents[i] = above
+        i, parent = parent, above
+    return i
+
+
+@cuda.jit(device=True)
+def _place_in(shared, counts, target, stays):
+    """Return where among those that counts[target] counts a thread's bond goes, if it stays.
+
+    All threads of a block call it.  shared: uint32 (2,).
+    """
+    slot = uint32(0)
+    if cuda.threadIdx.x == 0:
+        shared[0] = uint32(0)
+    cuda.syncthreads()
+    if stays:
+        slot = cuda.atomic.add(shared, 0, uint32(1))
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        shared[1] = cuda.atomic.add(counts, target, shared[0])
+    cuda.syncthreads()
+    return uint32(shared[1] + slot)
+
+
+@cuda.jit(device=True)
+def _append(shared, counts, target, forest, bond, i, j, listed):
+    """Append a bond between roots i and j to a list unless i is j; all threads of a block call it.
+
+    The roots begin their next round without an offer.
+    """
+    place = _place_in(shared, counts, target, i != j)
+    if i != j:
+        listed.bonds[place] = bond
+        listed.ends[place] = uint64(uint64(uint64(i) << uint64(32)) | uint64(j))
+        if forest.best[i] != uint64(NO_BOND):
+            forest.best[i] = uint64(NO_BOND)
+        if forest.best[j] != uint64(NO_BOND):
+            forest.best[j] = uint64(NO_BOND)
+
+
+@cuda.jit(device=True)
+def _roots_of(forest, adjacency, slots, bond):
+    """Return the roots of the clusters at both ends of a listed bond."""
+    number = uint32(bond & uint64(0xFFFFFFFF))
+    item = uint32(number // slots)
+    i, j = ends_of(uint32(number - uint32(item * slots)), adjacency)
+    base = uint32(item * adjacency.num_points)
+    return (
+        _root_of(forest.parents, uint32(base + i)),
+        _root_of(forest.parents, uint32(base + j)),
+    )
+
+
+@cuda.jit(cache=True)
+def first_ends_kernel(forest, adjacency, slots, bonds, counts, light, listed):
+    """List the light bonds of the first list again, with their clusters, in the second.
+
+    light: the largest prefix of light bonds, uint32.  Heavy ones go to the end of the second list's
+    memory.  Notes how many bonds the first list should have had room for.
+    """
+    shared = cuda.shared.array(2, types.uint32)
+    count = min(counts[0], uint32(bonds.size))
+    if cuda.grid(1) == 0:
+        counts[BEGINNING] = counts[0]
+    last = uint32(uint32(bonds.size) - uint32(1))
+    begin = uint32(uint32(cuda.blockIdx.x) * uint32(THREADS))
+    while begin < count:
+        n = uint32(begin + uint32(cuda.threadIdx.x))
+        bond, i, j, is_heavy = uint64(0), uint32(0), uint32(0), False
+        if n < count:
+            bond = bonds[n]
+            is_heavy = uint32(bond >> uint64(32)) > light
+            if not is_heavy:
+                i, j = _roots_of(forest, adjacency, slots, bond)
+        _append(shared, counts, 1, forest, bond, i, j, listed)
+        place = _place_in(shared, counts, HEAVY, is_heavy)
+        if is_heavy:
+            listed.bonds[uint32(last - place)] = bond
+        begin = uint32(begin + uint32(uint32(cuda.gridDim.x) * uint32(THREADS)))
+
+
+@cuda.jit(cache=True)
+def heavy_ends_kernel(forest, adjacency, slots, bonds, counts, listed):
+    """Append the heavy bonds between two clusters to the first list, with these.
+
+    bonds: of the second list, at the end of which they wait.
+    """
+    shared = cuda.shared.array(2, types.uint32)
+    count, last = counts[HEAVY], uint32(uint32(bonds.size) - uint32(1))
+    begin = uint32(uint32(cuda.blockIdx.x) * uint32(THREADS))
+    while begin < count:
+        n = uint32(begin + uint32(cuda.threadIdx.x))
+        bond, i, j = uint64(0), uint32(0), uint32(0)
+        if n < count:
+            bond = bonds[uint32(last - n)]
+            i, j = _roots_of(forest, adjacency, slots, bond)
+        _append(shared, counts, 0, forest, bond, i, j, listed)
+        begin = uint32(begin + uint32(uint32(cuda.gridDim.x) * uint32(THREADS)))
+
+
+@cuda.jit(cache=True)
+def ends_kernel(forest, source, bonds, counts, listed):
+    """List the bonds of list number ``source`` that are between two clusters in the other list."""
+    shared = cuda.shared.array(2, types.uint32)
+    count = counts[source]
+    begin = uint32(uint32(cuda.blockIdx.x) * uint32(THREADS))
+    while begin < count:
+        n = uint32(begin + uint32(cuda.threadIdx.x))
+        bond, i, j = uint64(0), uint32(0), uint32(0)
+        if n < count:
+            bond, ends = bonds.bonds[n], bonds.ends[n]
+            i = _root_of(forest.parents, uint32(ends >> uint64(32)))
+            j = _root_of(forest.parents, uint32(ends & uint64(0xFFFFFFFF)))
+        _append(shared, counts, 1 - source, forest, bond, i, j, listed)
+        begin = uint32(begin + uint32(uint32(cuda.gridDim.x) * uint32(THREADS)))
+
+
+@cuda.jit(device=True)
+def _key_of(keys, number):
+    """Return the key of a bond of a batch, uint64."""
+    if keys.is_given != uint32(0):
+        return keys.given[number]
+    item = uint32(number // keys.slots)
+    own = uint32(number - uint32(item * keys.slots))
+    sample = keys.samples[uint32(item + uint32(1))]
+    return uniform_of(
+        keys.generator, keys.samples[0], sample, uint32(own >> uint32(5)), uint32(own & uint32(31))
+    )
+
+
+@cuda.jit(device=True)
+def _comes_before(one, other, keys, are_whole):
+    """Return whether a listed bond comes before another, which may be NO_BOND.
+
+    are_whole: whether prefixes are all digits of the keys.
+    """
+    if are_whole or uint64(uint64(one ^ other) >> uint64(32)) != uint64(0):
+        return one < other
+    if other == uint64(NO_BOND):
+        return True
+    if one == other:
+        return False
+    first = _key_of(keys, uint32(one & uint64(0xFFFFFFFF)))
+    second = _key_of(keys, uint32(other & uint64(0xFFFFFFFF)))
+    return first < second or (first == second and one < other)
+
+
+@cuda.jit(device=True)
+def _offer(best, root, bond, keys, are_whole):
+    """Make a bond the best of a root, unless there is a better one."""
+    old = best[root]
+    while _comes_before(bond, old, keys, are_whole):
+        found = cuda.atomic.cas(best, root, old, bond)
+        if found == old:
+            return
+        old = found
+
+
+@cuda.jit(cache=True)
+def offer_kernel(keys, best, source, bonds, counts):
+    """Offer every bond of list number ``source`` to the clusters at its ends."""
+    n, count = uint32(cuda.grid(1)), counts[source]
+    are_whole = keys.is_given != uint32(0) and uint64(
+        uint64(keys.limits[1] - keys.limits[0]) >> uint64(32)
+    ) == uint64(0)
+    are_whole = are_whole and KEPT_DIGITS == NO_SITE
+    while n < count:
+        bond, ends = bonds.bonds[n], bonds.ends[n]
+        _offer(best, uint32(ends >> uint64(32)), bond, keys, are_whole)
+        _offer(best, uint32(ends & uint64(0xFFFFFFFF)), bond, keys, are_whole)
+        n = uint32(n + uint32(cuda.gridsize(1)))
+
+
+@cuda.jit(cache=True)
+def hook_kernel(forest, source, bonds, counts):
+    """Choose the bonds of list number ``source`` that a cluster kept, and hook it to the other.
+
+    Of two clusters that keep the same bond the larger root is hooked.  The other list is emptied.
+    """
+    n, count = uint32(cuda.grid(1)), counts[source]
+    if n == uint32(0):
+        counts[1 - source] = uint32(0)
+    while n < count:
+        bond, ends = bonds.bonds[n], bonds.ends[n]
+        i, j = uint32(ends >> uint64(32)), uint32(ends & uint64(0xFFFFFFFF))
+        of_one, of_other = forest.best[i] == bond, forest.best[j] == bond
+        if of_one or of_other:
+            number = uint32(bond & uint64(0xFFFFFFFF))
+            bit = uint32(uint32(1) << uint32(number & uint32(31)))
+            cuda.atomic.or_(forest.tree, uint32(number >> uint32(5)), bit)
+            if of_one and (i > j or not of_other):
+                forest.parents[i] = j
+            else:
+                forest.parents[j] = i
+        n = uint32(n + uint32(cuda.gridsize(1)))

@@ -1,0 +1,437 @@
+"""CUDA kernels of Boruvka's algorithm in tiles: what a block of threads finds in shared memory.
+
+A tile is a box of sites.  Its clusters choose their least bond as long as that is an *inner* one,
+with both ends in the tile; for this every site next to another tile knows the least prefix of the
+bonds that lead there.  When no cluster can choose any more, what was chosen is of the tree.
+
+Then bonds to other tiles are left out of account, and it goes on: a bond that is not in the tree of
+the inner bonds alone is not in the whole tree, for it is the greatest of a circle.  So of the inner
+bonds no more are listed for the rounds of :mod:`percolab.trees.rounds_cuda` than are chosen now.
+
+Prefixes lose a digit here: the lowest bit of an inner bond's is 1, and 0 is left to what makes a
+cluster choose nothing.  That is a bond to another tile, and two inner bonds of one prefix, since no
+more digits are compared here.  Whatever a tile leaves undecided is listed.
+
+Every warp has a list of bonds of its own, which gets shorter with every round: bonds within one
+cluster are dropped.  Heavy bonds are put aside, to the end of the warp's memory, for the first
+rounds: many never need to be offered.  In the first part a bond after the least outward ones of
+both its clusters cannot be chosen any more, and is put aside until the second.
+"""
+
+from typing import Any, NamedTuple
+
+from numba import config, types, uint32
+
+from percolab.kernels.bits import popcount
+from percolab.kernels.device import load_cuda
+from percolab.kernels.neighbours import has_bit
+from percolab.trees.rounds_cuda import NO_SITE, ends_of, listed_bond
+
+cuda = load_cuda()
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+#: Sites of a tile, by their binary logarithm, and its threads; the simulator gets tiny tiles.
+SITE_BITS = 5 if SIMULATED else 10
+TILE_SITES = 1 << SITE_BITS
+#: Threads of a warp, and of a tile.
+LANES = 8 if SIMULATED else 32
+TILE_THREADS = 8 if SIMULATED else 256
+_WARPS = TILE_THREADS // LANES
+#: Sites of a tile that one warp lists the bonds of.
+_WARP_SITES = TILE_SITES // _WARPS
+#: A word has room for a bond's number in the tile, with its class, and the places of both its ends.
+MOST_CLASSES = 4
+_SITE_MASK = TILE_SITES - 1
+#: Rounds without heavy bonds.
+LIGHT_STEPS = 3
+#: Shared memory of one class: prefixes and ends.
+CLASS_BYTES = 8 * TILE_SITES
+_CHOSEN_WORDS = MOST_CLASSES * TILE_SITES // 32
+# What a block counts: the last round that joined something, bonds kept, bonds undecided, and where
+# they are listed; then for every warp the place of its undecided ones among them.  The simulator
+# has the votes of a warp behind them.
+_ROUND, _KEPT, _UNDECIDED, _PLACE, _OWN = range(5)
+_COUNTERS = _OWN + _WARPS + LANES
+
+
+if SIMULATED:
+
+    def _vote(keeps, counters):
+        lane = int(cuda.threadIdx.x)
+        cuda.syncthreads()
+        counters[_OWN + _WARPS + lane] = uint32(bool(keeps))
+        cuda.syncthreads()
+        votes = [int(counters[_OWN + _WARPS + n]) for n in range(LANES)]
+        return uint32(sum(votes[:lane])), uint32(sum(votes))
+else:
+
+    @cuda.jit(device=True)
+    def _vote(keeps, counters):
+        """Return (the lanes before this one that keep something, all lanes that do)."""
+        votes = uint32(cuda.ballot_sync(0xFFFFFFFF, keeps))
+        before = uint32(uint32(uint32(1) << uint32(cuda.laneid)) - uint32(1))
+        # What any lane has read was read before another writes.
+        cuda.syncwarp()
+        return uint32(popcount(uint32(votes & before))), uint32(popcount(votes))
+
+
+class Tiles(NamedTuple):
+    """How a topology is cut into tiles.
+
+    shape:   three uint32, grid points along each axis
+    extents: three uint32, binary logarithms of a tile's
+    counts:  three uint32, tiles along each axis
+    shifts:  int32 by class, the other end's place in the tile less the owner's
+    inner:   uint32 (words_per_item,), the bonds with both ends in one tile
+    num_words, words_per_item, points: uint32, words of one class, of all, grid points
+    """
+
+    shape: Any
+    extents: Any
+    counts: Any
+    shifts: Any
+    inner: Any
+    num_words: Any
+    words_per_item: Any
+    points: Any
+
+
+@cuda.jit(cache=True)
+def crossing_kernel(crossing, adjacency, slots, prefixes, parents, bonds):
+    """List the bonds between tiles first, and tell their ends the least prefix.
+
+    crossing: uint32 (n,), their numbers in an item.
+    """
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n >= uint32(crossing.size):
+        return
+    own = crossing[n]
+    number = uint32(uint32(item * slots) + own)
+    bonds[uint32(uint32(item * uint32(crossing.size)) + n)] = listed_bond(prefixes, number)
+    prefix = uint32(prefixes[number] & uint32(0xFFFFFFFE))
+    base = uint32(item * adjacency.num_points)
+    i, j = ends_of(own, adjacency)
+    cuda.atomic.min(parents, uint32(base + i), prefix)
+    cuda.atomic.min(parents, uint32(base + j), prefix)
+
+
+@cuda.jit(device=True)
+def _corner_of(tiles, number):
+    """Return the coordinates of the first grid point of a tile."""
+    across, down = tiles.counts[0], tiles.counts[1]
+    row = uint32(number // across)
+    column = uint32(number - uint32(row * across))
+    layer = uint32(row // down)
+    row = uint32(row - uint32(layer * down))
+    wide, high, deep = tiles.extents
+    return uint32(column << wide), uint32(row << high), uint32(layer << deep)
+
+
+@cuda.jit(device=True)
+def _site_of(tiles, corner, place):
+    """Return (whether it is in the lattice, the number) of a place of a tile."""
+    wide, high, _ = tiles.extents
+    row = uint32(place >> wide)
+    layer = uint32(row >> high)
+    x = uint32(corner[0] + uint32(place - uint32(row << wide)))
+    y = uint32(corner[1] + uint32(row - uint32(layer << high)))
+    z = uint32(corner[2] + layer)
+    shape = tiles.shape
+    inside = x < shape[0] and y < shape[1] and z < shape[2]
+    return inside, uint32(uint32(uint32(uint32(z * shape[1]) + y) * shape[0]) + x)
+
+
+@cuda.jit(device=True)
+def _root_in(parents, place):
+    parent = parents[place]
+    while parent != place:
+        place = parent
+        parent = parents[place]
+    return place
+
+
+@cuda.jit(device=True)
+def _offer_prefix(best, root, prefix):
+    """Lower the least prefix of a cluster; of two that are equal the lowest bit is taken away."""
+    if prefix <= best[root]:
+        old = cuda.atomic.min(best, root, prefix)
+        if old == prefix:
+            cuda.atomic.min(best, root, uint32(prefix - uint32(1)))
+
+
+@cuda.jit(device=True)
+def _chooses(best, outwards, root, prefix, is_first):
+    """Return whether a cluster takes the bond of this prefix, in the first part or the second."""
+    return best[root] == prefix and (not is_first or prefix < outwards[root])
+
+
+@cuda.jit(device=True)
+def _bond_at(tiles, corner, item, identity):
+    """Return the number in the batch of a bond by its number in the tile."""
+    k = uint32(identity >> uint32(SITE_BITS))
+    _, i = _site_of(tiles, corner, uint32(identity & uint32(_SITE_MASK)))
+    word = uint32(uint32(item * tiles.words_per_item) + uint32(k * tiles.num_words))
+    return uint32(uint32(word << uint32(5)) + i)
+
+
+@cuda.jit(device=True)
+def _list_bond(prefixes, number, bonds, place):
+    """List a bond if there is room."""
+    if place < uint32(bonds.size):
+        bonds[place] = listed_bond(prefixes, number)
+
+
+@cuda.jit(device=True)
+def _write_chosen(tiles, corner, item, chosen, tree):
+    """Set the bits of the chosen bonds of a tile in the words of the tree."""
+    wide = uint32(min(uint32(tiles.extents[0]), uint32(5)))
+    pieces = uint32(uint32(uint32(len(tiles.shifts)) << uint32(SITE_BITS)) >> wide)
+    piece = uint32(cuda.threadIdx.x)
+    mask = uint32(uint32(0xFFFFFFFF) >> uint32(uint32(32) - uint32(uint32(1) << wide)))
+    while piece < pieces:
+        identity = uint32(piece << wide)
+        bits = uint32(
+            uint32(chosen[uint32(identity >> uint32(5))] >> uint32(identity & uint32(31))) & mask
+        )
+        if bits != uint32(0):
+            number = _bond_at(tiles, corner, item, identity)
+            word, shift = uint32(number >> uint32(5)), uint32(number & uint32(31))
+            cuda.atomic.or_(tree, word, uint32(bits << shift))
+            if shift != uint32(0):
+                after = uint32(bits >> uint32(uint32(32) - shift))
+                if after != uint32(0):
+                    cuda.atomic.or_(tree, uint32(word + uint32(1)), after)
+        piece = uint32(piece + uint32(TILE_THREADS))
+
+
+@cuda.jit(device=True)
+def _write_roots(tiles, corner, item, parents, forest):
+    """Write the roots of the sites of a tile."""
+    first_site, place = uint32(item * tiles.points), uint32(cuda.threadIdx.x)
+    while place < uint32(TILE_SITES):
+        inside, i = _site_of(tiles, corner, place)
+        if inside:
+            _, root = _site_of(tiles, corner, _root_in(parents, place))
+            forest.parents[uint32(first_site + i)] = uint32(first_site + root)
+        place = uint32(place + uint32(TILE_THREADS))
+
+
+@cuda.jit(device=True)
+def _first_end(ends):
+    return uint32(ends & uint32(_SITE_MASK))
+
+
+@cuda.jit(device=True)
+def _second_end(ends):
+    return uint32(uint32(ends >> uint32(SITE_BITS)) & uint32(_SITE_MASK))
+
+
+@cuda.jit(device=True)
+def _identity_of(ends):
+    return uint32(ends >> uint32(2 * SITE_BITS))
+
+
+@cuda.jit(device=True)
+def _ends_word(identity, i, j):
+    """Return the word of a bond by its number in the tile and the places of its ends."""
+    places = uint32(uint32(j << uint32(SITE_BITS)) | i)
+    return uint32(uint32(identity << uint32(2 * SITE_BITS)) | places)
+
+
+@cuda.jit(device=True)
+def _list_inner(tiles, corner, item, lists, prefixes, forest, outwards, counters, light):
+    """List the inner bonds of a warp's sites; return how many, and how many heavy ones are aside.
+
+    Writes the least outward prefix of every site, too.
+    """
+    memory, far, begin, end = lists
+    thread, count, aside = uint32(cuda.threadIdx.x), uint32(0), uint32(0)
+    first_site = uint32(item * tiles.points)
+    for step in range(TILE_SITES // TILE_THREADS):
+        place = uint32(uint32(uint32(step) * uint32(TILE_THREADS)) + thread)
+        inside, i = _site_of(tiles, corner, place)
+        outwards[place] = uint32(NO_SITE)
+        if inside:
+            outwards[place] = forest.parents[uint32(first_site + i)]
+        for k in range(len(tiles.shifts)):
+            word = uint32(uint32(uint32(k) * tiles.num_words) + uint32(i >> uint32(5)))
+            is_inner = inside and has_bit(tiles.inner[word], i & uint32(31))
+            prefix = uint32(0)
+            if is_inner:
+                word = uint32(word + uint32(item * tiles.words_per_item))
+                number = uint32(uint32(word << uint32(5)) | uint32(i & uint32(31)))
+                prefix = uint32(prefixes[number] | uint32(1))
+            is_heavy = prefix > light
+            slot, more = _vote(is_inner and not is_heavy, counters)
+            heavy_slot, more_heavy = _vote(is_heavy, counters)
+            if is_inner:
+                identity = uint32(uint32(uint32(k) << uint32(SITE_BITS)) | place)
+                other = uint32(place + uint32(tiles.shifts[k]))
+                target = uint32(uint32(begin + count) + slot)
+                if is_heavy:
+                    target = uint32(end - uint32(uint32(aside + heavy_slot) + uint32(1)))
+                memory[target] = prefix
+                memory[uint32(far + target)] = _ends_word(identity, place, other)
+            count = uint32(count + more)
+            aside = uint32(aside + more_heavy)
+    return count, aside
+
+
+@cuda.jit(device=True)
+def _list_again(lists, parents, outwards, counters, source, number, left, aside, room):
+    """List what is between two clusters again; return (bonds listed, bonds aside).
+
+    From ``source`` on ``number`` bonds of the warp's memory are gone through.  What stays is listed
+    from ``left`` on, which is not above ``source``.  Where there is ``room``, bonds that cannot be
+    chosen in the first part are put aside, down from where ``aside`` of them begin.
+    """
+    memory, far, begin, end = lists
+    lane = uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1))
+    first = uint32(0)
+    while first < number:
+        n = uint32(first + lane)
+        prefix, ends, i, j = uint32(0), uint32(0), uint32(0), uint32(0)
+        if n < number:
+            place = uint32(uint32(begin + source) + n)
+            prefix, ends = memory[place], memory[uint32(far + place)]
+            i, j = _root_in(parents, _first_end(ends)), _root_in(parents, _second_end(ends))
+        stays = i != j
+        if room != uint32(0):
+            waits = stays and prefix > outwards[i] and prefix > outwards[j]
+            slot, more = _vote(waits, counters)
+            if more <= room:
+                if waits:
+                    target = uint32(end - uint32(uint32(aside + slot) + uint32(1)))
+                    memory[target] = prefix
+                    memory[uint32(far + target)] = _ends_word(_identity_of(ends), i, j)
+                stays = stays and not waits
+                aside = uint32(aside + more)
+                room = uint32(room - more)
+        slot, more = _vote(stays, counters)
+        if stays:
+            target = uint32(uint32(begin + left) + slot)
+            memory[target] = prefix
+            memory[uint32(far + target)] = _ends_word(_identity_of(ends), i, j)
+        left = uint32(left + more)
+        first = uint32(first + uint32(LANES))
+    return left, aside
+
+
+@cuda.jit(cache=True)
+def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
+    """Join one tile; write the roots of its sites, its bonds of the tree, and what is left.
+
+    light: the largest prefix of light bonds, uint32.  What is left is counted even if the list has
+    no room for it.  Dynamic shared memory: CLASS_BYTES for every class.
+    """
+    parents = cuda.shared.array(TILE_SITES, types.uint32)
+    best = cuda.shared.array(TILE_SITES, types.uint32)
+    outwards = cuda.shared.array(TILE_SITES, types.uint32)
+    kept = cuda.shared.array(TILE_SITES, types.uint16)
+    chosen = cuda.shared.array(_CHOSEN_WORDS, types.uint32)
+    counters = cuda.shared.array(_COUNTERS, types.uint32)
+    memory = cuda.shared.array(0, types.uint32)
+    thread = uint32(cuda.threadIdx.x)
+    lane, warp = uint32(thread & uint32(LANES - 1)), uint32(thread // uint32(LANES))
+    item = uint32(cuda.blockIdx.y)
+    corner = _corner_of(tiles, uint32(cuda.blockIdx.x))
+    # A warp's memory begins and ends there: prefixes, and as far behind them the bonds' ends.
+    classes = uint32(len(tiles.shifts))
+    far, size = uint32(classes << uint32(SITE_BITS)), uint32(classes * uint32(_WARP_SITES))
+    begin = uint32(warp * size)
+    lists = memory, far, begin, uint32(begin + size)
+    place = thread
+    while place < uint32(TILE_SITES):
+        parents[place], best[place] = place, uint32(NO_SITE)
+        place = uint32(place + uint32(TILE_THREADS))
+    word = thread
+    while word < uint32(_CHOSEN_WORDS):
+        chosen[word] = uint32(0)
+        word = uint32(word + uint32(TILE_THREADS))
+    if thread < uint32(_OWN):
+        counters[thread] = uint32(0)
+    count, aside = _list_inner(
+        tiles, corner, item, lists, prefixes, forest, outwards, counters, light
+    )
+    is_light, is_first, step = light != uint32(NO_SITE), True, uint32(1)
+    cuda.syncthreads()
+    while True:
+        n = lane
+        while n < count:
+            place = uint32(begin + n)
+            prefix, ends = memory[place], memory[uint32(far + place)]
+            _offer_prefix(best, _first_end(ends), prefix)
+            _offer_prefix(best, _second_end(ends), prefix)
+            n = uint32(n + uint32(LANES))
+        cuda.syncthreads()
+        n = lane
+        while n < count:
+            place = uint32(begin + n)
+            prefix, ends = memory[place], memory[uint32(far + place)]
+            i, j = _first_end(ends), _second_end(ends)
+            of_one = _chooses(best, outwards, i, prefix, is_first)
+            of_other = _chooses(best, outwards, j, prefix, is_first)
+            if of_one or of_other:
+                if of_one and (i > j or not of_other):
+                    parents[i] = j
+                else:
+                    parents[j] = i
+                counters[_ROUND] = step
+                identity = _identity_of(ends)
+                if is_first:
+                    bit = uint32(uint32(1) << uint32(identity & uint32(31)))
+                    cuda.atomic.or_(chosen, uint32(identity >> uint32(5)), bit)
+                else:
+                    kept[cuda.atomic.add(counters, _KEPT, uint32(1))] = types.uint16(identity)
+            n = uint32(n + uint32(LANES))
+        cuda.syncthreads()
+        has_joined = counters[_ROUND] == step
+        place = thread
+        while place < uint32(TILE_SITES):
+            if best[place] != uint32(NO_SITE):
+                best[place] = uint32(NO_SITE)
+                root = _root_in(parents, place)
+                if root != place:
+                    parents[place] = root
+                    if is_first and outwards[place] != uint32(NO_SITE):
+                        cuda.atomic.min(outwards, root, outwards[place])
+            place = uint32(place + uint32(TILE_THREADS))
+        # What is behind the list, and not put aside, is room.
+        room = uint32(size - uint32(count + aside)) if is_first else uint32(0)
+        count, aside = _list_again(
+            lists, parents, outwards, counters, uint32(0), count, uint32(0), aside, room
+        )
+        cuda.syncthreads()
+        if not has_joined or (is_light and step == uint32(LIGHT_STEPS)):
+            if not is_first:
+                break
+            if not is_light:
+                is_first = False
+                _write_roots(tiles, corner, item, parents, forest)
+            is_light = False
+            behind = uint32(size - aside)
+            count, _ = _list_again(
+                lists, parents, outwards, counters, behind, aside, count, uint32(0), uint32(0)
+            )
+            aside = uint32(0)
+            cuda.syncthreads()
+        step = uint32(step + uint32(1))
+    _write_chosen(tiles, corner, item, chosen, forest.tree)
+    # What is left for the rounds over all tiles.
+    if lane == uint32(0):
+        counters[_OWN + warp] = cuda.atomic.add(counters, _UNDECIDED, count)
+    cuda.syncthreads()
+    num_kept = counters[_KEPT]
+    if thread == uint32(0):
+        counters[_PLACE] = cuda.atomic.add(counts, 0, uint32(num_kept + counters[_UNDECIDED]))
+    cuda.syncthreads()
+    target, n = uint32(counters[_PLACE] + thread), thread
+    while n < num_kept:
+        _list_bond(prefixes, _bond_at(tiles, corner, item, uint32(kept[n])), bonds, target)
+        target, n = uint32(target + uint32(TILE_THREADS)), uint32(n + uint32(TILE_THREADS))
+    target, n = uint32(uint32(counters[_PLACE] + num_kept) + counters[_OWN + warp]), lane
+    while n < count:
+        identity = _identity_of(memory[uint32(uint32(far + begin) + n)])
+        number = _bond_at(tiles, corner, item, identity)
+        _list_bond(prefixes, number, bonds, uint32(target + n))
+        n = uint32(n + uint32(LANES))

@@ -1,0 +1,269 @@
+"""Minimum spanning trees: every way on the CPU finds the same bonds, those that they must be."""
+
+import tracemalloc
+from fractions import Fraction
+from itertools import combinations, permutations
+from math import factorial
+
+import numpy as np
+import pytest
+from helpers import BUILT_IN, PLANE, assert_z, cpu_labeler, lattice
+from tree_support import (
+    COMPARED,
+    bethe_lattices,
+    bonds_in,
+    networkx_tree,
+    numbers_of,
+    random_graph,
+    random_keys,
+    ranked_bonds,
+    scipy_tree,
+    small_lattices,
+    tree_of_keys,
+)
+
+from percolab.bonds.words import GENERATORS, XORWOW, threshold_of
+from percolab.lattices.extent import Extent
+from percolab.lattices.graph import graph_topology
+from percolab.measure.rows import CLUSTERS
+from percolab.trees import new_trees
+from percolab.trees.boruvka import Boruvka
+from percolab.trees.heap import Heap, keys_of_bonds
+from percolab.trees.kruskal import Kruskal
+from percolab.trees.kruskal_tiles import most_crossing, new_tiles
+from percolab.trees.ordered_joins import order_by_all_digits
+from percolab.trees.readings import read_tree
+from percolab.trees.weights import given_weights, weights_of_sample
+
+SEED = 11
+
+
+def sample(number):
+    return np.array([number], np.uint64)
+
+
+def built(trees, generator, number):
+    assert trees.build(generator, SEED, sample(number)) == 1
+    (words,) = trees.words(1)
+    return words
+
+
+def check_graphs(count, seed):
+    random = np.random.default_rng(seed)
+    for number in range(count):
+        topology = random_graph(random)
+        keys = random_keys(random, topology)
+        expected = scipy_tree(topology, keys)
+        assert networkx_tree(topology, keys) == expected, (seed, number)
+        for name in COMPARED:
+            assert tree_of_keys(name, topology, keys) == expected, (seed, number, name)
+
+
+def test_trees_of_random_graphs_are_those_of_scipy_and_networkx():
+    check_graphs(300, seed=1)
+
+
+@pytest.mark.slow
+def test_trees_of_ten_thousand_random_graphs_are_those_of_scipy_and_networkx():
+    check_graphs(10_000, seed=2)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_way_finds_the_same_tree_of_a_sample(name):
+    for case, topology in small_lattices(name):
+        judge, others = Heap(topology), [Boruvka(topology), Kruskal(topology)]
+        # Tiles of a few sites have more borders than they have inside.
+        others += [Kruskal(topology, tile_bits=bits) for bits in (3, 6)]
+        others += [Kruskal(topology.explicit())]
+        for generator in GENERATORS.values():
+            expected = built(judge, generator, 2)
+            for number, other in enumerate(others):
+                found = built(other, generator, 2)
+                np.testing.assert_array_equal(found, expected, err_msg=f"{case} {number}")
+
+
+def test_every_way_finds_the_same_tree_of_a_bethe_lattice_and_it_is_all_of_it():
+    for case, topology in bethe_lattices():
+        for name in COMPARED:
+            words = built(new_trees(name, "cpu", topology), XORWOW, 1)
+            np.testing.assert_array_equal(words, topology.exists.ravel(), err_msg=f"{case} {name}")
+
+
+def test_a_tree_of_many_tiles_is_that_of_another_way():
+    for name, shape in (("square", (300, 290)), ("cubic", (70, 40, 40))):
+        topology = lattice(name).topology(shape, ("periodic", *["open"] * (len(shape) - 1)))
+        expected = built(Boruvka(topology), XORWOW, 5)
+        np.testing.assert_array_equal(built(Kruskal(topology), XORWOW, 5), expected)
+
+
+@pytest.mark.parametrize("bits", [4, 8, 12])
+def test_certain_bonds_and_those_left_over_are_the_trees_of_all_tiles(bits):
+    edge = 1 << bits // 2
+    topology = lattice("square").topology((128, 128), ("periodic",) * 2)
+    kruskal = Kruskal(topology, tile_bits=bits)
+    built(kruskal, XORWOW, 3)
+    tiles, crossing = (128 // edge) ** 2, 2 * 128 * (128 // edge)
+    certain, left = topology.num_sites - 1 - kruskal.chosen, kruskal.rest - crossing
+    assert certain + left == tiles * (edge**2 - 1)
+    # Fewer are left over than there are sites at the borders.
+    assert 0 < left <= tiles * (edge**2 - (edge - 2) ** 2 - 1)
+
+
+@pytest.mark.parametrize("digits", [0, 4, 9])
+def test_bonds_that_agree_in_their_first_digits_are_told_apart_by_all(digits):
+    mask = np.uint32((2**32 - 1) ^ (2 ** (32 - digits) - 1))
+    topology = lattice("triangular").topology((12, 10), ("periodic", "open"))
+    for generator in GENERATORS.values():
+        weights = weights_of_sample(generator, SEED, 4)
+        expected = built(Heap(topology), generator, 4)
+        for each in (Kruskal(topology, tile_bits=5), Kruskal(topology.explicit())):
+            built(each, generator, 4)
+            each.prefixes &= mask
+            each.join(weights)
+            np.testing.assert_array_equal(each.words(1)[0], expected)
+
+
+def test_equal_keys_are_ordered_by_the_numbers_of_the_bonds():
+    random = np.random.default_rng(3)
+    keys = random.integers(0, 4, 64, np.uint64) << np.uint64(40) | np.uint64(5)
+    bonds, order = random.permutation(64).astype(np.uint32), np.empty(64, np.int64)
+    order_by_all_digits(given_weights(keys), bonds, 64, order)
+    np.testing.assert_array_equal(order, np.lexsort([bonds, keys[bonds]]))
+
+
+@pytest.mark.parametrize("name", ["square", "cubic", "kagome"])
+def test_bonds_of_the_tree_open_at_p_are_the_sites_without_the_clusters(name):
+    grid = np.linspace(0, 1, 23)
+    thresholds = np.array([threshold_of(p) for p in grid], np.uint64)
+    for case, topology in small_lattices(name):
+        numbers = np.full(grid.size, 6, np.uint64)
+        rows = cpu_labeler("raster", topology).rows(XORWOW, SEED, numbers, thresholds)
+        words = built(Kruskal(topology, tile_bits=6), XORWOW, 6)
+        weights = weights_of_sample(XORWOW, SEED, 6)
+        keys = keys_of_bonds(weights, np.array(bonds_in(words), np.uint32))
+        opened = (keys[:, None] < thresholds).sum(axis=0)
+        assert opened.tolist() == (topology.num_sites - rows[:, CLUSTERS]).tolist(), case
+
+
+def clusters_of(sites, bonds):
+    """Return how many clusters there are, by repeated renaming."""
+    names = list(range(sites))
+    for i, j in bonds:
+        old, new = names[i], names[j]
+        names = [new if name == old else name for name in names]
+    return len(set(names))
+
+
+TINY = {
+    "triangle with a parallel bond and a self-loop": (3, [(0, 1), (1, 2), (0, 2), (2, 1), (1, 1)]),
+    "complete graph of four sites": (4, list(combinations(range(4), 2))),
+    "two pieces and a site": (6, [(0, 1), (1, 2), (2, 0), (3, 4), (4, 3)]),
+    "ladder": (6, [(0, 1), (2, 3), (4, 5), (0, 2), (2, 4), (1, 3)]),
+}
+
+
+@pytest.mark.parametrize("case", TINY)
+def test_mean_weight_of_all_orders_is_the_integral_of_the_mean_number_of_clusters(case):
+    sites, bonds = TINY[case]
+    m, fewest = len(bonds), clusters_of(sites, bonds)
+    # The integral of p^s (1 - p)^(m - s) is s! (m - s)! / (m + 1)!.
+    integral = sum(
+        (clusters_of(sites, chosen) - fewest)
+        * Fraction(factorial(size) * factorial(m - size), factorial(m + 1))
+        for size in range(m + 1)
+        for chosen in combinations(bonds, size)
+    )
+    topology = graph_topology(sites, bonds)
+    numbers, keys = numbers_of(topology), np.zeros(32 * topology.exists.size, np.uint64)
+    kruskal, total = Kruskal(topology), 0
+    for ranks in permutations(range(1, m + 1)):
+        keys[numbers] = ranks
+        kruskal.build_given(keys)
+        total += int(keys[bonds_in(kruskal.words(1)[0])].sum())
+    # The mean of the k-th smallest of m uniform numbers is k / (m + 1).
+    assert Fraction(total, factorial(m) * (m + 1)) == integral
+
+
+def test_mean_weight_on_complete_graphs_tends_to_zeta_of_three():
+    # Frieze (1985); the next term and the variance: Cooper et al. (2016), Janson and Waestlund.
+    sites, samples = 90, 150
+    topology = graph_topology(sites, list(combinations(range(sites), 2)))
+    kruskal, found = Kruskal(topology), []
+    for number in range(samples):
+        words = built(kruskal, XORWOW, number)
+        found.append(read_tree(topology, weights_of_sample(XORWOW, SEED, number), words).weight)
+    expected = 1.2020569 + 0.0384956 / sites
+    assert_z(np.mean(found) / 2**32, expected, np.sqrt(1.6857 / sites / samples))
+
+
+def test_of_a_site_and_of_no_bonds_there_is_no_tree():
+    topologies = [graph_topology(1, []), graph_topology(5, []), graph_topology(2, [(1, 1), (0, 0)])]
+    topologies += [lattice("square").topology((1, 1), (kind,) * 2) for kind in ("open", "periodic")]
+    for topology in topologies:
+        keys = np.zeros(32 * topology.exists.size, np.uint64)
+        for name in COMPARED:
+            trees = new_trees(name, "cpu", topology, capacity=3)
+            assert trees.capacity == 1
+            assert not built(trees, XORWOW, 0).any()
+            assert tree_of_keys(name, topology, keys) == []
+
+
+def test_a_ring_of_equal_keys_loses_its_last_bond_by_number():
+    topology = graph_topology(40, [(n, (n + 1) % 40) for n in range(40)])
+    keys = np.full(32 * topology.exists.size, 9, np.uint64)
+    expected = sorted(numbers_of(topology).tolist())[:-1]
+    assert [bond for _, bond, _, _ in ranked_bonds(topology, keys)][:-1] == expected
+    for name in COMPARED:
+        assert tree_of_keys(name, topology, keys) == expected, name
+
+
+def test_bands_of_keys_are_of_use_whatever_the_keys():
+    random = np.random.default_rng(5)
+    pairs = random.integers(0, 400, (6000, 2))
+    topology = graph_topology(400, pairs)
+    size = 32 * topology.exists.size
+    for keys in (
+        random.integers(0, 2**63, size, np.uint64),
+        random.integers(0, 30, size, np.uint64),
+        np.sort(random.integers(0, 2**63, size, np.uint64))[::-1].copy(),
+        np.where(random.random(size) < 0.9, np.uint64(2**64 - 1), np.uint64(0)),
+    ):
+        assert tree_of_keys("kruskal", topology, keys) == tree_of_keys("heap", topology, keys)
+
+
+@pytest.mark.parametrize("name", [*PLANE, "kagome", "fcc", "hypercubic-5d"])
+def test_no_more_bonds_cross_the_borders_of_tiles_than_memory_is_stated_for(name):
+    for case, topology in small_lattices(name):
+        for bits in (0, 4, 7, 14):
+            crossing = new_tiles(topology, bits).ends.size // 2
+            assert crossing <= most_crossing(Extent.of_topology(topology), bits), (case, bits)
+
+
+@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize("case", ["square", "cubic", "graph"])
+def test_memory_is_stated_and_not_exceeded(name, case):
+    square = lattice("square").topology((256, 254), ("periodic", "open"))
+    topology = {
+        "square": square,
+        "cubic": lattice("cubic").topology((40, 36, 44), ("open",) * 3),
+        "graph": square.explicit(),
+    }[case]
+    extent, keys = Extent.of_topology(topology), np.arange(32 * topology.exists.size)
+    trees = new_trees(name, "cpu", topology)
+    # What is compiled, or loaded, does not count.
+    built(trees, XORWOW, 0)
+    trees.build_given(keys.astype(np.uint64))
+    for given in (False, True):
+        del trees
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        trees = new_trees(name, "cpu", topology)
+        if given:
+            trees.build_given(keys.astype(np.uint64))
+        else:
+            built(trees, XORWOW, 0)
+        taken = tracemalloc.get_traced_memory()[1] - before - 8 * keys.size * given
+        tracemalloc.stop()
+        stated = trees.memory(extent, given=given)
+        assert stated.device == 0
+        assert taken <= stated.host <= 2.5 * taken, (given, taken, stated.host)

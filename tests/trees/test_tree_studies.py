@@ -1,0 +1,167 @@
+"""Studies of trees: what is stored, that it continues and merges, and what is read off it."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import percolab
+from percolab.analysis.trees import fit_trees
+from percolab.cli import main
+from percolab.measure.trees import WEIGHT_BINS, WEIGHT_BITS
+from percolab.store.results import read_results
+
+L, SAMPLES = 12, 200
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    """A study of open square lattices, and its file."""
+    path = tmp_path_factory.mktemp("trees") / "tree.h5"
+    given = {"L": [8, L], "samples": SAMPLES, "block_size": 20, "device": "cpu", "out": path}
+    return percolab.sweep("square", method="tree", **given), path
+
+
+def of_size(results, size):
+    (found,) = (item for item in results.tasks.values() if item.task.size == size)
+    return found
+
+
+def test_the_trees_of_a_study_are_those_of_the_samples_that_grids_have(trees):
+    results, _ = trees
+    item = of_size(results, L)
+    thresholds = percolab.sweep("square", method="threshold", L=L, samples=SAMPLES, device="cpu")
+    (other,) = thresholds.tasks.values()
+    # T of the trees is rounded to 32 digits.
+    exact = other.all_thresholds().astype(object).sum(axis=1)
+    for axis, letter in enumerate("xy"):
+        stored = item.column(f"tree_threshold_{letter}")[:, 0].astype(object)
+        assert np.all(abs(stored * 2**31 - exact[:, axis]) <= SAMPLES * 2**30)
+    assert np.all(item.column("tree_bonds") == (L * L - 1) * item.task.block_size)
+
+
+def test_the_weight_is_the_integral_of_the_number_of_clusters(trees):
+    results, _ = trees
+    item = of_size(results, L)
+    x, weights = np.polynomial.legendre.leggauss(200)
+    p = np.sort((x + 1) / 2)
+    rows = percolab.sweep("square", p=p.tolist(), L=L, samples=SAMPLES, block_size=20, device="cpu")
+    (other,) = rows.tasks.values()
+    assert other.task.block_size == item.task.block_size
+    clusters = other.column("clusters") - other.task.block_size
+    integral = clusters @ weights[np.argsort(x)] / 2
+    found = item.column("tree_weight")[:, 0] * 2.0**-WEIGHT_BITS
+    # A sample's number of clusters is a step function of p: each of its steps may be off by about
+    # half the distance of two nodes, and they are L * L - 1 a sample.
+    step = 1 / 200 / np.sqrt(12)
+    expected = step * np.sqrt(item.task.block_size * (L * L - 1))
+    assert np.all(abs(found - integral) < 4 * expected)
+
+
+def test_degrees_and_weights_are_counted_over_all_sites_and_bonds(trees):
+    results, _ = trees
+    item = of_size(results, L)
+    degrees = item.extra("tree_degrees")[:, 0]
+    assert np.all(degrees.sum(axis=1) == L * L * item.task.block_size)
+    assert degrees[:, 0].sum() == 0
+    bonds = item.column("tree_bonds")[:, 0]
+    assert np.all(degrees @ np.arange(degrees.shape[1]) == 2 * bonds)
+    weights = item.extra("tree_weights")[:, 0]
+    assert np.all(weights.sum(axis=1) == bonds)
+    low = weights @ np.arange(WEIGHT_BINS) / WEIGHT_BINS
+    total = item.column("tree_weight")[:, 0] * 2.0**-WEIGHT_BITS
+    assert np.all((low <= total) & (total <= low + bonds / WEIGHT_BINS))
+
+
+def test_on_the_square_torus_accepted_shares_of_w_and_1_minus_w_add_up_to_one():
+    results = percolab.sweep(
+        "square", method="tree", boundary="periodic", L=16, samples=1000, device="cpu"
+    )
+    (item,) = results.tasks.values()
+    histogram = item.extra("tree_weights")[:, 0].astype(float)
+    bonds, sites = 2 * 16**2, 16**2
+    shares = histogram / (item.task.block_size * bonds / WEIGHT_BINS)
+    both = shares + shares[:, ::-1]
+    error = both.std(axis=0, ddof=1) / np.sqrt(len(both))
+    # The torus closes with one bond less than half of all: the sum is (N - 1) / N on average.
+    expected = np.mean(both)
+    assert expected == pytest.approx((sites - 1) / sites, abs=1e-12)
+    half = slice(0, WEIGHT_BINS // 2)
+    z = (both.mean(axis=0)[half] - 1) / error[half]
+    # What the closing bonds lack lies near w = 1/2, where it is 2 / N in a few bins at most.
+    assert np.all(abs(z[: WEIGHT_BINS // 4]) < 4)
+    assert np.std(z[: WEIGHT_BINS // 4]) > 0.3
+
+
+def test_a_study_continues_and_merges_like_all(trees, tmp_path):
+    results, path = trees
+    half = {"method": "tree", "L": [8, L], "block_size": 20, "device": "cpu"}
+    first = percolab.sweep("square", samples=SAMPLES // 2, out=tmp_path / "a.h5", **half)
+    assert of_size(first, L).num_samples == SAMPLES // 2
+    whole = percolab.sweep("square", samples=SAMPLES, out=tmp_path / "a.h5", **half)
+    other = percolab.sweep("square", samples=SAMPLES, seed=2, out=tmp_path / "b.h5", **half)
+    for item in whole.tasks.values():
+        assert np.array_equal(item.sums(), results.tasks[item.task.id].sums())
+    merged = CliRunner().invoke(
+        main, ["merge", str(path), str(tmp_path / "b.h5"), "--out", str(tmp_path / "m.h5")]
+    )
+    assert merged.exit_code == 0, merged.output
+    found = fit_trees(read_results(tmp_path / "m.h5"))
+    assert sum(item.samples for item in found.means) == 4 * SAMPLES
+    assert not np.array_equal(of_size(other, L).sums(), of_size(results, L).sums())
+
+
+def test_what_is_printed_is_what_the_file_gives(trees, tmp_path):
+    results, path = trees
+    fit = CliRunner().invoke(main, ["fit", str(path), "--json"])
+    assert fit.exit_code == 0, fit.output
+    found = json.loads(fit.output)
+    assert [item["L"] for item in found["sizes"]] == [8, L]
+    expected = of_size(results, L).column("tree_weight").sum() / (SAMPLES * L * L * 2**WEIGHT_BITS)
+    assert found["sizes"][1]["weight"]["value"] == pytest.approx(expected, rel=1e-12)
+    command = ["tree", "--lattice", "square", "-L", "4,5,6", "--samples", "30", "--device", "cpu"]
+    again = CliRunner().invoke(main, [*command, "--out", str(tmp_path / "n.h5"), "--quiet"])
+    assert again.exit_code == 0, again.output
+    text = CliRunner().invoke(main, ["fit", str(tmp_path / "n.h5")]).output
+    assert again.output.splitlines()[1:] == text.splitlines()[1:]
+    for target in ("tree.png", "tree.html"):
+        what = ["plot", "--kind", "tree"] if target.endswith("png") else ["report"]
+        drawn = CliRunner().invoke(main, [*what, str(path), "--out", str(tmp_path / target)])
+        assert drawn.exit_code == 0, drawn.output
+        assert (tmp_path / target).stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["sweep", "--method", "tree", "-p", "0.5"], "method tree chooses from all bonds"),
+        (["sweep", "--method", "tree", "--model", "site"], "the model is bond, not site"),
+        (["sweep", "--method", "tree", "--measure", "sizes"], "finds trees, nothing else"),
+        (["sweep", "--method", "tree", "--plan"], "trees are not planned"),
+        (
+            ["sweep", "--method", "tree", "-L", "8,16", "--target-error", "0.01"],
+            "give the number of samples",
+        ),
+        (["tree", "--method", "quick"], "unknown tree method 'quick'"),
+        (["tree", "--method", "prim:persistent", "--device", "cpu"], "does not run on cpu"),
+        (["tree", "--samples", "0"], "0 is not in the range"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(arguments, expected, tmp_path):
+    out = tmp_path / "out.h5"
+    size = [] if "-L" in arguments else ["-L", "8"]
+    found = CliRunner().invoke(main, [*arguments, *size, "--out", str(out)])
+    assert found.exit_code == 2
+    assert expected in found.output
+    assert "Traceback" not in found.output
+    assert not out.exists()
+
+
+def test_source_and_target_that_are_not_connected_are_told(tmp_path):
+    graph = tmp_path / "two.txt"
+    graph.write_text("0 1\n1 2\n3 4\n")
+    command = ["tree", "--graph", str(graph), "--source", "0", "--target", "3", "--samples", "10"]
+    found = CliRunner().invoke(main, [*command, "--out", str(tmp_path / "out.h5")])
+    assert found.exit_code == 2
+    assert "source and target are not connected" in found.output
