@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from percolab.domains.front import Front, Row, close, front_bytes, join, joining_bytes, row_of
@@ -84,11 +83,28 @@ class Slabs:
         part = self._parts.part(self._starts[n], self.layers[n])
         return self._labeler.front_of(part, draw)
 
+    def fronts(self, draw: Draw, front: Front | None = None) -> Iterator[Front]:
+        """Yield the front of the first slab of a sample, of the first two ... of all, by a CHAIN.
+
+        front: of the first slabs of this sample, from which on it goes; it must be of whole slabs.
+        """
+        first = 0 if front is None else (*self._starts, self.whole.num_layers).index(front.layers)
+        for n in range(first, len(self.layers)):
+            own = self.front(n, draw)
+            front = own if front is None else join(front, own)
+            yield front
+
+    def row_of_all(self, front: Front) -> Row:
+        """Return the row of a sample from the front of all its slabs."""
+        return row_of(close(front) if self.whole.is_closed else front)
+
     def row(self, draw: Draw, order: str | Sequence[int] = CHAIN) -> Row:
         """Return the row of a sample, its fronts joined in an order; :func:`row_by_slabs`."""
-        fronts = (self.front(n, draw) for n in range(len(self.layers)))
-        front = reduce(join, fronts) if order == CHAIN else join_in_order(list(fronts), order)
-        return row_of(close(front) if self.whole.is_closed else front)
+        if order == CHAIN:
+            *_, front = self.fronts(draw)
+        else:
+            front = join_in_order([self.front(n, draw) for n in range(len(self.layers))], order)
+        return self.row_of_all(front)
 
 
 def row_by_slabs(

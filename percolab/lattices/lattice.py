@@ -123,15 +123,17 @@ class Lattice:
         return tuple(size * unit for unit in self.per_size)
 
     def check_size(self, size: int, boundary: tuple[str, ...]) -> None:
+        """Raise InputError if no lattice of linear size L with this boundary can be labeled."""
+        self.check_existence(size, boundary)
+        points = prod(self.shape(size))
+        if points > MAX_POINTS:
+            raise InputError(f"L = {size}: {points} sites, but at most {MAX_POINTS} can be labeled")
+
+    def check_existence(self, size: int, boundary: tuple[str, ...]) -> None:
         """Raise InputError if no lattice of linear size L with this boundary exists."""
         if size < 1:
             raise InputError(f"L = {size}, but it must be an integer of at least 1")
-        shape = self.shape(size)
-        if prod(shape) > MAX_POINTS:
-            raise InputError(
-                f"L = {size}: {prod(shape)} sites, but at most {MAX_POINTS} can be labeled"
-            )
-        for axis in self._cut_axes(shape, boundary):
+        for axis in self._cut_axes(self.shape(size), boundary):
             raise InputError(
                 f"L = {size}, but along the periodic axis {AXIS_NAMES[axis]} of {self.name} it "
                 f"must be a multiple of {self.cell[axis] // self.per_size[axis]}"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.columns import (
+    LOW_BITS,
     MEASURES,
     Column,
     Stored,
@@ -128,6 +129,13 @@ class TaskResult:
         found = self.extra(column.dataset.name if column.dataset else column.name)
         return np.asarray(found[:, :, beside.index(column)], np.float64)
 
+    def sum_squares(self) -> NDArray[np.float64]:
+        """Return the block sums of sum s^2, of a lattice of any size, float64 (n_blocks, m)."""
+        if not self.task.is_wide:
+            return self.column("sum_squares").astype(float)
+        low, high = np.moveaxis(self.extra("wide_squares"), 2, 0)
+        return np.asarray(low + high * 2.0**LOW_BITS)
+
     def all_thresholds(self) -> NDArray[np.uint64]:
         """Return T of every sample along every open axis, uint64 (n_blocks, block_size, axes)."""
         blocks = (self.blocks[number] for number in sorted(self.blocks))
@@ -202,7 +210,8 @@ def _grids(items: Iterable[TaskResult]) -> list[TaskResult]:
 
 def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:
     task = item.task
-    return columns_of(task.boundary, measure, spins=task.has_spins, trees=task.has_trees)
+    kind = {"spins": task.has_spins, "trees": task.has_trees, "wide": task.is_wide}
+    return columns_of(task.boundary, measure, **kind)
 
 
 def _asks_for(task: Task, column: Column) -> bool:
