@@ -145,14 +145,10 @@ def cluster_curves_of(results: Results) -> list[ClusterCurve]:
     Those that lack a column which this takes are left out.
     """
     tasks = joined(results).tasks.values()
-    needed = "largest", "second_largest"
-    squares = {False: ("sum_squares",), True: ("sum_squares_low", "sum_squares_high")}
     items = [
         item
         for item in tasks
-        if item.blocks
-        and item.task.method == "grid"
-        and item.has(*needed, *squares[item.task.is_wide])
+        if item.blocks and item.task.method == "grid" and item.has_cluster_sizes
     ]
     return [_clusters_of(item) for item in sorted(items, key=lambda item: item.task.size)]
 

@@ -88,8 +88,8 @@ class Dataset:
 class Sums:
     """Sums over the samples of a block that are no observable.
 
-    source: TALLY, RADII, CHAIN, TREE or WIDE; "" of a column that this version does not know.  kind:
-    int64, exact, or float64, added sample after sample.  count: numbers at each p, or with
+    source: TALLY, RADII, CHAIN, TREE or WIDE; "" of a column that this version does not know.
+    kind: int64, exact, or float64, added sample after sample.  count: numbers at each p, or with
     ``per_bin`` in every bin of sizes (:func:`percolab.measure.tallies.bin_edges`), or with
     ``per_sweep`` for every sweep of a chain.  dataset: where they are stored together with other
     columns; None for one of their own.

@@ -70,9 +70,7 @@ def memory_of_slabs(whole: Whole, layers: Sequence[int]) -> int:
     return Slabs.memory(whole, layers).host + 2 * front
 
 
-def layers_of(
-    task: Task, slabs: int | str, workers: int, *, held: int = 0
-) -> tuple[int, ...]:
+def layers_of(task: Task, slabs: int | str, workers: int, *, held: int = 0) -> tuple[int, ...]:
     """Return the layers of the slabs of a task's samples, from the first on.
 
     slabs: how many, or "auto".  held: bytes that other tasks take.  InputError: it cannot be cut,
@@ -84,19 +82,19 @@ def layers_of(
         most = whole.num_layers // max(whole.reach, 1)
         while True:
             number = min(number, most)
-            layers = thicknesses(whole, number)
-            needed = workers * memory_of_slabs(whole, layers)
-            if needed <= available or number == most:
+            one = memory_of_slabs(whole, thicknesses(whole, number))
+            if workers * one <= available or number == most:
                 break
             number *= 2
     else:
-        layers = thicknesses(whole, int(slabs))
-        needed = workers * memory_of_slabs(whole, layers)
+        number = int(slabs)
     try:
+        layers = thicknesses(whole, number)
         for first, thick in zip(accumulate((0, *layers[:-1])), layers):
             whole.check_layers(first, thick)
     except InputError as error:
-        raise InputError(f"L = {task.size} in {len(layers)} slabs: {error}") from error
+        raise InputError(f"L = {task.size} in {number} slabs: {error}") from error
+    needed = workers * memory_of_slabs(whole, layers)
     if needed > available:
         beside = f" for {workers} samples at a time" if workers > 1 else ""
         raise InputError(
@@ -234,8 +232,8 @@ def _powers_of(numbers: np.ndarray, rows: Sequence[Row]) -> np.ndarray:
     """Return the dataset "powers" where sums of s^3 and s^4 may take more than 128 bits."""
     powers = sums_of_tallies(numbers)["powers"]
     shape = numbers.shape[:-1]
-    small = np.arange(1, EXACT, dtype=object)
     counts = numbers[..., BINS : BINS + EXACT - 1].astype(object)
+    small = np.arange(1, counts.shape[-1] + 1, dtype=object)
     for place, power in enumerate((3, 4)):
         large = np.array([(row.cubes, row.fourths)[place] for row in rows], object).reshape(shape)
         below = (counts * small**power).sum(axis=-1)
@@ -315,9 +313,8 @@ def check_p(missing: Collection[tuple[float, ...] | None]) -> None:
 def told_slabs(tasks: Iterable[Task], slabs: Mapping[int, Sequence[int]], workers: int) -> str:
     """Return the slabs of these tasks and their memory, in a few words."""
     return "; ".join(
-        f"L = {task.size} takes {len(slabs[task.size])} slabs and "
-        f"{workers * memory_of_slabs(whole_of(task), slabs[task.size]) / 1e9:.2g} GB for "
-        f"{workers} samples at a time"
+        f"L = {task.size} takes {len(slabs[task.size])} slabs and for {workers} samples at a time "
+        f"{workers * memory_of_slabs(whole_of(task), slabs[task.size]) / 1e6:.3g} MB"
         for task in tasks
         if task.size in slabs
     )

@@ -69,7 +69,8 @@ class SweepOptions(TypedDict, total=False):
 
     writer: of the results file, which is continued; a plan need not lock it and does not write it.
     device: where samples are made.  labeler, workers: None chooses them.  slabs: of a sample,
-    "auto", or None, which measures it as a whole.  watcher: is told of the progress.  left_open: settings of LEFT_OPEN that were not given, and are as the file has them.
+    "auto", or None, which measures it as a whole.  watcher: is told of the progress.
+    left_open: settings of LEFT_OPEN that were not given, and are as the file has them.
     """
 
     writer: ResultsWriter | None

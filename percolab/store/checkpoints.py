@@ -56,7 +56,9 @@ class Checkpoints:
     def __init__(self, path: Path) -> None:
         target = Path(os.path.realpath(path))
         self._folder, self._stem = target.parent, target.stem
-        self._pattern = re.compile(rf"{re.escape(self._stem)}-([0-9a-f]{{16}})-([0-9]+)\.checkpoint")
+        self._pattern = re.compile(
+            rf"{re.escape(self._stem)}-([0-9a-f]{{16}})-([0-9]+)\.checkpoint"
+        )
 
     def path_of(self, task_id: str, number: int) -> Path:
         """Return where the checkpoint of a block is, if there is one."""
@@ -98,8 +100,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
     except InputError as error:
         reason = str(error)
     except (
-        KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError,
-        OSError, RuntimeError,
+        KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, OSError,
+        RuntimeError,
     ) as error:  # fmt: skip
         reason = " ".join(str(error).split()) or type(error).__name__
     raise InputError(
@@ -124,8 +126,10 @@ def _encoded(checkpoint: Checkpoint) -> Node:
 
 def _encoded_front(front: Front) -> Node:
     sums = front.sums
-    arrays = {
-        "place": np.array([front.first_layer, front.layers, front.num_layers, front.axes], np.int64),
+    arrays: dict[str, NDArray[Any]] = {
+        "place": np.array(
+            [front.first_layer, front.layers, front.num_layers, front.axes], np.int64
+        ),
         "low_clusters": front.low.clusters,
         "low_codes": front.low.codes,
         "high_clusters": front.high.clusters,

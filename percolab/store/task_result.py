@@ -129,6 +129,13 @@ class TaskResult:
         found = self.extra(column.dataset.name if column.dataset else column.name)
         return np.asarray(found[:, :, beside.index(column)], np.float64)
 
+    @property
+    def has_cluster_sizes(self) -> bool:
+        """Whether there is what figures of cluster sizes are drawn from."""
+        wide = "sum_squares_low", "sum_squares_high"
+        squares = wide if self.task.is_wide else ("sum_squares",)
+        return self.has("clusters", "largest", "second_largest", *squares)
+
     def sum_squares(self) -> NDArray[np.float64]:
         """Return the block sums of sum s^2, of a lattice of any size, float64 (n_blocks, m)."""
         if not self.task.is_wide:
