@@ -17,6 +17,7 @@ from percolab.errors import InputError
 from percolab.measure.columns import (
     LOW_BITS,
     MEASURES,
+    WIDE_COLUMNS,
     Column,
     Stored,
     axis_observables,
@@ -207,7 +208,7 @@ def not_in_all(items: Iterable[TaskResult]) -> list[str]:
     return [
         column.name
         for column in columns_in(grids)
-        if not all(item.has(column.name) for item in grids if _asks_for(item.task, column))
+        if not all(item.has(column.name) for item in grids if _asks_for(item, column))
     ]
 
 
@@ -221,5 +222,11 @@ def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:
     return columns_of(task.boundary, measure, **kind)
 
 
-def _asks_for(task: Task, column: Column) -> bool:
-    return not column.measure or column.measure in task.measure
+def _asks_for(item: TaskResult, column: Column) -> bool:
+    if column.name in _BY_WIDTH:
+        return column in _declared(item, ())
+    return not column.measure or column.measure in item.task.measure
+
+
+#: Of these every task has some, by the number of its sites.
+_BY_WIDTH = ("sum_squares", *(column.name for column in WIDE_COLUMNS))

@@ -1,5 +1,6 @@
 """A study in slabs has the blocks of the study of whole samples, wherever it was killed."""
 
+import csv
 import re
 import signal
 import time
@@ -15,7 +16,13 @@ from percolab.analysis.stored_data import cluster_curves_of
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.run.in_slabs import SlabSampler, layers_of, memory_of_slabs, whole_of
+from percolab.run.in_slabs import (
+    SlabSampler,
+    device_of_slabs,
+    layers_of,
+    memory_of_slabs,
+    whole_of,
+)
 from percolab.run.request import Watcher
 from percolab.run.sampler import Sampler, Stopped, memory_of_task
 from percolab.store.checkpoints import Checkpoints, read_checkpoint
@@ -141,6 +148,12 @@ def test_what_slabs_cannot_do_is_refused_in_one_line(given, message, tmp_path):
 def test_slabs_need_p(given, message, tmp_path):
     usual = ("--lattice", "square", "-L", "8", "--slabs", "2", "--device", "cpu")
     assert message in refusal("sweep", *usual, *given, "--out", tmp_path / "none.h5")
+
+
+def test_slabs_are_measured_on_the_cpu():
+    assert device_of_slabs(Device("auto")) == Device("cpu") == device_of_slabs(Device("cpu"))
+    with pytest.raises(InputError, match="measured on the CPU, not on cuda:1; use --device cpu"):
+        device_of_slabs(Device("cuda", 1))
 
 
 def test_slabs_thinner_than_bonds_reach_are_refused(tmp_path):
@@ -384,3 +397,29 @@ def test_a_kill_of_the_process_loses_nothing(tmp_path):
     answer(*given, "--slabs", 200, "--out", path)
     assert_equal_datasets(path, whole)
     assert not list(tmp_path.glob("*.checkpoint"))
+
+
+def test_wide_and_other_tasks_are_merged_and_tabulated(tmp_path, monkeypatch):
+    monkeypatch.setattr(Task, "is_wide", property(lambda task: task.size == 12))
+    paths = []
+    for size, seed in ((8, 1), (12, 2)):
+        asked = ASKED | {"L": [size], "seed": seed}
+        paths.append(stored(tmp_path / f"{size}.h5", sweep("square", **asked, slabs=4)))
+    merged = tmp_path / "merged.h5"
+    assert "left out" not in answer("merge", *paths, "--out", merged)
+    found = read_results(merged)
+    ((narrow,), (wide,)) = found.of_size(8), found.of_size(12)
+    assert narrow.has("sum_squares")
+    assert not narrow.has("sum_squares_low")
+    assert wide.has("sum_squares_low", "sum_squares_high")
+    assert not wide.has("sum_squares")
+    lines = list(csv.DictReader(answer("export", "--tidy", merged).splitlines()))
+    own = {
+        size: {line["observable"] for line in lines if line["L"] == str(size)} for size in (8, 12)
+    }
+    assert "sum_squares" in own[8] - own[12]
+    assert {"sum_squares_low", "sum_squares_high"} <= own[12] - own[8]
+    # The same study goes on with what it has.
+    more = ASKED | {"L": [12], "seed": 2, "samples": 9}
+    again = sweep("square", **more, slabs=3, out=paths[1])
+    assert again.lacking() == []
