@@ -70,17 +70,16 @@ def test_a_study_in_slabs_has_the_blocks_of_whole_samples(name, boundary, model,
 
 
 def test_the_file_of_a_study_in_slabs_is_that_of_whole_samples(tmp_path):
-    given = ("sweep", "--lattice", "square", "-L", "8,12", "-p", "0.4,0.5", "--samples", 20,
-             "--measure", "sizes", "--device", "cpu", "--quiet")  # fmt: skip
+    given = {"L": [8, 12], "p": [0.4, 0.5], "samples": 20, "measure": "sizes", "device": "cpu"}
     paths = [tmp_path / name for name in ("slabs.h5", "auto.h5", "whole.h5")]
-    for path, more in zip(paths, (("--slabs", 4), ("--slabs", "auto"), ())):
-        answer(*given, *more, "--out", path)
+    for path, slabs in zip(paths, ("4", "auto", None)):
+        sweep("square", **given, slabs=slabs, out=path)
     assert_equal_datasets(paths[0], paths[2])
     assert_equal_datasets(paths[1], paths[2])
     # Here all samples fit, so that none is cut.
     assert "slabs" not in read_results(paths[1]).runs[0]
-    # Continued as a whole, in slabs there is nothing left to do.
-    answer(*given, "--slabs", 3, "--out", paths[2])
+    # Begun as a whole, in slabs there is nothing left to do.
+    sweep("square", **given, slabs=3, out=paths[2])
     assert len(read_results(paths[2]).runs) == 1
 
 
@@ -216,7 +215,7 @@ def run_killed(path, slabs):
     return killer
 
 
-@pytest.mark.parametrize("moment", [1, 6, 11, 23, 36, 37, 71])
+@pytest.mark.parametrize("moment", [1, 6, 23, 36, 71])
 def test_a_study_killed_after_any_slab_goes_on_to_the_same_end(tmp_path, at_once, moment):
     path, whole = tmp_path / "results.h5", sweep("square", **ASKED)
     killed = run_killed(path, moment)
@@ -233,8 +232,8 @@ def test_a_study_killed_after_any_slab_goes_on_to_the_same_end(tmp_path, at_once
 
 def test_a_run_of_many_deaths_ends_like_one_of_none(tmp_path, at_once):
     path, whole = tmp_path / "results.h5", sweep("square", **ASKED)
-    for _ in range(12):
-        run_killed(path, 6)
+    for _ in range(7):
+        run_killed(path, 11)
     (key,) = whole.tasks
     assert same_blocks(read_results(path).tasks[key].blocks, whole.tasks[key].blocks)
 
@@ -327,7 +326,7 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(tmp_path, at_once):
     good = left.read_bytes()
     rng = np.random.default_rng(1)
     changed = [good[: len(good) // 2], b"", b"no checkpoint"]
-    for place in rng.integers(0, len(good), 40):
+    for place in rng.integers(0, len(good), 25):
         changed.append(good[:place] + bytes([good[place] ^ 0x10]) + good[place + 1 :])
     before, kept = read_checkpoint(left), 0
     for content in changed:
