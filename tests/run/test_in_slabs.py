@@ -114,6 +114,8 @@ def test_slabs_are_as_many_as_memory_asks_for(monkeypatch):
         memory = type("", (), {"available": 3 * memory_of_slabs(whole, (64 // number,) * number)})
         monkeypatch.setattr("percolab.run.in_slabs.psutil.virtual_memory", lambda: memory)  # noqa: B023
         assert len(layers_of(task, "auto", 3)) == number
+        with pytest.raises(InputError, match=r"GB of memory for 4 samples at a time; \d"):
+            layers_of(task, number, 4)
 
 
 REFUSED = [
@@ -289,6 +291,12 @@ def test_a_checkpoint_of_another_task_is_left_alone(tmp_path, at_once):
     assert told.lines == [f"{alien}: is a checkpoint of another task, and is left as it is"]
     assert told.seen == 72
     assert alien.read_bytes() == content
+    # So is one of another block, and a sampler does not go on from it.
+    path.unlink()
+    other = path.with_name(left.name.replace("-0.checkpoint", "-1.checkpoint"))
+    alien.rename(other)
+    told = run_killed(path, 30)
+    assert told.lines == [f"{other}: is a checkpoint of another task, and is left as it is"]
 
 
 def test_what_goes_on_from_a_checkpoint_is_said(tmp_path, at_once):
