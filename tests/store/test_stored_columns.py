@@ -89,7 +89,7 @@ def _full(tmp_path, monkeypatch) -> Path:
     return stored(tmp_path / "full.h5")
 
 
-@pytest.fixture(name="less", params=TAKEN)
+@pytest.fixture(name="less", params=[TAKEN[0], pytest.param(TAKEN[1], marks=pytest.mark.slow)])
 def _less(full, request) -> Path:
     changed(full, Path("less.h5"), take_out(request.param))
     Path("taken").write_text(request.param)
