@@ -46,6 +46,7 @@ ROOMS = (
     "measure",
     "labelers",
     "coupled",
+    "domains",
     "spins",
     "trees",
     "tasks",

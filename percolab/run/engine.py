@@ -8,10 +8,10 @@ so that its rate and the time it has left are those of sampling.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -20,6 +20,14 @@ from numba.core import event
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.labelers import fitting_labeler, labeler_class
+from percolab.run.in_slabs import (
+    SlabSampler,
+    advice,
+    check_labeler,
+    device_of_slabs,
+    layers_of,
+    warm_up_slabs,
+)
 from percolab.run.request import SweepOptions, Watcher
 from percolab.run.sampler import Sampler, check_memory, required_memory
 from percolab.store.provenance import processor_name, run_record
@@ -36,12 +44,15 @@ _SMALL = 4
 class Engine:
     """What samples a study: a device, the labeler's name, and the number of threads.
 
-    Of trees the way of finding them takes the labeler's place.
+    Of trees the way of finding them takes the labeler's place.  slabs: the layers of those of every
+    size that is measured in slabs.  report: is told of the sites that were labeled in them.
     """
 
     device: Device
     labeler: str
     workers: int
+    slabs: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    report: Callable[[int], None] | None = None
 
     def sampler(
         self,
@@ -52,6 +63,8 @@ class Engine:
         end: ChainEnd | None = None,
     ) -> Sampler:
         """Return a task made ready; share, window, end: as for :class:`Sampler`."""
+        if task.size in self.slabs:
+            return SlabSampler(task, self.slabs[task.size], self.report)
         return Sampler(
             task, labeler=self.labeler, device=self.device, share=share, window=window, end=end
         )
@@ -62,17 +75,32 @@ class Engine:
 
     def record(self) -> dict[str, Any]:
         """Return the provenance of a run that starts now."""
-        return run_record(
+        record = run_record(
             device=str(self.device),
             device_label=device_label(self.device),
             labeler=self.labeler,
             workers=self.workers,
         )
+        slabs = {str(size): len(layers) for size, layers in self.slabs.items()}
+        return record | ({"slabs": slabs} if slabs else {})
 
 
 def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
     """Return what a study is sampled with; InputError if a size does not fit in memory."""
-    device, workers = options["device"].resolve(), options.get("workers")
+    device, slabs = options["device"].resolve(), options.get("slabs")
+    if slabs is not None and device.is_shared:
+        if slabs == "auto":
+            with suppress(InputError):
+                return _engine_on(device, study, options, watcher, None)
+        device = device_of_slabs(options["device"])
+    return _engine_on(device, study, options, watcher, slabs)
+
+
+def _engine_on(
+    device: Device, study: Study, options: SweepOptions, watcher: Watcher, slabs: int | str | None
+) -> Engine:
+    """Return what a study is sampled with on a device; slabs: of a sample, as asked for."""
+    workers = options.get("workers")
     if study.has_trees:
         labeler, note = options.get("labeler") or DEFAULT_TREE_METHOD[device.kind], ""
         tree_class(labeler, device.kind)
@@ -83,11 +111,27 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
         watcher.noted(note)
     workers = default_workers(device) if workers is None else workers
     held, share = 0, share_of(len(study.sizes))
+    layers: dict[int, tuple[int, ...]] = {}
     for size in sorted(study.sizes):
         task = study.task(size)
-        check_memory(task, labeler, device, workers, held=held, share=share)
+        if slabs not in (None, "auto"):
+            layers[size] = layers_of(task, slabs, workers, held=held)
+            continue
+        try:
+            task.structure.check_size(size, task.boundary)
+            check_memory(task, labeler, device, workers, held=held, share=share)
+        except InputError as error:
+            if slabs is None:
+                raise InputError(f"{error}{advice(task)}") from error
+            try:
+                layers[size] = layers_of(task, slabs, workers, held=held)
+            except InputError as other:
+                raise InputError(f"{error}; {other}") from other
+            continue
         held += required_memory(task, labeler, device, workers)
-    return Engine(device, labeler, workers)
+    if layers:
+        check_labeler(options.get("labeler"))
+    return Engine(device, labeler, workers, layers, watcher.labeled)
 
 
 def share_of(tasks: int) -> float:
@@ -133,7 +177,9 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
     else:
         tasks = [_task(study, size) for size in study.sizes]
     with told_of_compiling(watcher.compiling, engine.device):
-        for task in tasks:
+        if engine.slabs:
+            warm_up_slabs(_small_task(study))
+        for task in tasks if len(engine.slabs) < len(study.sizes) else ():
             # A share of nothing: memory for one sample.
             engine.sampler(task, share=0.0).call_first(with_pilot=with_pilot)
 

@@ -29,6 +29,7 @@ from percolab.analysis.stored_data import POINTS, curves_of
 from percolab.analysis.stored_fits import omega_of
 from percolab.errors import InputError
 from percolab.run.engine import Engine, choose_engine
+from percolab.run.in_slabs import told_slabs
 from percolab.run.placement import new_task, rounded_up, with_tasks
 from percolab.run.plan_file import at_points, file_bytes
 from percolab.run.plan_pilot import Pilot, SizePilot, run_pilot
@@ -119,6 +120,9 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     opened = open_study(study, rule, options)
     results, asked, rule = _with_given_p(opened), opened.asked, opened.rule
     engine = choose_engine(asked, options, watcher)
+    if engine.slabs:
+        slabs = told_slabs(map(asked.task, asked.sizes), engine.slabs, engine.workers)
+        raise InputError(f"--plan: samples in slabs are not planned yet; {slabs}")
     pilot = run_pilot(results, asked, rule, engine, _missing(results, rule), watcher)
     base = psutil.Process().memory_info().rss
     end = _end_of(results, rule, pilot, _tasks_of(results, asked, pilot))

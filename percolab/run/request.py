@@ -57,6 +57,9 @@ class Watcher:
     def advanced(self, results: Results, item: TaskResult, blocks: list[AnyBlock]) -> None:
         """Take finished blocks."""
 
+    def labeled(self, sites: int) -> None:
+        """Take it that so many site labelings of a block are done, as those of a slab."""
+
     def finished(self) -> None:
         """Take it that a round has ended."""
 
@@ -65,14 +68,16 @@ class SweepOptions(TypedDict, total=False):
     """What running a study takes beside the study and its stop rule, and planning it as well.
 
     writer: of the results file, which is continued; a plan need not lock it and does not write it.
-    device: where samples are made.  labeler, workers: None chooses them.  watcher: is told of the
-    progress.  left_open: settings of LEFT_OPEN that were not given, and are as the file has them.
+    device: where samples are made.  labeler, workers: None chooses them.  slabs: of a sample,
+    "auto", or None, which measures it as a whole.  watcher: is told of the progress.
+    left_open: settings of LEFT_OPEN that were not given, and are as the file has them.
     """
 
     writer: ResultsWriter | None
     device: Required[Device]
     labeler: str | None
     workers: int | None
+    slabs: int | str | None
     watcher: Watcher | None
     left_open: Collection[str]
 
@@ -86,6 +91,7 @@ def options_of(
         "device": Device.parse(request.device),
         "labeler": request.labeler,
         "workers": request.workers,
+        "slabs": request.slabs,
         "watcher": watcher,
         "left_open": request.left_open,
     }

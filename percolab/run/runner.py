@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Unpack
 
 from percolab.run.engine import Engine, choose_engine, warm_up
+from percolab.run.in_slabs import begin_checkpoints, check_p
 from percolab.run.placement import Placed, place, samplers_of
 from percolab.run.request import (
     SweepOptions,
@@ -39,6 +40,8 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
             writer.save(opened.results)
         return opened.results
     engine = choose_engine(asked, options, watcher)
+    if engine.slabs:
+        check_p(opened.missing.values())
     warm_up(asked, engine, watcher, with_pilot=opened.needs_pilot)
     if writer is not None:
         for line in kept_columns(opened.results, writer.path):
@@ -47,8 +50,11 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
     if writer is not None and not writer.path.exists():
         writer.save(placed.results)
     samplers = samplers_of(placed, engine, watcher)
+    forget = None
+    if writer is not None:
+        forget = begin_checkpoints(samplers, writer.path, placed.results, watcher)
     # A target error makes many rounds, not all of which are worth a save.
-    saver = Saver(writer, every_run=rule.target_error is None)
+    saver = Saver(writer, every_run=rule.target_error is None, saved=forget)
     try:
         return _sampled(placed, rule, samplers, engine, saver, watcher)
     finally:

@@ -49,7 +49,8 @@ _OF_STUDY = tuple(
 class SweepRequest:
     """A study with its stop rule, what to sample it with, and the file it goes to.
 
-    device: "auto", "cpu", "cuda" or "cuda:n".  labeler, workers: None chooses them.
+    device: "auto", "cpu", "cuda" or "cuda:n".  labeler, workers: None chooses them.  slabs: of a
+    sample, "auto", or None, which measures it as a whole.
     left_open: what was not given and has its default, unless the file says otherwise
     (:data:`percolab.run.request.LEFT_OPEN`).
     """
@@ -61,6 +62,7 @@ class SweepRequest:
     device: str = SETTINGS["device"].default
     labeler: str | None = None
     workers: int | None = None
+    slabs: int | str | None = None
 
 
 @takes_settings
@@ -89,6 +91,7 @@ def make_request(lattice: str | Structure | None = None, **given: Unpack[Setting
         _results_path(DEFAULT_OUT if wanted["out"] is None else wanted["out"]),
         frozenset(left_open),
         **{name: wanted[name] for name in ("device", "labeler", "workers")},
+        slabs=SETTINGS["slabs"].check("slabs", wanted["slabs"]),
     )
 
 
