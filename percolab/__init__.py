@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from percolab.api import estimates, fit, open_results, plot, sweep
+    from percolab.configurations.invade import invade
     from percolab.configurations.label import label
     from percolab.configurations.tree import tree
     from percolab.errors import InputError
@@ -24,6 +25,7 @@ __all__ = [
     "estimates",
     "fit",
     "graph_topology",
+    "invade",
     "label",
     "load_graph",
     "load_lattice",
@@ -44,6 +46,7 @@ ROOMS = (
     "measure",
     "labelers",
     "coupled",
+    "domains",
     "spins",
     "trees",
     "tasks",
@@ -60,6 +63,7 @@ ROOMS = (
 )
 
 _HOMES = {
+    "invade": "configurations.invade",
     "label": "configurations.label",
     "Graph": "lattices.graph",
     "InputError": "errors",

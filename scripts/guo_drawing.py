@@ -45,13 +45,18 @@ def ratios_of(times: Times, way: str, over: str = HEAP) -> dict[int, float]:
     return {size: slow[size] / fast[size] for size in slow if size in fast}
 
 
-def draw(series: Times, ylabel: str) -> Any:
-    """Return a figure of curves against V."""
+def draw(series: Times, ways: list[str], ylabel: str) -> Any:
+    """Return a figure of curves against V; a way looks the same in both figures.
+
+    ways: those of the record, in its order.
+    """
     with new_figure(5.6, 3.8) as figure:
         axes = figure.subplots()
-        for number, (name, own) in enumerate(series.items()):
+        for name, own in series.items():
+            number = ways.index(name)
             look = look_of(number, number) | {"linestyle": DASHES[number % len(DASHES)]}
-            axes.plot(list(own), list(own.values()), label=name, **look)
+            label = name if name.startswith("CPU") else f"GPU, {name}"
+            axes.plot(list(own), list(own.values()), label=label, **look)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         sizes = sorted({size for own in series.values() for size in own})
@@ -70,7 +75,7 @@ def figure_5(times: Times) -> tuple[Any, str]:
     shown = ", ".join(f"{way} {time:.3g}" for way, time in at.items())
     ordered = at[WITHOUT] > at[WITH]
     verdict = "agrees" if ordered else "does not agree"
-    return draw(times, "time of a tree (ms)"), (
+    return draw(times, list(times), "time of a tree (ms)"), (
         f"at V = {size}, in ms a tree: {shown}.  The primitive makes the rounds "
         f"{at[WITHOUT] / at[WITH]:.2g} times as fast, which {verdict} with the paper: it is faster "
         "with the primitive than without."
@@ -109,7 +114,7 @@ def figure_6(times: Times) -> tuple[Any, str]:
             f", and {crossing_of(fastest)} ({list(fastest.values())[-1]:.2g} at the largest) than "
             "Kruskal's algorithm, the fastest on that core"
         )
-    return draw(ratios, f"speed-up over {SERIAL} on one core"), said + "."
+    return draw(ratios, list(times), f"speed-up over {SERIAL} on one core"), said + "."
 
 
 FIGURES = {"fig5": figure_5, "fig6": figure_6}

@@ -85,7 +85,7 @@ def main(part):
         compare_trees(PrimCuda, ((40, 60),))
         compare_trees(plainly, ())
     else:
-        # Stretches of one candidate to more than 32, and more bonds at a site than threads.
+        # Groups of as many candidates as lanes and of more, one and several a lane.
         compare_trees(PersistentPrim, ((37, 50), (300, 420), (30, 400)))
         compare_trees(in_memory, ())
     print("equal")

@@ -81,7 +81,7 @@ def main(name):
             # Lists without room for what tiles leave are made anew.
             with patch.object(boruvka_cuda, "kept_of_tiles", lambda points: 0):
                 compare_samples(topology, generator, ((6, 7),))
-            with patch.object(boruvka_cuda, "FIRST_ROUNDS", 2):
+            with patch.multiple(boruvka_cuda, LIGHT_ROUNDS=1, ALL_ROUNDS=1):
                 compare_samples(topology, generator, ((6, 7),), tiled=False)
     print("equal")
 

@@ -93,6 +93,7 @@ def test_sizes_on_a_gpu_are_those_of_the_paper():
     assert found == [393214, 786430, 1572862, 3145726, 6291454, 12582910]
 
 
+@pytest.mark.slow
 def test_a_run_of_some_figures_keeps_what_others_left(tmp_path):
     before = {"device": "another", "timings": [1], "figures": {"5": {"threshold": 1}, "8": {}}}
     path = tmp_path / "summary.json"

@@ -40,6 +40,7 @@ def test_trees_are_timed_beside_scipys():
     assert ours.endswith("times faster")
 
 
+@pytest.mark.slow
 def test_a_synthetic_study_has_pulls():
     slopes = ROOT / "results" / "cubic-h200" / "slopes.h5"
     if not slopes.exists():
@@ -49,6 +50,7 @@ def test_a_synthetic_study_has_pulls():
     assert lines[-3].startswith("statistical: pulls of mean")
 
 
+@pytest.mark.slow
 def test_a_calibration_of_tau_goes_on_where_it_was(tmp_path):
     small = ("-L", "16,32,64", "--samples", 400, "--blocks", 10, "--bootstrap", 50)
     first = run("calibrate_tau.py", "--studies", 2, *small, "--out", tmp_path)

@@ -92,6 +92,7 @@ def test_every_figure_is_drawn_and_says_what_was_found(record, tmp_path):
     assert len((out / "table.md").read_text().splitlines()) == 2 + 9
 
 
+@pytest.mark.slow
 def test_steps_that_grow_otherwise_do_not_agree(record, tmp_path):
     document = json.loads(record.read_text())
     for each in document["parts"]["sizes"]["records"]:
@@ -109,6 +110,7 @@ def test_without_a_record_one_line_says_so_and_nothing_is_made(tmp_path):
     assert not (tmp_path / "figures").exists()
 
 
+@pytest.mark.slow
 def test_a_figure_without_its_part_is_left_out(record, tmp_path):
     document = json.loads(record.read_text())
     document["parts"] = {"sizes": document["parts"]["sizes"]}

@@ -145,9 +145,10 @@ def cluster_curves_of(results: Results) -> list[ClusterCurve]:
     Those that lack a column which this takes are left out.
     """
     tasks = joined(results).tasks.values()
-    needed = ("largest", "second_largest", "sum_squares")
     items = [
-        item for item in tasks if item.blocks and item.task.method == "grid" and item.has(*needed)
+        item
+        for item in tasks
+        if item.blocks and item.task.method == "grid" and item.has_cluster_sizes
     ]
     return [_clusters_of(item) for item in sorted(items, key=lambda item: item.task.size)]
 
@@ -164,7 +165,7 @@ def _clusters_of(item: TaskResult) -> ClusterCurve:
         samples=np.full(len(item.blocks), task.block_size),
         largest=item.column("largest").astype(float),
         second_largest=item.column("second_largest").astype(float),
-        sum_squares=item.column("sum_squares").astype(float),
+        sum_squares=item.sum_squares(),
         largest_squares=item.products()[:, :, own],
         label=task.id,
     )

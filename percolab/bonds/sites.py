@@ -115,12 +115,12 @@ def _bond_number_overload(generator, sites, seed, sample, bond):
 
 
 @njit
-def _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened):
-    site_limit, bond_limit = limits_at(sites.rule, threshold)
-    first, occupied, adjacency = uint32(sites.first_word), sites.occupied, sites.adjacency
+def close_bonds(opened, occupied, adjacency):
+    """Close the bonds of one sample that have a vacant site at either end, on the CPU.
+
+    opened: uint32, the words of its bonds, class by class; occupied: uint32, those of its sites.
+    """
     here = uint32(0)
-    fill_open_bonds(generator, seed, sample, site_limit, first, sites.exists, occupied)
-    fill_open_bonds(generator, seed, sample, bond_limit, here, exists, opened)
     for k in range(len(adjacency.ends)):
         for word in range(adjacency.num_words):
             close_word(opened, here, occupied, here, adjacency, k, word)
@@ -133,6 +133,15 @@ def _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened):
             opened[place] = uint32(opened[place] & ~bit)
 
 
+@njit
+def _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened):
+    site_limit, bond_limit = limits_at(sites.rule, threshold)
+    first, occupied = uint64(sites.first_word), sites.occupied
+    fill_open_bonds(generator, seed, sample, site_limit, first, sites.exists, occupied)
+    fill_open_bonds(generator, seed, sample, bond_limit, uint64(0), exists, opened)
+    close_bonds(opened, occupied, sites.adjacency)
+
+
 def fill_sample(
     generator: Any, sites: Any, seed: Any, sample: Any, threshold: Any, exists: Any, opened: Any
 ) -> None:
@@ -140,7 +149,7 @@ def fill_sample(
     if len(sites):
         _fill_with_sites(generator, sites, seed, sample, threshold, exists, opened)
     else:
-        fill_open_bonds(generator, seed, sample, threshold, uint32(0), exists, opened)
+        fill_open_bonds(generator, seed, sample, threshold, uint64(0), exists, opened)
 
 
 @overload(fill_sample)
@@ -150,5 +159,5 @@ def _fill_sample(generator, sites, seed, sample, threshold, exists, opened):
             generator, sites, seed, sample, threshold, exists, opened
         )
     return lambda generator, sites, seed, sample, threshold, exists, opened: fill_open_bonds(
-        generator, seed, sample, threshold, uint32(0), exists, opened
+        generator, seed, sample, threshold, uint64(0), exists, opened
     )

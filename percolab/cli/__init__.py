@@ -21,6 +21,7 @@ COMMANDS = {
     "merge": "Put several results files into one.",
     "export": "Write stored results as CSV or Parquet.",
     "label": "Label the clusters of a configuration or of a sample.",
+    "invade": "Invade a lattice or graph, bond after bond or site after site.",
     "show": "Draw the clusters of a sample or of a file of labels.",
     "lattices": "List the lattices that come with percolab, or describe one.",
     "observables": "List what is measured, with definitions and units.",

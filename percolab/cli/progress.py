@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from typing import NoReturn
 
@@ -27,8 +28,11 @@ class ProgressWatcher(Watcher):
 
     def __init__(self, *, silent: bool = False) -> None:
         self._silent = silent
+        self._lock = threading.Lock()
         self._bar: tqdm[NoReturn] | None = None
         self._next_fit = 0.0
+        # Sites of blocks that are not finished, which the bar has moved by.
+        self._ahead = 0
 
     def noted(self, text: str) -> None:
         """Say what differs from what was asked for."""
@@ -59,11 +63,22 @@ class ProgressWatcher(Watcher):
         )
         self._next_fit = time.monotonic() + _FIT_EVERY
 
+    def labeled(self, sites: int) -> None:
+        """Move the bar by a part of a block."""
+        with self._lock:
+            self._ahead += sites
+            if self._bar is not None:
+                self._bar.update(sites)
+
     def advanced(self, results: Results, item: TaskResult, blocks: list[AnyBlock]) -> None:
         """Move the bar, and refresh p_c now and then."""
         if self._bar is None or self._silent:
             return
-        self._bar.update(work_of(item, len(blocks)))
+        with self._lock:
+            sites = work_of(item, len(blocks))
+            seen = min(self._ahead, sites)
+            self._ahead -= seen
+            self._bar.update(sites - seen)
         start = time.monotonic()
         if start < self._next_fit:
             return

@@ -36,9 +36,6 @@ _COLLAPSED = {"largest": ("beta/nu", -1), "chi": ("gamma/nu", 1)}
 #: Why figures of independent samples are none of spins.
 _SWEEPS = "its errors and fits are of independent samples, which sweeps are not: binder, wrapping"
 
-#: The columns that figures of cluster sizes are drawn from.
-CLUSTER_COLUMNS = ("clusters", "largest", "second_largest", "sum_squares")
-
 
 @dataclass(eq=False)
 class StudyView:
@@ -235,7 +232,7 @@ class StudyView:
         items = self.measured("grid")
         if not items:
             return f"cluster sizes are measured on a grid of p, not by method {self.study.method}"
-        if not all(item.has(*CLUSTER_COLUMNS) for item in items):
+        if not all(item.has_cluster_sizes for item in items):
             return "not all columns of cluster sizes are in the file"
         return None
 

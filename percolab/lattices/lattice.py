@@ -123,15 +123,17 @@ class Lattice:
         return tuple(size * unit for unit in self.per_size)
 
     def check_size(self, size: int, boundary: tuple[str, ...]) -> None:
+        """Raise InputError if no lattice of linear size L with this boundary can be labeled."""
+        self.check_existence(size, boundary)
+        points = prod(self.shape(size))
+        if points > MAX_POINTS:
+            raise InputError(f"L = {size}: {points} sites, but at most {MAX_POINTS} can be labeled")
+
+    def check_existence(self, size: int, boundary: tuple[str, ...]) -> None:
         """Raise InputError if no lattice of linear size L with this boundary exists."""
         if size < 1:
             raise InputError(f"L = {size}, but it must be an integer of at least 1")
-        shape = self.shape(size)
-        if prod(shape) > MAX_POINTS:
-            raise InputError(
-                f"L = {size}: {prod(shape)} sites, but at most {MAX_POINTS} can be labeled"
-            )
-        for axis in self._cut_axes(shape, boundary):
+        for axis in self._cut_axes(self.shape(size), boundary):
             raise InputError(
                 f"L = {size}, but along the periodic axis {AXIS_NAMES[axis]} of {self.name} it "
                 f"must be a multiple of {self.cell[axis] // self.per_size[axis]}"
@@ -142,6 +144,14 @@ class Lattice:
         axes = enumerate(zip(shape, self.cell, boundary, strict=True))
         return [axis for axis, (n, cell, kind) in axes if kind == "periodic" and n % cell]
 
+    def check_cells(self, shape: Point, boundary: tuple[str, ...]) -> None:
+        """Raise InputError if a periodic axis of a block of ``shape`` grid points cuts a cell."""
+        for axis in self._cut_axes(shape, boundary):
+            raise InputError(
+                f"{self.name}: {shape[axis]} grid points along the periodic axis "
+                f"{AXIS_NAMES[axis]} cut a cell of {self.cell[axis]}"
+            )
+
     def topology(self, shape: Point, boundary: tuple[str, ...] | None = None) -> Topology:
         """Return the topology of a block of ``shape`` grid points, first axis fastest.
 
@@ -149,11 +159,7 @@ class Lattice:
         cuts a cell.
         """
         boundary = boundary or ("open",) * self.dimension
-        for axis in self._cut_axes(shape, boundary):
-            raise InputError(
-                f"{self.name}: {shape[axis]} grid points along the periodic axis "
-                f"{AXIS_NAMES[axis]} cut a cell of {self.cell[axis]}"
-            )
+        self.check_cells(shape, boundary)
         grid = Grid(self.cell, shape, boundary, depths=self.per_size)
         masks = [grid.bond_masks(bond.at, bond.offset) for bond in self.bonds]
         exists = np.stack([pack_bits(mask.ravel()) for mask, _ in masks])

@@ -71,8 +71,8 @@ class FlagRule:
 
 
 #: What sums over the samples of a block are made from: their tallies, the radii of clusters, the
-#: order of the sweeps of a chain, or trees.
-TALLY, RADII, CHAIN, TREE = "tally", "radii", "chain", "tree"
+#: order of the sweeps of a chain, trees, or sums of squares beyond an int64.
+TALLY, RADII, CHAIN, TREE, WIDE = "tally", "radii", "chain", "tree", "wide"
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Dataset:
 class Sums:
     """Sums over the samples of a block that are no observable.
 
-    source: TALLY, RADII, CHAIN or TREE; "" of a column that this version does not know.  kind:
-    int64, exact, or float64, added sample after sample.  count: numbers at each p, or with
+    source: TALLY, RADII, CHAIN, TREE or WIDE; "" of a column that this version does not know.
+    kind: int64, exact, or float64, added sample after sample.  count: numbers at each p, or with
     ``per_bin`` in every bin of sizes (:func:`percolab.measure.tallies.bin_edges`), or with
     ``per_sweep`` for every sweep of a chain.  dataset: where they are stored together with other
     columns; None for one of their own.
@@ -197,6 +197,30 @@ _SIZES = (
         RowInteger(SUM_SQUARES),
     ),
     Column("isolated", "n_1", "number of clusters of one site", "1", RowInteger(ISOLATED)),
+)
+
+#: The sum of squared sizes of a sample of 2^31.5 sites or more, in place of ``sum_squares``: its
+#: lowest bits, so many, and the rest.
+LOW_BITS = 48
+_WIDE_SQUARES = Dataset(
+    "wide_squares", "sum of squared cluster sizes modulo 2^48, and the rest", "site^2, 2^48 site^2"
+)
+_OF_WIDE = Sums(WIDE, np.int64, dataset=_WIDE_SQUARES)
+WIDE_COLUMNS = (
+    Column(
+        "sum_squares_low",
+        "sum s^2",
+        "sum of squared cluster sizes, its lowest 48 bits",
+        "site^2",
+        _OF_WIDE,
+    ),
+    Column(
+        "sum_squares_high",
+        "sum s^2",
+        "sum of squared cluster sizes, what is above its lowest 48 bits",
+        "2^48 site^2",
+        _OF_WIDE,
+    ),
 )
 
 _EDWARDS = "Edwards and Sokal, Phys. Rev. D 38, 2009 (1988)"
@@ -333,17 +357,20 @@ def columns_of(
     *,
     spins: bool = False,
     trees: bool = False,
+    wide: bool = False,
 ) -> tuple[Column, ...]:
     """Return what a task with this boundary and these words measures, in the order it is stored.
 
     spins: whether sites have spins, so that samples are the sweeps of chains.  trees: whether it is
-    the minimum spanning tree of every sample that is measured.
+    the minimum spanning tree of every sample that is measured.  wide: whether the sum of squared
+    sizes of one sample may be more than an int64.
     """
     if trees:
         return (*observables_of(boundary, trees=True), *_TREE_SUMS)
     declared = (*EXTRA_COLUMNS, *(CHAIN_COLUMNS if spins else ()))
     extra = (column for column in declared if not column.measure or column.measure in measure)
-    return (*observables_of(boundary, spins=spins), *extra)
+    beside = WIDE_COLUMNS if wide else ()
+    return (*observables_of(boundary, spins=spins, wide=wide), *beside, *extra)
 
 
 @dataclass(frozen=True)
@@ -417,16 +444,16 @@ def axis_observables(boundary: Sequence[str]) -> list[str]:
 
 
 def observables_of(
-    boundary: Sequence[str], *, spins: bool = False, trees: bool = False
+    boundary: Sequence[str], *, spins: bool = False, trees: bool = False, wide: bool = False
 ) -> tuple[Column, ...]:
     """Return what is measured on a lattice with this boundary, in the order it is stored.
 
-    spins, trees: as for :func:`columns_of`.
+    spins, trees, wide: as for :func:`columns_of`.
     """
     if trees:
         return _of_trees(boundary)
     axes = open_axes(boundary)
-    found = list(_SIZES)
+    found = [item for item in _SIZES if not (wide and item.name == "sum_squares")]
     for axis, letter, name in zip(axes, axis_names(boundary), axis_observables(boundary)):
         meaning = f"1 if one cluster touches both end layers of the {letter} axis"
         if letter == TERMINALS:

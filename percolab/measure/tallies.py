@@ -22,10 +22,10 @@ _SHIFT = 2  # of PER_OCTAVE
 def num_bins(largest: int) -> int:
     """Return how many bins clusters of up to ``largest`` sites need.
 
-    >>> num_bins(63), num_bins(64), num_bins(128)
-    (63, 64, 68)
+    >>> num_bins(63), num_bins(64), num_bins(128), num_bins(2**40)
+    (63, 64, 68, 200)
     """
-    return int(bin_of(np.int64(largest))) + 1
+    return int(wide_bin_of(np.uint64(largest))) + 1
 
 
 def row_width_of(largest: int) -> int:
@@ -53,6 +53,16 @@ def bin_of(size):
     octave = int64(highest_one(size))
     part = int64(size >> uint32(octave - int64(_SHIFT))) - int64(PER_OCTAVE)
     return int64(EXACT - 1) + int64(PER_OCTAVE) * (octave - int64(_OCTAVE)) + part
+
+
+@njit
+def wide_bin_of(size):
+    """Return the bin of a cluster's size, at least 1, of 64 bits."""
+    size, octaves = uint64(size), int64(0)
+    while uint64(size >> uint64(32)) != uint64(0):
+        # Above 2^22 sixteen bits less are the same quarter, sixteen powers of two below.
+        size, octaves = uint64(size >> uint64(16)), int64(octaves + int64(16))
+    return int64(bin_of(size) + int64(PER_OCTAVE) * octaves)
 
 
 @njit

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -28,6 +28,14 @@ from percolab.run.executors import (
     make_executor,
     opened,
     workers_of,
+)
+from percolab.run.in_slabs import (
+    SlabSampler,
+    advice,
+    check_labeler,
+    device_of_slabs,
+    layers_of,
+    warm_up_slabs,
 )
 from percolab.run.measured import Crew
 from percolab.run.request import SweepOptions, Watcher
@@ -48,7 +56,8 @@ class Engine:
     Of trees the way of finding them takes the labeler's place.  device: that of pilots, the first
     of ``devices``, which an empty tuple stands for.  workers: threads, or processes of the CPU; of
     each GPU its threads; calls that a given executor makes at a time.  given: "threads",
-    "processes", or an executor.
+    "processes", or an executor.  slabs: the layers of those of every size that is measured in
+    slabs.  report: is told of the sites that were labeled in them.
     """
 
     device: Device
@@ -56,6 +65,8 @@ class Engine:
     workers: int
     devices: tuple[Device, ...] = ()
     given: str | Executor = "threads"
+    slabs: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    report: Callable[[int], None] | None = None
 
     @property
     def every_device(self) -> tuple[Device, ...]:
@@ -84,6 +95,8 @@ class Engine:
         end: ChainEnd | None = None,
     ) -> Sampler:
         """Return a task made ready; share, window, end: as for :class:`Sampler`."""
+        if task.size in self.slabs:
+            return SlabSampler(task, self.slabs[task.size], self.report)
         return Sampler(
             task, labeler=self.labeler, device=self.device, share=share, window=window, end=end
         )
@@ -104,18 +117,45 @@ class Engine:
 
     def record(self) -> dict[str, Any]:
         """Return the provenance of a run that starts now."""
-        return run_record(
+        record = run_record(
             device=device_names(self.every_device),
             device_label=", ".join(map(device_label, self.every_device)),
             labeler=self.labeler,
             executor=executor_name(self.given),
             workers=self.processes * self.threads,
         )
+        slabs = {str(size): len(layers) for size, layers in self.slabs.items()}
+        return record | ({"slabs": slabs} if slabs else {})
 
 
 def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
     """Return what a study is sampled with; InputError if a size does not fit in memory."""
-    device, *others = options["device"].resolve_all()
+    (device, *others), slabs = options["device"].resolve_all(), options.get("slabs")
+    if slabs is not None:
+        _check_slabs_executor(options.get("executor"))
+    if slabs is not None and device.is_shared:
+        if slabs == "auto":
+            with suppress(InputError):
+                return _engine_on((device, *others), study, options, watcher, None)
+        device, others = device_of_slabs(options["device"]), []
+    return _engine_on((device, *others), study, options, watcher, slabs)
+
+
+def _check_slabs_executor(executor: str | Executor | None) -> None:
+    """Raise InputError unless threads of this process make the blocks, as slabs need."""
+    if executor not in (None, "threads"):
+        raise InputError("--slabs: slabs are measured by threads; leave out --executor")
+
+
+def _engine_on(
+    found: tuple[Device, ...],
+    study: Study,
+    options: SweepOptions,
+    watcher: Watcher,
+    slabs: int | str | None,
+) -> Engine:
+    """Return what a study is sampled with on devices; slabs: of a sample, as asked for."""
+    device, *others = found
     if study.has_trees:
         labeler, note = options.get("labeler") or DEFAULT_TREE_METHOD[device.kind], ""
         tree_class(labeler, device.kind)
@@ -135,14 +175,30 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
     check_workers(workers)
     engine = Engine(device, labeler, workers, devices, executor)
     held, share = 0, share_of(len(study.sizes))
+    layers: dict[int, tuple[int, ...]] = {}
     for size in sorted(study.sizes):
         task = study.task(size)
-        # What a process needs, every process needs.
-        needed = required_memory(task, labeler, device, engine.threads)
-        beside = held + (engine.processes - 1) * needed
-        check_memory(task, labeler, device, engine.threads, held=beside, share=share)
+        if slabs not in (None, "auto"):
+            layers[size] = layers_of(task, slabs, workers, held=held)
+            continue
+        try:
+            task.structure.check_size(size, task.boundary)
+            # What a process needs, every process needs.
+            needed = required_memory(task, labeler, device, engine.threads)
+            beside = held + (engine.processes - 1) * needed
+            check_memory(task, labeler, device, engine.threads, held=beside, share=share)
+        except InputError as error:
+            if slabs is None:
+                raise InputError(f"{error}{advice(task)}") from error
+            try:
+                layers[size] = layers_of(task, slabs, workers, held=held)
+            except InputError as other:
+                raise InputError(f"{error}; {other}") from other
+            continue
         held += engine.processes * needed
-    return engine
+    if layers:
+        check_labeler(options.get("labeler"))
+    return replace(engine, slabs=layers, report=watcher.labeled)
 
 
 def share_of(tasks: int) -> float:
@@ -170,7 +226,9 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
     else:
         tasks = [_task(study, size) for size in study.sizes]
     with told_of_compiling(watcher.compiling, engine.device):
-        for task in tasks:
+        if engine.slabs:
+            warm_up_slabs(_small_task(study))
+        for task in tasks if len(engine.slabs) < len(study.sizes) else ():
             # A share of nothing: memory for one sample.
             engine.sampler(task, share=0.0).call_first(with_pilot=with_pilot)
 

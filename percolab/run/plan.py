@@ -30,6 +30,7 @@ from percolab.analysis.stored_fits import omega_of
 from percolab.errors import InputError
 from percolab.kernels.device import device_names
 from percolab.run.engine import Engine, choose_engine
+from percolab.run.in_slabs import told_slabs
 from percolab.run.placement import new_task, rounded_up, with_tasks
 from percolab.run.plan_file import at_points, file_bytes
 from percolab.run.plan_pilot import Pilot, SizePilot, run_pilot
@@ -123,6 +124,9 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     opened = open_study(study, rule, options)
     results, asked, rule = _with_given_p(opened), opened.asked, opened.rule
     engine = choose_engine(asked, options, watcher)
+    if engine.slabs:
+        slabs = told_slabs(map(asked.task, asked.sizes), engine.slabs, engine.workers)
+        raise InputError(f"--plan: samples in slabs are not planned yet; {slabs}")
     pilot = run_pilot(results, asked, rule, engine, _missing(results, rule), watcher)
     if len(engine.every_device) > 1:
         # The pilot measured on the first.

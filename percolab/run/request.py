@@ -59,6 +59,9 @@ class Watcher:
     def advanced(self, results: Results, item: TaskResult, blocks: list[AnyBlock]) -> None:
         """Take finished blocks."""
 
+    def labeled(self, sites: int) -> None:
+        """Take it that so many site labelings of a block are done, as those of a slab."""
+
     def finished(self) -> None:
         """Take it that a round has ended."""
 
@@ -67,15 +70,17 @@ class SweepOptions(TypedDict, total=False):
     """What running a study takes beside the study and its stop rule, and planning it as well.
 
     writer: of the results file, which is continued; a plan need not lock it and does not write it.
-    device: where samples are made.  labeler, workers, executor: None chooses them.  watcher: is
-    told of the progress.  left_open: settings of LEFT_OPEN that were not given, and are as the file
-    has them.  part: the blocks that are made here.
+    device: where samples are made.  labeler, workers, executor: None chooses them.  slabs: of a
+    sample, "auto", or None, which measures it as a whole.  watcher: is told of the progress.
+    left_open: settings of LEFT_OPEN that were not given, and are as the file has them.  part: the
+    blocks that are made here.
     """
 
     writer: ResultsWriter | None
     device: Required[Device]
     labeler: str | None
     workers: int | None
+    slabs: int | str | None
     watcher: Watcher | None
     left_open: Collection[str]
     executor: str | Executor | None
@@ -93,6 +98,7 @@ def options_of(
         "part": request.part,
         "labeler": request.labeler,
         "workers": request.workers,
+        "slabs": request.slabs,
         "watcher": watcher,
         "left_open": request.left_open,
     }

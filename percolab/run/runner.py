@@ -10,6 +10,7 @@ from typing import Unpack
 
 from percolab.run.engine import Engine, choose_engine, warm_up
 from percolab.run.executors import connected
+from percolab.run.in_slabs import begin_checkpoints, check_p
 from percolab.run.measured import Crew
 from percolab.run.placement import Placed, place, samplers_of
 from percolab.run.request import (
@@ -42,16 +43,22 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
         if writer is not None and not opened.is_described:
             writer.save(opened.results)
         return opened.results
-    # A target error makes many rounds, not all of which are worth a save.
-    saver = Saver(writer, every_run=rule.target_error is None)
     with ExitStack() as stack:
         options["executor"] = stack.enter_context(connected(options.get("executor")))
         engine = choose_engine(opened.asked, options, watcher)
+        if engine.slabs:
+            check_p(opened.missing.values())
         executor = stack.enter_context(engine.opened(opened.asked.structure))
         placed = _placed(opened, engine, writer, watcher)
         if writer is not None and not writer.path.exists():
             writer.save(placed.results)
-        crew = engine.crew(samplers_of(placed, engine, watcher), executor)
+        samplers = samplers_of(placed, engine, watcher)
+        forget = None
+        if writer is not None:
+            forget = begin_checkpoints(samplers, writer.path, placed.results, watcher)
+        # A target error makes many rounds, not all of which are worth a save.
+        saver = Saver(writer, every_run=rule.target_error is None, saved=forget)
+        crew = engine.crew(samplers, executor)
         try:
             return _sampled(placed, rule, part, crew, engine, saver, watcher)
         finally:

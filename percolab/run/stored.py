@@ -6,7 +6,7 @@ The results that a run begins with stay as they are; it returns new ones.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -42,11 +42,17 @@ class Saver:
     """Saves results: every few seconds, less often if saving takes long, and at the end of a run.
 
     writer: of the file; None saves nothing.  every_run: whether the end of each run is saved; of
-    many short ones it is not.
+    many short ones it is not.  saved: is told of results that were saved.
     """
 
-    def __init__(self, writer: ResultsWriter | None, *, every_run: bool = True) -> None:
-        self._writer, self._every_run = writer, every_run
+    def __init__(
+        self,
+        writer: ResultsWriter | None,
+        *,
+        every_run: bool = True,
+        saved: Callable[[Results], None] | None = None,
+    ) -> None:
+        self._writer, self._every_run, self._saved = writer, every_run, saved
         self._unsaved: Results | None = None
         self._next = time.monotonic() + _SAVE_EVERY
 
@@ -54,6 +60,8 @@ class Saver:
         """Save results now."""
         if self._writer is not None:
             self._writer.save(results)
+            if self._saved is not None:
+                self._saved(results)
         self._unsaved = None
 
     def take(self, results: Results) -> None:

@@ -347,6 +347,8 @@ def _sums_of(node: Node, task: Task, columns: tuple[Column, ...]) -> dict[str, N
             raise ValueError(f"task {task.id}: {name} holds a negative number")
     # No tree's weight is above that.
     largest = max(task.num_points**2, task.num_points << WEIGHT_BITS * task.has_trees)
+    # Of a wide task there is no observable of more than its sites.
+    largest = task.num_points if task.is_wide else largest
     most = [task.block_size * (1 if column.is_probability else largest) for column in observables]
     if np.any(found["sums"] > np.array(most, np.uint64).astype(np.float64)):
         raise ValueError(f"task {task.id}: sums holds more than its samples can have")

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.columns import (
+    LOW_BITS,
     MEASURES,
+    WIDE_COLUMNS,
     Column,
     Stored,
     axis_observables,
@@ -128,6 +130,20 @@ class TaskResult:
         found = self.extra(column.dataset.name if column.dataset else column.name)
         return np.asarray(found[:, :, beside.index(column)], np.float64)
 
+    @property
+    def has_cluster_sizes(self) -> bool:
+        """Whether there is what figures of cluster sizes are drawn from."""
+        wide = "sum_squares_low", "sum_squares_high"
+        squares = wide if self.task.is_wide else ("sum_squares",)
+        return self.has("clusters", "largest", "second_largest", *squares)
+
+    def sum_squares(self) -> NDArray[np.float64]:
+        """Return the block sums of sum s^2, of a lattice of any size, float64 (n_blocks, m)."""
+        if not self.task.is_wide:
+            return self.column("sum_squares").astype(float)
+        low, high = np.moveaxis(self.extra("wide_squares"), 2, 0)
+        return np.asarray(low + high * 2.0**LOW_BITS)
+
     def all_thresholds(self) -> NDArray[np.uint64]:
         """Return T of every sample along every open axis, uint64 (n_blocks, block_size, axes)."""
         blocks = (self.blocks[number] for number in sorted(self.blocks))
@@ -192,7 +208,7 @@ def not_in_all(items: Iterable[TaskResult]) -> list[str]:
     return [
         column.name
         for column in columns_in(grids)
-        if not all(item.has(column.name) for item in grids if _asks_for(item.task, column))
+        if not all(item.has(column.name) for item in grids if _asks_for(item, column))
     ]
 
 
@@ -202,8 +218,15 @@ def _grids(items: Iterable[TaskResult]) -> list[TaskResult]:
 
 def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:
     task = item.task
-    return columns_of(task.boundary, measure, spins=task.has_spins, trees=task.has_trees)
+    kind = {"spins": task.has_spins, "trees": task.has_trees, "wide": task.is_wide}
+    return columns_of(task.boundary, measure, **kind)
 
 
-def _asks_for(task: Task, column: Column) -> bool:
-    return not column.measure or column.measure in task.measure
+def _asks_for(item: TaskResult, column: Column) -> bool:
+    if column.name in _BY_WIDTH:
+        return column in _declared(item, ())
+    return not column.measure or column.measure in item.task.measure
+
+
+#: Of these every task has some, by the number of its sites.
+_BY_WIDTH = ("sum_squares", *(column.name for column in WIDE_COLUMNS))

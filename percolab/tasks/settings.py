@@ -396,6 +396,18 @@ class Settings(TypedDict, total=False):
             read=None,
         ),
     ]
+    slabs: Annotated[
+        int | str | None,
+        Setting(
+            help="Measure every sample in so many slabs, in the memory of one; auto: those alone "
+            "that do not fit as a whole.",
+            told_default="samples as a whole",
+            doc='measure every sample in so many slabs, in the memory of one; "auto": those alone '
+            "that do not fit as a whole.  What is found is the same.",
+            read=None,
+            check=lambda key, value: _slabs(value),
+        ),
+    ]
     out: Annotated[
         str | Path | None,
         Setting(
@@ -405,6 +417,16 @@ class Settings(TypedDict, total=False):
             kind=Path,
         ),
     ]
+
+
+def _slabs(value: Any) -> int | str | None:
+    if value is None or value == "auto":
+        return None if value is None else "auto"
+    digits = value.isascii() and value.isdigit() if isinstance(value, str) else True
+    number = int(value) if isinstance(value, str) and digits and len(value) < 19 else value
+    if type(number) is not int or number < 1:
+        raise InputError(f"slabs = {value!r}, but it must be auto or an integer of at least 1")
+    return number
 
 
 def _seed(value: int) -> int:

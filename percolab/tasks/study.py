@@ -51,6 +51,8 @@ PURPOSES = (
 
 _SITES_PER_BLOCK = 2**24
 _MIN_BLOCK, _MAX_BLOCK = 10, 100
+#: Sums of squares of fewer sites are (low 48 bits, the rest), the rest an int64.
+_MOST_POINTS = 2**55
 # The bootstrap's error of a fit asks for so many blocks; more than _MOST_BLOCKS make a file large.
 _ENOUGH_BLOCKS, _MOST_BLOCKS = 10, 1000
 
@@ -182,7 +184,7 @@ class Task(Sampling):
         check_sample_version(self.sample_version)
         check_choice("purpose", self.purpose, PURPOSES)
         check_boundary(self.structure, self.boundary)
-        self.structure.check_size(self.size, self.boundary)
+        self._check_size()
         self._check("method")
         if self.method == "threshold":
             _check_threshold_method(self.p or None, self.boundary)
@@ -216,6 +218,23 @@ class Task(Sampling):
                 f"{'weights' if self.has_trees else 'squared cluster sizes'} is a 64-bit integer"
             )
 
+    def _check_size(self) -> None:
+        """Raise InputError unless there is this size; a lattice may be too large for one piece."""
+        if not isinstance(self.structure, Lattice):
+            self.structure.check_size(self.size, self.boundary)
+            return
+        self.structure.check_existence(self.size, self.boundary)
+        if self.num_points >= _MOST_POINTS:
+            raise InputError(
+                f"L = {self.size}: {self.num_points} sites, but sums are kept of fewer than "
+                f"{_MOST_POINTS}"
+            )
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the sum of squared cluster sizes of one sample may be more than an int64."""
+        return not _most_samples(self.num_points, trees=False)
+
     @property
     def draw(self) -> Model:
         """What is drawn at random: the model that ``model`` names."""
@@ -224,12 +243,13 @@ class Task(Sampling):
     @property
     def observables(self) -> tuple[Column, ...]:
         """What is one integer for each sample, in the order it is stored."""
-        return observables_of(self.boundary, spins=self.has_spins, trees=self.has_trees)
+        return tuple(column for column in self.columns if column.is_observable)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """All that is measured, in the order it is stored."""
-        return columns_of(self.boundary, self.measure, spins=self.has_spins, trees=self.has_trees)
+        kind = {"spins": self.has_spins, "trees": self.has_trees, "wide": self.is_wide}
+        return columns_of(self.boundary, self.measure, **kind)
 
     def chain(self, number: int, p: float) -> Chain:
         """Return the keys of a chain: different for every p, for every size, and for every use.

@@ -52,7 +52,8 @@ class SweepRequest:
     """A study with its stop rule, what to sample it with, and the file it goes to.
 
     device: "auto", "cpu", "cuda", "cuda:n" or "cuda:n,m".  labeler, workers, executor: None chooses
-    them.  part: the blocks that are made here.
+    them.  part: the blocks that are made here.  slabs: of a sample, "auto", or None, which measures
+    it as a whole.
     left_open: what was not given and has its default, unless the file says otherwise
     (:data:`percolab.run.request.LEFT_OPEN`).
     """
@@ -66,6 +67,7 @@ class SweepRequest:
     workers: int | None = None
     executor: str | Executor | None = None
     part: Part = WHOLE
+    slabs: int | str | None = None
 
 
 @takes_settings
@@ -96,6 +98,7 @@ def make_request(lattice: str | Structure | None = None, **given: Unpack[Setting
         **{name: wanted[name] for name in ("device", "labeler", "workers")},
         executor=SETTINGS["executor"].take("executor", wanted["executor"]),
         part=WHOLE if wanted["part"] is None else Part.parse(wanted["part"]),
+        slabs=SETTINGS["slabs"].check("slabs", wanted["slabs"]),
     )
 
 

@@ -25,6 +25,9 @@ from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, pack_bits, unpack_bits
 from percolab.trees.rounds_cuda import (
+    BEGINNING,
+    COUNTS,
+    NO_SITE,
     Forest,
     Keys,
     Listed,
@@ -32,6 +35,7 @@ from percolab.trees.rounds_cuda import (
     ends_kernel,
     first_ends_kernel,
     given_prefixes_kernel,
+    heavy_ends_kernel,
     hook_kernel,
     limits_kernel,
     list_all_kernel,
@@ -51,9 +55,11 @@ from percolab.trees.tiles_cuda import (
 
 cuda = load_cuda()
 
-#: Rounds of the first recorded call and of further ones; even, so that a call ends at the list it
-#: began with.
-FIRST_ROUNDS, MORE_ROUNDS = 12, 4
+#: Rounds of the first recorded call over light bonds and then over all, odd, so that the first of
+#: these end at the first list and the others at the second; and rounds of further calls, even.
+LIGHT_ROUNDS, ALL_ROUNDS, MORE_ROUNDS = 9, 5, 4
+#: Light bonds are about so many times as many as it takes for a cluster of infinite size.
+LIGHT_RATIO = 1.15
 #: Blocks of threads that go through a list: enough to fill a device, few enough to cost little
 #: where the list is empty.
 _MOST_BLOCKS = 3 if SIMULATED else 2048
@@ -101,6 +107,7 @@ class BoruvkaCuda:
         self.launches = self.batch.launches
         self.generator: int | None = None
         self._slots = slots
+        self._light = np.uint32(largest_light_prefix(topology))
         sites = capacity * topology.num_points
         self._forest = Forest(
             parents=cuda.device_array(sites, np.uint32),
@@ -108,8 +115,8 @@ class BoruvkaCuda:
             tree=self.batch.opened,
         )
         self._prefixes = cuda.device_array(capacity * slots, np.uint32)
-        self._counts = cuda.device_array(3, np.uint32)
-        self._left = cuda.pinned_array(3, np.uint32)
+        self._counts = cuda.device_array(COUNTS, np.uint32)
+        self._left = cuda.pinned_array(COUNTS, np.uint32)
         self._given = cuda.device_array(1, np.uint64)
         self._limits = cuda.device_array(2, np.uint64)
         self.is_tiled = tiled and are_tiled(topology.shape, topology.num_classes)
@@ -134,7 +141,7 @@ class BoruvkaCuda:
             # Which bonds are inner ones, and the numbers of the others, are the same for all items.
             shared = 4 * (extent.num_words + crossing)
             own = own.plus(Memory(host=shared, device=shared))
-        own = own.plus(Memory(host=12, device=items * (12 * points + 4 * slots + 32 * room) + 32))
+        own = own.plus(Memory(host=16, device=items * (12 * points + 4 * slots + 32 * room) + 36))
         return own.plus(Memory(device=8 * slots)) if given else own
 
     def _cut(self) -> None:
@@ -241,25 +248,29 @@ class BoruvkaCuda:
         counted = self._counts, np.uint32(listed), np.uint32(self.is_tiled)
         launch.each(begin_kernel, max(sites, words), 1, *begin, *counted)
         first, second = self._lists
+        # Of given keys nothing is known, so that all are light.
+        light = np.uint32(NO_SITE) if keys.is_given else self._light
         if self.is_tiled:
             ends = self._crossing, self.batch.adjacency, keys.slots
             bonds = self._prefixes, forest.parents, first.bonds
             launch.one(crossing_kernel, self._crossing.size, items, *ends, *bonds)
-            tiles = self._tiles, self._prefixes, forest, first.bonds, self._counts
+            tiles = self._tiles, self._prefixes, forest, first.bonds, self._counts, light
             shared, grid = CLASS_BYTES * top.num_classes, (self._num_tiles, items)
             launch.blocks(tile_kernel, grid, TILE_THREADS, *tiles, shared=shared)
         else:
             lists = self._prefixes, first, self._counts
             launch.one(list_all_kernel, words, 1, self.batch.exists, np.uint32(words), *lists)
+        blocks, counts = (self._blocks, THREADS), self._counts
         ends = forest, self.batch.adjacency, keys.slots
-        launch.blocks(
-            first_ends_kernel, self._blocks, THREADS, *ends, first.bonds, self._counts, second
-        )
-        self._round(keys, FIRST_ROUNDS)
+        launch.blocks(first_ends_kernel, *blocks, *ends, first.bonds, counts, light, second)
+        self._rounds(keys, LIGHT_ROUNDS, 1)
+        launch.blocks(heavy_ends_kernel, *blocks, *ends, second.bonds, counts, first)
+        self._rounds(keys, ALL_ROUNDS, 0)
+        launch.download(counts, self._left)
 
-    def _round(self, keys: Keys, rounds: int) -> None:
-        """Launch rounds, the first from the second list on, and fetch how many bonds are left."""
-        launch, forest, counts, source = self.launches, self._forest, self._counts, 1
+    def _rounds(self, keys: Keys, rounds: int, source: int) -> None:
+        """Launch rounds, the first from list number ``source`` on."""
+        launch, forest, counts = self.launches, self._forest, self._counts
         for _ in range(rounds):
             bonds, others = self._lists[source], self._lists[1 - source]
             kind = np.int32(source)
@@ -269,7 +280,6 @@ class BoruvkaCuda:
             launch.blocks(hook_kernel, self._blocks, THREADS, forest, kind, bonds, counts)
             launch.blocks(ends_kernel, self._blocks, THREADS, forest, kind, bonds, counts, others)
             source = 1 - source
-        launch.download(counts, self._left)
 
     @property
     def _blocks(self) -> int:
@@ -282,14 +292,35 @@ class BoruvkaCuda:
         """
         self.launches.call(key, begin)
         self.launches.wait()
-        if self._left[2] > self._room:
+        if self._left[BEGINNING] > self._room:
             self.launches.forget()
-            self._make_lists(min(2 * int(self._left[2]), self.capacity * self.topology.num_bonds))
+            most = self.capacity * self.topology.num_bonds
+            self._make_lists(min(2 * int(self._left[BEGINNING]), most))
             self.launches.call(key, begin)
             self.launches.wait()
         while self._left[1]:
-            self.launches.call(("more", *key), lambda: self._round(keys, MORE_ROUNDS))
+            self.launches.call(("more", *key), lambda: self._more(keys))
             self.launches.wait()
+
+    def _more(self, keys: Keys) -> None:
+        """Launch further rounds, and fetch how many bonds are left."""
+        self._rounds(keys, MORE_ROUNDS, 1)
+        self.launches.download(self._counts, self._left)
+
+
+def largest_light_prefix(topology: Topology) -> int:
+    """Return the largest prefix of bonds that rounds do not leave for later.
+
+    Light bonds alone should join most sites, and be few.  The threshold of bond percolation with a
+    mean of z bonds a site in d dimensions is close to d / ((d - 1) z) (V. A. Vyssotsky, S. B.
+    Gordon, H. L. Frisch, J. M. Hammersley, Phys. Rev. 123, 1566 (1961)), or 1 / z in very many.
+    """
+    dimension = len(topology.shape)
+    share = 1.0
+    if dimension != 1 and topology.num_bonds:
+        of_dimension = dimension / (dimension - 1) if dimension else 1.0
+        share = LIGHT_RATIO * of_dimension * topology.num_sites / (2 * topology.num_bonds)
+    return int(min(share, 1.0) * NO_SITE)
 
 
 def kept_of_tiles(points: int) -> int:

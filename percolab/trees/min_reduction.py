@@ -28,8 +28,6 @@ SIMULATED = bool(config.ENABLE_CUDASIM)
 LANES = 1 if SIMULATED else 32
 #: Blocks of the first kernel at most.
 MAX_BLOCKS = 3 if SIMULATED else 128
-#: Warps of the largest block.
-MOST_WARPS = 1024 // 32
 _WARPS = THREADS // LANES
 #: A key and a tail that no element precedes.
 NO_KEY = NO_TAIL = 2**64 - 1

@@ -27,8 +27,6 @@ from percolab.trees.prim import CompressedAdjacency, adjacency_bytes, compressed
 from percolab.trees.prim_kernels import (
     FOLLOWED,
     FOLLOWS,
-    LEAST_THREADS,
-    MOST_THREADS,
     Graph,
     Rounds,
     begin_rounds_kernel,
@@ -42,14 +40,12 @@ from percolab.trees.prim_kernels import (
     take_least_kernel,
     weigh_kernel,
 )
+from percolab.trees.warps import WARP
 
 cuda = load_cuda()
 
 #: Rounds that are one recorded call.
 _ROUNDS = 3 if SIMULATED else 64
-#: Candidates that a thread of a persistent block owns, where there are not more than its threads
-#: can be: with fewer, warps wait for each other; with more, a thread looks through them longer.
-_SLOTS = 4 if SIMULATED else 64
 #: Bytes of dynamic shared memory that a kernel has without being asked for more, and those that
 #: the persistent kernel takes beside its candidates, with what the driver takes.
 _PLAIN_SHARED, _BESIDE = 42 * 1024, 6 * 1024
@@ -196,7 +192,7 @@ class PrimCuda(_CudaPrim):
 
 
 class PersistentPrim(_CudaPrim):
-    """Guo's rounds in one launch, a block an item; the protocol is Trees.
+    """Guo's rounds in one launch, a warp an item; the protocol is Trees.
 
     most_shared: bytes of shared memory that candidates may take, 12 each; those that do not fit lie
     in the device's memory.  None: what a block of the device can have.
@@ -210,9 +206,8 @@ class PersistentPrim(_CudaPrim):
         self._length = self._host.sites.size
         self._chosen = cuda.device_array(self.capacity * max(self._length, 1), np.uint32)
         points = topology.num_points
-        self._threads = min(max(_power(-(-points // _SLOTS)), LEAST_THREADS), MOST_THREADS)
-        self._shift = _power(-(-points // self._threads)).bit_length() - 1
-        wanted = _CANDIDATE * points + points % 2 * 4
+        self._levels = _levels(points)
+        wanted = _CANDIDATE * points + 4 * -(-points // 2 ** int(self._levels[0]))
         if most_shared is None:
             most_shared = _PLAIN_SHARED if wanted <= _PLAIN_SHARED else _most_shared() - _BESIDE
         self._shared = wanted if wanted <= most_shared else 0
@@ -221,7 +216,7 @@ class PersistentPrim(_CudaPrim):
             size = self.capacity * points
             self._candidates = (
                 cuda.device_array(size, np.uint64),
-                cuda.device_array(size, np.uint32),
+                cuda.device_array(2 * size, np.uint32),
             )
 
     def _on_device(self, graph: CompressedAdjacency) -> Graph:
@@ -236,9 +231,9 @@ class PersistentPrim(_CudaPrim):
 
     @staticmethod
     def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
-        """Return the memory that it takes, as if candidates were not in shared memory."""
+        """Return the memory that it takes, as if nothing of it were in shared memory."""
         points, bonds = extent.num_points, extent.num_classes * extent.num_points
-        of_item = (4 + _CANDIDATE) * points + 16 * bonds + 4 * extent.num_words + 8
+        of_item = (8 + _CANDIDATE) * points + 16 * bonds + 4 * extent.num_words + 8
         host = 24 * bonds * given + 4 * items * extent.num_words
         return adjacency_bytes(extent).plus(Memory(host, items * of_item + 8))
 
@@ -247,18 +242,26 @@ class PersistentPrim(_CudaPrim):
         if not self._length or not self._host.halves:
             self._length = 0
             return
-        points, shift = np.uint32(self.topology.num_points), np.uint32(self._shift)
+        points = np.uint32(self.topology.num_points)
         kernel = grow_in_shared_kernel if self._shared else grow_in_memory_kernel
-        launch = kernel[items, self._threads, self.launches.stream, self._shared]
+        launch = kernel[items, WARP, self.launches.stream, self._shared]
         if self._shared > _PLAIN_SHARED:
             _allow_shared(launch)
         # Without candidates in the device's memory there are no arrays of them.
-        launch(self._graph, points, self._weights, shift, *self._candidates, self._chosen)
+        launch(self._graph, points, self._weights, self._levels, *self._candidates, self._chosen)
 
 
 def _power(number: int) -> int:
     """Return the smallest power of two that is not smaller."""
     return 1 << max(number - 1, 0).bit_length()
+
+
+def _levels(points: int) -> tuple[np.uint32, np.uint32]:
+    """Return the exponents of two of candidates in a group and of groups of a lane."""
+    lanes = WARP.bit_length() - 1
+    of_lane = max(_power(points).bit_length() - 1 - lanes, 0)
+    group = max(-(-of_lane // 2), lanes)
+    return np.uint32(group), np.uint32(max(of_lane - group, 0))
 
 
 def _most_shared() -> int:

@@ -14,25 +14,27 @@ from percolab.kernels.atomics import atomic_or
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.trees.min_reduction import (
-    LANES,
-    MOST_WARPS,
     NO_KEY,
     NO_TAIL,
-    SIMULATED,
     least_of_blocks,
-    least_of_parts,
     least_of_range,
-    least_of_warp,
     precedes,
     tail_of,
 )
 from percolab.trees.prim import NO_BOND
+from percolab.trees.warps import (
+    WARP,
+    first_lane,
+    from_lane,
+    from_lane64,
+    in_step,
+    lanes_where,
+    least_of_lanes,
+)
 
 cuda = load_cuda()
 
-#: Threads of a persistent block: at least, and at most.
-LEAST_THREADS, MOST_THREADS = (2, 8) if SIMULATED else (LANES, LANES * MOST_WARPS)
-#: Flags in ``ends`` of the persistent kernels: the entry leads to the same site as the one before
+#: Flags in ``ends`` of all rounds in one launch: the entry leads to the same site as the one before
 #: it, or as the one after it.  Of such a run the first one's thread sees to all.
 FOLLOWS, FOLLOWED = 2**31, 2**30
 _SITE = FOLLOWED - 1
@@ -209,20 +211,39 @@ def decrease_kernel(graph, weights, rounds):
 
 
 @cuda.jit(device=True)
-def _least_of_stretch(keys, bonds, first, stop, step, but):
-    """Return the least of the candidates first, first + step, ... below ``stop``, one left out."""
+def _least_of_stretch(keys, bonds, first, stop, step):
+    """Return the least of the candidates first, first + step, ... below ``stop``."""
     key, tail = uint64(NO_KEY), uint64(NO_TAIL)
     site = uint32(first)
     while site < uint32(stop):
-        if site != but and precedes(keys[site], tail_of(bonds[site], site), key, tail):
+        if precedes(keys[site], tail_of(bonds[site], site), key, tail):
             key, tail = keys[site], tail_of(bonds[site], site)
         site = uint32(site + uint32(step))
     return key, tail
 
 
 @cuda.jit(device=True)
-def _relax(graph, weights, half, end, bond, key, keys, bonds, shift, marks):
-    """Lower the candidate that entry ``half`` leads to, and mark it for the thread that owns it."""
+def _site_of(tail):
+    """Return the site in a tail."""
+    return uint32(tail & uint64(0xFFFFFFFF))
+
+
+@cuda.jit(device=True)
+def _least_of_leads(keys, bonds, leads, first, stop):
+    """Return the least of the leads first, first + WARP, ... below ``stop``."""
+    key, tail = uint64(NO_KEY), uint64(NO_TAIL)
+    group = uint32(first)
+    while group < uint32(stop):
+        site = leads[group]
+        if precedes(keys[site], tail_of(bonds[site], site), key, tail):
+            key, tail = keys[site], tail_of(bonds[site], site)
+        group = uint32(group + uint32(WARP))
+    return key, tail
+
+
+@cuda.jit(device=True)
+def _relax(graph, weights, half, end, bond, key, keys, bonds):
+    """Lower the candidate that entry ``half`` leads to; return whether it was, and by what."""
     site = uint32(end & uint32(_SITE))
     while uint32(end & uint32(FOLLOWED)) != uint32(0):
         half = uint32(half + uint32(1))
@@ -230,120 +251,133 @@ def _relax(graph, weights, half, end, bond, key, keys, bonds, shift, marks):
         if precedes(weights[half], graph.ranks[half], key, bond):
             key, bond = weights[half], graph.ranks[half]
     known = bonds[site]
-    if known != uint32(_GONE) and precedes(key, bond, keys[site], known):
+    is_lower = known != uint32(_GONE) and precedes(key, bond, keys[site], known)
+    if is_lower:
         keys[site], bonds[site] = key, bond
-        wide = uint32(shift - uint32(5)) if shift > uint32(5) else uint32(0)
-        slot = uint32(site & uint32(uint32(uint32(1) << shift) - uint32(1)))
-        atomic_or(marks, uint32(site >> shift), uint32(uint32(1) << uint32(slot >> wide)))
+    return is_lower, key, tail_of(bond, site)
 
 
 @cuda.jit(device=True)
-def _lower_own(keys, bonds, first, stop, shift, marked, key, tail):
-    """Return the least of a thread's least candidate and those that are marked of its stretch."""
-    wide = uint32(1)
-    if shift > uint32(5):
-        wide = uint32(uint32(1) << uint32(shift - uint32(5)))
-    site = uint32(first)
-    while marked != uint32(0):
-        if uint32(marked & uint32(1)) != uint32(0):
-            last = min(uint32(site + wide), uint32(stop))
-            other_key, other_tail = _least_of_stretch(
-                keys, bonds, site, last, uint32(1), uint32(_GONE)
-            )
-            if precedes(other_key, other_tail, key, tail):
-                key, tail = other_key, other_tail
-        site = uint32(site + wide)
-        marked = uint32(marked >> uint32(1))
-    return key, tail
+def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
+    """Find the tree of one item by one warp, whose candidates are keys and bonds by site.
 
-
-@cuda.jit(device=True)
-def _grow(graph, points, weights, shift, keys, bonds, chosen):
-    """Find the tree of one item by one block, whose candidates are keys and bonds by site.
-
-    Every thread owns a stretch of 2^shift candidates, and has the least of them in registers.  A
-    round finds the least of these; the warp that owns it goes through its stretch anew while the
-    bonds of the new site are on their way; candidates that these lower are marked, one bit for
-    1/32 of a stretch, and their owners look at what is marked.
+    2^levels[0] neighbouring candidates are a group, 2^levels[1] neighbouring groups a lane's.  The
+    least candidate of a group is its lead, known by its site; the least of a lane's is in its
+    registers, with where its bonds begin and end.  A round finds the least of these and goes
+    through its group and the leads of its lane anew, while the bonds of the new site are on their
+    way.  Bonds lower candidates, a lane each; the few that come to lead their groups are told to
+    the lanes that own them, one after the other.
     """
-    part_keys = cuda.shared.array(MOST_WARPS, uint64)
-    part_tails = cuda.shared.array(MOST_WARPS, uint64)
-    marks = cuda.shared.array(MOST_THREADS, uint32)
-    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    lane, warp = uint32(thread & uint32(LANES - 1)), uint32(thread // uint32(LANES))
-    warps, slots = uint32(threads // uint32(LANES)), uint32(uint32(1) << shift)
-    site = thread
+    lane = uint32(cuda.threadIdx.x)
+    size = uint32(uint32(1) << levels[0])
+    groups = uint32(uint32(points + uint32(size - uint32(1))) >> levels[0])
+    shift = uint32(levels[0] + levels[1])
+    site = lane
     while site < points:
         keys[site], bonds[site] = uint64(NO_KEY), uint32(_GONE)
-        site = uint32(site + threads)
-    marks[thread] = uint32(0)
-    cuda.syncthreads()
-    n = thread
+        site = uint32(site + uint32(WARP))
+    in_step()
+    n = lane
     while n < graph.sites.size:
         site = graph.sites[n]
         bonds[site] = uint32(uint32(NO_BOND) | site)
-        n = uint32(n + threads)
-    cuda.syncthreads()
-    # Stretches beyond the last site are empty.
-    begin = min(uint64(uint64(thread) << uint64(shift)), uint64(points))
-    first = uint32(begin)
-    stop = min(uint32(first + slots), points)
-    own_key, own_tail = _least_of_stretch(keys, bonds, first, stop, uint32(1), uint32(_GONE))
+        n = uint32(n + uint32(WARP))
+    in_step()
+    own_key, own_tail = uint64(NO_KEY), uint64(NO_TAIL)
+    group = uint32(lane << levels[1])
+    stop = min(uint32(group + uint32(uint32(1) << levels[1])), groups)
+    while group < stop:
+        low = uint32(group << levels[0])
+        high = min(uint32(low + size), points)
+        key, tail = _least_of_stretch(keys, bonds, low, high, uint32(1))
+        leads[group] = _site_of(tail)
+        if precedes(key, tail, own_key, own_tail):
+            own_key, own_tail = key, tail
+        group = uint32(group + uint32(1))
+    own_first, own_stop = uint32(0), uint32(0)
     for taken in range(graph.sites.size):
-        key, tail = least_of_warp(own_key, own_tail)
+        # The new site's bonds are asked for as soon as it is known.
+        site = _site_of(own_tail)
+        if site < points:
+            own_first, own_stop = graph.starts[site], graph.starts[uint32(site + uint32(1))]
+        _, tail = least_of_lanes(own_key, own_tail)
+        site = _site_of(tail)
+        owner, group = uint32(site >> shift), uint32(site >> levels[0])
+        first, stop = from_lane(own_first, owner), from_lane(own_stop, owner)
+        half = uint32(first + lane)
+        end, bond, weight = uint32(FOLLOWS), uint32(_GONE), uint64(NO_KEY)
+        if half < stop:
+            end, bond, weight = graph.ends[half], graph.ranks[half], weights[half]
         if lane == uint32(0):
-            part_keys[warp], part_tails[warp] = key, tail
-        cuda.syncthreads()
-        key, tail = least_of_parts(part_keys, part_tails, warps)
-        site = uint32(tail & uint64(0xFFFFFFFF))
-        half, end = graph.starts[site], graph.starts[uint32(site + uint32(1))]
-        half = uint32(half + thread)
-        lead, bond, weight = uint32(FOLLOWS), uint32(_GONE), uint64(NO_KEY)
-        if half < end:
-            lead, bond, weight = graph.ends[half], graph.ranks[half], weights[half]
-        if thread == uint32(0):
             chosen[taken] = uint32(tail >> uint64(32))
             bonds[site], keys[site] = uint32(_GONE), uint64(NO_KEY)
-        owner = uint32(site >> shift)
-        if uint32(owner // uint32(LANES)) == warp:
-            low = uint32(owner << shift)
-            key, tail = _least_of_stretch(
-                keys, bonds, uint32(low + lane), min(uint32(low + slots), points), LANES, site
-            )
-            key, tail = least_of_warp(key, tail)
-            if thread == owner:
-                own_key, own_tail = key, tail
-        cuda.syncthreads()
-        while half < end:
-            if uint32(lead & uint32(FOLLOWS)) == uint32(0):
-                _relax(graph, weights, half, lead, bond, weight, keys, bonds, shift, marks)
-            half = uint32(half + threads)
-            if half < end:
-                lead, bond, weight = graph.ends[half], graph.ranks[half], weights[half]
-        cuda.syncthreads()
-        marked = marks[thread]
-        if marked != uint32(0):
-            marks[thread] = uint32(0)
-            own_key, own_tail = _lower_own(
-                keys, bonds, first, stop, shift, marked, own_key, own_tail
-            )
+        in_step()
+        low = uint32(group << levels[0])
+        high = min(uint32(low + size), points)
+        key, tail = _least_of_stretch(keys, bonds, uint32(low + lane), high, uint32(WARP))
+        key, tail = least_of_lanes(key, tail)
+        if lane == uint32(0):
+            leads[group] = _site_of(tail)
+        in_step()
+        low = uint32(owner << levels[1])
+        high = min(uint32(low + uint32(uint32(1) << levels[1])), groups)
+        key, tail = _least_of_leads(keys, bonds, leads, uint32(low + lane), high)
+        key, tail = least_of_lanes(key, tail)
+        if lane == owner:
+            own_key, own_tail = key, tail
+        while first < stop:
+            is_lower, key, tail = False, uint64(NO_KEY), uint64(NO_TAIL)
+            if uint32(end & uint32(FOLLOWS)) == uint32(0):
+                is_lower, key, tail = _relax(graph, weights, half, end, bond, weight, keys, bonds)
+            in_step()
+            if is_lower:
+                site = _site_of(tail)
+                lead = leads[uint32(site >> levels[0])]
+                is_lower = lead == site or precedes(
+                    key, tail, keys[lead], tail_of(bonds[lead], lead)
+                )
+            leading = lanes_where(is_lower)
+            while leading != uint32(0):
+                source = first_lane(leading)
+                leading = uint32(leading & uint32(leading - uint32(1)))
+                new_key, new_tail = from_lane64(key, source), from_lane64(tail, source)
+                site = _site_of(new_tail)
+                if uint32(site >> shift) == lane:
+                    group = uint32(site >> levels[0])
+                    lead = leads[group]
+                    if precedes(new_key, new_tail, keys[lead], tail_of(bonds[lead], lead)):
+                        leads[group] = site
+                    if precedes(new_key, new_tail, own_key, own_tail):
+                        own_key, own_tail = new_key, new_tail
+            first = uint32(first + uint32(WARP))
+            half = uint32(first + lane)
+            end = uint32(FOLLOWS)
+            if half < stop:
+                end, bond, weight = graph.ends[half], graph.ranks[half], weights[half]
+            in_step()
 
 
 @cuda.jit(cache=True)
-def grow_in_shared_kernel(graph, points, weights, shift, chosen):
-    """Find the tree of every item, a block each, its candidates in dynamic shared memory."""
+def grow_in_shared_kernel(graph, points, weights, levels, chosen):
+    """Find the tree of every item, a warp each, its candidates in dynamic shared memory."""
     keys = cuda.shared.array(0, uint64)
-    bonds = cuda.shared.array(0, uint32)[uint32(points << uint32(1)) :]
+    words = cuda.shared.array(0, uint32)
+    bonds = words[uint32(points << uint32(1)) :]
+    leads = words[uint32(points * uint32(3)) :]
     item, halves, sites = uint64(cuda.blockIdx.x), graph.ends.size, graph.sites.size
-    own = weights[uint64(item * uint64(halves)) :]
-    _grow(graph, points, own, shift, keys, bonds, chosen[uint64(item * uint64(sites)) :])
+    own, tree = weights[uint64(item * uint64(halves)) :], chosen[uint64(item * uint64(sites)) :]
+    _grow(graph, points, own, levels, keys, bonds, leads, tree)
 
 
 @cuda.jit(cache=True)
-def grow_in_memory_kernel(graph, points, weights, shift, all_keys, all_bonds, chosen):
-    """Find the tree of every item, a block each, its candidates in the device's memory."""
+def grow_in_memory_kernel(graph, points, weights, levels, all_keys, all_bonds, chosen):
+    """Find the tree of every item, a warp each, its candidates in the device's memory.
+
+    An item's leads are behind its bonds.
+    """
     item, halves, sites = uint64(cuda.blockIdx.x), graph.ends.size, graph.sites.size
-    own = weights[uint64(item * uint64(halves)) :]
+    own, tree = weights[uint64(item * uint64(halves)) :], chosen[uint64(item * uint64(sites)) :]
     begin = uint64(item * uint64(points))
-    keys, bonds = all_keys[begin:], all_bonds[begin:]
-    _grow(graph, points, own, shift, keys, bonds, chosen[uint64(item * uint64(sites)) :])
+    keys, bonds = all_keys[begin:], all_bonds[uint64(begin << uint64(1)) :]
+    leads = bonds[points:]
+    _grow(graph, points, own, levels, keys, bonds, leads, tree)

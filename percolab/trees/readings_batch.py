@@ -18,6 +18,8 @@ from percolab.trees.readings_cuda import (
     WEIGHT,
     clear_kernel,
     degrees_kernel,
+    lattice_degrees_kernel,
+    seam_degrees_kernel,
     tally_degrees_kernel,
     weigh_kernel,
 )
@@ -85,9 +87,14 @@ class ReadingsBatch:
         weighed = batch.opened, words, np.uint32(drawn), sums, bins
         launch.one(weigh_kernel, -(-int(words) // _WORDS_A_THREAD), items, *key, *weighed)
         degrees, points = trees.scratch, np.uint32(top.num_points)
-        sites = np.uint32(items * top.num_points)
-        launch.each(clear_kernel, int(sites), 1, degrees, sites)
-        launch.one(degrees_kernel, int(words), items, batch.opened, batch.adjacency, words, degrees)
+        counted = batch.opened, batch.adjacency, words, degrees
+        if top.neighbours is None:
+            launch.each(lattice_degrees_kernel, top.num_points, items, *counted)
+            launch.one(seam_degrees_kernel, top.seam_bonds.size, items, *counted)
+        else:
+            sites = np.uint32(items * top.num_points)
+            launch.each(clear_kernel, int(sites), 1, degrees, sites)
+            launch.one(degrees_kernel, int(words), items, *counted)
         tallied = degrees, batch.existing_sites, points, np.uint32(self._width), tallies
         launch.each(tally_degrees_kernel, top.num_points, items, *tallied)
         for device, pinned in zip(self._device, self._pinned, strict=True):

@@ -9,7 +9,7 @@ from percolab.coupled.bond_order import fill_planes
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
-from percolab.kernels.neighbours import has_bit
+from percolab.kernels.neighbours import has_bit, inner_word, seam_bond
 from percolab.trees.rounds_cuda import ends_of
 
 cuda = load_cuda()
@@ -107,7 +107,7 @@ def clear_kernel(degrees, sites):
 
 @cuda.jit(cache=True)
 def degrees_kernel(tree, adjacency, words_per_item, degrees):
-    """Count the bonds of the trees at every site: one thread a word."""
+    """Count the bonds of the trees at every site of a graph: one thread a word."""
     word, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if word >= words_per_item:
         return
@@ -119,6 +119,43 @@ def degrees_kernel(tree, adjacency, words_per_item, degrees):
         i, j = ends_of(bond, adjacency)
         cuda.atomic.add(degrees, uint32(base + i), uint32(1))
         cuda.atomic.add(degrees, uint32(base + j), uint32(1))
+
+
+@cuda.jit(cache=True)
+def lattice_degrees_kernel(tree, adjacency, words_per_item, degrees):
+    """Count the bonds of the trees at every site of a lattice, but for those that others own.
+
+    These are counted if they are not across a seam, and so found by the index difference.
+    """
+    item, points = uint32(cuda.blockIdx.y), uint32(adjacency.num_points)
+    base = uint32(item * words_per_item)
+    for step in range(PER_THREAD):
+        i = element(step)
+        if i < points:
+            degree = uint32(0)
+            for k in range(len(adjacency.ends)):
+                first = uint32(uint32(k) * uint32(adjacency.num_words))
+                own = tree[uint32(uint32(base + first) + uint32(i >> uint32(5)))]
+                if has_bit(own, i & uint32(31)):
+                    degree = uint32(degree + uint32(1))
+                # What would begin before the first site is beyond the last one.
+                j = uint32(i - uint32(adjacency.ends[k]))
+                if j < points:
+                    word = uint32(first + uint32(j >> uint32(5)))
+                    if has_bit(inner_word(tree, adjacency.seam, base, word), j & uint32(31)):
+                        degree = uint32(degree + uint32(1))
+            degrees[uint32(uint32(item * points) + i)] = degree
+
+
+@cuda.jit(cache=True)
+def seam_degrees_kernel(tree, adjacency, words_per_item, degrees):
+    """Count the bonds across seams at the sites that do not own them: one thread a bond."""
+    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < uint32(adjacency.seam_bonds.size):
+        is_open, _, j = seam_bond(n, tree, uint32(item * words_per_item), adjacency)
+        if is_open:
+            place = uint32(uint32(item * uint32(adjacency.num_points)) + j)
+            cuda.atomic.add(degrees, place, uint32(1))
 
 
 @cuda.jit(cache=True)

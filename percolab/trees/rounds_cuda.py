@@ -9,8 +9,15 @@ The order of the bonds of an item is (key, number).  Bonds are listed as ``prefi
 where the prefix is the first 32 binary digits of the key: these are ordered as the bonds are unless
 prefixes are equal, and then all digits are compared.
 
-``counts``, uint32 (3,), has the lengths of both lists, and that of the first at the beginning.  A
-round has three kernels.  Every listed bond *offers* itself to the clusters at its ends, of which
+Bonds with a large prefix, the *heavy* ones, wait while rounds go over the others, the *light* ones:
+most of them turn out to be within one cluster, and so are dropped without having been through a
+round.  The tree is the same, for a cluster that has a light bond has a light one as its least, and
+one that has none does not choose.
+
+``counts``, uint32 (COUNTS,), has the lengths of both lists, that of the first at the beginning, and
+how many bonds wait, at the end of the second list's memory.
+
+A round has three kernels.  Every listed bond *offers* itself to the clusters at its ends, of which
 each keeps the least; a bond that was kept *hooks* the cluster to the one at its other end; and the
 bonds between two clusters are listed *again*, with what these are now.
 """
@@ -33,6 +40,8 @@ NO_SITE = 0xFFFFFFFF
 NO_BOND = 0xFFFFFFFFFFFFFFFF
 #: Which digits of a prefix are kept: all of them, but where a test wants many to be equal.
 KEPT_DIGITS = 0xFFFFFFFF
+#: What is counted: the bonds of both lists, those of the first at the beginning, and heavy ones.
+BEGINNING, HEAVY, COUNTS = 2, 3, 4
 # A column of planes, one word longer so that the threads of a warp meet different banks.
 _COLUMN = 33
 _COLUMNS = THREADS * _COLUMN
@@ -97,6 +106,7 @@ def begin_kernel(parents, sites, tree, words, counts, listed, is_tiled):
     if element(0) == uint32(0):
         counts[0] = listed
         counts[1] = uint32(0)
+        counts[HEAVY] = uint32(0)
 
 
 @cuda.jit(cache=True)
@@ -246,23 +256,32 @@ def _root_of(parents, i):
 
 
 @cuda.jit(device=True)
-def _append(shared, counts, target, forest, bond, i, j, listed):
-    """Append a bond between roots i and j to a list unless i is j; all threads of a block call it.
+def _place_in(shared, counts, target, stays):
+    """Return where among those that counts[target] counts a thread's bond goes, if it stays.
 
-    shared: uint32 (2,).  The roots begin their next round without an offer.
+    All threads of a block call it.  shared: uint32 (2,).
     """
     slot = uint32(0)
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
     cuda.syncthreads()
-    if i != j:
+    if stays:
         slot = cuda.atomic.add(shared, 0, uint32(1))
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
         shared[1] = cuda.atomic.add(counts, target, shared[0])
     cuda.syncthreads()
+    return uint32(shared[1] + slot)
+
+
+@cuda.jit(device=True)
+def _append(shared, counts, target, forest, bond, i, j, listed):
+    """Append a bond between roots i and j to a list unless i is j; all threads of a block call it.
+
+    The roots begin their next round without an offer.
+    """
+    place = _place_in(shared, counts, target, i != j)
     if i != j:
-        place = uint32(shared[1] + slot)
         listed.bonds[place] = bond
         listed.ends[place] = uint64(uint64(uint64(i) << uint64(32)) | uint64(j))
         if forest.best[i] != uint64(NO_BOND):
@@ -271,29 +290,63 @@ def _append(shared, counts, target, forest, bond, i, j, listed):
             forest.best[j] = uint64(NO_BOND)
 
 
-@cuda.jit(cache=True)
-def first_ends_kernel(forest, adjacency, slots, bonds, counts, listed):
-    """List the bonds of the first list between two clusters again, with these, in the second.
+@cuda.jit(device=True)
+def _roots_of(forest, adjacency, slots, bond):
+    """Return the roots of the clusters at both ends of a listed bond."""
+    number = uint32(bond & uint64(0xFFFFFFFF))
+    item = uint32(number // slots)
+    i, j = ends_of(uint32(number - uint32(item * slots)), adjacency)
+    base = uint32(item * adjacency.num_points)
+    return (
+        _root_of(forest.parents, uint32(base + i)),
+        _root_of(forest.parents, uint32(base + j)),
+    )
 
-    Notes how many bonds the first list should have had room for.
+
+@cuda.jit(cache=True)
+def first_ends_kernel(forest, adjacency, slots, bonds, counts, light, listed):
+    """List the light bonds of the first list again, with their clusters, in the second.
+
+    light: the largest prefix of light bonds, uint32.  Heavy ones go to the end of the second list's
+    memory.  Notes how many bonds the first list should have had room for.
     """
     shared = cuda.shared.array(2, types.uint32)
     count = min(counts[0], uint32(bonds.size))
     if cuda.grid(1) == 0:
-        counts[2] = counts[0]
+        counts[BEGINNING] = counts[0]
+    last = uint32(uint32(bonds.size) - uint32(1))
+    begin = uint32(uint32(cuda.blockIdx.x) * uint32(THREADS))
+    while begin < count:
+        n = uint32(begin + uint32(cuda.threadIdx.x))
+        bond, i, j, is_heavy = uint64(0), uint32(0), uint32(0), False
+        if n < count:
+            bond = bonds[n]
+            is_heavy = uint32(bond >> uint64(32)) > light
+            if not is_heavy:
+                i, j = _roots_of(forest, adjacency, slots, bond)
+        _append(shared, counts, 1, forest, bond, i, j, listed)
+        place = _place_in(shared, counts, HEAVY, is_heavy)
+        if is_heavy:
+            listed.bonds[uint32(last - place)] = bond
+        begin = uint32(begin + uint32(uint32(cuda.gridDim.x) * uint32(THREADS)))
+
+
+@cuda.jit(cache=True)
+def heavy_ends_kernel(forest, adjacency, slots, bonds, counts, listed):
+    """Append the heavy bonds between two clusters to the first list, with these.
+
+    bonds: of the second list, at the end of which they wait.
+    """
+    shared = cuda.shared.array(2, types.uint32)
+    count, last = counts[HEAVY], uint32(uint32(bonds.size) - uint32(1))
     begin = uint32(uint32(cuda.blockIdx.x) * uint32(THREADS))
     while begin < count:
         n = uint32(begin + uint32(cuda.threadIdx.x))
         bond, i, j = uint64(0), uint32(0), uint32(0)
         if n < count:
-            bond = bonds[n]
-            number = uint32(bond & uint64(0xFFFFFFFF))
-            item = uint32(number // slots)
-            i, j = ends_of(uint32(number - uint32(item * slots)), adjacency)
-            base = uint32(item * adjacency.num_points)
-            i = _root_of(forest.parents, uint32(base + i))
-            j = _root_of(forest.parents, uint32(base + j))
-        _append(shared, counts, 1, forest, bond, i, j, listed)
+            bond = bonds[uint32(last - n)]
+            i, j = _roots_of(forest, adjacency, slots, bond)
+        _append(shared, counts, 0, forest, bond, i, j, listed)
         begin = uint32(begin + uint32(uint32(cuda.gridDim.x) * uint32(THREADS)))
 
 

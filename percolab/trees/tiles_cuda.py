@@ -13,8 +13,9 @@ cluster choose nothing.  That is a bond to another tile, and two inner bonds of 
 more digits are compared here.  Whatever a tile leaves undecided is listed.
 
 Every warp has a list of bonds of its own, which gets shorter with every round: bonds within one
-cluster are dropped.  In the first part a bond after the least outward ones of both its clusters
-cannot be chosen any more, and is put aside, to the end of the warp's memory, until the second.
+cluster are dropped.  Heavy bonds are put aside, to the end of the warp's memory, for the first
+rounds: many never need to be offered.  In the first part a bond after the least outward ones of
+both its clusters cannot be chosen any more, and is put aside until the second.
 """
 
 from typing import Any, NamedTuple
@@ -41,6 +42,8 @@ _WARP_SITES = TILE_SITES // _WARPS
 #: A word has room for a bond's number in the tile, with its class, and the places of both its ends.
 MOST_CLASSES = 4
 _SITE_MASK = TILE_SITES - 1
+#: Rounds without heavy bonds.
+LIGHT_STEPS = 3
 #: Shared memory of one class: prefixes and ends.
 CLASS_BYTES = 8 * TILE_SITES
 _CHOSEN_WORDS = MOST_CLASSES * TILE_SITES // 32
@@ -236,13 +239,13 @@ def _ends_word(identity, i, j):
 
 
 @cuda.jit(device=True)
-def _list_inner(tiles, corner, item, lists, prefixes, forest, outwards, counters):
-    """List the inner bonds of a warp's sites; return their number.
+def _list_inner(tiles, corner, item, lists, prefixes, forest, outwards, counters, light):
+    """List the inner bonds of a warp's sites; return how many, and how many heavy ones are aside.
 
     Writes the least outward prefix of every site, too.
     """
-    memory, far, begin, _ = lists
-    thread, count = uint32(cuda.threadIdx.x), uint32(0)
+    memory, far, begin, end = lists
+    thread, count, aside = uint32(cuda.threadIdx.x), uint32(0), uint32(0)
     first_site = uint32(item * tiles.points)
     for step in range(TILE_SITES // TILE_THREADS):
         place = uint32(uint32(uint32(step) * uint32(TILE_THREADS)) + thread)
@@ -253,17 +256,25 @@ def _list_inner(tiles, corner, item, lists, prefixes, forest, outwards, counters
         for k in range(len(tiles.shifts)):
             word = uint32(uint32(uint32(k) * tiles.num_words) + uint32(i >> uint32(5)))
             is_inner = inside and has_bit(tiles.inner[word], i & uint32(31))
-            slot, more = _vote(is_inner, counters)
+            prefix = uint32(0)
             if is_inner:
                 word = uint32(word + uint32(item * tiles.words_per_item))
                 number = uint32(uint32(word << uint32(5)) | uint32(i & uint32(31)))
+                prefix = uint32(prefixes[number] | uint32(1))
+            is_heavy = prefix > light
+            slot, more = _vote(is_inner and not is_heavy, counters)
+            heavy_slot, more_heavy = _vote(is_heavy, counters)
+            if is_inner:
                 identity = uint32(uint32(uint32(k) << uint32(SITE_BITS)) | place)
                 other = uint32(place + uint32(tiles.shifts[k]))
                 target = uint32(uint32(begin + count) + slot)
-                memory[target] = uint32(prefixes[number] | uint32(1))
+                if is_heavy:
+                    target = uint32(end - uint32(uint32(aside + heavy_slot) + uint32(1)))
+                memory[target] = prefix
                 memory[uint32(far + target)] = _ends_word(identity, place, other)
             count = uint32(count + more)
-    return count
+            aside = uint32(aside + more_heavy)
+    return count, aside
 
 
 @cuda.jit(device=True)
@@ -307,11 +318,11 @@ def _list_again(lists, parents, outwards, counters, source, number, left, aside,
 
 
 @cuda.jit(cache=True)
-def tile_kernel(tiles, prefixes, forest, bonds, counts):
+def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
     """Join one tile; write the roots of its sites, its bonds of the tree, and what is left.
 
-    What is left is counted even if the list has no room for it.  Dynamic shared memory: CLASS_BYTES
-    for every class.
+    light: the largest prefix of light bonds, uint32.  What is left is counted even if the list has
+    no room for it.  Dynamic shared memory: CLASS_BYTES for every class.
     """
     parents = cuda.shared.array(TILE_SITES, types.uint32)
     best = cuda.shared.array(TILE_SITES, types.uint32)
@@ -339,8 +350,10 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
         word = uint32(word + uint32(TILE_THREADS))
     if thread < uint32(_OWN):
         counters[thread] = uint32(0)
-    count = _list_inner(tiles, corner, item, lists, prefixes, forest, outwards, counters)
-    aside, is_first, step = uint32(0), True, uint32(1)
+    count, aside = _list_inner(
+        tiles, corner, item, lists, prefixes, forest, outwards, counters, light
+    )
+    is_light, is_first, step = light != uint32(NO_SITE), True, uint32(1)
     cuda.syncthreads()
     while True:
         n = lane
@@ -389,15 +402,18 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts):
             lists, parents, outwards, counters, uint32(0), count, uint32(0), aside, room
         )
         cuda.syncthreads()
-        if not has_joined:
+        if not has_joined or (is_light and step == uint32(LIGHT_STEPS)):
             if not is_first:
                 break
-            is_first = False
-            _write_roots(tiles, corner, item, parents, forest)
+            if not is_light:
+                is_first = False
+                _write_roots(tiles, corner, item, parents, forest)
+            is_light = False
             behind = uint32(size - aside)
             count, _ = _list_again(
                 lists, parents, outwards, counters, behind, aside, count, uint32(0), uint32(0)
             )
+            aside = uint32(0)
             cuda.syncthreads()
         step = uint32(step + uint32(1))
     _write_chosen(tiles, corner, item, chosen, forest.tree)

@@ -58,7 +58,7 @@ BAD_SWEEPS = [
     (("--labeler", "rastre"), "unknown labeler 'rastre'; did you mean 'raster'?"),
     (("--labeler", "ratser", "--device", "cpu"), "did you mean 'raster'?"),
     (("--workers", "0"), "'--workers': 0 is not in the range x>=1"),
-    (("--sampels", "5"), "'--samples'?"),
+    (("--sampels", "5"), "'--samples'"),
     (("--out", ""), "is a directory; give the name of a file"),
     (("--out", "."), "is a directory; give the name of a file"),
     (("--out", "nowhere/results.h5"), "nowhere/results.h5: the directory"),
@@ -101,7 +101,7 @@ def test_a_size_too_large_for_memory_is_refused_before_anything_is_allocated(mon
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
     monkeypatch.setattr(Lattice, "topology", None)
     told = refusal("sweep", "--lattice", "square", "-L", "64,20000", "--device", "cpu")
-    assert re.fullmatch(r"L = 20000 needs \d+\.\d GB of memory; 1\.0 GB are free", told)
+    assert re.fullmatch(r"L = 20000 needs \d+\.\d GB of memory; 1\.0 GB are free; --slabs .*", told)
     assert left_in() == []
 
 

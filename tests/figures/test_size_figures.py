@@ -166,6 +166,7 @@ def test_every_panel_has_labels_and_no_legend_covers_data(kind):
         assert not any(box.overlaps(axes.get_window_extent()) for box in boxes)
 
 
+@pytest.mark.slow
 def test_the_report_holds_both_figures():
     results = counted()
     kinds = StudyFigures(results, lambda: fit(results, bootstrap=0)).kinds()

@@ -240,6 +240,7 @@ def test_a_figure_is_refused_with_its_reason():
         plot(potts(), "x.png", kind="histogram")
 
 
+@pytest.mark.slow
 def test_a_report_of_spins_quotes_the_temperature_and_no_fit_of_percolation():
     def never(_):
         raise AssertionError("sweeps are correlated")

@@ -22,14 +22,14 @@ TILES = BASELINES[1:]
 
 
 #: What repeats on other lattices what these tell.
-SLOW = ("honeycomb", "kagome")
+SLOW = ("honeycomb", "kagome", "triangular", "cubic", "rows")
 
 
 @needs_cuda
 @pytest.mark.parametrize(
     "case",
     [
-        *("square", "triangular", "cubic", "edges", "rows"),
+        *("square", "edges"),
         *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
     ],
 )

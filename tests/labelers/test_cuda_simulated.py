@@ -18,7 +18,14 @@ CASES += [(name, "gyration") for name in ("honeycomb", "kagome", "cubic")]
 
 
 #: What repeats on another lattice, or with more items, what others tell.
-SLOW = {("square", "batches"), ("kagome", "models"), ("kagome", "gyration")}
+SLOW = {
+    ("square", "batches"),
+    ("kagome", "models"),
+    ("kagome", "gyration"),
+    ("honeycomb", "gyration"),
+    ("hypercubic_4d",),
+    ("triangular",),
+}
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def test_all_bonds_open_leave_one_cluster_that_spans():
     assert np.all(np.diff(curve.clusters) <= 0)
 
 
+@pytest.mark.slow
 def test_command_prints_and_writes_the_comparison(tmp_path):
     target = tmp_path / "nz.json"
     given = ["-L", "8,16", "--runs", "1", "--json", str(target)]

@@ -170,6 +170,9 @@ def test_size_is_checked_against_boundary_and_largest_label():
     ):
         with pytest.raises(InputError, match=message):
             honeycomb.check_size(size, boundary)
+    honeycomb.check_existence(50_000, free)
+    with pytest.raises(InputError, match="multiple of 2"):
+        honeycomb.check_existence(50_001, torus)
 
 
 def test_file_gives_the_same_lattice_as_its_text(tmp_path):

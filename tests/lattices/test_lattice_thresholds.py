@@ -112,6 +112,7 @@ def swept_threshold(name):
     return found.threshold, found.fisher_error
 
 
+@pytest.mark.slow
 def test_swept_thresholds_of_duals_add_up_to_one_and_kagome_has_its_own():
     # From L = 12 on, terms that the fit leaves out move p_c by less than a third of these errors.
     triangular, honeycomb, kagome = map(swept_threshold, ("triangular", "honeycomb", "kagome"))

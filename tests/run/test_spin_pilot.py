@@ -116,6 +116,7 @@ def short_chains(*sizes, model, p):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_transition_of_first_order_is_told_by_the_starts_and_quotes_no_error():
     short_chains(8, 10, 14, model="potts:q=10", p="0.745:0.77:6")
     text = answer("fit", "results.h5")

@@ -89,7 +89,7 @@ def _full(tmp_path, monkeypatch) -> Path:
     return stored(tmp_path / "full.h5")
 
 
-@pytest.fixture(name="less", params=TAKEN)
+@pytest.fixture(name="less", params=[TAKEN[0], pytest.param(TAKEN[1], marks=pytest.mark.slow)])
 def _less(full, request) -> Path:
     changed(full, Path("less.h5"), take_out(request.param))
     Path("taken").write_text(request.param)
@@ -224,6 +224,7 @@ def test_status_and_figures_take_such_files(less, more, path):
     answer("plot", path, "--out", "figure.svg")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("less", TAKEN[:1], indirect=True)
 def test_the_report_lists_the_columns_that_are_there(less, full):
     answer("report", less, "--out", "less.html")
@@ -233,6 +234,7 @@ def test_the_report_lists_the_columns_that_are_there(less, full):
     assert {name for name, text in meanings.items() if text not in page} == {taken()}
 
 
+@pytest.mark.slow
 def test_the_report_lists_a_column_of_a_later_version(more):
     answer("report", more, "--out", "more.html")
     assert "<td>meanings of perimeter</td>" in Path("more.html").read_text()

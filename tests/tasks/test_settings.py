@@ -76,7 +76,7 @@ def test_the_keys_of_a_study_file_are_the_settings(tmp_path):
         read_request(path, {})
     assert str(error.value).endswith(", ".join(sorted(FILE_KEYS)))
     assert set(SETTINGS) - set(FILE_KEYS) == {
-        "device", "labeler", "workers", "executor", "part",
+        "device", "labeler", "workers", "executor", "part", "slabs",
     }  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def test_what_a_study_is_left_with_are_the_defaults_of_the_table():
     request = make_request("square", L=[4])
     for name in CHOSEN:
         assert getattr(request.study, name) == SETTINGS[name].default
-    for name in ("device", "labeler", "workers"):
+    for name in ("device", "labeler", "workers", "slabs"):
         assert getattr(request, name) == SETTINGS[name].default
 
 

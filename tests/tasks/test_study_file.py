@@ -223,7 +223,7 @@ WRONG = {
     "L = '8'": "L = '8', but",
     "L = []": "L = [], but",
     "L = [8, 0]": "L = [8, 0], but",
-    "L = 65536": "L = 65536: 4294967296 sites, but at most",
+    "L = 400000000": "L = 400000000: 160000000000000000 sites, but sums are kept of fewer than",
     "L = [8, 8]": "a size is given twice",
     "p = nan": "p = nan, but",
     "p = 1.5": "p = 1.5, but",

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -132,6 +133,27 @@ def test_trees_of_given_keys_equal_the_judge():
         np.testing.assert_array_equal(trees.words(2), judged(topology, 0, 3, samples))
         trees.build_given(keys)
         np.testing.assert_array_equal(trees.words(1)[0], tree_words(topology, keys))
+
+
+@needs_cuda
+@pytest.mark.parametrize(
+    ("name", "threshold"), [("square", 0.5), ("honeycomb", 0.6527), ("cubic", 0.2488)]
+)
+def test_light_bonds_are_more_than_the_threshold(name, threshold):
+    from percolab.trees.boruvka_cuda import largest_light_prefix
+
+    item = lattice(name)
+    topology = item.topology((12,) * item.dimension, ("periodic",) * item.dimension)
+    assert 1.1 < largest_light_prefix(topology) / 2**32 / threshold < 1.25
+
+
+@needs_cuda
+def test_all_bonds_of_a_chain_or_of_few_are_light():
+    from percolab.trees.boruvka_cuda import largest_light_prefix
+
+    chain = replace(graph_topology(3, [(0, 1), (1, 2)]), shape=(3,))
+    for topology in (chain, graph_topology(3, [(0, 1)]), graph_topology(2, [])):
+        assert largest_light_prefix(topology) == 2**32 - 1
 
 
 def load_report():

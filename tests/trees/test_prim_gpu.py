@@ -52,8 +52,8 @@ def test_random_graphs_with_few_and_many_ties(way):
             np.testing.assert_array_equal(trees.words(1), judged_words(topology, keys))
 
 
-#: Sites of a stretch: below a warp's, above 32, more than a block may own; with candidates in
-#: shared memory beyond what is plainly allowed, and in device memory.
+#: One group and many, one group a lane and several; with candidates in shared memory, beyond what
+#: is plainly allowed too, and in device memory.
 @pytest.mark.parametrize("sites", [31, 1025, 5000, 16384, 18500, 40000])
 def test_large_graphs_equal_the_cpu(sites):
     rng = np.random.default_rng(sites)

@@ -1,0 +1,96 @@
+"""Means over invasions of several samples, and the fractal dimension of what is invaded.
+
+Sites invaded at breakthrough grow as L^D, and those within a distance r of a source as r^D.  Where
+nothing is trapped, and in three dimensions anyhow, D is the d_f of percolation (D. Wilkinson and
+J. F. Willemsen, J. Phys. A 16, 3365 (1983)).
+
+A sample is a block: errors of means are standard errors over samples, and that of D by the mass
+within r is a jackknife over them, for masses of one sample at several r are not independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from percolab.analysis.fit_quality import ChiSquare
+from percolab.analysis.statistics import Floats, jackknife_error, least_squares
+
+#: What is averaged: name, and the symbol or words of a table.
+AVERAGED = ("invaded", "threshold", "front", "largest_burst")
+
+
+@dataclass(frozen=True)
+class InvasionMeans:
+    """Means over the invasions of one size.
+
+    L, samples, reached: its size, samples, and how many of them reached their target
+    means, errors: by the names in :data:`AVERAGED`; errors are NaN of a single sample
+    """
+
+    L: int
+    samples: int
+    reached: int
+    means: dict[str, float]
+    errors: dict[str, float]
+
+    @classmethod
+    def of(cls, L: int, rows: Sequence[dict[str, Any]]) -> InvasionMeans:
+        """Return the means of rows, one a sample, with the averaged numbers and "reached"."""
+        table = np.array([[row[name] for name in AVERAGED] for row in rows], np.float64)
+        n = len(rows)
+        errors = table.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(AVERAGED), np.nan)
+        return cls(
+            L,
+            n,
+            sum(bool(row["reached"]) for row in rows),
+            dict(zip(AVERAGED, table.mean(axis=0).tolist())),
+            dict(zip(AVERAGED, errors.tolist())),
+        )
+
+
+@dataclass(frozen=True)
+class DimensionFit:
+    """A fractal dimension from a power law: D, its error, and how good the fit is.
+
+    quality is None where the points are not independent, so that nothing can be said of the fit.
+    """
+
+    dimension: float
+    error: float
+    quality: ChiSquare | None
+
+
+def dimension_of_sizes(means: Sequence[InvasionMeans]) -> DimensionFit | None:
+    """Return D of <invaded sites> = A L^D, by weighted least squares; None where it has no error.
+
+    Corrections to scaling are not fitted: small sizes pull D, which chi^2 may or may not show.
+    """
+    used = [item for item in means if item.reached == item.samples and item.means["invaded"] > 0]
+    sizes = np.log([item.L for item in used])
+    masses = np.array([item.means["invaded"] for item in used])
+    errors = np.array([item.errors["invaded"] for item in used]) / masses
+    if len({item.L for item in used}) < 2 or not np.all(errors > 0):
+        return None
+    design = np.column_stack([np.ones(len(used)), sizes])
+    theta, covariance, quality = least_squares(design, np.log(masses), np.diag(errors**2))
+    return DimensionFit(float(theta[1]), float(np.sqrt(covariance[1, 1])), quality)
+
+
+def dimension_of_masses(radii: Floats, masses: Floats) -> DimensionFit | None:
+    """Return D of <sites within r> = A r^D; None of fewer than two samples or radii.
+
+    masses: float64 (samples, radii), all positive.
+    """
+    if len(masses) < 2 or len(radii) < 2:
+        return None
+
+    def slope(means: Floats) -> Any:
+        return np.polynomial.polynomial.polyfit(np.log(radii), np.log(means).T, 1)[1]
+
+    without = (masses.sum(axis=0) - masses) / (len(masses) - 1)
+    error = float(jackknife_error(np.asarray(slope(without), np.float64)))
+    return DimensionFit(float(slope(masses.mean(axis=0))), error, None)

@@ -1,0 +1,524 @@
+"""Invasion percolation of one sample of a lattice, a Bethe lattice or a graph, by name.
+
+What the sites of a source and a target are called, what can be asked for and what is refused is
+here; how sites are invaded is in :mod:`percolab.trees.invasion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+import psutil
+from numpy.typing import ArrayLike, NDArray
+
+from percolab.bonds.words import GENERATORS
+from percolab.errors import InputError, nearest
+from percolab.lattices.bethe import BetheLattice, site_numbers
+from percolab.lattices.graph import Graph
+from percolab.lattices.lattice import AXIS_NAMES, Lattice
+from percolab.lattices.structure import Structure, load_structure
+from percolab.lattices.topology import Topology, num_words_of, unpack_bits
+from percolab.tasks.study import Task, check_boundary
+from percolab.tasks.values import check_choice
+from percolab.trees.invasion import (
+    SITE_BYTES,
+    TRAPPING_BYTES,
+    Floats,
+    Integers,
+    Invasion,
+    Stop,
+    Weights,
+    ground_of_lattice,
+    ground_of_topology,
+)
+from percolab.trees.invasion import invade as invade_from
+from percolab.trees.invasion_cpu import Ground, Target
+from percolab.trees.weights import keys_of_values
+
+#: What has weights.
+INVADED_MODELS = ("bond", "site")
+#: Names of sides beside x-, x+, ...; axis -1 is the last one.
+SIDES = {"left": (0, 0), "right": (0, 1), "bottom": (-1, 0), "top": (-1, 1)}
+CENTRE = ("centre", "center")
+
+Sites = str | int | Sequence[int] | NDArray[np.integer[Any]]
+
+
+def invade(
+    lattice: str | Structure,
+    L: int | None = None,
+    *,
+    source: Sites | None = None,
+    target: Sites | None = None,
+    stop: Stop | None = None,
+    trapping: bool = False,
+    model: str = "bond",
+    seed: int = 1,
+    sample: int = 0,
+    rng: str = "xorwow",
+    boundary: str | Sequence[str] | None = None,
+    weights: ArrayLike | None = None,
+) -> Invasion:
+    """Invade a sample from a source, always by the bond or site with the smallest weight.
+
+    lattice: a name, a :class:`Lattice`, a Bethe lattice (``L`` is its shells) or a :class:`Graph`.
+    source: a side, "x-", "x+", "y-" ... (or "left", "right", "bottom", "top"), "centre", a site or
+    a list of sites; by default the first side of the last open axis, of a Bethe lattice its centre,
+    of a graph its source.  target: the same; by default the side opposite to the source, any side
+    if the source is a site, of a Bethe lattice its outermost shell, of a graph its target.
+    stop: "spanning", when the first site of the target is invaded (the default where there is a
+    target), "all", or at so many sites.  trapping: what is cut off from the target is not invaded.
+
+    model: "bond" or "site".  Sources are invaded from the start; in the site model a side is where
+    the invader comes in, and each of its sites is invaded in its turn.
+    weights: in place of the sample's uniform numbers, finite floats or integers: of bonds
+    (num_classes, num_points) or (num_classes, *shape), of a graph (num_bonds,) in its order; of
+    sites one a grid point.  Those of what does not exist are not used.
+
+    A lattice costs only what is invaded, with trapping all of it.
+
+    Raises InputError (one line) for anything that cannot be used.
+
+    >>> found = invade("square", 64, source="left", seed=3)
+    >>> found.num_invaded > 64 and found.breakthrough == found.num_invaded - 1
+    True
+    >>> invade("square", 2**15, source="centre", stop=1000).num_invaded
+    1000
+    """
+    structure = load_structure(lattice) if isinstance(lattice, str) else lattice
+    field = field_of(structure, L, boundary)
+    return Invader(
+        field,
+        source=source,
+        target=target,
+        stop=stop,
+        trapping=trapping,
+        model=model,
+        seed=seed,
+        rng=rng,
+        weights=weights,
+    ).run(sample)
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """One size of a structure, with what an invasion needs to know of it.
+
+    boundary: per axis, as a task has it.  topology: None of a lattice, which is not looked at
+    point by point.  ground: where bonds lead.  inner: of a graph whose sites have other numbers
+    inside, the number inside of every site
+    """
+
+    structure: Structure
+    size: int
+    boundary: tuple[str, ...]
+    topology: Topology | None
+    ground: Ground
+    inner: NDArray[np.int32] | None = None
+    _layers: dict[tuple[int, int], Integers] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Grid points along each axis."""
+        return self.structure.shape(self.size)
+
+    @property
+    def num_points(self) -> int:
+        """Grid points."""
+        return prod(self.shape)
+
+    @property
+    def num_sites(self) -> int:
+        """Sites, counted from the cell."""
+        return Task(self.structure, self.size, self.boundary, (0.5,)).num_sites
+
+    @property
+    def num_classes(self) -> int:
+        """Bond classes."""
+        return self.structure.num_classes
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the axes of a lattice."""
+        return tuple(AXIS_NAMES[: len(self.boundary)]) if self.is_lattice else ()
+
+    @property
+    def is_lattice(self) -> bool:
+        """Whether it has axes with sides."""
+        return self.topology is None
+
+    def is_site(self, site: int) -> bool:
+        """Whether a grid point holds a site."""
+        lattice = self.structure
+        if not isinstance(lattice, Lattice):
+            return True
+        place = np.unravel_index(site, self.shape[::-1])[::-1]
+        return tuple(int(x) % n for x, n in zip(place, lattice.cell)) not in lattice.vacant
+
+    def side_of(self, name: str) -> tuple[int, int] | None:
+        """Return (axis, end) of a side's name, or None; InputError for a side that there is not."""
+        if not self.is_lattice:
+            return None
+        dimension = len(self.boundary)
+        found = SIDES.get(name)
+        if found is None and len(name) == 2 and name[0] in self.axes and name[1] in "-+":
+            found = self.axes.index(name[0]), int(name[1] == "+")
+        if found is None:
+            return None
+        axis = found[0] % dimension
+        if self.boundary[axis] == "periodic":
+            raise InputError(f"{name}: axis {self.axes[axis]} is periodic and has no sides")
+        return axis, found[1]
+
+    def layer(self, axis: int, end: int) -> Integers:
+        """Return the sites of the first or last layer along an axis, int64, ascending."""
+        lattice = self.structure
+        assert isinstance(lattice, Lattice)
+        if (axis, end) not in self._layers:
+            shape = self.shape
+            depth = min(lattice.per_size[axis], shape[axis])
+            ranges = [np.arange(n, dtype=np.int64) for n in shape]
+            ranges[axis] = ranges[axis][-depth:] if end else ranges[axis][:depth]
+            mesh = np.meshgrid(*ranges[::-1], indexing="ij")[::-1]
+            strides = [prod(shape[:n]) for n in range(len(shape))]
+            points = np.sum([x * stride for x, stride in zip(mesh, strides)], axis=0).ravel()
+            vacant = np.zeros(points.size, bool)
+            for cell in lattice.vacant:
+                inside = [(x % n).ravel() == at for x, n, at in zip(mesh, lattice.cell, cell)]
+                vacant |= np.all(inside, axis=0)
+            self._layers[axis, end] = points[~vacant]
+        return self._layers[axis, end]
+
+    def distances(self, sites: NDArray[np.integer[Any]], start: int) -> Floats:
+        """Return how far sites are from one in real space, float64; the nearest way on a torus.
+
+        InputError: a structure without coordinates.
+        """
+        lattice = self.structure
+        if not isinstance(lattice, Lattice) or not lattice.vectors:
+            raise InputError(f"{lattice.name} has no coordinates, so no distances")
+        points = np.append(sites.astype(np.int64), start)
+        axes = np.stack(np.unravel_index(points, self.shape[::-1])[::-1], axis=1)
+        shifts = np.zeros((points.size, lattice.dimension))
+        for point, shift in lattice.shifts:
+            shifts[np.all(axes % lattice.cell == point, axis=1)] += shift
+        steps = axes - axes[-1]
+        for axis, (n, kind) in enumerate(zip(self.shape, self.boundary)):
+            if kind == "periodic":
+                steps[:, axis] = (steps[:, axis] + n // 2) % n - n // 2
+        apart = steps @ np.array(lattice.vectors) + shifts - shifts[-1]
+        found: Floats = np.linalg.norm(apart, axis=1)[:-1]
+        return found
+
+    def centre(self) -> int:
+        """Return the site in the middle, of a Bethe lattice the one between its branches."""
+        if isinstance(self.structure, BetheLattice):
+            return int(site_numbers(self.num_points, self.structure.numbering)[0])
+        strides = [prod(self.shape[:n]) for n in range(len(self.shape))]
+        middle = sum(n // 2 * stride for n, stride in zip(self.shape, strides))
+        around = range(middle, self.num_points)
+        return next((site for site in around if self.is_site(site)), middle)
+
+
+def field_of(
+    structure: Structure, L: int | None = None, boundary: str | Sequence[str] | None = None
+) -> Field:
+    """Return one size of a structure; InputError if there is none.
+
+    L: the size, which a graph has by itself.  boundary: one for all axes of a lattice, or a list
+    with one each, or that as text; open unless given.
+    """
+    if isinstance(structure, Graph):
+        L = structure.num_sites if L is None else L
+    if L is None:
+        raise InputError(f"{structure.name}: give the size L")
+    if not isinstance(L, int):
+        raise InputError(f"L = {L!r}, but it must be an integer of at least 1")
+    kinds = structure.boundaries[:1] * structure.dimension
+    if boundary is not None and isinstance(structure, Lattice):
+        given = boundary.split(",") if isinstance(boundary, str) else list(boundary)
+        kinds = tuple(kind.strip() for kind in given)
+        kinds = kinds * structure.dimension if len(kinds) == 1 else kinds
+    elif boundary is not None:
+        raise InputError(f"boundary: {structure.name} has none; leave it out")
+    check_boundary(structure, kinds)
+    structure.check_size(L, kinds)
+    shape = structure.shape(L)
+    if isinstance(structure, Lattice):
+        return Field(structure, L, kinds, None, ground_of_lattice(structure, shape, kinds))
+    topology = structure.topology(shape, kinds)
+    inner = structure.inner_numbers if isinstance(structure, Graph) else None
+    return Field(structure, L, kinds, topology, ground_of_topology(topology), inner)
+
+
+class Invader:
+    """What is asked of an invasion of a field, checked; any sample of it can be run.
+
+    The arguments are those of :func:`invade`.
+    """
+
+    def __init__(
+        self,
+        field: Field,
+        *,
+        source: Sites | None = None,
+        target: Sites | None = None,
+        stop: Stop | None = None,
+        trapping: bool = False,
+        model: str = "bond",
+        seed: int = 1,
+        rng: str = "xorwow",
+        weights: ArrayLike | None = None,
+    ) -> None:
+        if model not in INVADED_MODELS:
+            raise InputError(
+                f"model {model!r}: an invasion takes bonds or sites; "
+                f"{nearest(model, INVADED_MODELS)}"
+            )
+        check_choice("rng", rng, GENERATORS)
+        self.field, self.model, self.trapping = field, model, trapping
+        self.task = Task(field.structure, field.size, field.boundary, (0.5,), seed=seed, rng=rng,
+                         model=model)  # fmt: skip
+        side = self._take_source(source)
+        self._take_target(target, side)
+        self.stop = self._checked_stop(stop)
+        both = np.intersect1d(self.sources, self.exits) if self.has_target else self.sources[:0]
+        both = both if both.size else self._sources_in_layers()
+        if both.size:
+            raise InputError(f"site {self._outer(both)[0]} is both in the source and in the target")
+        if trapping and not self.has_target:
+            raise InputError("trapping: a target is needed, the way out for what is displaced")
+        self._check_memory()
+        self.given = None if weights is None else self._given(weights)
+
+    def run(self, sample: int = 0) -> Invasion:
+        """Return the invasion of a sample; InputError for one that there is not."""
+        if not isinstance(sample, int) or not 0 <= sample < 2**64:
+            raise InputError(f"sample = {sample!r}, but it must be an integer from 0 to 2^64 - 1")
+        field = self.field
+        values, keys = (None, None) if self.given is None else self.given
+        found = invade_from(
+            field.ground,
+            Weights(
+                self.model,
+                GENERATORS[self.task.rng],
+                self.task.stream_seed,
+                sample,
+                field.num_classes,
+                values,
+                keys,
+            ),
+            self.sources,
+            self.target,
+            num_sites=field.num_sites,
+            enters=self.enters,
+            stop=self.stop,
+            exits=self.exits if self.trapping else None,
+            num_points=field.num_points,
+        )
+        return found if field.inner is None else found.renumbered(self._outer_numbers)
+
+    # Sites
+
+    def _take_source(self, source: Sites | None) -> tuple[int, int] | None:
+        """Set the sources, and whether they enter; return their side if they are one."""
+        field, structure = self.field, self.field.structure
+        # The ends that a sweep spans: T asks that sites of theirs are occupied, too.
+        self.enters = source is None and not field.is_lattice
+        if source is None:
+            source = self._default_source()
+        side = field.side_of(source) if isinstance(source, str) else None
+        if side is not None:
+            self.sources, self.enters = field.layer(*side), True
+        elif isinstance(source, str) and source in CENTRE and not isinstance(structure, Graph):
+            self.sources = np.array([field.centre()], np.int64)
+        else:
+            self.sources = self._listed("source", source)
+        return side
+
+    def _default_source(self) -> Sites:
+        field, structure = self.field, self.field.structure
+        if isinstance(structure, Graph):
+            if structure.content is None or not structure.num_sources:
+                raise InputError(f"{structure.name}: name the source")
+            return structure.content.source
+        open_axes = [name for name, kind in zip(field.axes, field.boundary) if kind == "open"]
+        return f"{open_axes[-1]}-" if open_axes else CENTRE[0]
+
+    def _take_target(self, target: Sites | None, side: tuple[int, int] | None) -> None:
+        """Set the target, whether there is one, and all its sites where trapping asks for them."""
+        field, structure = self.field, self.field.structure
+        layers = np.zeros((len(field.axes), 2), np.int64)
+        listed = np.empty(0, np.int64)
+        ends: list[tuple[int, int]] = []
+        if target is not None:
+            named = field.side_of(target) if isinstance(target, str) else None
+            if named is not None:
+                ends = [named]
+            elif isinstance(target, str) and target in CENTRE and field.is_lattice:
+                listed = np.array([field.centre()], np.int64)
+            else:
+                listed = self._listed("target", target)
+        elif isinstance(structure, Graph):
+            if structure.content is not None and structure.num_targets:
+                listed = self._listed("target", structure.content.target)
+        elif field.topology is not None:
+            listed = field.topology.end_layers[0][1].astype(np.int64)
+        elif side is not None:
+            ends = [(side[0], 1 - side[1])]
+        else:
+            kinds = enumerate(field.boundary)
+            ends = [(axis, end) for axis, kind in kinds if kind == "open" for end in (0, 1)]
+        for axis, end in ends:
+            assert isinstance(structure, Lattice)
+            layers[axis, end] = structure.per_size[axis]
+        self.ends = ends
+        self.has_target = bool(ends) or listed.size > 0
+        self.target = Target(layers, listed)
+        self.exits = listed
+        if self.trapping and ends:
+            self.exits = np.unique(np.concatenate([field.layer(*item) for item in ends]))
+
+    def _sources_in_layers(self) -> Integers:
+        """Return those sources that are in a layer of the target."""
+        within = [np.intersect1d(self.sources, self.field.layer(*item)) for item in self.ends]
+        return np.concatenate([np.empty(0, np.int64), *within])
+
+    def _listed(self, what: str, sites: Sites) -> Integers:
+        """Return sites by number, inside, int64, ascending; InputError if there is none such."""
+        from percolab.lattices.graph_files import names_file, read_sites
+
+        field = self.field
+        if isinstance(sites, str):
+            if field.is_lattice and names_file(sites) and "." not in sites and "/" not in sites:
+                sides = [f"{name}{end}" for name in field.axes for end in "-+"]
+                known = [*sides, *SIDES, CENTRE[0]]
+                raise InputError(f"{what} {sites!r} is no side; {nearest(sites, known)}, or a site")
+            try:
+                found = read_sites(sites, field.num_points)
+            except InputError as error:
+                raise InputError(f"{what}: {error}") from error
+        else:
+            found = np.unique(np.atleast_1d(np.asarray(sites)))
+        if not found.size:
+            raise InputError(f"{what}: names no sites")
+        if found.dtype.kind not in "iu":
+            raise InputError(f"{what}: sites are integers, got {found[0]!r}")
+        wrong = found[(found < 0) | (found >= field.num_points)]
+        if wrong.size:
+            raise InputError(
+                f"{what}: site {wrong[0]}, but sites are integers 0 to {field.num_points - 1}"
+            )
+        for site in found.tolist():
+            if not field.is_site(site):
+                raise InputError(f"{what}: point {site} of {field.structure.name} has no site")
+        found = found.astype(np.int64)
+        return found if field.inner is None else np.sort(field.inner[found].astype(np.int64))
+
+    @property
+    def _outer_numbers(self) -> NDArray[np.int32]:
+        assert self.field.inner is not None
+        return np.argsort(self.field.inner).astype(np.int32)
+
+    def _outer(self, sites: Integers) -> Integers:
+        if self.field.inner is None:
+            return sites
+        return self._outer_numbers[sites].astype(np.int64)
+
+    # Checks
+
+    def _checked_stop(self, stop: Stop | None) -> Stop:
+        if stop is None:
+            if self.has_target:
+                return "spanning"
+            raise InputError("stop: without a target give all or a number of sites")
+        if isinstance(stop, str):
+            if stop not in ("spanning", "all"):
+                raise InputError(f"stop = {stop!r}, but it is spanning, all or a number of sites")
+            if stop == "spanning" and not self.has_target:
+                raise InputError("stop = spanning needs a target; or give all or a number of sites")
+            return stop
+        if isinstance(stop, bool) or not isinstance(stop, int) or stop < 1:
+            raise InputError(f"stop = {stop!r}, but it must be an integer of at least 1")
+        if not self.enters_late and stop < self.sources.size:
+            raise InputError(f"stop = {stop}, but the source alone has {self.sources.size} sites")
+        return stop
+
+    @property
+    def enters_late(self) -> bool:
+        """Whether the sources are invaded one by one."""
+        return self.enters and self.model == "site"
+
+    def _check_memory(self) -> None:
+        """Raise InputError if what will certainly be invaded does not fit into memory."""
+        field = self.field
+        sites = min(self.stop, field.num_sites) if isinstance(self.stop, int) else 0
+        if self.stop == "all" or (self.trapping and isinstance(self.stop, int)):
+            sites = field.num_sites
+        needed = SITE_BYTES * sites + TRAPPING_BYTES * field.num_points * self.trapping
+        free = psutil.virtual_memory().available
+        if needed > free:
+            raise InputError(
+                f"{sites or field.num_points} sites need {needed / 1e9:.1f} GB of memory; "
+                f"{free / 1e9:.1f} GB are free"
+            )
+
+    def _given(self, weights: ArrayLike) -> tuple[Floats, NDArray[np.uint64]]:
+        """Return given weights and their keys by number; InputError if they are not usable."""
+        field, structure = self.field, self.field.structure
+        values = np.asarray(weights)
+        if values.dtype.kind not in "biuf":
+            raise InputError(f"weights must be floats or integers, got {values.dtype}")
+        topology = field.topology or structure.topology(field.shape, field.boundary)
+        points = field.num_points
+        stride = 32 * num_words_of(points)
+        if self.model == "site":
+            expected: tuple[int, ...] = (points,)
+            if values.size == points and isinstance(structure, Graph) and field.inner is not None:
+                values = values.ravel()[self._outer_numbers]
+            there = unpack_bits(topology.occupied, points)
+            number = np.flatnonzero(there)
+            total = stride
+        elif isinstance(structure, Graph):
+            expected = (structure.num_bonds,)
+            number = self._bond_numbers()
+            total = field.num_classes * stride
+            there = np.ones(structure.num_bonds, bool)
+        else:
+            expected = (field.num_classes, points)
+            there = unpack_bits(topology.exists, points).ravel()
+            klass, owner = np.divmod(np.flatnonzero(there), points)
+            number = klass * stride + owner
+            total = field.num_classes * stride
+        shaped = expected[:-1] + field.shape[::-1] if field.is_lattice else expected
+        if values.shape not in (expected, shaped):
+            raise InputError(
+                f"weights: shape {values.shape}, but those of the {self.model}s of "
+                f"{structure.name} have {expected}"
+            )
+        if number.size == 0:
+            raise InputError(f"{structure.name} has no {self.model}s to be given weights")
+        used = values.ravel()[there]
+        keys, floats = np.zeros(total, np.uint64), np.zeros(total)
+        keys[number], floats[number] = keys_of_values(used), used
+        return floats, keys
+
+    def _bond_numbers(self) -> Integers:
+        """Return the number of every bond of a graph, in the order in which they were given."""
+        graph, topology = self.field.structure, self.field.topology
+        assert isinstance(graph, Graph)
+        assert graph.content is not None
+        assert topology is not None
+        pairs = graph.content.pairs
+        pairs = pairs if self.field.inner is None else self.field.inner[pairs]
+        owner = pairs.max(axis=1, initial=0).astype(np.int64)
+        order = np.argsort(owner, kind="stable")
+        counts = np.bincount(owner, minlength=1)
+        klass = np.empty(owner.size, np.int64)
+        klass[order] = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        found: Integers = klass * 32 * topology.num_words + owner
+        return found

@@ -1,0 +1,83 @@
+"""Invasions as files: CSV, a step a line; NPZ or HDF5 with the arrays and where they come from.
+
+docs/invasion.md describes them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from percolab.configurations.array_files import HDF5_SUFFIXES
+from percolab.errors import InputError
+from percolab.store.output_files import Kind, check_output, check_suffix, write_output
+from percolab.store.reading import read_file
+from percolab.store.tree import Data, Node, write_tree
+from percolab.trees.invasion import Invasion
+
+FORMAT, SCHEMA_VERSION = "percolab invasion", 1
+SUFFIXES = (".csv", ".npz", *HDF5_SUFFIXES)
+_KINDS = {
+    ".csv": Kind("a table of an invasion", lambda start: start.startswith(b"step,site,")),
+    ".npz": Kind("an NPZ archive", lambda start: re.match(rb"PK\x03\x04", start) is not None),
+}
+#: What is written of an invasion, a step or an item of the frontier each.
+ARRAYS = ("sites", "origins", "bonds", "weights", "fronts", "tried", "accepted")
+
+
+def check_invasion_target(out: str | Path) -> None:
+    """Raise InputError unless an invasion can be written to a file: before it is made."""
+    path = Path(out)
+    suffix = path.suffix.lower()
+    check_suffix(path, SUFFIXES, "an invasion")
+    check_output(path, _KINDS.get(suffix))
+    if suffix in HDF5_SUFFIXES and path.exists() and path.stat().st_size > 0 and not _is_ours(path):
+        raise InputError(f"{path}: holds something else than an invasion; give another name")
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        return read_file(path).attributes.get("format") == FORMAT
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def write_invasion(out: str | Path, invasion: Invasion, record: dict[str, Any]) -> None:
+    """Write an invasion, complete or not at all; InputError where that cannot be.
+
+    record: what it is of, as plain JSON values.
+    """
+    check_invasion_target(out)
+    path = Path(out)
+    suffix = path.suffix.lower()
+    arrays = {name: getattr(invasion, name) for name in ARRAYS}
+    buffer = io.BytesIO()
+    if suffix == ".csv":
+        buffer.write(_table(invasion).encode())
+    elif suffix == ".npz":
+        np.savez(buffer, allow_pickle=False, record=np.array(json.dumps(record)), **arrays)
+    else:
+        attributes: dict[str, Any] = {
+            "format": FORMAT,
+            "schema_version": np.array(SCHEMA_VERSION),
+            "record": json.dumps(record),
+        }
+        datasets = {name: Data(np.asarray(values)) for name, values in arrays.items()}
+        datasets["accepted"] = Data(arrays["accepted"].astype(np.uint8))
+        write_tree(buffer, Node(attributes, datasets))
+    write_output(path, buffer.getvalue(), _KINDS.get(suffix))
+
+
+def _table(invasion: Invasion) -> str:
+    """Return a line a step; the weight of a source is empty."""
+    lines = ["step,site,origin,bond,weight,front\n"]
+    columns = (invasion.sites, invasion.origins, invasion.bonds, invasion.weights, invasion.fronts)
+    for step, (site, origin, bond, weight, front) in enumerate(zip(*(c.tolist() for c in columns))):
+        shown = "" if step < invasion.num_sources else repr(weight)
+        lines.append(f"{step},{site},{origin},{bond},{shown},{front}\n")
+    return "".join(lines)

@@ -1,0 +1,356 @@
+"""Parts: slabs of whole layers of one lattice, each with its own bonds and its own two faces.
+
+A slab holds the layers ``first_layer`` ... along the last axis, so its sites are consecutive.
+Inside it sites are numbered from 0 on with 32 bits; ``first_site``, a number of 64 bits, is the one
+of its site 0 in the whole lattice, where bond words are numbered too.
+
+The owner of a bond between two layers is its end in the layer above (the last axis decides first
+which end is the larger).  So a bond between two slabs belongs to the upper one, or on a torus, from
+the last slab to the first, to the first.  What crosses there is a :class:`Cut`, the same for both.
+
+Nothing here is made from the whole lattice: the tables of a slab are those of a lattice of its
+shape, and slabs that are equally thick and begin at the same layer of a cell share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cpu import adjacency_of
+from percolab.bonds.model import BOND, Model
+from percolab.errors import InputError
+from percolab.kernels.memory import Memory
+from percolab.kernels.neighbours import Adjacency
+from percolab.lattices.extent import Extent
+from percolab.lattices.grid import Grid
+from percolab.lattices.lattice import AXIS_NAMES, BondClass, Lattice
+from percolab.lattices.topology import (
+    MAX_POINTS,
+    Topology,
+    num_words_of,
+    pack_bits,
+    period_codes,
+    unpack_bits,
+)
+
+#: Philox tells so many words of a sample apart.
+_MOST_WORDS = 2**60
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The lattice that is sampled in parts, of which no table is made.
+
+    lattice, shape, boundary: as :meth:`percolab.lattices.lattice.Lattice.topology` takes them
+    model:                    bond, site or site-bond percolation
+
+    InputError: no lattice but a graph or a Bethe lattice; spins; a boundary that cuts a cell; more
+    sites than words can be numbered for; or sites are drawn and one lies in both end layers.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> Whole(load_lattice("cubic"), (100, 100, 10**9), ("open",) * 3).num_points
+    10000000000000
+    """
+
+    lattice: Lattice
+    shape: tuple[int, ...]
+    boundary: tuple[str, ...]
+    model: Model = BOND
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.lattice, Lattice):
+            raise InputError("only a lattice is cut at its layers, not a graph or a Bethe lattice")
+        if self.model.has_spins:
+            raise InputError(f"model {self.model}: the spins of a chain must be held at once")
+        self.lattice.check_cells(self.shape, self.boundary)
+        if (self.lattice.num_classes + 1) * self.num_words > _MOST_WORDS:
+            raise InputError(
+                f"{self.num_points} sites, but bond words are told apart by numbers of 60 bits"
+            )
+        if self.model.draws_sites and not self.is_closed and 2 * self.depth > self.num_layers:
+            raise InputError(
+                f"site percolation needs two end layers, but {self.num_layers} layers along axis "
+                f"{AXIS_NAMES[len(self.shape) - 1]} have sites in both"
+            )
+
+    @property
+    def num_points(self) -> int:
+        """Grid points."""
+        return prod(self.shape)
+
+    @property
+    def num_words(self) -> int:
+        """Bond words of one class."""
+        return num_words_of(self.num_points)
+
+    @property
+    def num_layers(self) -> int:
+        """Layers along the last axis."""
+        return self.shape[-1]
+
+    @property
+    def layer_points(self) -> int:
+        """Grid points of one layer."""
+        return prod(self.shape[:-1])
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the last layer meets the first."""
+        return self.boundary[-1] == "periodic"
+
+    @property
+    def has_periods(self) -> bool:
+        """Whether any axis is periodic, so that clusters may wrap."""
+        return "periodic" in self.boundary
+
+    @property
+    def depth(self) -> int:
+        """How many layers an end layer of the last axis is thick."""
+        return min(self.lattice.per_size[-1], self.num_layers)
+
+    @property
+    def reach(self) -> int:
+        """Layers that a bond goes down at most: no slab may be thinner."""
+        return max(-bond.offset[-1] for bond in self.lattice.bonds)
+
+    def phase(self, layer: int) -> int:
+        """Return which layer of a cell a layer is."""
+        return layer % self.lattice.cell[-1]
+
+    @property
+    def most_crossing(self) -> int:
+        """Bonds that cross a face at most."""
+        crossing = sum(-bond.offset[-1] for bond in self.lattice.bonds)
+        return crossing * self.layer_points
+
+    def slab_extent(self, layers: int) -> Extent:
+        """Return how large the tables of a slab are."""
+        shape, boundary = (*self.shape[:-1], layers), (*self.boundary[:-1], "open")
+        return Extent.of_structure(self.lattice, shape, boundary)
+
+    def check_layers(self, first_layer: int, layers: int) -> None:
+        """Raise InputError if these layers are no slab that can be a part."""
+        if layers < max(self.reach, 1):
+            raise InputError(
+                f"a slab of {layers} layers, but bonds of {self.lattice.name} reach {self.reach} "
+                "layers far: a slab must be as thick"
+            )
+        if first_layer < 0 or first_layer + layers > self.num_layers:
+            last = first_layer + layers - 1
+            raise InputError(
+                f"layers {first_layer} to {last}, but there are {self.num_layers}, from 0 on"
+            )
+        if layers * self.layer_points > MAX_POINTS:
+            raise InputError(
+                f"a slab of {layers * self.layer_points} sites, but at most {MAX_POINTS} can be "
+                "labeled at once"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What equal slabs share: their sites, the bonds inside, and the end layers at their sides.
+
+    topology:  of a lattice of the slab's shape, open along the last axis, without end layers there
+    adjacency: where its bonds lead
+    end_sites: int32, the sites of the other axes' end layers; end_flags: uint32, their flags
+    """
+
+    topology: Topology
+    adjacency: Adjacency
+    end_sites: NDArray[np.int32]
+    end_flags: NDArray[np.uint32]
+
+
+class Cut(NamedTuple):
+    """The bonds between the last layers of one slab and the first of the next, ``reach`` of each.
+
+    classes:   int64, the classes that lead downwards
+    exists:    uint32 (classes * words,), one bit a bond: the bonds of owners in the first layers of
+               the upper slab, numbered from there on, that lead below it
+    adjacency: where they lead; other ends are numbered from the lower slab's last layers on
+    """
+
+    classes: Any
+    exists: Any
+    adjacency: Adjacency
+
+    @property
+    def num_points(self) -> int:
+        """Grid points of the layers on each side."""
+        return int(self.adjacency.num_points)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A slab of a lattice: where it lies, its tables, and what crosses its faces.
+
+    low, high: the cuts below and above, None at an open end of the lattice
+    """
+
+    whole: Whole
+    first_layer: int
+    layers: int
+    tables: Tables
+    low: Cut | None
+    high: Cut | None
+
+    @property
+    def num_points(self) -> int:
+        """Grid points."""
+        return self.layers * self.whole.layer_points
+
+    @property
+    def first_site(self) -> int:
+        """The number of its first site in the whole lattice."""
+        return self.first_layer * self.whole.layer_points
+
+    @property
+    def crossing_code(self) -> int:
+        """The periods along the last axis that every bond of ``low`` leads over, as a code."""
+        if self.first_layer or not self.whole.is_closed:
+            return 0
+        return int(period_codes(np.array([[0] * (len(self.whole.shape) - 1) + [-1]]))[0])
+
+    def end_flags(self) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
+        """Return its sites in end layers of the whole lattice, and their flags.
+
+        As :meth:`percolab.lattices.topology.Topology.end_flags` has them, sites of this slab.
+        """
+        sites, flags = [self.tables.end_sites], [self.tables.end_flags]
+        whole, axis = self.whole, len(self.whole.shape) - 1
+        if not whole.is_closed:
+            ends = (0, whole.depth), (whole.num_layers - whole.depth, whole.num_layers)
+            for bit, span in enumerate(ends, 2 * axis):
+                found = self._sites_of_layers(*(layer - self.first_layer for layer in span))
+                sites.append(found)
+                flags.append(np.full(found.size, 1 << bit, np.uint32))
+        return np.concatenate(sites), np.concatenate(flags)
+
+    def _sites_of_layers(self, start: int, stop: int) -> NDArray[np.int32]:
+        """Return the sites of the layers from start to below stop, as far as they are its own."""
+        layer = self.whole.layer_points
+        low, high = (min(max(edge, 0), self.layers) * layer for edge in (start, stop))
+        if low >= high:
+            return np.empty(0, np.int32)
+        word = low // 32
+        words = self.tables.topology.occupied[word : num_words_of(high)]
+        there = unpack_bits(words, high - 32 * word)[low - 32 * word :]
+        return (low + np.flatnonzero(there)).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Makes the parts of a lattice; equal slabs and cuts share their tables."""
+
+    whole: Whole
+    _tables: dict[tuple[int, int], Tables] = field(default_factory=dict)
+    _cuts: dict[int, Cut] = field(default_factory=dict)
+
+    def part(self, first_layer: int, layers: int) -> Part:
+        """Return the part with these layers; InputError if there is none."""
+        whole, after = self.whole, first_layer + layers
+        whole.check_layers(first_layer, layers)
+        has_low = whole.is_closed or first_layer > 0
+        has_high = whole.is_closed or after < whole.num_layers
+        return Part(
+            whole,
+            first_layer,
+            layers,
+            self._tables_of(first_layer, layers),
+            self._cut_below(first_layer) if has_low else None,
+            self._cut_below(after % whole.num_layers) if has_high else None,
+        )
+
+    @staticmethod
+    def memory(whole: Whole, slabs: Iterable[tuple[int, int]]) -> Memory:
+        """Return the memory of the tables of slabs (first layer, layers), and of making one."""
+        kinds = {(whole.phase(first), layers) for first, layers in slabs}
+        extents = [whole.slab_extent(layers) for _, layers in kinds]
+        # End layers at the sides: sites and flags, once beside the topology and once in it.
+        axes = zip(whole.shape[:-1], whole.boundary[:-1], whole.lattice.per_size)
+        sides = [2 * min(depth, n) / n for n, kind, depth in axes if kind == "open"]
+        ends = sum(12 * int(sum(sides) * extent.num_points) for extent in extents)
+        cuts = len({phase for phase, _ in kinds}) + 1
+        cut = whole.slab_extent(whole.reach)
+        tables = sum(extent.topology_bytes for extent in extents) + cuts * cut.topology_bytes
+        making = max(extent.building_bytes for extent in (*extents, cut))
+        return Memory(host=tables + ends + making)
+
+    def _tables_of(self, first_layer: int, layers: int) -> Tables:
+        key = self.whole.phase(first_layer), layers
+        if key not in self._tables:
+            self._tables[key] = _tables_of(self.whole, *key)
+        return self._tables[key]
+
+    def _cut_below(self, layer: int) -> Cut:
+        """Return what crosses between a layer and the one below it."""
+        phase = self.whole.phase(layer)
+        if phase not in self._cuts:
+            self._cuts[phase] = _cut_below(self.whole, phase)
+        return self._cuts[phase]
+
+
+def _from_layer(lattice: Lattice, phase: int) -> Lattice:
+    """Return the lattice as it is counted from another layer of its cell on."""
+    height = lattice.cell[-1]
+
+    def moved(points: frozenset[tuple[int, ...]]) -> frozenset[tuple[int, ...]]:
+        return frozenset((*point[:-1], (point[-1] - phase) % height) for point in points)
+
+    bonds = tuple(BondClass(bond.offset, moved(bond.at)) for bond in lattice.bonds)
+    return replace(lattice, vacant=moved(lattice.vacant), bonds=bonds)
+
+
+def _tables_of(whole: Whole, phase: int, layers: int) -> Tables:
+    shape, boundary = (*whole.shape[:-1], layers), (*whole.boundary[:-1], "open")
+    topology = _from_layer(whole.lattice, phase).topology(shape, boundary)
+    none = np.empty(0, np.int32)
+    topology = replace(topology, end_layers=(*topology.end_layers[:-1], (none, none)))
+    if whole.model.draws_sites:
+        topology.check_end_layers()
+    return Tables(topology, adjacency_of(topology), *topology.end_flags())
+
+
+def _cut_below(whole: Whole, phase: int) -> Cut:
+    """Return what crosses below a layer: bonds of its layer and the following ones."""
+    lattice, reach = _from_layer(whole.lattice, phase), whole.reach
+    shape, boundary = (*whole.shape[:-1], reach), (*whole.boundary[:-1], "open")
+    grid = Grid(lattice.cell, shape, boundary, depths=lattice.per_size)
+    words, layer = num_words_of(prod(shape)), whole.layer_points
+    exists, seams, deltas, bonds, ends, codes = [], [], [], [], [], []
+    classes = [k for k, bond in enumerate(lattice.bonds) if bond.offset[-1] < 0]
+    for n, k in enumerate(classes):
+        *aside, step = lattice.bonds[k].offset
+        # What a bond does along the other axes, as if it stayed in its layer.
+        offset = (*aside, 0)
+        there, seam = grid.bond_masks(lattice.bonds[k].at, offset)
+        # Bonds of layer -step and above end in the upper slab.
+        there[-step:] = False
+        seam[-step:] = False
+        owner, other, periods = grid.seam_list(offset, seam)
+        down = (reach + step) * layer
+        exists.append(pack_bits(there.ravel()))
+        seams.append(pack_bits(seam.ravel()))
+        deltas.append(grid.delta(offset) + down)
+        bonds.append(n * 32 * words + owner)
+        ends.append(other + down)
+        codes.append(period_codes(periods))
+    periodic = "periodic" in boundary
+    adjacency = Adjacency(
+        ends=np.array(deltas, np.int64),
+        seam=np.concatenate(seams) if periodic else np.empty(0, np.uint32),
+        seam_bonds=np.concatenate(bonds),
+        seam_ends=np.concatenate(ends).astype(np.int32),
+        seam_codes=np.concatenate(codes),
+        num_points=np.uint32(prod(shape)),
+        num_words=np.uint32(words),
+        chain=np.int32(-1),
+    )
+    return Cut(np.array(classes, np.int64), np.concatenate(exists), adjacency)

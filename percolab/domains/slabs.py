@@ -1,0 +1,152 @@
+"""The row of one sample by slabs: fronts made one after the other, and joined in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from percolab.domains.front import Front, Row, close, front_bytes, join, joining_bytes, row_of
+from percolab.domains.parts import Parts, Whole
+from percolab.domains.raster import Draw, SlabRaster
+from percolab.errors import InputError
+from percolab.kernels.memory import Memory
+
+#: Orders of joining by name: one slab after the other, or pairs, pairs of pairs ...
+CHAIN, TREE = "chain", "tree"
+
+
+def thicknesses(whole: Whole, slabs: int) -> tuple[int, ...]:
+    """Return the layers of so many slabs, as even as whole cells allow, from the first on.
+
+    Slabs that hold whole cells are alike, so that their tables are made once.  InputError: they
+    would be thinner than bonds reach, or there are more slabs than layers.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> thicknesses(Whole(load_lattice("kagome"), (8, 23), ("open", "open")), 4)
+    (6, 6, 6, 5)
+    """
+    if slabs < 1:
+        raise InputError(f"slabs = {slabs}, but it must be an integer of at least 1")
+    cells, rest = divmod(whole.num_layers, whole.lattice.cell[-1])
+    unit = whole.lattice.cell[-1]
+    if cells < slabs:
+        cells, rest, unit = whole.num_layers, 0, 1
+    each, more = divmod(cells, slabs)
+    if each == 0:
+        raise InputError(f"{slabs} slabs, but there are {whole.num_layers} layers")
+    found = [unit * (each + (n < more)) for n in range(slabs)]
+    found[-1] += rest
+    return tuple(found)
+
+
+class Slabs:
+    """One lattice cut into slabs, ready for any number of samples; one thread at a time.
+
+    whole:  the lattice
+    layers: those of each slab, from the first on
+    tally:  whether sizes are tallied
+
+    InputError: slabs that do not fill the lattice, that are thinner than bonds reach or too large
+    to be labeled.
+    """
+
+    def __init__(self, whole: Whole, layers: Sequence[int], *, tally: bool = False) -> None:
+        if sum(layers) != whole.num_layers:
+            raise InputError(
+                f"slabs of {sum(layers)} layers, but the lattice has {whole.num_layers}"
+            )
+        self.whole, self.layers = whole, tuple(layers)
+        self._starts = tuple(accumulate((0, *layers[:-1])))
+        for first, thick in zip(self._starts, layers):
+            whole.check_layers(first, thick)
+        self._parts = Parts(whole)
+        self._labeler = SlabRaster(whole, max(layers), tally=tally)
+
+    @staticmethod
+    def memory(whole: Whole, layers: Sequence[int]) -> Memory:
+        """Return the memory that a row takes by a CHAIN, whatever p is.
+
+        Tables, one slab, and three fronts while two are joined.  At low p fronts are small; their
+        part of it is as if every bond were open and every site a cluster of its own.
+        """
+        starts = accumulate((0, *layers[:-1]))
+        tables = Parts.memory(whole, zip(starts, layers))
+        slab = SlabRaster.memory(whole, max(layers))
+        bonds, sites = whole.most_crossing, whole.reach * whole.layer_points
+        kinds = {"has_periods": whole.has_periods}
+        fronts = 3 * front_bytes(2 * bonds, 2 * sites, **kinds)
+        fronts += joining_bytes(4 * sites, **kinds)
+        return tables.plus(slab).plus(Memory(host=fronts))
+
+    def front(self, n: int, draw: Draw) -> Front:
+        """Return the front of the n-th slab of a sample."""
+        part = self._parts.part(self._starts[n], self.layers[n])
+        return self._labeler.front_of(part, draw)
+
+    def fronts(self, draw: Draw, front: Front | None = None) -> Iterator[Front]:
+        """Yield the front of the first slab of a sample, of the first two ... of all, by a CHAIN.
+
+        front: of the first slabs of this sample, from which on it goes; it must be of whole slabs.
+        """
+        first = 0 if front is None else (*self._starts, self.whole.num_layers).index(front.layers)
+        for n in range(first, len(self.layers)):
+            own = self.front(n, draw)
+            front = own if front is None else join(front, own)
+            yield front
+
+    def row_of_all(self, front: Front) -> Row:
+        """Return the row of a sample from the front of all its slabs."""
+        return row_of(close(front) if self.whole.is_closed else front)
+
+    def row(self, draw: Draw, order: str | Sequence[int] = CHAIN) -> Row:
+        """Return the row of a sample, its fronts joined in an order; :func:`row_by_slabs`."""
+        if order == CHAIN:
+            *_, front = self.fronts(draw)
+        else:
+            front = join_in_order([self.front(n, draw) for n in range(len(self.layers))], order)
+        return self.row_of_all(front)
+
+
+def row_by_slabs(
+    whole: Whole,
+    draw: Draw,
+    *,
+    slabs: int | Sequence[int] = 1,
+    order: str | Sequence[int] = CHAIN,
+    tally: bool = False,
+) -> Row:
+    """Return the row of one sample at one p: that of the whole lattice, bit for bit.
+
+    slabs: how many, or the layers of each from the first on
+    order: CHAIN, which holds one slab and two fronts; TREE; or for each of slabs - 1 steps a number
+           n, which joins the n-th of the fronts that are left, counted from 0, to the next one.
+           All but CHAIN hold all fronts.
+    tally: whether sizes are tallied
+
+    InputError: as for :class:`Slabs`, or an order that leaves more than one front.
+    """
+    layers = thicknesses(whole, slabs) if isinstance(slabs, int) else slabs
+    return Slabs(whole, layers, tally=tally).row(draw, order)
+
+
+def join_in_order(fronts: Sequence[Front], order: str | Sequence[int]) -> Front:
+    """Return the front of all parts, joined in an order that :func:`row_by_slabs` takes.
+
+    fronts: of neighbouring parts, from the lowest up
+    """
+    left = list(fronts)
+    if order == TREE:
+        while len(left) > 1:
+            pairs = zip(left[::2], left[1::2])
+            left = [join(*pair) for pair in pairs] + left[len(left) & ~1 :]
+        return left[0]
+    if isinstance(order, str) and order != CHAIN:
+        raise InputError(f"order {order!r}; it is chain, tree or a list of numbers")
+    steps = [0] * (len(left) - 1) if isinstance(order, str) else order
+    if len(steps) != len(left) - 1:
+        raise InputError(f"{len(left)} slabs are joined in {len(left) - 1} steps, not {len(steps)}")
+    for n in steps:
+        if not 0 <= n < len(left) - 1:
+            raise InputError(f"step {n} joins the fronts {n} and {n + 1} of {len(left)} from 0 on")
+        left[n : n + 2] = [join(left[n], left[n + 1])]
+    return left[0]

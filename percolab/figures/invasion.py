@@ -1,0 +1,297 @@
+"""An invasion as a figure: who was invaded when, and what the weights that were taken show.
+
+The picture has the colour of time, from dark to light, at the sites' places in real space: bond by
+bond while these are few, else a cell for every grid point, of large invasions the earliest of
+several; in three dimensions layers.  Beside it are the acceptance profile, the sizes of bursts and
+the capillary pressure curve.  matplotlib loads when a figure is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from percolab.errors import InputError
+from percolab.figures.style import COLOURS, EXACT_LINE, new_figure
+from percolab.lattices.lattice import Lattice
+from percolab.trees.invasion import Floats, Integers, Invasion
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Up to so many grid points bonds are drawn; and more than so many pixels along a side are not.
+MOST_WITH_BONDS, MOST_PIXELS = 4096, 1000
+_LAYERS = 4
+_MAP, _NEVER = "viridis", "#e8e8e8"
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What the weights of invasions show, of one or of several added up.
+
+    edges, tried, accepted: as :meth:`Invasion.acceptance` has them
+    bursts: int64, sizes; bursts_at: the p at which they begin, or None
+    pressures, saturations: the capillary pressure curve of the first
+    """
+
+    edges: Floats
+    tried: Integers
+    accepted: Integers
+    bursts: Integers
+    bursts_at: float | None
+    pressures: Floats
+    saturations: Floats
+
+    @classmethod
+    def of(cls, invasion: Invasion, p: float | None = None) -> Curves:
+        """Return the curves of one invasion."""
+        return cls(*invasion.acceptance(), invasion.bursts(p), p, *invasion.pressure_curve())
+
+    def plus(self, other: Curves) -> Curves:
+        """Return both together; the pressure curve stays the first one's."""
+        return Curves(
+            self.edges,
+            self.tried + other.tried,
+            self.accepted + other.accepted,
+            np.concatenate([self.bursts, other.bursts]),
+            self.bursts_at,
+            self.pressures,
+            self.saturations,
+        )
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """Every number drawn, as plain JSON values."""
+        sizes, counts = np.unique(self.bursts, return_counts=True)
+        return {
+            "weights": (0.5 * (self.edges[1:] + self.edges[:-1])).tolist(),
+            "tried": self.tried.tolist(),
+            "accepted": self.accepted.tolist(),
+            "burst_sizes": sizes.tolist(),
+            "burst_counts": counts.tolist(),
+            "bursts_at": self.bursts_at,
+            "pressures": self.pressures.tolist(),
+            "saturations": self.saturations.tolist(),
+        }
+
+
+def can_draw_places(structure: Any) -> bool:
+    """Return whether the sites of a structure have places in a plane or in layers."""
+    return (
+        isinstance(structure, Lattice)
+        and structure.dimension in (2, 3)
+        and bool(structure.vectors)
+        and abs(float(np.linalg.det(structure.vectors))) > 1e-9
+    )
+
+
+def plot_invasion(
+    invasion: Invasion,
+    curves: Curves,
+    structure: Any,
+    *,
+    title: str = "",
+    threshold: float | None = None,
+) -> tuple[Figure, dict[str, Any]]:
+    """Draw an invasion; return the figure and every number in its curves, for JSON.
+
+    structure: what it is of; one without places has curves alone.  threshold: the p_c of an
+    infinite lattice, drawn where it is known.  InputError: nothing was invaded.
+    """
+    if invasion.num_invaded <= invasion.num_sources:
+        raise InputError("nothing was invaded beside the source, so there is nothing to draw")
+    places = can_draw_places(structure)
+    with new_figure(7.2, 7.4 if places else 2.7) as figure:
+        figure.suptitle(title)
+        if places:
+            both: Any = figure.subfigures(2, 1, height_ratios=[2.0, 1.0])
+            upper, lower = both
+            _draw_picture(upper, invasion, structure)
+        else:
+            lower = figure
+        panels: Any = lower.subplots(1, 3)
+        _draw_acceptance(panels[0], curves, threshold)
+        _draw_bursts(panels[1], curves)
+        _draw_pressure(panels[2], curves, invasion)
+    return figure, {"title": title, **curves.numbers}
+
+
+# The picture
+
+
+def _draw_picture(figure: Any, invasion: Invasion, lattice: Lattice) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    shape = invasion.shape
+    depth = prod(shape[2:])
+    count = min(depth, _LAYERS)
+    layers = [round(n * (depth - 1) / max(count - 1, 1)) for n in range(count)]
+    rows = 2 if count == _LAYERS else 1
+    panels: Any = figure.subplots(rows, count // rows, squeeze=False).ravel()
+    # All sources are there when it begins.
+    begin = max(invasion.num_sources - 1, 0)
+    norm = Normalize(begin, max(invasion.num_invaded - 1, begin + 1))
+    few = lattice.dimension == 2 and prod(shape) <= MOST_WITH_BONDS
+    for axes, layer in zip(panels, layers):
+        axes.set_axis_off()
+        axes.set_aspect("equal")
+        if few:
+            _draw_sites(axes, invasion, lattice, norm)
+        else:
+            _draw_cells(axes, invasion, lattice, layer, norm)
+        if lattice.dimension == 3:
+            axes.set_title(f"$z = {layer}$", fontsize=9)
+    scale = ScalarMappable(norm, _MAP)
+    bar = figure.colorbar(scale, ax=panels, shrink=0.8, pad=0.02)
+    bar.set_label("step")
+
+
+def _plane(lattice: Lattice) -> Floats:
+    """Return the steps along the first two axes as vectors (2, 2) of the plane they span."""
+    first, second = np.array(lattice.vectors)[:2]
+    if lattice.dimension == 2:
+        return np.array([first, second])
+    right = first / np.linalg.norm(first)
+    along = second @ right
+    return np.array([[np.linalg.norm(first), 0.0], [along, np.linalg.norm(second - along * right)]])
+
+
+def _draw_sites(axes: Axes, invasion: Invasion, lattice: Lattice, norm: Any) -> None:
+    """Draw every invaded site, with the bond by which it was, at its place."""
+    from matplotlib.collections import EllipseCollection, LineCollection
+
+    places = lattice.positions(invasion.shape)
+    steps = np.maximum(np.arange(invasion.num_invaded), norm.vmin)
+    cell = np.stack(np.unravel_index(np.arange(len(places)), invasion.shape[::-1])[::-1], axis=1)
+    is_site = np.ones(len(places), bool)
+    for point in lattice.vacant:
+        is_site &= ~np.all(cell % lattice.cell == point, axis=1)
+    taken = np.flatnonzero(invasion.origins >= 0)
+    ends = places[invasion.sites[taken]], places[invasion.origins[taken]]
+    length = np.linalg.norm(ends[0] - ends[1], axis=1)
+    unit = float(np.median(length)) if taken.size else 1.0
+    # Those that cross a periodic boundary would cross the picture.
+    near = length < 1.8 * unit
+    lines = np.stack(ends, axis=1)[near]
+    extent = max(float(np.ptp(places, axis=0).max()), unit)
+    width = float(np.clip(0.28 * unit / extent * 4.2 * 72, 0.5, 4.0))
+    points = {"cmap": _MAP, "norm": norm, "array": steps[taken][near], "zorder": 2}
+    axes.add_collection(LineCollection(list(lines), linewidths=width, **points))
+    dots: dict[str, Any] = {"units": "xy", "offset_transform": axes.transData, "linewidths": 0}
+    for sites, size, more in (
+        (np.flatnonzero(is_site), 0.16, {"facecolors": "0.85", "zorder": 1}),
+        (invasion.sites, 0.42, {"cmap": _MAP, "norm": norm, "array": steps, "zorder": 3}),
+    ):
+        across = np.full(len(sites), size * unit)
+        axes.add_collection(
+            EllipseCollection(across, across, 0 * across, offsets=places[sites], **dots, **more)
+        )
+    low, high = places.min(axis=0) - 0.7 * unit, places.max(axis=0) + 0.7 * unit
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+
+
+def _draw_cells(axes: Axes, invasion: Invasion, lattice: Lattice, layer: int, norm: Any) -> None:
+    """Draw the part of a layer that was invaded as an image, sheared to the lattice."""
+    from matplotlib import colormaps
+    from matplotlib.transforms import Affine2D
+
+    columns, rows = invasion.shape[:2]
+    sites = invasion.sites.astype(np.int64)
+    x, y, z = sites % columns, sites // columns % rows, sites // (columns * rows)
+    # All layers show the same window.
+    low = np.array([x.min(), y.min()])
+    size = np.array([x.max(), y.max()]) - low + 1
+    if (size > 0.7 * np.array([columns, rows])).any():
+        low, size = np.zeros(2, np.int64), np.array([columns, rows])
+    coarse = -(-int(size.max()) // MOST_PIXELS)
+    pixels = -(-size // coarse)
+    first = np.full(int(pixels.prod()), invasion.num_invaded, np.int64)
+    here = np.flatnonzero(z == layer)
+    place = (y[here] - low[1]) // coarse * pixels[0] + (x[here] - low[0]) // coarse
+    np.minimum.at(first, place, here)
+    image = colormaps[_MAP](norm(np.maximum(first, norm.vmin)))
+    image[first == invasion.num_invaded] = _rgba(_NEVER)
+    (a, b), (c, d) = _plane(lattice)
+    left, bottom = low - 0.5
+    right, top = low - 0.5 + coarse * pixels
+    axes.imshow(
+        image.reshape(pixels[1], pixels[0], 4),
+        origin="lower",
+        extent=(left, right, bottom, top),
+        interpolation="nearest",
+        transform=Affine2D(np.array([[a, c, 0], [b, d, 0], [0, 0, 1]])) + axes.transData,
+    )
+    corners = np.array([[left, bottom], [right, bottom], [left, top], [right, top]]) @ [
+        [a, b],
+        [c, d],
+    ]
+    axes.set_xlim(corners[:, 0].min(), corners[:, 0].max())
+    axes.set_ylim(corners[:, 1].min(), corners[:, 1].max())
+
+
+def _rgba(colour: str) -> tuple[float, ...]:
+    from matplotlib.colors import to_rgba
+
+    return to_rgba(colour)
+
+
+# The curves
+
+
+def _draw_acceptance(axes: Axes, curves: Curves, threshold: float | None) -> None:
+    tried = np.maximum(curves.tried, 1)
+    share = np.where(curves.tried > 0, curves.accepted / tried, np.nan)
+    axes.stairs(share, curves.edges, color=COLOURS[0], linewidth=1.1, baseline=None)
+    if threshold is not None:
+        axes.axvline(threshold, label="$p_c$", **EXACT_LINE)
+        axes.legend(loc="upper right")
+    axes.set(xlabel="weight $r$", ylabel="accepted / tried", ylim=(-0.03, 1.06))
+    axes.set_xlim(float(curves.edges[0]), float(curves.edges[-1]))
+
+
+def _draw_bursts(axes: Axes, curves: Curves) -> None:
+    """Draw the density of burst sizes, in bins that grow by a factor of two."""
+    from matplotlib.ticker import NullFormatter
+
+    begin = "records" if curves.bursts_at is None else f"weights from $p_0 = {curves.bursts_at:g}$"
+    axes.set(xlabel="burst size $s$", ylabel="density", xscale="log", yscale="log")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_title(f"bursts between {begin}", fontsize=8)
+    if not curves.bursts.size:
+        axes.text(0.5, 0.5, "none is complete", transform=axes.transAxes, ha="center", fontsize=8)
+        return
+    most = int(curves.bursts.max()).bit_length()
+    edges = 2.0 ** np.arange(most + 1) - 0.5
+    edges[0] = 0.5
+    counts, _ = np.histogram(curves.bursts, edges)
+    there = counts > 0
+    density = counts / np.diff(edges) / curves.bursts.size
+    centres = np.sqrt((edges[:-1] + 0.5) * (edges[1:] - 0.5))
+    error = density / np.sqrt(np.maximum(counts, 1))
+    # A bar down to nothing has no lower end on a logarithmic axis.
+    below = np.minimum(error, 0.9 * density)
+    axes.errorbar(
+        centres[there], density[there], yerr=[below[there], error[there]], fmt="o",
+        color=COLOURS[0],
+    )  # fmt: skip
+
+
+def _draw_pressure(axes: Axes, curves: Curves, invasion: Invasion) -> None:
+    axes.step(
+        np.append(curves.pressures, curves.edges[-1]),
+        np.append(curves.saturations, curves.saturations[-1]),
+        where="post",
+        color=COLOURS[0],
+    )
+    axes.set(xlabel="largest weight so far", ylabel="invaded fraction")
+    axes.set_xlim(float(curves.edges[0]), float(curves.edges[-1]))
+    axes.set_ylim(bottom=0.0)
+    if invasion.breakthrough is not None:
+        axes.axvline(invasion.threshold, **EXACT_LINE | {"color": COLOURS[1]})
+        axes.set_title(f"breakthrough at {invasion.threshold:.4g}", fontsize=8)

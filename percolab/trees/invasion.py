@@ -1,0 +1,533 @@
+"""Invasion percolation: always the easiest bond, or site, of the frontier is invaded next.
+
+From a source the invader takes, step by step, the bond with the smallest weight of all that lead to
+a site that is not invaded yet (Prim's algorithm); in the site model the site with the smallest
+weight of all that a bond joins to an invaded one.  Weights are the uniform numbers of a sample, the
+same that decide what is open at p, or given ones; equal ones are ordered by the bond's or site's
+number.  So the invasion from a site until all is invaded takes the bonds of the minimum spanning
+tree, and one from a side to the opposite side ends with the spanning threshold T of the sample as
+the largest weight it took: T is one above its 63 digits.
+
+With *trapping* the defender cannot be compressed: a region of it that is cut off from the target,
+its way out, is never invaded.
+
+Source: D. Wilkinson and J. F. Willemsen, J. Phys. A: Math. Gen. 16, 3365 (1983).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.lattices.lattice import Lattice
+from percolab.lattices.topology import Topology, num_words_of
+from percolab.trees.invasion_cpu import (
+    BUCKETS,
+    DRAWN,
+    END,
+    ENTRIES,
+    ITEM,
+    ITEMS,
+    MOST,
+    NEAR,
+    NONE,
+    PLANES,
+    REACHED,
+    STEPS,
+    TAKEN,
+    WORDS,
+    Draw,
+    Ground,
+    Target,
+    advance_invasion,
+    fill_keys,
+    fill_table,
+    give_back,
+    mark_sources,
+)
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+#: When an invasion stops: when a target is invaded, when nothing is left, or at so many sites.
+Stop = Literal["spanning", "all"] | int
+#: About the bytes that an invaded site takes, and a grid point where trapping is asked for.
+SITE_BYTES, TRAPPING_BYTES = 200, 32
+_COUNTERS = 10
+# Sites for which there is room at once.
+_RESERVED = 1 << 21
+
+
+def ground_of_lattice(
+    lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str, ...]
+) -> Ground:
+    """Return where the bonds of a lattice lead, without looking at its points one by one."""
+    strides = [prod(shape[:axis]) for axis in range(len(shape))]
+    class_size = 32 * num_words_of(prod(shape))
+    first, steps = [0], []
+    # Cell points, the first axis fastest.
+    for point in product(*(range(n) for n in lattice.cell[::-1])):
+        here = point[::-1]
+        for klass, bond in enumerate(lattice.bonds):
+            before = tuple((x - o) % n for x, o, n in zip(here, bond.offset, lattice.cell))
+            for owner, sign in ((here, 1), (before, -1)):
+                if owner in bond.at:
+                    offset = [sign * step for step in bond.offset]
+                    delta = sum(step * stride for step, stride in zip(offset, strides))
+                    steps.append([delta, klass * class_size, int(sign > 0), *offset])
+        first.append(len(steps))
+    periodic = [int(kind == "periodic") for kind in boundary]
+    return Ground(
+        axes=np.array([shape, lattice.cell, periodic, strides], np.int64).T.copy(),
+        first=np.array(first, np.int64),
+        steps=np.array(steps, np.int64).reshape(-1, 3 + len(shape)),
+        degree=int(np.diff(first).max()),
+        class_size=class_size,
+    )
+
+
+def ground_of_topology(topology: Topology) -> Ground:
+    """Return where the bonds of any topology lead, as a list of them for every site."""
+    klass, owner, other = topology.bonds().T
+    class_size = 32 * topology.num_words
+    number = klass * class_size + owner
+    apart = owner != other
+    start = np.concatenate([owner[apart], other[apart]])
+    end = np.concatenate([other[apart], owner[apart]])
+    order = np.argsort(start, kind="stable")
+    counts = np.bincount(start, minlength=topology.num_points)
+    return Ground(
+        axes=np.empty((0, 4), np.int64),
+        first=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        steps=np.column_stack([end, np.tile(number[apart], 2)])[order].astype(np.int64),
+        degree=max(int(counts.max(initial=0)), 1),
+        class_size=class_size,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """The weights of an invasion: those of a sample, or given ones.
+
+    model:   "bond" or "site", what has a weight
+    generator, seed, sample: of the words
+    classes: bond classes; the words of sites follow those of bonds
+    given:   float64, by the numbers of bonds or sites, in place of the sample's own; or None
+    keys:    uint64 like it, ordered as they are
+    """
+
+    model: str
+    generator: int
+    seed: int
+    sample: int
+    classes: int
+    given: Floats | None = None
+    keys: NDArray[np.uint64] | None = None
+
+    @property
+    def by_site(self) -> bool:
+        """Whether sites have weights."""
+        return self.model == "site"
+
+    def draw(self, class_size: int) -> Draw:
+        """Return what the kernels are given."""
+        ranks = np.empty(0, np.uint32)
+        if self.keys is not None:
+            # Equal weights in the order of their numbers; spread over all that 32 digits can say.
+            spread = 32 - max(self.keys.size - 1, 1).bit_length()
+            ranks = np.empty(self.keys.size, np.uint32)
+            place = np.arange(self.keys.size, dtype=np.uint32) << np.uint32(spread)
+            ranks[np.argsort(self.keys, kind="stable")] = place
+        first_word = self.classes * (class_size // 32) if self.by_site else 0
+        key = np.uint64(self.seed), np.uint64(self.sample)
+        return Draw(self.generator, *key, self.by_site, np.uint32(first_word), ranks)
+
+
+class State:
+    """The arrays of an invasion that is going on; their sizes follow what it has touched.
+
+    table:   uint64, hash table of words of 32 sites
+    entries: uint32, a row for each of them; digits: uint32, a row for each random word drawn
+    items:   what was ever on the frontier; near, heads: which of it may be invaded next
+    sites, taken, fronts: a step each; count: int64, the counters
+    """
+
+    def __init__(self, ground: Ground, classes: int, sources: int, most: int) -> None:
+        # What is not touched takes no memory.
+        size = max(min(most, _RESERVED), 1 << 16, 2 * sources)
+        self.ground = ground
+        self.table = np.full(1 << (4 * sources + 4096).bit_length(), NONE, np.uint64)
+        self.entries = np.empty((size // 4 + sources, DRAWN + classes), np.uint32)
+        self.digits = np.empty((size // 4, PLANES), np.uint32)
+        self.items = np.empty(4 * size, ITEM)
+        self.near = np.empty(4 * size, np.uint64)
+        self.heads = np.full(BUCKETS, END, np.int32)
+        self.sites, self.taken = np.empty(size, np.int32), np.empty(size, np.int64)
+        self.fronts = np.empty(size, np.int64)
+        self.count = np.zeros(_COUNTERS, np.int64)
+        self.count[MOST], self.count[REACHED] = NEAR, -1
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """Hash table and frontier, as the kernels take them."""
+        return (
+            self.table, self.entries, self.digits, self.items, self.near, self.heads, self.count,
+        )  # fmt: skip
+
+    def make_room(self) -> None:
+        """Make room for one more step at least."""
+        room, count = self.ground.degree + 1, self.count
+        self.entries = _longer(self.entries, count[ENTRIES] + room)
+        self.digits = _longer(self.digits, count[WORDS] + room)
+        self.items = _longer(self.items, count[ITEMS] + room)
+        self.near = _longer(self.near, self.items.size)
+        for name in ("sites", "taken", "fronts"):
+            setattr(self, name, _longer(getattr(self, name), count[STEPS] + 1))
+        if 2 * (count[ENTRIES] + room) > self.table.size:
+            size = 4 * max(self.table.size, 1 << int(room).bit_length())
+            table = np.full(size, NONE, np.uint64)
+            fill_table(table, self.table)
+            self.table = table
+
+
+def _longer(values: Any, size: int) -> Any:
+    """Return an array with its values at the front, of at least so many rows."""
+    if size <= len(values):
+        return values
+    longer = np.empty((max(int(size), 2 * len(values)), *values.shape[1:]), values.dtype)
+    longer[: len(values)] = values
+    return longer
+
+
+@dataclass(frozen=True, eq=False)
+class _Frontier:
+    """All that was ever on the frontier, from which more about an invasion is told.
+
+    items:    as the kernels left them; accepted: bool like it
+    taken:    int64, the item of every step, -1 of a given source
+    sites:    int32, the sites by the steps since which items were there
+    shown:    the items that count: all of them, or those that trapping left
+    """
+
+    items: Any
+    accepted: NDArray[np.bool_]
+    taken: Integers
+    sites: NDArray[np.int32]
+    shown: slice | Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Invasion:
+    """An invasion, step by step; the first ``num_sources`` steps are the sources, if given.
+
+    sites:       int32 (n,), in the order in which they were invaded
+    origins:     int32 (n,), the invaded site from which each was, -1 of a source
+    bonds:       int64 (n,), the number 32 * word + bit of the bond between, -1 of a source; in the
+                 site model that of the first bond by which the site was reached
+    weights:     float64 (n,), of the bond or site that was taken, NaN of a source that was given
+    fronts:      int64 (n,), bonds (in the site model sites) that could be taken after each step;
+                 after all sources where those are invaded from the start
+    num_sources: sites that were invaded from the start
+    breakthrough: the step that invaded the first site of the target, or None
+    tried:       float64, weights of all that was ever on the frontier, to 32 digits if drawn
+    accepted:    bool like it, what left the frontier: bonds that invaded a site or, without
+                 trapping, joined two invaded ones
+    num_sites:   of the whole lattice or graph
+    model:       "bond" or "site"
+    keys:        uint64 (n,), all 63 digits of the weights; ranks of given weights; 0 of sources
+    touched:     random words that were drawn
+    shape:       grid points along each axis, () of a graph
+    has_target:  whether there was a target to be reached
+    """
+
+    sites: NDArray[np.int32]
+    fronts: Integers
+    num_sources: int
+    breakthrough: int | None
+    num_sites: int
+    model: str
+    touched: int
+    shape: tuple[int, ...]
+    has_target: bool
+    _draw: Draw
+    _given: Floats | None
+    _frontier: _Frontier
+
+    @property
+    def num_invaded(self) -> int:
+        """Sites that were invaded, the sources among them."""
+        return len(self.sites)
+
+    @cached_property
+    def bonds(self) -> Integers:
+        """The bond by which each site was invaded."""
+        taken = self._frontier.taken
+        # Without an item there are only sources.
+        bonds = np.full(taken.size, -1, np.int64)
+        bonds[self.num_sources :] = self._frontier.items["bond"][taken[self.num_sources :]]
+        return bonds
+
+    @cached_property
+    def origins(self) -> NDArray[np.int32]:
+        """The site from which each was invaded."""
+        frontier, first = self._frontier, self.num_sources
+        origins = np.full(self.num_invaded, -1, np.int32)
+        since = frontier.items["since"][frontier.taken[first:]]
+        origins[first:] = np.where(since < 0, np.int32(-1), frontier.sites[since])
+        return origins
+
+    @cached_property
+    def tried(self) -> Floats:
+        """Weights of all that was ever on the frontier."""
+        items = self._frontier.items[self._frontier.shown]
+        if self._given is None:
+            tried: Floats = np.ldexp(items["prefix"] + 0.5, -32)
+        else:
+            tried = self._given[items["to"] if self.model == "site" else items["bond"]]
+        return tried
+
+    @cached_property
+    def accepted(self) -> NDArray[np.bool_]:
+        """What of it was taken."""
+        return self._frontier.accepted[self._frontier.shown]
+
+    @property
+    def _numbers(self) -> Integers:
+        """Number of what was taken, -1 of given sources."""
+        numbers = self.sites.astype(np.int64) if self.model == "site" else self.bonds.copy()
+        numbers[: self.num_sources] = -1
+        return numbers
+
+    @cached_property
+    def keys(self) -> NDArray[np.uint64]:
+        """All digits of the weights."""
+        keys = np.zeros(self.num_invaded, np.uint64)
+        fill_keys(self._draw, self._numbers, keys)
+        return keys
+
+    @cached_property
+    def weights(self) -> Floats:
+        """The weights that were taken, step by step."""
+        if self._given is not None:
+            weights = self._given[self._numbers]
+        else:
+            weights = np.ldexp(self.keys.astype(np.float64), -63)
+        weights[: self.num_sources] = np.nan
+        return weights
+
+    @property
+    def last(self) -> int:
+        """The step that reached the target, or the last one."""
+        return self.num_invaded - 1 if self.breakthrough is None else self.breakthrough
+
+    @property
+    def threshold(self) -> float:
+        """The largest weight up to breakthrough: T of the sample, from side to side; 0 if none."""
+        taken = self.weights[self.num_sources : self.last + 1]
+        return float(taken.max(initial=0.0))
+
+    @property
+    def threshold_key(self) -> int:
+        """One above the largest key up to breakthrough: T, exactly, as `--method threshold` has."""
+        return int(self.keys[: self.last + 1].max(initial=np.uint64(0))) + 1
+
+    def bursts(self, p: float | None = None) -> Integers:
+        """Return the sizes of complete bursts, int64, in the order in which they occurred.
+
+        A burst begins with a weight of at least ``p`` and has the sites invaded from there until
+        before the next such weight; the one that goes on at the end is left out, and what comes
+        before the first.  Without p it begins with a weight larger than all before it.
+
+        Sources: S. Roux and E. Guyon, J. Phys. A 22, 3693 (1989); S. Maslov, Phys. Rev. Lett. 74,
+        562 (1995).
+        """
+        return burst_sizes(self.weights[self.num_sources :], p)
+
+    def acceptance(self, bins: int = 50) -> tuple[Floats, Integers, Integers]:
+        """Return (edges, tried, accepted) of equal bins of weight: float64 (bins + 1,), int64.
+
+        accepted / tried is the acceptance profile a(r) of Wilkinson and Willemsen.
+        """
+        low, high = 0.0, 1.0
+        if self._given is not None and self.tried.size:
+            low, high = float(self.tried.min()), float(self.tried.max())
+        edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
+        tried, _ = np.histogram(self.tried, edges)
+        accepted, _ = np.histogram(self.tried[self.accepted], edges)
+        return edges, tried.astype(np.int64), accepted.astype(np.int64)
+
+    def pressure_curve(self) -> tuple[Floats, Floats]:
+        """Return (pressures, saturations): the sites invaded up to each pressure, as a fraction.
+
+        The pressure is the largest weight taken so far, at which all sites are invaded that need
+        no more; each of its values is there once.  Given sources count at every pressure.
+        """
+        taken = np.maximum.accumulate(self.weights[self.num_sources :])
+        is_last = np.append(taken[1:] > taken[:-1], True)[: taken.size]
+        filled = self.num_sources + 1 + np.flatnonzero(is_last)
+        return taken[is_last], filled / self.num_sites
+
+    def mass_within(self, distances: Floats, radii: Sequence[float] | Floats) -> Integers:
+        """Return how many invaded sites lie within each radius, int64.
+
+        distances: float64 (n,), of the invaded sites from the source.
+        """
+        found = np.searchsorted(np.sort(distances), np.asarray(radii), side="right")
+        return found.astype(np.int64)
+
+    def bond_words(self, classes: int, num_words: int) -> NDArray[np.uint32]:
+        """Return the bonds by which sites were invaded, uint32 (classes, num_words), a bit each."""
+        words = np.zeros(classes * num_words, np.uint32)
+        bonds = self.bonds[self.bonds >= 0]
+        bits = np.uint32(1) << (bonds & 31).astype(np.uint32)
+        np.bitwise_or.at(words, bonds >> 5, bits)
+        return words.reshape(classes, num_words)
+
+    def renumbered(self, outer: NDArray[np.int32]) -> Invasion:
+        """Return the invasion with other numbers of its sites: outer[site]."""
+        origins = np.where(self.origins < 0, np.int32(-1), outer[self.origins])
+        found = replace(self, sites=outer[self.sites])
+        # Those of sites are known by the numbers that they had.
+        found.__dict__.update(keys=self.keys, weights=self.weights, origins=origins)
+        return found
+
+
+def burst_sizes(weights: Floats, p: float | None = None) -> Integers:
+    """Return the sizes of the complete bursts of weights that were taken one after the other.
+
+    >>> burst_sizes(np.array([0.3, 0.7, 0.2, 0.4, 0.9, 0.8, 0.1]), 0.6).tolist()
+    [3, 1]
+    >>> burst_sizes(np.array([0.3, 0.7, 0.2, 0.4, 0.9, 0.8, 0.1])).tolist()
+    [1, 3]
+    """
+    if p is None:
+        before = np.maximum.accumulate(weights)[:-1]
+        begins = np.append(True, weights[1:] > before)[: weights.size]
+    else:
+        begins = weights >= p
+    return np.diff(np.flatnonzero(begins)).astype(np.int64)
+
+
+def invade(
+    ground: Ground,
+    weights: Weights,
+    sources: Integers,
+    target: Target,
+    *,
+    num_sites: int,
+    enters: bool = False,
+    stop: Stop = "all",
+    exits: Integers | None = None,
+    num_points: int = 0,
+) -> Invasion:
+    """Invade from sources; what there is has been checked.
+
+    sources: int64, distinct sites.  enters: the invader comes in through them, so that in the site
+    model they are the first frontier, each with its own weight, and not invaded from the start.
+    exits: int64, all sites of the target, where there is trapping; else None.
+    num_points: grid points, needed with trapping.
+    """
+    by_site = weights.by_site
+    is_free = not (by_site and enters)
+    draw = weights.draw(ground.class_size)
+    most = num_sites if isinstance(stop, str) or exits is not None else stop
+    state = State(ground, 1 if by_site else max(weights.classes, 1), sources.size, most)
+    scratch = np.empty((2, ground.degree), np.int64)
+    free = sources.size if is_free else 0
+    if is_free:
+        mark_sources(sources, state.table, state.entries, state.count)
+        state.sites[:free], state.taken[:free] = sources, -1
+        state.count[STEPS] = free
+    while not advance_invasion(
+        ground, draw, sources, is_free, target, *scratch, *state.arrays, state.sites, state.taken,
+        state.fronts, stop == "spanning", most,
+    ):  # fmt: skip
+        state.make_room()
+    kept = None
+    state.fronts[:free] = state.fronts[free - 1] if free else 0
+    if exits is not None:
+        entrance = sources if not is_free else sources[:0]
+        kept = _untrapped(ground, by_site, state, free, entrance, exits, num_points)
+    has_target = bool(target.layers.any() or target.sites.size)
+    return _invasion_of(state, weights, draw, free, num_sites, stop, has_target, kept)
+
+
+def _untrapped(
+    ground: Ground,
+    by_site: bool,
+    state: State,
+    free: int,
+    entrance: Integers,
+    exits: Integers,
+    num_points: int,
+) -> tuple[NDArray[np.bool_], Integers]:
+    """Return (which steps there are with trapping, after which step each site is cut off)."""
+    sites = state.sites[: state.count[STEPS]]
+    steps = np.full(num_points, -1, np.int32)
+    steps[sites] = np.arange(sites.size, dtype=np.int32)
+    is_exit = np.zeros(num_points, bool)
+    is_exit[exits] = True
+    parents, members = np.empty((2, num_points + 1), np.int32)
+    contacts, cut = np.empty((2, num_points), np.int32)
+    kept = np.ones(sites.size, bool)
+    scratch = np.empty((2, ground.degree), np.int64)
+    give_back(
+        ground, by_site, sites, free, entrance, is_exit, steps, parents, members, contacts,
+        np.empty(num_points + 1, np.int64), cut, *scratch, state.fronts, kept,
+    )  # fmt: skip
+    return kept, cut.astype(np.int64)
+
+
+def _invasion_of(
+    state: State,
+    weights: Weights,
+    draw: Draw,
+    free: int,
+    num_sites: int,
+    stop: Stop,
+    has_target: bool,
+    trapping: tuple[NDArray[np.bool_], Integers] | None,
+) -> Invasion:
+    count = state.count
+    steps, reached = int(count[STEPS]), int(count[REACHED])
+    items, sites, taken = state.items[: count[ITEMS]], state.sites[:steps], state.taken[:steps]
+    fronts = state.fronts[:steps]
+    if trapping is None:
+        found = _Frontier(items, items["following"] == TAKEN, taken, sites, slice(None))
+    else:
+        kept, cut = trapping
+        chosen = np.flatnonzero(kept)
+        if isinstance(stop, int):
+            chosen = chosen[: max(stop, free)]
+        last = int(chosen[-1]) if chosen.size else -1
+        accepted = np.zeros(items.size, bool)
+        accepted[taken[chosen[free:]]] = True
+        since = items["since"].astype(np.int64)
+        # What was on the frontier: from a kept step, to what was not cut off by then.
+        there = (since < 0) | (kept[since] & (since <= last))
+        there &= cut[items["to"]] > since
+        shown = np.flatnonzero(there | accepted)
+        reached = int(np.searchsorted(chosen, reached)) if 0 <= reached <= last else -1
+        found = _Frontier(items, accepted, taken[chosen], sites, shown)
+        sites, fronts = sites[chosen], fronts[chosen]
+    return Invasion(
+        sites=sites,
+        fronts=fronts,
+        num_sources=free,
+        breakthrough=reached if reached >= 0 else None,
+        num_sites=num_sites,
+        model=weights.model,
+        touched=int(count[WORDS]),
+        shape=tuple(state.ground.axes[:, 0].tolist()),
+        has_target=has_target,
+        _draw=draw,
+        _given=weights.given,
+        _frontier=found,
+    )

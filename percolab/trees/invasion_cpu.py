@@ -1,0 +1,545 @@
+"""The kernels of invasion percolation on the CPU.
+
+An invasion costs what it touches.  Words of 32 sites, and the random words of their bonds or of the
+sites themselves, have an entry in a hash table from their first touch on; a neighbour is computed
+from the lattice's shape and offsets, or looked up in a graph's list.
+
+The frontier is a *near* heap of the smallest keys, which stays in a cache, and 2^16 buckets by the
+first binary digits of the key for the others, most of which are never taken.  Keys are compared by
+32 digits, and by all 63 and the bond's or site's number where these agree.
+
+With trapping an invasion is run without it first.  Then the invaded sites are given back to the
+defender in reverse order, by union-find: what has a way to the target at its own step was not
+trapped.  A trapped region touches nothing but invaded sites, so the order of the others is the same
+with it and without it.  Source of the two steps: Y. Masson, Comput. Geosci. 90, 41 (2016).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import int32, int64, njit, uint32, uint64
+
+from percolab.bonds.words import uniform_of
+from percolab.coupled.bond_order import fill_planes
+
+#: Of the functions that an invasion calls for every bond.  Calls that stay calls count references
+#: to every array, which would take half of the time; and so do several ways out of a function.
+_INLINED = {"forceinline": True, "error_model": "numpy"}
+_KERNEL = {"nogil": True, "cache": True, "error_model": "numpy"}
+
+#: Of the hash table: no entry.
+NONE = 2**64 - 1
+#: Digits by which keys are compared first, one uint32 each of a drawn word.
+PLANES = 32
+#: Number of buckets, and the size of the near heap that is cut down.
+BUCKETS, NEAR = 2**16, 2048
+_SHIFT = 48
+#: Of an item: what follows the last one of a bucket, and an item that was taken.
+END, TAKEN = -1, -2
+#: Columns of an entry: its invaded sites, those that are invaded or on the frontier, and from here
+#: on where the random word of each class is among those drawn, or NOT_DRAWN.
+INVADED, TOUCHED, DRAWN = 0, 1, 2
+NOT_DRAWN = 2**32 - 1
+#: Counters of a run: its entries, drawn words, items, size of the near heap, its last bucket, the
+#: size from which on it is cut down, steps, sources that were led on from, size of the front, and
+#: the step that reached a target.
+ENTRIES, WORDS, ITEMS, SIZE, LIMIT, MOST, STEPS, EXPANDED, FRONT, REACHED = range(10)
+#: What may be invaded next, by bond ``bond``, to site ``to``, since step ``since``.
+ITEM = np.dtype(
+    [("bond", "i8"), ("to", "i4"), ("since", "i4"), ("prefix", "u4"), ("following", "i4")]
+)
+
+
+class Ground(NamedTuple):
+    """Where bonds lead: on a lattice by offsets, in a graph by lists.
+
+    axes:   int64 (axes, 4): grid points, points of a cell, whether it is periodic, and the index
+            difference of neighbours along it; (0, 4) of a graph
+    first:  int64, the first step of every cell point, or of every site of a graph, and the end
+    steps:  int64 (n, 3 + axes): index difference, first bond number of the class, whether the bond
+            belongs to the site it leads from, offset; of a graph (n, 2): other end, bond number
+    degree: the most bonds of a site
+    class_size: bond numbers of a class
+    """
+
+    axes: Any
+    first: Any
+    steps: Any
+    degree: Any
+    class_size: Any
+
+
+class Draw(NamedTuple):
+    """What the keys of bonds, or of sites, follow from.
+
+    generator, seed, sample: of the words
+    by_site:    whether sites have keys, and not bonds
+    first_word: of the sites' words, which follow those of the bonds
+    ranks:      uint32, given keys by number; or of length 0, and the keys are the sample's own
+    """
+
+    generator: Any
+    seed: Any
+    sample: Any
+    by_site: Any
+    first_word: Any
+    ranks: Any
+
+
+class Target(NamedTuple):
+    """Sites to be reached: layers of so many grid points at the ends of axes, and listed sites.
+
+    layers: int64 (axes, 2), 0 for none.  sites: int64, ascending.
+    """
+
+    layers: Any
+    sites: Any
+
+
+@njit(**_INLINED)
+def neighbours(axes, first, steps, site, ends, bonds):
+    """Write the other ends and the numbers of a site's bonds; return how many there are.
+
+    Bonds of a site to itself are left out.  The arguments are those of :class:`Ground`.
+    """
+    found, point = 0, int64(site)
+    if len(axes) > 0:
+        point, rest, points = int64(0), int64(site), int64(1)
+        for axis in range(len(axes)):
+            length, cell = axes[axis, 0], axes[axis, 1]
+            if cell > 1:
+                point += points * (rest % length % cell)
+                points *= cell
+            rest //= length
+    for n in range(first[point], first[point + 1]):
+        end, bond, inside = steps[n, 0], steps[n, 1], True
+        if len(axes) > 0:
+            end, rest = end + site, int64(site)
+            for axis in range(len(axes)):
+                length = axes[axis, 0]
+                whole = rest // length
+                x = rest - whole * length + steps[n, 3 + axis]
+                rest = whole
+                if x < 0 or x >= length:
+                    inside = inside and axes[axis, 2] != 0
+                    end += (x % length - x) * axes[axis, 3]
+            bond += site if steps[n, 2] != 0 else end
+        if inside and end != site:
+            ends[found] = end
+            bonds[found] = bond
+            found += 1
+    return found
+
+
+@njit(**_INLINED)
+def _is_target(axes, layers, sites, site):
+    found, rest = False, int64(site)
+    for axis in range(len(axes)):
+        x = rest % axes[axis, 0]
+        rest //= axes[axis, 0]
+        found = found or x < layers[axis, 0] or x >= axes[axis, 0] - layers[axis, 1]
+    low, high = 0, sites.size
+    while low < high:
+        middle = (low + high) >> 1
+        if sites[middle] < site:
+            low = middle + 1
+        else:
+            high = middle
+    return found or (low < sites.size and sites[low] == site)
+
+
+@njit(**_INLINED)
+def full_key(draw, number):
+    """Return all digits of the key of a bond or site, uint64; given keys are their ranks."""
+    if draw.ranks.size:
+        return uint64(draw.ranks[number])
+    word = uint32(uint32(draw.first_word) + uint32(number >> 5))
+    return uniform_of(draw.generator, draw.seed, draw.sample, word, uint32(number & 31))
+
+
+@njit(**_KERNEL)
+def fill_keys(draw, numbers, keys):
+    """Write the keys of bonds or sites, uint64, one a number; nothing for negative ones."""
+    for n in range(numbers.size):
+        if numbers[n] >= 0:
+            keys[n] = full_key(draw, numbers[n])
+
+
+# Words of sites, and the random words that belong to them
+
+
+@njit(**_INLINED)
+def _slot_of(word, size):
+    mixed = uint64(uint64(word) * uint64(0x9E3779B97F4A7C15))
+    return int64(uint64(mixed >> uint64(32)) & uint64(size - 1))
+
+
+@njit(**_INLINED)
+def entry_of(table, entries, count, word):
+    """Return the entry of a word of sites, a new one where it has none.
+
+    table: uint64, at most half full; the word in the upper half and the entry in the lower one.
+    """
+    slot = _slot_of(word, table.size)
+    item = uint64(table[slot])
+    while item != uint64(NONE) and int64(item >> uint64(32)) != word:
+        slot = (slot + 1) & (table.size - 1)
+        item = uint64(table[slot])
+    entry = int64(item & uint64(0xFFFFFFFF))
+    if item == uint64(NONE):
+        entry = int64(count[ENTRIES])
+        count[ENTRIES] += 1
+        table[slot] = uint64(uint64(uint64(word) << uint64(32)) | uint64(entry))
+        entries[entry, INVADED] = uint32(0)
+        entries[entry, TOUCHED] = uint32(0)
+        for column in range(DRAWN, entries.shape[1]):
+            entries[entry, column] = uint32(NOT_DRAWN)
+    return entry
+
+
+@njit(**_KERNEL)
+def fill_table(table, old):
+    """Put the items of an old hash table into an empty one."""
+    for item in old:
+        if item != uint64(NONE):
+            slot = _slot_of(int64(item >> uint64(32)), table.size)
+            while table[slot] != uint64(NONE):
+                slot = (slot + 1) & (table.size - 1)
+            table[slot] = item
+
+
+@njit(**_INLINED)
+def _prefix_of(draw, entries, digits, count, entry, klass, number):
+    """Return the first 32 digits of a key; its word is drawn when it is first touched."""
+    found = uint32(0)
+    if draw.ranks.size:
+        found = uint32(draw.ranks[number])
+    else:
+        place = uint32(entries[entry, DRAWN + klass])
+        if place == uint32(NOT_DRAWN):
+            place = uint32(count[WORDS])
+            count[WORDS] += 1
+            entries[entry, DRAWN + klass] = place
+            word = uint32(uint32(draw.first_word) + uint32(number >> 5))
+            fill_planes(draw.generator, draw.seed, draw.sample, word, digits[place])
+        bit = uint32(number & 31)
+        for k in range(PLANES):
+            digit = uint32(uint32(digits[place, k] >> bit) & uint32(1))
+            found = uint32(found | uint32(digit << uint32(PLANES - 1 - k)))
+    return found
+
+
+# The frontier.  In the heap an item is its prefix and its number, in the halves of a uint64.
+
+
+@njit(**_INLINED)
+def _rise(near, size, item):
+    """Put an item into a heap of this size."""
+    place = int64(size)
+    while place > 0:
+        parent = (place - 1) >> 1
+        if near[parent] < item:
+            break
+        near[place] = near[parent]
+        place = parent
+    near[place] = item
+
+
+@njit(**_INLINED)
+def _sink(near, size, item):
+    """Put an item in place of the first one of a heap of this size."""
+    place, child = int64(0), int64(1)
+    while child < size:
+        if child + 1 < size and near[child + 1] < near[child]:
+            child += 1
+        if item < near[child]:
+            break
+        near[place] = near[child]
+        place, child = child, 2 * child + 1
+    near[place] = item
+
+
+@njit(**_INLINED)
+def _put_away(items, heads, item):
+    bucket, n = int64(item >> uint64(_SHIFT)), int64(item & uint64(0xFFFFFFFF))
+    items[n].following = heads[bucket]
+    heads[bucket] = int32(n)
+
+
+@njit(**_INLINED)
+def _cut_down(items, near, heads, count):
+    """Put the items of the heap into their buckets but for those in its lower ones."""
+    size, kept = count[SIZE], int64(0)
+    least = int64(near[0] >> uint64(_SHIFT))
+    limit = (least + count[LIMIT]) >> 1
+    for place in range(size):
+        item = near[place]
+        if int64(item >> uint64(_SHIFT)) <= limit:
+            _rise(near, kept, item)
+            kept += 1
+        else:
+            _put_away(items, heads, item)
+    count[SIZE], count[LIMIT] = kept, limit
+    count[MOST] = max(int64(NEAR), 2 * kept)
+
+
+@njit(**_INLINED)
+def _is_filled(items, near, heads, count):
+    """Return whether there is a frontier, its smallest items in the heap."""
+    if count[SIZE] == 0:
+        bucket = count[LIMIT] + 1
+        while bucket < heads.size and heads[bucket] == END:
+            bucket += 1
+        if bucket < heads.size:
+            n, size = int64(heads[bucket]), int64(0)
+            heads[bucket] = END
+            while n != END:
+                item = uint64(uint64(uint64(items[n].prefix) << uint64(32)) | uint64(n))
+                _rise(near, size, item)
+                size += 1
+                n = int64(items[n].following)
+            count[LIMIT], count[SIZE], count[MOST] = bucket, size, max(count[MOST], 2 * size)
+    return count[SIZE] > 0
+
+
+@njit(**_INLINED)
+def _first_of_equals(draw, items, near, size):
+    """Bring the item that comes first by all digits, and then by number, to the top of the heap."""
+    top = near[0]
+    first, least, number = int64(0), uint64(NONE), int64(0)
+    for place in range(size):
+        if uint64(near[place] >> uint64(32)) == uint64(top >> uint64(32)):
+            n = int64(near[place] & uint64(0xFFFFFFFF))
+            this = int64(items[n].to) if draw.by_site else int64(items[n].bond)
+            key = full_key(draw, this)
+            if key < least or (key == least and this < number):
+                first, least, number = place, key, this
+    near[0], near[first] = near[first], top
+
+
+@njit(**_INLINED)
+def _push(items, near, heads, count, prefix, bond, to, since):
+    """Put a bond, or a site, on the frontier; there must be room for an item."""
+    n = count[ITEMS]
+    count[ITEMS] += 1
+    items[n].bond = bond
+    items[n].to = to
+    items[n].since = since
+    items[n].prefix = prefix
+    items[n].following = END
+    item = uint64(uint64(uint64(prefix) << uint64(32)) | uint64(n))
+    if int64(item >> uint64(_SHIFT)) > count[LIMIT]:
+        _put_away(items, heads, item)
+    else:
+        _rise(near, count[SIZE], item)
+        count[SIZE] += 1
+        if count[SIZE] >= count[MOST]:
+            _cut_down(items, near, heads, count)
+
+
+@njit(**_INLINED)
+def _pop(draw, items, near, heads, count):
+    """Take the item with the smallest key from the frontier; -1 where it is empty."""
+    found = int64(-1)
+    if _is_filled(items, near, heads, count):
+        size, prefix = count[SIZE], uint64(near[0] >> uint64(32))
+        for child in range(1, min(size, 3)):
+            if uint64(near[child] >> uint64(32)) == prefix:
+                _first_of_equals(draw, items, near, size)
+        found = int64(near[0] & uint64(0xFFFFFFFF))
+        count[SIZE] = size - 1
+        _sink(near, size - 1, near[size - 1])
+        items[found].following = TAKEN
+    return found
+
+
+# The invasion
+
+
+@njit(**_INLINED)
+def _has(mask, site):
+    return uint32(uint32(mask >> uint32(site & 31)) & uint32(1)) != uint32(0)
+
+
+@njit(**_INLINED)
+def _mark(entries, entry, column, site):
+    entries[entry, column] = uint32(entries[entry, column] | uint32(uint32(1) << uint32(site & 31)))
+
+
+@njit(**_KERNEL)
+def mark_sources(sources, table, entries, count):
+    """Mark the sources as invaded; there must be room for their words."""
+    for site in sources:
+        entry = entry_of(table, entries, count, site >> 5)
+        _mark(entries, entry, TOUCHED, site)
+        _mark(entries, entry, INVADED, site)
+
+
+@njit(**_KERNEL)
+def advance_invasion(
+    ground, draw, sources, is_free, target, ends, bonds, table, entries, digits, items, near, heads,
+    count, sites, taken, fronts, until_target, most,
+):  # fmt: skip
+    """Invade site after site; return whether it has ended, or else needs more room.
+
+    It ends when nothing is left, ``most`` sites are invaded or, if ``until_target``, a target is.
+
+    sources: int64.  is_free: they are marked and in ``sites`` already, and lead on first; otherwise
+    they are the first frontier.  ends, bonds: int64 (degree,), scratch.  The arrays of the state
+    are those of :class:`percolab.trees.invasion.State`; sites: int32, taken: int64, the item by
+    which each was invaded, and fronts: int64, one a step.
+    """
+    axes, first, steps = ground.axes, ground.first, ground.steps
+    by_site, class_size = draw.by_site, ground.class_size
+    room = int64(ground.degree + 1)
+    while True:
+        step = count[STEPS]
+        if (
+            2 * (count[ENTRIES] + room) > table.size
+            or count[ENTRIES] + room > len(entries)
+            or count[WORDS] + room > len(digits)
+            or count[ITEMS] + room > items.size
+            or step >= sites.size
+        ):
+            return False
+        site, item, entry, found = int64(-1), int64(-1), int64(0), 1
+        is_source = count[EXPANDED] < sources.size
+        if is_source:
+            ends[0], bonds[0] = sources[count[EXPANDED]], -1
+            step = int64(-1)
+            if is_free:
+                step, site = count[EXPANDED], ends[0]
+            count[EXPANDED] += 1
+        else:
+            if step >= most:
+                return True
+            item = _pop(draw, items, near, heads, count)
+            if item < 0:
+                return True
+            site = int64(items[item].to)
+        if site >= 0:
+            entry = entry_of(table, entries, count, site >> 5)
+            if not is_source:
+                if _has(entries[entry, INVADED], site):
+                    continue
+                _mark(entries, entry, INVADED, site)
+                sites[step], taken[step] = site, item
+                count[STEPS] += 1
+                count[FRONT] -= int64(by_site)
+            found = neighbours(axes, first, steps, site, ends, bonds)
+        for n in range(found):
+            end, bond, there = ends[n], bonds[n], entry
+            if end >> 5 != site >> 5:
+                there = entry_of(table, entries, count, end >> 5)
+            if _has(entries[there, INVADED], end):
+                count[FRONT] -= int64(not by_site and not is_source)
+                continue
+            number, klass, owner = end, int64(0), there
+            if by_site:
+                if _has(entries[there, TOUCHED], end):
+                    continue
+                _mark(entries, there, TOUCHED, end)
+            else:
+                number, klass = bond, bond // class_size
+                owner = there if bond - klass * class_size == end else entry
+            prefix = _prefix_of(draw, entries, digits, count, owner, klass, number)
+            _push(items, near, heads, count, prefix, bond, end, step)
+            count[FRONT] += 1
+        if not is_source:
+            fronts[step] = count[FRONT]
+            if count[REACHED] < 0 and _is_target(axes, target.layers, target.sites, site):
+                count[REACHED] = step
+                if until_target:
+                    return True
+        elif is_free:
+            fronts[step] = count[FRONT]
+
+
+# Trapping
+
+
+@njit(**_INLINED)
+def _root(parents, site):
+    while parents[site] != site:
+        parents[site] = parents[parents[site]]
+        site = int64(parents[site])
+    return int64(site)
+
+
+@njit(**_INLINED)
+def _join(parents, members, border, cut, one, other, outlet, step):
+    """Join two clusters of the defender; what is now joined to the outlet was cut off at a step."""
+    one, other = _root(parents, one), _root(parents, other)
+    if one != other:
+        out = _root(parents, outlet)
+        if one == out:
+            one, other = other, one
+        # The cluster of ``one`` goes into that of ``other``.
+        if other == out:
+            site = one
+            while True:
+                cut[site] = step
+                site = int64(members[site])
+                if site == one:
+                    break
+        border[other] += border[one]
+        parents[one] = int32(other)
+        members[one], members[other] = members[other], members[one]
+
+
+@njit(**_KERNEL)
+def give_back(
+    ground, by_site, sites, num_sources, entrance, exits, steps, parents, members, contacts, border,
+    cut, ends, bonds, fronts, is_kept,
+):  # fmt: skip
+    """Find which steps of an invasion are those with trapping, and the front after each of these.
+
+    entrance: int64, sites that the invader enters from outside, which keep them on the frontier.
+    exits: bool (num_points,), the target.  steps: int32 (num_points,), when each site was invaded,
+    or -1.  parents, members: int32 (num_points + 1,), border: int64 (num_points + 1,), contacts and
+    cut: int32 (num_points,), scratch.  Afterwards cut holds after which step a site was cut off
+    from the target: -1 from the start, or the largest int32 for never.
+    """
+    axes, first, moves = ground.axes, ground.first, ground.steps
+    outlet, never = steps.size, int32(2**31 - 1)
+    for site in range(outlet + 1):
+        parents[site], members[site], border[site] = int32(site), int32(site), int64(0)
+    contacts[:] = int32(0)
+    cut[:] = int32(-1)
+    for n in range(entrance.size):
+        contacts[entrance[n]] += int32(1)
+    for site in range(outlet):
+        if steps[site] < 0:
+            for n in range(neighbours(axes, first, moves, site, ends, bonds)):
+                if steps[ends[n]] >= 0:
+                    contacts[site] += int32(1)
+            border[site] = min(contacts[site], 1) if by_site else contacts[site]
+    for site in range(outlet):
+        if steps[site] < 0:
+            for n in range(neighbours(axes, first, moves, site, ends, bonds)):
+                if steps[ends[n]] < 0:
+                    _join(parents, members, border, cut, site, ends[n], outlet, never)
+            if exits[site]:
+                _join(parents, members, border, cut, site, outlet, outlet, never)
+    for step in range(sites.size - 1, num_sources - 1, -1):
+        site = int64(sites[step])
+        fronts[step] = border[_root(parents, outlet)]
+        for n in range(neighbours(axes, first, moves, site, ends, bonds)):
+            end = ends[n]
+            if steps[end] >= 0 and steps[end] < step:
+                contacts[site] += int32(1)
+            elif steps[end] < 0:
+                contacts[end] -= int32(1)
+                if not by_site or contacts[end] == 0:
+                    border[_root(parents, end)] -= 1
+        border[site] = min(contacts[site], 1) if by_site else contacts[site]
+        steps[site] = int32(-1)
+        for n in range(neighbours(axes, first, moves, site, ends, bonds)):
+            if steps[ends[n]] < 0:
+                _join(parents, members, border, cut, site, ends[n], outlet, int32(step))
+        if exits[site]:
+            _join(parents, members, border, cut, site, outlet, outlet, int32(step))
+        is_kept[step] = _root(parents, site) == _root(parents, outlet)
+        if is_kept[step]:
+            cut[site] = never
+    fronts[:num_sources] = border[_root(parents, outlet)]

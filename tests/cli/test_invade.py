@@ -1,0 +1,183 @@
+"""percolab invade: what it tells, writes and refuses."""
+
+import csv
+import json
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from cli_support import answer, refusal, run
+
+from percolab import invade
+from percolab.analysis.invasions import InvasionMeans, dimension_of_masses, dimension_of_sizes
+from percolab.store.reading import read_file
+from percolab.store.tree import check_seal
+
+pytestmark = pytest.mark.usefixtures("own_directory")
+
+SQUARE = ("--lattice", "square", "-L", 24)
+
+
+def test_one_invasion_is_told_and_written_in_three_formats():
+    found = invade("square", 24, seed=5, trapping=True)
+    for name in ("one.csv", "one.npz", "one.h5"):
+        text = answer("invade", *SQUARE, "--seed", 5, "--trapping", "--out", name)
+    assert f"invaded {found.num_invaded} of 576 sites" in text
+    assert f"breakthrough at step {found.breakthrough}, T = {found.threshold:.12g}" in text
+    with open("one.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["site"]) for row in rows] == found.sites.tolist()
+    assert [row["weight"] for row in rows[:24]] == [""] * 24
+    assert [float(row["weight"]) for row in rows[24:]] == found.weights[24:].tolist()
+    with np.load("one.npz") as arrays, h5py.File("one.h5") as file:
+        for name in ("sites", "origins", "bonds", "weights", "fronts", "tried", "accepted"):
+            np.testing.assert_array_equal(arrays[name], getattr(found, name))
+            np.testing.assert_array_equal(file[name][...], getattr(found, name))
+        assert json.loads(str(arrays["record"]))["seed"] == 5
+    check_seal(read_file(Path("one.h5")))
+    # Its own kind is replaced, another is not.
+    answer("invade", *SQUARE, "--out", "one.h5")
+    Path("notes.csv").write_text("my notes\n")
+    assert "notes.csv: holds something else" in refusal("invade", *SQUARE, "--out", "notes.csv")
+
+
+def test_means_of_several_sizes_give_the_dimension():
+    told = json.loads(answer("invade", "--lattice", "square", "-L", "8,16,32", "--samples", 30,
+                             "--json"))  # fmt: skip
+    counts = [invade("square", 16, sample=sample).num_invaded for sample in range(30)]
+    item = told["sizes"][1]["invaded"]
+    assert item["mean"] == pytest.approx(np.mean(counts))
+    assert item["error"] == pytest.approx(np.std(counts, ddof=1) / 30**0.5)
+    assert abs(told["dimension"]["value"] - 91 / 48) < 4 * told["dimension"]["error"] + 0.05
+    text = answer("invade", "--lattice", "square", "-L", "8,16,32", "--samples", 30)
+    assert f"D = {told['dimension']['value']:.2f}"[:6] in text
+    assert "percolation has 1.89583  (91/48)" in text
+
+
+def test_dimensions_of_exact_power_laws():
+    errors = {"invaded": 1.0, "threshold": 0.0, "front": 0.0, "largest_burst": 0.0}
+    means = [
+        InvasionMeans(L, 9, 9, dict.fromkeys(errors, 0.0) | {"invaded": 3 * L**1.75}, errors)
+        for L in (16, 32, 64)
+    ]
+    assert dimension_of_sizes(means).dimension == pytest.approx(1.75)
+    assert dimension_of_sizes(means[:1]) is None
+    radii = np.array([4.0, 8.0, 16.0])
+    masses = np.outer([1.0, 1.2, 0.9], radii**1.5)
+    fit = dimension_of_masses(radii, masses)
+    assert (fit.dimension, fit.error) == (pytest.approx(1.5), pytest.approx(0.0, abs=1e-9))
+    assert dimension_of_masses(radii, masses[:1]) is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("square", 12),
+        ("cubic", 6, "--trapping", "--model", "site"),
+        ("bethe:3", 5),
+    ],
+    ids=str,
+)
+def test_figures_hold_the_numbers_of_the_invasion(options):
+    name, L, *more = options
+    told = json.loads(answer("invade", "--lattice", name, "-L", L, *more, "--plot", "one.svg",
+                             "--json"))  # fmt: skip
+    text = Path("one.svg").read_text(encoding="utf-8")
+    assert text.startswith("<?xml")
+    keys = {"trapping": "--trapping" in more, "model": "site" if "site" in more else "bond"}
+    found = invade(name, L, **keys)
+    assert sum(told["figure"]["tried"]) == found.tried.size
+    assert sum(told["figure"]["accepted"]) == found.accepted.sum()
+    _, saturations = found.pressure_curve()
+    assert told["figure"]["saturations"] == saturations.tolist()
+
+
+def test_weights_of_a_file_and_sites_of_a_graph_file():
+    Path("g.csv").write_text("0,1\n1,2\n0,3\n3,4\n2,4\n4,5\n")
+    np.save("w.npy", np.array([4.0, 2.0, 6.0, 1.0, 5.0, 3.0]))
+    answer("invade", "--graph", "g.csv", "--source", 0, "--target", 5, "--weights", "w.npy",
+           "--out", "steps.csv")  # fmt: skip
+    with open("steps.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["site"]) for row in rows] == [0, 1, 2, 4, 3, 5]
+    Path("w.csv").write_text("0,1,4\n1,2,2\n0,3,6\n3,4,1\n2,4,5\n4,5,3\n")
+    answer("invade", "--graph", "w.csv", "--source", 0, "--target", 5, "--weights", "file",
+           "--out", "again.csv")  # fmt: skip
+    assert Path("again.csv").read_text() == Path("steps.csv").read_text()
+    random = np.random.default_rng(1).random((2, 8, 8))
+    np.save("l.npy", random)
+    told = json.loads(answer("invade", "--lattice", "square", "-L", 8, "--weights", "l.npy",
+                             "--json"))  # fmt: skip
+    assert told["sizes"][0]["threshold"]["mean"] in random
+
+
+def prepared():
+    """Write files that are wrong in one way each."""
+    Path("g.csv").write_text("0,1\n1,2\n")
+    Path("piece.csv").write_text("0,1\n2,3\n")
+    Path("bare.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 0\n")
+    np.save("nan.npy", np.full((2, 64), np.nan))
+    np.save("few.npy", np.ones(3))
+    np.save("two.npy", np.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("", "an invasion needs --lattice and -L, or --graph"),
+        ("--lattice squar -L 8", "unknown lattice 'squar'; did you mean 'square'?"),
+        ("--lattice square -L 0", "L = '0', but it must be an integer of at least 1"),
+        ("--lattice square -L 8 --source 64", "source: sites '64': site '64', but sites"),
+        ("--lattice square -L 8 --source botom", "source 'botom' is no side; did you mean 'bo"),
+        ("--lattice square -L 8 --source none.txt", "source: none.txt: cannot be read: No such"),
+        ("--lattice kagome -L 8 --source 9", "source: point 9 of kagome has no site"),
+        ("--lattice square -L 8 --source 3 --target 3", "site 3 is both in the source and in the"),
+        ("--lattice square -L 8 --source top --target y+", "site 56 is both in the source and in"),
+        ("--lattice square -L 8 --source 0", "site 0 is both in the source and in the target"),
+        ("--lattice square -L 1", "site 0 is both in the source and in the target"),
+        ("--lattice square -L 8 --stop 0", "stop = 0, but it must be an integer of at least 1"),
+        ("--lattice square -L 8 --stop -3", "stop = -3, but it must be an integer of at least 1"),
+        ("--lattice square -L 8 --stop 5", "stop = 5, but the source alone has 8 sites"),
+        ("--lattice square -L 8 --stop end", "stop = 'end', but it is spanning, all or a number"),
+        ("--lattice square -L 8 --boundary periodic", "stop: without a target give all or a"),
+        ("--lattice square -L 8 --boundary periodic --source top", "top: axis y is periodic and"),
+        ("--lattice square -L 8 --boundary periodic --stop all --trapping", "trapping: a target"),
+        ("--lattice square -L 8 --boundary periodic --stop spanning", "stop = spanning needs a t"),
+        ("--lattice square -L 8 --model ising", "model 'ising': an invasion takes bonds or sites"),
+        ("--lattice square -L 8 --rng philx", "unknown rng 'philx'; did you mean 'philox'?"),
+        ("--lattice square -L 8 --multi", "--multi: only a graph (--graph) has it; leave it out"),
+        ("--lattice square -L 8 --weights nan.npy", "weights must be finite, got nan"),
+        ("--lattice square -L 8 --weights few.npy", "weights: shape (3,), but those of the bonds"),
+        ("--lattice square -L 8 --weights no.npy", "no.npy: no such file"),
+        ("--lattice square -L 8 --p0 nan", "--p0 nan, but it must be a finite number"),
+        ("--lattice square -L 8 --weights file", "--weights file: only a graph's file (--graph)"),
+        ("--lattice square -L 8,16 --out a.csv", "--out: an invasion has one size; give one -L"),
+        ("--lattice square -L 8 --out a.txt", "a.txt: cannot write an invasion as '.txt'; use"),
+        ("--lattice square -L 8 --plot a.gif", "a.gif: cannot write a figure as '.gif'; use"),
+        ("--lattice square -L 40000 --stop all", "1600000000 sites need "),
+        ("--lattice square -L 99999", "L = 99999: 9999800001 sites, but at most"),
+        ("--graph g.csv", "an invasion of a graph needs --source"),
+        ("--graph g.csv --source 5 --stop all", "source: sites '5': site '5', but sites are"),
+        ("--graph g.csv --source 0", "stop: without a target give all or a number of sites"),
+        ("--graph g.csv --source 0 --target 0", "site 0 is both in the source and in the target"),
+        ("--graph g.csv --source 0 --stop all --trapping", "trapping: a target is needed"),
+        ("--graph g.csv -L 3 --source 0", "-L: a graph (--graph) has one size and no axes"),
+        ("--graph g.csv --source 0 --target 2 --weights few.npy", "weights: shape (3,), but"),
+        ("--graph bare.mtx --source 0 --stop all --plot a.png", "nothing was invaded beside"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_invaded_is_refused_in_one_line(arguments, told):
+    prepared()
+    before = sorted(Path().iterdir())
+    assert refusal("invade", *arguments.split()).startswith(told)
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_target_that_cannot_be_reached_is_told():
+    prepared()
+    result = run("invade", "--graph", "piece.csv", "--source", 0, "--target", 3)
+    assert result.exit_code == 0
+    assert "invaded 2 of 4 sites" in result.stdout
+    assert "the target was not reached" in result.stdout

@@ -1,0 +1,432 @@
+"""A study in slabs has the blocks of the study of whole samples, wherever it was killed."""
+
+import csv
+import re
+import signal
+import time
+from contextlib import suppress
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from cli_support import answer, assert_equal_datasets, refusal, start, stored
+from helpers import lattice
+
+from percolab.analysis.stored_data import cluster_curves_of
+from percolab.api import sweep
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.run.in_slabs import (
+    SlabSampler,
+    device_of_slabs,
+    layers_of,
+    memory_of_slabs,
+    whole_of,
+)
+from percolab.run.request import Watcher
+from percolab.run.sampler import Sampler, Stopped, memory_of_task
+from percolab.store.checkpoints import Checkpoints, read_checkpoint
+from percolab.store.results import read_results
+from percolab.tasks.blocks import same_block
+from percolab.tasks.study import Study, Task
+
+CASES = [
+    ("square", "open", "bond", 3),
+    ("square", ("periodic", "open"), "site", 5),
+    ("triangular", "periodic", "site-bond", 4),
+    ("honeycomb", "periodic", "bond", 5),
+    ("kagome", ("open", "periodic"), "site-bond:site=0.9", 3),
+    ("cubic", "periodic", "bond", 2),
+    ("bcc", "open", "site", 6),
+    ("hypercubic_4d", ("open", "open", "periodic", "open"), "bond", 3),
+]
+
+
+def same_blocks(one, other):
+    return one.keys() == other.keys() and all(same_block(one[n], other[n]) for n in one)
+
+
+@pytest.mark.parametrize(("name", "boundary", "model", "slabs"), CASES)
+def test_a_study_in_slabs_has_the_blocks_of_whole_samples(name, boundary, model, slabs):
+    asked = {
+        "L": [4, 6] if name == "hypercubic_4d" else [6, 8],
+        "p": [0.0, 0.3, 0.5, 0.7],
+        "samples": 20,
+        "boundary": boundary,
+        "model": model,
+        "measure": "sizes",
+        "block_size": 10,
+        "device": "cpu",
+        "rng": "philox" if slabs % 2 else "xorwow",
+    }
+    found, whole = sweep(lattice(name), **asked, slabs=slabs), sweep(lattice(name), **asked)
+    assert found.tasks.keys() == whole.tasks.keys()
+    assert all(
+        same_blocks(item.blocks, whole.tasks[key].blocks) for key, item in found.tasks.items()
+    )
+    counted = str(slabs)
+    assert found.runs[0]["slabs"] == {str(size): int(counted) for size in asked["L"]}
+    assert "slabs" not in whole.runs[0]
+
+
+def test_the_file_of_a_study_in_slabs_is_that_of_whole_samples(tmp_path):
+    given = {"L": [8, 12], "p": [0.4, 0.5], "samples": 20, "measure": "sizes", "device": "cpu"}
+    paths = [tmp_path / name for name in ("slabs.h5", "auto.h5", "whole.h5")]
+    for path, slabs in zip(paths, ("4", "auto", None)):
+        sweep("square", **given, slabs=slabs, out=path)
+    assert_equal_datasets(paths[0], paths[2])
+    assert_equal_datasets(paths[1], paths[2])
+    # Here all samples fit, so that none is cut.
+    assert "slabs" not in read_results(paths[1]).runs[0]
+    # Begun as a whole, in slabs there is nothing left to do.
+    sweep("square", **given, slabs=3, out=paths[2])
+    assert len(read_results(paths[2]).runs) == 1
+
+
+def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
+    asked = {"L": [8, 160], "p": [0.5], "samples": 10, "device": "cpu", "workers": 1}
+    free = _memory(8) + memory_of_slabs(whole_of(_task(160)), (8,) * 20)
+    assert free < _memory(160)
+    memory = type("", (), {"available": free})
+    monkeypatch.setattr("percolab.run.sampler.psutil.virtual_memory", lambda: memory)
+    monkeypatch.setattr("percolab.run.in_slabs._SITES_PER_SLAB", 1280)
+    found = sweep("square", **asked, slabs="auto")
+    assert found.runs[0]["slabs"] == {"160": 20}
+    with pytest.raises(InputError, match=r"L = 160 needs .* free; --slabs auto measures it"):
+        sweep("square", **asked)
+
+
+def _memory(size):
+    return memory_of_task(_task(size), "raster", "cpu").host
+
+
+def _task(size, **kinds):
+    given = {"boundary": ("open", "open"), "p": (0.5,)} | kinds
+    return Task(lattice("square"), size, **given)
+
+
+def test_slabs_are_as_many_as_memory_asks_for(monkeypatch):
+    task = _task(64)
+    monkeypatch.setattr("percolab.run.in_slabs._SITES_PER_SLAB", 64 * 64)
+    assert layers_of(task, "auto", 1) == (64,)
+    whole = whole_of(task)
+    for number in (1, 4, 16):
+        memory = type("", (), {"available": 3 * memory_of_slabs(whole, (64 // number,) * number)})
+        monkeypatch.setattr("percolab.run.in_slabs.psutil.virtual_memory", lambda: memory)  # noqa: B023
+        assert len(layers_of(task, "auto", 3)) == number
+        with pytest.raises(InputError, match=r"GB of memory for 4 samples at a time; \d"):
+            layers_of(task, number, 4)
+
+
+REFUSED = [
+    (("-L", "16", "--slabs", "17"), "L = 16 in 17 slabs: 17 slabs, but there are 16 layers"),
+    (("--slabs", "0"), "slabs = '0', but it must be auto or an integer of at least 1"),
+    (("--slabs", "few"), "slabs = 'few', but it must be auto or an integer of at least 1"),
+    (("--measure", "gyration"), "the radii of clusters are not known at a face"),
+    (("--model", "ising"), "ising has spins"),
+    (("--lattice", "bethe:3"), "bethe:3 has no layers to be cut at"),
+    (("--labeler", "reference"), "they are labeled by raster, not by reference"),
+    (("-L", "3000000"), "L = 3000000 in 2 slabs: a slab of 4500000000000 sites, but at most"),
+    (("-L", "8,12", "--plan"), "not planned yet; L = 8 takes 2 slabs and for "),
+    (("-L", "400000000"), "160000000000000000 sites, but sums are kept of fewer than"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED)
+def test_what_slabs_cannot_do_is_refused_in_one_line(given, message, tmp_path):
+    usual = ("--lattice", "square", "-L", "8", "-p", "0.5", "--slabs", "2", "--device", "cpu")
+    assert message in refusal("sweep", *usual, *given, "--out", tmp_path / "none.h5")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((), "slabs: give p (-p)"),
+        (("--method", "threshold"), "method threshold opens the bonds of a whole sample in order"),
+        (("--method", "tree"), "method tree chooses from the bonds of the whole lattice"),
+    ],
+)
+def test_slabs_need_p(given, message, tmp_path):
+    usual = ("--lattice", "square", "-L", "8", "--slabs", "2", "--device", "cpu")
+    assert message in refusal("sweep", *usual, *given, "--out", tmp_path / "none.h5")
+
+
+def test_slabs_are_measured_on_the_cpu():
+    assert device_of_slabs(Device("auto")) == Device("cpu") == device_of_slabs(Device("cpu"))
+    with pytest.raises(InputError, match="measured on the CPU, not on cuda:1; use --device cpu"):
+        device_of_slabs(Device("cuda", 1))
+
+
+def test_slabs_thinner_than_bonds_reach_are_refused(tmp_path):
+    path = tmp_path / "far.toml"
+    bonds = ", ".join(
+        f"{{ offset = {offset}, at = [[0, 0]] }}" for offset in ([1, 0], [0, 1], [0, 3])
+    )
+    path.write_text(f'name = "far"\ndimension = 2\nbonds = [{bonds}]\n[cell]\nshape = [1, 1]\n')
+    given = ("--lattice", path, "-L", "8", "-p", "0.5", "--slabs", "4", "--device", "cpu")
+    found = refusal("sweep", *given, "--out", tmp_path / "none.h5")
+    assert "a slab of 2 layers, but bonds of far reach 3 layers far" in found
+
+
+# --- checkpoints ---------------------------------------------------------------------------------
+
+ASKED = {
+    "L": [12],
+    "p": [0.4, 0.5],
+    "boundary": ("open", "periodic"),
+    "measure": "sizes",
+    "samples": 6,
+    "block_size": 3,
+    "device": "cpu",
+    "workers": 1,
+}
+
+
+class Killed(BaseException):
+    """What a kill is to a thread of this process."""
+
+
+class Killer(Watcher):
+    """Ends a run when so many slabs are done; counts them, and keeps what is noted."""
+
+    def __init__(self, slabs=10**9):
+        self.left, self.seen, self.lines = slabs, 0, []
+
+    def labeled(self, sites):
+        assert sites == 24
+        self.seen += 1
+        if self.seen > self.left:
+            raise Killed
+
+    def noted(self, text):
+        self.lines.append(text)
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Let checkpoints be saved after every slab."""
+    monkeypatch.setattr("percolab.run.in_slabs._CHECKPOINT_EVERY", 0.0)
+    monkeypatch.setattr("percolab.run.in_slabs._CHECKPOINT_SHARE", 0.0)
+
+
+def run_killed(path, slabs):
+    """Run the study to its end or until so many slabs are done; return what was told."""
+    killer = Killer(slabs)
+    with suppress(Killed):
+        sweep("square", **ASKED, slabs=6, out=path, watcher=killer)
+    return killer
+
+
+@pytest.mark.parametrize("moment", [1, 6, 23, 36, 71])
+def test_a_study_killed_after_any_slab_goes_on_to_the_same_end(tmp_path, at_once, moment):
+    path, whole = tmp_path / "results.h5", sweep("square", **ASKED)
+    killed = run_killed(path, moment)
+    # The thread may have begun the second block before it was told to stop.
+    assert killed.seen in (moment + 1, moment + 2)
+    rest = run_killed(path, 10**9)
+    # 2 blocks of 3 samples at 2 p in 6 slabs: the one in work when it was killed is done anew.
+    assert rest.seen == 72 - moment
+    found = read_results(path)
+    (key,) = whole.tasks
+    assert same_blocks(found.tasks[key].blocks, whole.tasks[key].blocks)
+    assert {item.name for item in tmp_path.iterdir()} == {path.name, f".{path.name}.lock"}
+
+
+def test_a_run_of_many_deaths_ends_like_one_of_none(tmp_path, at_once):
+    path, whole = tmp_path / "results.h5", sweep("square", **ASKED)
+    for _ in range(7):
+        run_killed(path, 11)
+    (key,) = whole.tasks
+    assert same_blocks(read_results(path).tasks[key].blocks, whole.tasks[key].blocks)
+
+
+def test_a_stop_between_slabs_saves_where_it_is(tmp_path):
+    sampler = SlabSampler(_task(12, block_size=2), (3, 3, 3, 3))
+    sampler.checkpoints = Checkpoints(tmp_path / "results.h5")
+    calls = iter([False, False, False, False, False, True])
+    with pytest.raises(Stopped):
+        sampler.sample([4], lambda: next(calls))
+    held = sampler.checkpoints.load(sampler.task.id, 4)
+    assert (held.number, len(held.rows), held.front.layers) == (4, 1, 6)
+    done = []
+    sampler._report = done.append
+    (found,) = sampler.sample([4])
+    assert done == [36, 36]
+    (whole,) = Sampler(sampler.task, device=Device("cpu")).sample([4])
+    assert same_block(found, whole)
+    sampler.checkpoints.remove(sampler.task.id, [4])
+    assert list(tmp_path.iterdir()) == []
+
+
+def left_checkpoint(folder):
+    """Kill a study in its second sample and return its file and the checkpoint it left."""
+    path = folder / "results.h5"
+    run_killed(path, 20)
+    (left,) = folder.glob("*.checkpoint")
+    return path, left
+
+
+def test_a_checkpoint_is_what_it_was_when_it_is_read(tmp_path, at_once):
+    _, left = left_checkpoint(tmp_path)
+    held = read_checkpoint(left)
+    assert (len(held.rows), held.front.layers) == (3, 4)
+    again = Checkpoints(tmp_path / "other.h5")
+    again.save(held)
+    read = again.load(held.task_id, held.number)
+    for item in fields(held.front.sums):
+        one, other = getattr(held.front.sums, item.name), getattr(read.front.sums, item.name)
+        assert (one, type(one)) == (other, type(other))
+    wide = held.front.sums.__class__(*range(3, 7), 2**70 + 1, 2**190 + 3, 2**200, (1, 2), 5, -7)
+    object.__setattr__(held.front, "sums", wide)
+    again.save(held)
+    assert again.load(held.task_id, held.number).front.sums == wide
+
+
+def test_a_checkpoint_of_another_task_is_left_alone(tmp_path, at_once):
+    path, left = left_checkpoint(tmp_path)
+    content = left.read_bytes()
+    alien = path.with_name(f"results-{'0' * 16}-0.checkpoint")
+    left.rename(alien)
+    told = run_killed(path, 10**9)
+    assert told.lines == [f"{alien}: is a checkpoint of another task, and is left as it is"]
+    assert told.seen == 72
+    assert alien.read_bytes() == content
+    # So is one of another block, and a sampler does not go on from it.
+    path.unlink()
+    other = path.with_name(left.name.replace("-0.checkpoint", "-1.checkpoint"))
+    alien.rename(other)
+    told = run_killed(path, 30)
+    assert told.lines == [f"{other}: is a checkpoint of another task, and is left as it is"]
+
+
+def test_what_goes_on_from_a_checkpoint_is_said(tmp_path, at_once):
+    path, left = left_checkpoint(tmp_path)
+    told = run_killed(path, 10**9)
+    assert told.lines == [
+        f"L = 12: block 0 goes on after 3 rows at layer 4 of 12 (from {left.name})"
+    ]
+
+
+def test_a_checkpoint_of_other_slabs_keeps_the_rows(tmp_path, at_once):
+    path, left = left_checkpoint(tmp_path)
+    watcher = Watcher()
+    lines = []
+    watcher.noted = lines.append
+    sites = []
+    watcher.labeled = sites.append
+    sweep("square", **ASKED, slabs=5, out=path, watcher=watcher)
+    assert lines == [f"{left}: is of other slabs; its sample in work is measured anew"]
+    assert len(sites) == 60 - 15
+    (key,) = (whole := sweep("square", **ASKED)).tasks
+    assert same_blocks(read_results(path).tasks[key].blocks, whole.tasks[key].blocks)
+
+
+def read_or_refusal(path):
+    """Return (checkpoint, "") or (None, the error)."""
+    try:
+        return read_checkpoint(path), ""
+    except InputError as error:
+        return None, str(error)
+
+
+def test_a_damaged_checkpoint_is_refused_in_one_line(tmp_path, at_once):
+    path, left = left_checkpoint(tmp_path)
+    good = left.read_bytes()
+    rng = np.random.default_rng(1)
+    changed = [good[: len(good) // 2], b"", b"no checkpoint"]
+    for place in rng.integers(0, len(good), 25):
+        changed.append(good[:place] + bytes([good[place] ^ 0x10]) + good[place + 1 :])
+    before, kept = read_checkpoint(left), 0
+    for content in changed:
+        left.write_bytes(content)
+        held, told = read_or_refusal(left)
+        if held is None:
+            assert told.startswith(f"{left}: is damaged or no checkpoint; remove it")
+            assert "\n" not in told
+        else:
+            # A byte that nothing depends on.
+            assert np.array_equal(held.front.sizes, before.front.sizes)
+            assert held.front.sums == before.front.sums
+            kept += 1
+    assert kept < 10
+    left.write_bytes(changed[0])
+    given = ("--lattice", "square", "-L", "12", "-p", "0.4,0.5", "--boundary", "open,periodic",
+             "--measure", "sizes", "--samples", 6, "--device", "cpu", "--slabs", 6)  # fmt: skip
+    message = refusal("sweep", *given, "--out", path)
+    assert re.search(r"results-\w{16}-0\.checkpoint: is damaged or no checkpoint", message)
+
+
+# --- sums beyond an int64 ------------------------------------------------------------------------
+
+
+def test_sums_beyond_64_bits_have_two_columns(tmp_path, monkeypatch):
+    asked = ASKED | {"measure": "sizes"}
+    narrow = sweep("square", **asked)
+    monkeypatch.setattr(Task, "is_wide", property(lambda task: True))
+    monkeypatch.setattr("percolab.run.in_slabs.LOW_BITS", 5)
+    path = stored(tmp_path / "wide.h5", sweep("square", **asked, slabs=3))
+    wide = read_results(path)
+    (one,), (other,) = narrow.tasks.values(), wide.tasks.values()
+    assert one.task.id == other.task.id
+    assert not other.has("sum_squares")
+    low, high = np.moveaxis(other.extra("wide_squares"), 2, 0)
+    assert high.min() > 0
+    assert low.max() < 32 * 3
+    assert np.array_equal(low + 32 * high, one.column("sum_squares"))
+    for name in ("powers", "size_counts"):
+        assert np.array_equal(one.extra(name), other.extra(name))
+    monkeypatch.setattr("percolab.store.task_result.LOW_BITS", 5)
+    (curve,) = cluster_curves_of(wide)
+    assert np.array_equal(curve.sum_squares, one.column("sum_squares"))
+    assert np.array_equal(other.column("largest"), one.column("largest"))
+
+
+def test_a_study_is_wide_where_one_sample_does_not_fit():
+    for size, is_wide in ((55_108, False), (55_109, True)):
+        task = Study(lattice("square"), (size,), ("open", "open"), p=(0.5,)).task(size)
+        assert task.is_wide == is_wide == ((size**2) ** 2 >= 2**63)
+        assert task.block_size == 1
+        assert task.has_spins is False
+
+
+def test_a_kill_of_the_process_loses_nothing(tmp_path):
+    path, whole = tmp_path / "results.h5", tmp_path / "whole.h5"
+    given = ("sweep", "--lattice", "square", "-L", "600", "-p", "0.5", "--samples", 2, "--device",
+             "cpu", "--workers", 1, "--quiet")  # fmt: skip
+    answer(*given, "--out", whole)
+    before = "import percolab.run.in_slabs as m; m._CHECKPOINT_EVERY = m._CHECKPOINT_SHARE = 0.0"
+    process = start(*given, "--slabs", 200, "--out", path, before=before)
+    while process.poll() is None and not list(tmp_path.glob("*.checkpoint")):
+        time.sleep(0.001)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    answer(*given, "--slabs", 200, "--out", path)
+    assert_equal_datasets(path, whole)
+    assert not list(tmp_path.glob("*.checkpoint"))
+
+
+def test_wide_and_other_tasks_are_merged_and_tabulated(tmp_path, monkeypatch):
+    monkeypatch.setattr(Task, "is_wide", property(lambda task: task.size == 12))
+    paths = []
+    for size, seed in ((8, 1), (12, 2)):
+        asked = ASKED | {"L": [size], "seed": seed}
+        paths.append(stored(tmp_path / f"{size}.h5", sweep("square", **asked, slabs=4)))
+    merged = tmp_path / "merged.h5"
+    assert "left out" not in answer("merge", *paths, "--out", merged)
+    found = read_results(merged)
+    ((narrow,), (wide,)) = found.of_size(8), found.of_size(12)
+    assert narrow.has("sum_squares")
+    assert not narrow.has("sum_squares_low")
+    assert wide.has("sum_squares_low", "sum_squares_high")
+    assert not wide.has("sum_squares")
+    lines = list(csv.DictReader(answer("export", "--tidy", merged).splitlines()))
+    own = {
+        size: {line["observable"] for line in lines if line["L"] == str(size)} for size in (8, 12)
+    }
+    assert "sum_squares" in own[8] - own[12]
+    assert {"sum_squares_low", "sum_squares_high"} <= own[12] - own[8]
+    # The same study goes on with what it has.
+    more = ASKED | {"L": [12], "seed": 2, "samples": 9}
+    again = sweep("square", **more, slabs=3, out=paths[1])
+    assert again.lacking() == []
