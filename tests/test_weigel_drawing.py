@@ -75,6 +75,7 @@ def record(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_every_figure_is_drawn_and_says_what_was_found(record, tmp_path):
     out = tmp_path / "figures"
     said = dict(line.split(": ", 1) for line in weigel_drawing.draw_all(record, out))

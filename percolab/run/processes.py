@@ -20,7 +20,6 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from pickle import PicklingError
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
@@ -204,5 +203,7 @@ def _answer(line: Connection) -> None:
                 answer = False, error
             try:
                 line.send(answer)
-            except (TypeError, AttributeError, PicklingError) as error:
+            except OSError:
+                raise
+            except Exception as error:  # what cannot be sent is told in many ways
                 line.send((False, RuntimeError(f"its answer cannot be sent: {error}")))

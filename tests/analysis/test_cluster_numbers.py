@@ -18,6 +18,7 @@ from percolab.measure.tallies import bin_edges
 pytestmark = pytest.mark.usefixtures("own_directory")
 
 
+@pytest.mark.slow
 def test_n_s_are_the_clusters_of_every_label_per_site():
     results = sweep(
         "square", L=[12], p=[0.5], samples=40, block_size=20, measure="sizes", device="cpu"

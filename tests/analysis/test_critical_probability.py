@@ -219,6 +219,7 @@ def test_a_fit_agrees_with_theory_and_says_so(study, tmp_path):
     assert f"{z:+.1f} sigma" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", ["bricks", "cylinder"], indirect=True)
 def test_figures_and_reports_show_theory_too(study, tmp_path):
     name, results = study

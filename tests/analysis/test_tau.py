@@ -38,6 +38,7 @@ def tau_of(tasks, **options):
     return fit_tau(tasks, threshold=0.5, dimension=2, **({"is_open": False} | options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tau", "edge"), [(TAU, 1.5), (2.189, 0.0)])
 def test_pulls_of_tau_are_normal(tau, edge):
     rng = np.random.default_rng(7)

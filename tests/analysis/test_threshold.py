@@ -34,6 +34,7 @@ def test_the_threshold_is_unbiased_and_its_curvature_error_covers(sizes):
     assert_standard_normal(np.array(pulls))
 
 
+@pytest.mark.slow
 def test_the_bootstrap_errors_cover_for_threshold_exponent_and_drift():
     pulls = []
     for seed in range(80):

@@ -53,6 +53,7 @@ def table_of(text):
 # The command
 
 
+@pytest.mark.slow
 def test_table_json_and_figure_hold_every_program_and_stage():
     given = ("--lattice", "square", "-L", "8,4", "--ratio", "1,1.5")
     given += ("--labeler", "raster", "--labeler", "four_step")

@@ -138,6 +138,7 @@ def test_the_numbers_of_a_report_are_those_of_fit_and_plot(report):
     assert numbers["figures"]["clusters"] == json.loads(told)
 
 
+@pytest.mark.slow
 def test_what_does_not_span_or_scale_has_a_report_too():
     options = {"p": [0.3, 0.5, 0.7], "samples": 200, "device": "cpu"}
     periodic = sweep("square", L=[4], boundary="periodic", **options)

@@ -29,28 +29,9 @@ def report():
     return load_report()
 
 
-#: Kernels that use most registers and shared memory; the others are among the slow tests.
-LARGEST = {"tile_kernel", "label_tile_kernel", "paint_tiles_kernel", "sweep_kernel", "offer_kernel"}
-
-
-def largest_of(launches):
-    """Return the launches of the largest kernels on one topology: a torus where it serves one."""
-    found = {}
-    for launch in launches:
-        # Two modules may have a kernel of one name.
-        is_new = launch.function not in found or launch.topology == "periodic"
-        if launch.name in LARGEST and is_new:
-            found[launch.function] = launch
-    assert {launch.name for launch in found.values()} == LARGEST
-    return list(found.values())
-
-
-@pytest.fixture(scope="module", params=["largest", pytest.param("all", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module")
 def usages(report, request):
-    launches = list(report.all_launches())
-    if request.param == "largest":
-        launches = largest_of(launches)
-    found = [report.usage_of(launch) for launch in launches]
+    found = [report.usage_of(launch) for launch in report.all_launches()]
     # Registers and spills belong into the log of every run, also of one that passes.
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         print("\n" + report.table_of(found))
@@ -61,11 +42,13 @@ def test_every_kernel_is_launched_by_a_labeler(report):
     assert {launch.name for launch in report.all_launches()} == report.all_kernels()
 
 
+@pytest.mark.slow
 def test_no_kernel_spills_registers_or_uses_a_stack(usages):
     bad = [usage for usage in usages if usage.spills or usage.stack]
     assert not bad, bad
 
 
+@pytest.mark.slow
 def test_every_kernel_fits_in_registers_and_shared_memory(usages):
     assert usages
     for usage in usages:

@@ -22,6 +22,7 @@ def script():
     return module
 
 
+@pytest.mark.slow
 @needs_cuda
 def test_every_part_is_measured_and_others_are_kept(tmp_path):
     out = tmp_path / "record.json"

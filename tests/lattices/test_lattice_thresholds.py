@@ -138,6 +138,7 @@ def test_a_lattices_study_looks_nothing_up(name):
     assert all(size % cell == 0 for size in study.sizes for cell in study.structure.cell)
 
 
+@pytest.mark.slow
 def test_table_of_thresholds_is_made_once_and_continued(tmp_path):
     options = ["--device", "cpu", "--processes", "1", "--most-points", "10000", "--scale", "0.02"]
     command = [sys.executable, str(SCRIPT), *options, "--lattice", "square", "--out", str(tmp_path)]

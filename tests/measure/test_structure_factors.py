@@ -25,6 +25,7 @@ def test_structure_factors_are_sums_of_waves():
     assert not found[:, [1, 3, 4]].any()
 
 
+@pytest.mark.slow
 def test_the_correlation_length_of_a_critical_torus_is_salas_and_sokals():
     results = sweep(
         "square", model="ising", L=[16], boundary="periodic", K=[0.440686793509772], burn_in=40,
