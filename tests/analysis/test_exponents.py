@@ -38,6 +38,7 @@ def a_study(seed, **options):
     return fit_threshold(curves, bootstrap=0), clusters
 
 
+@pytest.mark.slow
 def test_the_exponents_are_unbiased_and_their_errors_cover():
     known = {"1/nu": TRUTH.y_t, "beta/nu": BETA, "gamma/nu": GAMMA, "d_f": 2 - BETA}
     pulls = []

@@ -93,6 +93,7 @@ def test_a_report_needs_no_other_file_and_ids_are_unique(report):
     assert clips <= set(ids)
 
 
+@pytest.mark.slow
 def test_equal_results_make_equal_reports_with_the_checksum_of_their_file():
     single = sweep("square", L=[4, 8], samples=100, method="threshold", device="cpu")
     path = stored(Path("t.h5"), single)

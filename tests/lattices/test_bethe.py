@@ -136,6 +136,7 @@ def test_reach_probability_goes_to_that_of_the_infinite_lattice():
     assert reach_probability(0.4, 200) < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbering", NUMBERINGS)
 @pytest.mark.parametrize(("shells", "z"), [(7, 3), (4, 5)])
 def test_clusters_and_spanning_of_samples_have_their_exact_means(shells, z, numbering):

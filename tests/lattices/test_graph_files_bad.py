@@ -185,6 +185,7 @@ def test_cut_or_damaged_gzip_data_are_refused(tmp_path):
     refusal(path, "is empty")
 
 
+@pytest.mark.slow
 def test_gzip_data_that_unpack_to_too_much_are_refused(tmp_path):
     path = tmp_path / "a.txt.gz"
     packer = zlib.compressobj(9, wbits=31)

@@ -103,6 +103,7 @@ def test_a_burn_in_of_independent_sweeps_is_the_least():
     assert find_burn_in(task_of("square", 6, p=(0.01,)), None, CPU) <= 30
 
 
+@pytest.mark.slow
 def test_a_chain_that_stays_in_its_phase_has_no_burn_in():
     with pytest.raises(InputError, match=r"correlated over more than .* give the burn-in"):
         find_burn_in(task_of("square", 20, "potts:q=20", p=(0.815,)), None, CPU)

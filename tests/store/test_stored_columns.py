@@ -427,6 +427,7 @@ def declare(monkeypatch, *more: Column) -> None:
     monkeypatch.setattr(columns, "_SIZES", (*columns._SIZES, *more))
 
 
+@pytest.mark.slow
 def test_an_observable_is_measured_stored_and_listed_by_its_declaration_alone(full, monkeypatch):
     declare(
         monkeypatch,
