@@ -1,7 +1,7 @@
 """The clusters of a Bethe lattice as a figure, shell after shell around the centre.
 
 As Figs 8 and 9 of Komura (2016): a circle for every site with its number in it while there is room,
-open bonds and sites in the colour of their cluster.  matplotlib loads when a figure is made.
+open bonds and sites in the colour of their cluster, which no cluster beside it has.  matplotlib loads when a figure is made.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def plot_bethe(
     """
     check_shells(lattice, shells)
     coordination_number = lattice.coordination_number
-    colours = colours_of(clusters)
+    colours = colours_of(clusters, grey_singles=False)
     places = bethe_places(shells, coordination_number)
     sites = site_numbers(len(places), lattice.numbering)
     with new_figure(_INCHES, _INCHES + 0.8) as figure:
@@ -73,7 +73,7 @@ def plot_bethe(
         opened = open_inwards(clusters, sites, inner)
         _draw_bonds(axes, lines, opened, colours.rgb(sites[1:]) / 255.0, radius)
         _draw_sites(axes, places, sites, colours, radius)
-        add_legend(figure, clusters, colours, with_bonds=True)
+        add_legend(figure, clusters, colours, with_bonds=True, grey_singles=False)
     numbers = numbers_of(clusters, colours, title, drawn="bonds")
     written = {"site_numbers": sites.tolist(), "site_labels": clusters.labels[sites].tolist()}
     return figure, numbers | written

@@ -1,8 +1,10 @@
 """A colour for every cluster: strong ones for what spans and for the largest, muted for the rest.
 
-The strong colours are of Okabe and Ito (2008), the muted ones of Paul Tol's "light" scheme (2021);
-both are safe for colour-blind readers.  Clusters that touch get different colours as far as these
-go round, so that two clusters are not taken for one.
+The strong colours are those of curves; the muted ones have the hues of Paul Tol's "light" scheme
+(2021), spread in lightness, so that they differ in grey and for colour-blind readers.  Clusters that
+touch get different colours, so that two clusters are not taken for one: greedily, the cluster with
+the fewest neighbours last (D. W. Matula and L. L. Beck, J. ACM 30, 417 (1983)).  Two colours are
+enough for a tree then, and six for every planar lattice.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from percolab.lattices.topology import unpack_bits
 from percolab.measure.clusters import Clusters
 
 NO_SITE, SINGLE, LARGEST = "#ffffff", "#d4d4d4", COLOURS[0]
-SPANNING = (COLOURS[1], COLOURS[5], COLOURS[7])
-MUTED = ("#99ddff", "#bbcc33", "#ffaabb", "#44bb99", "#eedd88", "#77aadd")
+SPANNING = (COLOURS[1], COLOURS[4], COLOURS[6])
+MUTED = ("#9addff", "#aabd0d", "#ffadbd", "#30b491", "#f8e68c", "#5d95c9")
 PALETTE = (NO_SITE, SINGLE, LARGEST, *SPANNING, *MUTED)
 #: Of spins with two states.
 TWO_SPINS = ("#20364f", "#f2d9a0")
@@ -61,11 +63,15 @@ class ClusterColours:
         return found
 
 
-def colours_of(clusters: Clusters) -> ClusterColours:
-    """Choose the colours of clusters, the same for the same clusters."""
+def colours_of(clusters: Clusters, *, grey_singles: bool = True) -> ClusterColours:
+    """Choose the colours of clusters, the same for the same clusters.
+
+    grey_singles: whether single sites are grey, also beside each other, or have colours as others.
+    """
     found = np.full(clusters.sizes.size, PALETTE.index(SINGLE), np.uint8)
     prominent = _prominent(clusters)
-    _choose_muted(clusters, found, {item.number for item in prominent})
+    taken = {item.number for item in prominent}
+    _choose_muted(clusters, found, taken, least=2 if grey_singles else 1)
     for item in prominent:
         found[item.number] = PALETTE.index(item.colour)
     of_sites = np.append(found, np.uint8(0))[clusters.numbers]
@@ -112,14 +118,14 @@ def _prominent(clusters: Clusters) -> tuple[Prominent, ...]:
     return tuple(found)
 
 
-def _choose_muted(clusters: Clusters, found: np.ndarray, taken: set[int]) -> None:
-    """Give a muted colour to every cluster of two sites or more that is not taken."""
-    others = [n for n in clusters.by_size.tolist() if clusters.sizes[n] > 1 and n not in taken]
+def _choose_muted(clusters: Clusters, found: np.ndarray, taken: set[int], *, least: int) -> None:
+    """Give a muted colour to every cluster of this many sites or more that is not taken."""
+    others = [n for n in clusters.by_size.tolist() if clusters.sizes[n] >= least and n not in taken]
     apart = others[:_MOST_KEPT_APART]
     touching = _touching(clusters, np.array(apart, np.int64))
     colours = range(_FIRST_MUTED, len(PALETTE))
     used: Counter[int] = Counter()
-    for number in apart:
+    for number in _fewest_neighbours_last(apart, touching):
         around = Counter(int(found[other]) for other in touching.get(number, ()))
         # Of the colours least seen around it, the one least used: none of them, as a rule.
         chosen = min(colours, key=lambda colour: (around[colour], used[colour], colour))
@@ -127,6 +133,33 @@ def _choose_muted(clusters: Clusters, found: np.ndarray, taken: set[int]) -> Non
         used[chosen] += 1
     for turn, number in enumerate(others[_MOST_KEPT_APART:]):
         found[number] = colours[turn % len(colours)]
+
+
+def _fewest_neighbours_last(numbers: list[int], touching: dict[int, list[int]]) -> list[int]:
+    """Return clusters so that each has as few neighbours as can be among those before it.
+
+    The one with the fewest neighbours is taken away again and again; of equal ones the smallest
+    cluster, which comes last among the numbers.
+    """
+    from heapq import heapify, heappop, heappush
+
+    degree = {number: len(touching.get(number, ())) for number in numbers}
+    place = {number: -n for n, number in enumerate(numbers)}
+    heap = [(degree[number], place[number], number) for number in numbers]
+    heapify(heap)
+    taken_away: list[int] = []
+    while heap:
+        least, _, number = heappop(heap)
+        # What was put back with fewer neighbours is in the heap more than once.
+        if degree.get(number) != least:
+            continue
+        del degree[number]
+        taken_away.append(number)
+        for other in touching.get(number, ()):
+            if other in degree:
+                degree[other] -= 1
+                heappush(heap, (degree[other], place[other], other))
+    return taken_away[::-1]
 
 
 def _touching(clusters: Clusters, numbers: np.ndarray) -> dict[int, list[int]]:
@@ -142,9 +175,9 @@ def _touching(clusters: Clusters, numbers: np.ndarray) -> dict[int, list[int]]:
         there = at_other_end(topology, klass, here)
         differ = exists & (here != there) & (here > 0) & (there > 0)
         pairs.append(np.unique(here[differ] * (count + 1) + there[differ]))
-    found: dict[int, list[int]] = {}
+    found: dict[int, set[int]] = {}
     for pair in np.concatenate(pairs).tolist():
         one, other = divmod(pair, count + 1)
-        found.setdefault(one - 1, []).append(other - 1)
-        found.setdefault(other - 1, []).append(one - 1)
-    return found
+        found.setdefault(one - 1, set()).add(other - 1)
+        found.setdefault(other - 1, set()).add(one - 1)
+    return {number: sorted(others) for number, others in found.items()}

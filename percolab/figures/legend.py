@@ -18,9 +18,17 @@ _MOST_NAMED = 4
 
 
 def add_legend(
-    figure: Figure, clusters: Clusters, colours: ClusterColours, *, with_bonds: bool
+    figure: Figure,
+    clusters: Clusters,
+    colours: ClusterColours,
+    *,
+    with_bonds: bool,
+    grey_singles: bool = True,
 ) -> None:
-    """Name the prominent clusters below the panels, and what the other colours mean."""
+    """Name the prominent clusters below the panels, and what the other colours mean.
+
+    grey_singles: whether single sites have a colour, and so an entry, of their own.
+    """
     from matplotlib.legend_handler import HandlerTuple
     from matplotlib.lines import Line2D
 
@@ -37,13 +45,17 @@ def add_legend(
     hidden = len(colours.prominent) - _MOST_NAMED
     if hidden > 0:
         entries[-1] = (entries[-1][0], f"{entries[-1][1]}, and {hidden} more that span")
-    singles = int(np.count_nonzero(clusters.sizes == 1))
-    others = clusters.sizes.size - singles - len(colours.prominent)
-    others += sum(clusters.sizes[item.number] == 1 for item in colours.prominent)
+    named = [item.number for item in colours.prominent]
+    rest = np.delete(clusters.sizes, named)
+    singles = int(np.count_nonzero(rest == 1))
+    others = rest.size - (singles if grey_singles else 0)
+    text = _counted(others, "other cluster")
+    if singles and not grey_singles:
+        text += f", {_counted(singles, 'single site')} among them"
     if others:
         several = tuple(sample(colour, linestyle="none") for colour in MUTED[:4])
-        entries.append((several, f"{_counted(others, 'other cluster')}"))
-    if singles:
+        entries.append((several, text))
+    if singles and grey_singles:
         entries.append((sample(SINGLE, linestyle="none"), f"{_counted(singles, 'single site')}"))
     if entries:
         columns = 2 if len(figure.axes) > 1 and len(entries) > 1 else 1

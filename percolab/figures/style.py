@@ -1,7 +1,10 @@
 """The look of all figures: fonts, widths, colours and markers, and a new figure that has it.
 
 Figures are plain `matplotlib.figure.Figure` objects, without pyplot or any global state.  Colours
-are the colour-blind-safe set of Okabe and Ito (2008); markers differ as well, for print in grey.
+were searched for: their lightness differs, so that they differ in grey too, and they are far apart
+in CIELAB as people with normal sight, deuteranopes and protanopes see them (G. M. Machado, M. M.
+Oliveira and L. A. F. Fernandes, IEEE Trans. Vis. Comput. Graph. 15, 1291 (2009)).  Markers differ
+as well.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#7F3C8D")
+#: Blue, orange, brown, mint, purple, sky, green, plum; neighbours differ most in lightness.
+COLOURS = ("#0B5AC1", "#E96700", "#571A00", "#36CCA1", "#6F256E", "#5BA9D4", "#318440", "#390018")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 #: For lines that print in grey would not tell apart.
 DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.5)), (0, (6, 2, 1.2, 2)))
