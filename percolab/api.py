@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from percolab.analysis import SizeEstimates, ThresholdFit
 from percolab.analysis.spin_fit import SpinFit, fit_spins
@@ -17,6 +17,10 @@ from percolab.run.runner import run_study
 from percolab.store.results import Results, ResultsWriter, read_results
 from percolab.tasks.settings import Settings, takes_settings
 from percolab.tasks.study_file import make_request
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @takes_settings
@@ -94,19 +98,43 @@ def estimates(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimates,
 
 def plot(
     results: Results,
-    path: str | Path,
+    path: str | Path | None = None,
     observable: str | None = None,
     *,
     kind: str | None = None,
-) -> dict[str, Any]:
-    """Draw a study into a .png, .pdf or .svg file; return every number drawn.
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw a study and return the figure, which a notebook shows.
+
+    path: a .png, .pdf or .svg file to write it to as well; None writes none.
 
     kind: one figure alone, of docs/plots.md: "curves", "drift", "collapse", "clusters", "maxima" or
-    "thresholds", of spins those of docs/spins.md; None is the overview.  InputError if the results
-    do not give it.
+    "thresholds", of spins those of docs/spins.md; None is the overview.
+
+    ax: axes of matplotlib to draw into, for a kind of one panel; what is returned is the figure
+    that they are in, and without a kind it is the curves that are drawn.
+
+    Every number drawn is in ``numbers`` of the figure returned (dict of plain JSON values), unless
+    ax is given.
+
+    InputError: the results do not give this kind; it has several panels, and ax is one; or the file
+    cannot be written.
+
+    >>> results = sweep("square", L=[8, 16], p=[0.4, 0.5, 0.6], samples=200, device="cpu")
+    >>> figure = plot(results, kind="clusters")
+    >>> len(figure.axes)
+    4
     """
     figure, numbers = study_figure(
-        results, observable=observable, fitted=lambda: fit_results(results, observable), kind=kind
+        results,
+        observable=observable,
+        fitted=lambda: fit_results(results, observable),
+        kind=kind,
+        ax=ax,
     )
-    save_figure(figure, Path(path))
-    return numbers
+    if ax is None:
+        figure.numbers = numbers
+    if path is not None:
+        save_figure(figure, Path(path))
+    drawn: Figure = figure
+    return drawn

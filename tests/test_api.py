@@ -98,7 +98,7 @@ def test_fit_is_the_fit_of_the_command_line(tmp_path):
 
 def test_plot_is_the_plot_of_the_command_line(tmp_path):
     path = stored(tmp_path / "results.h5")
-    numbers = plot(small_results(), tmp_path / "api.png")
+    numbers = plot(small_results(), tmp_path / "api.png").numbers
     told = answer("plot", path, "--json", "--out", tmp_path / "cli.png")
     assert json.loads(json.dumps(numbers)) == json.loads(told)
     assert (tmp_path / "api.png").read_bytes() == (tmp_path / "cli.png").read_bytes()
@@ -107,7 +107,7 @@ def test_plot_is_the_plot_of_the_command_line(tmp_path):
 @pytest.mark.parametrize("kind", ["curves", pytest.param("clusters", marks=pytest.mark.slow)])
 def test_one_kind_of_figure_is_that_of_the_command_line(tmp_path, kind):
     path = stored(tmp_path / "results.h5")
-    numbers = plot(small_results(), tmp_path / "api.svg", kind=kind)
+    numbers = plot(small_results(), tmp_path / "api.svg", kind=kind).numbers
     told = answer("plot", path, "--kind", kind, "--json", "--out", tmp_path / "cli.svg")
     assert json.loads(json.dumps(numbers)) == json.loads(told)
     assert numbers["kind"] == kind

@@ -10,6 +10,8 @@ bethe, configuration, colours, legend: one sample, coloured by cluster
 tree        a minimum spanning tree and its trunk
 timing      the time per sample of labelers
 style       the look of all figures, and a new figure that has it
+given_axes  a user's axes in place of a new figure
+notebook    a figure that a notebook shows
 axes        names of sizes, the published threshold, ticks and legends
 inset       the crossings close up
 math_text   symbols in mathematics

@@ -113,6 +113,9 @@ def width_of(axes: Axes) -> float:
     """Return about how wide a panel of a figure will be, in inches."""
     figure: Any = axes.figure
     place: Any = axes.get_subplotspec()
+    # A user's axes may stand anywhere, in a part of a figure too.
+    if place is None or figure is not figure.figure:
+        return float(axes.bbox.width / figure.dpi)
     return float(figure.get_figwidth() * place.get_position(figure).width)
 
 

@@ -10,6 +10,7 @@ from cli_support import answer, nine_of, refusal, small_results, stored
 
 from percolab.api import fit, sweep
 from percolab.bonds.words import NEVER, TOP
+from percolab.errors import InputError
 from percolab.figures.kinds import KINDS, StudyFigures, study_figure
 from percolab.figures.kinds.thresholds import ThresholdSample, plot_thresholds
 from percolab.tables.flat import mean_table
@@ -217,3 +218,38 @@ def test_every_panel_has_labels_and_no_legend_covers_data(kind, single):
             for point in axes.transData.transform(line.get_xydata()):
                 assert not any(box.contains(*point) for box in boxes)
     assert any(axes.get_xlabel() for axes in figure.axes)
+
+
+def test_kinds_of_one_panel_go_into_given_axes_and_leave_the_others_alone():
+    from matplotlib.figure import Figure
+
+    given = Figure(figsize=(9, 4), layout="constrained")
+    left, right = given.subplots(1, 2)
+    for kind, axes in (("curves", left), ("drift", right)):
+        figure, numbers = study_figure(grid(), kind=kind, fitted=fitted, ax=axes)
+        assert figure is given
+        assert numbers == numbers_of(kind)
+    assert left.get_ylabel().startswith("spanning probability")
+    assert "p^*" in right.get_ylabel()
+    assert right.get_legend() is not None
+    # Two legends in or below the first: the sizes, and what else is drawn.
+    listed = [text.get_text() for legend in _legends(left) for text in legend.get_texts()]
+    assert "$L = 8$" in listed
+    assert any("p_c" in text for text in listed)
+
+
+def _legends(axes):
+    from matplotlib.legend import Legend
+
+    return [item for item in axes.get_children() if isinstance(item, Legend)]
+
+
+def test_kinds_of_several_panels_do_not_go_into_one():
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    with pytest.raises(InputError, match="kind clusters has 4 panels, but ax is one"):
+        study_figure(grid(), kind="clusters", fitted=fitted, ax=axes)
+    with pytest.raises(InputError, match="ax is Figure, but it must be one panel's"):
+        study_figure(grid(), kind="curves", fitted=fitted, ax=axes.figure)
+    assert not axes.lines

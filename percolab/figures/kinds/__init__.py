@@ -10,13 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
 from percolab.analysis import AnalysisError, ThresholdFit
 from percolab.errors import InputError, nearest
+from percolab.figures.given_axes import drawing_into
 from percolab.figures.kinds.curves import spanning_figure_of
 from percolab.figures.kinds.maxima import maxima_figure_of
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.store.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def _declared() -> dict[str, FigureKind]:
@@ -61,15 +66,20 @@ def study_figure(
     fitted: Callable[[], ThresholdFit],
     bootstrap: int = 200,
     kind: str | None = None,
+    ax: Axes | None = None,
 ) -> Drawn:
     """Return a figure of a study and every number drawn.
 
     kind: one of KINDS, InputError if the results do not give it.  None is the overview: sizes that
     scale as :func:`spanning_figure`; those of a graph or of a Bethe lattice by their clusters,
     with the thresholds of each size alone; spins by their Binder ratios, trees as kind "tree".
+    ax: axes that a figure of one panel is drawn into; what is returned then is the figure that they
+    are in, and with kind None the curves alone.  InputError: the figure has more panels.
     AnalysisError: nothing is there yet.
     """
     figures = StudyFigures(results, fitted, observable, bootstrap)
+    if ax is not None:
+        return _drawn_into(ax, figures, kind)
     if kind is None and figures.model.has_spins and figures.measured():
         kind = "binder"
     if kind is None and results.study.has_trees and figures.measured():
@@ -81,6 +91,18 @@ def study_figure(
     is_spanning = results.study.structure.is_scalable or not figures.measured("grid")
     figure, numbers = (spanning_figure_of if is_spanning else maxima_figure_of)(figures)
     return figure, numbers | {"notes": figures.notes}
+
+
+def _drawn_into(ax: Axes, figures: StudyFigures, kind: str | None) -> Drawn:
+    """Return the figure that the axes are in, with a kind drawn into them, and its numbers."""
+    if kind is None:
+        is_spanning = figures.results.study.structure.is_scalable
+        kind = "curves" if is_spanning else "maxima"
+        kind = "binder" if figures.model.has_spins else kind
+        kind = "tree" if figures.results.study.has_trees else kind
+    with drawing_into(ax, f"kind {kind}"):
+        _, numbers = figures.draw(kind)
+    return ax.figure, numbers
 
 
 def spanning_figure(

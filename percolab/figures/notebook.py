@@ -1,0 +1,30 @@
+"""A figure that a notebook shows, with or without pyplot, and that knows its numbers."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from matplotlib.figure import Figure
+
+#: Dots per inch in a notebook.
+_DPI = 144
+
+
+class NotebookFigure(Figure):
+    """A plain figure of matplotlib; as the last line of a notebook's cell it is shown.
+
+    numbers: every number drawn, by name, as plain JSON values; empty where none are told
+    """
+
+    numbers: dict[str, Any]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.numbers = {}
+
+    def _repr_png_(self) -> bytes:
+        """Return the figure as a PNG image."""
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=_DPI)
+        return buffer.getvalue()
