@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from percolab.benchmark.peers import PeerTime
 from percolab.benchmark.records import StageTime
 from percolab.benchmark.stages import STAGES
-from percolab.figures.axes import add_column_legend, legend_entries, plain_ticks
+from percolab.figures.axes import add_column_legend, legend_entries, plain_ticks, set_title
 from percolab.figures.style import DASHES, look_of, new_figure
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def plot_time_per_site(records: Sequence[StageTime | PeerTime], *, title: str) -
             for axes in row[len(places) :]:
                 axes.set_visible(False)
         plain_ticks(grid[0, 0], decades=8)
-        figure.suptitle(title)
+        set_title(figure, title)
         for axes in grid[-1]:
             axes.set_xlabel(r"number of sites $N$")
         for axes in grid[:, 0]:

@@ -1,4 +1,4 @@
-"""What the axes of all figures share: names of sizes, the published threshold, ticks, legends."""
+"""What the axes of all figures share: titles, letters, sizes, ticks, legends, residuals."""
 
 from __future__ import annotations
 
@@ -24,6 +24,97 @@ Exact = tuple[float, str]
 _LEAST_PLAIN, _MOST_PLAIN = 1e-3, 1e5
 #: Width of a digit in parts of the font's size, with the room beside a label of a tick.
 _DIGIT, _BESIDE = 0.64, 1.6
+
+
+def set_title(figure: Figure, text: str) -> None:
+    """Write a title over all panels, in as many lines as the width of the figure asks for."""
+    from matplotlib import rcParams
+    from matplotlib.figure import Figure
+
+    size = rcParams["axes.titlesize"]
+    # A user's axes have a title of their own.
+    lines = _lines_of(figure, text, size) if isinstance(figure, Figure) else text
+    figure.suptitle(lines, fontsize=size)
+
+
+def _lines_of(figure: Figure, text: str, size: Any) -> str:
+    """Return a title with line breaks after commas, and after words where that is not enough."""
+    room = figure.bbox.width - 0.1 * figure.dpi
+
+    def fits(line: str) -> bool:
+        drawn = figure.text(0, 0, line, fontsize=size)
+        width = drawn.get_window_extent().width
+        drawn.remove()
+        return bool(width <= room)
+
+    lines: list[str] = []
+    for given in text.split("\n"):
+        parts = [given] if fits(given) else _parts(given, r"(?<=,) ")
+        words = [word for part in parts for word in ([part] if fits(part) else _parts(part, " "))]
+        line = ""
+        for word in words:
+            longer = f"{line} {word}".strip()
+            if line and not fits(longer):
+                lines.append(line)
+                longer = word
+            line = longer
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _parts(text: str, separator: str) -> list[str]:
+    """Return text in parts, none of which ends within mathematics."""
+    parts: list[str] = []
+    for piece in re.split(separator, text):
+        # A dollar sign of a name begins no mathematics.
+        inside = parts and len(re.findall(r"(?<!\\)\$", parts[-1])) % 2
+        if inside:
+            parts[-1] += f" {piece}"
+        else:
+            parts.append(piece)
+    return parts
+
+
+def letter_panels(panels: Iterable[Axes]) -> None:
+    """Write (a), (b), ... beside the upper left corners of panels, unless there is but one."""
+    each = list(panels)
+    for letter, axes in zip("abcdefghijklmnop", each if len(each) > 1 else ()):
+        axes.annotate(
+            f"({letter})", (0, 1), (-6, 4), "axes fraction", "offset points", fontweight="bold",
+            fontsize=9, ha="right",
+        )  # fmt: skip
+
+
+def keep_to_probabilities(*panels: Axes) -> None:
+    """Let horizontal axes of probabilities end at 0 and 1, with whole markers there."""
+    for axes in panels:
+        low, high = axes.get_xlim()
+        if axes.get_xscale() != "linear" or (low >= 0 and high <= 1):
+            continue
+        axes.set_xlim(max(low, 0.0), min(high, 1.0))
+        bottom, top = sorted(axes.get_ylim())
+        for line in axes.lines:
+            x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+            inside = (x >= 0) & (x <= 1) & (y >= bottom) & (y <= top)
+            if line.get_transform() == axes.transData and inside.all():
+                line.set_clip_on(False)
+
+
+def draw_residuals(
+    axes: Axes, series: Iterable[tuple[Any, Any, dict[str, Any]]], *, of: str
+) -> None:
+    """Draw differences in standard errors, with a grey band one of them wide on either side.
+
+    series: x, differences over errors, and the look of each.  of: what is taken away.
+    """
+    largest = 3.0
+    for x, away, look in series:
+        axes.plot(x, away, **(look | {"markersize": 2.8, "linestyle": "none"}))
+        largest = max(largest, float(np.abs(away).max(initial=0.0)))
+    axes.axhline(0, color="black", linewidth=0.6, zorder=0)
+    axes.axhspan(-1, 1, color="0.9", linewidth=0, zorder=-1)
+    axes.set_ylim(-1.15 * largest, 1.15 * largest)
+    axes.set_ylabel(f"(measured $-$\n{of}) / error", fontsize=8)
 
 
 def size_label(size: int, num_sites: Mapping[int, int]) -> str:

@@ -1,7 +1,8 @@
 """The clusters of a Bethe lattice as a figure, shell after shell around the centre.
 
 As Figs 8 and 9 of Komura (2016): a circle for every site with its number in it while there is room,
-open bonds and sites in the colour of their cluster, which no cluster beside it has.  matplotlib loads when a figure is made.
+open bonds and sites in the colour of their cluster, which no cluster beside it has.  matplotlib
+loads when a figure is made.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures import new_figure
+from percolab.figures.axes import set_title
 from percolab.figures.colours import ClusterColours, colours_of
 from percolab.figures.legend import add_legend, numbers_of
 from percolab.lattices.bethe import BetheLattice, parents, site_numbers
@@ -66,7 +68,7 @@ def plot_bethe(
         axes.set_axis_off()
         axes.set_aspect("equal")
         axes.set(xlim=(-shells - 0.5, shells + 0.5), ylim=(-shells - 0.5, shells + 0.5))
-        figure.suptitle(title)
+        set_title(figure, title)
         radius = _radius(shells, coordination_number)
         inner = parents(len(places), coordination_number)
         lines = np.stack([places[inner], places[1:]], axis=1)

@@ -1,10 +1,10 @@
 """A colour for every cluster: strong ones for what spans and for the largest, muted for the rest.
 
 The strong colours are those of curves; the muted ones have the hues of Paul Tol's "light" scheme
-(2021), spread in lightness, so that they differ in grey and for colour-blind readers.  Clusters that
-touch get different colours, so that two clusters are not taken for one: greedily, the cluster with
-the fewest neighbours last (D. W. Matula and L. L. Beck, J. ACM 30, 417 (1983)).  Two colours are
-enough for a tree then, and six for every planar lattice.
+(2021), spread in lightness, so that they differ in grey and for colour-blind readers.  Clusters
+that touch get different colours, so that two clusters are not taken for one: greedily, the cluster
+with the fewest neighbours last (D. W. Matula and L. L. Beck, J. ACM 30, 417 (1983)).  Two colours
+are enough for a tree then, and six for every planar lattice.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures import new_figure
+from percolab.figures.axes import set_title
 from percolab.figures.colours import ClusterColours, colours_of, spin_rgb
 from percolab.figures.legend import add_legend, numbers_of
 from percolab.lattices.lattice import Lattice
@@ -72,7 +73,7 @@ def plot_clusters(
     with new_figure(*inches) as figure:
         grid = figure.subplots(rows, columns, squeeze=False)
         panels = grid.ravel()[-len(layers) :]
-        figure.suptitle(title)
+        set_title(figure, title)
         # Side by side there is half the width.
         most = MOST_WITH_BONDS if spins is None else MOST_WITH_BONDS // 4
         if places is not None and opened is not None and topology.num_points <= most:

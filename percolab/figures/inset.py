@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from percolab.figures.axes import few_ticks, width_of
-from percolab.figures.style import look_of
+from percolab.figures.style import size_look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,10 +49,14 @@ def draw_close_up(main: Axes, fit: ThresholdFit) -> None:
     steepest = max(float(own.probit.deriv()(p.mean())) for own in own_fits)
     p_range = _padded(p, p_error, least=0.02 / steepest)
     for own in own_fits:
-        look = look_of(sizes.index(own.L), 0)
+        number = sizes.index(own.L)
         grid = np.linspace(*p_range, 100)
         grid = grid[(grid >= own.p_low) & (grid <= own.p_high)]
-        inset.plot(grid, own.probability(grid), color=look["color"], linewidth=0.9)
+        # Markers tell the lines apart in grey; not at the same p, where lines cross.
+        inset.plot(
+            grid, own.probability(grid), **size_look(number), linewidth=0.9, markersize=2.6,
+            markevery=(6 + 7 * number % 24, 30),
+        )  # fmt: skip
     inset.errorbar(
         p, r, r_error, p_error, color="black", marker="o", markersize=3, markerfacecolor="white",
         linestyle="none", elinewidth=0.8, zorder=4,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.errors import InputError
+from percolab.figures.axes import letter_panels, set_title
 from percolab.figures.style import COLOURS, EXACT_LINE, new_figure
 from percolab.lattices.lattice import Lattice
 from percolab.trees.invasion import Floats, Integers, Invasion
@@ -106,7 +107,7 @@ def plot_invasion(
         raise InputError("nothing was invaded beside the source, so there is nothing to draw")
     places = can_draw_places(structure)
     with new_figure(7.2, 7.4 if places else 2.7) as figure:
-        figure.suptitle(title)
+        set_title(figure, title)
         if places:
             both: Any = figure.subfigures(2, 1, height_ratios=[2.0, 1.0])
             upper, lower = both
@@ -117,6 +118,7 @@ def plot_invasion(
         _draw_acceptance(panels[0], curves, threshold)
         _draw_bursts(panels[1], curves)
         _draw_pressure(panels[2], curves, invasion)
+        letter_panels(panels)
     return figure, {"title": title, **curves.numbers}
 
 

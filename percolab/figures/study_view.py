@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis import AnalysisError, Collapse, ExponentFit, ThresholdFit
+from percolab.analysis import AnalysisError, Collapse, Estimate, ExponentFit, ThresholdFit
 from percolab.analysis.exponents import MIN_REPLICAS
 from percolab.analysis.spin_fit import SpinFit, fit_spins, short_blocks, start_differences
 from percolab.analysis.stored_data import default_observable
-from percolab.analysis.stored_fits import collapse_of, exponents_of, notes_of
+from percolab.analysis.stored_fits import collapse_of, estimates_of, exponents_of, notes_of
 from percolab.analysis.theory.potts import critical_bond_probability, critical_point
 from percolab.bonds.model import Model
 from percolab.errors import InputError
@@ -122,6 +122,11 @@ class StudyView:
             "exact": self._critical_p(),
         }
 
+    @property
+    def structure_title(self) -> str:
+        """What a figure calls the lattice or graph."""
+        return _structure_title(self.results)
+
     def _critical_p(self) -> Exact | None:
         """Return the published p_c and what is said of it; None if there is none."""
         if not self.model.has_spins:
@@ -145,6 +150,18 @@ class StudyView:
             return None
         scale = 2 if self.model.name == "ising" else 1
         return scale / known.value, f"[{known.reference}]"
+
+    @cached_property
+    def median(self) -> Estimate | None:
+        """The p where half of the samples of a graph's only size span; None where there is none."""
+        if self.study.structure.is_scalable or len({i.task.size for i in self.measured()}) > 1:
+            return None
+        try:
+            sizes = estimates_of(self.results, bootstrap=self.bootstrap)
+        except (AnalysisError, InputError):
+            return None
+        found = [item for item in sizes[0].estimates if item.name == "median"]
+        return found[0] if found and np.isfinite(found[0].p) else None
 
     @cached_property
     def exponents(self) -> ExponentFit | None:
@@ -271,10 +288,15 @@ class FigureKind:
     draw: Callable[[StudyView], Drawn]
 
 
+def _structure_title(results: Results) -> str:
+    """Return what a figure calls a lattice or graph."""
+    # A dollar sign in a file's name begins no mathematics.
+    return results.study.structure.title.replace("$", r"\$")
+
+
 def _title(results: Results) -> str:
     study = results.study
-    # A dollar sign in a file's name begins no mathematics.
-    name = study.structure.title.replace("$", r"\$")
+    name = _structure_title(results)
     # The notes say what is wrong with that version.
     version = f" (sample version {study.sample_version})" if warning_of(results) else ""
     return f"{Model.parse(study.model).title}, {name}{version}"

@@ -21,13 +21,16 @@ from percolab.figures.axes import (
     Exact,
     add_legend,
     bars_if_known,
+    draw_residuals,
     exact_record,
     few_ticks,
     jackknife_title,
     legend_entries,
+    letter_panels,
     only_p,
     place_sizes,
     plain_ticks,
+    set_title,
     size_label,
 )
 from percolab.figures.math_text import typeset
@@ -234,7 +237,8 @@ def plot_thermal(
         shown = (
             f", $k_B T / J = {panels[0].curves[0].temperature[0]:.6g}$" if at is not None else ""
         )
-        figure.suptitle(title + shown, fontsize=style["axes.titlesize"])
+        set_title(figure, title + shown)
+        letter_panels(grid.flat)
         add_legend(
             figure, legend_entries(grid[0, 0]), loc="outside lower center", ncols=4 if wide else 3,
             title=jackknife_title(
@@ -302,19 +306,15 @@ def _draw_exact(axes: Axes, panel: ThermalPanel) -> None:
 
 def _draw_deviations(axes: Axes, curves: Sequence[ThermalCurve], *, against_size: bool) -> None:
     """Draw measured less exact values, in standard errors."""
-    largest = 3.0
+    series = []
     for curve, look, _ in looks_of(curves):
         if curve.exact is None:
             continue
         known = curve.errors > 0
         away = (curve.values - curve.exact)[known] / curve.errors[known]
         x = np.full(away.size, curve.L) if against_size else curve.temperature[known]
-        axes.plot(x, away, **(look | {"markersize": 2.8, "linestyle": "none"}))
-        largest = max(largest, float(np.abs(away).max(initial=0.0)))
-    axes.axhline(0, color="black", linewidth=0.6, zorder=0)
-    axes.axhspan(-1, 1, color="0.9", linewidth=0, zorder=-1)
-    axes.set_ylim(-1.15 * largest, 1.15 * largest)
-    axes.set_ylabel("(measured $-$\nexact) / error")
+        series.append((x, away, look))
+    draw_residuals(axes, series, of="exact")
 
 
 def _draw_critical(axes: Axes, critical: Exact | None) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.figures import COLOURS, new_figure
+from percolab.figures.axes import set_title
 from percolab.figures.configuration import bond_lines, check_drawable
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.site_bonds import is_open
@@ -68,7 +69,7 @@ def plot_spanning_tree(
         axes: Any = figure.subplots()
         axes.set_axis_off()
         axes.set_aspect("equal")
-        axes.set_title(title)
+        set_title(figure, title)
         lines, bonds = _lines_of(tree, lattice, places)
         length = (
             float(np.linalg.norm(lines[:, 1] - lines[:, 0], axis=1).mean()) if len(lines) else 1

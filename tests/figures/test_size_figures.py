@@ -63,7 +63,7 @@ def test_the_figure_tells_the_stored_n_s():
     assert Path("sizes-sizes.png").exists()
     assert set(told) == {
         "kind", "title", "threshold", "threshold_source", "curves", "fit", "y_t", "scaled",
-        "notes",
+        "local_slopes", "notes",
     }  # fmt: skip
     for curve, counts in zip(told["curves"], size_counts_of(counted()), strict=True):
         coarse = counts.coarse()
@@ -80,6 +80,11 @@ def test_the_figure_tells_the_stored_n_s():
     item = told["scaled"][-1]
     x = (item["p"] - told["threshold"]) * np.array(item["s"]) ** (y_t * (tau - 1) / 2)
     np.testing.assert_allclose(item["x"], x, rtol=1e-9)
+    # Where n_s is a power of s, that is its slope.
+    slopes = told["local_slopes"][-1]
+    kept = [n for n, s in enumerate(slopes["x"]) if 8 < s < 100]
+    assert len(kept) > 8
+    assert np.mean([slopes["slope"][n] for n in kept]) == pytest.approx(-187 / 91, abs=0.05)
 
 
 def test_n_s_of_one_size_is_drawn_at_the_p_that_is_taken_for_the_threshold():
@@ -116,14 +121,19 @@ def test_n_s_and_radii_tell_the_p_that_they_are_drawn_at():
                   device="cpu")  # fmt: skip
     figure, _ = study_figure(radii, kind="gyration", fitted=lambda: fit(radii))
     assert "$p = 0.49$" in texts_of(figure.axes[0])
-    assert all("lattice units" in axes.get_ylabel() for axes in figure.axes)
+    radius, slope, length = (axes.get_ylabel() for axes in figure.axes)
+    assert "lattice units" in radius
+    assert "lattice units" in length
+    assert "ln R_s" in slope
 
 
 def test_a_figure_has_the_symbols_of_the_registry():
     results = counted()
     figure, told = study_figure(results, kind="wrapping", fitted=lambda: fit(results, bootstrap=0))
     symbols = {item.name: item.symbol for item in observables_of(results.study.boundary)}
-    for axes, panel in zip(figure.axes, told["panels"], strict=True):
+    *drawn, compared = figure.axes
+    assert "theory" in compared.get_ylabel()
+    for axes, panel in zip(drawn, told["panels"], strict=True):
         letter, index = symbols[panel["observable"]].split("_")
         shown = index if len(index) == 1 else rf"{{\mathrm{{{index}}}}}"
         assert axes.get_ylabel() == f"${letter}_{shown}$"
@@ -149,6 +159,13 @@ def test_wrapping_is_drawn_with_pinsons_values():
     for panel in panels.values():
         for item, curve in zip(sorted_tasks(), panel["curves"], strict=True):
             assert curve["counts"] == item.column(panel["observable"]).sum(axis=0).tolist()
+    # p_c = 0.5 is a p of the grid, so that nothing is interpolated there.
+    compared = {(item["observable"], item["L"]): item for item in told["at_threshold"]}
+    for name, panel in panels.items():
+        for curve in panel["curves"]:
+            item = compared[name, curve["L"]]
+            assert item["value"] == pytest.approx(curve["probability"][curve["p"].index(0.5)])
+            assert item["theory"] == panel["theory"]["value"]
     assert "no axis is periodic" in refusal(
         "plot", stored(Path("o.h5")), "--kind", "wrapping", "--bootstrap", 0
     )
@@ -159,9 +176,13 @@ def test_every_panel_has_labels_and_no_legend_covers_data(kind):
     results = counted()
     figure, _ = study_figure(results, kind=kind, fitted=lambda: fit(results, bootstrap=0))
     figure.draw_without_rendering()
-    boxes = [item.get_window_extent() for item in figure.legends]
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
+    boxes = [item.get_window_extent() for item in legends if item is not None]
     assert boxes
-    for axes in figure.axes:
+    panels = [axes for axes in figure.axes if axes.axison]
+    assert len(panels) >= 5
+    for letter, axes in zip("abcdefg", panels, strict=False):
+        assert f"({letter})" in [text.get_text() for text in axes.texts]
         assert axes.get_ylabel()
         assert not any(box.overlaps(axes.get_window_extent()) for box in boxes)
 

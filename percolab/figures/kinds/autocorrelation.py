@@ -11,7 +11,7 @@ from percolab.analysis.json_values import plain
 from percolab.analysis.spin_fit import autocorrelations_of
 from percolab.analysis.stored_spins import correlation_errors, spin_tasks_of, system_of
 from percolab.analysis.text import format_with_error
-from percolab.figures.axes import add_legend, few_ticks, legend_entries
+from percolab.figures.axes import add_legend, few_ticks, legend_entries, set_title
 from percolab.figures.spin_series import SERIES_LABELS, nearest_p, series_look, time_unit
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, new_figure
@@ -55,7 +55,7 @@ def _draw(figures: StudyView) -> Drawn:
         few_ticks(axes, number=5)
         temperature = float(system_of(item).temperatures(p)[at])
         shown = f"{figures.head['title']}, $L = {item.task.size}$, $k_B T / J = {temperature:.6g}$"
-        axes.set_title(shown)
+        set_title(figure, shown)
         add_legend(
             figure, legend_entries(axes), loc="outside lower center",
             title=f"update {item.task.update}; error bars: one standard error",

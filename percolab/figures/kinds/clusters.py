@@ -17,10 +17,13 @@ from percolab.figures.axes import (
     draw_exact,
     exact_record,
     jackknife_title,
+    keep_to_probabilities,
     legend_entries,
+    letter_panels,
     only_p,
     place_sizes,
     plain_ticks,
+    set_title,
     size_label,
 )
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
@@ -109,7 +112,10 @@ def plot_clusters(
             panels.flat[0].set_xscale("log")
         for axes in panels.flat:
             plain_ticks(axes)
-        figure.suptitle(title if at is None else f"{title}, $p = {at:.8g}$")
+        set_title(figure, title if at is None else f"{title}, $p = {at:.8g}$")
+        letter_panels(panels.flat)
+        if at is None:
+            keep_to_probabilities(*panels.flat)
         add_legend(
             figure, legend_entries(panels.flat[0]), loc="outside lower center", ncols=3,
             title=jackknife_title(each for curve in curves for each in curve.errors.values()),

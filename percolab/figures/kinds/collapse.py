@@ -12,12 +12,16 @@ from percolab.figures.axes import (
     Exact,
     add_legend,
     draw_exact,
+    draw_residuals,
     exact_record,
     few_ticks,
     is_size,
+    keep_to_probabilities,
     legend_entries,
+    letter_panels,
     plain_ticks,
     rejection_label,
+    set_title,
 )
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import PAGE_WIDTH, new_figure, size_look
@@ -63,16 +67,16 @@ def plot_collapse(
 
     sizes = sorted({int(size) for item, _ in collapses for size in item.L})
     line = None
-    with new_figure(PAGE_WIDTH, 1.2 + 2.6 * len(collapses)) as figure:
-        rows: Any = figure.subplots(len(collapses), 2, sharex="col", squeeze=False)
+    with new_figure(PAGE_WIDTH, 2.2 + 2.6 * len(collapses)) as figure:
+        rows, beneath = _panels(figure, [item for item, _ in collapses])
         for (before, after), (item, error) in zip(rows, collapses, strict=True):
-            is_probability = item.observable not in _CLUSTERS
             labels = (axis_label, axis_label, "", 0)
             first, second, exponent, sign = _CLUSTERS.get(item.observable, labels)
             _draw_points(before, item, item.p, item.value, item.value_error, sizes)
             _draw_points(after, item, item.x, item.y, item.dy, sizes)
-            if is_probability:
+            if _is_probability(item):
                 line = _draw_line(after, fit, item)
+                _draw_misses(beneath, fit, item, sizes)
             draw_exact(before, exact)
             before.set_ylabel(first)
             after.set_ylabel(second)
@@ -81,11 +85,15 @@ def plot_collapse(
             if item.observable == "chi" and 0 < _WIDE * item.value.min() < item.value.max():
                 before.set_yscale("log")
                 plain_ticks(before)
-        for axes in rows.flat:
+        panels = [axes for row in rows for axes in row]
+        for axes in panels:
             few_ticks(axes, number=5)
-        figure.suptitle(title)
+        keep_to_probabilities(*(before for before, _ in rows))
+        letter_panels(panels)
+        set_title(figure, title)
         rows[-1][0].set_xlabel("$p$")
-        rows[-1][1].set_xlabel(r"$(p - p_c)\, L^{1/\nu}$")
+        lowest = rows[-1][1] if len(rows) > 1 or beneath is None else beneath
+        lowest.set_xlabel(r"$(p - p_c)\, L^{1/\nu}$")
         # The sizes are in the lists of both panels of a row.
         others = [entry for entry in legend_entries(rows[0][0]) if not is_size(entry[1])]
         entries = [*legend_entries(rows[0][1]), *others]
@@ -100,6 +108,44 @@ def plot_collapse(
         ],
         "line": line,
     }
+
+
+def _panels(figure: Figure, collapses: Sequence[Collapse]) -> tuple[list[tuple[Axes, Axes]], Any]:
+    """Return the panels before and after of every collapse, and one below that of a probability."""
+    heights = [part for item in collapses for part in ([1, 0.4] if _is_probability(item) else [1])]
+    places: Any = figure.add_gridspec(len(heights), 2, height_ratios=heights)
+    rows: list[tuple[Axes, Axes]] = []
+    beneath, at = None, 0
+    for item in collapses:
+        end = at + (2 if _is_probability(item) else 1)
+        first: Any = rows[0] if rows else (None, None)
+        before = figure.add_subplot(places[at:end, 0], sharex=first[0])
+        after = figure.add_subplot(places[at, 1], sharex=first[1])
+        rows.append((before, after))
+        if _is_probability(item):
+            beneath = figure.add_subplot(places[at + 1, 1], sharex=rows[0][1])
+            after.tick_params(labelbottom=False)
+        at = end
+    for row in rows[:-1]:
+        for axes in row:
+            axes.tick_params(labelbottom=False)
+    if len(rows) > 1 and beneath is not None:
+        beneath.tick_params(labelbottom=False)
+    return rows, beneath
+
+
+def _is_probability(item: Collapse) -> bool:
+    return item.observable not in _CLUSTERS
+
+
+def _draw_misses(axes: Axes, fit: ThresholdFit, item: Collapse, sizes: Sequence[int]) -> None:
+    """Draw the points less the fit of all sizes with its corrections, in standard errors."""
+    series = []
+    for index, size in enumerate(sizes):
+        own = np.equal(item.L, size) & (item.value_error > 0)
+        away = (item.value[own] - fit.probability(item.p[own], size)) / item.value_error[own]
+        series.append((item.x[own], away, size_look(index)))
+    draw_residuals(axes, series, of="fit")
 
 
 def _draw_points(
@@ -164,7 +210,8 @@ KIND = FigureKind(
     ),
     errors=(
         "Error bars are one standard error of each point, without those of p_c and the exponents. "
-        "S is the mean squared distance of a point from the other sizes in units of its error."
+        "S is the mean squared distance of a point from the other sizes in units of its error. "
+        "Below the collapse are the points less the fit with its corrections, in standard errors."
     ),
     problem=_no_collapse,
     draw=_draw,

@@ -16,15 +16,20 @@ from percolab.figures.axes import (
     exact_record,
     few_ticks,
     is_size,
+    keep_to_probabilities,
     legend_entries,
+    letter_panels,
     only_p,
     place_sizes,
+    set_title,
     size_label,
 )
 from percolab.figures.inset import draw_close_up
 from percolab.figures.kinds.drift import draw_drift, draw_estimate
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import (
+    BAND,
+    COLOURS,
     COLUMN_STYLE,
     COLUMN_WIDTH,
     EXACT_LINE,
@@ -38,7 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from percolab.analysis import SpanningCurve, ThresholdFit
+    from percolab.analysis import Estimate, SpanningCurve, ThresholdFit
 
 _INTERVALS = "68 % Wilson intervals"
 
@@ -51,6 +56,7 @@ def plot_spanning(
     exact: Exact | None = None,
     num_sites: Mapping[int, int] | None = None,
     with_drift: bool = True,
+    median: Estimate | None = None,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw R_L(p) with its threshold, the crossings close up, and the drift of the crossings.
 
@@ -59,7 +65,8 @@ def plot_spanning(
     axis_label: what spans, for the vertical axis. exact: published threshold and what is said of
     it, as in "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
     num_sites: sites N of each L, to label curves by N as well. with_drift: draw the drift beside
-    the curves, on the width of a page; else the curves alone, on that of a column.
+    the curves, on the width of a page; else the curves alone, on that of a column.  median: of a
+    single size, the p where half of the samples span.
     Returns the figure and a JSON-serialisable dict of all numbers drawn.
     """
     from percolab.analysis import ThresholdFit
@@ -68,19 +75,19 @@ def plot_spanning(
     curves = fit.curves if fit else tuple(data)  # type: ignore[arg-type]
     at = only_p(curves)
     two = with_drift and fit is not None
-    size = (PAGE_WIDTH, 4.3) if two else (4.8, 4.3) if with_drift else (COLUMN_WIDTH, 3.6)
+    size = (PAGE_WIDTH, 4.5) if two else (4.8, 4.3) if with_drift else (COLUMN_WIDTH, 3.6)
     drift = None
     with new_figure(*size, style=STYLE if with_drift else COLUMN_STYLE) as figure:
         panels: Any = figure.subplots(1, 1 + two, width_ratios=[1.9, 1] if two else None)
         main, side = panels if two else (panels, None)
-        lines = _draw_curves(main, curves, fit, (num_sites or {}) if with_drift else {})
-        main.set(xlabel=r"$p$", ylabel=axis_label, title=title)
+        lines = _draw_curves(main, curves, fit, _named(num_sites, with_drift))
+        main.set(xlabel=r"$p$", ylabel=axis_label)
+        set_title(figure, title if at is None else f"{title}, $p = {at:.8g}$")
         main.set_ylim(*_range_of_probability(curves))
         if at is None:
             main.set_xlim(*_symmetric_range(curves, fit))
         else:
             place_sizes(main, sorted({curve.L for curve in curves}))
-            main.set_title(f"{title}, $p = {at:.8g}$")
         few_ticks(main, number=6)
         if fit:
             draw_estimate(main, fit)
@@ -90,8 +97,12 @@ def plot_spanning(
             drift = draw_drift(side, fit)
             draw_estimate(side, fit, across=True, labelled=False)
             draw_exact(side, exact, across=True, labelled=False, zorder=1)
+            letter_panels(panels)
         if at is None:
             draw_exact(main, exact, zorder=1)
+            keep_to_probabilities(main)
+        if median is not None:
+            _draw_median(main, median)
         _add_legends(figure, main, columns=2 if with_drift else 1)
     numbers = {
         "title": title,
@@ -102,6 +113,23 @@ def plot_spanning(
         "drift": drift,
     }
     return figure, numbers
+
+
+def _named(num_sites: Mapping[int, int] | None, with_drift: bool) -> Mapping[int, int]:
+    """Return the N that a legend tells: of narrow figures only where there is no L beside it."""
+    sites = num_sites or {}
+    return sites if with_drift or all(L == N for L, N in sites.items()) else {}
+
+
+def _draw_median(axes: Axes, median: Estimate) -> None:
+    """Draw where half of the samples span: what is found of a graph with a source and a target."""
+    from percolab.analysis import format_with_error
+
+    label = f"$R = 1/2$ at $p = {format_with_error(median.p, median.error)}$"
+    if np.isfinite(median.error):
+        axes.axvspan(median.p - median.error, median.p + median.error, zorder=0, **BAND)
+    axes.axvline(median.p, color=COLOURS[1], linestyle=(0, (1, 1.5)), label=label, zorder=1)
+    axes.axhline(0.5, zorder=0, **(EXACT_LINE | {"linestyle": ":"}))
 
 
 def _draw_curves(
@@ -226,6 +254,7 @@ def spanning_figure_of(
         axis_label=_axis_label(figures),
         num_sites={item.task.size: item.task.num_sites for item in figures.measured()},
         with_drift=with_drift,
+        median=figures.median,
         **figures.head,
     )
     return figure, numbers | {"observable": figures.name}
@@ -244,7 +273,7 @@ KIND = FigureKind(
     errors=(
         "Error bars are 68 % Wilson intervals; lines are the fit of all sizes, in the close-up and "
         "where there is no such fit of each size alone; the band is p_c with its error, a dotted "
-        "line what theory says of the curves at p_c."
+        "line what theory says of the curves at p_c; of a graph where half of the samples span."
     ),
     problem=StudyView.no_independent_samples,
     draw=lambda figures: spanning_figure_of(figures, with_drift=False),

@@ -14,6 +14,7 @@ from percolab.figures.axes import (
     few_ticks,
     legend_entries,
     rejection_label,
+    set_title,
 )
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import (
@@ -43,7 +44,7 @@ def plot_drift(
         axes: Any = figure.subplots()
         drift = draw_drift(axes, fit)
         draw_estimate(axes, fit, across=True)
-        axes.set_title(title)
+        set_title(figure, title)
         draw_exact(axes, exact, across=True, zorder=1)
         add_legend(figure, legend_entries(axes), loc="outside lower center")
     return figure, {
@@ -100,7 +101,7 @@ def draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
             elinewidth=1.0, capsize=2.5, label=rf"$p_c = {value}$, drift of crossings",
         )  # fmt: skip
     right = 1.1 * float(x.max()) if x.size else 1.0
-    axes.set(xlim=(-0.08 * right, right), title="drift of the crossings")
+    axes.set_xlim(-0.08 * right, right)
     axes.set(xlabel=r"$\bar{L}^{\,-(\omega + 1/\nu)}$", ylabel=r"$p^*(L_1, L_2)$")
     few_ticks(axes, number=5)
     axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useOffset=True)

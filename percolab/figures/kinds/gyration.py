@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.analysis import AnalysisError
+from percolab.analysis.local_slopes import LocalSlopes, local_slopes
 from percolab.analysis.radii import fit_radius
 from percolab.analysis.stored_data import gyration_sums_of
 from percolab.errors import InputError
@@ -19,17 +20,23 @@ from percolab.figures.axes import (
     exact_record,
     jackknife_title,
     legend_entries,
+    letter_panels,
     plain_ticks,
+    set_title,
     size_label,
 )
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import PAGE_WIDTH, looks_of, new_figure
+from percolab.figures.style import EXACT_LINE, PAGE_WIDTH, looks_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from percolab.analysis.radii import GyrationSums, RadiusFit
+
+
+#: Local slopes with a larger error are not drawn.
+_LARGEST_ERROR = 0.1
 
 
 def plot_gyration(
@@ -40,7 +47,7 @@ def plot_gyration(
     exact: Exact | None = None,
     radius: RadiusFit | None = None,
 ) -> tuple[Figure, dict[str, Any]]:
-    """Draw R_s at the p nearest to the threshold against s, and xi against p.
+    """Draw R_s at the p nearest to the threshold against s, its local slopes, and xi against p.
 
     tasks: at least one, ascending in L.  radius: the fit of R_s.  Returns the figure and all
     numbers drawn.
@@ -49,21 +56,28 @@ def plot_gyration(
 
     sites = {item.L: item.num_sites for item in tasks}
     numbers = []
-    with new_figure(PAGE_WIDTH, 4.0) as figure:
-        left, right = figure.subplots(1, 2)
+    with new_figure(PAGE_WIDTH, 4.8) as figure:
+        places: Any = figure.add_gridspec(2, 2, height_ratios=[1.8, 1])
+        left = figure.add_subplot(places[0, 0])
+        beneath = figure.add_subplot(places[1, 0])
+        right = figure.add_subplot(places[:, 1])
         for item, look, new in looks_of(tasks):
             look |= {"label": size_label(item.L, sites) if new else None}
             numbers.append(_draw_task(left, right, item, threshold, look))
+            numbers[-1]["local_slopes"] = _draw_slopes(beneath, item, threshold, look)
         if radius is not None:
             _draw_fit(left, radius)
-        left.set(xlabel="$s$ (sites)", ylabel="$R_s$ (lattice units)")
+        left.set(ylabel="$R_s$ (lattice units)")
+        beneath.set(xlabel="$s$ (sites)", ylabel=r"$\mathrm{d}\ln R_s\,/\,\mathrm{d}\ln s$")
         right.set(xlabel="$p$", ylabel=r"correlation length $\xi$ (lattice units)")
-        for axes, logarithmic in ((left, "xy"), (right, "y")):
+        for axes, logarithmic in ((left, "xy"), (beneath, "x"), (right, "y")):
             _make_logarithmic(axes, logarithmic)
+        _finish_slopes(left, beneath, radius)
         _say_p(left, [item["p_of_radius"] for item in numbers], threshold)
         draw_exact(right, exact)
-        figure.suptitle(title)
-        entries = [*legend_entries(left), *legend_entries(right)]
+        letter_panels([left, beneath, right])
+        set_title(figure, title)
+        entries = [*legend_entries(left), *legend_entries(beneath), *legend_entries(right)]
         add_legend(
             figure, entries, loc="outside lower center", ncols=3,
             title=jackknife_title(item["radius_error"] for item in numbers),
@@ -75,6 +89,33 @@ def plot_gyration(
         "curves": plain(numbers),
         "fit": radius.to_dict() if radius is not None else None,
     }
+
+
+def _draw_slopes(
+    axes: Axes, item: GyrationSums, threshold: float, look: dict[str, Any]
+) -> LocalSlopes:
+    """Draw the local slopes of R_s of one task, where they tell it from a power law."""
+    s, squared, without = item.radii(int(np.argmin(np.abs(item.p - threshold))))
+    found = local_slopes(s, np.sqrt(squared), np.sqrt(without))
+    drawn = ~(found.error > _LARGEST_ERROR)
+    axes.errorbar(
+        found.x[drawn], found.slope[drawn], bars_if_known(found.error[drawn]),
+        **(look | {"label": None}), linestyle="none", markersize=2.8, elinewidth=0.8,
+    )  # fmt: skip
+    return found
+
+
+def _finish_slopes(above: Axes, axes: Axes, radius: RadiusFit | None) -> None:
+    """Draw 1/d_f as it is known, and give the local slopes the horizontal axis of the radii."""
+    if radius is not None and radius.known is not None:
+        name = "exact" if not radius.known.error else "published"
+        label = f"$1/d_f = {1 / radius.known.value:.4g}$, {name}"
+        axes.axhline(
+            1 / radius.known.value, label=label, zorder=0, **(EXACT_LINE | {"linestyle": ":"})
+        )
+    if above.get_xscale() == "log":
+        axes.set_xlim(above.get_xlim())
+        above.tick_params(labelbottom=False)
 
 
 def _make_logarithmic(axes: Axes, names: str) -> None:
@@ -174,7 +215,8 @@ def _draw(figures: StudyView) -> Drawn:
 KIND = FigureKind(
     place=6,
     meaning=(
-        "Radii of gyration R_s at the p nearest to p_c against s, with d_f from the largest size; "
+        "Radii of gyration R_s at the p nearest to p_c against s, with d_f from the largest size, "
+        "and their local slopes, between s and 2 s, which are 1/d_f where R_s is a power; "
         "correlation length xi against p; both over clusters that neither wrap nor span."
     ),
     errors=(

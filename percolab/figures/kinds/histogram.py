@@ -11,7 +11,7 @@ from percolab.analysis.json_values import plain
 from percolab.analysis.reweighting import FirstOrder, energy_histogram, find_first_order
 from percolab.analysis.stored_spins import series_of, spin_tasks_of, system_of
 from percolab.errors import AnalysisError
-from percolab.figures.axes import add_legend, few_ticks, legend_entries, size_label
+from percolab.figures.axes import add_legend, few_ticks, legend_entries, set_title, size_label
 from percolab.figures.spin_series import nearest_p
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, new_figure, size_look
@@ -46,7 +46,7 @@ def _draw(figures: StudyView) -> Drawn:
             title = f"{title}, $k_B T / J = {temperatures[0]:.6g}$"
         else:
             _add_temperatures(axes, curves)
-        axes.set_title(title)
+        set_title(figure, title)
         two = [curve for curve in curves if curve["first_order"] is not None]
         if two:
             axes.annotate(_said(two[-1]), (0.04, 0.96), None, "axes fraction", va="top", fontsize=7)

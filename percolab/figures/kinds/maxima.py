@@ -16,8 +16,11 @@ from percolab.figures.axes import (
     draw_exact,
     exact_record,
     jackknife_title,
+    keep_to_probabilities,
     legend_entries,
+    letter_panels,
     plain_ticks,
+    set_title,
     size_label,
 )
 from percolab.figures.kinds.clusters import is_uneven
@@ -45,9 +48,9 @@ _SYMBOLS = {
 }
 _LINES = {
     "second": (COLOURS[1], "-"),
-    "chi": (COLOURS[5], (0, (6, 1.5))),
+    "chi": (COLOURS[6], (0, (6, 1.5))),
     "ratio": (COLOURS[2], (0, (5, 3))),
-    "median": (COLOURS[3], (0, (1, 1.5))),
+    "median": (COLOURS[4], (0, (1, 1.5))),
 }
 _BARS: dict[str, Any] = {"linewidth": 0.7, "capsize": 1.5}
 
@@ -83,7 +86,9 @@ def plot_maxima(
         if is_uneven(np.unique(np.concatenate([curve.p for curve in clusters]))):
             panels[0].set_xscale("log")
             plain_ticks(panels[0])
-        figure.suptitle(title)
+        set_title(figure, title)
+        letter_panels(panels)
+        keep_to_probabilities(*panels)
         panels[-1].set_xlabel("$p$")
         entries = [entry for axes in panels for entry in legend_entries(axes)]
         about = jackknife_title(each for curve in clusters for each in curve.errors().values())

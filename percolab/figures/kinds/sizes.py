@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis import AnalysisError
+from percolab.analysis.local_slopes import LocalSlopes, local_slopes
 from percolab.analysis.stored_data import has_sizes, size_counts_of
 from percolab.analysis.stored_fits import tau_at
 from percolab.errors import InputError
@@ -18,12 +19,14 @@ from percolab.figures.axes import (
     bars_if_known,
     jackknife_title,
     legend_entries,
+    letter_panels,
     plain_ticks,
     rejection_label,
+    set_title,
     size_label,
 )
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, looks_of, new_figure
+from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, looks_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +40,8 @@ Floats = NDArray[np.float64]
 
 #: Bins with fewer clusters are not drawn: their error bars would reach to zero.
 _LEAST_COUNT = 10
+#: Local slopes with a larger error are not drawn.
+_LARGEST_ERROR, _AROUND_TAU = 0.25, 0.6
 #: Off p_c: the smallest s, and the largest as a part of <s_1>, where neither single sites nor the
 #: size of the lattice shows.
 _SMALLEST, _PART = 30, 0.1
@@ -123,30 +128,29 @@ def plot_sizes(
 
     curves = [size_curve(item, threshold) for item in tasks]
     off: list[dict[str, Any]] = []
-    with new_figure(*((PAGE_WIDTH, 6.4) if fisher else (COLUMN_WIDTH, 3.6))) as figure:
+    slopes: list[LocalSlopes] = []
+    with_off = fisher is not None and y_t is not None and not fisher.is_open
+    height = 3.6 if fisher is None else 8.4 if with_off else 6.4
+    with new_figure(COLUMN_WIDTH if fisher is None else PAGE_WIDTH, height) as figure:
         if fisher is None:
             panels: Any = [figure.subplots()]
         else:
-            panels = list(figure.subplots(2, 2).flat)
+            panels = list(figure.subplots(3 if with_off else 2, 2).flat)
         _draw_numbers(panels[0], curves, fisher, threshold)
         _say_p(panels[0], threshold, error, quality)
         if fisher is not None:
             _draw_flat(panels[1], curves, fisher)
-            _draw_cutoff(panels[2], curves, fisher)
-            if y_t is not None and not fisher.is_open:
-                off = _draw_off(panels[3], tasks, fisher, threshold, y_t)
-            for letter, axes in zip("abcd", panels):
-                axes.annotate(
-                    f"({letter})", (0, 1), (-6, 5), "axes fraction", "offset points",
-                    fontweight="bold", ha="right",
-                )  # fmt: skip
-            for axes in panels:
+            slopes = _draw_slopes(panels[2], tasks, curves, fisher)
+            _draw_cutoff(panels[3], curves, fisher)
+            if with_off and y_t is not None:
+                off = _draw_off(panels[4], tasks, fisher, threshold, y_t)
+            drawn = panels[:5] if with_off else panels
+            letter_panels(drawn)
+            for axes in drawn:
                 plain_ticks(axes)
-        figure.suptitle(title)
-        _add_legend(
-            figure, panels, with_fourth=bool(off) or fisher is None,
-            title=jackknife_title(curve.error for curve in curves),
-        )  # fmt: skip
+        set_title(figure, title)
+        about = jackknife_title(curve.error for curve in curves)
+        _add_legend(figure, panels, in_last=with_off, title=about)
     return figure, {
         "title": title,
         "threshold": threshold,
@@ -154,24 +158,25 @@ def plot_sizes(
         "fit": fisher.to_dict() if fisher is not None else None,
         "y_t": y_t,
         "scaled": off,
+        "local_slopes": [plain(item) for item in slopes],
     }
 
 
 def _add_legend(
-    figure: Figure, panels: Sequence[Axes], *, with_fourth: bool, title: str | None
+    figure: Figure, panels: Sequence[Axes], *, in_last: bool, title: str | None
 ) -> None:
-    """Add the legend below the panels, or where the fourth of them would stand."""
+    """Add the legend below the panels, or where the last of them would stand."""
     from matplotlib.lines import Line2D
 
     tick = Line2D([], [], color="black", **_FOOT | {"marker": "|"})
-    entries = [*legend_entries(panels[0]), (tick, _TICKS)]
+    # Of the local slopes the third panel has the published one.
+    others = legend_entries(panels[2]) if len(panels) > 2 else []
+    entries = [*legend_entries(panels[0]), (tick, _TICKS), *others]
     target: Any = figure
     options: dict[str, Any] = {"loc": "outside lower center", "ncols": 3 if len(panels) > 1 else 2}
-    if not with_fourth:
-        target, options = panels[3], {"loc": "center"}
-        for text in panels[3].texts:
-            text.remove()
-        panels[3].set_axis_off()
+    if in_last:
+        target, options = panels[-1], {"loc": "center"}
+        panels[-1].set_axis_off()
     add_legend(target, entries, title=title, **options)
 
 
@@ -241,6 +246,34 @@ def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
     middle, around = float(np.median(flat)), max(_AROUND, 2 * float(np.ptp(flat) / flat.mean()))
     high = max(middle * (1 + 2 * around), float(top.max()) * (1 + _AROUND))
     axes.set_ylim(middle * (1 - around), high)
+
+
+def _draw_slopes(
+    axes: Axes, tasks: Sequence[SizeCounts], curves: Sequence[SizeCurve], fisher: TauFit
+) -> list[LocalSlopes]:
+    """Draw -d ln n_s / d ln s, which is tau where n_s is a power of s; return the slopes."""
+    found = []
+    for (curve, look, _), task in zip(looks_of(curves), tasks, strict=True):
+        task = task.coarse()
+        blocks = task.samples.size
+        without = np.empty((0, curve.s.size))
+        if blocks > 1:
+            without = task.numbers_at(np.full(blocks, curve.p), 1.0 - np.eye(blocks))
+        inside = curve.drawn & (curve.s <= curve.largest)
+        own = local_slopes(curve.s[inside], curve.n_s[inside], without[:, inside])
+        drawn = ~(own.error > _LARGEST_ERROR)
+        _bars(axes, own.x, -own.slope, own.error, drawn, look)
+        found.append(own)
+    if fisher.known is not None:
+        name = "exact" if not fisher.known.error else "published"
+        label = rf"$\tau = {fisher.known.value:.5g}$, {name}"
+        axes.axhline(fisher.known.value, label=label, zorder=1, **EXACT_LINE)
+    axes.axvspan(fisher.s_min, max(fisher.s_max), color="0.93", linewidth=0, zorder=-1)
+    axes.set(xscale="log", xlabel="$s$ (sites)")
+    axes.set_ylabel(r"$-\mathrm{d}\ln n_s\,/\,\mathrm{d}\ln s$")
+    # Where the size of the lattice cuts n_s off, slopes leave the panel.
+    axes.set_ylim(fisher.tau - _AROUND_TAU, fisher.tau + _AROUND_TAU)
+    return found
 
 
 def _draw_cutoff(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
@@ -351,7 +384,8 @@ KIND = FigureKind(
     place=5,
     meaning=(
         "Cluster numbers n_s at p_c, clusters of s sites per site, with the exponent tau; "
-        "s^tau n_s against s, against s in units of L^d_f, and off p_c."
+        "s^tau n_s against s; local slopes between s and 2 s, which are tau where n_s is a power, "
+        "the sizes that are fitted in grey; s^tau n_s against s in units of L^d_f, and off p_c."
     ),
     errors=(
         "Error bars are one standard error, of a jackknife over blocks, without that of tau. At "

@@ -12,7 +12,13 @@ from percolab.analysis.spin_fit import autocorrelations_of
 from percolab.analysis.stored_spins import spin_tasks_of, system_of
 from percolab.analysis.text import format_with_error
 from percolab.errors import AnalysisError
-from percolab.figures.axes import add_legend, legend_entries, place_sizes, plain_ticks
+from percolab.figures.axes import (
+    add_legend,
+    legend_entries,
+    place_sizes,
+    plain_ticks,
+    set_title,
+)
 from percolab.figures.spin_series import SERIES_LABELS, nearest_p, series_look, time_unit
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, new_figure
@@ -39,7 +45,7 @@ def _draw(figures: StudyView) -> Drawn:
         place_sizes(axes, sorted({row["L"] for row in rows}))
         plain_ticks(axes)
         axes.set_ylabel(rf"$\tau_{{\mathrm{{int}}}}$ ({time_unit(figures.study)})")
-        axes.set_title(f"{figures.head['title']}, near the transition")
+        set_title(figure, f"{figures.head['title']}, near the transition")
         update = figures.study.update
         add_legend(
             figure, legend_entries(axes), loc="outside lower center",

@@ -16,13 +16,16 @@ from percolab.figures.axes import (
     draw_exact,
     exact_record,
     few_ticks,
+    keep_to_probabilities,
     legend_entries,
+    letter_panels,
     place_sizes,
     plain_ticks,
+    set_title,
     size_label,
 )
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
-from percolab.figures.style import PAGE_WIDTH, new_figure, size_look
+from percolab.figures.style import BAND, COLOURS, PAGE_WIDTH, new_figure, size_look
 from percolab.store.task_result import TaskResult
 
 if TYPE_CHECKING:
@@ -108,6 +111,8 @@ def plot_thresholds(
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw the density of T of every size with its normal fit, and mean and median against L.
 
+    Of a single size mean and median are marked where they are.
+
     samples: one a size, ascending in L, at least one with samples that span.  symbol: what T is
     called, in matplotlib's mathematics.  The normal fit has the mean and the deviation of the T.
     Returns the figure and all numbers drawn.
@@ -115,13 +120,23 @@ def plot_thresholds(
     drawn = [item for item in samples if item.thresholds.size]
     sites = {item.L: item.num_sites for item in drawn}
     numbers = []
-    with new_figure(PAGE_WIDTH, 4.1) as figure:
-        main, side = figure.subplots(1, 2, width_ratios=[1.75, 1])
+    several = len(drawn) > 1
+    size = (PAGE_WIDTH, 4.1) if several else (4.8, 4.1)
+    with new_figure(*size) as figure:
+        panels: Any = figure.subplots(1, 2, width_ratios=[1.75, 1]) if several else None
+        main, side = panels if several else (figure.subplots(), None)
         for index, item in enumerate(drawn):
             numbers.append(_draw_density(main, item, size_look(index), sites))
         moments = [item.moments() for item in drawn]
-        _draw_moments(side, [item.L for item in drawn], moments)
-        main.set(xlabel=f"${symbol}$", ylabel=f"density of ${symbol}$", title=title)
+        if side is not None:
+            _draw_moments(side, [item.L for item in drawn], moments)
+            side.set(ylabel=f"${symbol}$", title="mean and median")
+            draw_exact(side, exact, across=True, labelled=False)
+            letter_panels(panels)
+        elif np.isfinite(moments[0]["median_error"]):
+            _mark_moments(main, moments[0])
+        main.set(xlabel=f"${symbol}$", ylabel=f"density of ${symbol}$")
+        set_title(figure, title)
         widths = [item["deviation"] for item in moments if item["deviation"] > 0]
         if widths and max(widths) > _WIDE * min(widths):
             # Narrow distributions beside wide ones: normal ones are parabolas on this scale.
@@ -131,13 +146,13 @@ def plot_thresholds(
             plain_ticks(main)
         else:
             main.set_ylim(bottom=0.0)
-        side.set(ylabel=f"${symbol}$", title="mean and median")
         draw_exact(main, exact)
-        draw_exact(side, exact, across=True, labelled=False)
-        entries = [pair for axes in (main, side) for pair in legend_entries(axes)]
+        keep_to_probabilities(main)
+        entries = [pair for axes in figure.axes for pair in legend_entries(axes)]
         add_legend(
-            figure, entries, loc="outside lower center", ncols=3,
-            title="Points: histogram, lines: normal distribution; error bars: one standard error",
+            figure, entries, loc="outside lower center", ncols=3 if several else 1,
+            title="Points: histogram, lines: normal distribution;"
+            f"{' ' if several else chr(10)}error bars: one standard error",
         )  # fmt: skip
     return figure, {"title": title, "exact": exact_record(exact), "sizes": numbers}
 
@@ -166,6 +181,19 @@ def _draw_density(
         head | {"never": item.never} | moments | columns | {"normal": line}
     )
     return numbers
+
+
+def _mark_moments(axes: Axes, moments: Mapping[str, float]) -> None:
+    """Mark mean and median of the only size where they are, the median with its error."""
+    from percolab.analysis import format_with_error
+
+    for name, style in (("mean", (0, (6, 2))), ("median", (0, (1, 1.5)))):
+        value, error = moments[name], moments[f"{name}_error"]
+        label = f"{name}: {format_with_error(value, error)}"
+        colour = COLOURS[1] if name == "median" else COLOURS[2]
+        axes.axvline(value, color=colour, linestyle=style, linewidth=1.2, label=label, zorder=1)
+        if name == "median":
+            axes.axvspan(value - error, value + error, zorder=0, **BAND)
 
 
 def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, float]]) -> None:

@@ -12,8 +12,10 @@ from percolab.figures.axes import (
     add_legend,
     few_ticks,
     legend_entries,
+    letter_panels,
     place_sizes,
     plain_ticks,
+    set_title,
     size_label,
 )
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
@@ -37,11 +39,8 @@ def _draw(figures: StudyView) -> Drawn:
         _draw_weights(panels[2], found, periodic=set(figures.study.boundary) == {"periodic"})
         if letters:
             _draw_paths(panels[3], found, letters[-1])
-        for axes, letter in zip(panels, "abcd", strict=False):
-            axes.text(
-                -0.16, 1.03, f"({letter})", transform=axes.transAxes, fontweight="bold", fontsize=9
-            )
-        figure.suptitle(f"Minimum spanning trees: {figures.head['title']}")
+        letter_panels(panels)
+        set_title(figure, f"Minimum spanning trees, {figures.structure_title}")
         add_legend(
             figure, legend_entries(panels[1]), loc="outside lower center",
             ncols=min(len(means), 6), title="Error bars: one standard error over samples",

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.curves import nearest_nodes, node_weights
 from percolab.analysis.statistics import wilson_interval
 from percolab.analysis.theory.critical import critical_probability
 from percolab.figures.axes import (
     Exact,
     add_legend,
     draw_exact,
+    draw_residuals,
     exact_record,
     few_ticks,
     jackknife_title,
+    keep_to_probabilities,
     legend_entries,
+    letter_panels,
     only_p,
     place_sizes,
+    set_title,
     size_label,
 )
 from percolab.figures.math_text import symbol_text
@@ -44,7 +49,8 @@ class WrappingCurve:
     """How many of `samples` samples of one task wrap, int64 (m,), at each p, float64 (m,).
 
     errors: of the probability, float64 (m,), where samples are sweeps of spins and so correlated;
-    None where they are independent.
+    None where they are independent.  block_means: float64 (blocks, m), or None where they are not
+    known.
     """
 
     L: int
@@ -52,6 +58,7 @@ class WrappingCurve:
     p: NDArray[np.float64]
     counts: NDArray[np.int64]
     errors: NDArray[np.float64] | None = None
+    block_means: NDArray[np.float64] | None = None
 
     @property
     def probability(self) -> NDArray[np.float64]:
@@ -64,6 +71,19 @@ class WrappingCurve:
             known = np.nan_to_num(self.errors)
             return self.probability - known, self.probability + known
         return wilson_interval(self.counts, self.samples)
+
+    def at(self, p: float) -> tuple[float, float] | None:
+        """Return the probability at p and its error, or None where p is not inside the grid.
+
+        A polynomial through the nearest p of the grid, with the error from the scatter of blocks; a
+        single p is taken as it is.
+        """
+        means = self.block_means
+        if means is None or len(means) < 2 or not self.p[0] <= p <= self.p[-1]:
+            return None
+        near = nearest_nodes(self.p, p)
+        found = means[:, near] @ node_weights(self.p[near], np.array([p]))[0]
+        return float(found.mean()), float(found.std(ddof=1) / len(found) ** 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,32 +116,86 @@ def plot_wrapping(
     columns = min(len(panels), 3)
     at = only_p(panels[0].curves)
     rows = -(-len(panels) // columns)
-    size = (PAGE_WIDTH, 1.1 + 2.3 * rows) if columns > 1 else (COLUMN_WIDTH, 3.6)
-    with new_figure(*size) as figure:
-        grid: Any = figure.subplots(rows, columns, sharex=True, squeeze=False)
-        for axes, panel in zip(grid.flat, panels):
+    compared = _compared(panels, exact)
+    width, height = (PAGE_WIDTH, 1.1 + 2.3 * rows) if columns > 1 else (COLUMN_WIDTH, 3.6)
+    with new_figure(width, height + (1.5 if compared else 0.0)) as figure:
+        if compared:
+            places: Any = figure.add_gridspec(rows + 1, columns, height_ratios=[*rows * [1], 0.55])
+            first: Any = None
+            drawn: list[Any] = []
+            for number in range(len(panels)):
+                place = places[number // columns, number % columns]
+                drawn.append(figure.add_subplot(place, sharex=first))
+                first = drawn[0]
+            lowest = figure.add_subplot(places[rows, :])
+        else:
+            grid: Any = figure.subplots(rows, columns, sharex=True, squeeze=False)
+            drawn = list(grid.flat[: len(panels)])
+            for axes in grid.flat[len(panels) :]:
+                axes.set_axis_off()
+        for axes, panel in zip(drawn, panels, strict=True):
             _draw_panel(axes, panel, num_sites, against_size=at is not None)
             if at is None:
                 draw_exact(axes, exact)
-        for axes in grid.flat[len(panels) :]:
-            axes.set_axis_off()
-        for axes in grid.flat[max(len(panels) - columns, 0) : len(panels)]:
-            axes.set_xlabel("$p$")
-            axes.tick_params(labelbottom=True)
-            if at is not None:
+        for number, axes in enumerate(drawn):
+            at_foot = number >= len(panels) - columns
+            axes.tick_params(labelbottom=at_foot)
+            if at_foot:
+                axes.set_xlabel("$p$")
+            if at_foot and at is not None:
                 place_sizes(axes, sorted({curve.L for curve in panels[0].curves}))
-        for axes in grid.flat[: len(panels)]:
             few_ticks(axes, number=4)
-        figure.suptitle(title if at is None else f"{title}, $p = {at:.8g}$")
+        if at is None:
+            keep_to_probabilities(*drawn)
+        if compared:
+            _draw_compared(lowest, compared)
+        letter_panels([*drawn, lowest] if compared else drawn)
+        set_title(figure, title if at is None else f"{title}, $p = {at:.8g}$")
         add_legend(
-            figure, _entries(grid.flat[0], panels), loc="outside lower center",
+            figure, _entries(drawn[0], panels), loc="outside lower center",
             ncols=3 if columns > 1 else 1, title=_errors_title(panels[0].curves),
         )  # fmt: skip
     return figure, {
         "title": title,
         "exact": exact_record(exact),
         "panels": [_numbers_of(panel) for panel in panels],
+        "at_threshold": [
+            {key: item[key] for key in item if key not in ("look", "symbol")} for item in compared
+        ],
     }
+
+
+def _compared(panels: Sequence[WrappingPanel], exact: Exact | None) -> list[dict[str, Any]]:
+    """Return every probability at the published p_c beside theory's value, where both are known."""
+    found = []
+    # What one panel shows can be drawn into given axes.
+    for panel in panels if exact is not None and len(panels) > 1 else ():
+        if panel.known is None:
+            continue
+        for curve, look, _ in looks_of(panel.curves):
+            own = curve.at(exact[0])  # type: ignore[index]
+            if own is not None and own[1] > 0:
+                found.append(
+                    {"observable": panel.name, "symbol": panel.symbol, "L": curve.L, "look": look,
+                     "value": own[0], "error": own[1], "theory": panel.known.value}
+                )  # fmt: skip
+    return found
+
+
+def _draw_compared(axes: Axes, compared: Sequence[dict[str, Any]]) -> None:
+    """Draw what is measured at p_c less theory's values, the sizes of each side by side."""
+    names = list(dict.fromkeys(item["observable"] for item in compared))
+    sizes = sorted({item["L"] for item in compared})
+    series = []
+    for item in compared:
+        aside = 0.6 * ((sizes.index(item["L"]) + 0.5) / len(sizes) - 0.5)
+        away = (item["value"] - item["theory"]) / item["error"]
+        series.append(([names.index(item["observable"]) + aside], [away], item["look"]))
+    draw_residuals(axes, series, of="theory")
+    symbols = {item["observable"]: f"${item['symbol']}(p_c)$" for item in compared}
+    axes.set_xticks(range(len(names)), [symbols[name] for name in names])
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.5, len(names) - 0.5)
 
 
 def _errors_title(curves: Sequence[WrappingCurve]) -> str | None:
@@ -172,7 +246,8 @@ def _numbers_of(panel: WrappingPanel) -> dict[str, Any]:
         "meaning": panel.meaning,
         "theory": plain(panel.known),
         "curves": [
-            plain(curve) | plain({"probability": curve.probability, "low": low, "high": high})
+            plain(replace(curve, block_means=None))
+            | plain({"probability": curve.probability, "low": low, "high": high})
             for curve in panel.curves
             for low, high in [curve.interval()]
         ],
@@ -212,6 +287,7 @@ def _draw(figures: StudyView) -> Drawn:
                     np.array(item.task.p),
                     item.column(name).sum(axis=0),
                     _errors_of_chains(item, name) if item.task.has_spins else None,
+                    item.column(name) / item.task.block_size,
                 )
                 for item in figures.measured("grid")
             ],
@@ -238,11 +314,13 @@ KIND = FigureKind(
     place=7,
     meaning=(
         "Probabilities of every way to wrap around the periodic axes, against p, of a single p "
-        "against L; dotted, where it is known, what theory says of them at p_c."
+        "against L; dotted, where it is known, what theory says of them at p_c, and below, how far "
+        "from it they are there."
     ),
     errors=(
         "Error bars are 68 % Wilson intervals, of spins one standard error by the scatter of "
-        "chains."
+        "chains. At p_c a polynomial through the nearest p is taken, its error by the scatter "
+        "of blocks."
     ),
     problem=_problem,
     draw=_draw,
