@@ -10,7 +10,7 @@ DEVELOPED := $(VENV)/.developed
 CUDA ?=
 EXTRA := $(if $(CUDA),[$(CUDA)],)
 
-.PHONY: help sweep test test-slow lint test-gpu reproduce-figures bench kernels clean
+.PHONY: help sweep test test-slow lint test-gpu reproduce-figures redraw bench kernels clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -49,6 +49,9 @@ test-gpu: $(DEVELOPED) stale-kernels  ## compare CUDA with the CPU, bit for bit 
 
 reproduce-figures: $(INSTALLED) stale-kernels  ## figures of Komura (2016), Weigel (2011) and Guo (2011) into results/
 	$(BIN)/python scripts/reproduce_figures.py
+
+redraw: $(INSTALLED)  ## draw the stored figures of results/ anew, from stored numbers alone
+	$(BIN)/python scripts/reproduce_figures.py --redraw
 
 bench: $(INSTALLED) stale-kernels  ## time bonds, labels and rows on this machine
 	$(BIN)/percolab bench

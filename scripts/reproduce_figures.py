@@ -13,6 +13,11 @@ of Figs 5 and 6 (HDF5), PNG, PDF and SVG, and every number drawn (JSON).  summar
 a figure: what it found, the command, the machine and the versions.  A run of some figures leaves
 the entries of the others as they are.
 
+--redraw draws the figures of a folder anew from what is stored there, without sampling or timing:
+the samples of Figs 5 and 6, the times of summary.json, the seeds of Figs 8 and 9.  Without --out it
+is results/komura2016-h200, and what else is stored of a GPU is drawn anew too: bench.png and the
+figures of Weigel and Guo.  The age of the numbers stays what summary.json says.
+
 A run of all figures also draws those of Weigel 2011 and Komura's comparison of two algorithms, and
 Figs 5 and 6 of Guo et al. 2011, if a GPU has measured them (scripts/weigel_figures.py,
 scripts/guo_figures.py): see scripts/weigel_drawing.py and scripts/guo_drawing.py.
@@ -24,6 +29,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -36,7 +42,9 @@ import weigel_drawing
 from weigel_figures import RECORD
 
 from percolab.analysis.stored_fits import fit_results
-from percolab.benchmark import StageTime, places_of, time_stages
+from percolab.api import open_results
+from percolab.benchmark import StageTime, places_of, plot_time_per_site, time_stages
+from percolab.benchmark.peers import PeerTime
 from percolab.cli.progress import ProgressWatcher
 from percolab.configurations import random_configuration
 from percolab.figures import save_figure
@@ -50,10 +58,12 @@ from percolab.run.engine import device_label
 from percolab.run.runner import run_study
 from percolab.store.output_files import replace_file
 from percolab.store.provenance import package_versions, processor_name
-from percolab.store.results import ResultsWriter
+from percolab.store.results import Results, ResultsWriter
 from percolab.tasks.study_file import read_request
 
 ROOT = Path(__file__).resolve().parent.parent
+#: What is stored of a GPU: the figures of this script, and the times of `percolab bench`.
+STORED, BENCH = ROOT / "results" / "komura2016-h200", ROOT / "results" / "h200"
 LATTICES = {"5": "honeycomb", "6": "triangular"}
 RATIOS = (0.5, 1.0, 1.5)
 # Sizes drawn: of the sweep in Figs 5 and 6, and timed in Fig 7.
@@ -75,9 +85,7 @@ def spanning(number: str, device: Device, folder: Path) -> dict:
         results = run_study(
             request.study, request.rule, writer=writer, device=device, watcher=ProgressWatcher()
         )
-    # Corrections beyond the one that is fitted show at small L at these errors.
-    fit = fit_results(results, min_size="auto")
-    figure, numbers = spanning_figure(results, fitted=lambda: fit, sizes=SIZES[device.kind])
+    fit, figure, numbers = spanning_drawn(results, device.kind)
     save(figure, numbers, folder / name)
     known = results.study.structure.threshold()
     return {
@@ -96,6 +104,13 @@ def spanning(number: str, device: Device, folder: Path) -> dict:
     }
 
 
+def spanning_drawn(results: Results, kind: str, *, bootstrap: int = 200) -> tuple[Any, Any, dict]:
+    """Return the fit of Fig 5 or 6, the figure and its numbers; kind: of the device it is from."""
+    # Corrections beyond the one that is fitted show at small L at these errors.
+    fit = fit_results(results, min_size="auto", bootstrap=bootstrap)
+    return fit, *spanning_figure(results, fitted=lambda: fit, sizes=SIZES[kind])
+
+
 def timing(device: Device, folder: Path) -> dict:
     """Time the four-step labeler, and on a GPU the tiled one, as in Fig 7; return the times."""
     records: list[StageTime] = []
@@ -107,20 +122,26 @@ def timing(device: Device, folder: Path) -> dict:
             records += time_stages(
                 lattice, size, places, device=device, labeler=labeler, stages=("labels",)
             )
-    names = {name: name for name in LATTICES.values()}
-    return draw_timing(records, names, "bonds and labels", device, folder / "komura2016-fig7")
+    save(*timing_drawn("7", records, device_label(device)), folder / "komura2016-fig7")
+    return {"timings": [record.to_dict() for record in records]}
 
 
 def bethe_clusters(number: str, numbering: str, device: Device, folder: Path) -> dict:
     """Draw the clusters of Fig 8 or 9, and return how many and how large they are."""
+    record, figure, numbers = bethe_drawn(numbering, str(device))
+    save(figure, numbers, folder / f"komura2016-fig{number}")
+    return record
+
+
+def bethe_drawn(numbering: str, device: str) -> tuple[dict, Any, dict]:
+    """Return what is said of the clusters of Fig 8 or 9, the figure and its numbers."""
     lattice = BetheLattice(3, numbering)
     (place,) = places_of(lattice, (RATIOS[-1],), None)
     chosen = random_configuration(lattice, DRAWN_SHELLS, place.p)
-    clusters = chosen.label("four_step", str(device))
+    clusters = chosen.label("four_step", device)
     title = rf"Bethe lattice, $z = 3$, {numbering} numbering, $p = {place.ratio:g}\,p_c$"
     figure, numbers = plot_bethe(clusters, lattice, DRAWN_SHELLS, title=title)
-    save(figure, numbers, folder / f"komura2016-fig{number}")
-    return {**chosen.record, **clusters.summary()}
+    return {**chosen.record, **clusters.summary()}, figure, numbers
 
 
 def bethe_timing(device: Device, folder: Path) -> dict:
@@ -138,22 +159,81 @@ def bethe_timing(device: Device, folder: Path) -> dict:
             stages=("labels",),
             runs=BETHE_RUNS[device.kind],
         )
-    names = {lattice.name: lattice.numbering for lattice in lattices}
-    title = "Bethe lattice, $z = 3$: bonds and labels"
-    return draw_timing(records, names, title, device, folder / "komura2016-fig10")
-
-
-def draw_timing(
-    records: Sequence[StageTime], names: dict[str, str], title: str, device: Device, stem: Path
-) -> dict:
-    """Draw the time per sample of lattices, under these names, and return all times."""
-    drawn = [
-        Timing(names[r.lattice], r.labeler, r.ratio, r.num_sites, 1e3 * r.seconds_per_sample)
-        for r in records
-    ]
-    figure, numbers = plot_timing(drawn, title=f"{title}, {device_label(device)}")
-    save(figure, numbers, stem)
+    save(*timing_drawn("10", records, device_label(device)), folder / "komura2016-fig10")
     return {"timings": [record.to_dict() for record in records]}
+
+
+def timing_drawn(number: str, records: Sequence[StageTime], device_name: str) -> tuple[Any, dict]:
+    """Return Fig 7 or 10, the time per sample of lattices, and its numbers."""
+    names, title = {name: name for name in LATTICES.values()}, "bonds and labels"
+    if number == "10":
+        lattices = [BetheLattice(3, numbering) for numbering in NUMBERINGS]
+        names = {lattice.name: lattice.numbering for lattice in lattices}
+        title = "Bethe lattice, $z = 3$: bonds and labels"
+    drawn = [
+        Timing(
+            lattice=names[record.lattice],
+            labeler=record.labeler,
+            ratio=record.ratio,
+            num_sites=record.num_sites,
+            milliseconds=1e3 * record.seconds_per_sample,
+            batch=record.samples_per_run,
+        )
+        for record in records
+    ]
+    return plot_timing(drawn, title=f"{title}, {device_name}")
+
+
+def stored_times(kind: Any, entries: Sequence[dict[str, Any]]) -> list[Any]:
+    """Return stored times as records of this kind; what is worked out of them is left out."""
+    names = [field.name for field in fields(kind)]
+    return [kind(**{name: entry[name] for name in names}) for entry in entries]
+
+
+def redrawn(number: str, entry: dict[str, Any], folder: Path, *, bootstrap: int = 200) -> Any:
+    """Return the name of a stored figure, the figure drawn anew, and its numbers.
+
+    entry: that of the summary.
+    """
+    name = f"komura2016-fig{number}"
+    if number in LATTICES:
+        kind = entry["device"].partition(":")[0]
+        name += "" if kind == "cuda" else "-small"
+        results = open_results(folder / f"{name}.h5")
+        return name, *spanning_drawn(results, kind, bootstrap=bootstrap)[1:]
+    if number in ("8", "9"):
+        return name, *bethe_drawn(NUMBERINGS[("8", "9").index(number)], "cpu")[1:]
+    return name, *timing_drawn(
+        number, stored_times(StageTime, entry["timings"]), entry["device_name"]
+    )
+
+
+def bench_drawn(record: dict[str, Any]) -> Any:
+    """Return the figure of what `percolab bench --json` wrote."""
+    parts = ((StageTime, record["records"]), (PeerTime, record["peers"]))
+    times = [time for kind, entries in parts for time in stored_times(kind, entries)]
+    return plot_time_per_site(times, title=record["machine"]["device_name"])
+
+
+def redraw(folder: Path, figures: Sequence[str]) -> list[str]:
+    """Draw the stored figures of a folder anew; return a line for each.
+
+    The line says whether the numbers drawn are those that were stored beside the figure.
+    """
+    entries = earlier_summary(folder / "summary.json")["figures"]
+    lines = []
+    for number in figures:
+        if number not in entries:
+            lines.append(f"Fig {number}: nothing is stored in {folder}")
+            continue
+        name, figure, numbers = redrawn(number, entries[number], folder)
+        before = json.loads((folder / f"{name}.json").read_bytes())
+        now = json.loads(json.dumps(numbers))
+        changed = [key for key in {*before, *now} if before.get(key) != now.get(key)]
+        save(figure, numbers, folder / name)
+        said = f"other {', '.join(sorted(changed))} than were stored" if changed else "same numbers"
+        lines.append(f"Fig {number}: drawn anew, {said}")
+    return lines
 
 
 def save(figure, numbers: dict, stem: Path) -> None:
@@ -220,9 +300,17 @@ def described(number: str, entry: dict[str, Any]) -> str:
 @click.command(help=__doc__)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
 @click.option("--out", type=click.Path(path_type=Path), help="[default: results/figures-DEVICE]")
+@click.option("--redraw", "again", is_flag=True, help="Draw anew what is stored.")
 @click.option("--figures", default=",".join(MAKERS), show_default=True, callback=check_figures)
-def main(device: str, out: Path | None, figures: list[str]) -> None:
+def main(device: str, out: Path | None, figures: list[str], again: bool) -> None:
     """Make the figures."""
+    if again:
+        click.echo("\n".join(redraw(out or STORED, figures)))
+        if out is None and len(figures) == len(MAKERS):
+            record = json.loads((BENCH / "bench.json").read_bytes())
+            save_figure(bench_drawn(record), BENCH / "bench.png")
+            draw_papers()
+        return
     target = Device.parse(device).resolve()
     folder = out or ROOT / "results" / f"figures-{target.kind}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -245,8 +333,13 @@ def main(device: str, out: Path | None, figures: list[str]) -> None:
         click.echo(f"{described(number, found)} ({seconds} s)")
     click.echo(f"figures in {folder}, on {made_by['device_name']}")
     if len(figures) == len(MAKERS):
-        click.echo("\n".join(weigel_drawing.draw_all(ROOT / RECORD, weigel_drawing.FOLDER)))
-        click.echo("\n".join(guo_drawing.draw_all(ROOT / guo_figures.RECORD, guo_drawing.FOLDER)))
+        draw_papers()
+
+
+def draw_papers() -> None:
+    """Draw the figures of Weigel and Guo from what a GPU measured, and say what was found."""
+    click.echo("\n".join(weigel_drawing.draw_all(ROOT / RECORD, weigel_drawing.FOLDER)))
+    click.echo("\n".join(guo_drawing.draw_all(ROOT / guo_figures.RECORD, guo_drawing.FOLDER)))
 
 
 if __name__ == "__main__":

@@ -72,19 +72,87 @@ def test_figure_10_times_both_numberings_at_three_p_and_every_size(tmp_path):
     assert series["milliseconds"] == expected
 
 
-def test_legend_of_times_has_a_column_a_lattice_and_says_p_in_units_of_p_c():
+STORED = sorted(
+    json.loads((reproduce_figures.STORED / "summary.json").read_bytes())["figures"], key=int
+)
+
+
+def assert_close(one, other):
+    """Compare numbers of figures: what is computed may differ in its last digits elsewhere."""
+    assert type(one) is type(other) or {type(one), type(other)} == {int, float}
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_close(one[key], other[key])
+    elif isinstance(one, list):
+        assert len(one) == len(other)
+        for pair in zip(one, other, strict=True):
+            assert_close(*pair)
+    else:
+        assert one == (pytest.approx(other, rel=1e-6) if isinstance(one, float) else other)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(n, marks=pytest.mark.slow if n in ("5", "6") else ()) for n in STORED],
+)
+def test_stored_figures_have_the_numbers_that_todays_code_draws(number):
+    folder = reproduce_figures.STORED
+    entry = json.loads((folder / "summary.json").read_bytes())["figures"][number]
+    name, _, numbers = reproduce_figures.redrawn(number, entry, folder)
+    stored = json.loads((folder / f"{name}.json").read_bytes())
+    assert_close(json.loads(json.dumps(numbers)), stored)
+
+
+def test_stored_figures_are_drawn_anew_and_told_apart_where_numbers_differ(tmp_path, monkeypatch):
+    def save(_, numbers, stem):
+        stem.with_suffix(".json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+
+    monkeypatch.setattr(reproduce_figures, "save", save)
+    made(tmp_path, "8")
+    stored = (tmp_path / "komura2016-fig8.json").read_bytes()
+    arguments = ["--redraw", "--out", str(tmp_path), "--figures", "8,9"]
+
+    def again():
+        done = CliRunner().invoke(reproduce_figures.main, arguments)
+        assert done.exit_code == 0, done.output
+        return done.output.splitlines()
+
+    assert again() == [
+        "Fig 8: drawn anew, same numbers",
+        f"Fig 9: nothing is stored in {tmp_path}",
+    ]
+    assert (tmp_path / "komura2016-fig8.json").read_bytes() == stored
+    (tmp_path / "komura2016-fig8.json").write_bytes(
+        stored.replace(b'"clusters": 25', b'"clusters": 24')
+    )
+    assert again()[0] == "Fig 8: drawn anew, other clusters than were stored"
+
+
+def test_lines_of_times_are_named_at_their_ends_with_p_in_units_of_p_c():
     times = [
-        Timing(lattice, labeler, ratio, n, 1e-6 * n)
+        Timing(
+            lattice,
+            labeler,
+            ratio,
+            n,
+            1e-6 * n * (ratio if lattice == "square" else 1),
+            batch=10000 // n,
+        )
         for lattice, labelers in (("square", ("four_step", "tiled")), ("cubic", ("tiled",)))
         for labeler in labelers
         for ratio in (0.5, 1.0)
         for n in (100, 1000)
     ]
     figure, _ = plot_timing(times, title="time")
-    found = [text.get_text() for text in figure.legends[0].get_texts()]
-    p = (r"$p = 0.5\,p_c$", "$p = p_c$")
-    square = [f"square, {labeler}, {at}" for labeler in ("four_step", "tiled") for at in p]
-    assert found == [*square, *(f"cubic, tiled, {at}" for at in p), "", ""]
+    square, cubic = figure.axes
+    assert not figure.legends
+    assert [axes.get_title() for axes in (square, cubic)] == ["square", "cubic"]
+    assert "batched: 10 to 100 samples at a time" in figure.get_suptitle().replace("\n", " ")
+    named = [{text.get_text() for text in axes.texts} for axes in (square, cubic)]
+    assert named[0] >= {rf"{name}, $0.5\,p_c$" for name in ("four_step", "tiled")}
+    # Both lines end at one place.
+    assert named[1] >= {r"tiled, $0.5, 1\,p_c$"}
 
 
 def test_sizes_on_a_gpu_are_those_of_the_paper():

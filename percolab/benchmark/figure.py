@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 from percolab.benchmark.peers import PeerTime
 from percolab.benchmark.records import StageTime
 from percolab.benchmark.stages import STAGES
-from percolab.figures.axes import add_column_legend, legend_entries, plain_ticks, set_title
+from percolab.figures.axes import (
+    add_column_legend,
+    legend_entries,
+    letter_panels,
+    plain_ticks,
+    set_title,
+)
 from percolab.figures.style import DASHES, look_of, new_figure
+from percolab.figures.timing import batches_said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +51,9 @@ def plot_time_per_site(records: Sequence[StageTime | PeerTime], *, title: str) -
             for axes in row[len(places) :]:
                 axes.set_visible(False)
         plain_ticks(grid[0, 0], decades=8)
-        set_title(figure, title)
+        said = batches_said([record.samples_per_run for record in own])
+        set_title(figure, ", ".join(filter(None, [title, said])))
+        letter_panels([axes for axes in grid.flat if axes.get_visible()])
         for axes in grid[-1]:
             axes.set_xlabel(r"number of sites $N$")
         for axes in grid[:, 0]:

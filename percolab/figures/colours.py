@@ -20,9 +20,9 @@ from percolab.lattices.site_bonds import at_other_end
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.clusters import Clusters
 
-NO_SITE, SINGLE, LARGEST = "#ffffff", "#d4d4d4", COLOURS[0]
+NO_SITE, SINGLE, LARGEST = "#ffffff", "#e2e2e2", COLOURS[0]
 SPANNING = (COLOURS[1], COLOURS[4], COLOURS[6])
-MUTED = ("#9addff", "#aabd0d", "#ffadbd", "#30b491", "#f8e68c", "#5d95c9")
+MUTED = ("#aae2ff", "#b6c821", "#febac7", "#46c5a1", "#fbe98f", "#71a8dd")
 PALETTE = (NO_SITE, SINGLE, LARGEST, *SPANNING, *MUTED)
 #: Of spins with two states.
 TWO_SPINS = ("#20364f", "#f2d9a0")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from percolab.figures.axes import add_column_legend, legend_entries, plain_ticks
-from percolab.figures.style import DASHES, look_of, new_figure
+from percolab.figures.axes import label_ends, letter_panels, plain_ticks, set_title
+from percolab.figures.style import DASHES, PAGE_WIDTH, look_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Diameter of the smallest marker in points, and by how much the next ones are larger.
 _MARKER, _GROWTH = 3.4, 1.35
+#: Lines whose ends differ by less than this part have one label.
+_ALIKE = 0.04
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Timing:
     """Time per sample of one labeler on one lattice: `num_sites` sites, p = ratio * p_c.
 
     milliseconds: mean time per sample; error: its one-sigma error in ms, 0 when not known.
+    batch: samples that were timed together, None when not known.
     """
 
     lattice: str
@@ -33,41 +36,107 @@ class Timing:
     num_sites: int
     milliseconds: float
     error: float = 0.0
+    batch: int | None = None
 
 
 def plot_timing(records: Sequence[Timing], *, title: str) -> tuple[Figure, dict[str, Any]]:
     """Draw the time per sample against N, doubly logarithmic, with a guide proportional to N.
 
     A series is one (lattice, labeler, p / p_c): colour and dashes tell lattice and labeler, the
-    marker p.
-    Markers are hollow, larger for a larger p, so that times that agree are seen to.  The legend
-    has a column a lattice.
+    marker p, and each is named at its end; those that end together have one name.
+    Markers are hollow, larger for a larger p, so that times that agree are seen to.  Of several
+    labelers every lattice has a panel.
     Returns the figure and the numbers drawn. Raises ValueError without records.
     """
     if not records:
         raise ValueError("plot_timing needs at least one record")
+    lattices = list(dict.fromkeys(record.lattice for record in records))
+    labelers = list(dict.fromkeys(record.labeler for record in records))
+    apart = len(labelers) > 1 and len(lattices) > 1
+    parts = [[name] for name in lattices] if apart else [lattices]
+    series: list[dict[str, Any]] = []
+    rows = -(-len(parts) // 2)
+    width = PAGE_WIDTH if len(parts) > 1 else 5.6
+    with new_figure(width, 3.9 * rows) as figure:
+        grid: Any = figure.subplots(
+            rows, min(len(parts), 2), sharex=True, sharey=True, squeeze=False
+        )
+        for axes in grid.flat[len(parts) :]:
+            axes.set_axis_off()
+        # All panels have one guide.
+        guide = _guide(records)
+        for axes, names in zip(grid.flat, parts):
+            own = [record for record in records if record.lattice in names]
+            _draw_panel(axes, own, apart=apart, drawn=series)
+            _draw_guide(axes, guide)
+            if apart:
+                axes.set_title(names[0], fontsize=9)
+        plain_ticks(grid[0, 0])
+        for axes in grid[-1]:
+            axes.set_xlabel(r"number of sites $N$")
+        for axes in grid[:, 0]:
+            axes.set_ylabel("time per sample (ms)")
+        letter_panels(grid.flat[: len(parts)])
+        said = batches_said([record.batch for record in records])
+        set_title(figure, ", ".join(filter(None, [title, said])))
+    return figure, {"title": title, "series": series, "guide": guide}
+
+
+def batches_said(batches: Sequence[int | None]) -> str:
+    """Return what a figure of times says of the samples timed together; "" if it is not known."""
+    known = sorted({batch for batch in batches if batch is not None})
+    if not known:
+        return ""
+    if known[-1] == 1:
+        return "a sample at a time"
+    least = "" if known[0] == known[-1] else f"{known[0]} to "
+    return f"batched: {least}{known[-1]} samples at a time"
+
+
+def _draw_panel(
+    axes: Axes, records: Sequence[Timing], *, apart: bool, drawn: list[dict[str, Any]]
+) -> None:
+    """Draw the series of a panel with their names, and add their numbers to those drawn."""
     groups = list(dict.fromkeys((record.lattice, record.labeler) for record in records))
     ratios = sorted({record.ratio for record in records})
-    series = []
-    with new_figure(5.2, 4.6) as figure:
-        axes = figure.subplots()
-        for group, ratio in [(group, ratio) for group in groups for ratio in ratios]:
+    axes.set(xscale="log", yscale="log")
+    ends: list[tuple[float, float, str, str]] = []
+    for number, group in enumerate(groups):
+        together: dict[float, float] = {}
+        for ratio in ratios:
             own = [r for r in records if (r.lattice, r.labeler, r.ratio) == (*group, ratio)]
-            if own:
-                number = groups.index(group)
-                look = look_of(number, ratios.index(ratio))
-                look |= {"linestyle": DASHES[number % len(DASHES)]}
-                look |= {"markerfacecolor": "none", "markeredgewidth": 0.9}
-                look |= {"markersize": _MARKER * _GROWTH ** ratios.index(ratio)}
-                series.append(_draw_series(axes, own, look))
-        axes.set(xscale="log", yscale="log", title=title)
-        axes.set(xlabel=r"number of sites $N$", ylabel="time per sample (ms)")
-        guide = _draw_guide(axes, records)
-        plain_ticks(axes)
-        lattices = [one["lattice"] for one in series]
-        entries = zip(lattices, legend_entries(axes), strict=True)
-        add_column_legend(figure, entries, handlelength=3.2)
-    return figure, {"title": title, "series": series, "guide": guide}
+            if not own:
+                continue
+            look = look_of(number, ratios.index(ratio))
+            look |= {"linestyle": DASHES[number % len(DASHES)]}
+            look |= {"markerfacecolor": "none", "markeredgewidth": 0.9}
+            look |= {"markersize": _MARKER * _GROWTH ** ratios.index(ratio)}
+            drawn.append(_draw_series(axes, own, look))
+            together[ratio] = drawn[-1]["milliseconds"][-1]
+        name = group[1] if apart else group[0]
+        last = max(record.num_sites for record in records)
+        for alike in _alike(together):
+            middle = float(np.exp(np.mean(np.log([together[ratio] for ratio in alike]))))
+            ends.append((last, middle, f"{name}, {_times_p_c(alike)}", look_of(number, 0)["color"]))
+    label_ends(axes, ends)
+
+
+def _alike(ends: dict[float, float]) -> list[list[float]]:
+    """Return the p / p_c whose lines end together, group by group."""
+    groups: list[list[float]] = []
+    for ratio in sorted(ends, key=lambda key: ends[key]):
+        if groups and ends[ratio] < (1 + _ALIKE) * ends[groups[-1][0]]:
+            groups[-1].append(ratio)
+        else:
+            groups.append([ratio])
+    return [sorted(group) for group in groups]
+
+
+def _times_p_c(ratios: Sequence[float]) -> str:
+    """Return p / p_c for a figure: of one line, or of several that end together."""
+    if list(ratios) == [1]:
+        return "$p_c$"
+    return rf"${', '.join(f'{ratio:g}' for ratio in ratios)}\,p_c$"
 
 
 def _draw_series(axes: Axes, records: Sequence[Timing], look: dict[str, Any]) -> dict[str, Any]:
@@ -76,11 +145,9 @@ def _draw_series(axes: Axes, records: Sequence[Timing], look: dict[str, Any]) ->
     times = [record.milliseconds for record in ordered]
     errors = [record.error for record in ordered]
     first = ordered[0]
-    times_p_c = "" if first.ratio == 1 else rf"{first.ratio:g}\,"
-    label = rf"{first.lattice}, {first.labeler}, $p = {times_p_c}p_c$"
     # A bar of no length is drawn as a dash, as if the error were known to be small.
     bars = np.where(np.array(errors) > 0, errors, np.nan) if any(errors) else None
-    axes.errorbar(sites, times, bars, **look, linewidth=0.7, capsize=1.5, label=label)
+    axes.errorbar(sites, times, bars, **look, linewidth=0.7, capsize=1.5)
     return {
         "lattice": first.lattice,
         "labeler": first.labeler,
@@ -88,19 +155,23 @@ def _draw_series(axes: Axes, records: Sequence[Timing], look: dict[str, Any]) ->
         "num_sites": sites,
         "milliseconds": times,
         "error": errors,
+        "batch": [record.batch for record in ordered],
     }
 
 
-def _draw_guide(axes: Axes, records: Sequence[Timing]) -> dict[str, Any]:
-    """A line proportional to N below all points."""
+def _guide(records: Sequence[Timing]) -> dict[str, Any]:
+    """Return the ends of a line proportional to N below all points."""
     sites = np.array([record.num_sites for record in records], float)
     times = np.array([record.milliseconds for record in records])
     rate = 0.5 * float((times / sites).min())
     ends = np.array([sites.min(), sites.max()])
-    axes.plot(ends, rate * ends, color="0.4", linewidth=0.7)
-    middle = np.sqrt(ends.prod())
+    return {"num_sites": ends.tolist(), "milliseconds": (rate * ends).tolist()}
+
+
+def _draw_guide(axes: Axes, guide: dict[str, Any]) -> None:
+    axes.plot(guide["num_sites"], guide["milliseconds"], color="0.4", linewidth=0.7)
+    middle = [float(np.sqrt(np.prod(guide[key]))) for key in ("num_sites", "milliseconds")]
     axes.annotate(
-        r"$\propto N$", (middle, rate * middle), (4, -4), textcoords="offset points",
+        r"$\propto N$", (middle[0], middle[1]), (4, -4), textcoords="offset points",
         color="0.4", ha="left", va="top",
     )  # fmt: skip
-    return {"num_sites": ends.tolist(), "milliseconds": (rate * ends).tolist()}
