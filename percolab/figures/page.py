@@ -1,84 +1,180 @@
-"""The template of a page that needs no other file, and its parts, in which all text is escaped."""
+"""A page that needs no other file: what it is made of, its template, and its mathematics.
+
+All text is escaped by the template, for a name in a results file may hold anything.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from html import escape
-from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-#: title is text that was escaped; the others are elements.
-PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$title</title>
-<style>
-body { font: 16px/1.5 Georgia, serif; color: #111; background: #fff; max-width: 52rem;
-       margin: 2rem auto; padding: 0 1rem; }
-h1, h2, h3 { font-family: Helvetica, Arial, sans-serif; line-height: 1.25; }
-h2 { margin-top: 2.2rem; border-bottom: 1px solid #999; }
-.answer { font-size: 1.25rem; }
-table { border-collapse: collapse; font-size: 0.85rem; margin: 0.8rem 0; }
-th, td { padding: 0.2rem 0.7rem 0.2rem 0; text-align: left; vertical-align: top;
-         border-bottom: 1px solid #ddd; overflow-wrap: break-word; }
-.long td { overflow-wrap: anywhere; }
-thead th { border-bottom: 1px solid #111; }
-pre { font-size: 0.8rem; white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f5f5;
-      padding: 0.6rem; }
-figure { margin: 1.5rem 0; break-inside: avoid; }
-figure svg { max-width: 100%; height: auto; }
-figcaption { font-size: 0.9rem; }
-@media print {
-  body { font-size: 10pt; max-width: none; margin: 0; }
-  h2, h3 { break-after: avoid; }
-  tr { break-inside: avoid; }
-  table { font-size: 8pt; }
-  th, td { padding-right: 0.4rem; }
-  pre { font-size: 7.5pt; background: none; border: 1px solid #ccc; }
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+#: Symbols as captions and tables have them in plain text, and how they are written in LaTeX.
+_SYMBOLS = {
+    "<sum s^2 - s_1^2>/N": r"\langle \sum s^2 - s_1^2 \rangle / N",
+    "(<s_1^2> - <s_1>^2)/<s_1>": (
+        r"(\langle s_1^2 \rangle - \langle s_1 \rangle^2)/\langle s_1 \rangle"
+    ),
+    "<s_1>/N": r"\langle s_1 \rangle / N",
+    "<s_2>/N": r"\langle s_2 \rangle / N",
+    "<n_c>/N": r"\langle n_c \rangle / N",
+    "<s_1>": r"\langle s_1 \rangle",
+    "<s_2>": r"\langle s_2 \rangle",
+    "s^tau n_s": r"s^{\tau} n_s",
+    "tau = A L^z": r"\tau = A L^z",
+    "k_B T_c / J": r"k_B T_c / J",
+    "sum s^2": r"\sum s^2",
+    "L^d_f": r"L^{d_f}",
+    "P_inf": r"P_\infty",
+    "beta/nu": r"\beta/\nu",
+    "gamma/nu": r"\gamma/\nu",
+    "chi2/dof": r"\chi^2/\mathrm{dof}",
+    "1/d_f": "1/d_f",
+    "1/nu": r"1/\nu",
+    "chi^2": r"\chi^2",
+    "chi2": r"\chi^2",
+    "chi": r"\chi",
+    "tau": r"\tau",
+    "p_c": "p_c",
+    "p*": "p^*",
+    "R_s": "R_s",
+    "n_s": "n_s",
+    "n_c": "n_c",
+    "d_f": "d_f",
+    "T_c": "T_c",
+    "xi": r"\xi",
+    "2 s": "2s",
+    "p": "p",
+    "s": "s",
+    "L": "L",
+    "N": "N",
+    "R": "R",
+    "S": "S",
+    "T": "T",
 }
-</style>
-</head>
-<body>
-<h1>$title</h1>
-$answer
-<h2>Study</h2>
-$study
-<h2>Thresholds and fits</h2>
-$fits
-<h2>Figures</h2>
-$figures
-<h2>Samples</h2>
-$samples
-<h2>Methods</h2>
-$methods
-<h2>Provenance</h2>
-$provenance
-</body>
-</html>
-""")
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table, everything in it escaped; without a header the first column is one."""
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    lines = []
-    for row in rows:
-        cells = [escape(str(cell)) for cell in row]
-        first = f"<td>{cells[0]}</td>" if header else f"<th>{cells[0]}</th>"
-        lines.append(f"<tr>{first}{''.join(f'<td>{cell}</td>' for cell in cells[1:])}</tr>")
-    head = f"<thead><tr>{top}</tr></thead>" if header else ""
-    kind = "" if header else ' class="long"'
-    return f"<table{kind}>{head}<tbody>{''.join(lines)}</tbody></table>\n"
+@dataclass(frozen=True)
+class Block:
+    """A part of a section.
+
+    kind: heading, answer, paragraph, preformatted or table.  text: of all but a table.  header,
+    rows: of a table; without a header the first column is one.
+    """
+
+    kind: str
+    text: str = ""
+    header: Sequence[str] = ()
+    rows: Sequence[Sequence[Any]] = ()
 
 
-def paragraph(text: str) -> str:
+@dataclass(frozen=True)
+class PageFigure:
+    """A figure of a page: its kind, its name, what it means, whence its errors, what is seen."""
+
+    kind: str
+    name: str
+    meaning: str
+    errors: str
+    alt: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a page, which its contents list: figures first, then blocks."""
+
+    name: str
+    title: str
+    blocks: Sequence[Block] = ()
+    figures: Sequence[PageFigure] = ()
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Block:
+    """Return a table; without a header the first column is one."""
+    return Block("table", header=tuple(header), rows=[tuple(row) for row in rows])
+
+
+def heading(text: str) -> Block:
+    """Return a heading inside a section."""
+    return Block("heading", text)
+
+
+def answer(text: str) -> Block:
+    """Return what a page was made for, in one line."""
+    return Block("answer", text)
+
+
+def paragraph(text: str) -> Block:
     """Return a paragraph of text."""
-    return f"<p>{escape(text)}</p>\n"
+    return Block("paragraph", text)
 
 
-def preformatted(text: str) -> str:
+def preformatted(text: str) -> Block:
     """Return text whose lines and columns stay as they are."""
-    return f"<pre>{escape(text)}</pre>\n"
+    return Block("preformatted", text)
+
+
+def page(title: str, answers: Sequence[Block], sections: Sequence[Section]) -> str:
+    """Return a page: the answers above, then its contents and its sections."""
+    template = _environment().get_template("report.html.jinja")
+    return template.render(title=title, answer=answers, sections=sections)
+
+
+def formula(latex: str) -> Markup:
+    """Return mathematics as MathML, which browsers draw without a script."""
+    from markupsafe import Markup
+
+    return Markup(_mathml(latex))
+
+
+def mathematics(text: Any) -> Markup:
+    """Return text, escaped unless it is markup, in which known symbols are mathematics."""
+    from markupsafe import Markup
+
+    if hasattr(text, "__html__"):
+        return Markup(text.__html__())
+    pattern = _pattern()
+    return Markup(pattern.sub(lambda found: _mathml(_escaped()[found[0]]), escape(str(text))))
+
+
+@cache
+def _escaped() -> dict[str, str]:
+    return {escape(symbol): latex for symbol, latex in _SYMBOLS.items()}
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    longest = sorted(_escaped(), key=len, reverse=True)
+    # Not within words, names like s_1 or files, and not the s of what is someone's.
+    return re.compile(
+        rf"(?<![\w^;'./-])(?:{'|'.join(map(re.escape, longest))})(?![\w^'./-]\w|\w|')"
+    )
+
+
+@cache
+def _mathml(latex: str) -> str:
+    from latex2mathml.converter import convert
+
+    return str(convert(latex))
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("percolab.figures", "pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    made.filters["maths"] = mathematics
+    return made

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from percolab.analysis import (
     AnalysisError,
+    Known,
     ThresholdFit,
     estimate_table,
     fit_table,
@@ -28,9 +28,23 @@ from percolab.analysis.trees import fit_trees
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.figures import svg_text
+from percolab.figures.alt_text import alt_text
 from percolab.figures.kinds import KINDS, StudyFigures
 from percolab.figures.kinds.clusters import PANELS
-from percolab.figures.page import PAGE, paragraph, preformatted, table
+from percolab.figures.math_text import math_text, symbol_text
+from percolab.figures.page import (
+    Block,
+    PageFigure,
+    Section,
+    answer,
+    formula,
+    heading,
+    mathematics,
+    page,
+    paragraph,
+    preformatted,
+    table,
+)
 from percolab.lattices.graph import TERMINALS
 from percolab.measure.columns import Column
 from percolab.store.results import Results
@@ -63,17 +77,16 @@ def report_page(
     figures = StudyFigures(
         results, lambda: _fit_or_raise(fits, figures.name), observable, bootstrap
     )
-    text, drawn = _figures(figures)
-    sections = {
-        "title": escape(f"{_model_title(study)}, {study.structure.title}"),
-        "answer": _answer(figures),
-        "study": _study(results),
-        "fits": _fits(figures, fits, bootstrap),
-        "figures": text,
-        "samples": _samples(figures),
-        "methods": _methods(study, results.columns()),
-        "provenance": _provenance(results, name, checksum),
-    }
+    pictures, absent, drawn = _figures(figures)
+    sections = [
+        Section("study", "Study", [_study(results)]),
+        Section("fits", "Thresholds and fits", _fits(figures, fits, bootstrap)),
+        Section("figures", "Figures", absent, pictures),
+        Section("samples", "Samples", [_samples(figures)]),
+        Section("methods", "Methods", _methods(study, results.columns())),
+        Section("provenance", "Provenance", _provenance(results, name, checksum)),
+    ]
+    title = f"{_model_title(study)}, {study.structure.title}"
     numbers = {
         "file": name,
         "sha256": checksum,
@@ -81,7 +94,7 @@ def report_page(
         "fits": {key: fit if isinstance(fit, str) else fit.to_dict() for key, fit in fits.items()},
         "figures": drawn,
     }
-    return PAGE.substitute(sections), numbers
+    return page(title, _answer(figures, bootstrap), sections), numbers
 
 
 def _fits_of(
@@ -106,32 +119,59 @@ def _fit_or_raise(fits: dict[str, ThresholdFit | str], name: str) -> ThresholdFi
     return fit
 
 
-def _answer(figures: StudyFigures) -> str:
+def _answer(figures: StudyFigures, bootstrap: int) -> list[Block]:
     """Return p_c in one line, beside the published one; that alone where there is no fit."""
+    from markupsafe import Markup
+
     if figures.model.has_spins:
         return _answer_of_spins(figures)
     if figures.study.has_trees:
         return _answer_of_trees(figures)
     known = figures.study.structure.threshold(figures.study.model)
-    published = ""
+    published: str = ""
     if known is not None:
         named = known.expression or "numerical"
-        published = f"published {known.value:.12g}, {named} ({known.reference})"
+        published = Markup("published {}, {} ({})").format(
+            f"{known.value:.12g}", _expression(named), known.reference
+        )
+    if not figures.study.structure.is_scalable:
+        return _answer_of_graph(figures, published, bootstrap)
     try:
         fit = figures.fit
     except (AnalysisError, InputError):
-        return paragraph(f"Threshold of the infinite lattice: {published}") if published else ""
-    line = f"p_c = {format_with_error(fit.threshold, fit.threshold_error)}"
+        return [_of_infinite(published)] if published else []
+    line = mathematics(f"p_c = {format_with_error(fit.threshold, fit.threshold_error)}")
     if known is not None:
         away = (fit.threshold - known.value) / fit.threshold_error
-        line += f"; {published}, {away:+.1f} sigma away"
-    notes = "".join(f"<p>Note: {escape(note)}</p>" for note in fit.notes)
-    return f'<p class="answer">{escape(line)}</p>{notes}'
+        line += Markup("; {}, {} sigma away").format(published, f"{away:+.1f}")
+    return [answer(line), *(paragraph(f"Note: {note}") for note in fit.notes)]
 
 
-def _answer_of_spins(figures: StudyFigures) -> str:
+def _of_infinite(published: str) -> Block:
+    from markupsafe import Markup
+
+    return paragraph(Markup("Threshold of the infinite lattice: {}").format(published))
+
+
+def _answer_of_graph(figures: StudyFigures, published: str, bootstrap: int) -> list[Block]:
+    """Return where the largest size has its threshold: its median if it has one."""
+    try:
+        found = estimates_of(figures.results, bootstrap=bootstrap)[-1]
+    except (AnalysisError, InputError):
+        return [_of_infinite(published)] if published else []
+    known = [item for item in found.estimates if np.isfinite(item.p)]
+    # The median of T is an answer of the source and target that were asked for.
+    known.sort(key=lambda item: item.name != "median")
+    said = [answer(f"p = {format_with_error(i.p, i.error)}, {i.meaning}") for i in known[:1]]
+    others = "; ".join(f"{format_with_error(i.p, i.error)}, {i.meaning}" for i in known[1:])
+    which = f" at L = {found.L}" if found.num_sites != found.L else ""
+    said += [paragraph(f"By other measures{which}: {others}.")] if others else []
+    return [*said, *([_of_infinite(published)] if published else [])]
+
+
+def _answer_of_spins(figures: StudyFigures) -> list[Block]:
     """Return the critical temperature in one line, beside the published one."""
-    notes = "".join(paragraph(f"Note: {note}") for note in figures.notes)
+    notes = [paragraph(f"Note: {note}") for note in figures.notes]
     found = figures.spin_fit_or_problem
     if isinstance(found, str):
         return notes
@@ -141,19 +181,19 @@ def _answer_of_spins(figures: StudyFigures) -> str:
     known = figures.critical_temperature
     if known is not None:
         line += f"; published {known[0]:.12g} {known[1]}"
-    return f'<p class="answer">{escape(line)}</p>{notes}'
+    return [answer(line), *notes]
 
 
-def _answer_of_trees(figures: StudyFigures) -> str:
+def _answer_of_trees(figures: StudyFigures) -> list[Block]:
     """Return the weight of a tree a site on the infinite lattice in one line."""
     limit = fit_trees(figures.results).limit
     if limit is None:
-        return ""
+        return []
     line = f"weight of the tree a site: {format_with_error(limit.value, limit.error)}"
-    return f'<p class="answer">{escape(line)}</p>'
+    return [answer(line)]
 
 
-def _study(results: Results) -> str:
+def _study(results: Results) -> Block:
     study = results.study
     p = {"pilot": "placed by a pilot for each size", "all": "exact threshold of every sample"}
     shown = study.description()["p"]
@@ -186,20 +226,22 @@ def _boundary(study: Study) -> tuple[str, str]:
     return "boundary along each axis", ", ".join(study.boundary) or "none"
 
 
-def _fits(figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap: int) -> str:
+def _fits(
+    figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap: int
+) -> list[Block]:
     if figures.model.has_spins:
         found = figures.spin_fit_or_problem
-        return paragraph(found) if isinstance(found, str) else preformatted(spin_table(found))
+        return [paragraph(found) if isinstance(found, str) else preformatted(spin_table(found))]
     if figures.study.has_trees:
-        return preformatted(tree_table(fit_trees(figures.results)))
+        return [preformatted(tree_table(fit_trees(figures.results)))]
     if not figures.study.structure.is_scalable:
         try:
             estimates = estimate_table(estimates_of(figures.results, bootstrap=bootstrap))
         except AnalysisError as error:
-            return paragraph(str(error))
-        return preformatted(estimates)
+            return [paragraph(str(error))]
+        return [preformatted(estimates)]
     if not fits:
-        return paragraph("There is no probability that p_c could be read off.")
+        return [paragraph("There is no probability that p_c could be read off.")]
     rows = [_fit_row(name, fit) for name, fit in fits.items() if not isinstance(fit, str)]
     missing = [f"{name}: no threshold: {fit}" for name, fit in fits.items() if isinstance(fit, str)]
     parts = [table(_FIT_HEADER, rows)] if rows else []
@@ -208,10 +250,30 @@ def _fits(figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap:
     parts += [paragraph(line) for line in missing]
     if not isinstance(figures.fit_or_problem, str):
         parts += [
-            f"<h3>The fit of {escape(figures.name)} in full</h3>",
+            heading(f"The fit of {figures.name} in full"),
             preformatted(fit_table(figures.fit)),
         ]
-    return "".join(parts) + _exponents(figures)
+    return parts + _exponents(figures)
+
+
+def _expression(text: str) -> Any:
+    """Return an expression as mathematics, or as it is where it is none."""
+    written = math_text(text)
+    return formula(written.strip("$")) if written.startswith("$") else text
+
+
+def _known(known: Known) -> Any:
+    """Return a published value as a cell of a table, with whence it is."""
+    from markupsafe import Markup
+
+    value = _expression(known.expression or f"{known.value:.6g}")
+    return Markup("{} ({})").format(value, known.reference)
+
+
+def _symbol(symbol: str) -> Any:
+    """Return an observable's symbol as mathematics."""
+    letter, _, index = symbol.partition("_")
+    return formula(symbol_text(symbol)) if f"{letter}{index}".isalnum() else mathematics(symbol)
 
 
 def _fit_row(name: str, fit: ThresholdFit) -> tuple[str, ...]:
@@ -232,25 +294,29 @@ def _fit_row(name: str, fit: ThresholdFit) -> tuple[str, ...]:
     )
 
 
-def _exponents(figures: StudyFigures) -> str:
+def _exponents(figures: StudyFigures) -> list[Block]:
     """Return the table of exponents read off at p_c, where there are any."""
     if isinstance(figures.fit_or_problem, str) or figures.exponents is None:
-        return ""
+        return []
     rows = []
     for item in figures.exponents.exponents:
         known = item.known
-        shown = f"{known.expression or f'{known.value:.6g}'} ({known.reference})" if known else "-"
+        shown = _known(known) if known else "-"
         value = format_with_error(item.value, item.error)
         away = f"{item.difference:+.1f}" if known else "-"
-        rows.append((item.name, value, item.source, shown, away))
+        name, source = mathematics(item.name), mathematics(item.source)
+        rows.append((name, value, source, shown, away))
     header = ("exponent", "value", "read off", "known", "sigma away")
     notes = [paragraph(f"Note: {note}") for note in figures.exponents.notes]
-    return "<h3>Exponents at p_c</h3>" + table(header, rows) + "".join(notes)
+    return [heading("Exponents at p_c"), table(header, rows), *notes]
 
 
-def _figures(figures: StudyFigures) -> tuple[str, dict[str, Any]]:
-    """Return all figures that the results give with their captions, and their numbers."""
-    parts, numbers, absent = [], {}, []
+def _figures(figures: StudyFigures) -> tuple[list[PageFigure], list[Block], dict[str, Any]]:
+    """Return all figures that the results give, why others are not drawn, and their numbers."""
+    from markupsafe import Markup
+
+    pictures: list[PageFigure] = []
+    numbers, absent = {}, []
     for kind, item in KINDS.items():
         problem = figures.problem(kind)
         if problem is not None:
@@ -258,17 +324,14 @@ def _figures(figures: StudyFigures) -> tuple[str, dict[str, Any]]:
             continue
         figure, numbers[kind] = figures.draw(kind)
         name = kind.capitalize().replace("_", " ")
-        caption = f"{name}. {item.meaning} {item.errors}"
-        parts.append(
-            f'<figure role="img" aria-label="{escape(item.meaning)}">{svg_text(figure, kind)}'
-            f"<figcaption>{escape(caption)}</figcaption></figure>"
-        )
-    if absent:
-        parts.append(table(("not drawn", "because"), absent))
-    return "".join(parts), numbers
+        seen = f"{name}: {alt_text(kind, numbers[kind]) or item.meaning}"
+        drawn = Markup(svg_text(figure, kind))
+        pictures.append(PageFigure(kind, name, item.meaning, item.errors, seen, drawn))
+    missing = [table(("not drawn", "because"), absent)] if absent else []
+    return pictures, missing, numbers
 
 
-def _samples(figures: StudyFigures) -> str:
+def _samples(figures: StudyFigures) -> Block:
     rows = []
     for item in figures.measured():
         task = item.task
@@ -280,12 +343,12 @@ def _samples(figures: StudyFigures) -> str:
     return table(("L", "sites N", "seed", "p", "blocks", "samples", "task"), rows)
 
 
-def _methods(study: Study, columns: tuple[Column, ...]) -> str:
+def _methods(study: Study, columns: tuple[Column, ...]) -> list[Block]:
     """Return what was measured and how errors were found."""
     grid = study.method != "threshold"
     own = columns if columns and grid else study.observables
     observables = [
-        (item.name, item.symbol, item.meaning, item.unit)
+        (item.name, _symbol(item.symbol), item.meaning, item.unit)
         for item in own
         if grid or item.name.startswith("spanning")
     ]
@@ -306,14 +369,15 @@ def _methods(study: Study, columns: tuple[Column, ...]) -> str:
     header = ("observable", "symbol", "meaning for a single sample", "unit")
     parts = [paragraph(measured), table(header, observables)]
     if grid and not study.has_trees:
-        drawn = [(name, *words) for name, (_, *words) in PANELS.items()]
+        drawn = [
+            (name, formula(label.partition("$")[2].rpartition("$")[0]), meaning)
+            for name, (label, _, meaning) in PANELS.items()
+        ]
         parts += [
             paragraph("From these the figures draw, as means over samples, N being all sites:"),
             table(("mean", "symbol", "meaning"), drawn),
         ]
-    return "".join(
-        [*parts, *(paragraph(text) for text in (_ERRORS_OF_SPINS if spins else _ERRORS))]
-    )
+    return [*parts, *(paragraph(text) for text in (_ERRORS_OF_SPINS if spins else _ERRORS))]
 
 
 #: What a sample of spins is.
@@ -355,7 +419,7 @@ _ERRORS = (
 )
 
 
-def _provenance(results: Results, name: str, checksum: str) -> str:
+def _provenance(results: Results, name: str, checksum: str) -> list[Block]:
     runs = [
         (
             run["started"],
@@ -380,8 +444,8 @@ def _provenance(results: Results, name: str, checksum: str) -> str:
         parts += [table(header, runs), table(("machine", "versions"), sorted(machines))]
     source = getattr(results.study.structure, "source", "")
     if source:
-        parts += ["<h3>The lattice as it was sampled</h3>", preformatted(source)]
-    return "".join(parts)
+        parts += [heading("The lattice as it was sampled"), preformatted(source)]
+    return parts
 
 
 def _model_title(study: Study) -> str:

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from cli_support import answer, nine_of, refusal, small_results, stored
 
+from percolab.analysis import format_with_error
 from percolab.api import sweep
+from percolab.figures.page import formula, mathematics
 from percolab.lattices.lattice import lattice_from_text
 from percolab.store.results import read_results
 
@@ -22,7 +24,10 @@ HOSTILE = (
 DRAWING = {"svg", "defs", "g", "path", "use", "style", "clippath", "rect"}
 TEXT = {
     "html", "head", "meta", "title", "body", "h1", "h2", "h3", "p", "table", "thead", "tbody",
-    "tr", "th", "td", "pre", "figure", "figcaption",
+    "tr", "th", "td", "pre", "figure", "figcaption", "nav", "ol", "li", "a", "main", "section",
+    "div", "b",
+    "math", "mrow", "mi", "mn", "mo", "msub", "msup", "msubsup", "msqrt", "mfrac", "mspace",
+    "munder", "munderover", "mtext",
 }  # fmt: skip
 
 
@@ -69,15 +74,66 @@ def test_a_report_holds_fits_figures_samples_and_provenance(report):
     words = " ".join(page.words)
     assert page.tags <= DRAWING | TEXT
     assert text.count("<figure ") == len(numbers["figures"])
+    # Contents lead to every section and to every numbered figure.
+    for number, kind in enumerate(numbers["figures"], start=1):
+        name = kind.capitalize()
+        assert f'<a href="#figure-{kind}">Figure {number}. {name}</a>' in text
+        assert f"<b>Figure {number}. {name}.</b>" in text
+    for section in ("study", "fits", "figures", "samples", "methods", "provenance"):
+        assert f'<a href="#{section}">' in text
+        assert f'<section id="{section}">' in text
+    assert text.count("<table") == text.count('<div class="scroll" tabindex="0"><table')
+    assert "prefers-color-scheme: dark" in text
+    assert "<msub><mi>p</mi><mi>c</mi></msub></mrow></math>" in text
     for name in ("spanning_x", "spanning_y", "spanning_any", "spanning_all"):
         assert f"<td>{name}</td>" in text
     threshold = answer("fit", path, "--bootstrap", 60).split()[1]
-    assert f"p_c = {threshold};" in words
-    assert "published 0.5, 1/2" in words
+    assert f" = {threshold}; published 0.5, " in words
     assert all(item.task.id in words for item in small_results().tasks.values())
     assert "T of single samples is found by method threshold" in words
     assert "jackknife over blocks" in words
     assert small_results().runs[0]["versions"]["numba"] in words
+
+
+def test_an_alternative_text_says_what_is_seen(report):
+    _, text, numbers = report
+    found = {
+        value.partition(":")[0]: value
+        for name, value in Page(text).attributes
+        if name == "aria-label" and ":" in value
+    }
+    assert list(found) == [kind.capitalize() for kind in numbers["figures"]]
+    curves, collapse, clusters = found["Curves"], found["Collapse"], found["Clusters"]
+    sizes = sorted({curve["L"] for curve in numbers["figures"]["curves"]["curves"]})
+    assert f"{len(sizes)} sizes, L = {sizes[0]} to {sizes[-1]}" in curves
+    fit = numbers["figures"]["curves"]["fit"]
+    assert format_with_error(fit["threshold"], fit["threshold_error"]) in curves
+    assert f"S = {numbers['figures']['collapse']['collapses'][0]['quality']:.3g}" in collapse
+    last = numbers["figures"]["clusters"]["curves"][-1]
+    assert f"{max(last['mean_cluster_size']):.4g} sites" in clusters
+
+
+def test_symbols_are_mathematics_and_names_are_not():
+    told = mathematics("p_c of L = 4, not spanning_p or a/p.h5, nor it's <s>; tau <b>")
+    assert str(told).count("<math") == 3
+    assert "spanning_p or a/p.h5, nor it&#x27;s" in told
+    assert "&lt;b&gt;" in told
+    assert mathematics(formula("p")) == formula("p")
+
+
+def test_a_graph_has_a_headline():
+    Path("ring.edges").write_text("\n".join(f"{n} {(n + 1) % 8}" for n in range(8)) + "\n0 4\n")
+    answer("sweep", "--graph", "ring.edges", "--source", "0", "--target", "4", "-p", "0.2:0.8:7",
+           "--samples", 200, "--device", "cpu", "--out", "ring.h5")  # fmt: skip
+    text = page_of("ring.h5")
+    headline = text.partition('<p class="answer">')[2].partition("</p>")[0]
+    (median,) = [
+        each
+        for size in json.loads(answer("fit", "ring.h5", "--bootstrap", 0, "--json"))
+        for each in size["estimates"]
+        if each["name"] == "median"
+    ]
+    assert f" = {format_with_error(median['p'], median['error'] or 0.0)}, median" in headline
 
 
 def test_a_report_needs_no_other_file_and_ids_are_unique(report):
@@ -100,10 +156,10 @@ def test_equal_results_make_equal_reports_with_the_checksum_of_their_file():
     text = page_of(path)
     assert page_of(path, "--out", "again.htm") == text
     assert hashlib.sha256(path.read_bytes()).hexdigest() in text
-    assert "every sample&#x27;s T" in text
+    assert "every sample&#39;s T" in text
     assert "<td>spanning_y</td>" in text
     assert "<td>largest</td>" not in text, "method threshold measures no clusters"
-    assert "Thresholds. Distribution of T" in text
+    assert "Thresholds.</b> Distribution of <math" in text
 
 
 def test_nothing_in_a_hostile_name_gets_out_of_the_page():
@@ -145,12 +201,12 @@ def test_what_does_not_span_or_scale_has_a_report_too():
     periodic = sweep("square", L=[4], boundary="periodic", **options)
     text = page_of(stored(Path("p.h5"), periodic))
     assert "wrapping_y" in text
-    assert "Clusters. Largest cluster" in text
+    assert "Clusters.</b> Largest cluster" in text
     text = page_of(stored(Path("b.h5"), sweep("bethe:3", L=[4], **options)))
-    assert "Maxima. Largest clusters" in text
+    assert "Maxima.</b> Largest clusters" in text
     assert "maximum of the second largest cluster" in text
     assert "from the source to the target" in text
-    assert "Threshold of the infinite lattice: published 0.5, 1/2" in text
+    assert "Threshold of the infinite lattice: published 0.5, <math" in text
 
 
 @pytest.mark.parametrize(

@@ -195,8 +195,8 @@ def test_the_report_holds_both_figures():
     path = stored(Path("sizes.h5"), results)
     answer("report", path, "--bootstrap", 0)
     page = Path("sizes.html").read_text(encoding="utf-8")
-    assert "Sizes. Cluster numbers n_s at p_c" in page
-    assert "Wrapping. Probabilities of every way to wrap" in page
+    assert "Sizes.</b> Cluster numbers <math" in page
+    assert "Wrapping.</b> Probabilities of every way to wrap" in page
 
 
 def test_exported_sizes_are_the_stored_counts():

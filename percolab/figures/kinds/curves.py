@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from percolab.analysis.json_values import plain
 from percolab.analysis.stored_data import curves_of
 from percolab.figures.axes import (
     Exact,
@@ -112,7 +113,7 @@ def plot_spanning(
         "fit": fit.to_dict() if fit else None,
         "drift": drift,
     }
-    return figure, numbers
+    return figure, numbers | ({"median": plain(median)} if median is not None else {})
 
 
 def _named(num_sites: Mapping[int, int] | None, with_drift: bool) -> Mapping[int, int]:
