@@ -246,7 +246,7 @@ def test_a_report_of_spins_quotes_the_temperature_and_no_fit_of_percolation():
         raise AssertionError("sweeps are correlated")
 
     page, numbers = report_page(ising(), name="x.h5", checksum="0", fitted=never)
-    assert "k_B T_c / J = 2.2" in page
+    assert "<mi>J</mi></mrow></math> = 2.2" in page
     assert "Markov chain" in page
     assert "Samples are independent" not in page
     assert set(numbers["figures"]) == OF_SPINS | {"clusters", "wrapping", "sizes"}

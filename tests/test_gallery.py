@@ -1,0 +1,53 @@
+"""The gallery shows every kind of figure; its page is the script's, its pictures are small."""
+
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from PIL import Image
+
+from percolab.cli import COMMANDS, main
+from percolab.figures.kinds import KINDS
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+import gallery
+
+sys.path.pop(0)
+
+pictures = [picture for part in gallery.PARTS for picture in part.pictures]
+
+
+def test_every_kind_of_figure_has_a_picture():
+    shown = [p.command.split("--kind ")[1].split()[0] for p in pictures if "--kind" in p.command]
+    assert sorted(shown) == sorted(KINDS)
+    assert {p.name for p in pictures} >= {"show", "show-bethe", "invasion", "lattice", "overview"}
+
+
+def test_the_page_is_that_of_the_script_and_has_all_pictures():
+    assert gallery.PAGE.read_text(encoding="utf-8") == gallery.page()
+    kept = {path.name for path in gallery.PICTURES.iterdir()}
+    assert kept == {f"{picture.name}.png" for picture in pictures}
+    assert sum(path.stat().st_size for path in gallery.PICTURES.iterdir()) < 2e6
+
+
+def test_every_command_has_options_that_there_are():
+    commands = [study for part in gallery.PARTS for study in part.studies]
+    commands += [picture.command.format(out="x.png") for picture in pictures]
+    assert len(commands) > 30
+    for words in commands:
+        name, *arguments = words.split()
+        assert name in COMMANDS
+        context = main.get_command(None, name).make_context(name, arguments)
+        assert isinstance(context, click.Context)
+
+
+def test_a_picture_is_made_small_and_keeps_its_colours(tmp_path):
+    image = Image.new("RGB", (2160, 900), "white")
+    image.paste((233, 103, 0), (100, 0, 110, 900))
+    image.save(tmp_path / "large.png")
+    (tmp_path / "small.png").write_bytes(gallery.smaller(tmp_path / "large.png"))
+    with Image.open(tmp_path / "small.png") as small:
+        assert small.size == (1000, 417)
+        found = small.convert("RGB").getpixel((48, 200))
+    assert found == pytest.approx((233, 103, 0), abs=12)
