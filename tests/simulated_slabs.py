@@ -1,6 +1,6 @@
 """Runs slabs in CUDA's simulator and compares their fronts with the CPU's; a test starts it.
 
-    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_slabs.py square
+NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_slabs.py square
 """
 
 import sys
@@ -43,7 +43,7 @@ def compare_lattice(name, part, parts):
             -(-size // cell) * cell if kind == "periodic" else size for size, cell, kind in axes
         )
         layers[-1] += shape[-1] - sum(layers)
-        model, tally = MODELS[n // 2 % 4], n % 3 == 0
+        model, tally = MODELS[(n + n // 4) % 4], n % 3 == 0
         whole = Whole(item, shape, boundary, model)
         middle = probabilities(name)[2] ** (0.6 if model.draws_sites else 1)
         ps = (middle, 0.9 * middle + 0.1, (0.0, 0.3, 1.0)[n % 3])
