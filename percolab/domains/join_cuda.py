@@ -87,15 +87,18 @@ class FrontsCuda:
         self._no_flags = cuda.device_array(1, np.uint32)
 
     @staticmethod
-    def memory(whole: Whole) -> Memory:
-        """Return the memory that joining takes, whatever p is, the two results included.
+    def memory(whole: Whole, p: float = 1.0) -> Memory:
+        """Return the memory that joining takes, the two results included.
 
-        It is as if every bond of a face were open and every site there a cluster of its own.
+        p: the largest, of bonds or of sites, of whichever is smaller.  It is as if every open bond
+        of a face led to a cluster of its own.
         """
-        bonds, sites = whole.most_crossing, whole.reach * whole.layer_points
+        bonds, sites = whole.open_at_face(p)
+        # In a chain on an open lattice nothing is below.
         faces = 2 if whole.is_closed else 1
         entries = (12 if whole.has_periods else 4) * faces * bonds
-        clusters = 2 * faces * sites
+        # Of the front so far, and of the next slab.
+        clusters = (faces + 2) * sites
         device = 24 * clusters + 2 * (entries + 12 * faces * sites)
         totals = 8 * (TOTALS + ALL_BINS + 2 * BLOCKS)
         return Memory(host=totals, device=device + device // _SPARE + totals)
