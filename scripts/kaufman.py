@@ -56,6 +56,7 @@ def energy_of(size: int, update: str, rng: str, ratio: float, given: argparse.Na
     coupling = K_C * ratio
 
     differing = 0
+    options: dict[str, int] = {}
 
     def study(seed: int, samples: int) -> tuple[float, float]:
         """Return the energy a site and its error."""
@@ -63,9 +64,11 @@ def energy_of(size: int, update: str, rng: str, ratio: float, given: argparse.Na
             results = percolab.sweep(
                 "square", model="ising", L=size, K=[coupling], boundary="periodic", update=update,
                 samples=samples, every=given.every, rng=rng, seed=seed, device=given.device,
-                out=Path(folder) / "kaufman.h5",
+                out=Path(folder) / "kaufman.h5", **options,
             )  # fmt: skip
             (found,) = thermodynamics_of(results)
+            # What the pilot of the first study found serves the others.
+            options["burn_in"] = spin_tasks_of(results)[0].task.burn_in
             nonlocal differing
             differing += bool(start_differences(spin_tasks_of(results)))
         return float(found.values["energy"][0]), float(found.errors["energy"][0])
