@@ -47,10 +47,10 @@ def load_report():
 @pytest.mark.parametrize(
     ("name", "layer", "layers", "kind", "model"),
     [
-        ("square", (400,), (150, 100), "open", BOND),
-        ("square", (400,), (150, 100), "periodic", Model("site")),
-        ("cubic", (60, 50), (30, 10), "periodic", BOND),
-        ("cubic", (100, 90), (3, 2), "open", BOND),
+        ("square", (200,), (150, 100), "periodic", Model("site")),
+        ("cubic", (40, 30), (3, 2), "open", BOND),
+        pytest.param("square", (400,), (150, 100), "open", BOND, marks=pytest.mark.slow),
+        pytest.param("cubic", (60, 50), (30, 10), "periodic", BOND, marks=pytest.mark.slow),
     ],
 )
 def test_slabs_on_cuda_take_what_they_say(name, layer, layers, kind, model):
