@@ -68,6 +68,11 @@ class _Room:
             held = self._arrays[name] = cuda.device_array(max(size + size // _SPARE, 1), dtype)
         return held
 
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that are held."""
+        return sum(array.size * array.dtype.itemsize for array in self._arrays.values())
+
 
 class FrontsCuda:
     """Joins fronts on the selected GPU, in memory of its own; for one thread at a time.
@@ -91,7 +96,7 @@ class FrontsCuda:
 
     @staticmethod
     def memory(whole: Whole, p: float = 1.0) -> Memory:
-        """Return the memory that joining takes, the two results included.
+        """Return the memory that joining takes, two results and a front from the host included.
 
         p: the largest, of bonds or of sites, of whichever is smaller.  It is as if every open bond
         of a face led to a cluster of its own.
@@ -102,9 +107,15 @@ class FrontsCuda:
         entries = (12 if whole.has_periods else 4) * faces * bonds
         # Of the front so far, and of the next slab.
         clusters = (faces + 2) * sites
-        device = 24 * clusters + 2 * (entries + 12 * faces * sites)
+        device = 24 * clusters + 3 * (entries + 12 * faces * sites)
         totals = 8 * (TOTALS + ALL_BINS + 2 * BLOCKS)
         return Memory(host=totals, device=device + device // _SPARE + totals)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that it holds on the device."""
+        rooms = sum(room.num_bytes for room in (self._rooms, *self._results))
+        return rooms + 8 * int(self._totals.size)
 
     def join(self, low: Front, high: Front) -> Front:
         """Return the front of two neighbouring parts, all three on the GPU.
