@@ -8,10 +8,10 @@ import pytest
 from cli_support import answer, assert_equal_datasets, small_results, stored
 
 import percolab
-from percolab.api import fit, open_results, plot, sweep
+from percolab.api import estimates, fit, open_results, plot, sweep
 from percolab.configurations.label import label
 from percolab.errors import InputError
-from percolab.lattices.graph import graph_topology
+from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.run.request import Watcher
 
@@ -218,3 +218,53 @@ def test_the_version_is_that_of_the_installed_package():
 def test_results_are_shown_in_a_line():
     results = sweep("square", L=[8, 16], p=[0.4, 0.5], samples=20, device="cpu")
     assert repr(results) == "<Results of square, L = 8, 16: 40 samples in 2 tasks>"
+
+
+def test_the_version_is_known_without_installation(monkeypatch):
+    from importlib import metadata
+
+    from percolab.store import provenance
+
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(provenance, "version", missing)
+    assert percolab.__version__ == version("percolab")
+    assert provenance.package_versions()["percolab"] == version("percolab")
+
+
+def test_what_a_notebook_shows_is_short_and_escaped():
+    results = small_results()
+    item = next(iter(results.tasks.values()))
+    graph = Graph.of_bonds(3, [(0, 1)], name="<b>&")
+    shown = [
+        results, results.study, item, item.task, fit(results, bootstrap=0), item.blocks[0],
+        load_lattice("kagome"), load_lattice("kagome").topology((8, 8)), graph,
+        estimates(results, bootstrap=0)[0], percolab.tree("square", 8),
+    ]  # fmt: skip
+    for each in shown:
+        assert repr(each).startswith(f"<{type(each).__name__}")
+        assert len(repr(each)) < 300
+        assert len(each._repr_html_()) < 2000
+    assert "&lt;b&gt;&amp;" in graph._repr_html_()
+    assert len(repr(results.tasks)) < 1000
+
+
+def test_results_answer_in_a_notebook():
+    results = small_results()
+    assert results.fit(bootstrap=0).to_dict() == fit(results, bootstrap=0).to_dict()
+    assert results.summary().startswith("p_c ")
+    figure = results.plot(kind="curves")
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    drawn = results.show(8, 0.5, sample=np.int64(1)).numbers
+    assert drawn["title"] == "square, $L = 8$, $p = 0.5$, seed 5, sample 1"
+    with pytest.raises(InputError, match="p: give it, as there is no p of L = 9"):
+        results.show(9)
+
+
+def test_pandas_is_missed_in_one_line(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(InputError, match="pandas is not installed; it comes with: pip install"):
+        small_results().to_pandas()

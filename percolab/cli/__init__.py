@@ -91,10 +91,24 @@ def _fail(message: str) -> None:
     sys.exit(2)
 
 
+def _show_version(context: click.Context) -> None:
+    from percolab.store.provenance import own_version
+
+    click.echo(f"percolab, version {own_version()}")
+    context.exit()
+
+
 @click.command(
     cls=Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.version_option(package_name="percolab", prog_name="percolab")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, asked: _show_version(context) if asked else None,
+    help="Show the version and exit.",
+)
 def main() -> None:
     """Percolation thresholds with honest error bars, on any lattice, on CPU and GPU.
 

@@ -18,6 +18,7 @@ from percolab.labelers import fitting_labeler, serving_labeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, load_lattice
+from percolab.lattices.shown import Shown
 from percolab.lattices.site_bonds import bonds_between
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
@@ -41,8 +42,8 @@ DEFAULT_LATTICES = {2: "square", 3: "cubic"}
 _BETHE_BYTES = 80
 
 
-@dataclass(frozen=True, eq=False)
-class Configuration:
+@dataclass(frozen=True, eq=False, repr=False)
+class Configuration(Shown):
     """Sites and open bonds of one sample, or of a user's file.
 
     topology:  of the whole lattice or graph, before sites are taken away
@@ -64,6 +65,11 @@ class Configuration:
     boundary: tuple[str, ...]
     record: dict[str, Any]
     spins: np.ndarray | None = None
+
+    def _facts(self) -> dict[str, Any]:
+        opened = int(np.bitwise_count(self.opened).sum(dtype=np.int64))
+        sites = int(np.count_nonzero(self.sites))
+        return {**self.record, "sites": sites, "open bonds": opened}
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.lattices.lattice import Threshold
+from percolab.lattices.shown import Shown, counted
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, pack_bits
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class _Bonds:
     target: np.ndarray
 
 
-@dataclass(frozen=True)
-class Graph:
+@dataclass(frozen=True, repr=False)
+class Graph(Shown):
     """One graph: name, digest, and how many sites, bonds and terminals there are.
 
     With sources and targets it has one axis: a sample spans if one cluster has a site of both.
@@ -78,6 +79,15 @@ class Graph:
             raise ValueError(f"a graph has 1 to {MAX_POINTS} sites, got {self.num_sites}")
         if not all(isinstance(text, str) for text in (self.name, self.digest)):
             raise ValueError("a graph's name and digest are text")
+
+    def _facts(self) -> dict[str, Any]:
+        ends = f"{counted(self.num_sources, 'site')} to {counted(self.num_targets, 'site')}"
+        return {
+            "graph": self.name,
+            "sites": self.num_sites,
+            "bonds": self.num_bonds,
+            **({"connected": ends} if self.num_sources else {}),
+        }
 
     @classmethod
     def of_bonds(

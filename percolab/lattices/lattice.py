@@ -23,6 +23,7 @@ import numpy as np
 from percolab.errors import InputError, nearest
 from percolab.lattices.grid import Grid
 from percolab.lattices.one_piece import unreached
+from percolab.lattices.shown import Shown, counted
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, pack_bits, period_codes
 
@@ -55,8 +56,8 @@ class Threshold:
     cite: str
 
 
-@dataclass(frozen=True)
-class Lattice:
+@dataclass(frozen=True, repr=False)
+class Lattice(Shown):
     """A lattice: cell, bonds, what its size L counts, and what has been published about it.
 
     cell:      grid points of the block along each axis; ``vacant`` lists those without a site
@@ -76,6 +77,17 @@ class Lattice:
     shifts: tuple[tuple[Point, Vector], ...] = ()
     thresholds: tuple[Threshold, ...] = ()
     source: str = ""
+
+    def _facts(self) -> dict[str, Any]:
+        known = ", ".join(f"{item.model} {item.value:.8g}" for item in self.thresholds)
+        return {
+            "lattice": self.name,
+            "axes": self.dimension,
+            "cell": " x ".join(map(str, self.cell)),
+            "of it vacant": counted(len(self.vacant), "site"),
+            "bonds at a site": f"{self.coordination_number:g}",
+            **({"published p_c": known} if known else {}),
+        }
 
     @property
     def dimension(self) -> int:

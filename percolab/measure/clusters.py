@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from percolab.lattices.lattice import AXIS_NAMES
+from percolab.lattices.shown import Shown
 from percolab.lattices.topology import Topology
 
 
-@dataclass(frozen=True, eq=False)
-class Clusters:
+@dataclass(frozen=True, eq=False, repr=False)
+class Clusters(Shown):
     """The clusters of a configuration, numbered 0 ... n - 1 by their smallest site.
 
     labels:    int32 (num_points,), smallest site index of the cluster; -1 where there is no site
@@ -30,6 +31,16 @@ class Clusters:
         smallest = first.astype(np.int32)[inverse.ravel()]
         smallest[labels < 0] = -1
         return cls(smallest, topology)
+
+    def _facts(self) -> dict[str, Any]:
+        told = self.summary()
+        names = ("sites", "clusters", "largest", "second_largest", "spanning")
+        return {
+            name.replace("_", " "): ", ".join(told[name]) or "no axis"
+            if name == "spanning"
+            else told[name]
+            for name in names
+        }
 
     @cached_property
     def roots(self) -> np.ndarray:

@@ -23,6 +23,7 @@ from percolab.errors import InputError
 from percolab.lattices.geometry import geometry_of
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
+from percolab.lattices.shown import Shown, few
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
 from percolab.measure.columns import Column, check_measure, columns_of, observables_of, open_axes
@@ -93,8 +94,8 @@ def _digest(content: dict[str, Any]) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sampling:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Sampling(Shown):
     """What all tasks of a study have in common, beside what is sampled and its boundary.
 
     ``model`` is the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every
@@ -165,7 +166,7 @@ _DESCRIBED = ("method", "seed", "rng", "model", "block_size", "sample_version")
 ADDED = tuple(name for name in _SAMPLING if name not in _DESCRIBED)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Task(Sampling):
     """One size of one lattice, or of what stands in its place, at a grid of p.
 
@@ -217,6 +218,15 @@ class Task(Sampling):
                 f"{largest}: the sum of "
                 f"{'weights' if self.has_trees else 'squared cluster sizes'} is a 64-bit integer"
             )
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "task": self.id,
+            "of": self.structure.name,
+            "L": self.size,
+            **({} if self.method == "threshold" else {"p": few(self.p)}),
+            **_told(self),
+        }
 
     def _check_size(self) -> None:
         """Raise InputError unless there is this size; a lattice may be too large for one piece."""
@@ -338,6 +348,19 @@ class Task(Sampling):
         return int.from_bytes(_digest(self._samples_content)[:8], "little")
 
 
+def _told(item: Task | Study) -> dict[str, Any]:
+    """Return what tasks and studies tell alike."""
+    measure = {"measure": ", ".join(item.measure)} if item.measure else {}
+    return {
+        "model": item.model,
+        "boundary": ", ".join(item.boundary) or "none",
+        "method": item.method,
+        **measure,
+        "seed": item.seed,
+        "block size": item.block_size or "of each size",
+    }
+
+
 def check_sample_version(version: int) -> None:
     """Raise InputError unless samples of this version are known."""
     if version not in _KNOWN_VERSIONS:
@@ -385,7 +408,7 @@ def _check_threshold_method(p: tuple[float, ...] | None, boundary: tuple[str, ..
         raise InputError("method threshold needs an open axis: without one nothing spans")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Study(Sampling):
     """What a user asked for: a lattice at several sizes, or a graph, with p given or by a pilot.
 
@@ -428,6 +451,15 @@ class Study(Sampling):
             object.__setattr__(self, "p", ALL_BONDS)
         for size in self.sizes:
             self.task(size)
+
+    def _facts(self) -> dict[str, Any]:
+        p = "placed by a pilot" if self.p is None else few(self.p)
+        return {
+            "study": self.structure.name,
+            "L": few(self.sizes),
+            **({} if self.method == "threshold" else {"p": p}),
+            **_told(self),
+        }
 
     def task(self, size: int, p: tuple[float, ...] | None = None) -> Task:
         """Return the task of one size, at given p; by default at the study's, or at one p."""
