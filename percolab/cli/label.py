@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from percolab.configurations.configuration import Configuration
 
 
+#: Clusters that span or wrap and are named one by one.
+_MOST_NAMED = 4
+
+
 @click.command()
 @click.argument("configuration", required=False, metavar="[INPUT]")
 @sample_options
@@ -65,13 +69,28 @@ def command(
     write_labels(out, clusters, chosen, serial=serial)
     summary = clusters.summary()
     if as_json:
-        echo_json({"labels": out, "shape": list(chosen.shape), **chosen.record, **summary})
+        crossing = {"crossing_clusters": clusters.crossing()}
+        record = {"labels": out, "shape": list(chosen.shape), **chosen.record}
+        echo_json(record | summary | crossing)
         return
     sites = counted(summary["sites"], "site")
     click.echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {out}")
     click.echo(f"largest {summary['largest']}, second largest {summary['second_largest']}")
     if summary["open_axes"]:
         click.echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
+    if summary.get("periodic_axes"):
+        click.echo(f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}")
+    for item in clusters.crossing()[:_MOST_NAMED]:
+        click.echo(f"cluster {item['label']} of {counted(item['sites'], 'site')} {_ways(item)}")
+    hidden = len(clusters.crossing()) - _MOST_NAMED
+    if hidden > 0:
+        click.echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")
+
+
+def _ways(item: dict[str, Any]) -> str:
+    """Return along which axes a cluster spans, and around which it wraps."""
+    told = [("spans along", item["spanning"]), ("wraps around", item["wrapping"])]
+    return ", ".join(f"{verb} {' and '.join(axes)}" for verb, axes in told if axes)
 
 
 def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:

@@ -98,7 +98,7 @@ class Configuration(Shown):
         labels[~self.sites] = -1
         inner = self.lattice.inner_numbers if isinstance(self.lattice, Graph) else None
         if inner is None:
-            return Clusters(labels, self.topology)
+            return Clusters(labels, self.topology, self.opened)
         outer = np.argsort(inner).astype(np.int32)
         layers = tuple((outer[a], outer[b]) for a, b in self.topology.end_layers)
         return Clusters.of_any_labels(labels[inner], replace(self.topology, end_layers=layers))

@@ -45,9 +45,7 @@ class LabelFile:
     @property
     def opened(self) -> np.ndarray | None:
         """The open bonds of a configuration of sites, as words; None where labels do not tell."""
-        if self.record.get("kind") != "sites":
-            return None
-        return bonds_between(self.clusters.topology, self.clusters.labels >= 0)
+        return self.clusters.opened
 
 
 def check_target(out: str | Path, source: str | None = None) -> None:
@@ -228,7 +226,10 @@ def _labels(
         raise InputError(f"{name}: {labels.ndim} axes, but {lattice.name} has {lattice.dimension}")
     _check_values(name, labels)
     topology = lattice.topology(labels.shape[::-1], kinds)
-    return LabelFile(Clusters.of_any_labels(labels.ravel(), topology), lattice, record)
+    # Of a configuration of sites the labels tell the open bonds.
+    is_sites = record.get("kind") == "sites"
+    opened = bonds_between(topology, labels.ravel() >= 0) if is_sites else None
+    return LabelFile(Clusters.of_any_labels(labels.ravel(), topology, opened), lattice, record)
 
 
 def _check_values(name: str, labels: np.ndarray) -> None:
