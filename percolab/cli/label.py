@@ -30,6 +30,12 @@ _MOST_NAMED = 4
 @click.command()
 @click.argument("configuration", required=False, metavar="[INPUT]")
 @sample_options
+@click.option(
+    "--threshold",
+    metavar="NUMBER|otsu",
+    help="Of INPUT in grey, colours or other values: sites are what is above it.",
+)
+@click.option("--below", is_flag=True, help="With --threshold: sites are what is not above it.")
 @setting_option("graph", help="Graph file; all its bonds are open without -p.")
 @setting_option("source", help="With --graph: sites 0,5,17 or a file with one a line.")
 @setting_option("target", help="The same: clusters that connect both are named.")
@@ -51,9 +57,10 @@ def command(
 ) -> None:
     """Label the clusters of a configuration of your own, or of one sample of a sweep.
 
-    INPUT is a configuration of sites: a black and white .png, a .npy, or file.h5:/dataset, of 0 and
-    one other value; neighbours on --lattice are joined.  With -L it is the packed open bonds of a
-    lattice, uint32 in a .npy file.  Without INPUT it is a sample: --lattice, -L, -p and --seed; or
+    INPUT is a configuration of sites: a black and white .png or .tif, a .npy, or file.h5:/dataset,
+    of 0 and one other value, or any with --threshold; neighbours on --lattice are joined.  With -L
+    it is the packed open bonds of a lattice, uint32 in a .npy file.  Without INPUT it is a sample:
+    --lattice, -L, -p and --seed; or
     one on a Bethe lattice: --bethe, --shells and -p; or a --graph.  Of spins (--model ising, -T) it
     is chain --sample after so many --sweeps.
 
@@ -97,6 +104,13 @@ def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
     from percolab.configurations import bond_configuration, random_configuration, site_configuration
     from percolab.lattices.lattice import load_lattice
 
+    threshold, below = given["threshold"], given["below"]
+    if threshold is not None or below:
+        is_sites = name is not None and given["size"] is None and given["graph"] is None
+        if not is_sites or threshold is None:
+            option = "--below" if threshold is None else "--threshold"
+            need_of = "INPUT of sites with --threshold" if is_sites else "an INPUT of sites"
+            raise InputError(f"{option}: only {need_of} has it; leave it out")
     if given["graph"] is not None:
         return _graph_configuration(name, given)
     refuse(given, "only a graph (--graph) has it", "source", "target")
@@ -113,7 +127,7 @@ def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
         need(given, "a configuration of bonds (-L)", "lattice")
         return bond_configuration(name, load_lattice(given["lattice"]), given["size"], **keys)
     named = load_lattice(given["lattice"]) if given["lattice"] is not None else None
-    return site_configuration(name, named, **keys)
+    return site_configuration(name, named, **keys, threshold=threshold, below=below)
 
 
 def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configuration:

@@ -181,6 +181,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "seed": (int,),
     "sample": (int,),
     "p": (int, float),
+    "threshold": (int, float),
+    "below": (bool,),
 }
 
 

@@ -84,7 +84,7 @@ class Lattice(Shown):
             "lattice": self.name,
             "axes": self.dimension,
             "cell": " x ".join(map(str, self.cell)),
-            "of it vacant": counted(len(self.vacant), "site"),
+            **({"of it vacant": counted(len(self.vacant), "site")} if self.vacant else {}),
             "bonds at a site": f"{self.coordination_number:g}",
             **({"published p_c": known} if known else {}),
         }
