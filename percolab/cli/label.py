@@ -20,7 +20,10 @@ from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from percolab.configurations.configuration import Configuration
+    from percolab.measure.clusters import Clusters
 
 
 #: Clusters that span or wrap and are named one by one.
@@ -74,11 +77,14 @@ def command(
     chosen = _configuration(configuration, given)
     clusters = chosen.label(labeler, device, watcher=ProgressWatcher())
     write_labels(out, clusters, chosen, serial=serial)
-    summary = clusters.summary()
+    summary, crossing = clusters.summary(), clusters.crossing()
+    names = getattr(chosen.lattice, "names", None)
+    for item in crossing if names is not None else ():
+        item["name"] = names[item["label"]]
     if as_json:
-        crossing = {"crossing_clusters": clusters.crossing()}
         record = {"labels": out, "shape": list(chosen.shape), **chosen.record}
-        echo_json(record | summary | crossing)
+        more = {} if names is None else {"largest_names": _largest_names(clusters, names)}
+        echo_json(record | summary | {"crossing_clusters": crossing} | more)
         return
     sites = counted(summary["sites"], "site")
     click.echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {out}")
@@ -87,15 +93,32 @@ def command(
         click.echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
     if summary.get("periodic_axes"):
         click.echo(f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}")
-    for item in clusters.crossing()[:_MOST_NAMED]:
-        click.echo(f"cluster {item['label']} of {counted(item['sites'], 'site')} {_ways(item)}")
-    hidden = len(clusters.crossing()) - _MOST_NAMED
+    if names is not None and summary["largest"]:
+        told = ", ".join(_largest_names(clusters, names))
+        hidden = summary["largest"] - _MOST_NAMED
+        click.echo(f"largest cluster: {told}{f' and {hidden} more' if hidden > 0 else ''}")
+    for item in crossing[:_MOST_NAMED]:
+        which = (
+            f"of {item['name']}, {counted(item['sites'], 'site')},"
+            if names
+            else (f"{item['label']} of {counted(item['sites'], 'site')}")
+        )
+        click.echo(f"cluster {which} {_ways(item)}")
+    hidden = len(crossing) - _MOST_NAMED
     if hidden > 0:
         click.echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")
 
 
+def _largest_names(clusters: Clusters, names: Sequence[str]) -> list[str]:
+    """Return the names of the first sites of the largest cluster."""
+    label = clusters.roots[clusters.by_size[0]] if clusters.roots.size else -2
+    return [names[site] for site in (clusters.labels == label).nonzero()[0][:_MOST_NAMED]]
+
+
 def _ways(item: dict[str, Any]) -> str:
     """Return along which axes a cluster spans, and around which it wraps."""
+    if item["spanning"] == ["source-target"]:
+        return "connects source and target"
     told = [("spans along", item["spanning"]), ("wraps around", item["wrapping"])]
     return ", ".join(f"{verb} {' and '.join(axes)}" for verb, axes in told if axes)
 

@@ -330,10 +330,11 @@ def _task(
 
 
 def boundary_of(lattice: Structure, text: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the boundary of every axis, given one for all, one each after commas, or a list."""
+    """Return the boundary of every axis, given one for all, or one each after commas or listed."""
     parts = text.split(",") if isinstance(text, str) else text
     kinds = tuple(kind.strip() for kind in parts)
-    kinds = kinds * lattice.dimension if len(kinds) == 1 else kinds
+    if isinstance(text, str) and len(kinds) == 1:
+        kinds *= lattice.dimension
     check_boundary(lattice, kinds)
     return kinds
 

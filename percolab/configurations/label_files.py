@@ -20,13 +20,15 @@ from percolab.configurations.array_files import HDF5_SUFFIXES, check_file, read_
 from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration, boundary_of
 from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
+from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
 from percolab.lattices.site_bonds import bonds_between
+from percolab.lattices.structure import Structure
 from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.clusters import Clusters
 from percolab.store.output_files import NPY_LABELS, check_output, replace_file
 from percolab.store.reading import read_file
-from percolab.store.tree import Data, Node, check_seal, write_tree
+from percolab.store.tree import Data, Node, check_seal, texts_of, write_tree
 
 FORMAT, SCHEMA_VERSION = "percolab labels", 2
 #: The first version had no checksum, and text of variable length.
@@ -104,8 +106,14 @@ def _tree_of(
             "labels": Data(labels),
             "roots": Data(clusters.roots),
             "sizes": Data(clusters.sizes),
+            **_names_of(lattice),
         },
     )
+
+
+def _names_of(lattice: Structure) -> dict[str, Data]:
+    names = lattice.names if isinstance(lattice, Graph) else None
+    return {} if names is None else {"site_names": Data(texts_of(names))}
 
 
 def read_labels(

@@ -265,6 +265,11 @@ def _check_graph(stored: Results, graph: Graph, path: Path | None) -> None:
             f"{path}: was sampled on {before.name} (digest {before.digest}), and {graph.name} has "
             f"other sites, bonds, source or target (digest {graph.digest}); choose another --out"
         )
+    names = before.names if isinstance(before, Graph) else None
+    if names is not None and graph.names is not None and names != graph.names:
+        raise InputError(
+            f"{path}: its sites have other names than those of {graph.name}; choose another --out"
+        )
 
 
 def _check_same(study: Study, stored: Results, path: Path | None) -> None:
@@ -318,7 +323,12 @@ def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
         p = tuple(sorted({*study.p, *stored.p}))
     sizes = stored.sizes if "L" in left_open else tuple({*study.sizes, *stored.sizes})
     block_size, sweeps = study.block_size or stored.block_size, study.sweeps or stored.sweeps
-    return replace(study, sizes=sizes, p=p, block_size=block_size, sweeps=sweeps)
+    found = replace(study, sizes=sizes, p=p, block_size=block_size, sweeps=sweeps)
+    graph, before = study.structure, stored.structure
+    if isinstance(graph, Graph) and isinstance(before, Graph) and graph.names is None:
+        # The same graph, given by numbers alone this time.
+        return replace(found, structure=replace(graph, names=before.names))
+    return found
 
 
 def _described(stored: Results, study: Study) -> Results:

@@ -58,6 +58,9 @@ def read_edge_list(
             # Names may have blanks in them, where tabs stand between the columns.
             columns, is_header = columns_of(first.text, following, top=top, delimiter="\t")
         notes = _unused(first.text, columns, is_header)
+        if has_names and not is_header:
+            line = f"line {first.line}, {shown(first.text)}, is read as a bond"
+            notes = (f"{line}: a header has the words source and target, or from and to",)
         if is_header and weights and columns.weight < 0:
             raise InputError(
                 f"{path}: line {first.line}: {shown(first.text)}, but a header names a column "
@@ -128,7 +131,7 @@ def columns_of(
     if len(names) < 2 or any(_is_number(name) for name in names[:2]):
         return Columns(own, top=top), False
     ends = next((ends for ends in _ENDS if all(names.count(end) == 1 for end in ends)), None)
-    is_header = ends is not None or "weight" in names or following is None
+    is_header = ends is not None or "weight" in names
     if not is_header and following is not None:
         after = split_line(following.decode("utf-8", "replace"), own)
         is_header = any(_is_number(cell) for cell in after[:2])

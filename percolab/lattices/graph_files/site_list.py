@@ -60,7 +60,7 @@ def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
     # A study file's text that is no file was taken for a path all the same.
     name = given.name if isinstance(given, Path) and not given.is_file() else text
     if _named(name, numbers) or not Path(text).is_file():
-        return _of_names(name, numbers, "sites")
+        return _of_names(name, numbers, "")
     path, sites = Path(text), [np.empty(0, np.int32)]
     for part in read_lines(path):
         for number, line in enumerate(part.text.split(b"\n"), part.line):
@@ -90,7 +90,8 @@ def _of_names(text: str, numbers: dict[str, int], where: str) -> np.ndarray:
         # In a long list the nearest takes too long to find.
         close = difflib.get_close_matches(strange, numbers, n=1) if len(numbers) < 10**5 else []
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"{where}: no site is named {shown(strange.encode())}{hint}")
+        lead = f"{where}: " if where else ""
+        raise InputError(f"{lead}no site is named {shown(strange.encode())}{hint}")
     return np.unique(np.array([numbers[name] for name in found], np.int32))
 
 
