@@ -33,7 +33,8 @@ WILD = {
     "Jon Snow\tSansa Stark\nSansa Stark\tBran\n",
     "graph.gml": "Creator \"by hand\"\ngraph [\n  directed 0\n"
     + "".join(f'  node [ id {n} label "{name}" ]\n' for n, name in enumerate("abcd"))
-    + "".join(f"  edge [ source {u} target {v} value 1 ]\n" for u, v in map(str.split, NUMBERS.splitlines()))
+    + "".join("  edge [ source {} target {} value 1 ]\n".format(*line.split())
+              for line in NUMBERS.splitlines())
     + "]\n",
     "graph.graphml": '<?xml version="1.0" encoding="UTF-8"?>\n'
     '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n<graph edgedefault="undirected">\n'
@@ -176,7 +177,8 @@ def test_every_form_of_a_graph_in_python_is_the_same_graph():
     matrix = scipy.sparse.coo_array((np.ones(4), edges.T), (4, 4))
     forms = [
         edges, edges.tolist(), [tuple(row) for row in edges.tolist()],
-        networkx.Graph(edges.tolist()), matrix, matrix.tocsr(), scipy.sparse.csr_matrix(matrix), Graph.of_bonds(4, edges),
+        networkx.Graph(edges.tolist()), matrix, matrix.tocsr(), scipy.sparse.csr_matrix(matrix),
+        Graph.of_bonds(4, edges),
         networkx.MultiDiGraph([*edges.tolist(), [1, 0]]),
     ]  # fmt: skip
     expected = percolab.label(graph=edges, p=0.5, seed=7).tolist()
