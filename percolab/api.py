@@ -10,6 +10,7 @@ from percolab.analysis import SizeEstimates, ThresholdFit, estimate_table, fit_t
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.stored_fits import estimates_of, fit_results
 from percolab.analysis.text import spin_table
+from percolab.cli.progress import LoggedProgress
 from percolab.errors import InputError
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
@@ -148,12 +149,15 @@ def sweep(
     lattice: str | Structure | None = None,
     *,
     watcher: Watcher | None = None,
+    progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Results:
     """Sample a lattice at several L and p, or a graph, and return the results.
 
     {settings}
-    watcher: is told of what is done, as the command line's progress does.
+    progress: draw a bar (tqdm.auto) with the current p_c.
+    watcher: is told of what is done, in place of the bar and of the logger "percolab", which gets
+        what differs from what was asked for and what takes time (level INFO).
 
     Raises InputError (one line) for anything that cannot be used.
 
@@ -162,7 +166,7 @@ def sweep(
     [200, 200]
     """
     request = make_request(lattice, **settings)
-    options = options_of(request, watcher=watcher)
+    options = options_of(request, watcher=watcher or LoggedProgress(bar=progress))
     if settings.get("out") is None:
         return _shown_results(run_study(request.study, request.rule, **options))
     with ResultsWriter(request.out) as options["writer"]:

@@ -268,3 +268,53 @@ def test_pandas_is_missed_in_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match="pandas is not installed; it comes with: pip install"):
         small_results().to_pandas()
+
+
+def test_the_library_prints_nothing_and_logs_what_it_does(capfd, caplog):
+    with caplog.at_level("DEBUG", logger="percolab"):
+        sweep("square", **{**OPTIONS, "p": None})
+    assert capfd.readouterr() == ("", "")
+    told = [record.getMessage() for record in caplog.records]
+    assert any(line.startswith("pilot: L = 4: ") for line in told)
+    assert any("L = 4, L = 8 on cpu by raster" in line for line in told)
+    assert {record.name for record in caplog.records} == {"percolab"}
+
+
+def test_progress_draws_a_bar(capfd):
+    sweep("square", progress=True, **OPTIONS)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "100%" in err
+
+
+def test_verbose_tells_what_is_done(tmp_path, capfd):
+    import logging
+
+    from cli_support import run
+
+    logger = logging.getLogger("percolab")
+    try:
+        options = ("-L", "4", "-p", "0.5", "--samples", "10", "--out", tmp_path / "a.h5")
+        result = run("--verbose", "sweep", "--quiet", *options)
+        assert result.exit_code == 0
+        assert "saved " in result.stderr
+    finally:
+        logger.handlers, logger.level = [], logging.NOTSET
+
+
+def test_numbers_of_numpy_and_paths_are_taken_everywhere(tmp_path):
+    one = np.int64(1)
+    results = sweep(
+        "square", L=np.array([4, 8]), p=np.float32(0.5), samples=np.int32(20), seed=one,
+        block_size=np.uint8(10), workers=one, out=tmp_path / "a.h5", device="cpu",
+    )  # fmt: skip
+    again = sweep("square", L=[4, 8], p=0.5, samples=20, block_size=10, device="cpu")
+    assert results.tasks.keys() == again.tasks.keys()
+    sample = label("square", np.int64(4), np.float64(0.5), sample=one, seed=one)
+    np.testing.assert_array_equal(sample, label("square", 4, 0.5, sample=1))
+    assert percolab.tree("square", np.int32(4), sample=one, seed=one).parts == 1
+    assert percolab.invade("square", np.int16(8), source="left", sample=one).num_sites == 64
+    assert Graph.of_bonds(np.int64(3), [(0, 1)]).num_sites == 3
+    figure = results.plot(tmp_path / "a.png", kind="clusters")
+    assert (tmp_path / "a.png").stat().st_size > 0
+    assert figure.numbers["kind"] == "clusters"

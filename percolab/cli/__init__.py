@@ -109,8 +109,22 @@ def _show_version(context: click.Context) -> None:
     callback=lambda context, _, asked: _show_version(context) if asked else None,
     help="Show the version and exit.",
 )
-def main() -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Tell on stderr what is done, and when.")
+def main(verbose: bool) -> None:
     """Percolation thresholds with honest error bars, on any lattice, on CPU and GPU.
 
     percolab sweep --lattice honeycomb, then percolab plot results.h5.
     """
+    if verbose:
+        _log_to_stderr()
+
+
+def _log_to_stderr() -> None:
+    """Show what the library logs, with the time of each line."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    logger = logging.getLogger("percolab")
+    logger.handlers = [handler]
+    logger.setLevel(logging.DEBUG)

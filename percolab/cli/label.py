@@ -78,9 +78,9 @@ def command(
     clusters = chosen.label(labeler, device, watcher=ProgressWatcher())
     write_labels(out, clusters, chosen, serial=serial)
     summary, crossing = clusters.summary(), clusters.crossing()
-    names = getattr(chosen.lattice, "names", None)
-    for item in crossing if names is not None else ():
-        item["name"] = names[item["label"]]
+    names: Sequence[str] | None = getattr(chosen.lattice, "names", None)
+    if names is not None:
+        crossing = [item | {"name": names[item["label"]]} for item in crossing]
     if as_json:
         record = {"labels": out, "shape": list(chosen.shape), **chosen.record}
         more = {} if names is None else {"largest_names": _largest_names(clusters, names)}

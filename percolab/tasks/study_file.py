@@ -75,7 +75,12 @@ def make_request(
     lattice: str | Path | Structure | None = None, **given: Unpack[Settings]
 ) -> SweepRequest:
     """Return the request for these settings, defaults filled in; InputError if they are wrong."""
-    wanted = with_defaults(given)
+    # Numbers of NumPy are those of Python.
+    plain = {
+        key: value.item() if isinstance(value, np.generic) else value
+        for key, value in given.items()
+    }
+    wanted = with_defaults(plain)
     wanted["p"] = _p_of(wanted)
     structure = _structure_of(lattice, wanted)
     sizes = default_sizes(structure)

@@ -30,6 +30,8 @@ _ENDS = (
     ("u", "v"),
 )
 
+NOTHING: tuple[str, ...] = ()
+
 # The first column, in quotes or up to a separator, and what comes after it.
 _SEPARATOR = re.compile(rb'[ \t]*+(?:"[^"]*"|[^,; \t"]*)[ \t]*+([,;]?)')
 
@@ -46,12 +48,12 @@ def read_edge_list(
     top = (num_sites or MAX_POINTS) - 1
     first, parts = next_data_line(_not_a_matrix(path))
     second: Lines | None = None
-    columns, notes = Columns(top=top), ()
+    columns, notes = Columns(top=top), NOTHING
     has_names = False
     if first is not None:
         second, parts = next_data_line(parts)
         following = second.text if second is not None else None
-        columns, is_header = columns_of(first.text, following, top=top)
+        columns, is_header = columns_of(first.text, following, top=top, alone=num_sites is not None)
         bond = following if is_header else first.text
         has_names = bond is not None and _has_names(bond, columns)
         if has_names and not columns.delimiter and b"\t" in first.text.strip():
@@ -111,12 +113,18 @@ def _with_names(
 
 
 def columns_of(
-    line: bytes, following: bytes | None = None, *, top: int, delimiter: str = ""
+    line: bytes,
+    following: bytes | None = None,
+    *,
+    top: int,
+    delimiter: str = "",
+    alone: bool = False,
 ) -> tuple[Columns, bool]:
     """Return how the lines of an edge list are laid out, and whether this first one is a header.
 
     following: the line after it.  A first line without numbers is a header if it has the words of
     one (source,target; from,to; ... or weight), or if the line after it has numbers.
+    alone: whether a line with nothing below it is one, too.
     delimiter: between columns; "" is the first of comma and semicolon in the line, or blanks.
 
     >>> columns_of(b"weight;From;To", top=9)
@@ -131,7 +139,8 @@ def columns_of(
     if len(names) < 2 or any(_is_number(name) for name in names[:2]):
         return Columns(own, top=top), False
     ends = next((ends for ends in _ENDS if all(names.count(end) == 1 for end in ends)), None)
-    is_header = ends is not None or "weight" in names
+    is_header = ends is not None or "weight" in names or names[0] == ""
+    is_header |= alone and following is None
     if not is_header and following is not None:
         after = split_line(following.decode("utf-8", "replace"), own)
         is_header = any(_is_number(cell) for cell in after[:2])
