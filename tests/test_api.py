@@ -253,8 +253,8 @@ def test_what_a_notebook_shows_is_short_and_escaped():
 def test_results_answer_in_a_notebook():
     results = small_results()
     assert results.fit(bootstrap=0).to_dict() == fit(results, bootstrap=0).to_dict()
-    assert results.summary().startswith("p_c ")
-    figure = results.plot(kind="curves")
+    assert results.summary(bootstrap=0).startswith("p_c ")
+    figure = results.plot(kind="clusters")
     assert figure._repr_png_().startswith(b"\x89PNG")
     drawn = results.show(8, 0.5, sample=np.int64(1)).numbers
     assert drawn["title"] == "square, $L = 8$, $p = 0.5$, seed 5, sample 1"

@@ -302,7 +302,8 @@ class Invader:
 
     def run(self, sample: int = 0) -> Invasion:
         """Return the invasion of a sample; InputError for one that there is not."""
-        if not isinstance(sample, int) or not 0 <= sample < 2**64:
+        sample = take_integer("sample", sample)
+        if not 0 <= sample < 2**64:
             raise InputError(f"sample = {sample!r}, but it must be an integer from 0 to 2^64 - 1")
         field = self.field
         values, keys = (None, None) if self.given is None else self.given

@@ -253,6 +253,7 @@ def _of_sample(
     if L is None:
         raise InputError(f"L = {L!r}, but a sample of {structure.name} has an integer size L")
     L, sample = take_integer("L", L), take_integer("sample", sample)
+    seed = take_integer("seed", seed)
     if not 0 <= sample < 2**64:
         raise InputError(f"sample = {sample!r}, but it must be an integer from 0 to 2^64 - 1")
     check_choice("rng", rng, GENERATORS)

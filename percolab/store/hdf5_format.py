@@ -36,7 +36,7 @@ from percolab.store.task_result import TaskResult
 from percolab.store.tree import Data, Node, check_seal, texts_of
 from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, ThresholdBlock
 from percolab.tasks.settings import SETTINGS
-from percolab.tasks.study import Task
+from percolab.tasks.study import Task, functions_named
 
 FORMAT = "percolab results"
 #: What is written, and what can be read.  Versions before the fifth have text of variable length,
@@ -142,6 +142,8 @@ def encode_task(item: TaskResult) -> Node:
         node.attributes["every"] = np.array(task.every)
     if task.chains:
         node.attributes["chains"] = np.array(task.chains)
+    if task.functions:
+        node.attributes["functions"] = [each.name for each in task.functions]
     if item.end is not None:
         node.attributes["sweeps"] = np.array(item.end.sweeps)
         meaning = "spins after the last block, 32 sites a word [p, digit, word]"
@@ -267,6 +269,9 @@ def _task_of(node: Node, lattice: Structure) -> Task:
         burn_in=node.integer("burn_in", SETTINGS["burn_in"].default),
         every=node.integer("every", SETTINGS["every"].default),
         chains=node.integer("chains", SETTINGS["chains"].default),
+        functions=functions_named(
+            node.texts("functions") if "functions" in node.attributes else ()
+        ),
     )
     shape = node.attributes.get("shape")
     is_own = isinstance(shape, np.ndarray) and shape.tolist() == list(task.shape)
@@ -349,8 +354,9 @@ def _sums_of(node: Node, task: Task, columns: tuple[Column, ...]) -> dict[str, N
     if not all(column.is_known for column in columns):
         # What another version measures may be negative, and its products with the rest.
         return found
+    own = {each.name for each in task.functions}
     for name, array in found.items():
-        if array.size and array.min() < 0:
+        if array.size and name not in own and array.min() < 0:
             raise ValueError(f"task {task.id}: {name} holds a negative number")
     # No tree's weight is above that.
     largest = max(task.num_points**2, task.num_points << WEIGHT_BITS * task.has_trees)

@@ -432,7 +432,8 @@ def _slabs(value: Any) -> int | str | None:
 def _seed(value: int) -> int:
     if not 0 <= value <= MAX_SEED:
         raise InputError(f"seed = {value}, but it must be an integer from 0 to 2^63 - 1")
-    return value
+    # That of NumPy is one of Python.
+    return int(value)
 
 
 def _executor(value: Any) -> str | Executor | None:
