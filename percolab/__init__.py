@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from percolab.api import estimates, fit, open_results, plot, sweep
+    from percolab.api import Results, estimates, fit, open_results, plot, sweep
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
     from percolab.configurations.tree import tree
@@ -22,6 +22,7 @@ __all__ = [
     "Graph",
     "InputError",
     "Lattice",
+    "Results",
     "estimates",
     "fit",
     "graph_topology",
@@ -79,9 +80,9 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from percolab.store.provenance import own_version
 
-        return version("percolab")
+        return own_version()
     if name not in __all__:
         raise AttributeError(f"module 'percolab' has no attribute {name!r}")
     home = _HOMES.get(name, "api")

@@ -2,25 +2,149 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from percolab.analysis import SizeEstimates, ThresholdFit
+from percolab.analysis import SizeEstimates, ThresholdFit, estimate_table, fit_table
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.stored_fits import estimates_of, fit_results
+from percolab.analysis.text import spin_table
+from percolab.cli.progress import LoggedProgress
 from percolab.errors import InputError
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
+from percolab.lattices.shown import few, html_table
 from percolab.lattices.structure import Structure
+from percolab.measure.functions import Function, take_functions
 from percolab.run.request import Watcher, options_of
 from percolab.run.runner import run_study
-from percolab.store.results import Results, ResultsWriter, read_results
+from percolab.store.results import Results as StoredResults
+from percolab.store.results import ResultsWriter, read_results
+from percolab.tables.frames import to_pandas, to_xarray
 from percolab.tasks.settings import Settings, takes_settings
 from percolab.tasks.study_file import make_request
+from percolab.tasks.values import take_integer
 
 if TYPE_CHECKING:
+    import pandas
+    import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+class Results(StoredResults):
+    """What :func:`sweep` and :func:`open_results` return: the study, its samples, and their runs.
+
+    study: what was sampled.  tasks: by its id, what is kept of each size and p grid
+    (:class:`percolab.store.task_result.TaskResult`).  runs: one record for each round of sampling.
+
+    >>> results = sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
+    >>> results
+    <Results of square, L = 8, 16: 200 samples in 2 tasks>
+    """
+
+    def _repr_html_(self) -> str:
+        """Return the study and the samples of every size as small tables."""
+        study = self.study
+        p = "placed by a pilot" if study.p is None else few(study.p)
+        facts = {
+            "of": study.structure.title,
+            "model": study.model,
+            "boundary": ", ".join(study.boundary) or "none",
+            "method": study.method,
+            **({} if study.method == "threshold" else {"p": p}),
+            "seed": study.seed,
+        }
+        rows = "".join(
+            f"<tr><td>{item.task.size}</td><td>{item.task.num_sites}</td>"
+            f"<td>{len(item.task.p) or 'all'}</td><td>{item.num_samples}</td></tr>"
+            for item in self.tasks.values()
+        )
+        head = "<tr><th>L</th><th>sites</th><th>p values</th><th>samples</th></tr>"
+        return html_table(f"Results of {study.structure.name}", facts) + (
+            f"<table>{head}{rows}</table>" if rows else f"<p>{escape('no samples yet')}</p>"
+        )
+
+    def fit(self, observable: str | None = None, **options: Any) -> ThresholdFit | SpinFit:
+        """Estimate the threshold, as :func:`percolab.fit` does."""
+        return fit(self, observable, **options)
+
+    def estimates(self, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
+        """Return the thresholds of every size alone, as :func:`percolab.estimates` does."""
+        return estimates(self, bootstrap=bootstrap)
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        observable: str | None = None,
+        *,
+        kind: str | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
+        """Draw the study and return the figure, as :func:`percolab.plot` does."""
+        return plot(self, path, observable, kind=kind, ax=ax)
+
+    def to_pandas(self, *, sizes: bool = False) -> pandas.DataFrame:
+        """Return means and standard errors, as :func:`percolab.to_pandas` does."""
+        return to_pandas(self, sizes=sizes)
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Return means and standard errors, as :func:`percolab.to_xarray` does."""
+        return to_xarray(self)
+
+    def summary(self, *, bootstrap: int = 200) -> str:
+        """Return what ``percolab fit`` prints: the fit of all sizes as a table in text.
+
+        Of a graph or a Bethe lattice: the thresholds of each size alone.
+        AnalysisError: the samples do not give it.
+        """
+        if not self.study.structure.is_scalable:
+            return estimate_table(self.estimates(bootstrap=bootstrap))
+        found = self.fit() if self.study.has_spins else self.fit(bootstrap=bootstrap)
+        return spin_table(found) if isinstance(found, SpinFit) else fit_table(found)
+
+    def show(
+        self, L: int | None = None, p: float | None = None, *, sample: int = 0, **options: Any
+    ) -> Figure:
+        """Draw the clusters of one sample of the study, as ``percolab show`` does.
+
+        L: one of the sizes, by default the smallest.  p: by default the middle one of that size;
+        of method "threshold" it must be given.  sample: its number, of spins that of the chain.
+        options: of spins ``sweeps``, since the start of the chain.
+
+        What is drawn, with the clusters that span or wrap, is in ``numbers`` of the figure.
+        InputError: a graph, a size that is too large to be drawn, or no p.
+
+        >>> results = sweep("square", L=[8, 16], p=[0.4, 0.5, 0.6], samples=100, device="cpu")
+        >>> results.show(16).numbers["title"]
+        'square, $L = 16$, $p = 0.5$, seed 1'
+        """
+        from percolab.configurations.picture import picture_of_sample
+
+        study = self.study
+        size = study.sizes[0] if L is None else take_integer("L", L)
+        if p is None:
+            grids = [item.task.p for item in self.of_size(size) if item.task.p]
+            if not grids:
+                raise InputError(f"p: give it, as there is no p of L = {size} here")
+            p = grids[0][len(grids[0]) // 2]
+        keys: dict[str, Any] = {"seed": study.seed, "rng": study.rng, "model": study.model}
+        if study.has_spins:
+            keys |= {"update": study.update, "sweeps": 100}
+        figure, numbers = picture_of_sample(
+            study.structure, size, float(p), sample=take_integer("sample", sample),
+            boundary=",".join(study.boundary) or None, **keys, **options,
+        )  # fmt: skip
+        figure.numbers = numbers  # type: ignore[attr-defined]
+        return figure
+
+
+def _shown_results(stored: StoredResults) -> Results:
+    """Return stored results with what a notebook asks of them."""
+    return Results(stored.study, stored.tasks, stored.runs)
 
 
 @takes_settings
@@ -28,12 +152,21 @@ def sweep(
     lattice: str | Structure | None = None,
     *,
     watcher: Watcher | None = None,
+    progress: bool = False,
+    observables: Mapping[str, Function] | None = None,
     **settings: Unpack[Settings],
 ) -> Results:
     """Sample a lattice at several L and p, or a graph, and return the results.
 
     {settings}
-    watcher: is told of what is done, as the command line's progress does.
+    progress: draw a bar (tqdm.auto) with the current p_c.
+    observables: functions of your own by name: of the labels of a sample, int32 as
+        :func:`percolab.label` returns them, each returns a number.  Their sums over the samples of
+        every block are stored as a column of that name, and tabulated with the others.  Exact, but
+        slow: every sample is labeled again at every p, on the CPU.  A name stands for its function:
+        a results file is continued by the same names alone.
+    watcher: is told of what is done, in place of the bar and of the logger "percolab", which gets
+        what differs from what was asked for and what takes time (level INFO).
 
     Raises InputError (one line) for anything that cannot be used.
 
@@ -42,11 +175,14 @@ def sweep(
     [200, 200]
     """
     request = make_request(lattice, **settings)
-    options = options_of(request, watcher=watcher)
+    if observables:
+        study = replace(request.study, functions=take_functions(observables))
+        request = replace(request, study=study)
+    options = options_of(request, watcher=watcher or LoggedProgress(bar=progress))
     if settings.get("out") is None:
-        return run_study(request.study, request.rule, **options)
+        return _shown_results(run_study(request.study, request.rule, **options))
     with ResultsWriter(request.out) as options["writer"]:
-        return run_study(request.study, request.rule, **options)
+        return _shown_results(run_study(request.study, request.rule, **options))
 
 
 def open_results(path: str | Path) -> Results:
@@ -57,10 +193,12 @@ def open_results(path: str | Path) -> Results:
     ...
     percolab.errors.InputError: nowhere.h5: no such file
     """
-    return read_results(path)
+    return _shown_results(read_results(path))
 
 
-def fit(results: Results, observable: str | None = None, **options: Any) -> ThresholdFit | SpinFit:
+def fit(
+    results: StoredResults, observable: str | None = None, **options: Any
+) -> ThresholdFit | SpinFit:
     """Estimate the threshold (options: :func:`percolab.analysis.fit_threshold`).
 
     ``min_size`` "auto" is the smallest size from which on chi^2 does not reject the fit.
@@ -83,7 +221,7 @@ def fit(results: Results, observable: str | None = None, **options: Any) -> Thre
     return fit_results(results, observable, **options)
 
 
-def estimates(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
+def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
     """Return the thresholds of every size alone: where its clusters are most critical.
 
     They are what a graph has in place of a fit; :mod:`percolab.analysis.maxima` says what they are.
@@ -97,7 +235,7 @@ def estimates(results: Results, *, bootstrap: int = 200) -> tuple[SizeEstimates,
 
 
 def plot(
-    results: Results,
+    results: StoredResults,
     path: str | Path | None = None,
     observable: str | None = None,
     *,

@@ -8,10 +8,10 @@ import pytest
 from cli_support import answer, assert_equal_datasets, small_results, stored
 
 import percolab
-from percolab.api import fit, open_results, plot, sweep
+from percolab.api import estimates, fit, open_results, plot, sweep
 from percolab.configurations.label import label
 from percolab.errors import InputError
-from percolab.lattices.graph import graph_topology
+from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.run.request import Watcher
 
@@ -218,3 +218,103 @@ def test_the_version_is_that_of_the_installed_package():
 def test_results_are_shown_in_a_line():
     results = sweep("square", L=[8, 16], p=[0.4, 0.5], samples=20, device="cpu")
     assert repr(results) == "<Results of square, L = 8, 16: 40 samples in 2 tasks>"
+
+
+def test_the_version_is_known_without_installation(monkeypatch):
+    from importlib import metadata
+
+    from percolab.store import provenance
+
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(provenance, "version", missing)
+    assert percolab.__version__ == version("percolab")
+    assert provenance.package_versions()["percolab"] == version("percolab")
+
+
+def test_what_a_notebook_shows_is_short_and_escaped():
+    results = small_results()
+    item = next(iter(results.tasks.values()))
+    graph = Graph.of_bonds(3, [(0, 1)], name="<b>&")
+    shown = [
+        results, results.study, item, item.task, fit(results, bootstrap=0), item.blocks[0],
+        load_lattice("kagome"), load_lattice("kagome").topology((8, 8)), graph,
+        estimates(results, bootstrap=0)[0], percolab.tree("square", 8),
+    ]  # fmt: skip
+    for each in shown:
+        assert repr(each).startswith(f"<{type(each).__name__}")
+        assert len(repr(each)) < 300
+        assert len(each._repr_html_()) < 2000
+    assert "&lt;b&gt;&amp;" in graph._repr_html_()
+    assert len(repr(results.tasks)) < 1000
+
+
+def test_results_answer_in_a_notebook():
+    results = small_results()
+    assert results.fit(bootstrap=0).to_dict() == fit(results, bootstrap=0).to_dict()
+    assert results.summary(bootstrap=0).startswith("p_c ")
+    figure = results.plot(kind="clusters")
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    drawn = results.show(8, 0.5, sample=np.int64(1)).numbers
+    assert drawn["title"] == "square, $L = 8$, $p = 0.5$, seed 5, sample 1"
+    with pytest.raises(InputError, match="p: give it, as there is no p of L = 9"):
+        results.show(9)
+
+
+def test_pandas_is_missed_in_one_line(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(InputError, match="pandas is not installed; it comes with: pip install"):
+        small_results().to_pandas()
+
+
+def test_the_library_prints_nothing_and_logs_what_it_does(capfd, caplog):
+    with caplog.at_level("DEBUG", logger="percolab"):
+        sweep("square", **{**OPTIONS, "p": None})
+    assert capfd.readouterr() == ("", "")
+    told = [record.getMessage() for record in caplog.records]
+    assert any(line.startswith("pilot: L = 4: ") for line in told)
+    assert any("L = 4, L = 8 on cpu by raster" in line for line in told)
+    assert {record.name for record in caplog.records} == {"percolab"}
+
+
+def test_progress_draws_a_bar(capfd):
+    sweep("square", progress=True, **OPTIONS)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "100%" in err
+
+
+def test_verbose_tells_what_is_done(tmp_path, capfd):
+    import logging
+
+    from cli_support import run
+
+    logger = logging.getLogger("percolab")
+    try:
+        options = ("-L", "4", "-p", "0.5", "--samples", "10", "--out", tmp_path / "a.h5")
+        result = run("--verbose", "sweep", "--quiet", *options)
+        assert result.exit_code == 0
+        assert "saved " in result.stderr
+    finally:
+        logger.handlers, logger.level = [], logging.NOTSET
+
+
+def test_numbers_of_numpy_and_paths_are_taken_everywhere(tmp_path):
+    one = np.int64(1)
+    results = sweep(
+        "square", L=np.array([4, 8]), p=np.float32(0.5), samples=np.int32(20), seed=one,
+        block_size=np.uint8(10), workers=one, out=tmp_path / "a.h5", device="cpu",
+    )  # fmt: skip
+    again = sweep("square", L=[4, 8], p=0.5, samples=20, block_size=10, device="cpu")
+    assert results.tasks.keys() == again.tasks.keys()
+    sample = label("square", np.int64(4), np.float64(0.5), sample=one, seed=one)
+    np.testing.assert_array_equal(sample, label("square", 4, 0.5, sample=1))
+    assert percolab.tree("square", np.int32(4), sample=one, seed=one).parts == 1
+    assert percolab.invade("square", np.int16(8), source="left", sample=one).num_sites == 64
+    assert Graph.of_bonds(np.int64(3), [(0, 1)]).num_sites == 3
+    figure = results.plot(tmp_path / "a.png", kind="clusters")
+    assert (tmp_path / "a.png").stat().st_size > 0
+    assert figure.numbers["kind"] == "clusters"

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, jackknife_error, wilson_interval
+from percolab.lattices.shown import Shown, few
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -24,8 +25,8 @@ Number = TypeVar("Number", bound=np.generic)
 _NODES = 7
 
 
-@dataclass(frozen=True, eq=False)
-class SpanningCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class SpanningCurve(Shown):
     """Spanning counts of one task: one linear size, one p grid, one seed.
 
     Every sample is used at all p (a bond is open when u < p), so its spanning indicator never
@@ -55,6 +56,9 @@ class SpanningCurve:
         if problem:
             name = f" {self.label!r}" if self.label else ""
             raise ValueError(f"spanning curve{name}, L = {self.L}: {problem}")
+
+    def _facts(self) -> dict[str, Any]:
+        return {"L": self.L, "p": few(self.p.tolist()), "samples": int(self.samples.sum())}
 
     def _problem(self) -> str:
         p, samples, spanning = self.p, self.samples, self.spanning
@@ -144,8 +148,8 @@ def _frozen(values: ArrayLike, dtype: type[Number]) -> NDArray[Number]:
     return array
 
 
-@dataclass(frozen=True, eq=False)
-class ClusterCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusterCurve(Shown):
     """Sizes of clusters of one task: one size, one p grid, one seed.
 
     L, num_sites: linear size, and sites N.  p: float64 (m,), ascending.  samples: int64
@@ -163,6 +167,9 @@ class ClusterCurve:
     sum_squares: Floats
     largest_squares: Floats
     label: str = ""
+
+    def _facts(self) -> dict[str, Any]:
+        return {"L": self.L, "p": few(self.p.tolist()), "samples": int(self.samples.sum())}
 
     def moments(self, weights: Floats | None = None) -> tuple[Floats, Floats, Floats, Floats]:
         """Return <s_1>, <s_2>, <sum s^2> and <s_1^2>, float64 (m,) each.

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan
+from typing import Any
 
 import numpy as np
 
@@ -34,9 +35,11 @@ from percolab.analysis.statistics import (
     MIN_BLOCKS,
     Floats,
     draw_blocks,
+    format_with_error,
     half_width,
     with_data_first,
 )
+from percolab.lattices.shown import Shown
 
 # Points this high are fitted, in units of the highest; from so many on with a cubic term.
 _HIGH, _CUBIC = 0.9, 6
@@ -58,8 +61,8 @@ class Estimate:
     at_edge: bool = False
 
 
-@dataclass(frozen=True)
-class SizeEstimates:
+@dataclass(frozen=True, repr=False)
+class SizeEstimates(Shown):
     """The estimators of one size, and what a reader of them must know, one line each."""
 
     L: int
@@ -67,6 +70,12 @@ class SizeEstimates:
     samples: int
     estimates: tuple[Estimate, ...]
     notes: tuple[str, ...]
+
+    def _facts(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"L": self.L, "sites": self.num_sites, "samples": self.samples}
+        for item in self.estimates:
+            found[f"p by {item.name}"] = format_with_error(item.p, item.error)
+        return found | {f"note {n}": note for n, note in enumerate(self.notes, 1)}
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""

@@ -59,9 +59,10 @@ from percolab.analysis.quantity_model import (
     near_threshold,
     scales_of,
 )
-from percolab.analysis.statistics import Floats, geometric_mean, unit_diagonal
+from percolab.analysis.statistics import Floats, format_with_error, geometric_mean, unit_diagonal
 from percolab.analysis.theory.known_exponents import Known
 from percolab.errors import AnalysisError
+from percolab.lattices.shown import Shown, few
 
 #: Degrees that are tried, and corrections.
 DEGREES, KINDS = (2, 3, 4), ("b", "bc", "b2", "bc2")
@@ -333,8 +334,8 @@ def _derivatives(fitter: Fitter, index: int, fit: QuantityFit) -> dict[int, Floa
     }
 
 
-@dataclass(frozen=True)
-class QuantityAnalysis:
+@dataclass(frozen=True, repr=False)
+class QuantityAnalysis(Shown):
     """The chosen joint fit, all that were tried, and the chosen fit of each quantity alone.
 
     systematic_error: see the module; NaN if no other fit is accepted.
@@ -355,6 +356,15 @@ class QuantityAnalysis:
     samples: dict[int, int]
     notes: tuple[str, ...]
     known: tuple[Known | None, ...] = ()
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "p_c": format_with_error(self.threshold, self.threshold_error),
+            "systematic error": f"{self.systematic_error:.2g}",
+            "quantities": ", ".join(item.name for item in self.quantities),
+            "L": few(sorted(self.samples)),
+            **{f"note {n}": note for n, note in enumerate(self.notes, 1)},
+        }
 
     @property
     def threshold(self) -> float:

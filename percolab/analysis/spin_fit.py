@@ -30,13 +30,14 @@ from percolab.analysis.autocorrelation import (
 from percolab.analysis.json_values import plain
 from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.reweighting import FirstOrder, find_first_order
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import Floats, format_with_error
 from percolab.analysis.stored_fits import fit_quantities
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.potts import critical_point, potts_exponents
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
+from percolab.lattices.shown import Shown
 from percolab.store.joined import joined
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
@@ -68,8 +69,8 @@ class SpinExponent:
     known: Known | None = None
 
 
-@dataclass(frozen=True)
-class SpinFit:
+@dataclass(frozen=True, repr=False)
+class SpinFit(Shown):
     """The transition: the joint fit, and what follows of it.
 
     differences: where chains depend on their start; then errors are None.  coupling: K of the Ising
@@ -84,6 +85,19 @@ class SpinFit:
     known: Known | None
     first_order: tuple[int, float, FirstOrder] | None = None
     notes: tuple[str, ...] = field(default=())
+
+    def _facts(self) -> dict[str, Any]:
+        temperature, error = self.temperature
+        found = {
+            "k_B T_c / J": format_with_error(temperature, math.nan if error is None else error),
+            "p_c": format_with_error(
+                self.threshold, math.nan if self.threshold_error is None else self.threshold_error
+            ),
+            "model": str(self.model),
+        }
+        for item in () if self.differences else self.exponents:
+            found[item.name] = format_with_error(item.value, item.error)
+        return found | {f"note {n}": note for n, note in enumerate(self.notes, 1)}
 
     @property
     def threshold(self) -> float:

@@ -6,7 +6,7 @@ Bootstrap and jackknife over blocks: B. Efron, Ann. Stat. 7, 1 (1979) and SIAM (
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan
+from math import isfinite, nan
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,29 @@ MIN_BLOCKS = 10
 
 #: Central fraction that a one-sigma error bar covers.
 ONE_SIGMA = 0.682689492137086
+
+
+def format_with_error(value: float, error: float) -> str:
+    """Write a value with its one-sigma error in units of the last digits, two digits of error.
+
+    An error that is zero or not finite is left out; an absent value is "-".
+
+    >>> format_with_error(0.652706, 0.000131)
+    '0.65271(13)'
+    >>> format_with_error(12.34, 1.42)
+    '12.3(1.4)'
+    """
+    if not isfinite(value):
+        return "-"
+    if not isfinite(error) or error <= 0:
+        return f"{value:.6g}"
+    # Two digits after rounding: 0.0996 is 0.10, not 0.100.
+    exponent = int(f"{error:.1e}".split("e")[1])
+    decimals = 1 - exponent
+    if decimals < 0:
+        return f"{round(value, decimals):.0f}({round(error, decimals):.0f})"
+    shown = f"{error:.{decimals}f}" if exponent >= 0 else f"{error * 10**decimals:.0f}"
+    return f"{value:.{decimals}f}({shown})"
 
 
 def draw_blocks(blocks: int, rng: np.random.Generator, replicas: int) -> Floats:

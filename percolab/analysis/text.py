@@ -18,35 +18,13 @@ from percolab.analysis.quantity_fits import QuantityAnalysis, QuantityTrial
 from percolab.analysis.quantity_model import Amplitudes, QuantityFit
 from percolab.analysis.sample_thresholds import SampleThresholds
 from percolab.analysis.spin_fit import SpinExponent, SpinFit
+from percolab.analysis.statistics import format_with_error as format_with_error
 from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.threshold_trials import Trial, choose_fit
 from percolab.analysis.trees import Mean, TreeFit
 
 #: What a table calls the corrections of a joint fit.
 _TERMS = {"none": "none", "b": "b", "bc": "b, c", "b2": "b, b_2", "bc2": "b, c, b_2"}
-
-
-def format_with_error(value: float, error: float) -> str:
-    """Write a value with its one-sigma error in units of the last digits, two digits of error.
-
-    An error that is zero or not finite is left out; an absent value is "-".
-
-    >>> format_with_error(0.652706, 0.000131)
-    '0.65271(13)'
-    >>> format_with_error(12.34, 1.42)
-    '12.3(1.4)'
-    """
-    if not math.isfinite(value):
-        return "-"
-    if not math.isfinite(error) or error <= 0:
-        return f"{value:.6g}"
-    # Two digits after rounding: 0.0996 is 0.10, not 0.100.
-    exponent = int(f"{error:.1e}".split("e")[1])
-    decimals = 1 - exponent
-    if decimals < 0:
-        return f"{round(value, decimals):.0f}({round(error, decimals):.0f})"
-    shown = f"{error:.{decimals}f}" if exponent >= 0 else f"{error * 10**decimals:.0f}"
-    return f"{value:.{decimals}f}({shown})"
 
 
 def chi_square_text(quality: ChiSquare) -> str:

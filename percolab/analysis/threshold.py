@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from math import nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,9 +32,10 @@ from percolab.analysis.json_values import plain
 from percolab.analysis.likelihood import LikelihoodMaximum, ThresholdCells, chi_square, maximise
 from percolab.analysis.scaling import ScalingFunction, ScalingModel
 from percolab.analysis.size_fit import SizeFit, fit_cells, fit_size
-from percolab.analysis.statistics import MIN_BLOCKS, Floats, half_width
+from percolab.analysis.statistics import MIN_BLOCKS, Floats, format_with_error, half_width
 from percolab.analysis.theory.known_exponents import Known
 from percolab.errors import AnalysisError
+from percolab.lattices.shown import Shown, few
 
 #: The cubic probit describes R_L(p) in this range; points outside merge into the end intervals.
 WINDOW = (0.02, 0.98)
@@ -51,8 +53,8 @@ class SizeAnalysis:
     drift: Drift | None
 
 
-@dataclass(frozen=True)
-class ThresholdFit:
+@dataclass(frozen=True, repr=False)
+class ThresholdFit(Shown):
     """The threshold with its one-sigma error, and everything the fit says about itself.
 
     threshold, threshold_error: p_c; the error is `error_method`'s.
@@ -92,6 +94,18 @@ class ThresholdFit:
     notes: tuple[str, ...]
     known_probability: Known | None = None
     omega_source: str = "given"
+
+    def _facts(self) -> dict[str, Any]:
+        notes = {f"note {n}": note for n, note in enumerate(self.notes, 1)}
+        return {
+            "p_c": format_with_error(self.threshold, self.threshold_error),
+            "1/nu": format_with_error(self.y_t, self.y_t_error),
+            "L": few(self.sizes),
+            "corrections": self.corrections,
+            "chi^2/dof": f"{self.chi_square.value:.1f}/{self.chi_square.dof}",
+            "p-value": f"{self.chi_square.p_value:.2g}",
+            **notes,
+        }
 
     @property
     def threshold(self) -> float:

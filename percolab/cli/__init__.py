@@ -91,12 +91,40 @@ def _fail(message: str) -> None:
     sys.exit(2)
 
 
+def _show_version(context: click.Context) -> None:
+    from percolab.store.provenance import own_version
+
+    click.echo(f"percolab, version {own_version()}")
+    context.exit()
+
+
 @click.command(
     cls=Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.version_option(package_name="percolab", prog_name="percolab")
-def main() -> None:
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, asked: _show_version(context) if asked else None,
+    help="Show the version and exit.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Tell on stderr what is done, and when.")
+def main(verbose: bool) -> None:
     """Percolation thresholds with honest error bars, on any lattice, on CPU and GPU.
 
     percolab sweep --lattice honeycomb, then percolab plot results.h5.
     """
+    if verbose:
+        _log_to_stderr()
+
+
+def _log_to_stderr() -> None:
+    """Show what the library logs, with the time of each line."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    logger = logging.getLogger("percolab")
+    logger.handlers = [handler]
+    logger.setLevel(logging.DEBUG)

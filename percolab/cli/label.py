@@ -20,12 +20,25 @@ from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from percolab.configurations.configuration import Configuration
+    from percolab.measure.clusters import Clusters
+
+
+#: Clusters that span or wrap and are named one by one.
+_MOST_NAMED = 4
 
 
 @click.command()
 @click.argument("configuration", required=False, metavar="[INPUT]")
 @sample_options
+@click.option(
+    "--threshold",
+    metavar="NUMBER|otsu",
+    help="Of INPUT in grey, colours or other values: sites are what is above it.",
+)
+@click.option("--below", is_flag=True, help="With --threshold: sites are what is not above it.")
 @setting_option("graph", help="Graph file; all its bonds are open without -p.")
 @setting_option("source", help="With --graph: sites 0,5,17 or a file with one a line.")
 @setting_option("target", help="The same: clusters that connect both are named.")
@@ -47,9 +60,10 @@ def command(
 ) -> None:
     """Label the clusters of a configuration of your own, or of one sample of a sweep.
 
-    INPUT is a configuration of sites: a black and white .png, a .npy, or file.h5:/dataset, of 0 and
-    one other value; neighbours on --lattice are joined.  With -L it is the packed open bonds of a
-    lattice, uint32 in a .npy file.  Without INPUT it is a sample: --lattice, -L, -p and --seed; or
+    INPUT is a configuration of sites: a black and white .png or .tif, a .npy, or file.h5:/dataset,
+    of 0 and one other value, or any with --threshold; neighbours on --lattice are joined.  With -L
+    it is the packed open bonds of a lattice, uint32 in a .npy file.  Without INPUT it is a sample:
+    --lattice, -L, -p and --seed; or
     one on a Bethe lattice: --bethe, --shells and -p; or a --graph.  Of spins (--model ising, -T) it
     is chain --sample after so many --sweeps.
 
@@ -63,21 +77,63 @@ def command(
     chosen = _configuration(configuration, given)
     clusters = chosen.label(labeler, device, watcher=ProgressWatcher())
     write_labels(out, clusters, chosen, serial=serial)
-    summary = clusters.summary()
+    summary, crossing = clusters.summary(), clusters.crossing()
+    names: Sequence[str] | None = getattr(chosen.lattice, "names", None)
+    if names is not None:
+        crossing = [item | {"name": names[item["label"]]} for item in crossing]
     if as_json:
-        echo_json({"labels": out, "shape": list(chosen.shape), **chosen.record, **summary})
+        record = {"labels": out, "shape": list(chosen.shape), **chosen.record}
+        more = {} if names is None else {"largest_names": _largest_names(clusters, names)}
+        echo_json(record | summary | {"crossing_clusters": crossing} | more)
         return
     sites = counted(summary["sites"], "site")
     click.echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {out}")
     click.echo(f"largest {summary['largest']}, second largest {summary['second_largest']}")
     if summary["open_axes"]:
         click.echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
+    if summary.get("periodic_axes"):
+        click.echo(f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}")
+    if names is not None and summary["largest"]:
+        told = ", ".join(_largest_names(clusters, names))
+        hidden = summary["largest"] - _MOST_NAMED
+        click.echo(f"largest cluster: {told}{f' and {hidden} more' if hidden > 0 else ''}")
+    for item in crossing[:_MOST_NAMED]:
+        which = (
+            f"of {item['name']}, {counted(item['sites'], 'site')},"
+            if names
+            else (f"{item['label']} of {counted(item['sites'], 'site')}")
+        )
+        click.echo(f"cluster {which} {_ways(item)}")
+    hidden = len(crossing) - _MOST_NAMED
+    if hidden > 0:
+        click.echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")
+
+
+def _largest_names(clusters: Clusters, names: Sequence[str]) -> list[str]:
+    """Return the names of the first sites of the largest cluster."""
+    label = clusters.roots[clusters.by_size[0]] if clusters.roots.size else -2
+    return [names[site] for site in (clusters.labels == label).nonzero()[0][:_MOST_NAMED]]
+
+
+def _ways(item: dict[str, Any]) -> str:
+    """Return along which axes a cluster spans, and around which it wraps."""
+    if item["spanning"] == ["source-target"]:
+        return "connects source and target"
+    told = [("spans along", item["spanning"]), ("wraps around", item["wrapping"])]
+    return ", ".join(f"{verb} {' and '.join(axes)}" for verb, axes in told if axes)
 
 
 def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
     from percolab.configurations import bond_configuration, random_configuration, site_configuration
     from percolab.lattices.lattice import load_lattice
 
+    threshold, below = given["threshold"], given["below"]
+    if threshold is not None or below:
+        is_sites = name is not None and given["size"] is None and given["graph"] is None
+        if not is_sites or threshold is None:
+            option = "--below" if threshold is None else "--threshold"
+            need_of = "INPUT of sites with --threshold" if is_sites else "an INPUT of sites"
+            raise InputError(f"{option}: only {need_of} has it; leave it out")
     if given["graph"] is not None:
         return _graph_configuration(name, given)
     refuse(given, "only a graph (--graph) has it", "source", "target")
@@ -94,7 +150,7 @@ def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
         need(given, "a configuration of bonds (-L)", "lattice")
         return bond_configuration(name, load_lattice(given["lattice"]), given["size"], **keys)
     named = load_lattice(given["lattice"]) if given["lattice"] is not None else None
-    return site_configuration(name, named, **keys)
+    return site_configuration(name, named, **keys, threshold=threshold, below=below)
 
 
 def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configuration:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from percolab.lattices.shown import counted as counted
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -103,15 +105,6 @@ def fit_of(
             bootstrap=bootstrap,
             **CORRECTIONS.get(corrections or "", {}),
         )
-
-
-def counted(number: int, word: str) -> str:
-    """Return a number of things in words.
-
-    >>> counted(1, "file"), counted(2, "file")
-    ('1 file', '2 files')
-    """
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 @contextmanager

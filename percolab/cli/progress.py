@@ -1,11 +1,12 @@
-"""Progress of a sweep on stderr: work done, rate, time left, and the current p_c."""
+"""Progress of a sweep: work done, rate, time left, and the current p_c; on stderr or in a log."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
-from typing import NoReturn
+from typing import Any
 
 import click
 from tqdm import tqdm
@@ -19,6 +20,10 @@ from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 
+#: What the library tells, where nothing is printed: INFO what differs from what was asked for and
+#: what takes time, DEBUG every save.
+LOGGER = logging.getLogger("percolab")
+
 # The fit is refreshed after this many seconds, or ten times what it took.
 _FIT_EVERY = 3.0
 
@@ -29,29 +34,34 @@ class ProgressWatcher(Watcher):
     def __init__(self, *, silent: bool = False) -> None:
         self._silent = silent
         self._lock = threading.Lock()
-        self._bar: tqdm[NoReturn] | None = None
+        self._bar: Any = None
         self._next_fit = 0.0
         # Sites of blocks that are not finished, which the bar has moved by.
         self._ahead = 0
 
     def noted(self, text: str) -> None:
         """Say what differs from what was asked for."""
-        if not self._silent:
-            click.echo(text, err=True)
+        self._say(text)
 
     def placed(self, size: int, p: tuple[float, ...]) -> None:
         """Say where the pilot placed the p values."""
-        if not self._silent:
-            click.echo(f"pilot: L = {size}: {len(p)} p values from {p[0]} to {p[-1]}", err=True)
+        self._say(f"pilot: L = {size}: {len(p)} p values from {p[0]} to {p[-1]}")
 
     def compiling(self) -> None:
         """Say why nothing moves yet."""
-        self.noted("compiling kernels (first run only) ...")
+        self._say("compiling kernels (first run only) ...")
+
+    def _say(self, text: str) -> None:
+        if not self._silent:
+            click.echo(text, err=True)
+
+    def _new_bar(self, **options: Any) -> Any:
+        return tqdm(**options)
 
     def started(self, sites: int, done: int) -> None:
         """Open the bar."""
         terminal = sys.stderr.isatty()
-        self._bar = tqdm(
+        self._bar = self._new_bar(
             total=sites,
             initial=done,
             unit=" sites",
@@ -90,6 +100,24 @@ class ProgressWatcher(Watcher):
         """Close the bar."""
         if self._bar is not None:
             self._bar.close()
+
+
+class LoggedProgress(ProgressWatcher):
+    """Tells the logger "percolab" of progress, and draws a bar where one is wanted.
+
+    bar: a bar of :mod:`tqdm.auto`, which is a notebook's own where one runs
+    """
+
+    def __init__(self, *, bar: bool = False) -> None:
+        super().__init__(silent=not bar)
+
+    def _say(self, text: str) -> None:
+        LOGGER.info(text)
+
+    def _new_bar(self, **options: Any) -> Any:
+        from tqdm.auto import tqdm as bar_of_notebook
+
+        return bar_of_notebook(**options)
 
 
 def _current_threshold(results: Results) -> str:

@@ -22,10 +22,6 @@ from percolab.cli.sample_options import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from percolab.lattices.bethe import BetheLattice
-    from percolab.lattices.lattice import Lattice
-    from percolab.measure.clusters import Clusters
-
     #: A figure, and every number drawn in it.
     Drawn = tuple[Figure, dict[str, Any]]
 
@@ -82,29 +78,15 @@ def command(
 
 
 def _of_sample(given: dict[str, Any]) -> Drawn:
-    from percolab.configurations import random_configuration
-    from percolab.figures.bethe import check_shells
-    from percolab.figures.configuration import check_drawable
-    from percolab.lattices.bethe import BetheLattice
+    from percolab.configurations.picture import picture_of_sample
 
     lattice, size = lattice_and_size(given, "a sample (without LABELS)")
-    if isinstance(lattice, BetheLattice):
-        check_shells(lattice, size)
-    else:
-        check_drawable(lattice, prod(lattice.shape(size)))
-    chosen = random_configuration(lattice, size, boundary=given["boundary"], **sample_keys(given))
-    return _drawn(
-        chosen.label(),
-        lattice,
-        chosen.record,
-        lattice.title,
-        opened=chosen.opened,
-        spins=chosen.spins,
-    )
+    return picture_of_sample(lattice, size, boundary=given["boundary"], **sample_keys(given))
 
 
 def _of_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -> Drawn:
     """Return the figure of the tree of a sample, or of given weights, and its numbers."""
+    from percolab.configurations.picture import plain_text, title_of
     from percolab.configurations.tree import read_weights, tree, tree_of_array
     from percolab.errors import InputError
     from percolab.figures.tree import check_tree_drawable, plot_spanning_tree
@@ -127,7 +109,7 @@ def _of_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -> 
         keys = with_defaults(given, "seed", "sample", "rng")
         found = tree(lattice, size, boundary=boundary, **keys)
         record = {"L": size, "boundary": found.boundary, **keys}
-    title = _title(_plain(lattice.title), record)
+    title = title_of(plain_text(lattice.title), record)
     if not found.topology.open_axes:
         return plot_spanning_tree(found, title=title)
     axis = found.topology.open_axes[-1]
@@ -137,6 +119,7 @@ def _of_tree(labels: str | None, weights: str | None, given: dict[str, Any]) -> 
 
 def _of_labels(name: str, given: dict[str, Any]) -> Drawn:
     from percolab.configurations import read_labels
+    from percolab.configurations.picture import picture_of
     from percolab.lattices.lattice import load_lattice
 
     refuse(given, "LABELS is a configuration already", "size", "p", "seed", "sample")
@@ -146,7 +129,7 @@ def _of_labels(name: str, given: dict[str, Any]) -> Drawn:
     found = read_labels(name, lattice, given["boundary"])
     kind = found.record.get("kind")
     name = found.lattice.title if kind == "sample" else found.record.get("input", Path(name).name)
-    return _drawn(
+    return picture_of(
         found.clusters,
         found.lattice,
         found.record,
@@ -154,65 +137,3 @@ def _of_labels(name: str, given: dict[str, Any]) -> Drawn:
         opened=found.opened,
         first_row_on_top=kind in (None, "sites"),
     )
-
-
-def _drawn(
-    clusters: Clusters,
-    lattice: Lattice | BetheLattice,
-    record: dict[str, Any],
-    name: str,
-    **options: Any,
-) -> Drawn:
-    """Return the figure of clusters on a lattice of any kind, and its numbers."""
-    from percolab.bonds.model import Model
-    from percolab.figures.bethe import plot_bethe
-    from percolab.figures.configuration import plot_clusters
-    from percolab.lattices.bethe import BetheLattice
-
-    if isinstance(lattice, BetheLattice):
-        name = f"Bethe lattice, $z = {lattice.coordination_number}$, {lattice.numbering} numbering"
-        # The shells can be counted.
-        title = _title(name, {key: record[key] for key in record if key != "L"})
-        return plot_bethe(clusters, lattice, record["L"], title=title)
-    if options.get("spins") is not None:
-        options["states"] = Model.parse(record["model"]).states
-    return plot_clusters(clusters, lattice, title=_title(_plain(name), record), **options)
-
-
-def _plain(text: str) -> str:
-    """Return a text in which no dollar sign begins mathematics."""
-    return text.replace("$", r"\$")
-
-
-def _title(name: str, record: dict[str, Any]) -> str:
-    from percolab.bonds.model import Model
-    from percolab.lattices.lattice import AXIS_NAMES
-
-    parts = [name]
-    if "model" in record:
-        parts.insert(0, Model.parse(record["model"]).title)
-    if "sweeps" in record:
-        parts.append(f"$k_B T / J = {_temperature(record):.6g}$")
-    for key, text in (("L", "$L = {}$"), ("p", "$p = {:g}$"), ("seed", "seed {}")):
-        if key in record and not (key == "p" and "sweeps" in record):
-            parts.append(text.format(record[key]))
-    if "sweeps" in record:
-        parts.append(f"chain {record['sample']} after {record['sweeps']} sweeps")
-    elif record.get("sample"):
-        parts.append(f"sample {record['sample']}")
-    kinds = enumerate(record.get("boundary", ()))
-    periodic = [AXIS_NAMES[axis] for axis, kind in kinds if kind == "periodic"]
-    if periodic:
-        parts.append(f"periodic along {' and '.join(periodic)}")
-    # What tells a chain makes a title too long for one line.
-    seed = f"seed {record.get('seed')}"
-    second = parts.index(seed) if "sweeps" in record and seed in parts else len(parts)
-    return "\n".join(filter(None, (", ".join(parts[:second]), ", ".join(parts[second:]))))
-
-
-def _temperature(record: dict[str, Any]) -> float:
-    """Return k_B T / J of a sample of spins; infinite at p = 0."""
-    from percolab.bonds.model import Model
-
-    coupling = Model.parse(record["model"]).coupling_of_p(record["p"])
-    return 1 / coupling if coupling else float("inf")

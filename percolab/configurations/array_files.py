@@ -1,4 +1,4 @@
-"""Arrays in NPY files, PNG images and HDF5 datasets, each looked at before it is read.
+"""Arrays in NPY files, PNG and TIFF images and HDF5 datasets, each looked at before it is read.
 
 Shape and dtype come from the file's header; a file that holds less than they claim is refused
 before memory is taken for them.
@@ -21,26 +21,42 @@ from percolab.errors import InputError
 #: Says what is wrong with an array of this shape and dtype, or "".
 Check = Callable[[tuple[int, ...], np.dtype], str]
 
+#: Images by their suffix, as Pillow calls what they are.
+IMAGES = {".png": "PNG", ".tif": "TIFF", ".tiff": "TIFF"}
 HDF5_SUFFIXES = (".h5", ".hdf5", ".hdf")
 _HDF5_DATASET = re.compile(r"(?P<file>.+\.(?:h5|hdf5|hdf)):(?P<dataset>.*)", re.I | re.S)
-#: How the grey images of Pillow are called: 1 bit, up to 8 bits, 16 bits.
-_GREY_MODES = {"1": bool, "L": np.uint8, "I;16": np.uint16, "I;16B": np.uint16, "I": np.int32}
+#: How the grey images of Pillow are called: 1 bit, up to 8 bits, 16 bits, 32 bits, floats.
+_GREY_MODES = {
+    "1": bool,
+    "L": np.uint8,
+    "I;16": np.uint16,
+    "I;16B": np.uint16,
+    "I": np.int32,
+    "F": np.float32,
+}
+#: Images with colours, and those with an alpha that may be opaque.
+_COLOUR_MODES, _ALPHA_MODES = ("P", "RGB", "CMYK", "YCbCr", "LAB", "HSV"), ("RGBA", "LA", "PA")
 
 
-def read_array(name: str, check: Check) -> np.ndarray:
-    """Return the array in a .png or .npy file, or in an HDF5 dataset named as FILE.h5:/DATASET.
+def read_array(name: str | Path, check: Check, *, as_grey: bool = False) -> np.ndarray:
+    """Return the array in a .png, .tif or .npy file, or in an HDF5 dataset as FILE.h5:/DATASET.
 
-    An image is an array (height, width) of grey values, its upper left pixel first.
+    An image is an array (height, width) of grey values, its upper left pixel first; a TIFF file of
+    several images is (images, height, width).  as_grey: one with colours is made grey, by the
+    luma 0.299 R + 0.587 G + 0.114 B; without it, it is refused.
 
     InputError: what ``check`` finds; an unknown kind of file; no file, or one that cannot be read;
-    a pickle; an image with colours or alpha; a dataset that is not there, or lies behind a link.
+    a pickle; an image with transparent pixels; a dataset that is not there, or lies behind a link.
     """
+    name = str(name)
     path, dataset = split_name(name)
     suffix = path.suffix.lower()
     if dataset is None and suffix in HDF5_SUFFIXES:
         raise InputError(f"{name}: name the dataset as well, as in {name}:/path/to/dataset")
-    if suffix not in (".png", ".npy", *HDF5_SUFFIXES):
-        raise InputError(f"{name}: not .npy, .png, or an HDF5 dataset (file.h5:/path/to/dataset)")
+    if suffix not in (".npy", *IMAGES, *HDF5_SUFFIXES):
+        raise InputError(
+            f"{name}: not .npy, .png, .tif, or an HDF5 dataset (file.h5:/path/to/dataset)"
+        )
     check_file(path)
 
     def told(shape: tuple[int, ...], dtype: np.dtype) -> None:
@@ -51,7 +67,9 @@ def read_array(name: str, check: Check) -> np.ndarray:
     try:
         if dataset is not None:
             return _read_dataset(path, dataset, told)
-        return (_read_png if suffix == ".png" else _read_npy)(path, told)
+        if suffix in IMAGES:
+            return _read_image(path, IMAGES[suffix], told, as_grey)
+        return _read_npy(path, told)
     except InputError:
         raise
     except OSError as error:
@@ -114,35 +132,96 @@ def _npy_header(file: BinaryIO, path: Path) -> tuple[tuple[int, ...], bool, np.d
     raise InputError(f"{path}: NPY version {version[0]}.{version[1]}; 1.0 and 2.0 are read")
 
 
-def _read_png(path: Path, told: Told) -> np.ndarray:
+def _read_image(path: Path, kind: str, told: Told, as_grey: bool) -> np.ndarray:
     from PIL import Image
 
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
+            # What is wrong with a file is said below.
+            warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             # This looks at the checksum of every part, and leaves an image that cannot be read.
-            Image.open(file, formats=["PNG"]).verify()
+            Image.open(file, formats=[kind]).verify()
             file.seek(0)
-            return _grey_values(Image.open(file, formats=["PNG"]), path, told)
+            return _grey_values(Image.open(file, formats=[kind]), path, told, as_grey)
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
         most = Image.MAX_IMAGE_PIXELS
         raise InputError(f"{path}: more than {most} pixels; save it as NPY") from error
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
+    except (OSError, SyntaxError, ValueError, EOFError, KeyError, TypeError) as error:
         if isinstance(error, InputError) or getattr(error, "errno", None) is not None:
             raise
-        raise InputError(f"{path}: is not a PNG image, or is truncated or damaged") from error
+        raise InputError(f"{path}: is not a {kind} image, or is truncated or damaged") from error
 
 
-def _grey_values(image: Any, path: Path, told: Told) -> np.ndarray:
-    if image.mode not in _GREY_MODES or "transparency" in image.info:
-        raise InputError(
-            f"{path}: an image of mode {image.mode} with colours, palette or alpha; "
-            "save it as grey or black and white"
-        )
-    if getattr(image, "is_animated", False):
+def _grey_values(image: Any, path: Path, told: Told, as_grey: bool) -> np.ndarray:
+    """Return the grey values of an image, or of all images of a TIFF file, one above the other."""
+    count = getattr(image, "n_frames", 1)
+    if count > 1 and image.format != "TIFF":
         raise InputError(f"{path}: an animated image; save one of its frames")
-    told((image.height, image.width), np.dtype(_GREY_MODES[image.mode]))
-    return np.asarray(image)
+    shape, mode = (image.height, image.width), image.mode
+    kind = np.dtype(_GREY_MODES.get(mode, np.uint8))
+    told((count, *shape) if count > 1 else shape, kind)
+    found = np.empty((count, *shape), kind)
+    for n in range(count):
+        image.seek(n)
+        if (image.height, image.width) != shape or image.mode != mode:
+            raise InputError(
+                f"{path}: image {n + 1} of {count} differs in size or kind from the first"
+            )
+        found[n] = np.asarray(_grey(image, path, as_grey))
+    return found if count > 1 else found[0]
+
+
+def _grey(image: Any, path: Path, as_grey: bool) -> Any:
+    """Return an image as a grey one; InputError for colours, unless ``as_grey``, or alpha."""
+    if image.mode in _GREY_MODES and "transparency" not in image.info:
+        return image
+    with_alpha = image.mode in _ALPHA_MODES or "transparency" in image.info
+    if with_alpha:
+        image = image.convert("RGBA")
+        if image.getchannel("A").getextrema() != (255, 255):
+            raise InputError(
+                f"{path}: an image with transparent pixels; save it without alpha (a background "
+                "behind it), as grey or black and white"
+            )
+    elif image.mode not in _COLOUR_MODES:
+        raise InputError(f"{path}: an image of mode {image.mode}; save it as grey")
+    image = image.convert("RGB")
+    red, *others = image.split()
+    if all(band.tobytes() == red.tobytes() for band in others):
+        return red  # grey, for all its channels
+    grey = image.convert("L")
+    if not as_grey:
+        raise InputError(
+            f"{path}: an image with colours; --threshold makes it grey and takes what is above "
+            f"({otsu_threshold(np.asarray(grey)):g} is Otsu's value), or save it as black and white"
+        )
+    return grey
+
+
+def otsu_threshold(values: np.ndarray) -> float:
+    """Return Otsu's threshold: what is above it and what is not differ most for their scatter.
+
+    values: finite numbers of any shape; floats and integers of more than 4096 values are counted in
+    256 bins.  N. Otsu, IEEE Trans. Syst. Man Cybern. 9, 62 (1979).
+
+    >>> otsu_threshold(np.array([10, 11, 12, 200, 201]))
+    12.0
+    """
+    flat = np.asarray(values).ravel()
+    flat = flat.astype(np.float64) if flat.dtype.kind in "bf" else flat
+    levels, counts = np.unique(flat, return_counts=True)
+    if levels.size > 4096:
+        counts, edges = np.histogram(flat, 256)
+        # What is above a threshold is above the upper edge of its bin.
+        levels = edges[1:]
+    weights = np.cumsum(counts)
+    sums = np.cumsum(counts * levels.astype(np.float64))
+    below, above = weights[:-1], weights[-1] - weights[:-1]
+    if not below.size:
+        return float(levels[0])
+    means = sums[:-1] / np.maximum(below, 1), (sums[-1] - sums[:-1]) / np.maximum(above, 1)
+    return float(levels[int(np.argmax(below * above * (means[0] - means[1]) ** 2))])
 
 
 def _read_dataset(path: Path, name: str, told: Told) -> np.ndarray:

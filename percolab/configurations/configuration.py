@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 
 from percolab.bonds.batch import new_batch
+from percolab.bonds.model import BOND
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.configurations.array_files import read_array, split_name
+from percolab.configurations.array_files import otsu_threshold, read_array, split_name
+from percolab.configurations.labels import labels_of
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.labelers import fitting_labeler, serving_labeler
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, load_lattice
+from percolab.lattices.shown import Shown
 from percolab.lattices.site_bonds import bonds_between
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
@@ -41,8 +46,8 @@ DEFAULT_LATTICES = {2: "square", 3: "cubic"}
 _BETHE_BYTES = 80
 
 
-@dataclass(frozen=True, eq=False)
-class Configuration:
+@dataclass(frozen=True, eq=False, repr=False)
+class Configuration(Shown):
     """Sites and open bonds of one sample, or of a user's file.
 
     topology:  of the whole lattice or graph, before sites are taken away
@@ -65,6 +70,11 @@ class Configuration:
     record: dict[str, Any]
     spins: np.ndarray | None = None
 
+    def _facts(self) -> dict[str, Any]:
+        opened = int(np.bitwise_count(self.opened).sum(dtype=np.int64))
+        sites = int(np.count_nonzero(self.sites))
+        return {**self.record, "sites": sites, "open bonds": opened}
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of an array with one entry a grid point: last axis first, or flat on a tree."""
@@ -81,35 +91,46 @@ class Configuration:
 
         watcher: is told if another labeler is used in place of this one
         """
-        from percolab.configurations.label import label
-
         if isinstance(self.lattice, Lattice):
             kind = Device.parse(device).resolve().kind
             labeler, note = fitting_labeler(labeler, kind, self.lattice)
             if note and watcher is not None:
                 watcher.noted(note)
-        labels = label(self.topology, opened=self.opened, labeler=labeler, device=device)
+        nothing_drawn = 0, 0, 0, 0
+        labels = labels_of(self.topology, BOND, self.opened, nothing_drawn, labeler, device)
         labels[~self.sites] = -1
         inner = self.lattice.inner_numbers if isinstance(self.lattice, Graph) else None
         if inner is None:
-            return Clusters(labels, self.topology)
+            return Clusters(labels, self.topology, self.opened)
         outer = np.argsort(inner).astype(np.int32)
         layers = tuple((outer[a], outer[b]) for a, b in self.topology.end_layers)
         return Clusters.of_any_labels(labels[inner], replace(self.topology, end_layers=layers))
 
 
 def site_configuration(
-    name: str, lattice: Lattice | None = None, boundary: str = "open"
+    name: str | Path | np.ndarray,
+    lattice: Lattice | None = None,
+    boundary: str | Sequence[str] = "open",
+    *,
+    threshold: float | str | None = None,
+    below: bool = False,
 ) -> Configuration:
     """Return the configuration of an array of sites: bonds between occupied neighbours are open.
 
-    name: a .png, .npy or FILE.h5:/DATASET of 0 and one other positive value, the occupied sites;
-    array[y, x] is the grid point (x, y).  What it says of a point where the lattice has no site is
-    not used.  lattice: None is the square lattice in two dimensions, the cubic one in three.
+    name: an array, or a .png, .tif, .npy or FILE.h5:/DATASET, of 0 and one other positive value,
+    the occupied sites; array[y, x] is the grid point (x, y).  What it says of a point where the
+    lattice has no site is not used.  lattice: None is the square lattice in two dimensions, the
+    cubic one in three.
 
-    InputError: a file that cannot be read, or that holds more than two values, a negative one or
-    NaN; a lattice of another dimension; a boundary that the lattice does not have.
+    threshold: of an array of other values, or a grey image: sites are occupied where the value is
+    above it, with ``below`` where it is not.  "otsu" is Otsu's value, which goes into the record.
+
+    InputError: a file that cannot be read; without a threshold more than two values or a negative
+    one; NaN; a lattice of another dimension; a boundary that the lattice does not have.
     """
+    given, told = (name, "the array") if isinstance(name, np.ndarray) else (None, str(name))
+    if below and threshold is None:
+        raise InputError(f"{told}: below: says which side of a threshold is occupied: give it")
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
         if dtype.kind not in "biuf":
@@ -123,13 +144,24 @@ def site_configuration(
         classes = len(lattice.bonds) if lattice else 3
         return _too_large(prod(shape), prod(shape) * (dtype.itemsize + 2 * classes + 40))
 
-    given = read_array(name, wrong)
-    occupied = _occupied(given, name)
+    if given is None:
+        given = read_array(told, wrong, as_grey=threshold is not None)
+    elif problem := wrong(given.shape, given.dtype):
+        raise InputError(f"{told}: {problem}")
+    record: dict[str, Any] = {"kind": "sites"}
+    if not isinstance(name, np.ndarray):
+        record["input"] = _file_name(told)
+    if threshold is None:
+        occupied = _occupied(given, told)
+    else:
+        value = _threshold_of(threshold, given, told)
+        occupied = given <= value if below else given > value
+        record |= {"threshold": value} | ({"below": True} if below else {})
     lattice = lattice or load_lattice(DEFAULT_LATTICES[given.ndim])
     kinds = boundary_of(lattice, boundary)
     topology = lattice.topology(given.shape[::-1], kinds)
     sites = occupied.ravel() & unpack_bits(topology.occupied, topology.num_points)
-    record = {"kind": "sites", "input": _file_name(name), **_on(lattice, kinds)}
+    record |= _on(lattice, kinds)
     opened = bonds_between(topology, sites)
     return Configuration(topology, opened, sites, lattice, kinds, record)
 
@@ -259,11 +291,31 @@ def _occupied(given: np.ndarray, name: str) -> np.ndarray:
     strange = given[~occupied & (given != 0)]
     if strange.size or not np.isfinite(value) or value < 0:
         shown = strange[0] if strange.size and np.isfinite(value) else value
+        advice = ""
+        if given.dtype.kind != "f" or np.isfinite(given).all():
+            value = otsu_threshold(given)
+            advice = f"; --threshold {value:g} (Otsu's value) takes what is above it"
         raise InputError(
             f"{name}: holds {shown}, but a site configuration holds 0 (vacant) and one positive "
-            "value (occupied)"
+            f"value (occupied){advice}"
         )
     return occupied
+
+
+def _threshold_of(threshold: float | str, given: np.ndarray, name: str) -> float:
+    """Return a threshold as a number; InputError unless it is one, and the array's values are."""
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        wrong = given[~np.isfinite(given)].ravel()[0]
+        raise InputError(f"{name}: holds {wrong}, which is neither above nor below a threshold")
+    if threshold == "otsu":
+        return otsu_threshold(given)
+    try:
+        found = float(threshold)
+    except (TypeError, ValueError) as error:
+        raise InputError(f'threshold = {threshold!r}, but it must be a number or "otsu"') from error
+    if not np.isfinite(found):
+        raise InputError(f'threshold = {threshold!r}, but it must be a finite number or "otsu"')
+    return found
 
 
 def _task(
@@ -277,10 +329,12 @@ def _task(
     return task
 
 
-def boundary_of(lattice: Structure, text: str) -> tuple[str, ...]:
-    """Return the boundary of every axis, given one for all of them or one each after commas."""
-    kinds = tuple(kind.strip() for kind in text.split(","))
-    kinds = kinds * lattice.dimension if len(kinds) == 1 else kinds
+def boundary_of(lattice: Structure, text: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the boundary of every axis, given one for all, or one each after commas or listed."""
+    parts = text.split(",") if isinstance(text, str) else text
+    kinds = tuple(kind.strip() for kind in parts)
+    if isinstance(text, str) and len(kinds) == 1:
+        kinds *= lattice.dimension
     check_boundary(lattice, kinds)
     return kinds
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError, nearest
 from percolab.lattices.bethe import BetheLattice, site_numbers
-from percolab.lattices.graph import Graph
+from percolab.lattices.graph import Graph, graph_of
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import Topology, num_words_of, unpack_bits
 from percolab.tasks.study import Task, check_boundary
-from percolab.tasks.values import check_choice
+from percolab.tasks.values import check_choice, take_integer
 from percolab.trees.invasion import (
     SITE_BYTES,
     TRAPPING_BYTES,
@@ -49,7 +50,7 @@ Sites = str | int | Sequence[int] | NDArray[np.integer[Any]]
 
 
 def invade(
-    lattice: str | Structure,
+    lattice: Any,
     L: int | None = None,
     *,
     source: Sites | None = None,
@@ -65,7 +66,8 @@ def invade(
 ) -> Invasion:
     """Invade a sample from a source, always by the bond or site with the smallest weight.
 
-    lattice: a name, a :class:`Lattice`, a Bethe lattice (``L`` is its shells) or a :class:`Graph`.
+    lattice: a name, a :class:`Lattice`, a Bethe lattice (``L`` is its shells), a :class:`Graph`, a
+    networkx graph, a sparse matrix or an edge array (n, 2).
     source: a side, "x-", "x+", "y-" ... (or "left", "right", "bottom", "top"), "centre", a site or
     a list of sites; by default the first side of the last open axis, of a Bethe lattice its centre,
     of a graph its source.  target: the same; by default the side opposite to the source, any side
@@ -89,7 +91,11 @@ def invade(
     >>> invade("square", 2**15, source="centre", stop=1000).num_invaded
     1000
     """
-    structure = load_structure(lattice) if isinstance(lattice, str) else lattice
+    if isinstance(lattice, str | Path):
+        structure: Structure = load_structure(str(lattice))
+    else:
+        is_known = hasattr(lattice, "is_scalable")
+        structure = lattice if is_known else graph_of(lattice)
     field = field_of(structure, L, boundary)
     return Invader(
         field,
@@ -236,8 +242,7 @@ def field_of(
         L = structure.num_sites if L is None else L
     if L is None:
         raise InputError(f"{structure.name}: give the size L")
-    if not isinstance(L, int):
-        raise InputError(f"L = {L!r}, but it must be an integer of at least 1")
+    L = take_integer("L", L)
     kinds = structure.boundaries[:1] * structure.dimension
     if boundary is not None and isinstance(structure, Lattice):
         given = boundary.split(",") if isinstance(boundary, str) else list(boundary)
@@ -297,7 +302,8 @@ class Invader:
 
     def run(self, sample: int = 0) -> Invasion:
         """Return the invasion of a sample; InputError for one that there is not."""
-        if not isinstance(sample, int) or not 0 <= sample < 2**64:
+        sample = take_integer("sample", sample)
+        if not 0 <= sample < 2**64:
             raise InputError(f"sample = {sample!r}, but it must be an integer from 0 to 2^64 - 1")
         field = self.field
         values, keys = (None, None) if self.given is None else self.given

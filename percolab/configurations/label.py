@@ -3,97 +3,139 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.configurations.configuration import (
+    boundary_of,
+    random_configuration,
+    site_configuration,
+)
+from percolab.configurations.labels import labels_of
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.labelers import fitting_labeler, labeler_class, new_labeler
-from percolab.labelers.forest import Reading
-from percolab.lattices.lattice import Lattice
-from percolab.lattices.structure import Structure, load_structure
-from percolab.lattices.topology import Topology, unpack_bits
+from percolab.labelers import fitting_labeler
+from percolab.lattices.graph import Graph, graph_of
+from percolab.lattices.graph_files.objects import is_graph_object
+from percolab.lattices.lattice import Lattice, load_lattice
+from percolab.lattices.structure import load_structure
+from percolab.lattices.topology import Topology
+from percolab.measure.clusters import Clusters
 from percolab.measure.rows import renumber
 from percolab.run.request import Watcher
-from percolab.tasks.study import Task, check_boundary, check_probabilities
-from percolab.tasks.values import check_choice
-
-
-def _refuse_spins(draw: Model) -> None:
-    """Raise InputError for a model with spins, whose samples are sweeps of a chain."""
-    if draw.has_spins:
-        raise InputError(
-            f"model {draw}: a single sample is one of percolation; those of spins are sweeps of a "
-            "chain (percolab sweep)"
-        )
+from percolab.tasks.study import Task, check_probabilities
+from percolab.tasks.values import check_choice, take_integer
 
 
 def label(
-    lattice: str | Structure | Topology,
+    lattice: Any = None,
     L: int | None = None,
-    p: float = 0.5,
+    p: float | None = None,
     *,
     sample: int = 0,
     seed: int = 1,
     rng: str = "xorwow",
     model: str = "bond",
-    boundary: Sequence[str] | None = None,
+    boundary: str | Sequence[str] | None = None,
     opened: np.ndarray | None = None,
     labeler: str | None = None,
     device: str = "cpu",
     serial: bool = False,
     watcher: Watcher | None = None,
+    on: str | Path | Lattice | None = None,
+    threshold: float | str | None = None,
+    below: bool = False,
+    graph: Any = None,
+    multi: bool = False,
 ) -> np.ndarray:
     """Return the cluster labels of one configuration, int32, one a grid point.
 
-    A label is the smallest site index of the cluster, and -1 where the model left the site vacant;
-    with ``serial`` the clusters are renumbered
-    0 ... n - 1 in the same order.  On a lattice the array has the lattice's shape, last axis
-    first; on a :class:`Topology` it is flat.
+    A label is the smallest site index of the cluster, and -1 where there is no site; with
+    ``serial`` the clusters are renumbered 0 ... n - 1 in the same order.
 
-    On a lattice (seed, sample) names the sample that a sweep with this seed measures; on a topology
-    the seed is that of the random streams themselves.
+    lattice is one of
+
+    * a mask, an array of 2 or 3 dimensions (with ``on`` of any), bool or of 0 and one positive
+      value, the occupied sites: array[y, x] is the grid point (x, y).  Neighbours on the square or
+      cubic lattice, or on the lattice ``on``, are joined; ``boundary``, one for all axes or one for
+      each, is open unless given.  threshold: a number, or "otsu", of an array of other values,
+      which is occupied above it, with ``below`` where it is not.  Labels are in the array's shape.
+    * a lattice or its name, with its size L: one sample of percolation at p, 0.5 unless given;
+      (seed, sample) names the one that a sweep with this seed measures.  Labels are in the
+      lattice's shape, last axis first.
+    * a :class:`percolab.Graph`, a networkx graph or a scipy.sparse matrix; or, as ``graph`` in its
+      place, one of these, a file (docs/graph-files.md), or an edge array (n, 2): with p a sample of
+      it, without p its connected components.  multi: keep parallel edges.  Labels are flat, by the
+      numbers that sites have in the graph, those with names in the order in which they come.
+    * a :class:`Topology`, whose labels are flat; the seed is that of the random streams themselves.
 
     opened: the configuration, packed uint32 bond words (num_classes, num_words), in place of the
     random one that (seed, sample, p) name.  Bonds that do not exist must be 0.  watcher: told if
     another labeler takes the place of one that the lattice cannot have.
 
-    Raises InputError for an unknown name or size, and for bond words of another shape.
+    Raises InputError for an unknown name or size, for an array that is no mask, for a graph that
+    cannot be used, and for bond words of another shape.
 
     >>> label("square", 4, p=1.0).tolist()[3]
     [0, 0, 0, 0]
     >>> label("square", 2, p=0.0, serial=True).tolist()
     [[0, 1], [2, 3]]
+    >>> label(np.array([[1, 1, 0], [0, 0, 1]])).tolist()
+    [[0, 0, -1], [-1, -1, 5]]
+    >>> label(graph=[(0, 1), (3, 4)]).tolist()
+    [0, 0, 2, 3, 3]
     """
+    ways: dict[str, Any] = {"labeler": labeler, "device": device}
+    if isinstance(lattice, np.ndarray):
+        _refuse("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
+        kinds = "open" if boundary is None else boundary
+        chosen = site_configuration(
+            lattice, _lattice_of(on), kinds, threshold=threshold, below=below
+        )
+        clusters = chosen.label(**ways, watcher=watcher)
+        return _in_shape(clusters, chosen.shape, serial=serial)
+    _refuse("only a mask, an array, has it", on=on, threshold=threshold, below=below or None)
+    keys: dict[str, Any] = {"sample": sample, "seed": seed, "rng": rng, "model": model}
+    keys |= {name: _key(name, keys[name]) for name in ("sample", "seed")}
+    if graph is not None or isinstance(lattice, Graph) or is_graph_object(lattice):
+        _refuse("the graph is given as well", lattice=None if graph is None else lattice)
+        given = graph_of(lattice if graph is None else graph, multi=multi)
+        _refuse("a graph has its own", boundary=boundary, opened=opened)
+        given.check_size(given.num_sites if L is None else take_integer("L", L), ())
+        _refuse_spins(Model.parse(model))
+        chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **keys)
+        return _in_shape(chosen.label(**ways), chosen.shape, serial=serial)
+    _refuse("only a graph has it", multi=multi or None)
+    if lattice is None:
+        raise InputError("label: give a lattice, a mask or a graph")
+    p = 0.5 if p is None else p
     shape: tuple[int, ...] = (-1,)
-    stream = seed
+    stream = keys["seed"]
     if isinstance(lattice, Topology):
         topology = lattice
     else:
-        lattice = load_structure(lattice) if isinstance(lattice, str) else lattice
+        lattice = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
         if L is None:
             raise InputError("label: give the size L of the lattice")
-        if not isinstance(L, int):
-            raise InputError(f"L = {L!r}, but it must be an integer of at least 1")
+        L = take_integer("L", L)
         usual = lattice.boundaries[:1] * lattice.dimension
-        kinds = tuple(boundary) if boundary is not None else usual
-        check_boundary(lattice, kinds)
+        kinds = usual if boundary is None else boundary_of(lattice, boundary)
         lattice.check_size(L, kinds)
         shape = lattice.shape(L)[::-1]
         topology = lattice.topology(lattice.shape(L), kinds)
         if opened is None:
             # The very sample that a sweep with this seed measures.
             _refuse_spins(Model.parse(model))
-            stream = Task(lattice, L, kinds, (p,), seed=seed, rng=rng, model=model).stream_seed
+            task = Task(lattice, L, kinds, (p,), seed=keys["seed"], rng=rng, model=model)
+            stream = task.stream_seed
     if opened is not None and np.shape(opened) != topology.exists.shape:
         raise InputError(f"opened has shape {np.shape(opened)}, not {topology.exists.shape}")
     check_choice("rng", rng, GENERATORS)
     check_probabilities((p,))
-    for key, value in (("seed", seed), ("sample", sample)):
-        if not isinstance(value, int) or not 0 <= value < 2**64:
-            raise InputError(f"{key} = {value!r}, but it must be an integer from 0 to 2^64 - 1")
     if isinstance(lattice, Lattice):
         kind = Device.parse(device).resolve().kind
         labeler, note = fitting_labeler(labeler, kind, lattice)
@@ -103,38 +145,44 @@ def label(
     _refuse_spins(draw)
     if opened is not None and draw.draws_sites:
         raise InputError(f"model {model}: opened is a configuration already; leave the model out")
-    of_sample = GENERATORS[rng], stream, sample, threshold_of(p)
-    labels = _labels(topology, draw, opened, of_sample, labeler, device)
+    of_sample = GENERATORS[rng], stream, keys["sample"], threshold_of(p)
+    labels = labels_of(topology, draw, opened, of_sample, labeler, device)
     if serial:
         labels[labels >= 0] = renumber(labels[labels >= 0])[0]
     return labels.reshape(shape)
 
 
-def _labels(
-    topology: Topology,
-    draw: Model,
-    opened: np.ndarray | None,
-    key: tuple[int, int, int, int],
-    labeler: str | None,
-    device: str,
-) -> np.ndarray:
-    target = Device.parse(device).resolve()
-    generator, seed, sample, threshold = key
-    labeler_class(labeler, target.kind)
+def _refuse(reason: str, **given: Any) -> None:
+    """Raise InputError if one of these is given."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name}: {reason}; leave it out")
+
+
+def _key(name: str, value: Any) -> int:
+    """Return the number of a seed or a sample."""
     try:
-        chosen = new_labeler(labeler, target.kind, topology, draw)
-    except ValueError as error:
-        raise InputError(f"{topology.num_points} sites on {device}: {error}") from error
-    batch = chosen.batch
-    if opened is None:
-        one = np.array([sample], np.uint64), np.array([threshold], np.uint64)
-        items = batch.fill(generator, seed, *one)
-    else:
-        items = batch.load(np.asarray(opened, np.uint32).reshape(1, -1))
-    (labels,) = chosen.join(items, Reading.LABELS).labels()
-    return _without_vacant(labels, batch.occupied_of(items)[0]) if draw.draws_sites else labels
+        found = take_integer(name, value)
+    except InputError:
+        found = -1
+    if not 0 <= found < 2**64:
+        raise InputError(f"{name} = {value!r}, but it must be an integer from 0 to 2^64 - 1")
+    return found
 
 
-def _without_vacant(labels: np.ndarray, occupied: np.ndarray) -> np.ndarray:
-    """Return labels with -1 where a site is vacant; occupied: uint32 words, one bit a site."""
-    return np.where(unpack_bits(occupied, labels.size), labels, np.int32(-1))
+def _lattice_of(on: str | Path | Lattice | None) -> Lattice | None:
+    return load_lattice(str(on)) if isinstance(on, str | Path) else on
+
+
+def _in_shape(clusters: Clusters, shape: tuple[int, ...], *, serial: bool) -> np.ndarray:
+    """Return the labels of clusters as an array of this shape."""
+    return (clusters.numbers if serial else clusters.labels).reshape(shape)
+
+
+def _refuse_spins(draw: Model) -> None:
+    """Raise InputError for a model with spins, whose samples are sweeps of a chain."""
+    if draw.has_spins:
+        raise InputError(
+            f"model {draw}: a single sample is one of percolation; those of spins are sweeps of a "
+            "chain (percolab sweep)"
+        )

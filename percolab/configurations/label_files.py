@@ -20,13 +20,15 @@ from percolab.configurations.array_files import HDF5_SUFFIXES, check_file, read_
 from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration, boundary_of
 from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
+from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
 from percolab.lattices.site_bonds import bonds_between
+from percolab.lattices.structure import Structure
 from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.clusters import Clusters
 from percolab.store.output_files import NPY_LABELS, check_output, replace_file
 from percolab.store.reading import read_file
-from percolab.store.tree import Data, Node, check_seal, write_tree
+from percolab.store.tree import Data, Node, check_seal, texts_of, write_tree
 
 FORMAT, SCHEMA_VERSION = "percolab labels", 2
 #: The first version had no checksum, and text of variable length.
@@ -45,9 +47,7 @@ class LabelFile:
     @property
     def opened(self) -> np.ndarray | None:
         """The open bonds of a configuration of sites, as words; None where labels do not tell."""
-        if self.record.get("kind") != "sites":
-            return None
-        return bonds_between(self.clusters.topology, self.clusters.labels >= 0)
+        return self.clusters.opened
 
 
 def check_target(out: str | Path, source: str | None = None) -> None:
@@ -106,8 +106,14 @@ def _tree_of(
             "labels": Data(labels),
             "roots": Data(clusters.roots),
             "sizes": Data(clusters.sizes),
+            **_names_of(lattice),
         },
     )
+
+
+def _names_of(lattice: Structure) -> dict[str, Data]:
+    names = lattice.names if isinstance(lattice, Graph) else None
+    return {} if names is None else {"site_names": Data(texts_of(names))}
 
 
 def read_labels(
@@ -183,6 +189,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "seed": (int,),
     "sample": (int,),
     "p": (int, float),
+    "threshold": (int, float),
+    "below": (bool,),
 }
 
 
@@ -228,7 +236,10 @@ def _labels(
         raise InputError(f"{name}: {labels.ndim} axes, but {lattice.name} has {lattice.dimension}")
     _check_values(name, labels)
     topology = lattice.topology(labels.shape[::-1], kinds)
-    return LabelFile(Clusters.of_any_labels(labels.ravel(), topology), lattice, record)
+    # Of a configuration of sites the labels tell the open bonds.
+    is_sites = record.get("kind") == "sites"
+    opened = bonds_between(topology, labels.ravel() >= 0) if is_sites else None
+    return LabelFile(Clusters.of_any_labels(labels.ravel(), topology, opened), lattice, record)
 
 
 def _check_values(name: str, labels: np.ndarray) -> None:

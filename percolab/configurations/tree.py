@@ -14,23 +14,13 @@ from percolab.configurations.array_files import read_array
 from percolab.errors import InputError
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph, load_graph, load_weighted_graph
-from percolab.lattices.graph_files.graph_data import (
-    GraphData,
-    check_num_sites,
-    graph_data,
-    without_loops,
-)
-from percolab.lattices.graph_files.through_networkx import edges_of, weights_of
-from percolab.lattices.graph_files.weights import (
-    EdgeWeights,
-    plain_weights,
-    weights_of_objects,
-)
+from percolab.lattices.graph_files.graph_data import GraphData
+from percolab.lattices.graph_files.objects import graph_of_object, plain
 from percolab.lattices.lattice import Lattice, lattice_names
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import MAX_POINTS
 from percolab.tasks.study import Task, check_boundary
-from percolab.tasks.values import check_choice
+from percolab.tasks.values import check_choice, take_integer
 from percolab.trees.given import (
     SpanningTree,
     check_tree_memory,
@@ -107,7 +97,7 @@ def tree(
             return _of_list(structure, weights, ways, notes=structure.notes)
         return tree_of_array(structure, np.asarray(weights), L, boundary, **ways)
     _refuse(L=L, boundary=boundary, weights=weights, **sites)
-    data = _data_of(graph, num_sites, multi)
+    data = graph_of_object(graph, num_sites=num_sites, multi=multi, weights=True)
     found = Graph.of_bonds(data.num_sites, data.bonds, notes=data.notes)
     return _of_data(found, data, ways)
 
@@ -237,7 +227,7 @@ def _check_array(
 
 def _of_list(graph: Graph, weights: Any, ways: dict[str, Any], **told: Any) -> SpanningTree:
     """Return the tree of a graph with weights in the order of its bonds."""
-    values = _values(weights)
+    values = plain(weights)
     check_tree_memory(Extent.of_topology(graph.topology((graph.num_sites,))), **ways)
     keys = keys_of_list(graph, values)
     topology = graph.topology((graph.num_sites,))
@@ -260,9 +250,11 @@ def _of_sample(
     if isinstance(structure, Graph):
         _refuse(L=L, boundary=boundary)
         L, boundary = structure.num_sites, structure.boundaries * structure.dimension
-    if not isinstance(L, int):
+    if L is None:
         raise InputError(f"L = {L!r}, but a sample of {structure.name} has an integer size L")
-    if not isinstance(sample, int) or not 0 <= sample < 2**64:
+    L, sample = take_integer("L", L), take_integer("sample", sample)
+    seed = take_integer("seed", seed)
+    if not 0 <= sample < 2**64:
         raise InputError(f"sample = {sample!r}, but it must be an integer from 0 to 2^64 - 1")
     check_choice("rng", rng, GENERATORS)
     kinds = _kinds_of(structure, boundary) if structure.dimension else ()
@@ -271,125 +263,3 @@ def _of_sample(
     topology = structure.topology(task.shape, kinds)
     numbers = GENERATORS[rng], task.stream_seed, sample
     return tree_of_sample(topology, *numbers, structure=structure, boundary=kinds, **ways)
-
-
-def _data_of(graph: Any, num_sites: int | None, multi: bool) -> GraphData:
-    """Return sites, bonds and weights of a graph that is given as objects or arrays."""
-    import scipy.sparse
-
-    try:
-        if hasattr(graph, "is_directed") and hasattr(graph, "edges"):
-            return _of_networkx(graph, num_sites, multi)
-        if scipy.sparse.issparse(graph):
-            return _of_sparse(graph, num_sites, multi)
-        if isinstance(graph, tuple) and len(graph) == 2:
-            pairs, values = np.asarray(graph[0]), _values(graph[1])
-        elif isinstance(graph, list):
-            rows = [tuple(row) for row in graph]
-            if any(len(row) != 3 for row in rows):
-                raise InputError("a list has rows (site, site, weight)")
-            pairs = np.array([row[:2] for row in rows], object)
-            pairs = np.array(pairs.tolist() or np.empty((0, 2), np.int64))
-            values = weights_of_objects([row[2] for row in rows])
-        elif isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[1] == 3:
-            pairs, values = _whole(graph[:, :2]), plain_weights(graph[:, 2])
-        else:
-            raise InputError(
-                f"a graph is no {type(graph).__name__}: give a file, networkx graph, sparse "
-                "matrix, (pairs, weights) or rows (site, site, weight)"
-            )
-    except InputError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise InputError(" ".join(str(error).split())) from error
-    return _of_pairs(pairs, values, num_sites, multi)
-
-
-def _values(weights: Any) -> np.ndarray:
-    """Return weights, int64 or float64 (n,), of an array or a sequence of numbers."""
-    try:
-        if isinstance(weights, np.ndarray):
-            return plain_weights(weights)
-        return weights_of_objects(list(weights))
-    except (ValueError, TypeError) as error:
-        raise InputError(" ".join(str(error).split())) from error
-
-
-def _whole(sites: np.ndarray) -> np.ndarray:
-    """Return site numbers as integers; ValueError if they are none."""
-    if sites.dtype.kind not in "iuf":
-        raise ValueError(f"sites are {sites.dtype}, but they must be integers")
-    found = sites.astype(np.int64) if np.isfinite(sites).all() else np.full(sites.shape, -1)
-    wrong = sites[found != sites]
-    if wrong.size:
-        raise ValueError(f"site {wrong[0]}, but sites are integers")
-    return found
-
-
-def _of_pairs(
-    pairs: np.ndarray, values: np.ndarray, num_sites: int | None, multi: bool
-) -> GraphData:
-    if pairs.size == 0:
-        pairs = np.empty((0, 2), np.int64)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise InputError("pairs of sites are an integer array (n, 2)")
-    if values.shape != (len(pairs),):
-        raise InputError(f"{values.size} weights for {len(pairs)} bonds")
-    if num_sites is None and not len(pairs):
-        raise InputError("names no sites; give num_sites if that is meant")
-    most = num_sites - 1 if num_sites is not None else MAX_POINTS - 1
-    if len(pairs) and not 0 <= pairs.min() <= pairs.max() <= most:
-        wrong = pairs[(pairs < 0) | (pairs > most)][0]
-        raise InputError(f"a bond names site {wrong}, but sites are 0 to {most}")
-    count = num_sites if num_sites is not None else int(pairs.max()) + 1
-    check_num_sites(Path("pairs"), count, len(pairs), num_sites)
-    edges, num_loops = without_loops(pairs[:, 0], pairs[:, 1])
-    values = values[pairs[:, 0] != pairs[:, 1]]
-    weights = EdgeWeights(values, "pairs")
-    return graph_data(count, edges, multi=multi, num_loops=num_loops, weights=weights)
-
-
-def _of_networkx(graph: Any, num_sites: int | None, multi: bool) -> GraphData:
-    nodes = list(graph.nodes)
-    if num_sites not in (None, len(nodes)):
-        raise InputError(f"num_sites = {num_sites}, but the graph has {len(nodes)} nodes")
-    if not nodes:
-        raise InputError("the graph has no nodes")
-    is_numbered = set(nodes) == set(range(len(nodes)))
-    numbers = {node: node if is_numbered else n for n, node in enumerate(nodes)}
-    try:
-        values = weights_of(graph)
-    except InputError as error:
-        raise InputError(f"the graph: {error}") from error
-    edges = edges_of(graph, numbers)
-    values = values[edges[:, 0] != edges[:, 1]]
-    edges, num_loops = without_loops(edges[:, 0], edges[:, 1])
-    return graph_data(
-        len(nodes),
-        edges,
-        multi=multi,
-        names=None if is_numbered else tuple(nodes),
-        num_loops=num_loops,
-        weights=EdgeWeights(values, "the graph"),
-    )
-
-
-def _of_sparse(matrix: Any, num_sites: int | None, multi: bool) -> GraphData:
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
-        raise InputError(f"a matrix of shape {matrix.shape}, but an adjacency matrix is square")
-    if num_sites not in (None, matrix.shape[0]):
-        raise InputError(f"num_sites = {num_sites}, but the matrix has {matrix.shape[0]} rows")
-    entries = matrix.tocoo(copy=True)
-    if matrix.format == "bsr":  # the zeros in its blocks are filling
-        entries.eliminate_zeros()
-    values = plain_weights(entries.data)
-    values = values[entries.row != entries.col]
-    edges, num_loops = without_loops(entries.row, entries.col)
-    return graph_data(
-        matrix.shape[0],
-        edges,
-        multi=multi,
-        is_matrix=True,
-        num_loops=num_loops,
-        weights=EdgeWeights(values, "the matrix"),
-    )

@@ -34,12 +34,16 @@ _MOST_KEPT_APART = 20_000
 
 @dataclass(frozen=True)
 class Prominent:
-    """A cluster that is named in the legend: its number, its colour, and the axes it spans."""
+    """A cluster that is named in the legend: its number, its colour, and the axes it spans.
+
+    wrapping: the periodic axes around which it closes on itself
+    """
 
     number: int
     colour: str
     spanning: tuple[str, ...]
     is_largest: bool
+    wrapping: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,19 +105,24 @@ def spin_rgb(spins: np.ndarray, there: np.ndarray, states: int) -> np.ndarray:
 def _prominent(clusters: Clusters) -> tuple[Prominent, ...]:
     """Return the spanning clusters, the largest first, and the largest cluster."""
     axes: dict[int, list[str]] = {}
-    for name, numbers in clusters.spanning.items():
-        for number in numbers.tolist():
-            axes.setdefault(number, []).append(name)
+    around: dict[int, list[str]] = {}
+    for told, named in ((axes, clusters.spanning), (around, clusters.wrapping)):
+        for name, numbers in named.items():
+            for number in numbers.tolist():
+                told.setdefault(number, []).append(name)
     if not clusters.sizes.size:
         return ()
     largest = int(clusters.by_size[0])
-    order = sorted(axes, key=lambda number: (-clusters.sizes[number], number))
+    order = sorted({*axes, *around}, key=lambda number: (-clusters.sizes[number], number))
     last = len(SPANNING) - 1
     found = [
-        Prominent(number, SPANNING[min(n, last)], tuple(axes[number]), number == largest)
+        Prominent(
+            number, SPANNING[min(n, last)], tuple(axes.get(number, ())), number == largest,
+            tuple(around.get(number, ())),
+        )
         for n, number in enumerate(order)
-    ]
-    if largest not in axes and clusters.sizes[largest] > 1:
+    ]  # fmt: skip
+    if largest not in order and clusters.sizes[largest] > 1:
         found.insert(0, Prominent(largest, LARGEST, (), True))
     return tuple(found)
 

@@ -71,7 +71,9 @@ def _described(item: Prominent, clusters: Clusters) -> str:
     text = f"{name}, {size} of {int(clusters.sizes.sum())} sites"
     if item.spanning == ("source-target",):
         return f"{text}, from the centre to the outermost shell"
-    return f"{text}, spans along {_listed(item.spanning)}" if item.spanning else text
+    if item.spanning:
+        text += f", spans along {_listed(item.spanning)}"
+    return f"{text}, wraps around {_listed(item.wrapping)}" if item.wrapping else text
 
 
 def _counted(count: int, what: str) -> str:
@@ -96,6 +98,7 @@ def numbers_of(
             "label": int(clusters.roots[item.number]),
             "size": int(clusters.sizes[item.number]),
             "spanning": list(item.spanning),
+            **({"wrapping": list(item.wrapping)} if item.wrapping else {}),
             "colour": item.colour,
         }
         for item in colours.prominent

@@ -27,6 +27,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.lattices.lattice import Threshold
+from percolab.lattices.shown import Shown, counted
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, pack_bits
 
 if TYPE_CHECKING:
@@ -50,13 +51,15 @@ class _Bonds:
     target: np.ndarray
 
 
-@dataclass(frozen=True)
-class Graph:
+@dataclass(frozen=True, repr=False)
+class Graph(Shown):
     """One graph: name, digest, and how many sites, bonds and terminals there are.
 
     With sources and targets it has one axis: a sample spans if one cluster has a site of both.
     Without, it has none.  ``content`` is None where the bonds are not at hand; ``notes`` is what a
-    user should know about the file, one line each.
+    user should know about the file, one line each.  ``names`` are those of the sites, by their
+    numbers, all different; None where sites are known by their numbers.  They decide nothing, so
+    the digest is without them.
 
     ValueError: numbers that no graph has.
     """
@@ -69,6 +72,7 @@ class Graph:
     num_targets: int
     content: _Bonds | None = field(default=None, compare=False, repr=False)
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    names: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         counts = (self.num_sites, self.num_bonds, self.num_sources, self.num_targets)
@@ -78,6 +82,17 @@ class Graph:
             raise ValueError(f"a graph has 1 to {MAX_POINTS} sites, got {self.num_sites}")
         if not all(isinstance(text, str) for text in (self.name, self.digest)):
             raise ValueError("a graph's name and digest are text")
+        if self.names is not None and len(set(self.names)) != self.num_sites:
+            raise ValueError(f"{len(set(self.names))} different names for {self.num_sites} sites")
+
+    def _facts(self) -> dict[str, Any]:
+        ends = f"{counted(self.num_sources, 'site')} to {counted(self.num_targets, 'site')}"
+        return {
+            "graph": self.name,
+            "sites": self.num_sites,
+            "bonds": self.num_bonds,
+            **({"connected": ends} if self.num_sources else {}),
+        }
 
     @classmethod
     def of_bonds(
@@ -89,17 +104,23 @@ class Graph:
         target: np.ndarray | Sequence[int] = (),
         name: str = "graph",
         notes: tuple[str, ...] = (),
+        names: Sequence[str] | None = None,
     ) -> Graph:
         """Return the graph of bonds, as :func:`graph_topology` takes them.
 
+        names: of the sites, by their numbers.
+
         InputError: a number of sites, a bond or a terminal that it refuses; one of source and
-        target without the other.
+        target without the other; names that are not all different.
         """
         if (len(source) == 0) != (len(target) == 0):
             raise InputError("source and target: give both, or none")
         pairs = np.asarray(bonds if isinstance(bonds, np.ndarray) else list(bonds))
         ends = [_distinct(np.asarray(sites)) for sites in (source, target)]
+        num_sites = _whole_number(num_sites)
         _check_sites(num_sites, pairs, ends)
+        if names is not None and len(set(names)) != num_sites:
+            raise InputError(f"{len(set(names))} different names for {num_sites} sites")
         pairs = pairs.astype(np.int32, copy=False).reshape(-1, 2)
         content = _Bonds(pairs, *(sites.astype(np.int32) for sites in ends))
         return cls(
@@ -111,12 +132,17 @@ class Graph:
             len(content.target),
             content,
             notes,
+            None if names is None else tuple(map(str, names)),
         )
 
     @property
     def title(self) -> str:
         """The name."""
         return self.name
+
+    def name_of(self, site: int) -> str | int:
+        """Return a site's name, or its number where sites have no names."""
+        return int(site) if self.names is None else self.names[site]
 
     @property
     def dimension(self) -> int:
@@ -210,8 +236,8 @@ class Graph:
 def load_graph(
     path: str | Path,
     *,
-    source: str | Path | np.ndarray | Sequence[int] | None = None,
-    target: str | Path | np.ndarray | Sequence[int] | None = None,
+    source: Terminals = None,
+    target: Terminals = None,
     multi: bool = False,
 ) -> Graph:
     """Return the graph in a file (docs/graph-files.md), and the two site sets to connect.
@@ -230,8 +256,8 @@ def load_graph(
 def load_weighted_graph(
     path: str | Path,
     *,
-    source: str | Path | np.ndarray | Sequence[int] | None = None,
-    target: str | Path | np.ndarray | Sequence[int] | None = None,
+    source: Terminals = None,
+    target: Terminals = None,
     multi: bool = False,
 ) -> tuple[Graph, GraphData]:
     """Return the graph in a file as :func:`load_graph` does, and what was read.
@@ -246,7 +272,37 @@ def load_weighted_graph(
     return _graph_of(data, path, source, target), data
 
 
-Terminals = str | Path | np.ndarray | Sequence[int] | None
+def graph_of(
+    graph: Any,
+    *,
+    source: Any = None,
+    target: Any = None,
+    multi: bool = False,
+) -> Graph:
+    """Return a graph that is given in any form, and the two site sets to connect.
+
+    graph: a :class:`Graph`; a file, as :func:`load_graph` reads it; or an object that
+    :func:`percolab.lattices.graph_files.objects.graph_of_object` takes: a networkx graph, a sparse
+    matrix, an edge array (n, 2) or a list of edges.  source, target: site numbers, names, or a text
+    or file that lists them.
+    InputError: what cannot be used; terminals with a :class:`Graph`, which has its own.
+    """
+    if isinstance(graph, Graph):
+        if source is not None or target is not None or multi:
+            raise InputError(
+                "source, target and multi are read with a graph's file: this one is read"
+            )
+        return graph
+    if isinstance(graph, str | Path):
+        return load_graph(graph, source=source, target=target, multi=multi)
+    from percolab.lattices.graph_files.objects import graph_of_object
+
+    _check_both(source, target)
+    data = graph_of_object(graph, multi=multi)
+    return _graph_of(data, getattr(graph, "name", "") or "graph", source, target)
+
+
+Terminals = str | Path | int | np.ndarray | Sequence[int] | Sequence[str] | None
 
 
 def _check_both(source: Terminals, target: Terminals) -> None:
@@ -257,22 +313,40 @@ def _check_both(source: Terminals, target: Terminals) -> None:
 
 def _graph_of(data: GraphData, path: str | Path, source: Terminals, target: Terminals) -> Graph:
     """Return the graph of what was read from a file, with the site sets to connect."""
-    from percolab.lattices.graph_files import read_sites
-
-    ends: dict[str, np.ndarray | Sequence[int]] = {}
-    for key, sites in (("source", source), ("target", target)):
-        if isinstance(sites, str | Path):
-            try:
-                ends[key] = read_sites(sites, data.num_sites)
-            except InputError as error:
-                raise InputError(f"{key}: {error}") from error
-        elif sites is not None:
-            ends[key] = sites
-            if len(sites) == 0:
-                raise InputError(f"{key} = {sites}: names no sites")
+    names = None if data.names is None else _texts(data.names)
+    ends = {
+        key: _sites_of(key, sites, data.num_sites, names)
+        for key, sites in (("source", source), ("target", target))
+        if sites is not None
+    }
     return Graph.of_bonds(
-        data.num_sites, data.bonds, name=Path(path).name, notes=data.notes, **ends
+        data.num_sites, data.bonds, name=Path(path).name, notes=data.notes, names=names, **ends
     )
+
+
+def _texts(names: Sequence[Any]) -> tuple[str, ...]:
+    """Return names as texts that tell them apart: objects may be nodes, as 1 and "1" are."""
+    found = tuple(map(str, names))
+    return found if len(set(found)) == len(found) else tuple(map(repr, names))
+
+
+def _sites_of(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:
+    """Return the sites of a source or target, by numbers or names; InputError names the key."""
+    from percolab.lattices.graph_files import read_sites
+    from percolab.lattices.graph_files.site_list import sites_named
+
+    try:
+        if isinstance(sites, str | Path):
+            return read_sites(sites, num_sites) if names is None else sites_named(sites, names)
+        given = list(sites) if np.ndim(sites) else [sites]
+        if names is not None and any(isinstance(site, str) for site in given):
+            found = [sites_named(str(site), names) for site in given]
+            return np.unique(np.concatenate(found))
+    except InputError as error:
+        raise InputError(f"{key}: {error}") from error
+    if not given:
+        raise InputError(f"{key} = {sites}: names no sites")
+    return np.asarray(given)
 
 
 def graph_topology(
@@ -319,6 +393,11 @@ def graph_topology(
         end_layers=((first_layer, last_layer),) if first_layer.size and last_layer.size else (),
         chain=-1,
     )
+
+
+def _whole_number(value: Any) -> Any:
+    """Return an integer of NumPy's as one of Python's, and anything else as it is."""
+    return int(value) if isinstance(value, np.integer) else value
 
 
 def _check_sites(num_sites: int, pairs: np.ndarray, ends: list[np.ndarray]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
@@ -19,10 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from percolab.errors import InputError, nearest
+from percolab.lattices.cell_text import cell_text
 from percolab.lattices.grid import Grid
 from percolab.lattices.one_piece import unreached
+from percolab.lattices.shown import Shown, counted
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, pack_bits, period_codes
 
@@ -55,8 +59,8 @@ class Threshold:
     cite: str
 
 
-@dataclass(frozen=True)
-class Lattice:
+@dataclass(frozen=True, repr=False)
+class Lattice(Shown):
     """A lattice: cell, bonds, what its size L counts, and what has been published about it.
 
     cell:      grid points of the block along each axis; ``vacant`` lists those without a site
@@ -76,6 +80,54 @@ class Lattice:
     shifts: tuple[tuple[Point, Vector], ...] = ()
     thresholds: tuple[Threshold, ...] = ()
     source: str = ""
+
+    def _facts(self) -> dict[str, Any]:
+        known = ", ".join(f"{item.model} {item.value:.8g}" for item in self.thresholds)
+        return {
+            "lattice": self.name,
+            "axes": self.dimension,
+            "cell": " x ".join(map(str, self.cell)),
+            **({"of it vacant": counted(len(self.vacant), "site")} if self.vacant else {}),
+            "bonds at a site": f"{self.coordination_number:g}",
+            **({"published p_c": known} if known else {}),
+        }
+
+    @classmethod
+    def from_cell(
+        cls,
+        vectors: ArrayLike,
+        sites: ArrayLike,
+        bonds: Sequence[tuple[int, int, Sequence[int]]],
+        *,
+        name: str = "lattice",
+        title: str | None = None,
+        coordination_number: float | None = None,
+        thresholds: Sequence[Mapping[str, Any]] = (),
+    ) -> Lattice:
+        """Return the lattice of a unit cell; L counts cells along each axis.
+
+        vectors: float (d, d), from a cell to the next along each of d axes, in any unit of length.
+        sites: float (n, d), where the sites of a cell are, in parts of the vectors; they are
+        numbered 0 to n - 1.  bonds: (from, to, cell), from a site to another one in the cell that
+        is so many steps away along each axis; every bond once.
+        title: for figures.  coordination_number: checked against the bonds.  thresholds: published
+        ones, with the keys of docs/lattice-format.md.
+
+        ``source`` of the lattice is its TOML text, to keep it in a file.  InputError (one line), as
+        for such a file: a bond that is given twice or leads nowhere, a lattice in pieces, ...
+
+        >>> honeycomb = Lattice.from_cell(
+        ...     [[1.5, 3**0.5 / 2], [0, 3**0.5]],
+        ...     [[0, 0], [1 / 3, 1 / 3]],
+        ...     [(0, 1, (0, 0)), (0, 1, (-1, 0)), (0, 1, (0, -1))],
+        ...     name="my-honeycomb",
+        ... )
+        >>> honeycomb
+        <Lattice my-honeycomb; axes 2; cell 2 x 1; bonds at a site 3>
+        """
+        keys = {"title": title, "coordination_number": coordination_number}
+        text = cell_text(vectors, sites, bonds, name=name, keys=keys, thresholds=thresholds)
+        return lattice_from_text(text, where=f"lattice {name}")
 
     @property
     def dimension(self) -> int:
@@ -204,7 +256,7 @@ def lattice_names() -> list[str]:
     return sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".toml"))
 
 
-def load_lattice(name: str) -> Lattice:
+def load_lattice(name: str | Path) -> Lattice:
     """Return a lattice by its name, or from a file if ``name`` is a path ending in .toml.
 
     InputError: unknown name (with the nearest known one), or a file that describes no lattice.
@@ -212,6 +264,7 @@ def load_lattice(name: str) -> Lattice:
     >>> load_lattice("honeycomb").coordination_number
     3.0
     """
+    name = str(name)
     if name.endswith(".toml"):
         return lattice_from_text(read_text(Path(name)), where=name)
     known = lattice_names()

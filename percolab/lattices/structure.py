@@ -7,6 +7,7 @@ kind is stored with the results: a lattice as its TOML text, the others as a rec
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Protocol
 
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
@@ -53,7 +54,7 @@ class Structure(Protocol):
         """Return the published threshold of a model, or None."""
 
 
-def load_structure(name: str) -> Lattice | BetheLattice:
+def load_structure(name: str | Path) -> Lattice | BetheLattice:
     """Return a lattice by its name or .toml file, or "bethe", "bethe:z", "bethe:z:random".
 
     InputError: no such lattice.
@@ -61,6 +62,7 @@ def load_structure(name: str) -> Lattice | BetheLattice:
     >>> load_structure("bethe:4").threshold().value == 1 / 3
     True
     """
+    name = str(name)
     return bethe_lattice(name) if name.partition(":")[0] == "bethe" else load_lattice(name)
 
 

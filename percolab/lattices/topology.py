@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from percolab.errors import InputError
+from percolab.lattices.shown import Shown
 
 #: Bits of a seam bond's code for the periods along one axis: up to 2047 to either side.
 PERIOD_BITS = 12
@@ -20,8 +21,8 @@ PERIOD_BITS = 12
 MAX_POINTS = 2**31 - 64
 
 
-@dataclass(frozen=True, eq=False)
-class Topology:
+@dataclass(frozen=True, eq=False, repr=False)
+class Topology(Shown):
     """Sites, bonds and end layers, ready for the kernels.
 
     num_points:   grid points (site indices run below it; vacant points carry no site)
@@ -56,6 +57,11 @@ class Topology:
     chain: int
     shape: tuple[int, ...] = ()
     offsets: tuple[tuple[int, ...], ...] = ()
+
+    def _facts(self) -> dict[str, object]:
+        shape = {"grid points": " x ".join(map(str, self.shape))} if self.shape else {}
+        bonds = int(np.bitwise_count(self.exists).sum(dtype=np.int64))
+        return {**shape, "sites": self.num_sites, "bonds": bonds}
 
     @property
     def num_classes(self) -> int:

@@ -9,27 +9,44 @@ from typing import Any
 import numpy as np
 
 from percolab.lattices.lattice import AXIS_NAMES
+from percolab.lattices.shown import Shown
 from percolab.lattices.topology import Topology
+from percolab.measure.windings import wrapping_clusters
 
 
-@dataclass(frozen=True, eq=False)
-class Clusters:
+@dataclass(frozen=True, eq=False, repr=False)
+class Clusters(Shown):
     """The clusters of a configuration, numbered 0 ... n - 1 by their smallest site.
 
     labels:    int32 (num_points,), smallest site index of the cluster; -1 where there is no site
     topology:  what was labeled; its end layers say what spans
+    opened:    uint32 (num_classes, num_words), the open bonds, which say what wraps; None where
+               they are not known, and nothing is said of wrapping
     """
 
     labels: np.ndarray
     topology: Topology
+    opened: np.ndarray | None = None
 
     @classmethod
-    def of_any_labels(cls, labels: np.ndarray, topology: Topology) -> Clusters:
+    def of_any_labels(
+        cls, labels: np.ndarray, topology: Topology, opened: np.ndarray | None = None
+    ) -> Clusters:
         """Return the clusters of labels that number clusters in any way; -1 is no site."""
         _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
         smallest = first.astype(np.int32)[inverse.ravel()]
         smallest[labels < 0] = -1
-        return cls(smallest, topology)
+        return cls(smallest, topology, opened)
+
+    def _facts(self) -> dict[str, Any]:
+        told = self.summary()
+        names = ("sites", "clusters", "largest", "second_largest", "spanning")
+        return {
+            name.replace("_", " "): ", ".join(told[name]) or "no axis"
+            if name == "spanning"
+            else told[name]
+            for name in names
+        }
 
     @cached_property
     def roots(self) -> np.ndarray:
@@ -62,6 +79,17 @@ class Clusters:
             found[self.axis_name(axis)] = both[both >= 0]
         return found
 
+    @cached_property
+    def wrapping(self) -> dict[str, np.ndarray]:
+        """Per periodic axis the numbers of the clusters that close on themselves around it.
+
+        Empty where the open bonds are not known.
+        """
+        if self.opened is None:
+            return {}
+        found = wrapping_clusters(self.topology, self.opened, self.numbers)
+        return {self.axis_name(axis): numbers for axis, numbers in found.items()}
+
     def axis_name(self, axis: int) -> str:
         """Return "x", "y" ... on a grid, and "source-target" on a graph."""
         return AXIS_NAMES[axis] if self.topology.shape else "source-target"
@@ -70,7 +98,8 @@ class Clusters:
         """Return what is said of a configuration, as plain JSON values.
 
         sites, clusters, largest and second_largest (sites; 0 where there is none), and the axes
-        along which one cluster touches both end layers, of those that are open.
+        along which one cluster touches both end layers, of those that are open.  Where the open
+        bonds of a periodic lattice are known, the axes around which one cluster wraps, too.
         """
         first, second = np.append(self.sizes[self.by_size[:2]], [0, 0])[:2]
         return {
@@ -80,7 +109,29 @@ class Clusters:
             "second_largest": int(second),
             "open_axes": list(self.spanning),
             "spanning": [name for name, found in self.spanning.items() if found.size],
-        }
+        } | (
+            {
+                "periodic_axes": list(self.wrapping),
+                "wrapping": [name for name, found in self.wrapping.items() if found.size],
+            }
+            if self.wrapping
+            else {}
+        )
+
+    def crossing(self) -> list[dict[str, Any]]:
+        """Return the clusters that span or wrap, the largest first, as plain JSON values.
+
+        label: the smallest site.  sites: how many.  spanning, wrapping: the names of the axes.
+        """
+        told: dict[int, dict[str, list[str]]] = {}
+        for key, axes in (("spanning", self.spanning), ("wrapping", self.wrapping)):
+            for name, numbers in axes.items():
+                for number in numbers.tolist():
+                    told.setdefault(number, {"spanning": [], "wrapping": []})[key].append(name)
+        order = sorted(told, key=lambda number: (-self.sizes[number], number))
+        return [
+            {"label": int(self.roots[n]), "sites": int(self.sizes[n]), **told[n]} for n in order
+        ]
 
     @property
     def _is_root(self) -> np.ndarray:

@@ -71,8 +71,8 @@ class FlagRule:
 
 
 #: What sums over the samples of a block are made from: their tallies, the radii of clusters, the
-#: order of the sweeps of a chain, trees, or sums of squares beyond an int64.
-TALLY, RADII, CHAIN, TREE, WIDE = "tally", "radii", "chain", "tree", "wide"
+#: order of the sweeps of a chain, trees, sums of squares beyond an int64, or a function of a user.
+TALLY, RADII, CHAIN, TREE, WIDE, FUNCTION = "tally", "radii", "chain", "tree", "wide", "function"
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ class Dataset:
 class Sums:
     """Sums over the samples of a block that are no observable.
 
-    source: TALLY, RADII, CHAIN, TREE or WIDE; "" of a column that this version does not know.
-    kind: int64, exact, or float64, added sample after sample.  count: numbers at each p, or with
-    ``per_bin`` in every bin of sizes (:func:`percolab.measure.tallies.bin_edges`), or with
+    source: TALLY, RADII, CHAIN, TREE, WIDE or FUNCTION; "" of a column that this version does not
+    know.  kind: int64, exact, or float64, added sample after sample.  count: numbers at each p, or
+    with ``per_bin`` in every bin of sizes (:func:`percolab.measure.tallies.bin_edges`), or with
     ``per_sweep`` for every sweep of a chain.  dataset: where they are stored together with other
     columns; None for one of their own.
     """

@@ -166,6 +166,8 @@ def _engine_on(
 ) -> Engine:
     """Return what a study is sampled with on devices; slabs: of a sample, as asked for."""
     device, *others = found
+    if study.functions:
+        _check_functions_engine(options, slabs, others)
     if study.has_trees:
         labeler, note = options.get("labeler") or DEFAULT_TREE_METHOD[device.kind], ""
         tree_class(labeler, device.kind)
@@ -211,6 +213,19 @@ def _engine_on(
     if layers:
         check_labeler(options.get("labeler"), device)
     return replace(engine, slabs=layers, report=watcher.labeled)
+
+
+def _check_functions_engine(
+    options: SweepOptions, slabs: int | str | None, others: list[Device]
+) -> None:
+    """Raise InputError unless threads of this process measure whole samples, as functions need."""
+    if slabs is not None:
+        raise InputError("observables: functions of labels need whole samples: leave out slabs")
+    if options.get("executor") not in (None, "threads") or others:
+        raise InputError(
+            "observables: functions from Python are called by threads, on one device: leave out "
+            "the executor"
+        )
 
 
 def share_of(tasks: int) -> float:
@@ -296,5 +311,5 @@ def _small_task(study: Study) -> Task:
 def _task(study: Study, size: int) -> Task:
     """Return a task of one sample a block; its p makes no difference."""
     p = {"threshold": (), "tree": ALL_BONDS}.get(study.method, (0.5,))
-    task = replace(study.task(size, p), block_size=1)
+    task = replace(study.task(size, p), block_size=1, functions=())
     return replace(task, burn_in=0) if task.has_spins else task

@@ -38,7 +38,7 @@ from percolab.trees import TREE_METHODS
 LEFT_OPEN = frozenset({"L", "samples"})
 # What contradicts a file, in the order in which it is told; files of other seeds can be merged.
 _MERGED = ("seed", "rng")
-_FIXED = ("lattice", "boundary", "method", *ADDED, "model", *_MERGED)
+_FIXED = ("lattice", "boundary", "method", *ADDED, "functions", "model", *_MERGED)
 
 
 class Watcher:
@@ -265,6 +265,11 @@ def _check_graph(stored: Results, graph: Graph, path: Path | None) -> None:
             f"{path}: was sampled on {before.name} (digest {before.digest}), and {graph.name} has "
             f"other sites, bonds, source or target (digest {graph.digest}); choose another --out"
         )
+    names = before.names if isinstance(before, Graph) else None
+    if names is not None and graph.names is not None and names != graph.names:
+        raise InputError(
+            f"{path}: its sites have other names than those of {graph.name}; choose another --out"
+        )
 
 
 def _check_same(study: Study, stored: Results, path: Path | None) -> None:
@@ -307,7 +312,7 @@ def _identity(study: Study) -> dict[str, Any]:
 
 def _default_of(key: str) -> Any:
     """Return the default of a setting as a description shows it: a tuple as a list."""
-    default = SETTINGS[key].default
+    default = SETTINGS[key].default if key in SETTINGS else ()
     return list(default) if isinstance(default, tuple) else default
 
 
@@ -318,17 +323,25 @@ def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
         p = tuple(sorted({*study.p, *stored.p}))
     sizes = stored.sizes if "L" in left_open else tuple({*study.sizes, *stored.sizes})
     block_size, sweeps = study.block_size or stored.block_size, study.sweeps or stored.sweeps
-    return replace(study, sizes=sizes, p=p, block_size=block_size, sweeps=sweeps)
+    found = replace(study, sizes=sizes, p=p, block_size=block_size, sweeps=sweeps)
+    graph, before = study.structure, stored.structure
+    if isinstance(graph, Graph) and isinstance(before, Graph) and graph.names is None:
+        # The same graph, given by numbers alone this time.
+        return replace(found, structure=replace(graph, names=before.names))
+    return found
 
 
 def _described(stored: Results, study: Study) -> Results:
     """Return results with another description of their study, and of its lattice or graph.
 
-    What is published about a lattice may have changed, and a graph's bonds are not in the file.
+    What is published about a lattice may have changed; a graph's bonds and a user's functions are
+    not in the file.
     """
+    calls = {item.name: item for item in study.functions}
     known = Results(study, runs=stored.runs)
     for key, item in stored.tasks.items():
-        task = replace(item.task, structure=study.structure)
+        functions = tuple(calls.get(own.name, own) for own in item.task.functions)
+        task = replace(item.task, structure=study.structure, functions=functions)
         known.tasks[key] = TaskResult(task, item.blocks, item.columns, item.end)
     return known
 

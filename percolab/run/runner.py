@@ -5,6 +5,7 @@ request -> placed tasks -> wanted blocks -> measured blocks -> results
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 from typing import Unpack
 
@@ -28,6 +29,8 @@ from percolab.tasks.part import WHOLE, Part
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
 
+_LOGGER = logging.getLogger("percolab")
+
 
 def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> Results:
     """Run a study until its stop rule is met, continuing what the writer's file holds.
@@ -46,6 +49,11 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
     with ExitStack() as stack:
         options["executor"] = stack.enter_context(connected(options.get("executor")))
         engine = choose_engine(opened.asked, options, watcher)
+        _LOGGER.debug(
+            "%s on %s by %s, %d workers",
+            ", ".join(f"L = {size}" for size in opened.asked.sizes),
+            ", ".join(map(str, engine.every_device)), engine.labeler, engine.workers,
+        )  # fmt: skip
         if engine.slabs:
             check_p(opened.missing.values())
         executor = stack.enter_context(engine.opened(opened.asked.structure))
@@ -105,6 +113,7 @@ def _sampled(
     targets: dict[int, int] | None = first_targets(results.study, rule)
     while targets is not None:
         wanted = wanted_blocks(placed.tasks, targets)
+        _LOGGER.debug("round of %d blocks in all: %s", sum(wanted.values()), dict(wanted))
         results = with_blocks(results, wanted, asked, crew, engine, saver, watcher, part)
         targets = next_targets(results, rule, targets)
     return results

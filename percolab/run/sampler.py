@@ -16,10 +16,13 @@ from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs, items_that_fit
-from percolab.labelers import DEFAULT_LABELER, labeler_class, serving_labeler
+from percolab.labelers import DEFAULT_LABELER, labeler_class, new_labeler, serving_labeler
+from percolab.labelers.forest import Reading
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry, geometry_of
-from percolab.lattices.topology import Topology
+from percolab.lattices.graph import Graph
+from percolab.lattices.topology import Topology, unpack_bits
+from percolab.measure.clusters import Clusters
 from percolab.measure.columns import RADII, TALLY, is_gathered_from
 from percolab.measure.radii import sums_of_radii
 from percolab.measure.rows import ROW_WIDTH
@@ -346,8 +349,45 @@ class Sampler:
         if self._geometry is not None:
             spread = _by_block(reaches, len(numbers))
             extras = sums_of_radii(spread, self._geometry.unit)
+        if self.task.functions:
+            extras |= self._function_sums(len(numbers), samples, stopped)
         measured = _by_block(rows, len(numbers))
         return list(blocks_of(numbers, measured, self._observables, extras))
+
+    def _function_sums(
+        self, blocks: int, samples: np.ndarray, stopped: Callable[[], bool] | None
+    ) -> dict[str, np.ndarray]:
+        """Return the sums of a user's functions by name, float64 (blocks, m, 1): on the CPU."""
+        task, key = self.task, (GENERATORS[self.task.rng], self.task.stream_seed)
+        found = {item.name: np.zeros((blocks, len(task.p), 1)) for item in task.functions}
+        if not hasattr(self._local, "labeler"):
+            name = serving_labeler(None, "cpu", self.topology)
+            self._local.labeler = new_labeler(name, "cpu", self.topology, task.draw)
+        for n, sample in enumerate(samples):
+            if stopped is not None and stopped():
+                raise Stopped
+            for k, threshold in enumerate(self._thresholds):
+                labels = self._labels_of(self._local.labeler, key, sample, threshold)
+                for item in task.functions:
+                    value = item.value_of(labels.copy())
+                    found[item.name][n // task.block_size, k, 0] += value
+        return found
+
+    def _labels_of(
+        self, labeler: Any, key: tuple[int, int], sample: np.uint64, threshold: np.uint64
+    ) -> np.ndarray:
+        """Return the labels of a sample at one threshold, int32, as percolab.label has them."""
+        one = np.array([sample], np.uint64), np.array([threshold], np.uint64)
+        items = labeler.batch.fill(*key, *one)
+        labels = labeler.join(items, Reading.LABELS).labels()[0].copy()
+        points = self.topology.num_points
+        labels[~unpack_bits(self.topology.occupied, points)] = -1
+        if self.task.draw.draws_sites:
+            labels[~unpack_bits(labeler.batch.occupied_of(items)[0], points)] = -1
+        structure = self.task.structure
+        if isinstance(structure, Graph) and structure.inner_numbers is not None:
+            labels = Clusters.of_any_labels(labels[structure.inner_numbers], self.topology).labels
+        return labels.reshape(self.topology.shape[::-1] or (points,))
 
     def _next_block(self, number: int, stopped: Callable[[], bool] | None) -> Block:
         """Return the next block of one long chain, which must be that of this number."""

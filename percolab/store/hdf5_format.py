@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
+from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, lattice_from_text
 from percolab.lattices.structure import Structure, record_of, structure_of
 from percolab.lattices.topology import num_words_of, unpack_bits
@@ -32,10 +33,10 @@ from percolab.measure.tallies import bin_edges
 from percolab.measure.trees import WEIGHT_BITS
 from percolab.spins.update import num_planes_of
 from percolab.store.task_result import TaskResult
-from percolab.store.tree import Data, Node, check_seal
+from percolab.store.tree import Data, Node, check_seal, texts_of
 from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, ThresholdBlock
 from percolab.tasks.settings import SETTINGS
-from percolab.tasks.study import Task
+from percolab.tasks.study import Task, functions_named
 
 FORMAT = "percolab results"
 #: What is written, and what can be read.  Versions before the fifth have text of variable length,
@@ -43,6 +44,8 @@ FORMAT = "percolab results"
 SCHEMA_VERSION, _READABLE = 5, (1, 2, 3, 4, 5)
 #: The first with a checksum of everything.
 _SEALED = 5
+#: What the names of a graph's sites are, where they have some.
+SITE_NAMES = "name of every site, by its number"
 #: What a task's group holds beside the sums of columns.
 _OTHERS = frozenset({"p", "block", "sums", "products", "size_edges", "spins"})
 #: What is stored of an observable, each as a list of texts.
@@ -72,6 +75,8 @@ def encode_contents(contents: Contents) -> Node:
         root.attributes["lattice"] = lattice.source
     else:
         root.attributes["structure"] = json.dumps(record_of(lattice))
+    if isinstance(lattice, Graph) and lattice.names is not None:
+        root.datasets["site_names"] = _data(texts_of(lattice.names), SITE_NAMES, "")
     root.attributes["runs"] = [json.dumps(run) for run in contents.runs]
     tasks = {key: encode_task(contents.tasks[key]) for key in sorted(contents.tasks)}
     if tasks:
@@ -97,6 +102,8 @@ def decode_contents(root: Node, path: object) -> Contents:
         check_seal(root)
     if "structure" in root.attributes:
         lattice = structure_of(json.loads(root.text("structure")))
+        if "site_names" in root.datasets and isinstance(lattice, Graph):
+            lattice = replace(lattice, names=root.names("site_names"))
     else:
         lattice = lattice_from_text(root.text("lattice"), where=f"{path}: lattice")
     study = json.loads(root.text("study"))
@@ -135,6 +142,8 @@ def encode_task(item: TaskResult) -> Node:
         node.attributes["every"] = np.array(task.every)
     if task.chains:
         node.attributes["chains"] = np.array(task.chains)
+    if task.functions:
+        node.attributes["functions"] = [each.name for each in task.functions]
     if item.end is not None:
         node.attributes["sweeps"] = np.array(item.end.sweeps)
         meaning = "spins after the last block, 32 sites a word [p, digit, word]"
@@ -260,6 +269,9 @@ def _task_of(node: Node, lattice: Structure) -> Task:
         burn_in=node.integer("burn_in", SETTINGS["burn_in"].default),
         every=node.integer("every", SETTINGS["every"].default),
         chains=node.integer("chains", SETTINGS["chains"].default),
+        functions=functions_named(
+            node.texts("functions") if "functions" in node.attributes else ()
+        ),
     )
     shape = node.attributes.get("shape")
     is_own = isinstance(shape, np.ndarray) and shape.tolist() == list(task.shape)
@@ -342,8 +354,9 @@ def _sums_of(node: Node, task: Task, columns: tuple[Column, ...]) -> dict[str, N
     if not all(column.is_known for column in columns):
         # What another version measures may be negative, and its products with the rest.
         return found
+    own = {each.name for each in task.functions}
     for name, array in found.items():
-        if array.size and array.min() < 0:
+        if array.size and name not in own and array.min() < 0:
             raise ValueError(f"task {task.id}: {name} holds a negative number")
     # No tree's weight is above that.
     largest = max(task.num_points**2, task.num_points << WEIGHT_BITS * task.has_trees)

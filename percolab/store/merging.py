@@ -126,6 +126,9 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
     for what, own, theirs in pairs:
         if own != theirs:
             raise InputError(f"{name}: has {what} {own}, not {theirs} like the others")
+    own_names, names = (getattr(each.structure, "names", None) for each in (study, others))
+    if own_names is not None and names is not None and own_names != names:
+        raise InputError(f"{name}: its sites have other names than those of the others")
     if study.structure.digest != others.structure.digest:
         raise InputError(f"{name}: {_other_lattice(study, others)}")
     if study.sample_version != others.sample_version:

@@ -5,16 +5,33 @@ from __future__ import annotations
 import math
 import platform
 import sys
+import tomllib
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("percolab", "numpy", "numba", "numba-cuda", "h5py", "scipy")
+_PACKAGES = ("numpy", "numba", "numba-cuda", "h5py", "scipy")
+
+
+def own_version() -> str:
+    """Return percolab's version: of the package installed, or of the checkout that this is.
+
+    "unknown" where neither tells it.
+    """
+    try:
+        return version("percolab")
+    except PackageNotFoundError:
+        project = Path(__file__).parents[2] / "pyproject.toml"
+    try:
+        return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
+    except (OSError, ValueError, KeyError):
+        return "unknown"
 
 
 def package_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that matter; absent ones are left out."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "percolab": own_version()}
     for name in _PACKAGES:
         try:
             found[name] = version(name)

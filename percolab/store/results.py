@@ -10,6 +10,7 @@ continued.
 from __future__ import annotations
 
 import io
+import logging
 import os
 from collections import Counter
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from percolab.store.reading import read_file
 from percolab.store.task_result import TaskResult, columns_in, lacking
 from percolab.store.tree import Node, write_tree
 from percolab.tasks.study import Study, Task
+
+_LOGGER = logging.getLogger("percolab")
 
 
 @dataclass(eq=False, repr=False)
@@ -132,6 +135,7 @@ class ResultsWriter:
                 f"results are in {self.path.with_name(beside.name)}"
             )
         replace_file(self._target, content, name=self.path)
+        _LOGGER.debug("saved %s: %d bytes", self.path, len(content))
         self._seen = _identity(self._target)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.errors import InputError
+from percolab.lattices.shown import Shown, counted, few
 from percolab.measure.columns import (
     LOW_BITS,
     MEASURES,
@@ -30,8 +31,8 @@ from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, ThresholdBlock, wit
 from percolab.tasks.study import Task
 
 
-@dataclass(eq=False)
-class TaskResult:
+@dataclass(eq=False, repr=False)
+class TaskResult(Shown):
     """A task and its blocks by number.
 
     columns: what the blocks hold, observables in the order of their sums; by default what this
@@ -46,6 +47,16 @@ class TaskResult:
 
     def __post_init__(self) -> None:
         self.columns = self.columns or self.task.columns
+
+    def _facts(self) -> dict[str, Any]:
+        task = self.task
+        return {
+            "task": task.id,
+            "of": task.structure.name,
+            "L": task.size,
+            **({} if task.method == "threshold" else {"p": few(task.p)}),
+            "samples": f"{self.num_samples} in {counted(len(self.blocks), 'block')}",
+        }
 
     @property
     def num_samples(self) -> int:

@@ -30,7 +30,7 @@ _MOST_LEVELS = 3
 
 @dataclass
 class Data:
-    """A dataset: its numbers, what they mean and in which unit."""
+    """A dataset: its numbers, or texts as bytes in UTF-8, what they mean and in which unit."""
 
     values: np.ndarray
     attributes: dict[str, Value] = field(default_factory=dict)
@@ -93,6 +93,15 @@ class Node:
             raise ValueError(f"{name} holds a value that is no finite number")
         return found
 
+    def names(self, name: str) -> tuple[str, ...]:
+        """Return a dataset that is a list of texts in UTF-8."""
+        if name not in self.datasets:
+            raise ValueError(f"dataset {name} is missing")
+        found = self.datasets[name].values
+        if found.dtype.kind != "S" or found.ndim != 1:
+            raise ValueError(f"{name} holds {found.dtype} {found.shape}, not a list of texts")
+        return tuple(_text(item) for item in found.tolist())
+
     def _error(self, name: str, expected: str) -> ValueError:
         if name not in self.attributes:
             return ValueError(f"attribute {name} is missing")
@@ -145,6 +154,12 @@ def _add(digest: Any, name: str, value: Value) -> None:
         digest.update(f"{name} {json.dumps(value)}\n".encode())
 
 
+def texts_of(names: Sequence[str]) -> np.ndarray:
+    """Return texts as a dataset has them: bytes in UTF-8, of fixed length."""
+    written = [name.encode() for name in names]
+    return np.array(written, f"S{max([1, *map(len, written)])}")
+
+
 def write_tree(buffer: Any, root: Node) -> None:
     """Write a tree as a sealed HDF5 file into a buffer; equal trees give equal bytes."""
     seal(root)
@@ -159,6 +174,9 @@ def _write_group(group: h5py.Group, node: Node) -> None:
         values = dataset.values
         # Sums and labels repeat, so they pack well; a small list is quicker to look at without.
         packed = {"compression": "gzip", "shuffle": True} if values.ndim > 1 and values.size else {}
+        if values.dtype.kind == "S":
+            packed = {"compression": "gzip", "shuffle": True}
+            values = values.astype(h5py.string_dtype("utf-8", values.dtype.itemsize))
         written = group.create_dataset(name, data=values, **packed)
         for key, value in dataset.attributes.items():
             _write_attribute(written, key, value)
@@ -205,8 +223,8 @@ def _read_group(group: h5py.Group, allowance: Allowance, levels: int) -> Node:
 
 
 def _read_dataset(dataset: h5py.Dataset, allowance: Allowance) -> Data:
-    if dataset.shape is None or dataset.dtype.kind not in "iuf":
-        raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
+    if dataset.shape is None or dataset.dtype.kind not in "iufS":
+        raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers or plain text")
     check_dataset(dataset)
     allowance.take(dataset.name, dataset.nbytes)
     return Data(np.asarray(dataset[...]), dict(_attributes(dataset, allowance)))

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.lattices.shown import Shown
 from percolab.measure.columns import Column
 from percolab.measure.rows import ROW_WIDTH
 
 
-@dataclass(frozen=True, eq=False)
-class ChainEnd:
+@dataclass(frozen=True, eq=False, repr=False)
+class ChainEnd(Shown):
     """Where the one long chain at every p of a task is: what its next block begins with.
 
     sweeps: since the start of the chain, the burn-in among them.  planes: the spins, uint32
@@ -24,9 +25,12 @@ class ChainEnd:
     sweeps: int
     planes: NDArray[np.uint32]
 
+    def _facts(self) -> dict[str, Any]:
+        return {"sweeps": self.sweeps}
 
-@dataclass(frozen=True, eq=False)
-class Block:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Block(Shown):
     """Sums over a fixed, numbered range of samples of one task; m values of p, C observables.
 
     number:   samples number * block_size ... (number + 1) * block_size - 1
@@ -44,9 +48,13 @@ class Block:
     extras: dict[str, NDArray[Any]] = field(default_factory=dict)
     end: ChainEnd | None = None
 
+    def _facts(self) -> dict[str, Any]:
+        points, observables = self.sums.shape
+        return {"number": self.number, "p values": points, "observables": observables}
 
-@dataclass(frozen=True, eq=False)
-class ThresholdBlock:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ThresholdBlock(Shown):
     """The spanning thresholds of a fixed, numbered range of samples of one task.
 
     number:     samples number * block_size ... (number + 1) * block_size - 1
@@ -56,6 +64,9 @@ class ThresholdBlock:
 
     number: int
     thresholds: NDArray[np.uint64]
+
+    def _facts(self) -> dict[str, Any]:
+        return {"number": self.number, "samples": len(self.thresholds)}
 
 
 AnyBlock = Block | ThresholdBlock

@@ -24,7 +24,6 @@ from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError
 from percolab.labelers import LABELERS
-from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table, shown
 from percolab.measure.columns import MEASURES
@@ -118,7 +117,7 @@ class LatticeSetting(TypedDict, total=False):
     """The one setting that Python takes by position, too."""
 
     lattice: Annotated[
-        str | Structure | None,
+        str | Path | Structure | None,
         Setting(
             help="Name (percolab lattices), .toml file, or bethe:z.",
             told_default=DEFAULT_LATTICE,
@@ -133,25 +132,26 @@ class Settings(TypedDict, total=False):
     """All other settings, in the order in which the help lists them."""
 
     graph: Annotated[
-        str | Path | Graph | None,
+        Any,
         Setting(
             help="Edge list, .mtx, .npz, .graphml or .gml file.",
-            doc="in place of a lattice, a file of docs/graph-files.md or a :class:`Graph`.",
+            doc="in place of a lattice, a file of docs/graph-files.md, a :class:`Graph`, a "
+            "networkx graph, a scipy.sparse matrix, an edge array (n, 2) or a list of edges.",
             kind=Path,
             read=read_file_beside,
         ),
     ]
     source: Annotated[
-        str | Path | Sequence[int] | None,
+        str | Path | int | Sequence[int] | Sequence[str] | None,
         Setting(
-            help="Sites of the graph, 0,5,17, or a file with one a line.",
-            doc="sites of the graph, or a file with one a line: a sample spans if one cluster has "
-            "a site of the source and one of the target.",
+            help="Sites of the graph, 0,5,17 or their names, or a file with one a line.",
+            doc="sites of the graph by number or name, or a file with one a line: a sample spans "
+            "if one cluster has a site of the source and one of the target.",
             read=read_terminals,
         ),
     ]
     target: Annotated[
-        str | Path | Sequence[int] | None,
+        str | Path | int | Sequence[int] | Sequence[str] | None,
         Setting(help="Sites to be connected with the source.", read=read_terminals),
     ]
     multi: Annotated[
@@ -432,7 +432,8 @@ def _slabs(value: Any) -> int | str | None:
 def _seed(value: int) -> int:
     if not 0 <= value <= MAX_SEED:
         raise InputError(f"seed = {value}, but it must be an integer from 0 to 2^63 - 1")
-    return value
+    # That of NumPy is one of Python.
+    return int(value)
 
 
 def _executor(value: Any) -> str | Executor | None:

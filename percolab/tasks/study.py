@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
@@ -23,9 +24,11 @@ from percolab.errors import InputError
 from percolab.lattices.geometry import geometry_of
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
+from percolab.lattices.shown import Shown, few
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
 from percolab.measure.columns import Column, check_measure, columns_of, observables_of, open_axes
+from percolab.measure.functions import LabelFunction, check_functions
 from percolab.measure.trees import WEIGHT_BITS
 from percolab.spins.words import Chain
 from percolab.tasks.settings import MAX_SEED, SETTINGS
@@ -93,8 +96,8 @@ def _digest(content: dict[str, Any]) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sampling:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Sampling(Shown):
     """What all tasks of a study have in common, beside what is sampled and its boundary.
 
     ``model`` is the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every
@@ -106,6 +109,8 @@ class Sampling:
     measured, then ``block_size`` times ``every`` sweeps, of which the first of every so many is
     measured, a sample.  With ``chains`` 1 all blocks are parts of chain 0, one after the other, and
     the burn-in comes before the first.
+
+    ``functions`` are observables that a user has written, of percolation by method "grid".
     """
 
     method: str = SETTINGS["method"].default
@@ -119,6 +124,7 @@ class Sampling:
     burn_in: int = SETTINGS["burn_in"].default
     every: int = SETTINGS["every"].default
     chains: int = SETTINGS["chains"].default
+    functions: tuple[LabelFunction, ...] = ()
 
     @property
     def has_spins(self) -> bool:
@@ -148,6 +154,16 @@ class Sampling:
             if getattr(self, name) != SETTINGS[name].default:
                 raise InputError(f"{name}: {self.model} percolation has no spins (--model ising)")
 
+    def _check_functions(self, others: Sequence[Column]) -> None:
+        """Raise InputError for observables of a user that are none, or of what has no labels."""
+        if self.functions and (self.method != "grid" or self.has_spins):
+            what = self.model if self.has_spins else f"method {self.method}"
+            raise InputError(
+                f"observables: functions of labels are measured in percolation by method grid, not "
+                f"of {what}"
+            )
+        check_functions(self.functions, others)
+
     @property
     def sampling(self) -> dict[str, Any]:
         """All of it by name."""
@@ -162,10 +178,10 @@ _SAMPLING = tuple(item.name for item in fields(Sampling))
 #: What every description of a study has, as the first files had it.
 _DESCRIBED = ("method", "seed", "rng", "model", "block_size", "sample_version")
 #: Settings that came later: a description has them where they are not at their default.
-ADDED = tuple(name for name in _SAMPLING if name not in _DESCRIBED)
+ADDED = tuple(name for name in _SAMPLING if name not in (*_DESCRIBED, "functions"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Task(Sampling):
     """One size of one lattice, or of what stands in its place, at a grid of p.
 
@@ -204,6 +220,7 @@ class Task(Sampling):
         for name in _SAMPLING:
             if name in SETTINGS and name != "method":
                 self._check(name)
+        self._check_functions(self._own_columns)
         if self.draw.draws_sites and self.size < 2 and open_axes(self.boundary):
             raise InputError(f"L = {self.size}: {self.model} percolation needs two end layers")
         if self.block_size == 0:
@@ -217,6 +234,15 @@ class Task(Sampling):
                 f"{largest}: the sum of "
                 f"{'weights' if self.has_trees else 'squared cluster sizes'} is a 64-bit integer"
             )
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "task": self.id,
+            "of": self.structure.name,
+            "L": self.size,
+            **({} if self.method == "threshold" else {"p": few(self.p)}),
+            **_told(self),
+        }
 
     def _check_size(self) -> None:
         """Raise InputError unless there is this size; a lattice may be too large for one piece."""
@@ -248,6 +274,11 @@ class Task(Sampling):
     @property
     def columns(self) -> tuple[Column, ...]:
         """All that is measured, in the order it is stored."""
+        return (*self._own_columns, *(item.column for item in self.functions))
+
+    @property
+    def _own_columns(self) -> tuple[Column, ...]:
+        """What percolab measures by itself."""
         kind = {"spins": self.has_spins, "trees": self.has_trees, "wide": self.is_wide}
         return columns_of(self.boundary, self.measure, **kind)
 
@@ -327,6 +358,8 @@ class Task(Sampling):
             asked["every"] = self.every
         if self.chains:
             asked["chains"] = self.chains
+        if self.functions:
+            asked["functions"] = [item.name for item in self.functions]
         return _digest(self._samples_content | asked).hex()[:16]
 
     @cached_property
@@ -336,6 +369,19 @@ class Task(Sampling):
         Two tasks with equal stream seeds draw the same samples, so they are not independent.
         """
         return int.from_bytes(_digest(self._samples_content)[:8], "little")
+
+
+def _told(item: Task | Study) -> dict[str, Any]:
+    """Return what tasks and studies tell alike."""
+    measure = {"measure": ", ".join(item.measure)} if item.measure else {}
+    return {
+        "model": item.model,
+        "boundary": ", ".join(item.boundary) or "none",
+        "method": item.method,
+        **measure,
+        "seed": item.seed,
+        "block size": item.block_size or "of each size",
+    }
 
 
 def check_sample_version(version: int) -> None:
@@ -385,7 +431,7 @@ def _check_threshold_method(p: tuple[float, ...] | None, boundary: tuple[str, ..
         raise InputError("method threshold needs an open axis: without one nothing spans")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Study(Sampling):
     """What a user asked for: a lattice at several sizes, or a graph, with p given or by a pilot.
 
@@ -428,6 +474,15 @@ class Study(Sampling):
             object.__setattr__(self, "p", ALL_BONDS)
         for size in self.sizes:
             self.task(size)
+
+    def _facts(self) -> dict[str, Any]:
+        p = "placed by a pilot" if self.p is None else few(self.p)
+        return {
+            "study": self.structure.name,
+            "L": few(self.sizes),
+            **({} if self.method == "threshold" else {"p": p}),
+            **_told(self),
+        }
 
     def task(self, size: int, p: tuple[float, ...] | None = None) -> Task:
         """Return the task of one size, at given p; by default at the study's, or at one p."""
@@ -485,6 +540,8 @@ class Study(Sampling):
             added["sample_version"] = self.sample_version
         if self.sweeps:
             added["sweeps"] = self.sweeps
+        if self.functions:
+            added["functions"] = [item.name for item in self.functions]
         return added | {
             "lattice": self.structure.name,
             "lattice_digest": self.structure.digest,
@@ -505,6 +562,7 @@ class Study(Sampling):
         What was added later is at its default where a description lacks it.
         """
         known = {"lattice", "lattice_digest", "L", "boundary", "p", "sweeps", *_DESCRIBED, *ADDED}
+        known.add("functions")
         table = Table(record, known, "its study")
         if table.text("lattice_digest") != lattice.digest:
             raise ValueError(
@@ -522,8 +580,14 @@ class Study(Sampling):
             method=table.text("method", SETTINGS["method"].default),
             sample_version=table.integer("sample_version", low=1, high=MAX_SEED, default=1),
             sweeps=table.integer("sweeps", low=0, high=MAX_SEED, default=0),
+            functions=functions_named(table.list_of("functions", str)),
             **{name: _described(table, name) for name in ADDED},
         )
+
+
+def functions_named(names: Sequence[str]) -> tuple[LabelFunction, ...]:
+    """Return observables of a user of which only the names are at hand."""
+    return tuple(LabelFunction(name) for name in names)
 
 
 def _plain(value: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice
-from percolab.lattices.graph import Graph, load_graph
+from percolab.lattices.graph import Graph, graph_of
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.tasks.part import WHOLE, Part
@@ -71,9 +71,16 @@ class SweepRequest:
 
 
 @takes_settings
-def make_request(lattice: str | Structure | None = None, **given: Unpack[Settings]) -> SweepRequest:
+def make_request(
+    lattice: str | Path | Structure | None = None, **given: Unpack[Settings]
+) -> SweepRequest:
     """Return the request for these settings, defaults filled in; InputError if they are wrong."""
-    wanted = with_defaults(given)
+    # Numbers of NumPy are those of Python.
+    plain = {
+        key: value.item() if isinstance(value, np.generic) else value
+        for key, value in given.items()
+    }
+    wanted = with_defaults(plain)
     wanted["p"] = _p_of(wanted)
     structure = _structure_of(lattice, wanted)
     sizes = default_sizes(structure)
@@ -128,7 +135,7 @@ def _p_of(wanted: Mapping[str, Any]) -> Any:
     return tuple(sorted({float(f"{model.p_of_coupling(value):.14g}") for value in couplings}))
 
 
-def _structure_of(lattice: str | Structure | None, wanted: Mapping[str, Any]) -> Structure:
+def _structure_of(lattice: str | Path | Structure | None, wanted: Mapping[str, Any]) -> Structure:
     """Return the graph or the lattice that settings name."""
     source, target, multi = wanted["source"], wanted["target"], wanted["multi"]
     if wanted["graph"] is not None:
@@ -136,8 +143,8 @@ def _structure_of(lattice: str | Structure | None, wanted: Mapping[str, Any]) ->
         return _graph_of(wanted["graph"], source, target, multi, given)
     if source is not None or target is not None or multi:
         raise InputError("source, target and multi belong to a graph: give it (--graph FILE)")
-    if lattice is None or isinstance(lattice, str):
-        return load_structure(DEFAULT_LATTICE if lattice is None else lattice)
+    if lattice is None or isinstance(lattice, str | Path):
+        return load_structure(DEFAULT_LATTICE if lattice is None else str(lattice))
     return lattice
 
 
@@ -169,9 +176,9 @@ def default_sizes(structure: Structure) -> tuple[int, ...]:
 
 
 def _graph_of(
-    graph: str | Path | Graph,
-    source: str | Path | Sequence[int] | None,
-    target: str | Path | Sequence[int] | None,
+    graph: Any,
+    source: Any,
+    target: Any,
     multi: bool,
     given: dict[str, Any],
 ) -> Graph:
@@ -180,11 +187,7 @@ def _graph_of(
         if value is not None:
             shown = list(value) if isinstance(value, tuple) else value
             raise InputError(f"{key} = {shown!r}, but a graph has its own: leave it out")
-    if not isinstance(graph, Graph):
-        return load_graph(graph, source=source, target=target, multi=multi)
-    if source is not None or target is not None or multi:
-        raise InputError("source, target and multi are read with a graph's file: this one is read")
-    return graph
+    return graph_of(graph, source=source, target=target, multi=multi)
 
 
 def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:

@@ -221,16 +221,24 @@ def folder_of(table: Table) -> Path:
     return Path(table.where).parent
 
 
-def read_terminals(table: Table, key: str) -> list[int] | str | Path:
-    """Return sites, a text that lists them, or the file that does, found beside the study file."""
+def read_terminals(table: Table, key: str) -> list[int] | list[str] | str | Path:
+    """Return sites, by number or name, a text that lists them, or the file that does.
+
+    A file is looked for beside the study file; a text that is none of them may be a name.
+    """
     from percolab.lattices.graph_files import names_file
 
     value = table.data[key]
     if isinstance(value, str):
-        return folder_of(table) / value if names_file(value) else value
+        path = folder_of(table) / value
+        return path if names_file(value) and (path.is_file() or "." in value) else value
     items = value if isinstance(value, list) else [value]
+    if items and all(isinstance(item, str) for item in items):
+        return items
     if not items or not all(type(item) is int and 0 <= item < MAX_POINTS for item in items):
-        raise table.error(key, "a site, a list of sites, or the name of a file with one a line")
+        raise table.error(
+            key, "a site, a list of sites or of their names, or the name of a file with one a line"
+        )
     return items
 
 

@@ -19,6 +19,7 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
+from percolab.lattices.shown import Shown
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.trees import DEFAULT_TREE_METHOD, new_trees, tree_class
@@ -32,8 +33,8 @@ _UNIT = 2.0**-63
 _SIGN = np.uint64(1 << 63)
 
 
-@dataclass(frozen=True, eq=False)
-class SpanningTree:
+@dataclass(frozen=True, eq=False, repr=False)
+class SpanningTree(Shown):
     """A minimum spanning tree, or a forest with a tree for every part of what is not connected.
 
     bonds:     int32 (n, 2), the two sites of every bond, the smaller first, in ascending order of
@@ -62,6 +63,10 @@ class SpanningTree:
     names: tuple[str, ...] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     order: Weights = field(default=given_weights(np.empty(0, np.uint64)), repr=False)
+
+    def _facts(self) -> dict[str, Any]:
+        told = self.to_dict()
+        return {name: told[name] for name in ("weight", "bonds", "sites", "parts", "method")}
 
     @cached_property
     def weight(self) -> int | float:

@@ -230,7 +230,8 @@ def test_hdf5_holds_labels_sizes_and_their_origin(serial):
     assert attributes["format"] == "percolab labels"
     assert attributes["numbering"] == ("serial" if serial else "smallest site")
     record, summary = (json.loads(attributes[key]) for key in ("record", "summary"))
-    assert {**record, **summary} == {k: told[k] for k in told if k not in ("labels", "shape")}
+    assert {**record, **summary} == {k: told[k] for k in told if k in {**record, **summary}}
+    assert told.keys() - {**record, **summary} == {"labels", "shape", "crossing_clusters"}
     assert record == {
         "kind": "sample", "lattice": "honeycomb", "boundary": ["open", "open"], "L": 16,
         "p": 0.65, "seed": 4, "sample": 2, "rng": "xorwow",
@@ -256,6 +257,7 @@ def test_summary_counts_clusters_and_says_what_spans():
     assert (told["open_axes"], told["spanning"]) == (["x"], [])
     assert answer("label", "image.npy") == (
         "3 clusters of 7 sites in labels.h5\nlargest 4, second largest 2\nspanning along y\n"
+        "cluster 0 of 4 sites spans along y\n"
     )
     np.save("image.npy", np.zeros((1, 1), int))
     told = json.loads(answer("label", "image.npy", "--json"))

@@ -60,11 +60,13 @@ def prepared():
     Path("code.npy").write_bytes(npy_with("__import__('os').abort()"))
     pixels = np.zeros((40, 40), np.uint8)
     pixels[::2, 1::3] = 255
-    colour = np.stack([pixels] * 3, axis=-1)
+    colour = np.stack([pixels, pixels, pixels // 2], axis=-1)
     Image.fromarray(colour).save("colour.png")
-    png("alpha.png", colour, "RGBA")
-    png("grey_alpha.png", pixels, "LA")
-    png("palette.png", pixels, "P")
+    alpha = np.concatenate([colour, pixels[..., None]], axis=-1)
+    Image.fromarray(alpha).save("alpha.png")
+    one, other = Image.fromarray(pixels), Image.fromarray(pixels[1:])
+    one.save("stack.tif", save_all=True, append_images=[other])
+    Path("cut.tif").write_bytes(Path("stack.tif").read_bytes()[:700])
     png("transparent.png", pixels, "L", transparency=0)
     png("grey.png", np.arange(1600, dtype=np.uint8).reshape(40, 40))
     Path("cut.png").write_bytes(png(Path("whole.png"), pixels).read_bytes()[:70])
@@ -107,7 +109,7 @@ def prepared():
         ("good.npy --lattice cubic", "good.npy: 2 dimensions, but cubic has 3"),
         ("empty.npy", "empty.npy: 0 sites, but 1 to 2147483584 can be labeled"),
         ("objects.npy", "objects.npy: holds Python objects (a pickle), which are not read"),
-        ("archive.npz", "archive.npz: not .npy, .png, or an HDF5 dataset"),
+        ("archive.npz", "archive.npz: not .npy, .png, .tif, or an HDF5 dataset"),
         ("short.npy", "short.npy: truncated: 7 bytes of data, but (3, 3) of bool are 9"),
         ("stub.npy", "stub.npy: is not an NPY file, or its header is damaged"),
         ("renamed.npy", "renamed.npy: is not an NPY file"),
@@ -115,12 +117,20 @@ def prepared():
         ("claims.npy", "claims.npy: truncated: 0 bytes of data"),
         ("negative.npy", "negative.npy: the header gives the shape (-3, -3)"),
         ("code.npy", "code.npy: is not an NPY file, or its header is damaged"),
-        ("colour.png", "colour.png: an image of mode RGB with colours, palette or alpha; save it"),
-        ("alpha.png", "alpha.png: an image of mode RGBA"),
-        ("grey_alpha.png", "grey_alpha.png: an image of mode LA"),
-        ("palette.png", "palette.png: an image of mode P"),
-        ("transparent.png", "transparent.png: an image of mode L with colours, palette or alpha"),
-        ("grey.png", "grey.png: holds 1, but a site configuration holds 0 (vacant) and one"),
+        ("colour.png", "colour.png: an image with colours; --threshold makes it grey and takes "),
+        ("alpha.png", "alpha.png: an image with transparent pixels; save it without alpha"),
+        ("transparent.png", "transparent.png: an image with transparent pixels; save it without"),
+        ("stack.tif", "stack.tif: image 2 of 2 differs in size or kind from the first"),
+        ("cut.tif", "cut.tif: is not a TIFF image, or is truncated or damaged"),
+        ("three.npy --threshold high", 'threshold = \'high\', but it must be a number or "otsu"'),
+        ("nan.npy --threshold 0.5", "nan.npy: holds nan, which is neither above nor below"),
+        ("good.npy --below", "--below: only INPUT of sites with --threshold has it; leave it out"),
+        ("bonds.npy -L 4 --threshold 1", "--threshold: only an INPUT of sites has it; leave it"),
+        (
+            "grey.png",
+            "grey.png: holds 1, but a site configuration holds 0 (vacant) and one positive value "
+            "(occupied); --threshold 125 (Otsu's value) takes what is above it",
+        ),
         ("cut.png", "cut.png: is not a PNG image, or is truncated or damaged"),
         ("photo.png", "photo.png: is not a PNG image"),
         ("data.h5", "data.h5: name the dataset as well, as in data.h5:/path/to/dataset"),

@@ -56,14 +56,14 @@ EDGE_LISTS = {
     "mark alone": (b"\xef\xbb\xbf", "names no sites"),
     "nul": ("0 1\n1 2\n2 \0003\n", "line 3: holds a NUL byte"),
     "png": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "line 3: holds a NUL byte"),
-    "binary": (b"\x93\x85\xfe,\xff\n\xc3\x28\n", "line 2: site '"),
+    "binary": (b"\x93\x85\xfe,\xff\n\xc3\x28\n", "line 1: .* names are text in UTF-8"),
     "utf-16": ("0 1\n".encode("utf-16"), "NUL byte"),
     "non-ascii": ("0 1\n0 ü\n", "line 2: site 'ü'"),
     "old mac": ("0 1\r1 2\r", "line 1: holds a carriage return"),
     "return inside": ("0 1\n0\r 1\r\n", "line 2: holds a carriage return"),
     "many sites": ("0 1\n5 1999999999\n", "2000000000 sites for 2 edges.*renumber"),
     "matrix": (f"{MTX} pattern general\n2 2 1\n1 2\n", "is a Matrix Market file; name it .mtx"),
-    "xml": ("<?xml version='1.0'?>\n<graphml>\n", "line 2: site '<graphml>'"),
+    "xml": ("<?xml version='1.0'?>\n<graphml>\n", "line 2: '<graphml>', but a line names"),
     "long": ("0 1\n" + "7" * (1 << 23), "line 2: is longer than 1048576 bytes"),
 }
 

@@ -7,6 +7,8 @@ and a file that cannot be used is refused in one line.  docs/graph-files.md is t
     line_parser    the compiled loop over the bytes: two site numbers a line
     pair_lines     blocks of lines -> pairs of sites, or the one line that says what is wrong
     edge_list      text with two columns, CSV among it
+    named_edges    the same with sites that have names
+    objects        networkx graphs, sparse matrices, arrays and lists of edges
     matrix_market  .mtx
     sparse_npz     .npz as scipy.sparse.save_npz writes it
     through_networkx   .graphml and .gml

@@ -10,14 +10,15 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.lattices.graph_files.repeats import FIRST, PARALLEL, mark_repeats
 from percolab.lattices.graph_files.weights import EdgeWeights, weights_of_bonds
+from percolab.lattices.shown import Shown, few
 from percolab.lattices.topology import MAX_POINTS
 
 #: Sites that a file may claim without being asked twice: this many, and so many more an edge.
 FREE_SITES, SITES_PER_EDGE = 10**6, 64
 
 
-@dataclass(frozen=True, eq=False)
-class GraphData:
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphData(Shown):
     """Sites and bonds of a graph, as ``graph_topology`` takes them.
 
     num_sites:  sites, numbered from 0
@@ -38,6 +39,14 @@ class GraphData:
     num_merged: int = 0
     notes: tuple[str, ...] = ()
     weights: np.ndarray | None = None
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "sites": self.num_sites,
+            "bonds": len(self.bonds),
+            **({} if self.names is None else {"names": few(self.names)}),
+            **{f"note {n}": note for n, note in enumerate(self.notes, 1)},
+        }
 
     def __post_init__(self) -> None:
         bonds = self.bonds

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,56 @@ def read_sites(path_or_text: str | Path, num_sites: int) -> np.ndarray:
     if not sites.size:
         raise InputError(f"{where}: names no sites")
     return sites
+
+
+def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
+    """Return the sites that have these names, int32, ascending, each once.
+
+    given: a name; several after commas; or else a file with one name a line (or several after
+    commas), where # and % begin comments.  names: of all sites, by their numbers.
+    InputError: no sites, or a name that no site has, with the nearest one.
+
+    >>> sites_named("Arya, Jon", ["Jon", "Sansa", "Arya"])
+    array([0, 2], dtype=int32)
+    """
+    numbers = {name: number for number, name in enumerate(names)}
+    text = str(given)
+    # A study file's text that is no file was taken for a path all the same.
+    name = given.name if isinstance(given, Path) and not given.is_file() else text
+    if _named(name, numbers) or not Path(text).is_file():
+        return _of_names(name, numbers, "")
+    path, sites = Path(text), [np.empty(0, np.int32)]
+    for part in read_lines(path):
+        for number, line in enumerate(part.text.split(b"\n"), part.line):
+            if line.strip() and not line.lstrip().startswith((b"#", b"%")):
+                where = f"{path}: line {number}"
+                sites.append(_of_names(line.decode("utf-8", "replace"), numbers, where))
+    result = np.unique(np.concatenate(sites))
+    if not result.size:
+        raise InputError(f"{path}: names no sites")
+    return result
+
+
+def _named(text: str, numbers: dict[str, int]) -> list[str]:
+    """Return the names in a text, which is one or has them after commas; [] if it has others."""
+    whole = text.strip().strip('"')
+    if whole in numbers:
+        return [whole]
+    parts = [part.strip().strip('"') for part in text.split(",") if part.strip()]
+    return parts if all(part in numbers for part in parts) else []
+
+
+def _of_names(text: str, numbers: dict[str, int], where: str) -> np.ndarray:
+    found = _named(text, numbers)
+    if not found:
+        parts = [part.strip().strip('"') for part in text.split(",") if part.strip()]
+        strange = next((part for part in parts if part not in numbers), "")
+        # In a long list the nearest takes too long to find.
+        close = difflib.get_close_matches(strange, numbers, n=1) if len(numbers) < 10**5 else []
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        lead = f"{where}: " if where else ""
+        raise InputError(f"{lead}no site is named {shown(strange.encode())}{hint}")
+    return np.unique(np.array([numbers[name] for name in found], np.int32))
 
 
 def _sites_in(path: Path, num_sites: int) -> Iterator[np.ndarray]:

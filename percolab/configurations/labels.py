@@ -1,0 +1,48 @@
+"""The labels of one configuration of a topology, by any labeler."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from percolab.bonds.model import Model
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.labelers import labeler_class, new_labeler
+from percolab.labelers.forest import Reading
+from percolab.lattices.topology import Topology, unpack_bits
+
+
+def labels_of(
+    topology: Topology,
+    draw: Model,
+    opened: np.ndarray | None,
+    key: tuple[int, int, int, int],
+    labeler: str | None,
+    device: str,
+) -> np.ndarray:
+    """Return the labels of one configuration of a topology, int32 (num_points,).
+
+    opened: its open bonds, uint32 (num_classes, num_words); None draws them by ``key``: generator,
+    seed of the streams, number of the sample, threshold of p.  -1 is where no site is drawn.
+    InputError: an unknown labeler or device, or one that cannot label so many sites.
+    """
+    target = Device.parse(device).resolve()
+    generator, seed, sample, threshold = key
+    labeler_class(labeler, target.kind)
+    try:
+        chosen = new_labeler(labeler, target.kind, topology, draw)
+    except ValueError as error:
+        raise InputError(f"{topology.num_points} sites on {device}: {error}") from error
+    batch = chosen.batch
+    if opened is None:
+        one = np.array([sample], np.uint64), np.array([threshold], np.uint64)
+        items = batch.fill(generator, seed, *one)
+    else:
+        items = batch.load(np.asarray(opened, np.uint32).reshape(1, -1))
+    (labels,) = chosen.join(items, Reading.LABELS).labels()
+    return _without_vacant(labels, batch.occupied_of(items)[0]) if draw.draws_sites else labels
+
+
+def _without_vacant(labels: np.ndarray, occupied: np.ndarray) -> np.ndarray:
+    """Return labels with -1 where a site is vacant; occupied: uint32 words, one bit a site."""
+    return np.where(unpack_bits(occupied, labels.size), labels, np.int32(-1))

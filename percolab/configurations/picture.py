@@ -1,0 +1,108 @@
+"""The picture of a configuration's clusters, with its title."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from percolab.bonds.model import Model
+from percolab.configurations.configuration import random_configuration
+from percolab.errors import InputError
+from percolab.figures.bethe import check_shells, plot_bethe
+from percolab.figures.configuration import check_drawable, plot_clusters
+from percolab.lattices.bethe import BetheLattice
+from percolab.lattices.graph import Graph
+from percolab.lattices.lattice import AXIS_NAMES, Lattice
+from percolab.lattices.structure import Structure
+from percolab.measure.clusters import Clusters
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    #: A figure, and every number drawn in it.
+    Drawn = tuple[Figure, dict[str, Any]]
+
+
+def picture_of_sample(
+    structure: Structure, size: int, p: float | None = None, **keys: Any
+) -> Drawn:
+    """Return the picture of a sample and its numbers.
+
+    keys: as :func:`percolab.configurations.configuration.random_configuration` takes them.
+    InputError: more sites than can be drawn, a graph, or a sample that does not exist.
+    """
+    if isinstance(structure, Graph):
+        raise InputError(f"{structure.name}: sites of a graph have no places to be drawn at")
+    if isinstance(structure, BetheLattice):
+        check_shells(structure, size)
+        lattice: Lattice | BetheLattice = structure
+    else:
+        assert isinstance(structure, Lattice)
+        check_drawable(structure, prod(structure.shape(size)))
+        lattice = structure
+    chosen = random_configuration(structure, size, p, **keys)
+    return picture_of(
+        chosen.label(),
+        lattice,
+        chosen.record,
+        structure.title,
+        opened=chosen.opened,
+        spins=chosen.spins,
+    )
+
+
+def picture_of(
+    clusters: Clusters,
+    lattice: Lattice | BetheLattice,
+    record: dict[str, Any],
+    name: str,
+    **options: Any,
+) -> Drawn:
+    """Return the figure of clusters on a lattice of any kind, and its numbers.
+
+    record: of the configuration.  name: what the title begins with.  options: those of
+    :func:`percolab.figures.configuration.plot_clusters`.
+    """
+    if isinstance(lattice, BetheLattice):
+        name = f"Bethe lattice, $z = {lattice.coordination_number}$, {lattice.numbering} numbering"
+        # The shells can be counted.
+        title = title_of(name, {key: record[key] for key in record if key != "L"})
+        return plot_bethe(clusters, lattice, record["L"], title=title)
+    if options.get("spins") is not None:
+        options["states"] = Model.parse(record["model"]).states
+    return plot_clusters(clusters, lattice, title=title_of(plain_text(name), record), **options)
+
+
+def plain_text(text: str) -> str:
+    """Return a text in which no dollar sign begins mathematics."""
+    return text.replace("$", r"\$")
+
+
+def title_of(name: str, record: dict[str, Any]) -> str:
+    """Return a title: the name, and what the record says of the sample."""
+    parts = [name]
+    if "model" in record:
+        parts.insert(0, Model.parse(record["model"]).title)
+    if "sweeps" in record:
+        parts.append(f"$k_B T / J = {_temperature(record):.6g}$")
+    for key, text in (("L", "$L = {}$"), ("p", "$p = {:g}$"), ("seed", "seed {}")):
+        if key in record and not (key == "p" and "sweeps" in record):
+            parts.append(text.format(record[key]))
+    if "sweeps" in record:
+        parts.append(f"chain {record['sample']} after {record['sweeps']} sweeps")
+    elif record.get("sample"):
+        parts.append(f"sample {record['sample']}")
+    kinds = enumerate(record.get("boundary", ()))
+    periodic = [AXIS_NAMES[axis] for axis, kind in kinds if kind == "periodic"]
+    if periodic:
+        parts.append(f"periodic along {' and '.join(periodic)}")
+    # What tells a chain makes a title too long for one line.
+    seed = f"seed {record.get('seed')}"
+    second = parts.index(seed) if "sweeps" in record and seed in parts else len(parts)
+    return "\n".join(filter(None, (", ".join(parts[:second]), ", ".join(parts[second:]))))
+
+
+def _temperature(record: dict[str, Any]) -> float:
+    """Return k_B T / J of a sample of spins; infinite at p = 0."""
+    coupling = Model.parse(record["model"]).coupling_of_p(record["p"])
+    return 1 / coupling if coupling else float("inf")

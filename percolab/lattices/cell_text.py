@@ -1,0 +1,90 @@
+"""A unit cell that Python gives, as the TOML text that a lattice is read from and stored as."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from percolab.errors import InputError
+
+
+def cell_text(
+    vectors: ArrayLike,
+    sites: ArrayLike,
+    bonds: Sequence[tuple[int, int, Sequence[int]]],
+    *,
+    name: str,
+    keys: Mapping[str, Any],
+    thresholds: Sequence[Mapping[str, Any]],
+) -> str:
+    """Return the lattice as docs/lattice-format.md has it, with ``unit_cell`` and ``drawing``.
+
+    keys: further ones of the top level, left out where None.  The rest as for
+    :meth:`percolab.lattices.lattice.Lattice.from_cell`.
+    InputError: arrays whose shapes do not fit together, or values that TOML has not.
+    """
+    where = f"lattice {name}"
+    steps = _numbers(vectors, f"{where}: vectors")
+    dimension = len(steps)
+    if steps.shape != (dimension, dimension) or not dimension:
+        raise InputError(f"{where}: vectors have the shape {steps.shape}, but d vectors are (d, d)")
+    places = _numbers(sites, f"{where}: sites")
+    if places.ndim != 2 or places.shape[1] != dimension or not len(places):
+        raise InputError(
+            f"{where}: sites have the shape {places.shape}, but those of {dimension} axes are "
+            f"(n, {dimension}), in parts of the vectors"
+        )
+    count = len(places)
+    # A cell's sites stand side by side along the first axis, and are moved to their places.
+    steps_of_points = np.vstack([steps[:1] / count, steps[1:]])
+    shifts = places @ steps - np.arange(count)[:, None] * steps_of_points[0]
+    lines = [f"name = {_toml(name, where)}", f"dimension = {dimension}"]
+    lines += [f"{key} = {_toml(value, where)}" for key, value in keys.items() if value is not None]
+    lines += ["", "[unit_cell]", f"sites = {count}", "bonds = ["]
+    for number, bond in enumerate(bonds):
+        if not isinstance(bond, Sequence | np.ndarray) or len(bond) != 3:
+            raise InputError(
+                f"{where}: bond {number} is {bond!r}, but a bond is (from, to, cell): two sites, "
+                "and the steps to the other's cell"
+            )
+        one, other, cell = (_toml(value, where) for value in bond)
+        lines.append(f"    {{ from = {one}, to = {other}, cell = {cell} }},")
+    lines += ["]", "", "[drawing]", f"vectors = {_toml(steps_of_points, where)}", "shifts = ["]
+    for number, shift in enumerate(shifts):
+        at = [number] + [0] * (dimension - 1)
+        if np.any(shift):
+            lines.append(f"    {{ at = {at}, shift = {_toml(shift, where)} }},")
+    lines += ["]"]
+    for item in thresholds:
+        lines += ["", "[[thresholds]]"]
+        lines += [f"{json.dumps(key)} = {_toml(value, where)}" for key, value in item.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _numbers(values: ArrayLike, where: str) -> np.ndarray:
+    try:
+        found = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where} are no table of numbers") from error
+    if not np.isfinite(found).all():
+        raise InputError(f"{where} hold a value that is no finite number")
+    return found
+
+
+def _toml(value: Any, where: str) -> str:
+    """Return a value as TOML writes it."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_toml(item, where) for item in value)}]"
+    raise InputError(f"{where}: {value!r} is neither a number nor a text, nor a list of them")

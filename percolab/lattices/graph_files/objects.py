@@ -1,0 +1,196 @@
+"""Graphs as Python has them: networkx graphs, sparse matrices, edge arrays, lists of edges.
+
+Sites that are not numbered 0, 1, 2, ... have names, which are numbered in the order in which they
+come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from percolab.errors import InputError
+from percolab.lattices.graph_files.graph_data import (
+    GraphData,
+    check_num_sites,
+    graph_data,
+    without_loops,
+)
+from percolab.lattices.graph_files.through_networkx import edges_of, weights_of
+from percolab.lattices.graph_files.weights import EdgeWeights, plain_weights, weights_of_objects
+from percolab.lattices.topology import MAX_POINTS
+
+
+def is_graph_object(graph: Any) -> bool:
+    """Return whether an object is a networkx graph or a sparse matrix."""
+    return _is_networkx(graph) or (hasattr(graph, "tocoo") and hasattr(graph, "shape"))
+
+
+def _is_networkx(graph: Any) -> bool:
+    return hasattr(graph, "is_directed") and hasattr(graph, "edges")
+
+
+def graph_of_object(
+    graph: Any, *, num_sites: int | None = None, multi: bool = False, weights: bool = False
+) -> GraphData:
+    """Return sites and bonds of a graph that is given as objects or arrays, and weights if wanted.
+
+    graph: a networkx graph; a scipy.sparse matrix, of which every stored entry is an edge; an
+    integer array (n, 2), or (n, 3) with weights; or a list of such pairs or rows, whose sites may
+    be texts, their names.  With ``weights`` also a tuple (pairs, weights).
+    num_sites: where the largest site number does not say it.  Self-loops are left out, and parallel
+    edges are merged unless ``multi``.
+
+    InputError (one line): anything else; with weights, an edge that has none, or none that is
+    finite.
+    """
+    import scipy.sparse
+
+    try:
+        if _is_networkx(graph):
+            return _of_networkx(graph, num_sites, multi, weights)
+        if scipy.sparse.issparse(graph):
+            return _of_sparse(graph, num_sites, multi, weights)
+        if weights and isinstance(graph, tuple) and len(graph) == 2:
+            return _of_pairs(np.asarray(graph[0]), plain(graph[1]), num_sites, multi)
+        if isinstance(graph, list):
+            return _of_rows([tuple(row) for row in graph], num_sites, multi, weights)
+        if isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[1] in (2, 3):
+            if weights and graph.shape[1] == 2:
+                raise InputError("an array (n, 2) has no weights: rows are (site, site, weight)")
+            pairs = _whole(graph[:, :2])
+            values = plain_weights(graph[:, 2]) if weights else None
+            return _of_pairs(pairs, values, num_sites, multi)
+    except InputError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise InputError(" ".join(str(error).split())) from error
+    kinds = "(pairs, weights) or rows (site, site, weight)" if weights else "edges (site, site)"
+    raise InputError(
+        f"a graph is no {type(graph).__name__}: give a file, networkx graph, sparse matrix, {kinds}"
+    )
+
+
+def plain(weights: Any) -> np.ndarray:
+    """Return weights, int64 or float64 (n,), of an array or a sequence of numbers."""
+    try:
+        if isinstance(weights, np.ndarray):
+            return plain_weights(weights)
+        return weights_of_objects(list(weights))
+    except (ValueError, TypeError) as error:
+        raise InputError(" ".join(str(error).split())) from error
+
+
+def numbered(sites: Iterable[Hashable]) -> dict[Hashable, int]:
+    """Return the numbers of sites with names, in the order in which they come.
+
+    >>> numbered(["b", "a", "b"])
+    {'b': 0, 'a': 1}
+    """
+    numbers: dict[Hashable, int] = {}
+    for site in sites:
+        numbers.setdefault(site, len(numbers))
+    return numbers
+
+
+def _of_rows(
+    rows: Sequence[tuple[Any, ...]], num_sites: int | None, multi: bool, weights: bool
+) -> GraphData:
+    """Return the graph of a list of edges."""
+    if any(len(row) != 3 for row in rows) and (weights or any(len(row) != 2 for row in rows)):
+        raise InputError(f"a list has rows (site, site{', weight' if weights else ''})")
+    values = weights_of_objects([row[2] for row in rows]) if weights else None
+    if not any(isinstance(site, str) for row in rows for site in row[:2]):
+        pairs = np.array([row[:2] for row in rows], object)
+        pairs = np.array(pairs.tolist() or np.empty((0, 2), np.int64))
+        return _of_pairs(pairs, values, num_sites, multi)
+    numbers = numbered(str(site) for row in rows for site in row[:2])
+    pairs = np.array([[numbers[str(site)] for site in row[:2]] for row in rows])
+    return _of_pairs(pairs, values, num_sites, multi, tuple(map(str, numbers)))
+
+
+def _whole(sites: np.ndarray) -> np.ndarray:
+    """Return site numbers as integers; ValueError if they are none."""
+    if sites.dtype.kind not in "iuf":
+        raise ValueError(f"sites are {sites.dtype}, but they must be integers")
+    found = sites.astype(np.int64) if np.isfinite(sites).all() else np.full(sites.shape, -1)
+    wrong = sites[found != sites]
+    if wrong.size:
+        raise ValueError(f"site {wrong[0]}, but sites are integers")
+    return found
+
+
+def _of_pairs(
+    pairs: np.ndarray,
+    values: np.ndarray | None,
+    num_sites: int | None,
+    multi: bool,
+    names: tuple[str, ...] | None = None,
+) -> GraphData:
+    if pairs.size == 0:
+        pairs = np.empty((0, 2), np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise InputError("pairs of sites are an integer array (n, 2)")
+    if values is not None and values.shape != (len(pairs),):
+        raise InputError(f"{values.size} weights for {len(pairs)} bonds")
+    if num_sites is None and not len(pairs):
+        raise InputError("names no sites; give num_sites if that is meant")
+    most = num_sites - 1 if num_sites is not None else MAX_POINTS - 1
+    if len(pairs) and not 0 <= pairs.min() <= pairs.max() <= most:
+        wrong = pairs[(pairs < 0) | (pairs > most)][0]
+        raise InputError(f"a bond names site {wrong}, but sites are 0 to {most}")
+    count = num_sites if num_sites is not None else int(pairs.max()) + 1
+    check_num_sites(Path("pairs"), count, len(pairs), num_sites)
+    edges, num_loops = without_loops(pairs[:, 0], pairs[:, 1])
+    weights = None
+    if values is not None:
+        weights = EdgeWeights(values[pairs[:, 0] != pairs[:, 1]], "pairs")
+    return graph_data(count, edges, multi=multi, names=names, num_loops=num_loops, weights=weights)
+
+
+def _of_networkx(graph: Any, num_sites: int | None, multi: bool, weights: bool) -> GraphData:
+    nodes = list(graph.nodes)
+    if num_sites not in (None, len(nodes)):
+        raise InputError(f"num_sites = {num_sites}, but the graph has {len(nodes)} nodes")
+    if not nodes:
+        raise InputError("the graph has no nodes")
+    is_numbered = set(nodes) == set(range(len(nodes)))
+    numbers = {node: node if is_numbered else n for n, node in enumerate(nodes)}
+    found = None
+    edges = edges_of(graph, numbers)
+    if weights:
+        try:
+            values = weights_of(graph)
+        except InputError as error:
+            raise InputError(f"the graph: {error}") from error
+        found = EdgeWeights(values[edges[:, 0] != edges[:, 1]], "the graph")
+    edges, num_loops = without_loops(edges[:, 0], edges[:, 1])
+    return graph_data(
+        len(nodes),
+        edges,
+        multi=multi,
+        names=None if is_numbered else tuple(nodes),
+        num_loops=num_loops,
+        weights=found,
+    )
+
+
+def _of_sparse(matrix: Any, num_sites: int | None, multi: bool, weights: bool) -> GraphData:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+        raise InputError(f"a matrix of shape {matrix.shape}, but an adjacency matrix is square")
+    if num_sites not in (None, matrix.shape[0]):
+        raise InputError(f"num_sites = {num_sites}, but the matrix has {matrix.shape[0]} rows")
+    entries = matrix.tocoo(copy=True)
+    if matrix.format == "bsr":  # the zeros in its blocks are filling
+        entries.eliminate_zeros()
+    found = None
+    if weights:
+        values = plain_weights(entries.data)
+        found = EdgeWeights(values[entries.row != entries.col], "the matrix")
+    edges, num_loops = without_loops(entries.row, entries.col)
+    return graph_data(
+        matrix.shape[0], edges, multi=multi, is_matrix=True, num_loops=num_loops, weights=found
+    )

@@ -1,0 +1,216 @@
+"""Graphs as people have them: headers, names, further columns, and objects of Python."""
+
+import json
+from pathlib import Path
+
+import h5py
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+from cli_support import answer, refusal, run
+
+import percolab
+from percolab.errors import InputError
+from percolab.lattices.graph import Graph, graph_of, load_graph
+from percolab.lattices.graph_files import read_graph
+
+pytestmark = pytest.mark.usefixtures("own_directory")
+
+#: The same graph, as the world writes it: a triangle and a tail, a - b - c - a and c - d.
+NUMBERS = "0 1\n1 2\n0 2\n2 3\n"
+WILD = {
+    "snap.txt": "# Undirected graph (each edge is saved twice)\n# Nodes: 4 Edges: 4\n"
+    "# FromNodeId\tToNodeId\n0\t1\n1\t0\n1\t2\n2\t1\n0\t2\n2\t3\n",
+    "out.konect": "% sym unweighted\n% 4 4 4\n1 2 \n2 3 \n1 3 \n3 4 \n",
+    "gephi.csv": "Source,Target,Type,Id,Label,timeset,Weight\n"
+    "a,b,Undirected,0,,,1.0\nb,c,Undirected,1,,,2.0\na,c,Undirected,2,,,1.0\n"
+    "c,d,Undirected,3,,,3.0\n",
+    "frame.csv": ",from,to,weight\n0,a,b,1\n1,b,c,2\n2,a,c,1\n3,c,d,3\n",
+    "quoted.csv": '"node1";"node2"\n"a";"b"\n"b";"c"\n"a";"c"\n"c";"d"\n',
+    "plain.txt": "a b\nb c\na c\nc d\n",
+    "tabs.tsv": "Source\tTarget\nJon Snow\tArya Stark\nArya Stark\tSansa Stark\n"
+    "Jon Snow\tSansa Stark\nSansa Stark\tBran\n",
+    "graph.gml": "Creator \"by hand\"\ngraph [\n  directed 0\n"
+    + "".join(f'  node [ id {n} label "{name}" ]\n' for n, name in enumerate("abcd"))
+    + "".join("  edge [ source {} target {} value 1 ]\n".format(*line.split())
+              for line in NUMBERS.splitlines())
+    + "]\n",
+    "graph.graphml": '<?xml version="1.0" encoding="UTF-8"?>\n'
+    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n<graph edgedefault="undirected">\n'
+    + "".join(f'<node id="{name}"/>' for name in "abcd")
+    + "".join(f'<edge source="{u}" target="{v}"/>' for u, v in ("ab", "bc", "ac", "cd"))
+    + "</graph></graphml>\n",
+}  # fmt: skip
+
+
+def shape_of(graph):
+    """Return what does not depend on names or numbers: the sorted degrees of connected sites."""
+    degrees = np.bincount(graph.content.pairs.ravel(), minlength=graph.num_sites)
+    return sorted(degrees[degrees > 0].tolist())
+
+
+@pytest.mark.parametrize("name", WILD)
+def test_files_from_the_wild_are_read(name):
+    Path(name).write_text(WILD[name])
+    graph = load_graph(name)
+    assert graph.num_bonds == 4
+    assert shape_of(graph) == [1, 2, 2, 3]
+    expected = None if name in ("snap.txt", "out.konect") else ("a", "b", "c", "d")
+    if name == "tabs.tsv":
+        expected = ("Jon Snow", "Arya Stark", "Sansa Stark", "Bran")
+    assert graph.names == expected
+    told = {
+        "gephi.csv": ("not used: the columns Type, Id, Label, timeset",),
+        "plain.txt": (
+            "line 1, 'a b', is read as a bond: a header has the words source and target, or from "
+            "and to",
+        ),
+    }
+    if name in told:
+        assert graph.notes == told[name]
+
+
+def test_names_change_nothing_but_what_sites_are_called():
+    Path("named.csv").write_text("x y\ny z\nx z\nz w\n")
+    Path("plain.csv").write_text(NUMBERS)
+    named, plain = load_graph("named.csv"), load_graph("plain.csv")
+    assert named.digest == plain.digest
+    assert (named.names, plain.names) == (("x", "y", "z", "w"), None)
+    options = {"samples": 200, "device": "cpu", "block_size": 20}
+    one, other = (percolab.sweep(graph=graph, **options) for graph in (named, plain))
+    assert one.tasks.keys() == other.tasks.keys()
+    for key, item in one.tasks.items():
+        np.testing.assert_array_equal(item.sums(), other.tasks[key].sums())
+
+
+def test_weights_of_named_edges_are_read_as_those_of_numbers():
+    Path("a.csv").write_text("Source,Target,w,Weight\nb,a,9,3\na,c,9,-2\nc,a,9,-5\na,a,9,1\n")
+    found = read_graph("a.csv", weights=True)
+    assert found.names == ("b", "a", "c")
+    assert found.bonds.tolist() == [[0, 1], [1, 2]]
+    assert found.weights.tolist() == [3, -5]
+    assert (found.num_loops, found.num_merged) == (1, 1)
+    Path("b.csv").write_text("a b 1.5\nb c 2d0\n")
+    assert read_graph("b.csv", weights=True).weights.tolist() == [1.5, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "told"),
+    [
+        ("a b\nc\n", False, "line 2: 'c', but a line names two sites"),
+        ("a,b\n,c\n", False, "line 2: ',c', but a line names two sites"),
+        ("a b 1\nb c x\n", True, "line 2: weight 'x', but a weight is a finite number"),
+        ("a b 1\nb c\n", True, "line 2: 'b c', but there is no weight in column 3"),
+        ("a b 1\nb c inf\n", True, "line 2: weight 'inf', but a weight is a finite number"),
+        ("a " + 300 * "b" + "\n", False, "line 1: site 'bbb"),
+        ("a b\nb 5\x07\n", False, "line 2: site '5\\x07', but a name has at most 255 bytes"),
+        ("0 1\n1 Bran\n", False, "line 2: site 'Bran', but sites are integers 0 to"),
+    ],
+)
+def test_bad_lines_of_names_are_refused(text, weights, told):
+    Path("a.txt").write_text(text)
+    with pytest.raises(InputError) as error:
+        read_graph("a.txt", weights=weights)
+    assert str(error.value).startswith(f"a.txt: {told}")
+
+
+def test_the_command_line_speaks_in_names():
+    Path("got.csv").write_text("Source,Target\nJon,Arya\nArya,Sansa\nBran,Hodor\n")
+    Path("ends.txt").write_text("# the north\nSansa\nBran\n")
+    told = answer("label", "--graph", "got.csv", "--source", "Jon", "--target", "ends.txt")
+    assert "largest cluster: Jon, Arya, Sansa" in told
+    assert "cluster of Jon, 3 sites, connects source and target" in told
+    record = json.loads(answer("label", "--graph", "got.csv", "--json"))
+    assert record["largest_names"] == ["Jon", "Arya", "Sansa"]
+    with h5py.File("labels.h5") as file:
+        assert file["site_names"].asstr()[...].tolist() == ["Jon", "Arya", "Sansa", "Bran", "Hodor"]
+    wrong = refusal("label", "--graph", "got.csv", "--source", "Jn", "--target", "Arya")
+    assert wrong == "source: no site is named 'Jn'; did you mean 'Jon'?"
+    Path("other.csv").write_text("Source,Target,Type,Label\nJon,Arya,Undirected,\n")
+    assert run("label", "--graph", "other.csv").stderr == (
+        "other.csv: not used: the columns Type, Label\n"
+    )
+
+
+def test_names_are_kept_in_the_results_file():
+    Path("a.csv").write_text("Zoë Jon\nJon Arya\n")
+    options = {"source": "Zoë", "target": ["Arya"], "samples": 40, "device": "cpu", "p": [0.5]}
+    percolab.sweep(graph="a.csv", out="a.h5", **options)
+    stored = percolab.open_results("a.h5")
+    assert stored.study.structure.names == ("Zoë", "Jon", "Arya")
+    with h5py.File("a.h5") as file:
+        assert file["site_names"].dtype == h5py.string_dtype("utf-8", 4)
+    # Continued with the same graph in numbers, and refused with other names.
+    more = options | {"samples": 80, "source": 0, "target": 2}
+    percolab.sweep(graph=[(0, 1), (1, 2)], out="a.h5", **more)
+    assert percolab.open_results("a.h5").study.structure.names == ("Zoë", "Jon", "Arya")
+    Path("b.csv").write_text("Zoe Jon\nJon Arya\n")
+    with pytest.raises(InputError, match=r"its sites have other names than those of b.csv"):
+        percolab.sweep(graph="b.csv", out="a.h5", **options | {"source": "Zoe"})
+    percolab.sweep(graph="b.csv", out="b.h5", **options | {"source": "Zoe", "seed": 2})
+    assert "other names" in refusal("merge", "a.h5", "b.h5", "--out", "c.h5")
+    # One byte of a name is not what it was.
+    data = bytearray(Path("b.h5").read_bytes())
+    with h5py.File("b.h5", "r+") as file:
+        names = file["site_names"][...]
+        names[0] = b"Zoo"
+        file["site_names"][...] = names
+    assert data != Path("b.h5").read_bytes()
+    assert "does not match its checksum" in refusal("status", "b.h5")
+
+
+def test_names_of_a_study_file_are_found():
+    Path("a.csv").write_text("Jon Snow\nSnow Arya\n")
+    Path("ends.txt").write_text("Arya\n")
+    for source, target in (('"Jon"', '"Arya"'), ('["Jon", "Snow"]', '"ends.txt"')):
+        Path("study.toml").write_text(
+            f'graph = "a.csv"\nsource = {source}\ntarget = {target}\np = [0.5]\nsamples = 10\n'
+            'out = "a.h5"\n'
+        )
+        Path("a.h5").unlink(missing_ok=True)
+        assert run("sweep", "study.toml", "--device", "cpu").exit_code == 0
+
+
+def test_every_form_of_a_graph_in_python_is_the_same_graph():
+    edges = np.array([[0, 1], [1, 2], [0, 2], [2, 3]])
+    matrix = scipy.sparse.coo_array((np.ones(4), edges.T), (4, 4))
+    forms = [
+        edges, edges.tolist(), [tuple(row) for row in edges.tolist()],
+        networkx.Graph(edges.tolist()), matrix, matrix.tocsr(), scipy.sparse.csr_matrix(matrix),
+        Graph.of_bonds(4, edges),
+        networkx.MultiDiGraph([*edges.tolist(), [1, 0]]),
+    ]  # fmt: skip
+    expected = percolab.label(graph=edges, p=0.5, seed=7).tolist()
+    for form in forms:
+        assert sorted(np.sort(graph_of(form).content.pairs, axis=1).tolist()) == sorted(
+            edges.tolist()
+        )
+        assert percolab.label(graph=form).tolist() == [0, 0, 0, 0]
+    for form in forms[:3]:
+        assert graph_of(form).digest == graph_of(edges).digest
+        assert percolab.label(graph=form, p=0.5, seed=7).tolist() == expected
+    assert percolab.label(matrix).tolist() == [0, 0, 0, 0]
+    assert graph_of(networkx.relabel_nodes(forms[3], {3: "d"})).names == ("0", "1", "2", "d")
+    assert percolab.tree([("a", "b", 2.0), ("b", "c", 1.0)]).names == ("a", "b", "c")
+    assert percolab.invade(edges, source=0, target=3).num_invaded == 4
+
+
+@pytest.mark.parametrize(
+    ("graph", "options", "told"),
+    [
+        (5, {}, "a graph is no int: give a file, networkx graph, sparse matrix, edges"),
+        (np.ones((3, 4)), {}, "a graph is no ndarray"),
+        ([(0, 1, 2, 3)], {}, "a list has rows (site, site)"),
+        ([(0, 1), (1, -2)], {}, "a bond names site -2, but sites are 0 to"),
+        (scipy.sparse.coo_array((2, 3)), {}, "a matrix of shape (2, 3), but an adjacency"),
+        (networkx.Graph(), {}, "the graph has no nodes"),
+        ([("a", "b")], {"source": "c", "target": "a"}, "source: no site is named 'c'"),
+        ([("a", "b")], {"source": "a"}, "source is given without target: give both, or none"),
+    ],
+    ids=str,
+)
+def test_what_is_no_graph_is_refused_in_one_line(graph, options, told):
+    with pytest.raises(InputError) as error:
+        percolab.sweep(graph=graph, samples=10, device="cpu", **options)
+    assert str(error.value).startswith(told)

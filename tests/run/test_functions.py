@@ -1,0 +1,108 @@
+"""A user's own observables: the sums of Python functions of labels, stored as any column."""
+
+import numpy as np
+import pytest
+from cli_support import refusal
+
+import percolab
+from percolab.errors import InputError
+from percolab.store.merging import merge
+from percolab.tables.flat import long_table
+
+pytestmark = pytest.mark.usefixtures("own_directory")
+
+OPTIONS = {"L": [4, 6], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
+
+
+def clusters(labels):
+    """Return how many clusters there are, which is measured anyway."""
+    return np.unique(labels[labels >= 0]).size
+
+
+def corner(labels):
+    """Return a negative number and a fraction."""
+    return -0.5 * np.count_nonzero(labels == labels.flat[0])
+
+
+@pytest.mark.parametrize(
+    ("lattice", "options"),
+    [
+        ("kagome", {}),
+        ("square", {"model": "site", "boundary": "periodic"}),
+        ("bethe:3", {"L": [3, 4]}),
+    ],
+)
+def test_a_function_is_summed_over_the_samples_that_all_else_is_measured_of(lattice, options):
+    own = {"my_clusters": clusters, "corner": corner}
+    results = percolab.sweep(lattice, observables=own, **OPTIONS | options)
+    for item in results.tasks.values():
+        np.testing.assert_array_equal(item.extra("my_clusters")[..., 0], item.column("clusters"))
+        known = {key: value for key, value in options.items() if key not in ("L",)}
+        expected = [
+            sum(
+                corner(percolab.label(lattice, item.task.size, p, sample=n, **known))
+                for n in range(10)
+            )
+            for p in item.task.p
+        ]
+        assert item.extra("corner")[0, :, 0].tolist() == expected
+
+
+def test_labels_of_a_graph_are_in_its_own_numbers():
+    # The hub has the largest number, so inside it has another one.
+    edges = [(k, 60) for k in range(60)]
+    results = percolab.sweep(
+        graph=edges, p=[0.5], samples=20, block_size=20, device="cpu",
+        observables={"with_hub": lambda labels: np.count_nonzero(labels == labels[60])},
+    )  # fmt: skip
+    (item,) = results.tasks.values()
+    assert item.extra("with_hub")[0, 0, 0] == item.column("largest")[0, 0]
+
+
+def test_functions_are_stored_tabulated_and_continued_by_name():
+    own = {"corner": corner}
+    percolab.sweep("square", out="a.h5", observables=own, **OPTIONS)
+    stored = percolab.open_results("a.h5")
+    assert stored.tasks.keys() != percolab.sweep("square", **OPTIONS).tasks.keys()
+    header, rows = long_table(stored)
+    told = [dict(zip(header, row, strict=True)) for row in rows]
+    (mean,) = [
+        row["mean"] for row in told
+        if (row["observable"], row["L"], row["p"]) == ("corner", 4, 0.6)
+    ]  # fmt: skip
+    (item,) = stored.of_size(4)
+    assert mean == pytest.approx(item.extra("corner")[:, 1, 0].sum() / 30)
+    # More samples, by the same name, are those of one run.
+    more = percolab.sweep("square", out="a.h5", observables=own, **OPTIONS | {"samples": 50})
+    whole = percolab.sweep("square", observables=own, **OPTIONS | {"samples": 50})
+    for key, item in more.tasks.items():
+        np.testing.assert_array_equal(item.extra("corner"), whole.tasks[key].extra("corner"))
+    with pytest.raises(InputError, match=r"holds another study \(functions is \['corner'\] there"):
+        percolab.sweep("square", out="a.h5", **OPTIONS | {"samples": 70})
+    assert "functions is ['corner'] there" in refusal(
+        "sweep", "-L", "4,6", "-p", "0.4,0.6", "--samples", 70, "--lattice",
+        "square", "--out", "a.h5",
+    )  # fmt: skip
+    other = percolab.sweep("square", observables=own, **OPTIONS | {"seed": 2})
+    merged = merge([("one", stored), ("other", other)])
+    assert sum(len(item.extra("corner")) for item in merged.tasks.values()) == 12
+
+
+@pytest.mark.parametrize(
+    ("own", "options", "told"),
+    [
+        ({"clusters": clusters}, {}, "observable clusters: is measured already; choose another"),
+        ({"a b": clusters}, {}, "observable 'a b': a name has letters, digits and underscores"),
+        ({"x": 5}, {}, "observable x: 5 is no function of labels"),
+        ({"x": lambda labels: np.nan}, {}, "observable x: is nan of a sample, but sums are finite"),
+        ({"x": lambda labels: 1 / 0}, {}, "observable x: ZeroDivisionError: division by zero"),
+        ({"x": clusters}, {"method": "threshold", "p": None}, "observables: functions of labels"),
+        ({"x": clusters}, {"model": "ising"}, "observables: functions of labels are measured in"),
+        ({"x": clusters}, {"executor": "processes"}, "observables: functions from Python are"),
+        ({"x": clusters}, {"slabs": 2}, "observables: functions of labels need whole samples"),
+    ],
+)
+def test_what_cannot_be_a_function_of_labels_is_refused(own, options, told):
+    with pytest.raises(InputError) as error:
+        percolab.sweep("square", observables=own, **OPTIONS | options)
+    assert str(error.value).startswith(told)
