@@ -94,7 +94,7 @@ def report_page(
         "fits": {key: fit if isinstance(fit, str) else fit.to_dict() for key, fit in fits.items()},
         "figures": drawn,
     }
-    return page(title, _answer(figures, bootstrap), sections), numbers
+    return page(title, answer_of(figures, bootstrap), sections), numbers
 
 
 def _fits_of(
@@ -119,8 +119,11 @@ def _fit_or_raise(fits: dict[str, ThresholdFit | str], name: str) -> ThresholdFi
     return fit
 
 
-def _answer(figures: StudyFigures, bootstrap: int) -> list[Block]:
-    """Return p_c in one line, beside the published one; that alone where there is no fit."""
+def answer_of(figures: StudyFigures, bootstrap: int) -> list[Block]:
+    """Return what was found in one line: p_c beside the published one, or that alone.
+
+    bootstrap: replicas of the thresholds of a graph.
+    """
     from markupsafe import Markup
 
     if figures.model.has_spins:

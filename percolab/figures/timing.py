@@ -67,7 +67,7 @@ def plot_timing(records: Sequence[Timing], *, title: str) -> tuple[Figure, dict[
         guide = _guide(records)
         for axes, names in zip(grid.flat, parts):
             own = [record for record in records if record.lattice in names]
-            _draw_panel(axes, own, apart=apart, drawn=series)
+            _draw_panel(axes, own, drawn=series)
             _draw_guide(axes, guide)
             if apart:
                 axes.set_title(names[0], fontsize=9)
@@ -93,10 +93,11 @@ def batches_said(batches: Sequence[int | None]) -> str:
     return f"batched: {least}{known[-1]} samples at a time"
 
 
-def _draw_panel(
-    axes: Axes, records: Sequence[Timing], *, apart: bool, drawn: list[dict[str, Any]]
-) -> None:
-    """Draw the series of a panel with their names, and add their numbers to those drawn."""
+def _draw_panel(axes: Axes, records: Sequence[Timing], *, drawn: list[dict[str, Any]]) -> None:
+    """Draw the series of a panel with their names, and add their numbers to those drawn.
+
+    Lines are named by their labelers, of several lattices by these.
+    """
     groups = list(dict.fromkeys((record.lattice, record.labeler) for record in records))
     ratios = sorted({record.ratio for record in records})
     axes.set(xscale="log", yscale="log")
@@ -113,7 +114,7 @@ def _draw_panel(
             look |= {"markersize": _MARKER * _GROWTH ** ratios.index(ratio)}
             drawn.append(_draw_series(axes, own, look))
             together[ratio] = drawn[-1]["milliseconds"][-1]
-        name = group[1] if apart else group[0]
+        name = group[1] if len({lattice for lattice, _ in groups}) == 1 else group[0]
         last = max(record.num_sites for record in records)
         for alike in _alike(together):
             middle = float(np.exp(np.mean(np.log([together[ratio] for ratio in alike]))))

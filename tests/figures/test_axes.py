@@ -7,6 +7,7 @@ import pytest
 
 from percolab.analysis import SpanningCurve
 from percolab.figures.axes import (
+    add_column_legend,
     add_legend,
     bars_if_known,
     few_ticks,
@@ -129,18 +130,37 @@ def test_series_of_times_differ_in_grey_too():
     records = [
         Timing(lattice, labeler, 1.0, n, 1e-6 * n)
         for lattice in ("honeycomb", "triangular")
-        for labeler in ("four_step", "tiled")
+        for labeler in ("four_step", "tiled", "weigel", "reference")
         for n in (2**18, 2**20)
     ]
     figure, _ = plot_timing(records, title="time")
-    dashes = {str(bars.lines[0]._unscaled_dash_pattern) for bars in figure.axes[0].containers}
-    assert len(dashes) == len(DASHES) == 4
+    for axes in figure.axes:
+        dashes = {str(bars.lines[0]._unscaled_dash_pattern) for bars in axes.containers}
+        assert len(dashes) == len(DASHES) == 4
 
 
 def test_a_wide_legend_of_columns_widens_the_figure():
-    records = [Timing(f"lattice number {k}" * 2, "four_step", 1.0, 64, 1.0) for k in range(4)]
-    figure, _ = plot_timing(records, title="time")
+    with new_figure(3, 3) as figure:
+        (line,) = figure.subplots().plot([0, 1])
+        before = figure.get_figwidth()
+        add_column_legend(figure, [(str(k), (line, f"lattice number {k}" * 2)) for k in range(4)])
+    assert figure.get_figwidth() > before
     assert figure.legends[0].get_window_extent().width <= figure.bbox.width
+
+
+def test_names_at_the_ends_of_lines_do_not_overlap():
+    records = [
+        Timing("square", f"labeler {k}", 1.0, n, 1e-6 * n * (1 + 0.02 * k))
+        for k in range(6)
+        for n in (2**18, 2**20)
+    ]
+    figure, _ = plot_timing(records, title="time")
+    figure.draw_without_rendering()
+    named = [text for text in figure.axes[0].texts if text.get_text().startswith("labeler")]
+    boxes = sorted((text.get_window_extent() for text in named), key=lambda box: box.y0)
+    assert len(boxes) == 6
+    assert all(one.y1 <= other.y0 + 0.5 for one, other in pairwise(boxes))
+    assert all(box.x1 <= figure.bbox.width for box in boxes)
 
 
 def spanning_curves(p):

@@ -12,8 +12,12 @@ import pytest
 from cli_support import answer, nine_of, refusal, small_results, stored
 
 from percolab.analysis import format_with_error
+from percolab.analysis.stored_fits import estimates_of
 from percolab.api import sweep
+from percolab.figures.kinds import StudyFigures
 from percolab.figures.page import formula, mathematics
+from percolab.figures.report import answer_of
+from percolab.lattices.graph import load_graph
 from percolab.lattices.lattice import lattice_from_text
 from percolab.store.results import read_results
 
@@ -123,17 +127,14 @@ def test_symbols_are_mathematics_and_names_are_not():
 
 def test_a_graph_has_a_headline():
     Path("ring.edges").write_text("\n".join(f"{n} {(n + 1) % 8}" for n in range(8)) + "\n0 4\n")
-    answer("sweep", "--graph", "ring.edges", "--source", "0", "--target", "4", "-p", "0.2:0.8:7",
-           "--samples", 200, "--device", "cpu", "--out", "ring.h5")  # fmt: skip
-    text = page_of("ring.h5")
-    headline = text.partition('<p class="answer">')[2].partition("</p>")[0]
-    (median,) = [
-        each
-        for size in json.loads(answer("fit", "ring.h5", "--bootstrap", 0, "--json"))
-        for each in size["estimates"]
-        if each["name"] == "median"
-    ]
-    assert f" = {format_with_error(median['p'], median['error'] or 0.0)}, median" in headline
+    ring = load_graph("ring.edges", source="0", target="4")
+    results = sweep(graph=ring, p=[0.3, 0.4, 0.5, 0.6, 0.7], samples=200, device="cpu")
+    (found,) = estimates_of(results, bootstrap=0)
+    (median,) = [item for item in found.estimates if item.name == "median"]
+    figures = StudyFigures(results, lambda: None, None, 0)
+    answers = [block for block in answer_of(figures, 0) if block.kind == "answer"]
+    value = format_with_error(median.p, median.error)
+    assert [block.text for block in answers] == [f"p = {value}, {median.meaning}"]
 
 
 def test_a_report_needs_no_other_file_and_ids_are_unique(report):
