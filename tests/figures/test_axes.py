@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from percolab.analysis import SpanningCurve
 from percolab.figures.axes import (
@@ -157,7 +158,8 @@ def test_names_at_the_ends_of_lines_do_not_overlap():
     figure, _ = plot_timing(records, title="time")
     figure.draw_without_rendering()
     named = [text for text in figure.axes[0].texts if text.get_text().startswith("labeler")]
-    boxes = sorted((text.get_window_extent() for text in named), key=lambda box: box.y0)
+    # Of the names alone, without the lines that lead to them.
+    boxes = sorted((Text.get_window_extent(text) for text in named), key=lambda box: box.y0)
     assert len(boxes) == 6
     assert all(one.y1 <= other.y0 + 0.5 for one, other in pairwise(boxes))
     assert all(box.x1 <= figure.bbox.width for box in boxes)
