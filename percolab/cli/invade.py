@@ -222,6 +222,36 @@ def _published(structure: Structure, given: dict[str, Any]) -> float | None:
     return None if known is None or given["weights"] is not None else known.value
 
 
+def stored_figure(file: str) -> tuple[Any, dict[str, Any]]:
+    """Return the figure of an invasion that --out stored, and its numbers.
+
+    The file tells the sample; it is invaded again, and the steps must be those of the file.
+    InputError: they are not, or the file alone does not tell what was invaded.
+    """
+    import numpy as np
+
+    from percolab.configurations.invasion_files import read_invasion
+    from percolab.figures.invasion import Curves, plot_invasion
+    from percolab.lattices.structure import load_structure
+
+    record, sites = read_invasion(file)
+    if record["weights"] is not None:
+        raise InputError(f"{file}: its weights were given and are not in the file; draw such an "
+                         "invasion when it is made (percolab invade --plot)")  # fmt: skip
+    structure = load_structure(record["lattice"])
+    names = ("source", "target", "stop", "trapping", "model", "seed", "rng", "boundary")
+    asked = {name: record[name] for name in names} | {"weights": None}
+    invader = _invader(structure, record["L"], asked)
+    found = invader.run(record["sample"])
+    if not np.array_equal(found.sites, sites):
+        raise InputError(f"{file}: its steps are not those of lattice {record['lattice']}")
+    title, threshold = _title(invader, record), _published(structure, record)
+    figure, numbers = plot_invasion(
+        found, Curves.of(found), structure, title=title, threshold=threshold
+    )
+    return figure, {"kind": "invasion"} | numbers | {"notes": []}
+
+
 # The fractal dimension
 
 

@@ -24,8 +24,8 @@ from percolab.cli.options import (
     "--kind",
     help="curves, drift, collapse, clusters, sizes, gyration, wrapping, maxima or thresholds; of "
     "spins binder, correlation_length, energy, specific_heat, order, susceptibility, "
-    "autocorrelation, tau or histogram.  [default: curves and drift; of a graph or Bethe lattice: "
-    "maxima; of spins: binder]",
+    "autocorrelation, tau or histogram; tree, or of what percolab invade --out wrote as .h5 "
+    "invasion.  [default: curves and drift; of a graph or Bethe lattice: maxima; of spins: binder]",
 )
 @click.option(
     "--out",
@@ -49,6 +49,8 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
 
     With --json every number drawn goes to stdout.
     """
+    from percolab.cli.invade import stored_figure
+    from percolab.configurations.invasion_files import holds_invasion
     from percolab.figures import FORMATS
     from percolab.figures.kinds import study_figure
     from percolab.store.output_files import check_output, check_suffix
@@ -56,16 +58,20 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     if out:
         check_suffix(out, FORMATS, "a figure")
         check_output(out)
-    stored = read_study(results, options)
     target = Path(out) if out else _beside(Path(results), kind)
-    check_output(target)
-    figure, numbers = study_figure(
-        stored,
-        observable=options["observable"],
-        fitted=lambda: fit_of(stored, **options),
-        bootstrap=options["bootstrap"],
-        kind=kind,
-    )
+    if kind == "invasion" or (kind is None and holds_invasion(results)):
+        check_output(target)
+        figure, numbers = stored_figure(results)
+    else:
+        stored = read_study(results, options)
+        check_output(target)
+        figure, numbers = study_figure(
+            stored,
+            observable=options["observable"],
+            fitted=lambda: fit_of(stored, **options),
+            bootstrap=options["bootstrap"],
+            kind=kind,
+        )
     write_figure(figure, target, quiet=as_json)
     for note in numbers["notes"]:
         click.echo(f"note: {note}", err=as_json)

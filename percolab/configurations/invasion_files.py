@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from percolab.configurations.array_files import HDF5_SUFFIXES
 from percolab.errors import InputError
 from percolab.store.output_files import Kind, check_output, check_suffix, write_output
 from percolab.store.reading import read_file
-from percolab.store.tree import Data, Node, write_tree
+from percolab.store.tree import Data, Node, check_seal, write_tree
 from percolab.trees.invasion import Invasion
 
 FORMAT, SCHEMA_VERSION = "percolab invasion", 1
@@ -36,15 +37,38 @@ def check_invasion_target(out: str | Path) -> None:
     suffix = path.suffix.lower()
     check_suffix(path, SUFFIXES, "an invasion")
     check_output(path, _KINDS.get(suffix))
-    if suffix in HDF5_SUFFIXES and path.exists() and path.stat().st_size > 0 and not _is_ours(path):
+    if (
+        suffix in HDF5_SUFFIXES
+        and path.exists()
+        and path.stat().st_size > 0
+        and not holds_invasion(path)
+    ):
         raise InputError(f"{path}: holds something else than an invasion; give another name")
 
 
-def _is_ours(path: Path) -> bool:
+def holds_invasion(path: str | Path) -> bool:
+    """Return whether a file is an invasion in HDF5, as :func:`write_invasion` writes it."""
     try:
-        return read_file(path).attributes.get("format") == FORMAT
+        return read_file(Path(path)).attributes.get("format") == FORMAT
     except (OSError, RuntimeError, ValueError):
         return False
+
+
+def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
+    """Return what a stored invasion is of, and the sites in the order in which they were invaded.
+
+    sites: int32 (n,).  InputError: the file holds something else, or is damaged.
+    """
+    if not holds_invasion(path):
+        raise InputError(f"{path}: holds no invasion (percolab invade --out steps.h5)")
+    node = read_file(Path(path))
+    try:
+        check_seal(node)
+        record = json.loads(node.text("record"))
+        sites = np.asarray(node.datasets["sites"].values, np.int32)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: a damaged invasion: {error}") from error
+    return record, sites
 
 
 def write_invasion(out: str | Path, invasion: Invasion, record: dict[str, Any]) -> None:

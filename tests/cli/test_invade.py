@@ -181,3 +181,23 @@ def test_a_target_that_cannot_be_reached_is_told():
     assert result.exit_code == 0
     assert "invaded 2 of 4 sites" in result.stdout
     assert "the target was not reached" in result.stdout
+
+
+def test_a_stored_invasion_is_drawn_again_and_nothing_else_is():
+    told = json.loads(
+        answer("invade", *SQUARE, "--seed", 5, "--out", "steps.h5", "--plot", "a.png", "--json")
+    )
+    again = json.loads(answer("plot", "steps.h5", "--json"))
+    assert again["kind"] == "invasion"
+    before = {key: value for key, value in told["figure"].items() if key != "file"}
+    assert again == {"kind": "invasion", **before, "notes": []}
+    assert Path("steps.png").read_bytes() == Path("a.png").read_bytes()
+    answer("plot", "steps.h5", "--kind", "invasion", "--out", "b.svg")
+    np.save("w.npy", np.random.default_rng(1).random((2, 24, 24)))
+    answer("invade", *SQUARE, "--weights", "w.npy", "--out", "given.h5")
+    assert "its weights were given" in refusal("plot", "given.h5")
+    Path("bare.h5").write_bytes(b"")
+    assert "holds no invasion" in refusal("plot", "bare.h5", "--kind", "invasion")
+    with h5py.File("steps.h5", "r+") as file:
+        file["sites"][5:7] = file["sites"][5:7][::-1]
+    assert "damaged" in refusal("plot", "steps.h5")
