@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from percolab.configurations.array_files import HDF5_SUFFIXES
 from percolab.errors import InputError
 from percolab.store.output_files import Kind, check_output, check_suffix, write_output
-from percolab.store.reading import read_file
+from percolab.store.reading import check_reading_ends, read_file
 from percolab.store.tree import Data, Node, check_seal, write_tree
 from percolab.trees.invasion import Invasion
 
@@ -27,6 +27,11 @@ _KINDS = {
     ".csv": Kind("a table of an invasion", lambda start: start.startswith(b"step,site,")),
     ".npz": Kind("an NPZ archive", lambda start: re.match(rb"PK\x03\x04", start) is not None),
 }
+#: What a record tells, so that the invasion can be made again.
+_TOLD = (
+    "lattice", "boundary", "L", "model", "source", "target", "stop", "trapping", "seed", "sample",
+    "rng", "weights",
+)  # fmt: skip
 #: What is written of an invasion, a step or an item of the frontier each.
 ARRAYS = ("sites", "origins", "bonds", "weights", "fronts", "tried", "accepted")
 
@@ -48,10 +53,15 @@ def check_invasion_target(out: str | Path) -> None:
 
 def holds_invasion(path: str | Path) -> bool:
     """Return whether a file is an invasion in HDF5, as :func:`write_invasion` writes it."""
+    import h5py
+
     try:
-        return read_file(Path(path)).attributes.get("format") == FORMAT
+        check_reading_ends(Path(path))
+        with h5py.File(path, "r", locking=False) as file:
+            told = file.attrs.get("format")
     except (OSError, RuntimeError, ValueError):
         return False
+    return (told.decode() if isinstance(told, bytes) else told) == FORMAT
 
 
 def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
@@ -66,6 +76,9 @@ def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
         check_seal(node)
         record = json.loads(node.text("record"))
         sites = np.asarray(node.datasets["sites"].values, np.int32)
+        missing = [name for name in _TOLD if name not in record]
+        if missing:
+            raise ValueError(f"its record has no {missing[0]}")
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: a damaged invasion: {error}") from error
     return record, sites

@@ -192,7 +192,6 @@ def test_a_stored_invasion_is_drawn_again_and_nothing_else_is():
     before = {key: value for key, value in told["figure"].items() if key != "file"}
     assert again == {"kind": "invasion", **before, "notes": []}
     assert Path("steps.png").read_bytes() == Path("a.png").read_bytes()
-    answer("plot", "steps.h5", "--kind", "invasion", "--out", "b.svg")
     np.save("w.npy", np.random.default_rng(1).random((2, 24, 24)))
     answer("invade", *SQUARE, "--weights", "w.npy", "--out", "given.h5")
     assert "its weights were given" in refusal("plot", "given.h5")
