@@ -191,21 +191,23 @@ class Message(NamedTuple):
 
     to, content:  to which rank, and a boundary or an offer; None where nothing is sent
     source:       from which rank something is awaited, or None
-    num_bytes:    of what is sent, as the paper counts
     """
 
     stage: str
     to: int | None
     content: Any
     source: int | None
-    num_bytes: int
+
+
+#: Joins two boundaries along an axis, as :func:`percolab.domains.boxes.join_boundaries` does.
+Join = Callable[[Boundary, Boundary, int], Boundary]
 
 
 #: Yields what is sent, is given what has come, and returns the boundary of all boxes, or None.
 Merging = Generator[Message, Any, Boundary | None]
 
 
-def merging(box: Boundary, merge: Merge) -> Merging:
+def merging(box: Boundary, merge: Merge, join_two: Join = join_boundaries) -> Merging:
     """Merge the boundary of a box with those of all others, as one rank does."""
     blocks, corner, own = box.blocks, box.corner, box
     rank = rank_of(blocks, corner)
@@ -218,15 +220,15 @@ def merging(box: Boundary, merge: Merge) -> Merging:
         is_upper = bool(corner[axis] // step % 2)
         if merge.kind == "quad":
             partner = rank - stride if is_upper else rank + stride
-            other = yield Message(stage, partner, own, partner, bytes_of(own, merge))
+            other = yield Message(stage, partner, own, partner)
             low, high = (other, own) if is_upper else (own, other)
-            own = join_boundaries(low, high, axis)
+            own = join_two(low, high, axis)
         elif is_upper:
-            yield Message(stage, rank - stride, own, None, bytes_of(own, merge))
+            yield Message(stage, rank - stride, own, None)
             return None
         elif corner[axis] + step < blocks.counts[axis]:
-            other = yield Message(stage, None, None, rank + stride, 0)
-            own = join_boundaries(own, other, axis)
+            other = yield Message(stage, None, None, rank + stride)
+            own = join_two(own, other, axis)
     return own
 
 
@@ -301,7 +303,7 @@ def _without_bubbles(boundary: Boundary) -> Generator[Message, Any, Boundary]:
                 continue
             offer, chosen = _offer_of(boundary, way, marks)
             rank, bonds = rank_of(blocks, partner), offer.face.num_bonds
-            other = yield Message("bubbles", rank, offer, rank, MARKED * bonds)
+            other = yield Message("bubbles", rank, offer, rank)
             own_ends, other_ends = (np.empty(n.size, np.uint8) for n in (chosen, other.may_end))
             if other.face.num_bonds != bonds:
                 raise ValueError(f"{bonds} open bonds here, {other.face.num_bonds} there")
@@ -421,49 +423,96 @@ class Merged:
         return sum(max(stage.seconds, default=0.0) for stage in self.stages.values())
 
 
+class _Once:
+    """Joins two boundaries once, however many ranks do: they would all do the same work.
+
+    owed: seconds that the joins took that were not done again, to be counted for a rank
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self.owed = clock, 0.0
+        # The two are kept, so that no others have their identities.
+        self._done: dict[tuple[int, int], tuple[float, Any]] = {}
+
+    def __call__(self, low: Boundary, high: Boundary, axis: int) -> Boundary:
+        pair = id(low), id(high)
+        if pair in self._done:
+            seconds, (*_, found) = self._done[pair]
+            self.owed += seconds
+            return found
+        start = self._clock()
+        found = join_boundaries(low, high, axis)
+        self._done[pair] = self._clock() - start, (low, high, found)
+        return found
+
+
+class _Ranks:
+    """Ranks that work one after the other in one thread, each until it waits."""
+
+    def __init__(self, boxes: Sequence[Boundary], merge: Merge, clock: Callable[[], float]) -> None:
+        self._clock, self._merge, self._join = clock, merge, _Once(clock)
+        self._ranks = [merging(box, merge, self._join) for box in boxes]
+        self._mail: dict[tuple[int, int], deque[Any]] = {}
+        self._waiting: dict[int, Message] = {}
+        self.stages: dict[str, Stage] = {}
+        self.found: list[Boundary | None] = [None] * len(boxes)
+
+    def run(self) -> None:
+        """Let all ranks work until they are done."""
+        for rank in range(len(self._ranks)):
+            self._work(rank, "prepare", None)
+        while self._waiting:
+            for rank, message in list(self._waiting.items()):
+                came = self._mail.get((rank if message.source is None else message.source, rank))
+                if message.source is None or came:
+                    del self._waiting[rank]
+                    self._work(rank, message.stage, came.popleft() if came else None)
+
+    def _stage(self, name: str) -> Stage:
+        return self.stages.setdefault(name, Stage(seconds=[0.0] * len(self._ranks)))
+
+    def _work(self, rank: int, stage: str, content: Any) -> None:
+        """Let a rank go on with what has come."""
+        message, start = None, self._clock()
+        try:
+            message = self._ranks[rank].send(content)
+        except StopIteration as end:
+            self.found[rank] = end.value
+        seconds = self._clock() - start + self._join.owed
+        self._stage(stage).seconds[rank] += seconds
+        self._join.owed = 0.0
+        if message is None:
+            return
+        self._waiting[rank] = message
+        if message.to is not None:
+            self._mail.setdefault((rank, message.to), deque()).append(message.content)
+            own, length = self._stage(message.stage), _length_of(message.content, self._merge)
+            own.messages += 1
+            own.num_bytes += length
+            own.most_bytes = max(own.most_bytes, length)
+
+
+def _length_of(content: Boundary | Offer, merge: Merge) -> int:
+    """Return how long a message is, as the paper counts."""
+    if isinstance(content, Offer):
+        return MARKED * content.face.num_bonds
+    return bytes_of(content, merge)
+
+
 def simulate(
     boxes: Sequence[Boundary], merge: Merge, clock: Callable[[], float] = time.thread_time
 ) -> Merged:
     """Merge the boundaries of all boxes, one rank after the other in this thread, and count.
 
-    boxes: by rank.  A rank works until it waits; messages are handed over as they are.
+    boxes: by rank.  Messages are handed over as they are.  Ranks that join the same two boundaries
+    do so once, and the time counts for each.
+
     InputError: as :meth:`Merge.check`.
     """
     merge.check(boxes[0].blocks)
-    ranks = [merging(box, merge) for box in boxes]
-    stages = {"prepare": Stage(seconds=[0.0] * len(ranks))}
-    mail: dict[tuple[int, int], deque[Any]] = {}
-    found: list[Boundary | None] = [None] * len(ranks)
-    waiting: dict[int, Message] = {}
-
-    def work(rank: int, content: Any) -> None:
-        """Let a rank go on, and note what it does next."""
-        stage = stages[waiting.pop(rank).stage if rank in waiting else "prepare"]
-        start = clock()
-        try:
-            message = ranks[rank].send(content)
-        except StopIteration as end:
-            found[rank] = end.value
-            message = None
-        stage.seconds[rank] += clock() - start
-        if message is not None:
-            waiting[rank] = message
-            own = stages.setdefault(message.stage, Stage(seconds=[0.0] * len(ranks)))
-            if message.to is not None:
-                mail.setdefault((rank, message.to), deque()).append(message.content)
-                own.messages += 1
-                own.num_bytes += message.num_bytes
-                own.most_bytes = max(own.most_bytes, message.num_bytes)
-
-    for rank in range(len(ranks)):
-        work(rank, None)
-    while waiting:
-        for rank, message in list(waiting.items()):
-            if message.source is None:
-                work(rank, None)
-            elif mail.get((message.source, rank)):
-                work(rank, mail[message.source, rank].popleft())
-    return Merged(found, stages)
+    ranks = _Ranks(boxes, merge, clock)
+    ranks.run()
+    return Merged(ranks.found, ranks.stages)
 
 
 # --- one rank of many ----------------------------------------------------------------------------
