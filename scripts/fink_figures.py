@@ -40,7 +40,7 @@ from weigel_figures import Record, commit
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.domains.boxes import Blocks, Boundary, BoxRaster, row_of_whole
 from percolab.domains.parts import Whole
-from percolab.domains.quad import Merge, simulate
+from percolab.domains.quad import Merge, Merged, simulate
 from percolab.domains.raster import Draw
 from percolab.lattices.lattice import load_lattice
 from percolab.store.provenance import package_versions, processor_name
@@ -55,8 +55,9 @@ SMALL_BLOCKS = {2: (4, 4), 3: (2, 2, 2), 4: (2, 2, 2, 1)}
 PAPER = ("quad", "quad:bubbles", "quad:runs", "quad:bubbles,runs")
 OURS = ("quad:bubbles,shorter", "tree", "tree:bubbles,shorter")
 COUPLINGS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 2.5)
+SMALL_COUPLINGS = (0.0, 0.5, 1.0, 2.0, 2.5)
 RATIOS = (0.5, 1.0, 1.5)
-SEED, REPEATS, LOCAL_REPEATS = 1, 4, 2
+SEED, REPEATS, LOCAL_REPEATS = 1, 6, 3
 RECORD = Path("results/fink/fink.json")
 
 Found = dict[str, Any]
@@ -113,43 +114,58 @@ class Sample:
         self.local = {"local_ms": 1e3 * max(local), "local_mean_ms": 1e3 * float(np.mean(local))}
         self._row: list[int] | None = None
 
-    def merged(self, text: str) -> Found:
-        """Return what one way of merging takes and sends."""
-        merge, least = Merge.parse(text), {}
+    def merged(self, ways: tuple[str, ...]) -> dict[str, Found]:
+        """Return what ways of merging take and send, each tried in turn, over and over."""
+        least: dict[str, dict[str, Any]] = {text: {} for text in ways}
+        done: dict[str, Merged] = {}
         for _ in range(REPEATS):
-            with _uncollected():
-                done = simulate(self.boxes, merge)
-                (last, *_) = done.boundaries
-                assert last is not None
-                start = time.thread_time()
-                row = row_of_whole(last).numbers.tolist()
-                closing = [time.thread_time() - start]
-            self._row = self._row or row
-            if row != self._row:
-                raise RuntimeError(f"{text} has another row: {row}, not {self._row}")
-            stages = {name: stage.seconds for name, stage in done.stages.items()}
-            for name, seconds in (stages | {"close": closing}).items():
-                least[name] = np.minimum(least.get(name, np.inf), seconds)
-        asked = done.stages.get("bubbles")
-        return {
-            "merge": text,
-            "global_ms": 1e3 * sum(float(each.max()) for each in least.values()),
-            "stage_ms": {name: 1e3 * float(each.max()) for name, each in least.items()},
-            "bytes": done.num_bytes,
-            "messages": sum(s.messages for name, s in done.stages.items() if name != "bubbles"),
-            "bubble_bytes": asked.num_bytes if asked else 0,
-            "bubble_messages": asked.messages if asked else 0,
-            "stage_bytes": {name: stage.num_bytes for name, stage in done.stages.items()},
-            "most_bytes": {name: stage.most_bytes for name, stage in done.stages.items()},
-        }
+            for text in ways:
+                with _uncollected():
+                    done[text], closing = self._once(text)
+                stages = {name: stage.seconds for name, stage in done[text].stages.items()}
+                for name, seconds in (stages | {"close": [closing]}).items():
+                    least[text][name] = np.minimum(least[text].get(name, np.inf), seconds)
+        return {text: _numbers_of(text, done[text], least[text]) for text in ways}
+
+    def _once(self, text: str) -> tuple[Merged, float]:
+        """Merge once; return that and the seconds of closing the torus."""
+        done = simulate(self.boxes, Merge.parse(text))
+        (last, *_) = done.boundaries
+        assert last is not None
+        start = time.thread_time()
+        row = row_of_whole(last).numbers.tolist()
+        closing = time.thread_time() - start
+        self._row = self._row or row
+        if row != self._row:
+            raise RuntimeError(f"{text} has another row: {row}, not {self._row}")
+        return done, closing
 
 
-def measure(record: Record, sample: Sample, ways: tuple[str, ...], **more: Any) -> None:
-    """Measure one sample by some ways of merging."""
-    for text in ways:
-        what = sample.what | sample.local | more | {"merge": text}
-        record.add(what, lambda text=text: sample.merged(text))
-    click.echo(f"{sample.what['shape']} {sample.what['p']:.4f} done", err=True)
+def _numbers_of(text: str, done: Merged, least: dict[str, Any]) -> Found:
+    """Return what is written down of a way of merging; least: its seconds by stage and rank."""
+    asked = done.stages.get("bubbles")
+    return {
+        "merge": text,
+        "global_ms": 1e3 * sum(float(each.max()) for each in least.values()),
+        "stage_ms": {name: 1e3 * float(each.max()) for name, each in least.items()},
+        "bytes": done.num_bytes,
+        "messages": sum(s.messages for name, s in done.stages.items() if name != "bubbles"),
+        "bubble_bytes": asked.num_bytes if asked else 0,
+        "bubble_messages": asked.messages if asked else 0,
+        "stage_bytes": {name: stage.num_bytes for name, stage in done.stages.items()},
+        "most_bytes": {name: stage.most_bytes for name, stage in done.stages.items()},
+    }
+
+
+def measure(record: Record, case: tuple[Any, ...], ways: tuple[str, ...], **more: Any) -> None:
+    """Measure a sample, by what :class:`Sample` takes, and some ways of merging it."""
+
+    def work() -> Found:
+        sample = Sample(*case)
+        return sample.what | sample.local | more | {"ways": sample.merged(ways)}
+
+    record.add({"case": case}, work)
+    click.echo(f"{case} done", err=True)
 
 
 def scaled_blocks(dimension: int, most: int) -> list[tuple[int, ...]]:
@@ -175,7 +191,7 @@ def main(small: bool, seconds: float, known: str | None, out: Path | None) -> No
     global REPEATS
     REPEATS = 1 if small else REPEATS
     sides, blocks = (SMALL_SIDES, SMALL_BLOCKS) if small else (SIDES, BLOCKS)
-    couplings = COUPLINGS[::5] if small else COUPLINGS
+    couplings = SMALL_COUPLINGS if small else COUPLINGS
     # Where files are is nobody's business.
     arguments = [Path(each).name if Path(each).is_absolute() else each for each in sys.argv]
     made_by = {
@@ -188,25 +204,24 @@ def main(small: bool, seconds: float, known: str | None, out: Path | None) -> No
     record = Record(out, made_by, seconds)
     for dimension in LATTICES:  # compiles
         warm = Sample(dimension, 4, SMALL_BLOCKS[dimension], 0.3)
-        for text in PAPER + OURS:
-            warm.merged(text)
+        warm.merged(PAPER + OURS)
     record.begin("coupling")
     for dimension in LATTICES:
         for ratio in couplings:
             p = -math.expm1(-4 * ratio * coupling_of(critical_p(dimension)))
-            sample = Sample(dimension, sides[dimension], blocks[dimension], p)
-            measure(record, sample, (*PAPER, "tree"), coupling_ratio=ratio)
+            case = dimension, sides[dimension], blocks[dimension], p
+            measure(record, case, (*PAPER, "tree"), coupling_ratio=ratio)
     record.begin("bytes")
     for dimension in LATTICES:
         for ratio in RATIOS:
             p = ratio * critical_p(dimension)
-            sample = Sample(dimension, sides[dimension], blocks[dimension], p)
-            measure(record, sample, PAPER + OURS, p_ratio=ratio)
+            case = dimension, sides[dimension], blocks[dimension], p
+            measure(record, case, PAPER + OURS, p_ratio=ratio)
     record.begin("scaled")
     for dimension in LATTICES:
         for counts in scaled_blocks(dimension, prod(blocks[dimension])):
-            sample = Sample(dimension, sides[dimension], counts, critical_p(dimension))
-            measure(record, sample, (*PAPER[::3], "tree"))
+            case = dimension, sides[dimension], counts, critical_p(dimension)
+            measure(record, case, (*PAPER[::3], "tree"))
     record.write()
     if record.num_failed:
         raise click.ClickException(f"{record.num_failed} measurements failed; the record says why")

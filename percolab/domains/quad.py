@@ -21,6 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple, Protocol
 
@@ -292,10 +293,11 @@ def _offer_of(boundary: Boundary, direction: Vector, marks: _Marks) -> tuple[Off
 
 def _without_bubbles(boundary: Boundary) -> Generator[Message, Any, Boundary]:
     """Drop the bubbles of a box, all its neighbours doing the same."""
-    marks, sums = _marks_of(boundary), boundary.sums
+    marks, ended = _marks_of(boundary), []
     blocks, box = boundary.blocks, boundary.corner
     # Of all bonds that lead along an axis, ranks exchange those of every second box at a time.
-    for direction, color in _meetings(boundary):
+    offsets = tuple(bond.offset for bond in blocks.whole.lattice.bonds)
+    for direction, color in _meetings(offsets, blocks.counts):
         for way in (direction, opposite(direction)):
             partner = blocks.neighbour(box, way)
             lower = box if way == direction else partner
@@ -311,21 +313,22 @@ def _without_bubbles(boundary: Boundary) -> Generator[Message, Any, Boundary]:
             find_finished(*clusters, offer.may_end, other.may_end, own_ends, other_ends)
             marks.done[chosen[own_ends.view(bool)]] = True
             if way == direction:
-                sums = sums.plus(
-                    _finished(boundary, offer, chosen, other, own_ends, other_ends), len(box)
-                )
+                own = offer.face, own_ends, boundary.sizes[chosen], boundary.flags[chosen]
+                ended.append((own, (other.face, other_ends, other.sizes, other.flags)))
+    sums = boundary.sums.plus(_finished(ended, boundary), len(box))
     return replace(_dropped(boundary, marks.done), sums=sums)
 
 
-def _meetings(boundary: Boundary) -> list[tuple[Vector, int]]:
-    """Return the upward directions of a lattice's faces, each with every color of a pair."""
-    blocks = boundary.blocks
-    reach = [range(-1, 2) if count > 1 else range(1) for count in blocks.counts]
-    offsets = {tuple(np.sign(bond.offset)) for bond in blocks.whole.lattice.bonds}
+@lru_cache(maxsize=64)
+def _meetings(offsets: tuple[Vector, ...], counts: Vector) -> list[tuple[Vector, int]]:
+    """Return the upward directions of a lattice's faces, each with every color of a pair.
+
+    offsets: of its bonds; counts: boxes along each axis
+    """
     found: set[Vector] = set()
     for offset in offsets:
         # A bond that leads aslant crosses some of the faces along its way.
-        steps = [[0, int(s)] if s and len(r) > 1 else [0] for s, r in zip(offset, reach)]
+        steps = [sorted({0, int(np.sign(o)) * (n > 1)}) for o, n in zip(offset, counts)]
         ways = (way for way in product(*steps) if any(way))
         found |= {way if is_upward(way) else opposite(way) for way in ways}
     return [(direction, color) for direction in sorted(found) for color in range(3)]
@@ -338,32 +341,35 @@ def _color(blocks: Blocks, lower: Vector, direction: Vector) -> int:
     return 2 if lower[axis] == last and last % 2 == 0 else lower[axis] % 2
 
 
-def _finished(
-    boundary: Boundary,
-    offer: Offer,
-    chosen: NDArray[np.int64],
-    other: Offer,
-    own_ends: NDArray[np.uint8],
-    other_ends: NDArray[np.uint8],
-) -> Sums:
-    """Return what the clusters add up to that end at a face, as the box below it counts them."""
-    sides = []
-    given = (boundary.sizes[chosen], boundary.flags[chosen]), (other.sizes, other.flags)
-    for told, ends, (sizes, flags) in zip((offer, other), (own_ends, other_ends), given):
-        kept = ends.view(bool)
-        numbers = (np.cumsum(kept) - 1).astype(np.uint32)
-        entries = kept[told.face.clusters]
-        codes = told.face.codes[entries] if told.face.codes.size else told.face.codes
-        face = Face(numbers[told.face.clusters[entries]], codes)
-        sides.append((face, sizes[kept], flags[kept]))
-    (low, *lows), (high, *highs) = sides
-    none = _nothing(boundary.sums)
-    where = 1, 2, len(boundary.corner)
+def _finished(ended: list[tuple[Any, Any]], boundary: Boundary) -> Sums:
+    """Return what the clusters add up to that end at faces, as the box below them counts them.
+
+    ended: for each face its two sides: the bonds, which clusters end, all sizes and all flags
+    """
+    where, none = (1, 2, len(boundary.corner)), _nothing(boundary.sums)
+    low, high = (_ending([sides[n] for sides in ended]) for n in (0, 1))
     both = join(
-        Front(0, *where, no_face(), low, *lows, none),
-        Front(1, *where, high, no_face(), *highs, none),
+        Front(0, *where, no_face(), *low, none),
+        Front(1, *where, high[0], no_face(), *high[1:], none),
     )
     return both.sums
+
+
+def _ending(sides: list[Any]) -> tuple[Face, NDArray[np.uint64], NDArray[np.uint32]]:
+    """Return one side of several faces as one: the bonds of clusters that end, sizes and flags."""
+    faces, before = [], 0
+    for face, ends, _, _ in sides:
+        kept = ends.view(bool)
+        entries = kept[face.clusters]
+        numbers = (np.cumsum(kept) + (before - 1)).astype(np.uint32)
+        codes = face.codes[entries] if face.codes.size else face.codes
+        faces.append((numbers[face.clusters[entries]], codes))
+        before += int(np.count_nonzero(kept))
+    if not faces:
+        return no_face(), np.empty(0, np.uint64), np.empty(0, np.uint32)
+    kinds = zip(*faces), zip(*((s[2][s[1].view(bool)], s[3][s[1].view(bool)]) for s in sides))
+    clusters, codes, sizes, flags = (np.concatenate(each) for kind in kinds for each in kind)
+    return Face(clusters, codes), sizes, flags
 
 
 def _nothing(sums: Sums) -> Sums:
