@@ -377,6 +377,12 @@ def claims_of_scaling(parts: Parts) -> list[str]:
     ]
 
 
+def claims_of(parts: Parts) -> list[str]:
+    """Judge all claims, one by one."""
+    claims = (claims_of_times, claims_of_places, claims_of_bytes, claim_of_costs, claims_of_scaling)
+    return [line for judge in claims for line in judge(parts)]
+
+
 def draw_all(record: Path, folder: Path) -> list[str]:
     """Draw all figures; return the claims, or a line that says what is missing."""
     if not record.exists():
@@ -398,8 +404,7 @@ def draw_all(record: Path, folder: Path) -> list[str]:
             save_figure(figure, folder / f"fink-{name}{suffix}")
     (folder / "table1.md").write_text(table_1(parts["bytes"]), encoding="utf-8")
     (folder / "table2.md").write_text(table_2(parts["scaled"]), encoding="utf-8")
-    claims = (claims_of_times, claims_of_places, claims_of_bytes, claim_of_costs, claims_of_scaling)
-    lines = [line for judge in claims for line in judge(parts)]
+    lines = claims_of(parts)
     (folder / "findings.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return lines
 

@@ -621,17 +621,16 @@ class BoxRaster:
     ) -> tuple[Any, ...]:
         """Draw the bonds of a piece; return what is read of them."""
         blocks, whole = self.blocks, self.blocks.whole
-        firsts = [
-            np.uint64(blocks.first_site(box) + _dot(corner, blocks.strides))
-            for box, corner in ((owner, piece.corner), (other, piece.end))
-        ]
+        near = np.uint64(blocks.first_site(owner) + _dot(piece.corner, blocks.strides))
+        far = np.uint64(blocks.first_site(other) + _dot(piece.end, blocks.strides))
         opened = np.empty(piece.exists.size, np.uint32)
         span = piece.span
         bonds = fill_crossing(
             keys,
             whole.model.draws_sites,
             piece.klass,
-            *firsts,
+            near,
+            far,
             span.abroad,
             span.width,
             piece.exists,

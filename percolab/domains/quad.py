@@ -140,13 +140,15 @@ def bytes_of(boundary: Boundary, merge: Merge) -> int:
 
 def pack(boundary: Boundary, merge: Merge) -> list[NDArray[Any]]:
     """Return a boundary as arrays, to be sent; :func:`unpack` makes it again."""
-    borders, header = [], [*boundary.corner, *boundary.boxes]
+    header = [*boundary.corner, *boundary.boxes]
+    borders: list[NDArray[Any]] = []
     for direction, border in boundary.faces.items():
         if merge.shorter and border.expanded().num_bytes < border.num_bytes:
             border = border.expanded()
         header += [*direction, border.counts is not None]
         borders += [border.face.clusters, border.face.codes]
-        borders += [] if border.counts is None else [border.counts]
+        if border.counts is not None:
+            borders.append(border.counts)
     sums = _digits_of(boundary.sums)
     return [np.array(header, np.int64), boundary.sizes, boundary.flags, sums, *borders]
 
@@ -438,7 +440,7 @@ class _Once:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self.owed = clock, 0.0
         # The two are kept, so that no others have their identities.
-        self._done: dict[tuple[int, int], tuple[float, Any]] = {}
+        self._done: dict[tuple[int, int], tuple[float, tuple[Boundary, Boundary, Boundary]]] = {}
 
     def __call__(self, low: Boundary, high: Boundary, axis: int) -> Boundary:
         pair = id(low), id(high)
@@ -546,7 +548,8 @@ def merge_over(transport: Transport, box: Boundary, merge: Merge) -> Boundary | 
     Returns the boundary of all boxes, with ``tree`` None on all ranks but the first.
     """
     merge.check(box.blocks)
-    work, content = merging(box, merge), None
+    work = merging(box, merge)
+    content: Boundary | Offer | None = None
     while True:
         try:
             message = work.send(content)
