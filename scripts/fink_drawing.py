@@ -98,7 +98,7 @@ def figure_of_times(records: Records, dimension: int) -> Any:
             draw_line(axes, values(own, merge, "global_ms", "kappa"), merge)
         axes.axvline(own[0]["kappa_c"], **EXACT_LINE, label=r"$\kappa_c$ of bond percolation")
         axes.set_ylim(bottom=0)
-        axes.set_xlim(left=0)
+        axes.set_xlim(left=-0.02 * max(r["kappa"] for r in own))
         axes.locator_params(axis="x", nbins=6)
         axes.set_xlabel(r"coupling $\kappa$,  $p = 1 - e^{-4\kappa}$")
         axes.set_ylabel("global combining time (ms)")
@@ -133,7 +133,7 @@ def figure_7(records: Records) -> Any:
                     )  # fmt: skip
             ticks = [rf"${ratio:g}\,\kappa_c$" for ratio in couplings_of(dimension).values()]
             axes.set_xticks(range(len(ticks)), ticks)
-            axes.tick_params(axis="x", top=False)
+            axes.tick_params(axis="x", length=0)
             axes.set_title(f"{dimension}-D, ${shape_text(own[0])}$", fontsize=8.5)
         panels[0].set_ylabel("time a site of a rank (ns)")
         figure.legend(loc="outside lower center", ncols=3)
