@@ -33,7 +33,7 @@ from percolab.domains.box_kernels import (
 from percolab.domains.front import Face, Front, Row, Sums, close, join, no_face, row_of
 from percolab.domains.kernels import measure_slab
 from percolab.domains.parts import Whole
-from percolab.domains.raster import Draw, _sums_of
+from percolab.domains.raster import Draw, sums_of
 from percolab.domains.words import Keys
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
@@ -582,7 +582,7 @@ class BoxRaster:
         sizes, flags, spanning = measure_slab(
             count, every.clusters, none, self._end_flags(box), runs, row
         )
-        sums = _sums_of(row, int(spanning) | int(wrapping), int(windings.loop[0]))
+        sums = sums_of(row, int(spanning) | int(wrapping), int(windings.loop[0]))
         borders = {direction: Border(face) for (direction, _), face in zip(crossing, faces)}
         borders = _cut(every, borders)
         ones = (1,) * len(box)
