@@ -42,8 +42,9 @@ def _put_bits(made, skip, count, begin, found):
 def _fill_rows(keys, limit, klass, first, rows, width, exists, found):
     """Write what is open of the owners in rows, one row after the other from bit 0 on.
 
-    first: the number of an owner in the whole lattice, uint64; rows: int64, the first owner of
-    every row, counted from there; width: owners in a row.  exists, found: uint32, one bit an owner.
+    klass: uint64, one type in all calls, or it is compiled for each.  first: the number of an owner
+    in the whole lattice, uint64.  rows: int64, the first owner of every row, counted from there.
+    width: owners in a row.  exists, found: uint32, one bit an owner.
     """
     stream = keys.generator, keys.seed, keys.sample
     most = min(int64(width), int64(32 * _CHUNK))
@@ -74,7 +75,7 @@ def fill_box(keys, first, rows, width, exists, sites, adjacency, opened, occupie
     """
     site_limit, bond_limit = limits_at(keys.rule, keys.threshold)
     for k in range(exists.shape[0]):
-        _fill_rows(keys, bond_limit, k, first, rows, width, exists[k], opened[k])
+        _fill_rows(keys, bond_limit, uint64(k), first, rows, width, exists[k], opened[k])
     if occupied.size:
         _fill_rows(keys, site_limit, keys.num_classes, first, rows, width, sites, occupied)
         close_bonds(opened.ravel(), occupied, adjacency)
@@ -88,7 +89,7 @@ def fill_crossing(keys, draws_sites, klass, owner, other, rows, width, exists, o
     uint64; the other ends lie in the same rows, counted from there
     """
     site_limit, bond_limit = limits_at(keys.rule, keys.threshold)
-    _fill_rows(keys, bond_limit, klass, owner, rows, width, exists, opened)
+    _fill_rows(keys, bond_limit, uint64(klass), owner, rows, width, exists, opened)
     if draws_sites:
         there = np.empty(opened.size, np.uint32)
         _fill_rows(keys, site_limit, keys.num_classes, owner, rows, width, opened, there)

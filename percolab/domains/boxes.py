@@ -53,6 +53,8 @@ from percolab.lattices.topology import (
 from percolab.measure import rows
 from percolab.measure.tallies import row_width_of
 
+#: Bytes of a boundary for each open bond, if every bond has a cluster of its own.
+BOND_BYTES = 24
 #: A step of -1, 0 or 1 along every axis; or the coordinates of a box, in boxes.
 Vector = tuple[int, ...]
 
@@ -139,6 +141,16 @@ class Blocks:
     def num_boxes(self) -> int:
         """Boxes in all."""
         return prod(self.counts)
+
+    def most_crossing(self, boxes: Vector) -> int:
+        """Return how many bonds cross the faces of a block of so many boxes at most, both ways."""
+        sizes = [n * count for n, count in zip(self.box, boxes)]
+        return 2 * sum(
+            abs(step) * prod(sizes) // n
+            for bond in self.whole.lattice.bonds
+            for step, n, count in zip(bond.offset, sizes, self.counts)
+            if count > 1
+        )
 
     def coordinates(self) -> list[Vector]:
         """Return the coordinates of all boxes, the first axis fastest."""
@@ -536,14 +548,9 @@ class BoxRaster:
         )
         extent = Extent.of_structure(whole.lattice, box, boundary)
         phases = len({blocks.phase(place) for place in blocks.coordinates()})
-        crossing = 2 * sum(
-            abs(step) * points // n
-            for bond in whole.lattice.bonds
-            for step, n, count in zip(bond.offset, box, blocks.counts)
-            if count > 1
-        )
+        crossing = blocks.most_crossing((1,) * len(box))
         tables = phases * (extent.topology_bytes + 17 * crossing) + extent.building_bytes
-        return Memory(host=own + tables + 24 * crossing)
+        return Memory(host=own + tables + BOND_BYTES * crossing)
 
     def fill(self, box: Vector, draw: Draw) -> list[tuple[Vector, list[Any]]]:
         """Draw the open bonds of a box and those across its faces; what :meth:`label` is given."""

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from percolab.domains.box_kernels import find_finished
 from percolab.domains.boxes import (
+    BOND_BYTES,
     Blocks,
     Border,
     Boundary,
@@ -45,6 +46,7 @@ from percolab.domains.kernels import INSIDE, number_entries
 from percolab.domains.parts import Whole
 from percolab.domains.raster import Draw
 from percolab.errors import InputError, nearest
+from percolab.kernels.memory import Memory
 from percolab.lattices.lattice import AXIS_NAMES
 
 _OPTIONS = ("bubbles", "runs", "shorter")
@@ -584,6 +586,69 @@ def _offered(offer: Offer) -> list[NDArray[Any]]:
     return [offer.face.clusters, offer.face.codes, offer.may_end, offer.sizes, offer.flags]
 
 
+class Boxes:
+    """One lattice in boxes, ready for any number of samples; one thread at a time.
+
+    whole:     the lattice
+    counts:    boxes along each axis
+    merge:     how their boundaries are merged
+    tally:     whether sizes are tallied
+    transport: of as many ranks as there are boxes, of which this is one.  Without one all boxes are
+               done here, one by one.
+
+    InputError: as for :class:`percolab.domains.boxes.Blocks` and :meth:`Merge.check`, or ranks that
+    are not as many as boxes.
+    """
+
+    def __init__(
+        self,
+        whole: Whole,
+        counts: Sequence[int],
+        merge: Merge,
+        *,
+        tally: bool = False,
+        transport: Transport | None = None,
+    ) -> None:
+        self.blocks, self.merge, self.transport = Blocks(whole, tuple(counts)), merge, transport
+        merge.check(self.blocks)
+        if transport is not None and transport.size != self.blocks.num_boxes:
+            raise InputError(
+                f"{transport.size} ranks, but {self.blocks.num_boxes} boxes: each rank has one"
+            )
+        self._raster, self._boxes = BoxRaster(self.blocks, tally=tally), self.blocks.coordinates()
+
+    @staticmethod
+    def memory(blocks: Blocks, *, is_rank: bool) -> Memory:
+        """Return the memory that a row takes, whatever p is: as if all bonds at faces were open.
+
+        is_rank: whether this is one rank of a transport.  Then it has its box and, in the last
+        stage, three boundaries of the whole lattice; else all boundaries of all stages.
+        """
+        whole = BOND_BYTES * blocks.most_crossing(blocks.counts)
+        merging = 3 * whole
+        if not is_rank:
+            boxes, left = (1,) * len(blocks.counts), blocks.num_boxes
+            # Twice, for the bubbles that are left out.
+            merging += 2 * left * BOND_BYTES * blocks.most_crossing(boxes)
+            for axis, _ in stages_of(blocks.counts):
+                boxes = tuple(
+                    min(n * (1 + (k == axis)), blocks.counts[k]) for k, n in enumerate(boxes)
+                )
+                left = -(-left // 2)
+                merging += left * BOND_BYTES * blocks.most_crossing(boxes)
+        return BoxRaster.memory(blocks).plus(Memory(host=merging))
+
+    def row(self, draw: Draw) -> Row | None:
+        """Return the row of a sample; with ``tree`` and a transport None but on the first rank."""
+        if self.transport is None:
+            boxes = [self._raster.boundary(box, draw) for box in self._boxes]
+            found = simulate(boxes, self.merge).boundaries[0]
+        else:
+            own = self._raster.boundary(self._boxes[self.transport.rank], draw)
+            found = merge_over(self.transport, own, self.merge)
+        return None if found is None else row_of_whole(found)
+
+
 def row_by_boxes(
     whole: Whole,
     draw: Draw,
@@ -595,23 +660,8 @@ def row_by_boxes(
 ) -> Row | None:
     """Return the row of one sample at one p: that of the whole lattice, bit for bit.
 
-    blocks:    boxes along each axis
-    merge:     how their boundaries are merged, as :meth:`Merge.parse` has it
-    tally:     whether sizes are tallied
-    transport: of as many ranks as there are boxes, of which this is one; with ``tree`` the first
-               has the row and the others None.  Without one all boxes are done here, one by one.
-
-    InputError: as for :class:`percolab.domains.boxes.Blocks` and :meth:`Merge.check`, or ranks that
-    are not as many as boxes.
+    blocks: boxes along each axis; merge: as :meth:`Merge.parse` has it.  The others, what is
+    returned and errors: as :class:`Boxes` and :meth:`Boxes.row`.
     """
-    cut = Blocks(whole, tuple(blocks))
     way = Merge.parse(merge) if isinstance(merge, str) else merge
-    way.check(cut)
-    raster, boxes = BoxRaster(cut, tally=tally), cut.coordinates()
-    if transport is None:
-        found = simulate([raster.boundary(box, draw) for box in boxes], way).boundaries[0]
-    elif transport.size != len(boxes):
-        raise InputError(f"{transport.size} ranks, but {len(boxes)} boxes: each rank has one")
-    else:
-        found = merge_over(transport, raster.boundary(boxes[transport.rank], draw), way)
-    return None if found is None else row_of_whole(found)
+    return Boxes(whole, blocks, way, tally=tally, transport=transport).row(draw)

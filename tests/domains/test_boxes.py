@@ -25,6 +25,7 @@ from percolab.domains.boxes import (
 from percolab.domains.front import Face, Sums
 from percolab.domains.parts import Whole
 from percolab.domains.quad import (
+    Boxes,
     Merge,
     pack,
     row_by_boxes,
@@ -419,3 +420,18 @@ def test_memory_of_a_box_is_stated(name, shape, counts):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak <= BoxRaster.memory(blocks).host < 3 * peak
+
+
+@pytest.mark.parametrize("text", ["tree", "quad:bubbles,runs"])
+def test_memory_of_a_row_is_stated(text):
+    whole = Whole(lattice("cubic"), (64,) * 3, ("periodic",) * 3)
+    blocks, merge = Blocks(whole, (4, 4, 2)), Merge.parse(text)
+    draw = Draw(0, 5, 1, threshold_of(0.3))
+    Boxes(whole, blocks.counts, merge).row(draw)
+    tracemalloc.start()
+    Boxes(whole, blocks.counts, merge).row(draw)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    alone, rank = (Boxes.memory(blocks, is_rank=is_rank).host for is_rank in (False, True))
+    assert peak <= alone < 12 * peak
+    assert rank < alone
