@@ -33,8 +33,8 @@ from percolab.lattices.lattice import AXIS_NAMES, BondClass, Lattice
 from percolab.lattices.topology import (
     MAX_POINTS,
     Topology,
+    bits_at,
     num_words_of,
-    pack_bits,
     period_codes,
     unpack_bits,
 )
@@ -298,21 +298,23 @@ class Parts:
 
 
 def _from_layer(lattice: Lattice, phase: int) -> Lattice:
-    """Return the lattice as it is counted from another layer of its cell on."""
+    """Return the lattice as it is counted from another layer of its cell on.
+
+    It has no end layers along the last axis.
+    """
     height = lattice.cell[-1]
 
     def moved(points: frozenset[tuple[int, ...]]) -> frozenset[tuple[int, ...]]:
         return frozenset((*point[:-1], (point[-1] - phase) % height) for point in points)
 
     bonds = tuple(BondClass(bond.offset, moved(bond.at)) for bond in lattice.bonds)
-    return replace(lattice, vacant=moved(lattice.vacant), bonds=bonds)
+    per_size = (*lattice.per_size[:-1], 0)
+    return replace(lattice, vacant=moved(lattice.vacant), bonds=bonds, per_size=per_size)
 
 
 def _tables_of(whole: Whole, phase: int, layers: int) -> Tables:
     shape, boundary = (*whole.shape[:-1], layers), (*whole.boundary[:-1], "open")
     topology = _from_layer(whole.lattice, phase).topology(shape, boundary)
-    none = np.empty(0, np.int32)
-    topology = replace(topology, end_layers=(*topology.end_layers[:-1], (none, none)))
     if whole.model.draws_sites:
         topology.check_end_layers()
     return Tables(topology, adjacency_of(topology), *topology.end_flags())
@@ -324,29 +326,27 @@ def _cut_below(whole: Whole, phase: int) -> Cut:
     shape, boundary = (*whole.shape[:-1], reach), (*whole.boundary[:-1], "open")
     grid = Grid(lattice.cell, shape, boundary, depths=lattice.per_size)
     words, layer = num_words_of(prod(shape)), whole.layer_points
-    exists, seams, deltas, bonds, ends, codes = [], [], [], [], [], []
+    exists, deltas, bonds, ends, codes = [], [], [], [], []
     classes = [k for k, bond in enumerate(lattice.bonds) if bond.offset[-1] < 0]
     for n, k in enumerate(classes):
         *aside, step = lattice.bonds[k].offset
         # What a bond does along the other axes, as if it stayed in its layer.
-        offset = (*aside, 0)
-        there, seam = grid.bond_masks(lattice.bonds[k].at, offset)
+        at, offset = lattice.bonds[k].at, (*aside, 0)
+        layers = grid.owner_layers(offset)
         # Bonds of layer -step and above end in the upper slab.
-        there[-step:] = False
-        seam[-step:] = False
-        owner, other, periods = grid.seam_list(offset, seam)
+        layers[-1][-step:] = False
+        owner, other, periods = grid.seam_list(at, offset, layers)
         down = (reach + step) * layer
-        exists.append(pack_bits(there.ravel()))
-        seams.append(pack_bits(seam.ravel()))
+        exists.append(grid.mask(at, layers))
         deltas.append(grid.delta(offset) + down)
         bonds.append(n * 32 * words + owner)
         ends.append(other + down)
         codes.append(period_codes(periods))
-    periodic = "periodic" in boundary
+    seam_bonds = np.concatenate(bonds)
     adjacency = Adjacency(
         ends=np.array(deltas, np.int64),
-        seam=np.concatenate(seams) if periodic else np.empty(0, np.uint32),
-        seam_bonds=np.concatenate(bonds),
+        seam=bits_at(seam_bonds, len(classes) * words if seam_bonds.size else 0),
+        seam_bonds=seam_bonds,
         seam_ends=np.concatenate(ends).astype(np.int32),
         seam_codes=np.concatenate(codes),
         num_points=np.uint32(prod(shape)),

@@ -30,9 +30,8 @@ class Topology:
     deltas:       int64 (num_classes,), index difference to the other end inside the lattice;
                   meaningless (zeros) when ``neighbours`` is given
     neighbours:   int32 (num_classes, num_points) or None; -1 where there is no bond
-    seam:         uint32 like ``exists``, or None where no axis is periodic: bonds that cross a
-                  periodic boundary, whose other end is in the seam list instead
-    seam_bonds:   int64 (num_seam,), k * 32 * num_words + i of every seam bond, ascending
+    seam_bonds:   int64 (num_seam,), k * 32 * num_words + i of every bond that crosses a periodic
+                  boundary, ascending
     seam_ends:    int32 (num_seam,), the other end
     seam_codes:   int64 (num_seam,), over how many periods the bond leads from its owner along
                   each axis, as :func:`period_codes` has it
@@ -48,7 +47,6 @@ class Topology:
     occupied: np.ndarray
     deltas: np.ndarray
     neighbours: np.ndarray | None
-    seam: np.ndarray | None
     seam_bonds: np.ndarray
     seam_ends: np.ndarray
     seam_codes: np.ndarray
@@ -76,6 +74,16 @@ class Topology:
     def num_bonds(self) -> int:
         """Bonds that exist."""
         return int(np.bitwise_count(self.exists).sum(dtype=np.int64))
+
+    @property
+    def seam(self) -> np.ndarray | None:
+        """The seam bonds as words, uint32 like ``exists``, made anew; None if there are none.
+
+        Their other ends are in the seam list, not where ``deltas`` would have them.
+        """
+        if not self.seam_bonds.size:
+            return None
+        return bits_at(self.seam_bonds, self.exists.size).reshape(self.exists.shape)
 
     @property
     def num_axes(self) -> int:
@@ -137,7 +145,6 @@ class Topology:
             self,
             neighbours=neighbours,
             deltas=np.zeros_like(self.deltas),
-            seam=None,
             seam_bonds=np.empty(0, np.int64),
             seam_ends=np.empty(0, np.int32),
             seam_codes=np.empty(0, np.int64),
@@ -177,6 +184,17 @@ def periods_of(codes: np.ndarray, axes: int) -> np.ndarray:
 def num_words_of(num_points: int) -> int:
     """Return how many words hold one bit a grid point."""
     return (num_points + 31) // 32
+
+
+def bits_at(places: np.ndarray, num_words: int) -> np.ndarray:
+    """Return so many uint32 words with the bits at the given places set.
+
+    >>> bits_at(np.array([0, 33, 35]), 3).tolist()
+    [1, 10, 0]
+    """
+    words = np.zeros(num_words, np.uint32)
+    np.bitwise_or.at(words, places >> 5, np.uint32(1) << (places & 31).astype(np.uint32))
+    return words
 
 
 def pack_bits(flags: np.ndarray) -> np.ndarray:
