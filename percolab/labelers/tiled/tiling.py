@@ -7,53 +7,55 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from percolab.labelers.tiled import TILE_DIMENSION
+from percolab.labelers.tiled.border_words import mark_both_ends, most_in_a_tile
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import Topology, pack_bits, unpack_bits
+from percolab.lattices.grid import Grid
+from percolab.lattices.topology import Topology, bits_at
 
 
-class CrossingBonds(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class CrossingBonds:
     """Bonds between tiles: those of one word that lead equally far are one entry of n.
 
-    On the host int64, and uint32 masks; kernels get words and owners as uint32, deltas as int32,
-    and codes as CUDA has them.
-
-    words:  (n,), the bond word
-    owners: (n,), the word of sites that own its bonds
-    masks:  (n,), which of its bonds lead to another tile
-    deltas: (n,), their other ends less their owners
-    codes:  (n,), over how many periods they lead, as ``Topology.seam_codes``
+    words:      uint32 (n,), the bond word
+    masks:      uint32 (n,), which of its bonds lead to another tile
+    lengths:    int64 (runs,), how many entries, one after the other, lead equally far
+    run_deltas: int64 (runs,), their other ends less their owners
+    run_codes:  int64 (runs,), over how many periods they lead, as ``Topology.seam_codes``
+    num_words:  bond words of one class
     """
 
     words: np.ndarray
-    owners: np.ndarray
     masks: np.ndarray
-    deltas: np.ndarray
-    codes: np.ndarray
+    lengths: np.ndarray
+    run_deltas: np.ndarray
+    run_codes: np.ndarray
+    num_words: int
 
     @property
     def num_bonds(self) -> int:
         """How many bonds there are."""
         return int(np.bitwise_count(self.masks).sum(dtype=np.int64))
 
+    @property
+    def owners(self) -> np.ndarray:
+        """Of every entry the word of sites that own its bonds, uint32 (n,)."""
+        return self.words % np.uint32(self.num_words)
+
+    def of_entries(self, of_runs: np.ndarray) -> np.ndarray:
+        """Return what is given for every run, such as ``run_deltas``, for every entry."""
+        return np.repeat(of_runs, self.lengths)
+
     def mark_ends(self, border: np.ndarray) -> None:
         """Set the bits of both ends of all bonds, in place; border: uint32, one bit a site."""
-        np.bitwise_or.at(border, self.owners, self.masks)
-        first, shift = np.divmod(32 * self.owners + self.deltas, 32)
-        masks, shift = self.masks.astype(np.uint64), shift.astype(np.uint64)
-        both = masks << shift
-        for word, bits in (
-            (first, both & np.uint64(0xFFFFFFFF)),
-            (first + 1, both >> np.uint64(32)),
-        ):
-            some = bits != 0
-            np.bitwise_or.at(border, word[some], bits[some].astype(np.uint32))
+        mark_both_ends(border, self.words, self.masks, self.lengths, self.run_deltas)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,7 @@ class Tiling:
 
     shape, tile, tiles: grid points of the lattice; words (axis 0) and grid points (axes 1, 2) of a
                         tile, powers of two; tiles along every axis
-    inner:     uint32 like ``Topology.exists``: bonds with both ends in one tile
+    topology:  what is cut
     ends:      uint32 (num_words,), one bit a site: those of end layers
     room:      the most sites of a tile that may be at its border: in end layers, or ends of bonds
                between tiles
@@ -74,7 +76,7 @@ class Tiling:
     shape: tuple[int, int, int]
     tile: tuple[int, int, int]
     tiles: tuple[int, int, int]
-    inner: np.ndarray
+    topology: Topology
     ends: np.ndarray
     room: int
     classes: tuple[int, ...]
@@ -86,6 +88,12 @@ class Tiling:
     def num_tiles(self) -> int:
         """Tiles of one sample."""
         return prod(self.tiles)
+
+    @property
+    def inner(self) -> np.ndarray:
+        """The bonds with both ends in one tile, uint32 like ``Topology.exists``, made anew."""
+        classes = range(self.topology.num_classes)
+        return np.stack([_inner_bonds(self.topology, self.tile, k) for k in classes])
 
 
 def why_not_tiled(topology: Topology) -> str:
@@ -99,26 +107,28 @@ def why_not_tiled(topology: Topology) -> str:
     return ""
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
     """Cut a topology into tiles of up to ``words`` words, whose strips have ``strip`` words."""
     shape = _padded(topology.shape, 1)
     offsets = [_padded(offset, 0) for offset in topology.offsets]
     tile = _tile_of(shape, offsets, words, strip)
-    inner = _inner_bonds(topology, shape, offsets, tile)
-    crossing, ends = _crossing_bonds(topology, inner), _end_sites(topology)
-    border = ends.copy()
+    crossing = _crossing_bonds(topology, tile)
+    border = _end_sites(topology)
     crossing.mark_ends(border)
+    tiles, extents = _tiles(shape, tile), (32 * tile[0], tile[1], tile[2])
+    room = int(most_in_a_tile(border, shape, extents, tiles))
+    del border
     others = [k for k in range(topology.num_classes) if k != topology.chain]
     rows = [tile[0] * (offsets[k][1] + tile[1] * offsets[k][2]) for k in others]
     shifts = [offsets[k][0] for k in others]
     return Tiling(
         shape=shape,
         tile=tile,
-        tiles=_tiles(shape, tile),
-        inner=inner,
-        ends=ends,
-        room=_most_in_a_tile(unpack_bits(border, topology.num_points), shape, tile),
+        tiles=tiles,
+        topology=topology,
+        ends=_end_sites(topology),
+        room=room,
         classes=tuple(others),
         shifts=tuple(shifts),
         rows=tuple(rows),
@@ -193,60 +203,49 @@ def _tile_of(
     return min(fitting, key=cost)
 
 
-def _inner_bonds(
-    topology: Topology,
-    shape: tuple[int, int, int],
-    offsets: list[tuple[int, int, int]],
-    tile: tuple[int, int, int],
-) -> np.ndarray:
-    inner = np.empty_like(topology.exists)
-    for k, offset in enumerate(offsets):
-        stays = np.ones(shape[::-1], bool)
-        for axis, extent in enumerate((32 * tile[0], tile[1], tile[2])):
-            here = np.arange(shape[axis])
-            there = here + offset[axis]
-            same = (here // extent == there // extent) & (there < shape[axis])
-            stays &= same.reshape((-1,) + (1,) * axis)
-        inner[k] = topology.exists[k] & pack_bits(stays.ravel())
+def _inner_bonds(topology: Topology, tile: tuple[int, int, int], k: int) -> np.ndarray:
+    """Return the bonds of class k with both ends in one tile, uint32 (num_words,)."""
+    shape, offset, same = topology.shape, topology.offsets[k], []
+    for n, step, extent in zip(shape, offset, (32 * tile[0], tile[1], tile[2])):
+        here = np.arange(n)
+        there = here + step
+        same.append((here // extent == there // extent) & (there < n))
+    ones = (1,) * len(shape)
+    everywhere = Grid(ones, shape, ("open",) * len(shape), depths=ones)
+    inner: np.ndarray = everywhere.mask([(0,) * len(shape)], same)
+    inner &= topology.exists[k]
     return inner
 
 
-def _crossing_bonds(topology: Topology, inner: np.ndarray) -> CrossingBonds:
+def _crossing_bonds(topology: Topology, tile: tuple[int, int, int]) -> CrossingBonds:
     """Return all bonds that are not inner: first those inside the lattice, then across seams."""
-    seam, length = topology.seam_bonds, topology.num_words
-    bits = np.uint32(1) << (seam & 31).astype(np.uint32)
-    across = np.zeros(topology.exists.size, np.uint32)
-    np.bitwise_or.at(across, seam >> 5, bits)
-    left = (topology.exists & ~inner).ravel() & ~across
-    words = np.flatnonzero(left)
-    deltas = np.asarray(topology.deltas)[words // length]
-    inside = words, words % length, left[words], deltas, np.zeros(words.size, np.int64)
-    if not seam.size:
-        return CrossingBonds(*inside)
-    words = seam >> 5
-    deltas = topology.seam_ends - (32 * (words % length) + (seam & 31))
-    alike = np.stack([words, deltas, topology.seam_codes])
-    starts = np.flatnonzero(np.append(True, np.any(alike[:, 1:] != alike[:, :-1], axis=0)))
-    masks = np.bitwise_or.reduceat(bits, starts)
-    words, deltas, codes = alike[:, starts]
-    outside = words, words % length, masks, deltas, codes
-    return CrossingBonds(*map(np.concatenate, zip(inside, outside, strict=True)))
+    length, words, masks = topology.num_words, [], []
+    seam_words, seam_bits = np.divmod(topology.seam_bonds, 32)
+    classes = np.searchsorted(topology.seam_bonds, 32 * length * np.arange(len(topology.deltas) + 1))
+    for k, (low, high) in enumerate(pairwise(classes)):
+        left = _inner_bonds(topology, tile, k)
+        np.bitwise_xor(left, topology.exists[k], out=left)
+        left &= ~bits_at(topology.seam_bonds[low:high] - 32 * length * k, length)
+        found = np.flatnonzero(left)
+        masks.append(left[found])
+        found += k * length
+        words.append(found.astype(np.uint32))
+    lengths = [part.size for part in words]
+    deltas = topology.seam_ends - topology.seam_bonds % (32 * length)
+    alike = np.stack([seam_words, deltas, topology.seam_codes])
+    starts = np.flatnonzero(np.any(np.diff(alike, prepend=-1), axis=0))
+    words.append(seam_words[starts].astype(np.uint32))
+    masks.append(np.bitwise_or.reduceat(np.uint32(1) << seam_bits.astype(np.uint32), starts))
+    return CrossingBonds(
+        words=np.concatenate(words),
+        masks=np.concatenate(masks),
+        lengths=np.append(lengths, np.ones_like(starts)),
+        run_deltas=np.append(topology.deltas, deltas[starts]),
+        run_codes=np.append(np.zeros_like(topology.deltas), topology.seam_codes[starts]),
+        num_words=length,
+    )
 
 
 def _end_sites(topology: Topology) -> np.ndarray:
-    ends = np.zeros(topology.num_points, bool)
-    for pair in topology.end_layers:
-        for layer in pair:
-            ends[layer] = True
-    return pack_bits(ends)
-
-
-def _most_in_a_tile(
-    border: np.ndarray, shape: tuple[int, int, int], tile: tuple[int, int, int]
-) -> int:
-    """Return the largest number of border sites in one tile, at least 1."""
-    tiles = _tiles(shape, tile)
-    sites = np.flatnonzero(border)
-    x, y, z = sites % shape[0], sites // shape[0] % shape[1], sites // (shape[0] * shape[1])
-    number = x // (32 * tile[0]) + tiles[0] * (y // tile[1] + tiles[1] * (z // tile[2]))
-    return int(np.bincount(number, minlength=1).max())
+    sites, _ = topology.end_flags()
+    return bits_at(sites, topology.num_words)
