@@ -122,3 +122,14 @@ class Grid:
             for x in (first, last)
         )
         return next(both), next(both)
+
+
+def mask_of_layers(layers: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the grid points in some layers along all axes, as words of a bit a point.
+
+    layers: as for :meth:`Grid.mask`
+    """
+    ones = (1,) * len(layers)
+    shape = tuple(there.size for there in layers)
+    grid = Grid(ones, shape, ("open",) * len(layers), depths=ones)
+    return grid.mask([(0,) * len(layers)], layers)

@@ -1,4 +1,4 @@
-"""Border sites of tiles on the host, as packed words: marked, and counted tile by tile."""
+"""Packed words on the host: bonds between tiles listed, their ends marked and counted by tile."""
 
 from __future__ import annotations
 
@@ -6,6 +6,21 @@ import numpy as np
 from numba import int64, njit, uint32
 
 from percolab.kernels.bits import popcount
+
+
+@njit(nogil=True, cache=True)
+def bits_beside(all_bits, others):
+    """Return the words that have bits beside the others, and these bits: uint32 (n,) each."""
+    count = 0
+    for n in range(all_bits.size):
+        count += (all_bits[n] & ~others[n]) != 0
+    words, masks, count = np.empty(count, np.uint32), np.empty(count, np.uint32), 0
+    for n in range(all_bits.size):
+        left = all_bits[n] & ~others[n]
+        if left != 0:
+            words[count], masks[count] = n, left
+            count += 1
+    return words, masks
 
 
 @njit(nogil=True, cache=True)

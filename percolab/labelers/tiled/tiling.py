@@ -5,18 +5,18 @@ Everything here is the same for all samples of a topology.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import chain, product
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from percolab.labelers.tiled import TILE_DIMENSION
-from percolab.labelers.tiled.border_words import mark_both_ends, most_in_a_tile
+from percolab.labelers.tiled.border_words import bits_beside, mark_both_ends, most_in_a_tile
 from percolab.lattices.extent import Extent
-from percolab.lattices.grid import Grid
+from percolab.lattices.grid import mask_of_layers
 from percolab.lattices.topology import Topology, bits_at
 
 
@@ -65,7 +65,6 @@ class Tiling:
     shape, tile, tiles: grid points of the lattice; words (axis 0) and grid points (axes 1, 2) of a
                         tile, powers of two; tiles along every axis
     topology:  what is cut
-    ends:      uint32 (num_words,), one bit a site: those of end layers
     room:      the most sites of a tile that may be at its border: in end layers, or ends of bonds
                between tiles
     classes, shifts, rows: for every class but the chain's, its number, and how many grid points
@@ -77,7 +76,6 @@ class Tiling:
     tile: tuple[int, int, int]
     tiles: tuple[int, int, int]
     topology: Topology
-    ends: np.ndarray
     room: int
     classes: tuple[int, ...]
     shifts: tuple[int, ...]
@@ -94,6 +92,14 @@ class Tiling:
         """The bonds with both ends in one tile, uint32 like ``Topology.exists``, made anew."""
         classes = range(self.topology.num_classes)
         return np.stack([_inner_bonds(self.topology, self.tile, k) for k in classes])
+
+    @property
+    def ends(self) -> np.ndarray:
+        """The sites of end layers, uint32 (num_words,), one bit a site, made anew."""
+        found = np.zeros(self.topology.num_words, np.uint32)
+        for layer in chain.from_iterable(self.topology.end_layers):
+            found |= bits_at(layer, found.size)
+        return found
 
 
 def why_not_tiled(topology: Topology) -> str:
@@ -113,27 +119,22 @@ def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
     shape = _padded(topology.shape, 1)
     offsets = [_padded(offset, 0) for offset in topology.offsets]
     tile = _tile_of(shape, offsets, words, strip)
-    crossing = _crossing_bonds(topology, tile)
-    border = _end_sites(topology)
-    crossing.mark_ends(border)
-    tiles, extents = _tiles(shape, tile), (32 * tile[0], tile[1], tile[2])
-    room = int(most_in_a_tile(border, shape, extents, tiles))
-    del border
     others = [k for k in range(topology.num_classes) if k != topology.chain]
-    rows = [tile[0] * (offsets[k][1] + tile[1] * offsets[k][2]) for k in others]
-    shifts = [offsets[k][0] for k in others]
-    return Tiling(
+    tiling = Tiling(
         shape=shape,
         tile=tile,
-        tiles=tiles,
+        tiles=_tiles(shape, tile),
         topology=topology,
-        ends=_end_sites(topology),
-        room=room,
+        room=0,
         classes=tuple(others),
-        shifts=tuple(shifts),
-        rows=tuple(rows),
-        crossing=crossing,
+        shifts=tuple(offsets[k][0] for k in others),
+        rows=tuple(tile[0] * (offsets[k][1] + tile[1] * offsets[k][2]) for k in others),
+        crossing=_crossing_bonds(topology, tile),
     )
+    border = tiling.ends
+    tiling.crossing.mark_ends(border)
+    extents = 32 * tile[0], tile[1], tile[2]
+    return replace(tiling, room=int(most_in_a_tile(border, shape, extents, tiling.tiles)))
 
 
 class TilingBounds(NamedTuple):
@@ -210,35 +211,41 @@ def _inner_bonds(topology: Topology, tile: tuple[int, int, int], k: int) -> np.n
         here = np.arange(n)
         there = here + step
         same.append((here // extent == there // extent) & (there < n))
-    ones = (1,) * len(shape)
-    everywhere = Grid(ones, shape, ("open",) * len(shape), depths=ones)
-    inner: np.ndarray = everywhere.mask([(0,) * len(shape)], same)
+    inner = mask_of_layers(same)
     inner &= topology.exists[k]
     return inner
 
 
+def _leaving_bonds(
+    topology: Topology, tile: tuple[int, int, int], k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the words and masks of the bonds of class k between tiles, but across no seam."""
+    first, after = topology.num_words * k, topology.num_words * (k + 1)
+    low, high = np.searchsorted(topology.seam_bonds, [32 * first, 32 * after])
+    others = _inner_bonds(topology, tile, k)
+    others |= bits_at(topology.seam_bonds[low:high] - 32 * first, others.size)
+    words, masks = bits_beside(topology.exists[k], others)
+    words += np.uint32(first)
+    return words, masks
+
+
 def _crossing_bonds(topology: Topology, tile: tuple[int, int, int]) -> CrossingBonds:
     """Return all bonds that are not inner: first those inside the lattice, then across seams."""
-    length, words, masks = topology.num_words, [], []
-    seam_words, seam_bits = np.divmod(topology.seam_bonds, 32)
-    classes = np.searchsorted(topology.seam_bonds, 32 * length * np.arange(len(topology.deltas) + 1))
-    for k, (low, high) in enumerate(pairwise(classes)):
-        left = _inner_bonds(topology, tile, k)
-        np.bitwise_xor(left, topology.exists[k], out=left)
-        left &= ~bits_at(topology.seam_bonds[low:high] - 32 * length * k, length)
-        found = np.flatnonzero(left)
-        masks.append(left[found])
-        found += k * length
-        words.append(found.astype(np.uint32))
+    seam, length = topology.seam_bonds, topology.num_words
+    leaving = [_leaving_bonds(topology, tile, k) for k in range(topology.num_classes)]
+    words, masks = map(list, zip(*leaving))
     lengths = [part.size for part in words]
-    deltas = topology.seam_ends - topology.seam_bonds % (32 * length)
-    alike = np.stack([seam_words, deltas, topology.seam_codes])
+    del leaving
+    # Those across seams are listed bond by bond, in the order of their words.
+    deltas = topology.seam_ends - seam % (32 * length)
+    alike = np.stack([seam >> 5, deltas, topology.seam_codes])
     starts = np.flatnonzero(np.any(np.diff(alike, prepend=-1), axis=0))
-    words.append(seam_words[starts].astype(np.uint32))
-    masks.append(np.bitwise_or.reduceat(np.uint32(1) << seam_bits.astype(np.uint32), starts))
+    words.append((seam[starts] >> 5).astype(np.uint32))
+    bits = np.uint32(1) << (seam & 31).astype(np.uint32)
+    masks.append(np.bitwise_or.reduceat(bits, starts))
     return CrossingBonds(
-        words=np.concatenate(words),
-        masks=np.concatenate(masks),
+        words=_emptied(words),
+        masks=_emptied(masks),
         lengths=np.append(lengths, np.ones_like(starts)),
         run_deltas=np.append(topology.deltas, deltas[starts]),
         run_codes=np.append(np.zeros_like(topology.deltas), topology.seam_codes[starts]),
@@ -246,6 +253,8 @@ def _crossing_bonds(topology: Topology, tile: tuple[int, int, int]) -> CrossingB
     )
 
 
-def _end_sites(topology: Topology) -> np.ndarray:
-    sites, _ = topology.end_flags()
-    return bits_at(sites, topology.num_words)
+def _emptied(parts: list[np.ndarray]) -> np.ndarray:
+    """Return the parts joined, and forget them."""
+    joined = np.concatenate(parts)
+    parts.clear()
+    return joined
