@@ -33,9 +33,9 @@ from percolab.lattices.lattice import AXIS_NAMES, BondClass, Lattice
 from percolab.lattices.topology import (
     MAX_POINTS,
     Topology,
-    bits_at,
     num_words_of,
     period_codes,
+    set_bits,
     unpack_bits,
 )
 
@@ -343,9 +343,10 @@ def _cut_below(whole: Whole, phase: int) -> Cut:
         ends.append(other + down)
         codes.append(period_codes(periods))
     seam_bonds = np.concatenate(bonds)
+    seam = np.zeros(len(classes) * words if seam_bonds.size else 0, np.uint32)
     adjacency = Adjacency(
         ends=np.array(deltas, np.int64),
-        seam=bits_at(seam_bonds, len(classes) * words if seam_bonds.size else 0),
+        seam=set_bits(seam, seam_bonds),
         seam_bonds=seam_bonds,
         seam_ends=np.concatenate(ends).astype(np.int32),
         seam_codes=np.concatenate(codes),

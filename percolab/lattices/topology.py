@@ -83,7 +83,8 @@ class Topology:
         """
         if not self.seam_bonds.size:
             return None
-        return bits_at(self.seam_bonds, self.exists.size).reshape(self.exists.shape)
+        words = np.zeros(self.exists.size, np.uint32)
+        return set_bits(words, self.seam_bonds).reshape(self.exists.shape)
 
     @property
     def num_axes(self) -> int:
@@ -186,13 +187,12 @@ def num_words_of(num_points: int) -> int:
     return (num_points + 31) // 32
 
 
-def bits_at(places: np.ndarray, num_words: int) -> np.ndarray:
-    """Return so many uint32 words with the bits at the given places set.
+def set_bits(words: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Set the bits at the given places of uint32 words, and return these.
 
-    >>> bits_at(np.array([0, 33, 35]), 3).tolist()
+    >>> set_bits(np.zeros(3, np.uint32), np.array([0, 33, 35])).tolist()
     [1, 10, 0]
     """
-    words = np.zeros(num_words, np.uint32)
     np.bitwise_or.at(words, places >> 5, np.uint32(1) << (places & 31).astype(np.uint32))
     return words
 

@@ -17,7 +17,7 @@ from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.border_words import bits_beside, mark_both_ends, most_in_a_tile
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import mask_of_layers
-from percolab.lattices.topology import Topology, bits_at
+from percolab.lattices.topology import Topology, set_bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class Tiling:
         """The sites of end layers, uint32 (num_words,), one bit a site, made anew."""
         found = np.zeros(self.topology.num_words, np.uint32)
         for layer in chain.from_iterable(self.topology.end_layers):
-            found |= bits_at(layer, found.size)
+            set_bits(found, layer)
         return found
 
 
@@ -223,7 +223,7 @@ def _leaving_bonds(
     first, after = topology.num_words * k, topology.num_words * (k + 1)
     low, high = np.searchsorted(topology.seam_bonds, [32 * first, 32 * after])
     others = _inner_bonds(topology, tile, k)
-    others |= bits_at(topology.seam_bonds[low:high] - 32 * first, others.size)
+    set_bits(others, topology.seam_bonds[low:high] - 32 * first)
     words, masks = bits_beside(topology.exists[k], others)
     words += np.uint32(first)
     return words, masks
