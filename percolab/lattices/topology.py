@@ -83,8 +83,13 @@ class Topology:
         """
         if not self.seam_bonds.size:
             return None
-        words = np.zeros(self.exists.size, np.uint32)
-        return set_bits(words, self.seam_bonds).reshape(self.exists.shape)
+        return np.stack([self.seam_of(k) for k in range(self.num_classes)])
+
+    def seam_of(self, k: int) -> np.ndarray:
+        """Return the seam bonds of class k as words, uint32 (num_words,)."""
+        stride = 32 * self.num_words
+        low, high = np.searchsorted(self.seam_bonds, [k * stride, (k + 1) * stride])
+        return set_bits(np.zeros(self.num_words, np.uint32), self.seam_bonds[low:high] - k * stride)
 
     @property
     def num_axes(self) -> int:

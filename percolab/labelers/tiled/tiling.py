@@ -90,8 +90,11 @@ class Tiling:
     @property
     def inner(self) -> np.ndarray:
         """The bonds with both ends in one tile, uint32 like ``Topology.exists``, made anew."""
-        classes = range(self.topology.num_classes)
-        return np.stack([_inner_bonds(self.topology, self.tile, k) for k in classes])
+        return np.stack([self.inner_of(k) for k in range(self.topology.num_classes)])
+
+    def inner_of(self, k: int) -> np.ndarray:
+        """Return the bonds of class k with both ends in one tile, uint32 (num_words,)."""
+        return _inner_bonds(self.topology, self.tile, k)
 
     @property
     def ends(self) -> np.ndarray:
@@ -143,11 +146,13 @@ class TilingBounds(NamedTuple):
     tiles:    tiles of a sample
     room:     the most sites of a tile that may be at its border
     crossing: bonds between tiles of a sample
+    entries:  of how many words they are
     """
 
     tiles: int
     room: int
     crossing: int
+    entries: int
 
 
 def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
@@ -167,7 +172,10 @@ def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
         prod(shape) // n * -(-n // edge) * reach[axis]
         for axis, (n, edge) in enumerate(zip(shape, extents))
     ]
-    return TilingBounds(tiles, min(room, volume), sum(cuts) + extent.seam_bonds)
+    # A word has one bond to another tile along axis 0, and whole rows have them along the others.
+    rows = sum(cuts[1:]) // shape[0]
+    entries = min(cuts[0] + rows * (shape[0] // 32 + 2), extent.num_words) + extent.seam_bonds
+    return TilingBounds(tiles, min(room, volume), sum(cuts) + extent.seam_bonds, entries)
 
 
 def _padded(values: tuple[int, ...], filler: int) -> tuple[int, int, int]:
@@ -220,12 +228,10 @@ def _leaving_bonds(
     topology: Topology, tile: tuple[int, int, int], k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the words and masks of the bonds of class k between tiles, but across no seam."""
-    first, after = topology.num_words * k, topology.num_words * (k + 1)
-    low, high = np.searchsorted(topology.seam_bonds, [32 * first, 32 * after])
     others = _inner_bonds(topology, tile, k)
-    set_bits(others, topology.seam_bonds[low:high] - 32 * first)
+    others |= topology.seam_of(k)
     words, masks = bits_beside(topology.exists[k], others)
-    words += np.uint32(first)
+    words += np.uint32(k * topology.num_words)
     return words, masks
 
 
