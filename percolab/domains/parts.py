@@ -132,7 +132,7 @@ class Whole:
     def slab_extent(self, layers: int) -> Extent:
         """Return how large the tables of a slab are."""
         shape, boundary = (*self.shape[:-1], layers), (*self.boundary[:-1], "open")
-        return Extent.of_structure(self.lattice, shape, boundary)
+        return Extent.of_structure(_from_layer(self.lattice, 0), shape, boundary)
 
     def check_layers(self, first_layer: int, layers: int) -> None:
         """Raise InputError if these layers are no slab that can be a part."""
@@ -273,15 +273,13 @@ class Parts:
         """Return the memory of the tables of slabs (first layer, layers), and of making one."""
         kinds = {(whole.phase(first), layers) for first, layers in slabs}
         extents = [whole.slab_extent(layers) for _, layers in kinds]
-        # End layers at the sides: sites and flags, once beside the topology and once in it.
-        axes = zip(whole.shape[:-1], whole.boundary[:-1], whole.lattice.per_size)
-        sides = [2 * min(depth, n) / n for n, kind, depth in axes if kind == "open"]
-        ends = sum(12 * int(sum(sides) * extent.num_points) for extent in extents)
         cuts = len({phase for phase, _ in kinds}) + 1
-        cut = whole.slab_extent(whole.reach)
-        tables = sum(extent.topology_bytes for extent in extents) + cuts * cut.topology_bytes
-        making = max(extent.building_bytes for extent in (*extents, cut))
-        return Memory(host=tables + ends + making)
+        made = [*extents, *[whole.slab_extent(whole.reach)] * cuts]
+        tables = sum(extent.topology_bytes + extent.seam_bytes for extent in made)
+        # The sites of end layers once more, with their flags; those of the last axis while needed.
+        ends = sum(8 * extent.end_sites for extent in extents)
+        ends += 0 if whole.is_closed else 32 * whole.depth * whole.layer_points
+        return Memory(host=tables + ends + max(extent.building_bytes for extent in made))
 
     def _tables_of(self, first_layer: int, layers: int) -> Tables:
         key = self.whole.phase(first_layer), layers

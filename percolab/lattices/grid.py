@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from percolab.lattices.topology import num_words_of
+from percolab.lattices.topology import Topology, num_words_of
 
 Point = tuple[int, ...]
 
@@ -124,12 +124,18 @@ class Grid:
         return next(both), next(both)
 
 
-def mask_of_layers(layers: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the grid points in some layers along all axes, as words of a bit a point.
+def bonds_in_boxes(topology: Topology, k: int, edges: Sequence[int]) -> np.ndarray:
+    """Return the bonds of class k that stay in one of the boxes that a grid is cut into.
 
-    layers: as for :meth:`Grid.mask`
+    uint32 (num_words,) like ``Topology.exists``.  Bonds across periodic seams are none of these.
+    edges: grid points of a box along the axes; more axes than the grid's are left out
     """
-    ones = (1,) * len(layers)
-    shape = tuple(there.size for there in layers)
-    grid = Grid(ones, shape, ("open",) * len(layers), depths=ones)
-    return grid.mask([(0,) * len(layers)], layers)
+    shape, ones, stays = topology.shape, (1,) * len(topology.shape), []
+    for n, step, edge in zip(shape, topology.offsets[k], edges):
+        here = np.arange(n)
+        there = here + step
+        stays.append((here // edge == there // edge) & (there < n))
+    every_point = Grid(ones, shape, ("open",) * len(shape), depths=ones)
+    found = every_point.mask([(0,) * len(shape)], stays)
+    found &= topology.exists[k]
+    return found

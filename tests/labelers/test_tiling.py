@@ -45,9 +45,9 @@ def crossing_bonds(tiling):
     """Return the bond word, owner, other end and code of every bond between tiles, int64 (n, 4)."""
     crossing = tiling.crossing
     entry, bit = np.nonzero(unpack_bits(crossing.masks[:, None], 32))
-    owner = 32 * crossing.owners[entry] + bit
-    other = owner + crossing.deltas[entry]
-    return np.column_stack([crossing.words[entry], owner, other, crossing.codes[entry]])
+    owner = 32 * crossing.owners[entry].astype(np.int64) + bit
+    deltas, codes = map(crossing.of_entries, (crossing.run_deltas, crossing.run_codes))
+    return np.column_stack([crossing.words[entry], owner, owner + deltas[entry], codes[entry]])
 
 
 def tile_of(sites, tiling):

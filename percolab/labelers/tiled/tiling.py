@@ -16,7 +16,7 @@ import numpy as np
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.border_words import bits_beside, mark_both_ends, most_in_a_tile
 from percolab.lattices.extent import Extent
-from percolab.lattices.grid import mask_of_layers
+from percolab.lattices.grid import bonds_in_boxes
 from percolab.lattices.topology import Topology, set_bits
 
 
@@ -94,7 +94,7 @@ class Tiling:
 
     def inner_of(self, k: int) -> np.ndarray:
         """Return the bonds of class k with both ends in one tile, uint32 (num_words,)."""
-        return _inner_bonds(self.topology, self.tile, k)
+        return bonds_in_boxes(self.topology, k, _extents(self.tile))
 
     @property
     def ends(self) -> np.ndarray:
@@ -136,8 +136,8 @@ def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
     )
     border = tiling.ends
     tiling.crossing.mark_ends(border)
-    extents = 32 * tile[0], tile[1], tile[2]
-    return replace(tiling, room=int(most_in_a_tile(border, shape, extents, tiling.tiles)))
+    room = int(most_in_a_tile(border, shape, _extents(tile), tiling.tiles))
+    return replace(tiling, room=room)
 
 
 class TilingBounds(NamedTuple):
@@ -160,7 +160,7 @@ def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
     shape = _padded(extent.shape, 1)
     offsets = [_padded(offset, 0) for offset in extent.offsets]
     tile = _tile_of(shape, offsets, words, strip)
-    extents = 32 * tile[0], tile[1], tile[2]
+    extents = _extents(tile)
     inside = [min(n, edge) for n, edge in zip(shape, extents)]
     volume, tiles = prod(inside), prod(_tiles(shape, tile))
     # On either side of a tile, the layers that a bond of any class can reach.
@@ -183,9 +183,13 @@ def _padded(values: tuple[int, ...], filler: int) -> tuple[int, int, int]:
     return x, y, z
 
 
+def _extents(tile: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return the grid points of a tile along the axes."""
+    return 32 * tile[0], tile[1], tile[2]
+
+
 def _tiles(shape: tuple[int, ...], tile: tuple[int, ...]) -> tuple[int, int, int]:
-    extents = (32 * tile[0], tile[1], tile[2])
-    x, y, z = (-(-n // extent) for n, extent in zip(shape, extents))
+    x, y, z = (-(-n // extent) for n, extent in zip(shape, _extents(tile)))
     return x, y, z
 
 
@@ -212,23 +216,11 @@ def _tile_of(
     return min(fitting, key=cost)
 
 
-def _inner_bonds(topology: Topology, tile: tuple[int, int, int], k: int) -> np.ndarray:
-    """Return the bonds of class k with both ends in one tile, uint32 (num_words,)."""
-    shape, offset, same = topology.shape, topology.offsets[k], []
-    for n, step, extent in zip(shape, offset, (32 * tile[0], tile[1], tile[2])):
-        here = np.arange(n)
-        there = here + step
-        same.append((here // extent == there // extent) & (there < n))
-    inner = mask_of_layers(same)
-    inner &= topology.exists[k]
-    return inner
-
-
 def _leaving_bonds(
     topology: Topology, tile: tuple[int, int, int], k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the words and masks of the bonds of class k between tiles, but across no seam."""
-    others = _inner_bonds(topology, tile, k)
+    others = bonds_in_boxes(topology, k, _extents(tile))
     others |= topology.seam_of(k)
     words, masks = bits_beside(topology.exists[k], others)
     words += np.uint32(k * topology.num_words)
