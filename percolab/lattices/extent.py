@@ -16,7 +16,7 @@ class Extent:
 
     num_points, num_classes, num_axes, shape, offsets: as :class:`Topology` has them
     seam_bonds:  bonds across periodic seams, at most
-    end_sites:   sites in end layers of all axes, at most
+    depths:      how many grid points end layers are thick along each axis, 0 where there are none
     is_stored:   whether other ends are a stored list
     """
 
@@ -26,7 +26,7 @@ class Extent:
     shape: tuple[int, ...]
     offsets: tuple[tuple[int, ...], ...]
     seam_bonds: int
-    end_sites: int
+    depths: tuple[int, ...]
     is_stored: bool
 
     @classmethod
@@ -39,7 +39,7 @@ class Extent:
             topology.shape,
             topology.offsets,
             topology.seam_bonds.size,
-            sum(layer.size for pair in topology.end_layers for layer in pair),
+            tuple(_depth_along(topology, axis) for axis in range(len(topology.shape))),
             topology.neighbours is not None,
         )
 
@@ -50,7 +50,7 @@ class Extent:
         """Return the extent of what a structure's ``topology(shape, boundary)`` would make."""
         points, axes = prod(shape), len(boundary)
         if not isinstance(structure, Lattice):
-            return cls(points, structure.num_classes, axes, (), (), 0, 0, True)
+            return cls(points, structure.num_classes, axes, (), (), 0, (), True)
         offsets = tuple(bond.offset for bond in structure.bonds)
         crossing = [
             points // n * min(abs(offset[axis]), n)
@@ -58,18 +58,23 @@ class Extent:
             for axis, (n, kind) in enumerate(zip(shape, boundary, strict=True))
             if kind == "periodic"
         ]
-        ends = [
-            2 * points // n * min(depth, n)
+        depths = tuple(
+            min(depth, n) if kind == "open" else 0
             for n, kind, depth in zip(shape, boundary, structure.per_size, strict=True)
-            if kind == "open"
-        ]
-        seam, end = sum(crossing), sum(ends)
-        return cls(points, structure.num_classes, axes, shape, offsets, seam, end, False)
+        )
+        seam = sum(crossing)
+        return cls(points, structure.num_classes, axes, shape, offsets, seam, depths, False)
 
     @property
     def num_words(self) -> int:
         """Bond words of a sample."""
         return self.num_classes * num_words_of(self.num_points)
+
+    @property
+    def end_sites(self) -> int:
+        """Sites in the end layers of all axes of a lattice, at most."""
+        layers = zip(self.shape, self.depths, strict=True)
+        return sum(2 * self.num_points // n * depth for n, depth in layers)
 
     @property
     def topology_bytes(self) -> int:
@@ -91,6 +96,13 @@ class Extent:
         # Two masks, coordinates, and lists: indices, periods along all axes and what sorting takes.
         masks, axes = 8 * num_words_of(self.num_points), 32 * sum(self.shape)
         return masks + axes + 24 * (self.num_axes + 3) * self.seam_bonds + 12 * self.end_sites
+
+
+def _depth_along(topology: Topology, axis: int) -> int:
+    """Return how many grid points the first end layer along an axis is thick."""
+    first, _ = topology.end_layers[axis]
+    along = first // prod(topology.shape[:axis]) % topology.shape[axis]
+    return int(along.max(initial=-1)) + 1
 
 
 def num_bonds_of(structure: Structure, shape: tuple[int, ...], boundary: tuple[str, ...]) -> int:

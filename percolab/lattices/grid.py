@@ -55,8 +55,8 @@ class Grid:
             for words, parts in zip(rows, short, strict=True):
                 put_rows(words, parts, bits, there)
             bits *= there.size
-        words: np.ndarray = rows[0]
-        return words
+        found: np.ndarray = rows[0]
+        return found
 
     def listed(self, points: Collection[Point], along: Sequence[np.ndarray]) -> np.ndarray:
         """Return the copies of the given cell points at some coordinates, int64, ascending.
@@ -65,8 +65,8 @@ class Grid:
         """
         at = np.ix_(*(x % cell for x, cell in zip(along[::-1], self.cell[::-1], strict=True)))
         steps = (x * stride for x, stride in zip(along[::-1], self.strides[::-1], strict=True))
-        index: np.ndarray = sum(np.ix_(*steps))[self._cell_with(points)[at]]
-        return index
+        index = sum(np.ix_(*steps), np.zeros((), np.int64))
+        return index[self._cell_with(points)[at]]
 
     def every_layer(self) -> list[np.ndarray]:
         """Return all layers along each axis."""

@@ -165,7 +165,7 @@ def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
     volume, tiles = prod(inside), prod(_tiles(shape, tile))
     # On either side of a tile, the layers that a bond of any class can reach.
     faces = [2 * max(abs(offset[axis]) for offset in offsets) for axis in range(TILE_DIMENSION)]
-    layers = [max(face, 2) if n > 1 else face for face, n in zip(faces, shape)]
+    layers = [max(face, 2 * depth) for face, depth in zip(faces, _padded(extent.depths, 0))]
     room = sum(volume // inside[axis] * layers[axis] for axis in range(TILE_DIMENSION))
     reach = [sum(abs(offset[axis]) for offset in offsets) for axis in range(TILE_DIMENSION)]
     cuts = [
@@ -221,7 +221,8 @@ def _leaving_bonds(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the words and masks of the bonds of class k between tiles, but across no seam."""
     others = bonds_in_boxes(topology, k, _extents(tile))
-    others |= topology.seam_of(k)
+    if topology.seam_bonds.size:
+        others |= topology.seam_of(k)
     words, masks = bits_beside(topology.exists[k], others)
     words += np.uint32(k * topology.num_words)
     return words, masks
