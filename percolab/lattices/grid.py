@@ -65,8 +65,9 @@ class Grid:
         """
         at = np.ix_(*(x % cell for x, cell in zip(along[::-1], self.cell[::-1], strict=True)))
         steps = (x * stride for x, stride in zip(along[::-1], self.strides[::-1], strict=True))
-        index = sum(np.ix_(*steps), np.zeros((), np.int64))
-        return index[self._cell_with(points)[at]]
+        index: np.ndarray = sum(np.ix_(*steps), np.zeros((), np.int64))
+        found: np.ndarray = index[self._cell_with(points)[at]]
+        return found
 
     def every_layer(self) -> list[np.ndarray]:
         """Return all layers along each axis."""

@@ -95,7 +95,7 @@ def test_masks_and_lists_are_those_of_every_point(name):
                 np.testing.assert_array_equal(layer, index[*cut][occupied[*cut]])
 
 
-@pytest.mark.parametrize("name", ["stacked_triangular", "far", "chain"])
+@pytest.mark.parametrize("name", ["stacked-triangular", "far", "chain"])
 def test_bonds_in_boxes_have_both_ends_in_one(name):
     for item, shape, boundary, topology in topologies(name):
         seams = judged(item, shape, boundary)[2][:, 0]
