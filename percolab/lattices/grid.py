@@ -99,7 +99,9 @@ class Grid:
             if kind == "periodic":
                 crossing = np.flatnonzero(layers[axis] & ~self._inside(offset, axis))
                 found.append(self.listed(points, [*along[:axis], crossing, *along[axis + 1 :]]))
-        owner = np.unique(np.concatenate(found))
+        # Each list is ascending, and this sort makes use of it.
+        owner = np.sort(np.concatenate(found), kind="stable")
+        owner = owner[np.diff(owner, prepend=-1) > 0]
         other = np.zeros_like(owner)
         periods = np.zeros((owner.size, len(self.shape)), np.int64)
         for axis, (n, stride, step) in enumerate(zip(self.shape, self.strides, offset)):
