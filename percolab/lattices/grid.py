@@ -119,12 +119,12 @@ class Grid:
             return np.empty(0, np.int32), np.empty(0, np.int32)
         along = [np.arange(n) for n in self.shape]
         depth = min(self.depths[axis], self.shape[axis])
-        first, last = along[axis][:depth], along[axis][self.shape[axis] - depth :]
-        both = (
+        ends = along[axis][:depth], along[axis][self.shape[axis] - depth :]
+        first, last = (
             self.listed(points, [*along[:axis], x, *along[axis + 1 :]]).astype(np.int32)
-            for x in (first, last)
+            for x in ends
         )
-        return next(both), next(both)
+        return first, last
 
 
 def bonds_in_boxes(topology: Topology, k: int, edges: Sequence[int]) -> np.ndarray:
