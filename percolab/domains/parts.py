@@ -276,9 +276,8 @@ class Parts:
         cuts = len({phase for phase, _ in kinds}) + 1
         made = [*extents, *[whole.slab_extent(whole.reach)] * cuts]
         tables = sum(extent.topology_bytes + extent.seam_bytes for extent in made)
-        # The sites of end layers once more, with their flags; those of the last axis while needed.
+        # The sites of end layers once more, with their flags.
         ends = sum(8 * extent.end_sites for extent in extents)
-        ends += 0 if whole.is_closed else 32 * whole.depth * whole.layer_points
         return Memory(host=tables + ends + max(extent.building_bytes for extent in made))
 
     def _tables_of(self, first_layer: int, layers: int) -> Tables:
