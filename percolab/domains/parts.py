@@ -332,13 +332,13 @@ def _cut_below(whole: Whole, phase: int) -> Cut:
         layers = grid.owner_layers(offset)
         # Bonds of layer -step and above end in the upper slab.
         layers[-1][-step:] = False
-        owner, other, periods = grid.seam_list(at, offset, layers)
+        owner, other, codes_of_class = grid.seam_list(at, offset, layers)
         down = (reach + step) * layer
         exists.append(grid.mask(at, layers))
         deltas.append(grid.delta(offset) + down)
         bonds.append(n * 32 * words + owner)
         ends.append(other + down)
-        codes.append(period_codes(periods))
+        codes.append(codes_of_class)
     seam_bonds = np.concatenate(bonds)
     seam = np.zeros(len(classes) * words if seam_bonds.size else 0, np.uint32)
     adjacency = Adjacency(

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from percolab.lattices.topology import Topology, num_words_of
+from percolab.lattices.topology import PERIOD_BITS, Topology, num_words_of
 
 Point = tuple[int, ...]
 
@@ -89,10 +89,11 @@ class Grid:
     def seam_list(
         self, points: Collection[Point], offset: Point, layers: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return owner, other end, and the periods between, of every bond across a periodic seam.
+        """Return owner, other end and code, int64, of every bond across a periodic seam.
 
         Its owners are copies of the given cell points in some layers (:meth:`mask`), ascending.
-        Periods are int64 (number of seam bonds, axes), as the bond leads from its owner.
+        The code is that of the periods which the bond leads over from its owner
+        (:func:`percolab.lattices.topology.period_codes`).
         """
         along, found = [np.flatnonzero(there) for there in layers], [np.empty(0, np.int64)]
         for axis, kind in enumerate(self.boundary):
@@ -102,13 +103,12 @@ class Grid:
         # Each list is ascending, and this sort makes use of it.
         owner = np.sort(np.concatenate(found), kind="stable")
         owner = owner[np.diff(owner, prepend=-1) > 0]
-        other = np.zeros_like(owner)
-        periods = np.zeros((owner.size, len(self.shape)), np.int64)
+        other, codes = np.zeros_like(owner), np.zeros_like(owner)
         for axis, (n, stride, step) in enumerate(zip(self.shape, self.strides, offset)):
             end = owner // stride % n + step
             other += end % n * stride
-            periods[:, axis] = end // n
-        return owner, other, periods
+            codes += end // n << PERIOD_BITS * axis
+        return owner, other, codes
 
     def end_layers(self, axis: int, points: Collection[Point]) -> tuple[np.ndarray, np.ndarray]:
         """Return the sites of the first and last layer along an axis; none if it is periodic.

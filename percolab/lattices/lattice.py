@@ -24,7 +24,7 @@ from percolab.errors import InputError, nearest
 from percolab.lattices.grid import Grid
 from percolab.lattices.one_piece import unreached
 from percolab.lattices.toml_table import Table, parse_toml, read_text
-from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, period_codes
+from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of
 
 Point = tuple[int, ...]
 Vector = tuple[float, ...]
@@ -179,7 +179,7 @@ class Lattice:
             neighbours=None,
             seam_bonds=np.concatenate(bonds),
             seam_ends=np.concatenate([other for _, other, _ in seams]).astype(np.int32),
-            seam_codes=period_codes(np.concatenate([periods for *_, periods in seams])),
+            seam_codes=np.concatenate([codes for *_, codes in seams]),
             end_layers=tuple(grid.end_layers(axis, occupied) for axis in range(self.dimension)),
             chain=offsets.index(chain_offset) if chain_offset in offsets else -1,
             shape=tuple(shape),
