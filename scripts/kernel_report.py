@@ -258,6 +258,23 @@ def tree_launches(kind: str, topology: Topology) -> list[Launch]:
     return launches
 
 
+def front_launches() -> list[Launch]:
+    """Return the launches that join two fronts with tallies, on tori, where they have codes."""
+    from percolab.domains.front import Face, Front, Sums
+    from percolab.domains.join_cuda import FrontsCuda, to_device
+
+    launches: list[Launch] = []
+    one, sums = np.zeros(1, np.uint32), Sums(0, 0, 0, 0, 0, bins=(0,))
+    with on_host(launches, "front"):
+        face = Face(one, np.zeros(1, np.int64))
+        low, high = (
+            to_device(Front(layer, 1, 2, 2, face, face, np.ones(1, np.uint64), one, sums))
+            for layer in range(2)
+        )
+        FrontsCuda().join(low, high)
+    return launches
+
+
 def slab_launches() -> list[Launch]:
     """Return the launches that make the front of a slab, with what begins at any bit of a word."""
     from percolab.domains.parts import Parts, Whole
@@ -277,7 +294,7 @@ def slab_launches() -> list[Launch]:
 def all_launches() -> list[Launch]:
     """Return one launch of every kernel for every signature that any labeler launches it with."""
     found: dict[tuple[str, tuple[types.Type, ...]], Launch] = {}
-    for launch in (*prim_launches(), *slab_launches()):
+    for launch in (*prim_launches(), *front_launches(), *slab_launches()):
         found.setdefault((launch.name, launch.signature), launch)
     for entry in LABELERS.values():
         kinds = topologies() if "cuda" in entry.classes else {}
