@@ -46,9 +46,7 @@ from percolab.lattices.topology import (
     MAX_POINTS,
     Topology,
     num_words_of,
-    pack_bits,
     period_codes,
-    unpack_bits,
 )
 from percolab.measure import rows
 from percolab.measure.tallies import row_width_of
@@ -216,24 +214,32 @@ class BoxTables:
     topology:  of a lattice of a box's shape, open along cut axes, without end layers
     adjacency: where its bonds lead
     pieces:    the bonds whose owners it has and whose other ends it has not
+    grid:      its grid points
+    sites:     the points of a cell that have a site
     """
 
     topology: Topology
     adjacency: Adjacency
     pieces: tuple[Piece, ...]
+    grid: Grid
+    sites: frozenset[Vector]
+
+
+def _moved_points(points: frozenset[Vector], corner: Vector, cell: Vector) -> frozenset[Vector]:
+    """Return points of a cell as they are counted from another point on."""
+    return frozenset(
+        tuple((x - first) % n for x, first, n in zip(point, corner, cell)) for point in points
+    )
 
 
 def _from_corner(lattice: Lattice, phase: Vector) -> Lattice:
-    """Return the lattice as it is counted from another point of its cell on."""
-
-    def moved(points: frozenset[Vector]) -> frozenset[Vector]:
-        return frozenset(
-            tuple((x - first) % n for x, first, n in zip(point, phase, lattice.cell))
-            for point in points
-        )
-
-    bonds = tuple(BondClass(bond.offset, moved(bond.at)) for bond in lattice.bonds)
-    return replace(lattice, vacant=moved(lattice.vacant), bonds=bonds)
+    """Return the lattice as it is counted from another point of its cell on, without end layers."""
+    bonds = tuple(
+        BondClass(bond.offset, _moved_points(bond.at, phase, lattice.cell))
+        for bond in lattice.bonds
+    )
+    vacant = _moved_points(lattice.vacant, phase, lattice.cell)
+    return replace(lattice, vacant=vacant, bonds=bonds, per_size=(0,) * len(phase))
 
 
 def _tables_of(blocks: Blocks, phase: Vector) -> BoxTables:
@@ -241,12 +247,9 @@ def _tables_of(blocks: Blocks, phase: Vector) -> BoxTables:
     lattice = _from_corner(whole.lattice, phase)
     cut = [count > 1 for count in blocks.counts]
     boundary = tuple("open" if is_cut else kind for is_cut, kind in zip(cut, whole.boundary))
-    none = np.empty(0, np.int32)
-    topology = replace(lattice.topology(box, boundary), end_layers=((none, none),) * len(box))
-    grid = Grid(lattice.cell, box, boundary, depths=lattice.per_size)
+    topology = lattice.topology(box, boundary)
     pieces = []
     for k, bond in enumerate(lattice.bonds):
-        there = grid.tiled(bond.at)
         for step in product(*(_steps(n, o) for n, o in zip(box, bond.offset))):
             direction = tuple(s if is_cut else 0 for s, is_cut in zip(step, cut))
             # Along an open axis that is not cut there is nothing to step to.
@@ -258,11 +261,20 @@ def _tables_of(blocks: Blocks, phase: Vector) -> BoxTables:
             low = tuple(max(0, s * n - o) for n, o, s in sides)
             high = tuple(min(n, (s + 1) * n - o) for n, o, s in sides)
             end = tuple(x + o - s * n for x, (n, o, s) in zip(low, sides))
-            mask = there[tuple(slice(a, b) for a, b in zip(low[::-1], high[::-1]))]
-            span = _span(blocks, tuple(b - a for a, b in zip(low, high)))
-            exists = pack_bits(mask.ravel())
+            sizes = tuple(b - a for a, b in zip(low, high))
+            owners = _grid_of(lattice, sizes)
+            at = _moved_points(bond.at, low, lattice.cell)
+            exists = owners.mask(at, owners.every_layer())
+            span = _span(blocks, sizes)
             pieces.append(Piece(k, step, direction, low, end, span, exists))
-    return BoxTables(topology, adjacency_of(topology), tuple(pieces))
+    sites = frozenset(product(*map(range, lattice.cell))) - lattice.vacant
+    tables = topology, adjacency_of(topology), tuple(pieces)
+    return BoxTables(*tables, _grid_of(lattice, box), sites)
+
+
+def _grid_of(lattice: Lattice, sizes: Vector) -> Grid:
+    """Return a block of grid points."""
+    return Grid(lattice.cell, sizes, ("open",) * len(sizes), depths=lattice.per_size)
 
 
 def _steps(thick: int, offset: int) -> range:
@@ -546,10 +558,12 @@ class BoxRaster:
         boundary = tuple(
             "open" if count > 1 else kind for kind, count in zip(whole.boundary, blocks.counts)
         )
-        extent = Extent.of_structure(whole.lattice, box, boundary)
+        lattice = _from_corner(whole.lattice, (0,) * len(box))
+        extent = Extent.of_structure(lattice, box, boundary)
         phases = len({blocks.phase(place) for place in blocks.coordinates()})
         crossing = blocks.most_crossing((1,) * len(box))
-        tables = phases * (extent.topology_bytes + 17 * crossing) + extent.building_bytes
+        tables = phases * (extent.topology_bytes + extent.seam_bytes + 17 * crossing)
+        tables += extent.building_bytes
         return Memory(host=own + tables + BOND_BYTES * crossing)
 
     def fill(self, box: Vector, draw: Draw) -> list[tuple[Vector, list[Any]]]:
@@ -677,13 +691,12 @@ class BoxRaster:
                 ends += [(axis, 0, 0), (axis, 0, 0)]
         key = self.blocks.phase(box), tuple(ends)
         if key not in self._ends:
-            words = self._tables_of(box).topology.occupied
-            there = unpack_bits(words, prod(shape)).reshape(shape[::-1])
-            index = np.arange(prod(shape), dtype=np.int32).reshape(shape[::-1])
+            tables = self._tables_of(box)
             sites, flags = [np.empty(0, np.int32)], [np.empty(0, np.uint32)]
             for bit, (axis, low, high) in enumerate(ends):
-                layers = (slice(None),) * (len(shape) - 1 - axis) + (slice(low, high),)
-                found = index[layers][there[layers]]
+                along = [np.arange(n) for n in shape]
+                along[axis] = along[axis][low:high]
+                found = tables.grid.listed(tables.sites, along).astype(np.int32)
                 sites.append(found)
                 flags.append(np.full(found.size, 1 << bit, np.uint32))
             self._ends[key] = np.concatenate(sites), np.concatenate(flags)
