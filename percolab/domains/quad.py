@@ -145,7 +145,8 @@ def pack(boundary: Boundary, merge: Merge) -> list[NDArray[Any]]:
     header = [*boundary.corner, *boundary.boxes]
     borders: list[NDArray[Any]] = []
     for direction, border in boundary.faces.items():
-        if merge.shorter and border.expanded().num_bytes < border.num_bytes:
+        each = 12 if border.face.codes.size else 4
+        if merge.shorter and each * border.num_bonds < border.num_bytes:
             border = border.expanded()
         header += [*direction, border.counts is not None]
         borders += [border.face.clusters, border.face.codes]
@@ -472,11 +473,20 @@ class _Ranks:
         for rank in range(len(self._ranks)):
             self._work(rank, "prepare", None)
         while self._waiting:
-            for rank, message in list(self._waiting.items()):
-                came = self._mail.get((rank if message.source is None else message.source, rank))
-                if message.source is None or came:
-                    del self._waiting[rank]
-                    self._work(rank, message.stage, came.popleft() if came else None)
+            ready = [rank for rank in self._waiting if self._may_go_on(rank)]
+            if not ready:
+                raise RuntimeError(f"ranks wait for what nobody sends: {self._waiting}")
+            for rank in ready:
+                message = self._waiting.pop(rank)
+                came = None
+                if message.source is not None:
+                    came = self._mail[message.source, rank].popleft()
+                self._work(rank, message.stage, came)
+
+    def _may_go_on(self, rank: int) -> bool:
+        """Return whether a rank has what it waits for."""
+        source = self._waiting[rank].source
+        return source is None or bool(self._mail.get((source, rank)))
 
     def _stage(self, name: str) -> Stage:
         return self.stages.setdefault(name, Stage(seconds=[0.0] * len(self._ranks)))
