@@ -284,10 +284,14 @@ class Sockets(Transport):
 
     Each has a socket for every rank that it has sent to, and one for every rank that has sent to
     it.  A rank that ends is lost to those that wait for a message of it.
+
+    folder: for this run alone, with a short name, since names of sockets are.  lost: why no message
+    will come any more, where that is known from elsewhere.
     """
 
     def __init__(self, rank: int, size: int, folder: Path) -> None:
         super().__init__(rank, size, rank, size)
+        self.lost = ""
         self._folder = folder
         self._out: dict[int, socket.socket] = {}
         self._in: dict[int, socket.socket] = {}
@@ -305,6 +309,8 @@ class Sockets(Transport):
 
     def has_message(self, source: int) -> bool:
         """Return whether a message of a rank is there; RankLost if it has ended."""
+        if self.lost:
+            raise RankLost(self.lost)
         while source not in self._in:
             try:
                 found, _ = self._listener.accept()

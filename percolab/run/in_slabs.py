@@ -183,7 +183,7 @@ class SlabSampler(Sampler):
             assert front is not None
             work.rows.append(slabs.row_of_all(front))
             work.front = None
-        return _block_of(task, number, work.rows)
+        return block_of(task, number, work.rows)
 
     def _begun(self, number: int) -> _InWork:
         """Return a block as its checkpoint has it, or before its first slab."""
@@ -215,7 +215,7 @@ class SlabSampler(Sampler):
         work.next_save = end + max(_CHECKPOINT_EVERY, _CHECKPOINT_SHARE * (end - start))
 
 
-def _block_of(task: Task, number: int, rows: Sequence[Row]) -> Block:
+def block_of(task: Task, number: int, rows: Sequence[Row]) -> Block:
     """Return the block of samples with these rows, p by p and sample by sample."""
     shape = 1, task.block_size, len(task.p)
     numbers = np.array([row.numbers for row in rows], np.int64).reshape(*shape, -1)

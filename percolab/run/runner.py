@@ -46,7 +46,7 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
     with ExitStack() as stack:
         options["executor"] = stack.enter_context(connected(options.get("executor")))
         engine = choose_engine(opened.asked, options, watcher)
-        if engine.slabs:
+        if engine.slabs or engine.team is not None:
             check_p(opened.missing.values())
         executor = stack.enter_context(engine.opened(opened.asked.structure))
         placed = _placed(opened, engine, writer, watcher)
