@@ -123,20 +123,19 @@ class Job:
 def layers_of_ranks(whole: Whole, ranks: int, slabs: int) -> tuple[tuple[int, ...], ...]:
     """Return the layers of the slabs of every rank, as even as whole cells allow.
 
-    slabs: of all ranks together, at least; each has as many as the others, and one at least.
+    slabs: of all ranks together, at least; each has as many as the others, as far as it has layers.
     InputError: more ranks or slabs than layers, or slabs thinner than bonds reach, or too large.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> layers_of_ranks(Whole(load_lattice("square"), (8, 23), ("open", "open")), 3, 6)
     ((4, 4), (4, 4), (4, 3))
     """
-    if ranks > whole.num_layers:
-        raise InputError(f"{ranks} ranks, but there are {whole.num_layers} layers")
+    for number, name in ((ranks, "ranks"), (slabs, "slabs")):
+        if number > whole.num_layers:
+            raise InputError(f"{number} {name}, but there are {whole.num_layers} layers")
     own, each = thicknesses(whole, ranks), -(-slabs // ranks)
-    if each > min(own):
-        raise InputError(f"{each} slabs a rank, but there are {min(own)} layers")
     # The slabs of a rank are cut as if its layers were a lattice.
-    found = tuple(thicknesses(_alone(whole, layers), each) for layers in own)
+    found = tuple(thicknesses(_alone(whole, layers), min(each, layers)) for layers in own)
     flat = [layers for slabs_of_rank in found for layers in slabs_of_rank]
     for first, layers in zip(accumulate((0, *flat[:-1])), flat):
         whole.check_layers(first, layers)

@@ -304,10 +304,15 @@ def warm_up_slabs(task: Task) -> None:
     SlabSampler(task, layers).call_first(with_pilot=False)
 
 
-def check_p(missing: Collection[tuple[float, ...] | None]) -> None:
-    """Raise InputError if p is left to a pilot, which measures samples as a whole."""
+def check_p(missing: Collection[tuple[float, ...] | None], asked: str = "slabs") -> None:
+    """Raise InputError if p is left to a pilot, which measures samples as a whole.
+
+    asked: what a user asked for.
+    """
     if None in missing:
-        raise InputError("slabs: give p (-p); the pilot that finds it measures samples as a whole")
+        raise InputError(
+            f"{asked}: give p (-p); the pilot that finds it measures samples as a whole"
+        )
 
 
 def told_slabs(tasks: Iterable[Task], slabs: Mapping[int, Sequence[int]], workers: int) -> str:

@@ -31,6 +31,7 @@ from percolab.domains.ranks import (
     means_of,
 )
 from percolab.domains.raster import Draw
+from percolab.domains.slabs import thicknesses
 from percolab.domains.transport import Local, RankLost, Sockets, Transport
 from percolab.errors import InputError
 from percolab.kernels.device import Device, device_names
@@ -95,13 +96,12 @@ def split_layers(
 
 def _chosen_layers(whole: Whole, ranks: int, fits: Callable[[int], bool]) -> RankLayers:
     """Return the layers of slabs of the usual size, or thinner ones until a rank's memory fits."""
-    least = layers_of_ranks(whole, ranks, ranks)
-    most = min(sum(own) for own in least) // max(whole.reach, 1)
+    most = min(thicknesses(whole, min(ranks, whole.num_layers))) // max(whole.reach, 1)
     each = -(-whole.num_points // (_SITES_PER_SLAB * ranks))
     while True:
-        each = min(each, most)
+        each = max(min(each, most), 1)
         found = layers_of_ranks(whole, ranks, each * ranks)
-        if each == most or fits(Job(whole, found).most_host_bytes):
+        if each >= most or fits(Job(whole, found).most_host_bytes):
             return found
         each *= 2
 
@@ -213,6 +213,16 @@ def _plus(seconds: float, steps: Sequence[Step], name: str = "work") -> float:
     return round(seconds + max((getattr(step, name) for step in steps), default=0.0), 6)
 
 
+def check_split_executor(executor: str | Executor | None) -> None:
+    """Raise InputError unless the workers of an executor can be ranks."""
+    if executor not in (None, *EXECUTORS) and not isinstance(executor, RankExecutor):
+        name = "Dask" if isinstance(executor, str) else "this executor"
+        raise InputError(
+            f"--split lattice: the workers of {name} do not send to each other, as ranks do; take "
+            "threads, processes or mpi"
+        )
+
+
 def team_of(
     tasks: Sequence[Task],
     *,
@@ -226,6 +236,7 @@ def team_of(
     InputError, in one line: no ranks are there or they cannot send to each other, there are more
     than layers or GPUs, or a task cannot be split or does not fit in memory.
     """
+    check_split_executor(executor)
     wholes = [split_whole(task) for task in tasks]
     devices = _devices_of(device)
     if executor is None:
@@ -233,17 +244,12 @@ def team_of(
     if isinstance(executor, RankExecutor):
         transport = executor.leader.transport
         ranks, beside = transport.size, transport.beside
-    elif executor in EXECUTORS:
+    else:
         if workers is not None:
             check_workers(workers)
         most = min(whole.num_layers // max(whole.reach, 1) for whole in wholes)
         usual = len(devices) if devices[0].is_shared else default_workers(devices[0])
         ranks = beside = min(usual, max(most, 1)) if workers is None else workers
-    else:
-        raise InputError(
-            "--split lattice: the workers of this executor do not send to each other, as ranks do; "
-            "take threads, processes or mpi"
-        )
     if devices[0].is_shared and beside > len(devices):
         raise InputError(
             f"--split lattice: {beside} ranks on one host, which has {device_names(devices)}; "

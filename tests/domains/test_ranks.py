@@ -1,5 +1,6 @@
 """One lattice over ranks has the row of the whole lattice, however many there are."""
 
+from dataclasses import fields, replace
 from itertools import product
 
 import numpy as np
@@ -18,6 +19,7 @@ from percolab.bonds.model import BOND
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.domains.parts import Whole
 from percolab.domains.ranks import (
+    CPU,
     Job,
     Leader,
     arrays_of,
@@ -26,8 +28,10 @@ from percolab.domains.ranks import (
     layers_of_ranks,
     most_message,
 )
-from percolab.domains.raster import Draw
-from percolab.domains.transport import run_local
+from percolab.domains.raster import Draw, SlabRaster
+from percolab.domains.slabs import Slabs, row_by_slabs
+from percolab.domains.transport import Local, run_local
+from percolab.errors import InputError
 
 
 def by_ranks(job, draws):
@@ -93,3 +97,117 @@ def test_wrapping_rows_about_the_threshold(name, ranks):
         p = ps_of(name)[2] * rng.uniform(0.9, 1.2)
         boundary = boundaries_of(name)[-1]
         assert_rows_equal(name, boundary, BOND, 0, p, ranks, rng=rng, sizes=sizes)
+
+
+WHOLE = Whole(structure("square"), (24, 30), ("open", "periodic"))
+DRAW = Draw(0, 1, 2, threshold_of(0.5))
+
+
+def test_steps_tell_what_every_rank_did():
+    job = Job(WHOLE, layers_of_ranks(WHOLE, 6, 12))
+    ((_, steps),) = by_ranks(job, [DRAW])
+    # Stage 0 joins (0, 1), (2, 3), (4, 5), stage 1 (0, 2), stage 2 (0, 4); then it is closed.
+    joined = [(step.stage, step.rank) for step in steps if 0 <= step.stage < 3]
+    assert sorted(joined) == [(0, 0), (0, 2), (0, 4), (1, 0), (2, 0)]
+    assert sorted(step.rank for step in steps if step.stage == -1) == list(range(6))
+    assert [step.rank for step in steps if step.stage == 3] == [0]
+    most = most_message(WHOLE)
+    assert all(step.bytes < most + 1000 for step in steps)
+    assert sum(step.bytes > 100 for step in steps) == 5
+
+
+def test_a_message_is_the_front():
+    front = Slabs(WHOLE, (30,), tally=True).front(0, DRAW)
+    wide = replace(front.sums, squares=2**64 + 5, cubes=2**190 + 1, loop=-7)
+    front = replace(front, sums=wide)
+    found = front_of_arrays(arrays_of(front))
+    assert found.sums == wide
+    assert [type(getattr(found.sums, item.name)) for item in fields(wide)] == [
+        type(getattr(wide, item.name)) for item in fields(wide)
+    ]
+    for one, other in zip(arrays_of(found), arrays_of(front), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_a_row_that_is_left_leaves_nothing_behind(ranks):
+    """Rank 0 leaves between its slabs, or while it waits; the next row is right."""
+    job = Job(WHOLE, layers_of_ranks(WHOLE, ranks, 3 * ranks))
+    expected = row_by_slabs(WHOLE, DRAW).numbers
+
+    def work(transport):
+        if transport.rank:
+            return follow(transport)
+        leader, found = Leader(transport), []
+        for moment in range(6):
+            answers = [True] + moment * [False]
+            left = leader.row(job, DRAW, lambda left=answers: len(left) > 0 and left.pop())
+            found.append(left is None)
+            row, _ = leader.row(job, DRAW)
+            np.testing.assert_array_equal(row.numbers, expected)
+            assert not leader.is_busy
+        leader.end()
+        return found
+
+    found = run_local(ranks, work)[0]
+    # Between slabs, asked three times; then while it waits, perhaps.
+    assert found[:3] == [True, True, True]
+    if ranks == 1:
+        assert not any(found[3:])
+
+
+class Broken(SlabRaster):
+    """Cannot find the front of the last layers."""
+
+    def front_of(self, part, draw):
+        if part.first_layer >= 24:
+            raise ZeroDivisionError("of a rank")
+        return super().front_of(part, draw)
+
+
+def test_a_rank_that_fails_fails_the_others():
+    job = Job(WHOLE, layers_of_ranks(WHOLE, 5, 10))
+
+    def work(transport):
+        means = CPU._replace(labeler=Broken)
+        return (
+            follow(transport, means) if transport.rank else Leader(transport, means).row(job, DRAW)
+        )
+
+    with pytest.raises(ZeroDivisionError, match="of a rank"):
+        run_local(5, work)
+
+
+def test_ranks_that_are_not_those_of_the_job_are_refused():
+    job = Job(WHOLE, layers_of_ranks(WHOLE, 3, 3))
+    (alone,) = Local.ranks(1)
+    with pytest.raises(InputError, match="3 ranks are wanted, and 1 there"):
+        Leader(alone).row(job, DRAW)
+    many = replace(job, devices=("cuda:0", "cuda:1"))
+    with pytest.raises(InputError, match="3 ranks on one host, which has cuda:0, cuda:1; every"):
+        many.device_of(Local.ranks(3)[2])
+
+
+def test_a_rank_without_memory_says_so(monkeypatch):
+    monkeypatch.setattr("percolab.domains.ranks.Job.most_host_bytes", 10**18)
+    (alone,) = Local.ranks(1)
+    with pytest.raises(InputError, match=r"1 ranks on one host need 1000000000.0 GB of memory; "):
+        Leader(alone).row(Job(WHOLE, ((30,),)), DRAW)
+
+
+def test_layers_are_even():
+    kagome = Whole(structure("kagome"), (8, 23), ("open", "open"))
+    # Whole cells of two layers, as long as there are as many as ranks.
+    assert layers_of_ranks(kagome, 3, 1) == ((8,), (8,), (7,))
+    assert layers_of_ranks(kagome, 3, 7) == ((4, 2, 2), (4, 2, 2), (2, 2, 3))
+    assert [sum(own) for own in layers_of_ranks(kagome, 15, 15)] == [2] * 8 + [1] * 7
+    assert layers_of_ranks(kagome, 5, 23)[-1] == (1,) * 5
+    far = Whole(structure("far_reaching"), (6, 9), ("open", "open"))
+    for given, message in (
+        ((24, 24), "24 ranks, but there are 23 layers"),
+        ((4, 40), "40 slabs, but there are 23 layers"),
+    ):
+        with pytest.raises(InputError, match=message):
+            layers_of_ranks(kagome, *given)
+    with pytest.raises(InputError, match="bonds of far_reaching reach 2 layers far"):
+        layers_of_ranks(far, 5, 5)
