@@ -27,7 +27,7 @@ from percolab.domains.front import Face, Front, Row, Sums, close, front_bytes, j
 from percolab.domains.parts import Part, Parts, Whole
 from percolab.domains.raster import Draw, SlabRaster
 from percolab.domains.slabs import Slabs, thicknesses
-from percolab.domains.transport import Arrays, Transport
+from percolab.domains.transport import Arrays, RankLost, Transport
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
@@ -47,30 +47,56 @@ class Labeler(Protocol):
         """Return the front of a part of a sample."""
 
 
+class Joiner(Protocol):
+    """Joins fronts where they lie."""
+
+    def join(self, low: Front, high: Front) -> Front:
+        """Return the front of two neighbouring parts."""
+
+    def close(self, front: Front) -> Front:
+        """Return the front of a whole torus, closed."""
+
+
+class OnHost:
+    """Joins fronts on the CPU."""
+
+    def join(self, low: Front, high: Front) -> Front:
+        """Return the front of two neighbouring parts."""
+        return join(low, high)
+
+    def close(self, front: Front) -> Front:
+        """Return the front of a whole torus, closed."""
+        return close(front)
+
+
 class Means(NamedTuple):
     """How fronts are made and joined on one kind of device.
 
     labeler:           finds the fronts of slabs
-    join, close:       as :mod:`percolab.domains.front` has them
+    joiner:            makes what joins them, one for every rank
     to_host, from_host: copy a front from where it is made to the host's memory and back
     """
 
     labeler: type[Labeler]
-    join: Callable[[Front, Front], Front]
-    close: Callable[[Front], Front]
+    joiner: Callable[[], Joiner]
     to_host: Callable[[Front], Front] = lambda front: front
     from_host: Callable[[Front], Front] = lambda front: front
 
 
 #: How it is done on the CPU.
-CPU = Means(SlabRaster, join, close)
+CPU = Means(SlabRaster, OnHost)
 
 
 def means_of(device: Device) -> Means:
     """Return how fronts are made and joined on a device; InputError if they cannot be."""
     if device.kind == "cpu":
         return CPU
-    raise InputError(f"--split lattice: it is measured on the CPU, not on {device}")
+    try:
+        from percolab.domains.join_cuda import FrontsCuda, to_device, to_host
+        from percolab.domains.tiled_cuda import SlabTiled
+    except ImportError as error:
+        raise InputError(f"--split lattice: it is measured on the CPU, not on {device}") from error
+    return Means(SlabTiled, FrontsCuda, to_host, to_device)
 
 
 class Step(NamedTuple):
@@ -183,16 +209,30 @@ def arrays_of(front: Front) -> list[NDArray[Any]]:
 
 def front_of_arrays(arrays: Arrays) -> Front:
     """Return the front that these arrays are of."""
-    numbers, digits, bins, *faces, sizes, flags = arrays
-    place, (clusters, isolated, largest, second, bits, loop) = np.split(numbers, [4])
-    powers = [
+    numbers, digits, bins, low, low_codes, high, high_codes, sizes, flags = arrays
+    first_layer, layers, num_layers, axes, *small = numbers.tolist()
+    clusters, isolated, largest, second, bits, loop = small
+    squares, cubes, fourths = (
         sum(int(digit) << 64 * n for n, digit in enumerate(own))
         for own in digits.reshape(-1, _DIGITS)
-    ]
-    small = map(int, (clusters, isolated, largest, second))
-    sums = Sums(*small, *powers, tuple(bins.tolist()), int(bits), int(loop))
-    low, high = Face(*faces[:2]), Face(*faces[2:])
-    return Front(*place.tolist(), low, high, sizes, flags, sums)
+    )
+    sums = Sums(
+        clusters=clusters,
+        isolated=isolated,
+        largest=largest,
+        second=second,
+        squares=squares,
+        cubes=cubes,
+        fourths=fourths,
+        bins=tuple(bins.tolist()),
+        flags=bits,
+        loop=loop,
+    )
+    where, faces = (
+        (first_layer, layers, num_layers, axes),
+        (Face(low, low_codes), Face(high, high_codes)),
+    )
+    return Front(*where, *faces, sizes, flags, sums)
 
 
 class _Left(Exception):
@@ -220,6 +260,7 @@ class _Member:
         self._parts = Parts(self.whole)
         with self.device.driven():
             self._labeler = self._means.labeler(self.whole, max(self._layers), tally=self.job.tally)
+            self._joiner = self._means.joiner()
 
     def measure(
         self,
@@ -264,7 +305,7 @@ class _Member:
             part = self._parts.part(first, layers)
             with self.device.driven():
                 own = self._labeler.front_of(part, draw)
-                front = own if front is None else self._means.join(front, own)
+                front = own if front is None else self._joiner.join(front, own)
             first += layers
             done(layers)
             if left():
@@ -301,7 +342,7 @@ class _Member:
         received = traffic.bytes_received - before.bytes_received - told.nbytes
         start = time.perf_counter()
         with self.device.driven():
-            front = self._means.join(front, self._means.from_host(front_of_arrays(rest)))
+            front = self._joiner.join(front, self._means.from_host(front_of_arrays(rest)))
         work = time.perf_counter() - start
         seconds, waiting = traffic.seconds - before.seconds, traffic.waiting - before.waiting
         steps.append(Step(self.transport.rank, stage, received, seconds, waiting, work))
@@ -310,7 +351,7 @@ class _Member:
     def row_of_all(self, front: Front) -> Row:
         """Return the row of a sample from the front of all ranks."""
         with self.device.driven():
-            return row_of(self._means.close(front) if self.whole.is_closed else front)
+            return row_of(self._joiner.close(front) if self.whole.is_closed else front)
 
 
 def _check_memory(job: Job, beside: int) -> None:
@@ -335,7 +376,7 @@ class Leader:
         self.transport = transport
         self._means = means
         self._member: _Member | None = None
-        #: Whether a row is in work: others may wait for a message that does not come.
+        #: Whether a row is in work, or has failed: others may wait for what does not come.
         self.is_busy = False
 
     def row(
@@ -350,6 +391,8 @@ class Leader:
         done: is told of finished layers of rank 0.  InputError: a rank cannot do its part.
         RankLost: one has ended.
         """
+        if self.is_busy:
+            raise RankLost("rank 0 has failed")
         self._get_ready(job)
         assert self._member is not None
         self.is_busy = True

@@ -30,7 +30,7 @@ from percolab.domains.ranks import (
 )
 from percolab.domains.raster import Draw, SlabRaster
 from percolab.domains.slabs import Slabs, row_by_slabs
-from percolab.domains.transport import Local, run_local
+from percolab.domains.transport import Local, RankLost, run_local
 from percolab.errors import InputError
 
 
@@ -176,6 +176,28 @@ def test_a_rank_that_fails_fails_the_others():
 
     with pytest.raises(ZeroDivisionError, match="of a rank"):
         run_local(5, work)
+
+
+def test_nothing_is_measured_after_rank_0_has_failed():
+    job = Job(WHOLE, layers_of_ranks(WHOLE, 2, 2))
+
+    def fail():
+        raise ZeroDivisionError
+
+    def work(transport):
+        if transport.rank:
+            with pytest.raises(RankLost):
+                follow(transport)
+            return
+        leader = Leader(transport)
+        with pytest.raises(ZeroDivisionError):
+            leader.row(job, DRAW, fail)
+        assert leader.is_busy
+        with pytest.raises(RankLost, match="rank 0 has failed"):
+            leader.row(job, DRAW)
+        transport.abort("rank 0 has failed", 1)
+
+    run_local(2, work)
 
 
 def test_ranks_that_are_not_those_of_the_job_are_refused():

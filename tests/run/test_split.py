@@ -1,5 +1,6 @@
 """``--split lattice``: a study whose samples are measured by all ranks has the file of any."""
 
+import json
 import os
 import re
 import shutil
@@ -209,6 +210,36 @@ def test_what_a_rank_raises_is_raised(monkeypatch):
     with pytest.raises(ZeroDivisionError, match="of a rank"):
         sweep("square", **ASKED, split="lattice", workers=4)
     assert not [item for item in threading.enumerate() if "percolab" in item.name]
+
+
+# --- plans ---------------------------------------------------------------------------------------
+
+PLANNED = ("sweep", "--lattice", "cubic", "-L", "24,31", "-p", "0.1,0.2488", "--samples", "90",
+           "--boundary", "open,open,periodic", "--device", "cpu", "--split", "lattice",
+           "--workers", "4", "--slabs", "8")  # fmt: skip
+
+
+def test_a_plan_tells_what_ranks_send(monkeypatch):
+    monkeypatch.setattr("percolab.run.split_plan._PILOT_SITES", 2**13)
+    plan = json.loads(answer(*PLANNED, "--plan", "--json", "--out", "none.h5"))
+    assert (plan["ranks"], plan["device"], plan["stages"]) == (4, "cpu", 2)
+    for size in plan["sizes"]:
+        one = sweep("cubic", L=size["L"], p=[0.2488], samples=10, device="cpu", split="lattice",
+                    boundary=("open", "open", "periodic"), workers=4)  # fmt: skip
+        told = one.runs[0]["split"]
+        # Stage 1 has one message a row, the largest.
+        assert size["message_bytes"] == pytest.approx(told["stages"][1]["bytes"] / 10, rel=0.3)
+        assert size["sample_bytes"] == pytest.approx(told["bytes"] / 10, rel=0.3)
+        assert size["message_bytes"] < size["bound_bytes"]
+        assert (size["slabs"], size["points"]) == (8, 2)
+        # A block of 100 samples.
+        assert size["seconds"] == pytest.approx(200 * size["row_seconds"])
+    lines = answer(*PLANNED, "--plan", "--out", "none.h5").splitlines()
+    assert lines[0] == "simple cubic; would go to none.h5"
+    assert lines[1] == "4 ranks on cpu, joined in 2 stages; memory is a rank's"
+    headings = " L  p  slabs  a row   time   memory  message   bound  all of a row"
+    assert re.split("  +", lines[2].strip()) == re.split("  +", headings.strip())
+    assert not Path("none.h5").exists()
 
 
 # --- processes -----------------------------------------------------------------------------------
