@@ -16,17 +16,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
 from numpy.typing import NDArray
 
 from percolab.bonds.model import BOND
-from percolab.domains.front import Face, Front, Row, Sums, close, front_bytes, join, row_of
-from percolab.domains.parts import Part, Parts, Whole
+from percolab.domains.front import Face, Front, Row, Sums, front_bytes, row_of
+from percolab.domains.parts import Parts, Whole
 from percolab.domains.raster import Draw, SlabRaster
-from percolab.domains.slabs import Slabs, thicknesses
+from percolab.domains.slabs import Joiner, Maker, OnHost, Slabs, thicknesses
 from percolab.domains.transport import Arrays, RankLost, Transport
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -38,46 +38,15 @@ _END, _LEAVE, _READY, _ROW = range(4)
 _DIGITS = 4
 
 
-class Labeler(Protocol):
-    """Finds the fronts of slabs, as :class:`percolab.domains.raster.SlabRaster` does."""
-
-    def __init__(self, whole: Whole, most_layers: int, *, tally: bool = False) -> None: ...
-
-    def front_of(self, part: Part, draw: Draw) -> Front:
-        """Return the front of a part of a sample."""
-
-
-class Joiner(Protocol):
-    """Joins fronts where they lie."""
-
-    def join(self, low: Front, high: Front) -> Front:
-        """Return the front of two neighbouring parts."""
-
-    def close(self, front: Front) -> Front:
-        """Return the front of a whole torus, closed."""
-
-
-class OnHost:
-    """Joins fronts on the CPU."""
-
-    def join(self, low: Front, high: Front) -> Front:
-        """Return the front of two neighbouring parts."""
-        return join(low, high)
-
-    def close(self, front: Front) -> Front:
-        """Return the front of a whole torus, closed."""
-        return close(front)
-
-
 class Means(NamedTuple):
     """How fronts are made and joined on one kind of device.
 
-    labeler:           finds the fronts of slabs
-    joiner:            makes what joins them, one for every rank
+    maker:             makes what finds the fronts of slabs, as :class:`SlabRaster` is made
+    joiner:            makes what joins them
     to_host, from_host: copy a front from where it is made to the host's memory and back
     """
 
-    labeler: type[Labeler]
+    maker: Callable[..., Maker]
     joiner: Callable[[], Joiner]
     to_host: Callable[[Front], Front] = lambda front: front
     from_host: Callable[[Front], Front] = lambda front: front
@@ -87,15 +56,13 @@ class Means(NamedTuple):
 CPU = Means(SlabRaster, OnHost)
 
 
-def means_of(device: Device) -> Means:
-    """Return how fronts are made and joined on a device; InputError if they cannot be."""
-    if device.kind == "cpu":
+def means_of(kind: str) -> Means:
+    """Return how fronts are made and joined on the CPU, or on the GPU that is selected."""
+    if kind == "cpu":
         return CPU
-    try:
-        from percolab.domains.join_cuda import FrontsCuda, to_device, to_host
-        from percolab.domains.tiled_cuda import SlabTiled
-    except ImportError as error:
-        raise InputError(f"--split lattice: it is measured on the CPU, not on {device}") from error
+    from percolab.domains.join_cuda import FrontsCuda, to_device, to_host
+    from percolab.domains.tiled_cuda import SlabTiled
+
     return Means(SlabTiled, FrontsCuda, to_host, to_device)
 
 
@@ -122,17 +89,21 @@ class Job:
     layers:  of the slabs of every rank, from the first on
     tally:   whether sizes are tallied
     devices: by their names; a rank drives the one of its place on its host
+    p:       the largest, of bonds or of sites, of whichever is smaller
     """
 
     whole: Whole
     layers: tuple[tuple[int, ...], ...]
     tally: bool = False
     devices: tuple[str, ...] = ("cpu",)
+    p: float = 1.0
 
     @property
-    def most_host_bytes(self) -> int:
-        """The host's memory that a rank takes at most."""
-        return max(rank_memory(self.whole, layers).host for layers in set(self.layers))
+    def most_memory(self) -> Memory:
+        """The memory that a rank takes at most."""
+        kind = "cpu" if self.devices == ("cpu",) else "cuda"
+        found = [rank_memory(self.whole, own, kind, self.p) for own in set(self.layers)]
+        return Memory(max(one.host for one in found), max(one.device for one in found))
 
     def device_of(self, transport: Transport) -> Device:
         """Return the device of a rank; InputError if its host has more ranks than devices."""
@@ -173,17 +144,20 @@ def _alone(whole: Whole, layers: int) -> Whole:
     return replace(whole, shape=shape, boundary=boundary, model=BOND)
 
 
-def rank_memory(whole: Whole, layers: Sequence[int]) -> Memory:
-    """Return the memory of a rank with slabs of these layers, whatever p is.
+def rank_memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
+    """Return the memory of a rank with slabs of these layers, at no larger p.
 
-    That of a chain, and of one more front, which is on its way.
+    That of a chain, and of one more front, which is on its way; on a GPU its front is copied to the
+    host, and one that comes from there is joined to one with both faces.
     """
-    return Slabs.memory(whole, layers).plus(Memory(host=most_message(whole)))
+    own, front = Slabs.memory(whole, layers, kind, p), most_message(whole, p)
+    is_copied = kind == "cuda"
+    return own.plus(Memory((1 + is_copied) * front, 3 * is_copied * front))
 
 
-def most_message(whole: Whole) -> int:
-    """Return the bytes of a front at most: all bonds open, or all sites clusters of their own."""
-    bonds, sites = whole.most_crossing, whole.reach * whole.layer_points
+def most_message(whole: Whole, p: float = 1.0) -> int:
+    """Return the bytes of a front at no larger p, if every open bond led to its own cluster."""
+    bonds, sites = whole.open_at_face(p)
     return front_bytes(2 * bonds, 2 * sites, has_periods=whole.has_periods)
 
 
@@ -252,14 +226,14 @@ class _Member:
     def __init__(self, transport: Transport, job: Job, means: Means | None = None) -> None:
         self.transport, self.job, self.whole = transport, job, job.whole
         self.device = job.device_of(transport)
-        if transport.place == 0:
-            _check_memory(job, transport.beside)
-        self._means = means_of(self.device) if means is None else means
+        # One of each host speaks for all.
+        _check_memory(job, transport.beside if transport.place == 0 else 0, self.device)
+        self._means = means_of(self.device.kind) if means is None else means
         self._layers = job.layers[transport.rank]
         self._first = sum(map(sum, job.layers[: transport.rank]))
         self._parts = Parts(self.whole)
         with self.device.driven():
-            self._labeler = self._means.labeler(self.whole, max(self._layers), tally=self.job.tally)
+            self._maker = self._means.maker(self.whole, max(self._layers), tally=job.tally)
             self._joiner = self._means.joiner()
 
     def measure(
@@ -304,7 +278,7 @@ class _Member:
         for layers in self._layers:
             part = self._parts.part(first, layers)
             with self.device.driven():
-                own = self._labeler.front_of(part, draw)
+                own = self._maker.front_of(part, draw)
                 front = own if front is None else self._joiner.join(front, own)
             first += layers
             done(layers)
@@ -354,13 +328,18 @@ class _Member:
             return row_of(self._joiner.close(front) if self.whole.is_closed else front)
 
 
-def _check_memory(job: Job, beside: int) -> None:
-    """Raise InputError if so many ranks of one host do not fit in its memory."""
-    needed, available = beside * job.most_host_bytes, psutil.virtual_memory().available
-    if needed > available:
+def _check_memory(job: Job, beside: int, device: Device) -> None:
+    """Raise InputError if so many ranks of one host do not fit in its memory, or one on its GPU."""
+    memory, available = job.most_memory, psutil.virtual_memory().available
+    if beside * memory.host > available:
         raise InputError(
-            f"{beside} ranks on one host need {needed / 1e9:.1f} GB of memory; "
+            f"{beside} ranks on one host need {beside * memory.host / 1e9:.1f} GB of memory; "
             f"{available / 1e9:.1f} GB are free"
+        )
+    if device.is_shared and memory.device > device.free_memory():
+        raise InputError(
+            f"a rank needs {memory.device / 1e9:.1f} GB on {device}; "
+            f"{device.free_memory() / 1e9:.1f} GB are free"
         )
 
 

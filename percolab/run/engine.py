@@ -30,11 +30,10 @@ from percolab.run.executors import (
     workers_of,
 )
 from percolab.run.in_slabs import (
-    LABELER,
+    LABELERS,
     SlabSampler,
     advice,
     check_labeler,
-    device_of_slabs,
     layers_of,
     warm_up_slabs,
 )
@@ -102,7 +101,7 @@ class Engine:
         if self.team is not None:
             return SplitSampler(task, self.team, self.report)
         if task.size in self.slabs:
-            return SlabSampler(task, self.slabs[task.size], self.report)
+            return SlabSampler(task, self.slabs[task.size], self.report, device=self.device)
         return Sampler(
             task, labeler=self.labeler, device=self.device, share=share, window=window, end=end
         )
@@ -144,30 +143,52 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
     """Return what a study is sampled with; InputError if a size does not fit in memory."""
     if options.get("split") is not None:
         return _engine_of_team(study, options, watcher)
-    (device, *others), slabs = options["device"].resolve_all(), options.get("slabs")
-    if slabs is not None:
-        _check_slabs_executor(options.get("executor"))
-    if slabs is not None and device.is_shared:
-        if slabs == "auto":
-            with suppress(InputError):
-                return _engine_on((device, *others), study, options, watcher, None)
-        device, others = device_of_slabs(options["device"]), []
-    return _engine_on((device, *others), study, options, watcher, slabs)
+    devices, slabs = options["device"].resolve_all(), options.get("slabs")
+    if slabs is None:
+        return _engine_on(devices, study, options, watcher, None)
+    _check_slabs_executor(options.get("executor"))
+    if not devices[0].is_shared:
+        return _engine_on(devices, study, options, watcher, slabs)
+    if slabs == "auto":
+        # Samples that fit are measured by all GPUs, slabs by one.
+        with suppress(InputError):
+            return _engine_on(devices, study, options, watcher, None)
+    try:
+        return _engine_on(devices[:1], study, options, watcher, slabs)
+    except InputError as error:
+        if options["device"].kind != "auto":
+            raise
+        # Said only if it is measured there.
+        note = f"on the CPU, since on {devices[0]} it cannot be: {error}"
+    engine = _engine_on((Device("cpu"),), study, options, watcher, slabs)
+    watcher.noted(note)
+    return engine
 
 
 def _engine_of_team(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
-    """Return the ranks that measure every sample of a study together."""
-    check_labeler(options.get("labeler"))
+    """Return the ranks that measure every sample of a study together.
+
+    Where a GPU was not asked for, they are on the CPU if they cannot be there, and that is said.
+    """
     tasks = [study.task(size) for size in sorted(study.sizes)]
-    team = team_of(
-        tasks,
-        executor=options.get("executor"),
-        workers=options.get("workers"),
-        device=options["device"],
-        slabs=options.get("slabs"),
-    )
+    given: dict[str, Any] = {
+        name: options.get(name) for name in ("executor", "workers", "slabs", "labeler")
+    }
+    devices = options["device"].resolve_all()
+    try:
+        team = team_of(tasks, devices, **given)
+    except InputError as error:
+        if options["device"].kind != "auto" or not devices[0].is_shared:
+            raise
+        team = team_of(tasks, (Device("cpu"),), **given)
+        watcher.noted(f"on the CPU, since on {devices[0]} it cannot be: {error}")
     return Engine(
-        team.devices[0], LABELER, 1, team.devices, "threads", report=watcher.labeled, team=team
+        team.devices[0],
+        LABELERS[team.devices[0].kind],
+        1,
+        team.devices,
+        report=watcher.labeled,
+        team=team,
     )
 
 
@@ -209,7 +230,7 @@ def _engine_on(
     for size in sorted(study.sizes):
         task = study.task(size)
         if slabs not in (None, "auto"):
-            layers[size] = layers_of(task, slabs, workers, held=held)
+            layers[size] = layers_of(task, slabs, workers, held=held, device=device, share=share)
             continue
         try:
             task.structure.check_size(size, task.boundary)
@@ -221,13 +242,15 @@ def _engine_on(
             if slabs is None:
                 raise InputError(f"{error}{advice(task)}") from error
             try:
-                layers[size] = layers_of(task, slabs, workers, held=held)
+                layers[size] = layers_of(
+                    task, slabs, workers, held=held, device=device, share=share
+                )
             except InputError as other:
                 raise InputError(f"{error}; {other}") from other
             continue
         held += engine.processes * needed
     if layers:
-        check_labeler(options.get("labeler"))
+        check_labeler(options.get("labeler"), device)
     return replace(engine, slabs=layers, report=watcher.labeled)
 
 
@@ -257,7 +280,7 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
         tasks = [_task(study, size) for size in study.sizes]
     with told_of_compiling(watcher.compiling, engine.device):
         if engine.slabs or engine.team is not None:
-            warm_up_slabs(_small_task(study))
+            warm_up_slabs(_small_task(study), engine.device)
         if engine.team is not None:
             return
         for task in tasks if len(engine.slabs) < len(study.sizes) else ():

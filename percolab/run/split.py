@@ -28,15 +28,23 @@ from percolab.domains.ranks import (
     Step,
     follow,
     layers_of_ranks,
-    means_of,
 )
 from percolab.domains.raster import Draw
-from percolab.domains.slabs import thicknesses
+from percolab.domains.slabs import refusal, thicknesses
 from percolab.domains.transport import Local, RankLost, Sockets, Transport
 from percolab.errors import InputError
 from percolab.kernels.device import Device, device_names
+from percolab.kernels.memory import Memory
 from percolab.run.executors import check_workers, default_workers
-from percolab.run.in_slabs import LABELER, block_of, whole_of
+from percolab.run.in_slabs import (
+    CPU,
+    LABELERS,
+    block_of,
+    check_labeler,
+    most_open,
+    slabs_wanted,
+    whole_of,
+)
 from percolab.run.measured import WorkersLost
 from percolab.run.processes import Processes
 from percolab.run.sampler import Sampler, Stopped
@@ -44,8 +52,8 @@ from percolab.tasks.blocks import AnyBlock, Block
 from percolab.tasks.settings import EXECUTORS, SPLITS
 from percolab.tasks.study import Task
 
-# Sites of a slab where their number is chosen.
-_SITES_PER_SLAB = 2**25
+# The part of a GPU's free memory that a rank may take.
+_SHARE = 0.9
 # Seconds that a process has to say why it ended.
 _PATIENCE = 10.0
 
@@ -69,39 +77,71 @@ def split_whole(task: Task) -> Whole:
 
 
 def split_layers(
-    task: Task, ranks: int, slabs: int | str | None, beside: int, *, held: int = 0
+    task: Task,
+    ranks: int,
+    slabs: int | str | None,
+    beside: int,
+    *,
+    device: Device = CPU,
+    held: int = 0,
 ) -> RankLayers:
     """Return the layers of the slabs of every rank.
 
-    slabs: of all ranks, or None or "auto", which choose them.  beside: ranks of this host.  held:
-    bytes that other tasks take.  InputError: it cannot be split so, or does not fit in memory.
+    slabs: of all ranks, or None or "auto", which choose them.  beside: ranks of this host.  device:
+    of a rank.  held: bytes of the host that other tasks take.  InputError: it cannot be split so,
+    or does not fit in memory.
     """
-    whole, available = split_whole(task), psutil.virtual_memory().available - held
+    whole, kind = split_whole(task), device.kind
+    problem = refusal(whole, kind)
+    if problem:
+        raise InputError(
+            f"--split lattice: {whole.lattice.name} cannot be labeled in slabs on {device}: "
+            f"{problem}; use --device cpu"
+        )
+    free = Memory(psutil.virtual_memory().available - held)
+    if device.is_shared:
+        free = Memory(free.host, int(_SHARE * device.free_memory()))
+
+    def needed(layers: RankLayers) -> Memory:
+        one = Job(whole, layers, devices=(str(device),), p=most_open(task)).most_memory
+        return Memory(beside * one.host, one.device)
+
     try:
         if slabs in (None, "auto"):
-            found = _chosen_layers(whole, ranks, lambda own: beside * own <= available)
+            found = _chosen_layers(whole, ranks, kind, lambda layers: _fits(needed(layers), free))
         else:
             found = layers_of_ranks(whole, ranks, int(slabs or 0))
     except InputError as error:
         raise InputError(f"--split lattice: L = {task.size} over {ranks} ranks: {error}") from error
-    needed = beside * Job(whole, found).most_host_bytes
-    if needed > available:
+    memory = needed(found)
+    where = f"L = {task.size} over {ranks} ranks in {sum(map(len, found))} slabs"
+    if memory.host > free.host:
         raise InputError(
-            f"--split lattice: L = {task.size} over {ranks} ranks in {sum(map(len, found))} slabs "
-            f"needs {needed / 1e9:.1f} GB of memory for {beside} of them; "
-            f"{available / 1e9:.1f} GB are free"
+            f"--split lattice: {where} needs {memory.host / 1e9:.1f} GB of memory for {beside} of "
+            f"them; {free.host / 1e9:.1f} GB are free"
+        )
+    if memory.device > free.device:
+        raise InputError(
+            f"--split lattice: {where} needs {memory.device / 1e9:.1f} GB on {device}; "
+            f"{free.device / 1e9:.1f} GB are its share of what is free"
         )
     return found
 
 
-def _chosen_layers(whole: Whole, ranks: int, fits: Callable[[int], bool]) -> RankLayers:
+def _fits(needed: Memory, free: Memory) -> bool:
+    return needed.host <= free.host and needed.device <= free.device
+
+
+def _chosen_layers(
+    whole: Whole, ranks: int, kind: str, fits: Callable[[RankLayers], bool]
+) -> RankLayers:
     """Return the layers of slabs of the usual size, or thinner ones until a rank's memory fits."""
     most = min(thicknesses(whole, min(ranks, whole.num_layers))) // max(whole.reach, 1)
-    each = -(-whole.num_points // (_SITES_PER_SLAB * ranks))
+    each = -(-slabs_wanted(whole, kind) // ranks)
     while True:
         each = max(min(each, most), 1)
         found = layers_of_ranks(whole, ranks, each * ranks)
-        if each >= most or fits(Job(whole, found).most_host_bytes):
+        if each >= most or fits(found):
             return found
         each *= 2
 
@@ -173,7 +213,8 @@ class Team:
         InputError: what a rank cannot do.  WorkersLost: one has ended.
         """
         assert self._leader is not None
-        job = Job(split_whole(task), self.layers[task.size], tally, tuple(map(str, self.devices)))
+        layers, devices = self.layers[task.size], tuple(map(str, self.devices))
+        job = Job(split_whole(task), layers, tally, devices, most_open(task))
         try:
             found = self._leader.row(job, draw, left, done)
         except RankLost as error:
@@ -225,20 +266,22 @@ def check_split_executor(executor: str | Executor | None) -> None:
 
 def team_of(
     tasks: Sequence[Task],
+    devices: tuple[Device, ...],
     *,
-    executor: str | Executor | None,
-    workers: int | None,
-    device: Device,
-    slabs: int | str | None,
+    executor: str | Executor | None = None,
+    workers: int | None = None,
+    slabs: int | str | None = None,
+    labeler: str | None = None,
 ) -> Team:
-    """Return the ranks that measure the samples of tasks, as a user asked for them.
+    """Return the ranks that measure the samples of tasks on devices, as a user asked for them.
 
     InputError, in one line: no ranks are there or they cannot send to each other, there are more
     than layers or GPUs, or a task cannot be split or does not fit in memory.
     """
     check_split_executor(executor)
     wholes = [split_whole(task) for task in tasks]
-    devices = _devices_of(device)
+    device = devices[0]
+    check_labeler(labeler, device)
     if executor is None:
         executor = "processes" if len(devices) > 1 else "threads"
     if isinstance(executor, RankExecutor):
@@ -248,31 +291,19 @@ def team_of(
         if workers is not None:
             check_workers(workers)
         most = min(whole.num_layers // max(whole.reach, 1) for whole in wholes)
-        usual = len(devices) if devices[0].is_shared else default_workers(devices[0])
+        usual = len(devices) if device.is_shared else default_workers(device)
         ranks = beside = min(usual, max(most, 1)) if workers is None else workers
-    if devices[0].is_shared and beside > len(devices):
+    if device.is_shared and beside > len(devices):
         raise InputError(
             f"--split lattice: {beside} ranks on one host, which has {device_names(devices)}; "
             "every rank needs a GPU of its own"
         )
-    if devices[0].is_shared and ranks > 1 and executor == "threads":
+    if device.is_shared and ranks > 1 and executor == "threads":
         raise InputError("--split lattice: threads drive one GPU; take --executor processes")
     layers: dict[int, RankLayers] = {}
     for task in tasks:
-        layers[task.size] = split_layers(task, ranks, slabs, beside)
+        layers[task.size] = split_layers(task, ranks, slabs, beside, device=device)
     return Team(executor, ranks, devices, layers)
-
-
-def _devices_of(device: Device) -> tuple[Device, ...]:
-    """Return the devices of ranks: "auto" stands for the CPU where GPUs do not serve them."""
-    found = device.resolve_all()
-    try:
-        means_of(found[0])
-    except InputError:
-        if device.kind == "auto":
-            return (Device("cpu"),)
-        raise
-    return found
 
 
 Opened = tuple[RankExecutor, Callable[[], BaseException | None]]
@@ -373,7 +404,8 @@ class SplitSampler(Sampler):
     """
 
     def __init__(self, task: Task, team: Team, report: Callable[[int], None] | None = None) -> None:
-        super().__init__(task, labeler=LABELER, device=Device("cpu"))
+        device = team.devices[0]
+        super().__init__(task, labeler=LABELERS[device.kind], device=device)
         split_whole(task)
         self._team, self._report = team, report
 

@@ -2,51 +2,46 @@
 
 A pilot splits a small lattice of the same kind over as many ranks, here, and counts what they send.
 A front grows as a layer does, so that from the pilot's bytes a site of a layer follow those of the
-study.  The time is that of a slab of the study itself, as far as it is not too large to be tried.
+study.  Time and memory are those that a plan of samples in slabs has (:mod:`.slab_pilot`).
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Any, Unpack
 
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.domains.parts import Parts, Whole
+from percolab.domains.parts import Whole
 from percolab.domains.ranks import (
     Job,
     Leader,
     follow,
     layers_of_ranks,
-    means_of,
     most_message,
-    rank_memory,
 )
 from percolab.domains.raster import Draw
 from percolab.domains.transport import Transport, run_local
-from percolab.kernels.device import Device, device_names
-from percolab.run.engine import choose_engine, warm_up
-from percolab.run.in_slabs import check_p
+from percolab.kernels.device import device_names
+from percolab.run.engine import Engine, choose_engine, warm_up
+from percolab.run.in_slabs import check_p, most_open
 from percolab.run.request import SweepOptions, Watcher, open_study
-from percolab.run.split import Team, check_split_executor, split_whole
+from percolab.run.slab_pilot import pilot_of_slabs
+from percolab.run.split import check_split_executor, split_whole
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 
-# Sites of the lattice that a pilot splits, and of a slab whose time it takes.
-_PILOT_SITES, _TIMED_SITES = 2**19, 2**24
+# Sites of the lattice that a pilot splits.
+_PILOT_SITES = 2**19
 # Layers of a rank in a pilot at least, so that its two faces hardly know of each other.
 _THICK = 16
-# On a GPU slabs are timed as large as they are.
-_ON_GPU = 2**31
 
 
 @dataclass(frozen=True)
 class SplitSizePlan:
     """One row of a plan.
 
-    L, points: of p.  slabs: of all ranks.  host_bytes, device_bytes: memory of a rank at most.
+    L, points: of p.  slabs: of all ranks.  host_bytes, device_bytes: memory of a rank.
     message_bytes: the largest that is sent, at the p where it is; bound_bytes: at any p.
     sample_bytes: all that is sent for one row of a sample, at that p.  row_seconds: of one row, on
     so many ranks of which none waits for a processor.  seconds: of all samples that are missing.
@@ -99,11 +94,10 @@ def plan_split(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
         known = opened.results.tasks.get(task.id)
         held = 0 if known is None else len(known.blocks)
         blocks = max(ceil(samples.get(size, 0) / task.block_size) - held, 0)
-        rows.append(_size_plan(task, engine.team, blocks * task.block_size))
+        rows.append(_size_plan(task, engine, blocks * task.block_size))
     notes = [
-        "message: the largest; bound: if every bond at a face were open, each to a cluster of its "
-        "own",
-        "time: of measuring alone, from one slab, where every rank has a processor of its own",
+        "message: the largest; bound: if every open bond at a face led to a cluster of its own",
+        "time: of measuring alone, where every rank has a processor of its own",
     ]
     if opened.rule.target_error is not None:
         notes.append("a target error asks for samples that are not known here")
@@ -112,22 +106,30 @@ def plan_split(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     return SplitPlan(engine.team.size, devices, stages, tuple(rows), tuple(notes))
 
 
-def _size_plan(task: Task, team: Team, samples: int) -> SplitSizePlan:
+def _size_plan(task: Task, engine: Engine, samples: int) -> SplitSizePlan:
+    team = engine.team
+    assert team is not None
     whole, layers = split_whole(task), team.layers[task.size]
-    memory = max((rank_memory(whole, own) for own in set(layers)), key=lambda item: item.host)
+    # As many threads at a time as there are ranks measure slabs, or the first GPU does.
+    longest = max(layers, key=lambda own: max(own))
+    alone = replace(engine, team=None, slabs={task.size: longest}, workers=team.size)
+    pilot = pilot_of_slabs(task, alone)
+    threads = 1 if engine.device.is_shared else team.size
+    seconds = threads / (pilot.rate * team.size)
     messages = [_messages(whole, team.size, task, p) for p in task.p]
-    row = _seconds_of(whole, layers, team.devices[0], task)
+    largest = round(max(max(sent, default=0) for sent in messages))
+    host = (pilot.host_bytes or 0) // threads
     return SplitSizePlan(
         L=task.size,
         points=len(task.p),
         slabs=sum(map(len, layers)),
-        host_bytes=memory.host,
-        device_bytes=memory.device,
-        message_bytes=round(max(max(sent, default=0) for sent in messages)),
-        bound_bytes=most_message(whole) if team.size > 1 else 0,
+        host_bytes=host + largest,
+        device_bytes=pilot.device_bytes,
+        message_bytes=largest,
+        bound_bytes=most_message(whole, most_open(task)) if team.size > 1 else 0,
         sample_bytes=round(max(sum(sent) for sent in messages)),
-        row_seconds=row,
-        seconds=row * samples * len(task.p),
+        row_seconds=seconds / len(task.p),
+        seconds=seconds * samples,
     )
 
 
@@ -161,19 +163,3 @@ def _smaller(whole: Whole, ranks: int) -> Whole:
         side = max(side, 8)
         shape.append(min(whole.shape[axis], -(-side // height) * height))
     return replace(whole, shape=tuple(shape))
-
-
-def _seconds_of(whole: Whole, layers: Sequence[Sequence[int]], device: Device, task: Task) -> float:
-    """Return the seconds that the rank with most layers takes for them, from one slab of its."""
-    most = _ON_GPU if device.is_shared else _TIMED_SITES
-    own = max(layers, key=sum)
-    thick = max(min(own[0], most // whole.layer_points), whole.reach, 1)
-    means = means_of(device)
-    draw = Draw(GENERATORS[task.rng], task.stream_seed, 0, threshold_of(max(task.p)))
-    with device.driven():
-        labeler, part = means.labeler(whole, thick), Parts(whole).part(0, thick)
-        labeler.front_of(part, draw)
-        start = time.perf_counter()
-        # The sums of a front are on the host, so that it is there.
-        labeler.front_of(part, draw)
-    return (time.perf_counter() - start) * sum(own) / thick

@@ -32,6 +32,7 @@ from percolab.domains.raster import Draw, SlabRaster
 from percolab.domains.slabs import Slabs, row_by_slabs
 from percolab.domains.transport import Local, RankLost, run_local
 from percolab.errors import InputError
+from percolab.kernels.memory import Memory
 
 
 def by_ranks(job, draws):
@@ -169,7 +170,7 @@ def test_a_rank_that_fails_fails_the_others():
     job = Job(WHOLE, layers_of_ranks(WHOLE, 5, 10))
 
     def work(transport):
-        means = CPU._replace(labeler=Broken)
+        means = CPU._replace(maker=Broken)
         return (
             follow(transport, means) if transport.rank else Leader(transport, means).row(job, DRAW)
         )
@@ -211,7 +212,7 @@ def test_ranks_that_are_not_those_of_the_job_are_refused():
 
 
 def test_a_rank_without_memory_says_so(monkeypatch):
-    monkeypatch.setattr("percolab.domains.ranks.Job.most_host_bytes", 10**18)
+    monkeypatch.setattr("percolab.domains.ranks.Job.most_memory", Memory(10**18))
     (alone,) = Local.ranks(1)
     with pytest.raises(InputError, match=r"1 ranks on one host need 1000000000.0 GB of memory; "):
         Leader(alone).row(Job(WHOLE, ((30,),)), DRAW)

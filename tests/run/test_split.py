@@ -20,12 +20,14 @@ from helpers import lattice
 
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
+from percolab.domains import ranks
 from percolab.domains.parts import Whole
 from percolab.domains.raster import Draw, SlabRaster
 from percolab.domains.slabs import row_by_slabs
 from percolab.domains.transport import Local
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory
 from percolab.run import split
 from percolab.run.request import Watcher
 from percolab.run.sampler import Stopped
@@ -101,7 +103,7 @@ REFUSED = [
     (("--measure", "gyration"), "the radii of clusters are not known at a face"),
     (("--model", "ising"), "ising has spins, of which a sweep needs all at once"),
     (("--lattice", "bethe:3"), "bethe:3 has no layers to be cut at"),
-    (("--labeler", "reference"), "they are labeled by raster, not by reference"),
+    (("--labeler", "reference"), "on cpu they are labeled by raster, not by reference"),
     (("--workers", "0"), "--workers"),
     (("-L", "3000000", "--slabs", "4"), "L = 3000000 over 2 ranks: a slab of 2250000000000 sites"),
     (("--split", "samples"), "unknown split 'samples'; known: lattice"),
@@ -151,9 +153,11 @@ def test_executors_whose_workers_do_not_send_are_refused():
         sweep("square", **ASKED, split="lattice", executor=pool)
 
 
-def team(**kinds):
-    given = {"executor": None, "workers": None, "device": Device("cpu"), "slabs": None}
-    return team_of([task()], **given | kinds)
+ON_CPU = (Device("cpu"),)
+
+
+def team(devices=ON_CPU, **kinds):
+    return team_of([task()], devices, **kinds)
 
 
 def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
@@ -162,21 +166,27 @@ def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
     given = RankExecutor(Local.ranks(3)[0], "mpi")
     assert team(executor=given).size == 3
     given.shutdown()
-    # Where slabs are served on GPUs.
-    monkeypatch.setattr(split, "means_of", lambda device: None)
-    gpus = Device("cuda", 0, (2, 3))
-    assert team(device=gpus).size == 3
-    assert team(device=gpus).executor == "processes"
-    assert [str(device) for device in team(device=gpus).devices] == ["cuda:0", "cuda:2", "cuda:3"]
+    monkeypatch.setattr(split, "refusal", lambda whole, kind: "")
+    monkeypatch.setattr(Device, "free_memory", lambda device: 10**11)
+    gpus = tuple(Device("cuda", number) for number in (0, 2, 3))
+    monkeypatch.setattr(split.Job, "most_memory", Memory(10**6, 10**10))
+    found = team(gpus)
+    assert (found.size, found.executor, found.devices) == (3, "processes", gpus)
     with pytest.raises(InputError, match="4 ranks on one host, which has cuda:0,2,3; every rank"):
-        team(device=gpus, workers=4)
+        team(gpus, workers=4)
     with pytest.raises(InputError, match="threads drive one GPU; take --executor processes"):
-        team(device=gpus, workers=2, executor="threads")
+        team(gpus, workers=2, executor="threads")
+    monkeypatch.setattr(split.Job, "most_memory", Memory(10**6, 10**11))
+    with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB are its"):
+        team(gpus)
+    monkeypatch.setattr(split, "refusal", lambda whole, kind: "of tiles")
+    with pytest.raises(InputError, match="square cannot be labeled in slabs on cuda:0: of tiles"):
+        team(gpus)
 
 
 def test_slabs_of_ranks_are_as_many_as_memory_asks_for(monkeypatch):
     many = split_layers(task(64), 4, 16, 4)
-    needed = 4 * split.Job(split.split_whole(task(64)), many).most_host_bytes
+    needed = 4 * split.Job(split.split_whole(task(64)), many, p=0.5).most_memory.host
     memory = type("", (), {"available": needed})
     monkeypatch.setattr("percolab.run.split.psutil.virtual_memory", lambda: memory)
     assert split_layers(task(64), 4, None, 4) == many
@@ -205,7 +215,7 @@ class Broken(SlabRaster):
 
 
 def test_what_a_rank_raises_is_raised(monkeypatch):
-    broken = split.means_of(Device("cpu"))._replace(labeler=Broken)
+    broken = ranks.CPU._replace(maker=Broken)
     monkeypatch.setattr("percolab.domains.ranks.CPU", broken)
     with pytest.raises(ZeroDivisionError, match="of a rank"):
         sweep("square", **ASKED, split="lattice", workers=4)
