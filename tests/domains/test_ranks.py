@@ -1,10 +1,12 @@
 """One lattice over ranks has the row of the whole lattice, however many there are."""
 
 from dataclasses import fields, replace
+from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
 import pytest
+from helpers import run_simulated
 from test_slabs import (
     MODELS,
     NAMES,
@@ -234,3 +236,12 @@ def test_layers_are_even():
             layers_of_ranks(kagome, *given)
     with pytest.raises(InputError, match="bonds of far_reaching reach 2 layers far"):
         layers_of_ranks(far, 5, 5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("numba_cuda") is None, reason="numba-cuda is not installed")
+@pytest.mark.parametrize("case", ["square", "cubic", "study"])
+def test_ranks_of_simulated_gpus_have_the_rows_of_the_cpu(case):
+    done = run_simulated("simulated_split.py", case)
+    assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
+    assert done.stdout.strip() == case
