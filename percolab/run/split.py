@@ -342,7 +342,9 @@ def _threads(team: Team) -> Iterator[Opened]:
 @contextmanager
 def _processes(team: Team) -> Iterator[Opened]:
     """Open ranks that are processes of this host, but for the first."""
-    folder = Path(tempfile.mkdtemp(prefix="percolab-"))
+    # Names of sockets have 108 bytes.
+    usual = tempfile.gettempdir()
+    folder = Path(tempfile.mkdtemp(prefix="percolab-", dir=usual if len(usual) < 70 else "/tmp"))
     arguments = str(folder), team.size
     futures: list[Future[None]] = []
 

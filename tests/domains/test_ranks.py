@@ -1,5 +1,6 @@
 """One lattice over ranks has the row of the whole lattice, however many there are."""
 
+import time
 from dataclasses import fields, replace
 from importlib.util import find_spec
 from itertools import product
@@ -157,6 +158,35 @@ def test_a_row_that_is_left_leaves_nothing_behind(ranks):
     assert found[:3] == [True, True, True]
     if ranks == 1:
         assert not any(found[3:])
+
+
+class Slow(SlabRaster):
+    """Takes its time, and counts all slabs."""
+
+    made = 0
+
+    def front_of(self, part, draw):
+        Slow.made += 1
+        time.sleep(0.01)
+        return super().front_of(part, draw)
+
+
+@pytest.mark.parametrize("answers", [[True], [False, False, True]], ids=["at work", "waiting"])
+def test_ranks_leave_a_row_that_rank_0_leaves(answers):
+    """After its one slab, or while it waits for the others."""
+    layers = ((2,), *((1,) * 14,) * 2)
+    answers, Slow.made = iter(answers), 0
+
+    def work(transport):
+        means = CPU._replace(maker=Slow)
+        if transport.rank:
+            return follow(transport, means)
+        leader = Leader(transport, means)
+        assert leader.row(Job(WHOLE, layers), DRAW, lambda: next(answers)) is None
+        leader.end()
+
+    run_local(3, work)
+    assert 1 < Slow.made < 1 + 2 * 14
 
 
 class Broken(SlabRaster):

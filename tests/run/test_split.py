@@ -97,6 +97,15 @@ def test_a_study_may_be_begun_whole_and_go_on_split():
     assert_equal_datasets(Path("results.h5"), Path("whole.h5"))
 
 
+def test_sums_beyond_64_bits_are_those_of_slabs(monkeypatch):
+    monkeypatch.setattr(Task, "is_wide", property(lambda task: True))
+    monkeypatch.setattr("percolab.run.in_slabs.LOW_BITS", 5)
+    (one,) = sweep("square", **ASKED | {"L": [8]}, split="lattice", workers=2).tasks.values()
+    (other,) = sweep("square", **ASKED | {"L": [8]}, slabs=2).tasks.values()
+    for name in ("wide_squares", "powers", "size_counts"):
+        assert one.extra(name).tolist() == other.extra(name).tolist()
+
+
 REFUSED = [
     (("-L", "8", "--workers", "9"), "L = 8 over 9 ranks: 9 ranks, but there are 8 layers"),
     (("-L", "8", "--workers", "2", "--slabs", "9"), "9 slabs, but there are 8 layers"),
