@@ -75,7 +75,7 @@ def test_messages_arrive_as_they_were_sent_and_are_counted(kind, size, tmp_path)
 
 
 def test_large_messages_cross_on_their_way(tmp_path):
-    large = np.arange(3_000_000, dtype=np.uint64)
+    large = np.arange(500_000, dtype=np.uint64)
     for found in by_sockets(tmp_path, 2, lambda own: own.exchange(1 - own.rank, [large])):
         assert_equal(found, [large])
 
