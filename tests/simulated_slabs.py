@@ -59,12 +59,15 @@ def compare_lattice(name, part, parts):
 
 def compare_far(name):
     """Compare fronts of slabs so far inside that numbers of sites and words take 64 bits."""
-    for n, layer in enumerate((2**31 // 33, 2**36 // 33, 2**41 // 33, 2**54 // 33)):
-        shape, boundary = (33, 2**55 // 33), ("periodic", "open")
+    for n, word in enumerate((2**26, 2**31, 2**36, 2**49)):
+        # The first slab has more words than a block makes where they are shifted together.
+        width, slabs = ((33, (3, 4)), (67, (17, 2)))[n % 2]
+        layer = 32 * word // width - 2
+        shape, boundary = (width, 2**55 // width), ("periodic", "open")
         whole = Whole(structure(name), shape, boundary, MODELS[n])
         draws = [Draw(generator, 5, 1, threshold_of(0.7)) for generator in (0, 1)]
-        compare_fronts(whole, draws, (3, 4), layer)
-        print(layer)
+        compare_fronts(whole, draws, slabs, layer)
+        print(shape, layer)
 
 
 if __name__ == "__main__":

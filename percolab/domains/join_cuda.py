@@ -56,14 +56,22 @@ class _Room:
         self._arrays: dict[str, Any] = {}
 
     def take(self, name: str, size: int, dtype: Any) -> Any:
-        """Return ``size`` elements, at least one, with anything in them."""
+        """Return ``size`` elements or more, at least one, with anything in them.
+
+        They are not cut to size: to slice an array of a device takes as long as a launch.
+        """
         held = self._arrays.get(name)
         if held is None or held.size < size:
             # What is there goes first, so that both need not fit.
             held = None
             self._arrays.pop(name, None)
             held = self._arrays[name] = cuda.device_array(max(size + size // _SPARE, 1), dtype)
-        return held[: max(size, 1)]
+        return held
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that are held."""
+        return sum(array.size * array.dtype.itemsize for array in self._arrays.values())
 
 
 class FrontsCuda:
@@ -88,7 +96,7 @@ class FrontsCuda:
 
     @staticmethod
     def memory(whole: Whole, p: float = 1.0) -> Memory:
-        """Return the memory that joining takes, the two results included.
+        """Return the memory that joining takes, two results and a front from the host included.
 
         p: the largest, of bonds or of sites, of whichever is smaller.  It is as if every open bond
         of a face led to a cluster of its own.
@@ -99,9 +107,15 @@ class FrontsCuda:
         entries = (12 if whole.has_periods else 4) * faces * bonds
         # Of the front so far, and of the next slab.
         clusters = (faces + 2) * sites
-        device = 24 * clusters + 2 * (entries + 12 * faces * sites)
+        device = 24 * clusters + 3 * (entries + 12 * faces * sites)
         totals = 8 * (TOTALS + ALL_BINS + 2 * BLOCKS)
         return Memory(host=totals, device=device + device // _SPARE + totals)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that it holds on the device."""
+        rooms = sum(room.num_bytes for room in (self._rooms, *self._results))
+        return rooms + 8 * int(self._totals.size)
 
     def join(self, low: Front, high: Front) -> Front:
         """Return the front of two neighbouring parts, all three on the GPU.
@@ -127,7 +141,7 @@ class FrontsCuda:
         numbers = room.take("numbers", count, np.uint32)
         each, number = self._launches.each, np.uint64(count)
         blocks = max(min(-(-count // THREADS), BLOCKS), 1)
-        totals = self._totals[: TOTALS + bins + 2 * blocks]
+        totals = self._totals
         # In an upper front alone, as in a lower one, all clusters are its own.
         below = fronts[0].num_clusters if len(fronts) > 1 else count
         planted = self._clusters(fronts[0]), self._clusters(fronts[-1])
@@ -170,7 +184,7 @@ class FrontsCuda:
             self._launches.blocks(finish_kernel, blocks, THREADS, *finished)
         for roots, _, bonds in faces:
             each(renumber_kernel, bonds, 1, roots, np.uint64(bonds), numbers)
-        found = self._fetch(totals)
+        found = self._fetch()
         self._turn = 1 - self._turn
         if found[TOO_FAR]:
             raise InputError(
@@ -199,12 +213,11 @@ class FrontsCuda:
             return self._no_flags, self._no_codes
         return face.clusters, face.codes if face.codes.size else self._no_codes
 
-    def _fetch(self, totals: Any) -> Any:
+    def _fetch(self) -> Any:
         """Wait for all that was launched, and return the totals."""
-        pinned = self._pinned[: totals.size]
-        self._launches.download(totals, pinned)
+        self._launches.download(self._totals, self._pinned)
         self._launches.wait()
-        return pinned
+        return self._pinned
 
 
 def _part(array: Any, size: int) -> Any:

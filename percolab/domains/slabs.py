@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Protocol
 
@@ -97,12 +97,14 @@ class Slabs:
         self._is_cuda = kind == "cuda"
         self._labeler: Maker
         self._joiner: Joiner
+        # Draws the bonds of a slab while the fronts before it are joined.
+        self._begin: Callable[[Part, Draw], None] | None = None
         if self._is_cuda:
             from percolab.domains.join_cuda import FrontsCuda
             from percolab.domains.tiled_cuda import SlabTiled
 
-            self._labeler = SlabTiled(whole, max(layers), tally=tally)
-            self._joiner = FrontsCuda()
+            tiled = SlabTiled(whole, max(layers), tally=tally)
+            self._labeler, self._joiner, self._begin = tiled, FrontsCuda(), tiled.begin
         else:
             self._labeler = SlabRaster(whole, max(layers), tally=tally)
             self._joiner = OnHost()
@@ -131,8 +133,10 @@ class Slabs:
 
     def front(self, n: int, draw: Draw) -> Front:
         """Return the front of the n-th slab of a sample."""
-        part = self._parts.part(self._starts[n], self.layers[n])
-        return self._labeler.front_of(part, draw)
+        return self._labeler.front_of(self._part(n), draw)
+
+    def _part(self, n: int) -> Part:
+        return self._parts.part(self._starts[n], self.layers[n])
 
     def fronts(self, draw: Draw, front: Front | None = None) -> Iterator[Front]:
         """Yield the front of the first slab of a sample, of the first two ... of all, by a CHAIN.
@@ -147,6 +151,8 @@ class Slabs:
         first = 0 if front is None else (*self._starts, self.whole.num_layers).index(front.layers)
         for n in range(first, len(self.layers)):
             own = self.front(n, draw)
+            if self._begin is not None and n + 1 < len(self.layers):
+                self._begin(self._part(n + 1), draw)
             front = own if front is None else self._joiner.join(front, own)
             yield front
 

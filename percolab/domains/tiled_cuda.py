@@ -110,6 +110,21 @@ class Pinned(NamedTuple):
     loop: Any
 
 
+class Begun(NamedTuple):
+    """A slab whose bonds are drawn.
+
+    key:     its first layer, its layers, and the draw
+    labeler: what labels it
+    sides:   its faces
+    counted: an event, after which the bonds that cross them are known
+    """
+
+    key: tuple[int, int, Draw]
+    labeler: SlabLabels
+    sides: tuple[Side, Side]
+    counted: Any
+
+
 class SlabLabels(Tiled):
     """A slab joined tile by tile, with nodes for the sites of its faces.
 
@@ -185,6 +200,7 @@ class SlabTiled:
         self.launches, self._arrays = Launches(), SharedArrays()
         self._keys = KeysOfBatch(whole.model, 1, self.launches)
         self._draw: Draw | None = None
+        self._begun: Begun | None = None
         self._labelers: dict[Tables, SlabLabels] = {}
         self._cuts: dict[int, Any] = {}
         words = num_words_of(whole.reach * whole.layer_points)
@@ -227,25 +243,38 @@ class SlabTiled:
         front = front_bytes(2 * bonds, 2 * sites, has_periods=whole.has_periods)
         return batch.plus(tiles).plus(Memory(device=more + kinds + cuts + 2 * front))
 
-    def front_of(self, part: Part, draw: Draw) -> Front:
-        """Return the front of a part of a sample, with arrays of the device."""
+    def begin(self, part: Part, draw: Draw) -> None:
+        """Draw the bonds of a part, whose front is asked for next; this does not wait for them.
+
+        Thus the device is not idle while something else is done with the front before.
+        """
         self._take_keys(draw)
         labeler = self._labeler_of(part)
+        self._draw_slab(part, labeler)
         low = self._crossed_at(part.low, part.first_site, draw)
         high = self._crossed_at(part.high, part.first_site + part.num_points, draw)
-        counted = self.launches.mark()
         shift = part.num_points - (part.high.num_points if part.high else 0)
         sides = Side("low", low, True, 0), Side("high", high, False, shift)
+        key = part.first_layer, part.layers, draw
+        self._begun = Begun(key, labeler, sides, self.launches.mark())
+
+    def front_of(self, part: Part, draw: Draw) -> Front:
+        """Return the front of a part of a sample, with arrays of the device."""
+        key = part.first_layer, part.layers, draw
+        if self._begun is None or self._begun.key != key:
+            self.begin(part, draw)
+        assert self._begun is not None
+        _, labeler, sides, counted = self._begun
+        self._begun = None
         labeler.sides, labeler.end_layers = sides, self._end_layers_of(part)
-        self._draw_slab(part, labeler)
         self._label(labeler)
         counted.synchronize()
-        *faces, sizes, flags = self._read_faces(part, labeler, sides)
+        below, over, sizes, flags = self._read_faces(part, labeler, sides)
         sums = self._sums_of(labeler)
         clusters = int(self._pinned.clusters[0])
         layers = part.first_layer, part.layers, self.whole.num_layers, len(self.whole.shape)
         sizes, flags = self._first(sizes, clusters), self._first(flags, clusters)
-        return Front(*layers, *faces, sizes, flags, sums)
+        return Front(*layers, below, over, sizes, flags, sums)
 
     def _take_keys(self, draw: Draw) -> None:
         if draw != self._draw:
@@ -408,7 +437,7 @@ class SlabTiled:
             launch.download(count, pinned)
         launch.download(read.loops.first, self._pinned.loop)
         (found,) = read.fetch(1)
-        without_vacant(found, np.int64(self._pinned.vacant[0]))
+        without_vacant(found, self._pinned.vacant[0].astype(np.int64))
         row = np.zeros(self.row_width, np.int64)
         row[: found.size] = found
         width, axes = int(read.loops.width), int(read.loops.axes)

@@ -5,13 +5,20 @@ import pytest
 from front_support import assert_same_front, fake_front, joined_on_gpu, random_steps
 from helpers import lattice, probabilities
 
+from percolab.api import sweep
 from percolab.bonds.words import threshold_of
 from percolab.domains.front import join
 from percolab.domains.parts import Parts, Whole
 from percolab.domains.raster import Draw, SlabRaster
 from percolab.domains.slabs import thicknesses
+from percolab.kernels.device import Device
 from percolab.lattices.topology import period_codes
 from percolab.measure.tallies import num_bins
+from percolab.run.engine import Engine
+from percolab.run.in_slabs import layers_of, memory_of_slabs, whole_of
+from percolab.run.slab_pilot import pilot_of_slabs
+from percolab.tasks.blocks import same_block
+from percolab.tasks.study import Task
 
 pytestmark = pytest.mark.gpu
 
@@ -86,3 +93,28 @@ def test_paths_of_a_million_links_are_joined(gpu):
         found = to_host(gpu.join(to_device(low), to_device(high)))
         assert_same_front(join(low, high), found)
         assert found.sizes.tolist() == [2 * links.size - 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "boundary"),
+    [("square", 600, "periodic"), ("cubic", 64, ("open", "periodic", "periodic"))],
+)
+def test_a_study_in_slabs_has_the_blocks_of_whole_samples(name, size, boundary):
+    asked = {"L": [size], "p": list(probabilities(name)[1:4]), "samples": 6, "block_size": 2}
+    asked |= {"boundary": boundary, "measure": "sizes"}
+    found = sweep(lattice(name), **asked, slabs=5, device="cuda", workers=2)
+    expected = sweep(lattice(name), **asked, device="cpu")
+    (one,), (other,) = found.tasks.values(), expected.tasks.values()
+    assert found.runs[0]["slabs"] == {str(size): 5}
+    assert all(same_block(block, other.blocks[n]) for n, block in one.blocks.items())
+    assert one.blocks.keys() == other.blocks.keys()
+
+
+def test_memory_of_slabs_on_a_gpu_is_stated_and_planned():
+    device = Device("cuda")
+    task = Task(lattice("square"), 4096, ("open", "periodic"), p=(0.5,), block_size=1)
+    layers = layers_of(task, 2, 1, device=device)
+    plan = pilot_of_slabs(task, Engine(device, "tiled", 1, slabs={4096: layers}))
+    stated = memory_of_slabs(whole_of(task), layers, "cuda", 0.5).device
+    # Kernels that are loaded take memory, too.
+    assert 0 < plan.device_bytes <= stated + 2**26
