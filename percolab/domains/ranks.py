@@ -23,10 +23,10 @@ import psutil
 from numpy.typing import NDArray
 
 from percolab.bonds.model import BOND
-from percolab.domains.front import Face, Front, Row, Sums, front_bytes, row_of
-from percolab.domains.parts import Parts, Whole
-from percolab.domains.raster import Draw, SlabRaster
-from percolab.domains.slabs import Joiner, Maker, OnHost, Slabs, thicknesses
+from percolab.domains.front import Face, Front, Row, Sums, front_bytes
+from percolab.domains.parts import Whole
+from percolab.domains.raster import Draw
+from percolab.domains.slabs import Slabs, thicknesses
 from percolab.domains.transport import Arrays, RankLost, Transport
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -36,34 +36,6 @@ from percolab.kernels.memory import Memory
 _END, _LEAVE, _READY, _ROW = range(4)
 #: Digits of 64 bits of a sum of powers.
 _DIGITS = 4
-
-
-class Means(NamedTuple):
-    """How fronts are made and joined on one kind of device.
-
-    maker:             makes what finds the fronts of slabs, as :class:`SlabRaster` is made
-    joiner:            makes what joins them
-    to_host, from_host: copy a front from where it is made to the host's memory and back
-    """
-
-    maker: Callable[..., Maker]
-    joiner: Callable[[], Joiner]
-    to_host: Callable[[Front], Front] = lambda front: front
-    from_host: Callable[[Front], Front] = lambda front: front
-
-
-#: How it is done on the CPU.
-CPU = Means(SlabRaster, OnHost)
-
-
-def means_of(kind: str) -> Means:
-    """Return how fronts are made and joined on the CPU, or on the GPU that is selected."""
-    if kind == "cpu":
-        return CPU
-    from percolab.domains.join_cuda import FrontsCuda, to_device, to_host
-    from percolab.domains.tiled_cuda import SlabTiled
-
-    return Means(SlabTiled, FrontsCuda, to_host, to_device)
 
 
 class Step(NamedTuple):
@@ -147,12 +119,12 @@ def _alone(whole: Whole, layers: int) -> Whole:
 def rank_memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
     """Return the memory of a rank with slabs of these layers, at no larger p.
 
-    That of a chain, and of one more front, which is on its way; on a GPU its front is copied to the
-    host, and one that comes from there is joined to one with both faces.
+    That of a chain, and of one more front, which is on its way; on a GPU fronts have two faces, not
+    the one of a chain that begins at an open end, and are copied to the host and from it.
     """
     own, front = Slabs.memory(whole, layers, kind, p), most_message(whole, p)
-    is_copied = kind == "cuda"
-    return own.plus(Memory((1 + is_copied) * front, 3 * is_copied * front))
+    more = Memory(2 * front, 2 * front) if kind == "cuda" else Memory(front)
+    return own.plus(more)
 
 
 def most_message(whole: Whole, p: float = 1.0) -> int:
@@ -223,18 +195,14 @@ class _Member:
     InputError: there is no device for it, or no memory.
     """
 
-    def __init__(self, transport: Transport, job: Job, means: Means | None = None) -> None:
-        self.transport, self.job, self.whole = transport, job, job.whole
-        self.device = job.device_of(transport)
+    def __init__(self, transport: Transport, job: Job) -> None:
+        self.transport, self.job, self.device = transport, job, job.device_of(transport)
         # One of each host speaks for all.
         _check_memory(job, transport.beside if transport.place == 0 else 0, self.device)
-        self._means = means_of(self.device.kind) if means is None else means
-        self._layers = job.layers[transport.rank]
-        self._first = sum(map(sum, job.layers[: transport.rank]))
-        self._parts = Parts(self.whole)
+        first = sum(map(sum, job.layers[: transport.rank]))
+        layers, kind = job.layers[transport.rank], self.device.kind
         with self.device.driven():
-            self._maker = self._means.maker(self.whole, max(self._layers), tally=job.tally)
-            self._joiner = self._means.joiner()
+            self._slabs = Slabs(job.whole, layers, tally=job.tally, kind=kind, first_layer=first)
 
     def measure(
         self,
@@ -274,14 +242,13 @@ class _Member:
         self, draw: Draw, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Front:
         """Return the front of this rank's layers, by a chain; _Left if they are left."""
-        front, first = None, self._first
-        for layers in self._layers:
-            part = self._parts.part(first, layers)
+        fronts, before = self._slabs.fronts(draw), 0
+        front: Front | None = None
+        for _ in self._slabs.layers:
             with self.device.driven():
-                own = self._maker.front_of(part, draw)
-                front = own if front is None else self._joiner.join(front, own)
-            first += layers
-            done(layers)
+                front = next(fronts)
+            done(front.layers - before)
+            before = front.layers
             if left():
                 raise _Left
         assert front is not None
@@ -289,7 +256,7 @@ class _Member:
 
     def _message(self, front: Front, steps: list[Step]) -> list[NDArray[Any]]:
         with self.device.driven():
-            return [np.array(steps, np.float64), *arrays_of(self._means.to_host(front))]
+            return [np.array(steps, np.float64), *arrays_of(self._slabs.copied(front))]
 
     def _joined(
         self,
@@ -316,7 +283,7 @@ class _Member:
         received = traffic.bytes_received - before.bytes_received - told.nbytes
         start = time.perf_counter()
         with self.device.driven():
-            front = self._joiner.join(front, self._means.from_host(front_of_arrays(rest)))
+            front = self._slabs.joined(front, front_of_arrays(rest))
         work = time.perf_counter() - start
         seconds, waiting = traffic.seconds - before.seconds, traffic.waiting - before.waiting
         steps.append(Step(self.transport.rank, stage, received, seconds, waiting, work))
@@ -325,7 +292,7 @@ class _Member:
     def row_of_all(self, front: Front) -> Row:
         """Return the row of a sample from the front of all ranks."""
         with self.device.driven():
-            return row_of(self._joiner.close(front) if self.whole.is_closed else front)
+            return self._slabs.row_of_all(front)
 
 
 def _check_memory(job: Job, beside: int, device: Device) -> None:
@@ -344,16 +311,12 @@ def _check_memory(job: Job, beside: int, device: Device) -> None:
 
 
 class Leader:
-    """Rank 0: lets all ranks measure rows, from one thread at a time.
+    """Rank 0: lets all ranks measure rows, from one thread at a time."""
 
-    means: how fronts are made and joined here; that of the job's device unless given
-    """
-
-    def __init__(self, transport: Transport, means: Means | None = None) -> None:
+    def __init__(self, transport: Transport) -> None:
         if transport.rank:
             raise ValueError(f"rank {transport.rank} follows rank 0")
         self.transport = transport
-        self._means = means
         self._member: _Member | None = None
         #: Whether a row is in work, or has failed: others may wait for what does not come.
         self.is_busy = False
@@ -399,7 +362,7 @@ class Leader:
         self._tell(_READY, np.frombuffer(pickle.dumps(job), np.uint8))
         problems = []
         try:
-            self._member = _Member(self.transport, job, self._means)
+            self._member = _Member(self.transport, job)
         except InputError as error:
             problems.append(str(error))
         for rank in range(1, self.transport.size):
@@ -420,10 +383,10 @@ class Leader:
             self.transport.send(rank, [np.array([what], np.int64), *arrays])
 
 
-def follow(transport: Transport, means: Means | None = None) -> None:
+def follow(transport: Transport) -> None:
     """Be a rank other than 0: do what rank 0 says until it says that it is the end.
 
-    means: as for :class:`Leader`.  RankLost: another rank has ended before.
+    RankLost: another rank has ended before.
     """
     member: _Member | None = None
     while True:
@@ -435,7 +398,7 @@ def follow(transport: Transport, means: Means | None = None) -> None:
         if what == _READY:
             member, answer = None, []
             try:
-                member = _Member(transport, pickle.loads(order[1].tobytes()), means)
+                member = _Member(transport, pickle.loads(order[1].tobytes()))
             except InputError as error:
                 answer = [np.frombuffer(str(error).encode(), np.uint8)]
             transport.send(0, answer)

@@ -22,7 +22,6 @@ from percolab.bonds.model import BOND
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.domains.parts import Whole
 from percolab.domains.ranks import (
-    CPU,
     Job,
     Leader,
     arrays_of,
@@ -172,16 +171,16 @@ class Slow(SlabRaster):
 
 
 @pytest.mark.parametrize("answers", [[True], [False, False, True]], ids=["at work", "waiting"])
-def test_ranks_leave_a_row_that_rank_0_leaves(answers):
+def test_ranks_leave_a_row_that_rank_0_leaves(answers, monkeypatch):
     """After its one slab, or while it waits for the others."""
+    monkeypatch.setattr("percolab.domains.slabs.SlabRaster", Slow)
     layers = ((2,), *((1,) * 14,) * 2)
     answers, Slow.made = iter(answers), 0
 
     def work(transport):
-        means = CPU._replace(maker=Slow)
         if transport.rank:
-            return follow(transport, means)
-        leader = Leader(transport, means)
+            return follow(transport)
+        leader = Leader(transport)
         assert leader.row(Job(WHOLE, layers), DRAW, lambda: next(answers)) is None
         leader.end()
 
@@ -198,14 +197,12 @@ class Broken(SlabRaster):
         return super().front_of(part, draw)
 
 
-def test_a_rank_that_fails_fails_the_others():
+def test_a_rank_that_fails_fails_the_others(monkeypatch):
+    monkeypatch.setattr("percolab.domains.slabs.SlabRaster", Broken)
     job = Job(WHOLE, layers_of_ranks(WHOLE, 5, 10))
 
     def work(transport):
-        means = CPU._replace(maker=Broken)
-        return (
-            follow(transport, means) if transport.rank else Leader(transport, means).row(job, DRAW)
-        )
+        return follow(transport) if transport.rank else Leader(transport).row(job, DRAW)
 
     with pytest.raises(ZeroDivisionError, match="of a rank"):
         run_local(5, work)

@@ -20,7 +20,6 @@ from helpers import lattice
 
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
-from percolab.domains import ranks
 from percolab.domains.parts import Whole
 from percolab.domains.raster import Draw, SlabRaster
 from percolab.domains.slabs import row_by_slabs
@@ -228,8 +227,7 @@ class Broken(SlabRaster):
 
 
 def test_what_a_rank_raises_is_raised(monkeypatch):
-    broken = ranks.CPU._replace(maker=Broken)
-    monkeypatch.setattr("percolab.domains.ranks.CPU", broken)
+    monkeypatch.setattr("percolab.domains.slabs.SlabRaster", Broken)
     with pytest.raises(ZeroDivisionError, match="of a rank"):
         sweep("square", **ASKED, split="lattice", workers=4)
     assert not [item for item in threading.enumerate() if "percolab" in item.name]
