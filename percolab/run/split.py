@@ -164,7 +164,8 @@ class Team:
         self.executor, self.size, self.layers = executor, ranks, layers
         self.devices = devices
         self._leader: Leader | None = None
-        self._problem: Callable[[], BaseException | None] = lambda: None
+        self._problem: Callable[[], Exception | None] = lambda: None
+        self._error: Exception | None = None
         self._record: dict[str, Any] = {}
         self._stages = (ranks - 1).bit_length()
 
@@ -215,18 +216,30 @@ class Team:
         assert self._leader is not None
         layers, devices = self.layers[task.size], tuple(map(str, self.devices))
         job = Job(split_whole(task), layers, tally, devices, most_open(task))
+        if self._error is not None:
+            raise self._error
         try:
             found = self._leader.row(job, draw, left, done)
-        except RankLost as error:
-            problem = self._problem()
-            if problem is None or isinstance(problem, BrokenExecutor):
-                raise WorkersLost(str(problem or error)) from error
-            raise problem from error
+        except Exception as error:
+            # So does every row that is asked for before it is seen.
+            self._error = self._told(error)
+            if self._error is error:
+                raise
+            raise self._error from error
         if found is None:
             return None
         row, steps = found
         self._keep(steps)
         return row
+
+    def _told(self, error: Exception) -> Exception:
+        """Return what is behind the error of a row."""
+        if not isinstance(error, RankLost):
+            return error
+        problem = self._problem()
+        if problem is None or isinstance(problem, BrokenExecutor):
+            return WorkersLost(str(problem or error))
+        return problem
 
     def _keep(self, steps: Sequence[Step]) -> None:
         """Add the times of a row to the record: of ranks side by side, the longest."""
@@ -306,21 +319,21 @@ def team_of(
     return Team(executor, ranks, devices, layers)
 
 
-Opened = tuple[RankExecutor, Callable[[], BaseException | None]]
+Opened = tuple[RankExecutor, Callable[[], Exception | None]]
 
 
 @contextmanager
 def _threads(team: Team) -> Iterator[Opened]:
     """Open ranks that are threads of this process."""
     own, *others = Local.ranks(team.size)
-    problems: list[BaseException] = []
+    problems: list[Exception] = []
 
     def run(transport: Local) -> None:
         try:
             follow(transport)
         except RankLost:
             pass
-        except BaseException as error:
+        except Exception as error:
             problems.append(error)
             transport.abort(f"rank {transport.rank} has failed", 1)
 
@@ -352,10 +365,14 @@ def _processes(team: Team) -> Iterator[Opened]:
         if not future.cancelled() and future.exception() is not None:
             own.lost = "a rank has ended"
 
-    def problem() -> BaseException | None:
+    def problem() -> Exception | None:
         wait(futures, _PATIENCE, return_when="FIRST_EXCEPTION")
         found = [item.exception() for item in futures if item.done()]
-        first = [error for error in found if error is not None and not isinstance(error, RankLost)]
+        first = [
+            error
+            for error in found
+            if isinstance(error, Exception) and not isinstance(error, RankLost)
+        ]
         return first[0] if first else None
 
     try:
