@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ from percolab.domains.front import Face, Front, Row, Sums, join, no_face
 from percolab.domains.kernels import INSIDE, number_entries
 from percolab.domains.parts import Whole
 from percolab.domains.raster import Draw
+from percolab.domains.transport import Transport
 from percolab.errors import InputError, nearest
 from percolab.kernels.memory import Memory
 from percolab.lattices.lattice import AXIS_NAMES
@@ -536,22 +537,6 @@ def simulate(
 
 
 # --- one rank of many ----------------------------------------------------------------------------
-
-
-class Transport(Protocol):
-    """What is asked of :class:`percolab.domains.transport.Transport`."""
-
-    rank: int
-    size: int
-
-    def send(self, to: int, arrays: Sequence[NDArray[Any]]) -> None:
-        """Send a message."""
-
-    def receive(self, source: int) -> list[NDArray[Any]] | None:
-        """Return the next message of a rank."""
-
-    def exchange(self, partner: int, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Send a message to a rank that sends one at the same time, and return that."""
 
 
 def merge_over(transport: Transport, box: Boundary, merge: Merge) -> Boundary | None:

@@ -1,10 +1,8 @@
 """A lattice in boxes has the row of the whole lattice, however its boundaries are merged."""
 
-import threading
 import tracemalloc
 from dataclasses import replace
 from math import prod
-from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -34,6 +32,7 @@ from percolab.domains.quad import (
     unpack,
 )
 from percolab.domains.raster import Draw
+from percolab.domains.transport import Local, run_local
 from percolab.errors import InputError
 
 MERGES = (
@@ -286,40 +285,12 @@ def test_runs_are_of_equal_clusters_and_codes():
 # --- ranks ---------------------------------------------------------------------------------------
 
 
-class Threads:
-    """A transport between threads, which copies what it sends."""
-
-    def __init__(self, rank, mail):
-        self.rank, self.size, self.mail = rank, len(mail), mail
-
-    def send(self, to, arrays):
-        self.mail[to][self.rank].put([array.copy() for array in arrays])
-
-    def receive(self, source):
-        return self.mail[self.rank][source].get(timeout=20)
-
-    def exchange(self, partner, arrays):
-        self.send(partner, arrays)
-        return self.receive(partner)
-
-
 @pytest.mark.parametrize("text", ["tree", "quad:bubbles", "quad:bubbles,shorter"])
 def test_ranks_with_a_transport_find_the_row(text):
     whole = Whole(lattice("cubic"), (8, 6, 4), ("periodic", "open", "periodic"))
     draw = Draw(0, 5, 1, threshold_of(0.3))
-    mail = [[SimpleQueue() for _ in range(8)] for _ in range(8)]
-    rows = [None] * 8
-
-    def work(rank):
-        transport = Threads(rank, mail)
-        given = {"blocks": (2, 2, 2), "merge": text, "tally": True, "transport": transport}
-        rows[rank] = row_by_boxes(whole, draw, **given)
-
-    threads = [threading.Thread(target=work, args=(rank,)) for rank in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    given = {"blocks": (2, 2, 2), "merge": text, "tally": True}
+    rows = run_local(8, lambda own: row_by_boxes(whole, draw, **given, transport=own))
     expected = row_of_the_whole(whole, draw, tally=True)
     assert [row is None for row in rows] == [text == "tree" and rank > 0 for rank in range(8)]
     for row in rows[:1] if text == "tree" else rows:
@@ -368,7 +339,7 @@ DRAW = Draw(0, 5, 1, threshold_of(0.5))
         (lambda: Merge.parse("quad:"), "unknown option ''"),
         (lambda: row_by_boxes(WHOLE, DRAW, blocks=(1, 3), merge="quad"), "3 along y"),
         (
-            lambda: row_by_boxes(WHOLE, DRAW, blocks=(2, 2), transport=Threads(0, [[]] * 3)),
+            lambda: row_by_boxes(WHOLE, DRAW, blocks=(2, 2), transport=Local.ranks(3)[0]),
             "3 ranks, but 4 boxes",
         ),
         (lambda: row_of_whole(boxes_of(WHOLE, (2, 2), DRAW)[0]), "all 4 boxes; there are 1"),
