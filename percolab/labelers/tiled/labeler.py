@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cuda import CudaBatch, narrow_codes
+from percolab.bonds.batch_cuda import CudaBatch, copied_by_class, narrow_codes
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
@@ -33,17 +33,12 @@ from percolab.labelers.tiled.borders import (
     partial_nodes_kernel,
 )
 from percolab.labelers.tiled.one_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
-from percolab.labelers.tiled.records import Listed, Nodes, Openings, Tallies, Tiles
+from percolab.labelers.tiled.records import Crossing, Listed, Nodes, Openings, Tallies, Tiles
 from percolab.labelers.tiled.tallies import TILE_BINS, tally_nodes_kernel
-from percolab.labelers.tiled.tiling import (
-    CrossingBonds,
-    tiling_bounds,
-    tiling_of,
-    why_not_tiled,
-)
+from percolab.labelers.tiled.tiling import tiling_bounds, tiling_of, why_not_tiled
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
-from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
+from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of
 from percolab.measure.radii_batch import RadiiBatch
 from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.rows_cuda import PARTIALS
@@ -79,8 +74,9 @@ class Tiled:
     name: ClassVar[str] = "tiled"
     is_recordable: ClassVar[bool] = True
 
-    def __init__(self, batch: CudaBatch, *, tally: bool = False) -> None:
-        top = batch.topology
+    def __init__(self, batch: CudaBatch, *, tally: bool = False, room: int = 0) -> None:
+        """Make room for tiles; ``room`` for border sites of a tile, if more than its tiling has."""
+        top, arrays = batch.topology, batch.arrays
         self.batch = batch
         self.tiling = tiling = tiling_of(top, TILE_WORDS, LANES)
         #: Tiles of the whole batch.
@@ -91,15 +87,15 @@ class Tiled:
         #: Whether an axis is periodic, so that clusters may wrap.
         self.may_wrap = bool(top.seam_codes.size)
         # At their border sites, the numbers of nodes; then labels, where they are asked for.
-        self.labels = cuda.device_array(batch.capacity * top.num_points, np.uint32)
+        self.labels = arrays.array("labels", batch.capacity * top.num_points, np.uint32)
         #: What is summed over the finished clusters of a tile, and the number of its nodes.
         self.interior = cuda.device_array((self.num_blocks, NODES + 1), np.uint32)
-        self.border = cuda.device_array(batch.capacity * tiling.ends.size, np.uint32)
+        self.border = arrays.array("border", batch.capacity * tiling.ends.size, np.uint32)
         self._kept: Any = None
         self._nothing_kept = cuda.device_array(1, np.uint16)
         self._radii: RadiiBatch | None = None
         self._load()
-        self._make_nodes(tiling.room)
+        self._make_nodes(max(tiling.room, room))
 
     @staticmethod
     def memory(extent: Extent, needs: Needs, items: int) -> Memory:
@@ -111,9 +107,10 @@ class Tiled:
         kept = 2 * bounds.tiles * TILE_NODES if needs.labels else 0
         of_item = 4 * points + 4 * words + 24 * bounds.tiles + (16 + forest) * nodes + kept
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
-        shared = 4 * extent.num_words + 4 * words + 20 * bounds.crossing + 8 * bounds.room
+        shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * bounds.room
         of_item += 4 * bounds.crossing + 4
-        tiles = Memory(host=4 * extent.num_words + 36 * bounds.crossing)
+        # Of entries words and masks, and what is copied; words of bonds are copied class by class.
+        tiles = Memory(host=8 * words + 12 * bounds.entries)
         tiles = tiles.plus(Memory(device=items * of_item + shared))
         tiles = tiles.plus(RowsBatch.memory(points, items, needs))
         if not needs.radii_axes:
@@ -135,7 +132,7 @@ class Tiled:
             classes=tuple(map(np.int32, tiling.classes)),
             shifts=tuple(map(np.int32, tiling.shifts)),
             rows=tuple(map(np.int32, tiling.rows)),
-            inner=cuda.to_device(tiling.inner.ravel()),
+            inner=copied_by_class(top, tiling.inner_of),
             occupied=self.batch.existing_sites,
             chain=np.int32(top.chain),
             num_words=np.uint32(top.num_words),
@@ -143,21 +140,20 @@ class Tiled:
             points=np.uint32(top.num_points),
         )
         crossing = tiling.crossing
-        self.crossing = CrossingBonds(
-            words=cuda.to_device(crossing.words.astype(np.uint32)),
-            owners=cuda.to_device(crossing.owners.astype(np.uint32)),
-            masks=cuda.to_device(crossing.masks.astype(np.uint32)),
-            deltas=cuda.to_device(crossing.deltas.astype(np.int32)),
-            codes=cuda.to_device(narrow_codes(top, crossing.codes)),
+        deltas, codes = crossing.run_deltas.astype(np.int32), narrow_codes(top, crossing.run_codes)
+        self.crossing = Crossing(
+            words=cuda.to_device(crossing.words),
+            owners=cuda.to_device(crossing.owners),
+            masks=cuda.to_device(crossing.masks),
+            deltas=cuda.to_device(crossing.of_entries(deltas)),
+            codes=cuda.to_device(crossing.of_entries(codes)),
         )
         room = crossing.num_bonds
-        bonds = cuda.device_array(max(capacity * room, 1), np.uint32)
+        bonds = self.batch.arrays.array("listed", max(capacity * room, 1), np.uint32)
         self.listed = Listed(bonds, cuda.device_array(capacity, np.uint32), np.uint32(room))
         self._ends = cuda.to_device(tiling.ends)
         sites, flags = top.end_flags()
         self.end_flags = cuda.to_device(sites.astype(np.uint32)), cuda.to_device(flags)
-        vacant = np.flatnonzero(~unpack_bits(top.occupied, top.num_points))
-        self._vacant = cuda.to_device(vacant.astype(np.uint32))
         nothing = cuda.device_array((1, 1, 4), np.uint32), cuda.device_array(1, np.uint32)
         overflow = cuda.device_array(1, np.uint32)
         self._no_openings = Openings(self.batch.opened, *nothing, np.uint32(0), overflow)
@@ -173,11 +169,12 @@ class Tiled:
 
     def _make_nodes(self, room: int) -> None:
         """Make memory for so many nodes of every tile."""
-        size = max(self.num_blocks * room, 1)
-        parents, sizes, ends, origins = (cuda.device_array(size, np.uint32) for _ in range(4))
+        size, arrays = max(self.num_blocks * room, 1), self.batch.arrays
+        names = ("parents", "sizes", "ends", "origins")
+        parents, sizes, ends, origins = (arrays.array(name, size, np.uint32) for name in names)
         self.nodes = Nodes(parents, sizes, ends, origins, np.uint32(room))
         #: The nodes with their periods, where an axis is periodic; one element stands for none.
-        self.forest = cuda.device_array(max(size, 2) if self.may_wrap else 1, np.uint64)
+        self.forest = arrays.array("forest", max(size, 2) if self.may_wrap else 1, np.uint64)
 
     def join(self, items: int, reading: Reading = Reading.ROWS) -> NodesOfBatch:
         """Return the forest of the first items of the batch."""
@@ -335,8 +332,9 @@ class Tiled:
         launch.blocks(
             label_tile_kernel, self.grid_of(items), TILE_WORDS, *words, shared=4 * int(nodes.room)
         )
-        vacant = self.labels, self.tiles.points, self._vacant
-        launch.one(label_vacant_kernel, self._vacant.size, items, *vacant)
+        tiles = self.tiles
+        vacant = self.labels, tiles.points, tiles.occupied
+        launch.one(label_vacant_kernel, int(tiles.num_words), items, *vacant)
 
     def items_with_radii(self, geometry: Geometry) -> int:
         """Return of how many items of the batch radii can be read at a time."""
