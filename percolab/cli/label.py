@@ -15,6 +15,7 @@ from percolab.cli.sample_options import (
     refuse,
     sample_keys,
     sample_options,
+    ways_of,
 )
 from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
@@ -103,7 +104,7 @@ def command(
             if names
             else (f"{item['label']} of {counted(item['sites'], 'site')}")
         )
-        click.echo(f"cluster {which} {_ways(item)}")
+        click.echo(f"cluster {which} {ways_of(item)}")
     hidden = len(crossing) - _MOST_NAMED
     if hidden > 0:
         click.echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")
@@ -113,14 +114,6 @@ def _largest_names(clusters: Clusters, names: Sequence[str]) -> list[str]:
     """Return the names of the first sites of the largest cluster."""
     label = clusters.roots[clusters.by_size[0]] if clusters.roots.size else -2
     return [names[site] for site in (clusters.labels == label).nonzero()[0][:_MOST_NAMED]]
-
-
-def _ways(item: dict[str, Any]) -> str:
-    """Return along which axes a cluster spans, and around which it wraps."""
-    if item["spanning"] == ["source-target"]:
-        return "connects source and target"
-    told = [("spans along", item["spanning"]), ("wraps around", item["wrapping"])]
-    return ", ".join(f"{verb} {' and '.join(axes)}" for verb, axes in told if axes)
 
 
 def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:

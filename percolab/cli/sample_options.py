@@ -104,3 +104,11 @@ def need(given: dict[str, Any], what: str, *keys: str) -> None:
     missing = [names.get(key, f"--{key}") for key in keys if given[key] is None]
     if missing:
         raise InputError(f"{what} needs {' and '.join(missing)}")
+
+
+def ways_of(item: dict[str, Any]) -> str:
+    """Return along which axes a cluster spans, and around which it wraps."""
+    if item["spanning"] == ["source-target"]:
+        return "connects source and target"
+    told = [("spans along", item["spanning"]), ("wraps around", item.get("wrapping", []))]
+    return ", ".join(f"{verb} {' and '.join(axes)}" for verb, axes in told if axes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import as_json, echo_json, write_figure
+from percolab.cli.options import as_json, counted, echo_json, write_figure
 from percolab.cli.sample_options import (
     OF_SPINS,
     lattice_and_size,
@@ -16,6 +16,7 @@ from percolab.cli.sample_options import (
     refuse,
     sample_keys,
     sample_options,
+    ways_of,
     with_defaults,
 )
 
@@ -75,6 +76,11 @@ def command(
     write_figure(figure, out, quiet=as_json)
     if as_json:
         echo_json({"figure": out, **numbers})
+        return
+    for item in numbers.get("prominent", ()):
+        ways = ways_of(item)
+        if ways:
+            click.echo(f"cluster {item['label']} of {counted(item['size'], 'site')} {ways}")
 
 
 def _of_sample(given: dict[str, Any]) -> Drawn:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError, nearest
 from percolab.lattices.bethe import BetheLattice, site_numbers
-from percolab.lattices.graph import Graph, graph_of
+from percolab.lattices.graph import Graph, graph_of, sites_of
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import Topology, num_words_of, unpack_bits
@@ -399,7 +399,10 @@ class Invader:
         from percolab.lattices.graph_files import names_file, read_sites
 
         field = self.field
-        if isinstance(sites, str):
+        graph = field.structure
+        if isinstance(graph, Graph) and graph.names is not None:
+            found = sites_of(what, sites, graph.num_sites, graph.names)
+        elif isinstance(sites, str):
             if field.is_lattice and names_file(sites) and "." not in sites and "/" not in sites:
                 sides = [f"{name}{end}" for name in field.axes for end in "-+"]
                 known = [*sides, *SIDES, CENTRE[0]]

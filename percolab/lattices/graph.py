@@ -315,7 +315,7 @@ def _graph_of(data: GraphData, path: str | Path, source: Terminals, target: Term
     """Return the graph of what was read from a file, with the site sets to connect."""
     names = None if data.names is None else _texts(data.names)
     ends = {
-        key: _sites_of(key, sites, data.num_sites, names)
+        key: sites_of(key, sites, data.num_sites, names)
         for key, sites in (("source", source), ("target", target))
         if sites is not None
     }
@@ -330,7 +330,7 @@ def _texts(names: Sequence[Any]) -> tuple[str, ...]:
     return found if len(set(found)) == len(found) else tuple(map(repr, names))
 
 
-def _sites_of(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:
+def sites_of(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:
     """Return the sites of a source or target, by numbers or names; InputError names the key."""
     from percolab.lattices.graph_files import read_sites
     from percolab.lattices.graph_files.site_list import sites_named

@@ -142,6 +142,8 @@ class Engine:
 def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
     """Return what a study is sampled with; InputError if a size does not fit in memory."""
     if options.get("split") is not None:
+        if study.functions:
+            raise InputError("observables: functions of labels need whole samples: leave out split")
         return _engine_of_team(study, options, watcher)
     devices, slabs = options["device"].resolve_all(), options.get("slabs")
     if slabs is None:

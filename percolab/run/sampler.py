@@ -387,7 +387,7 @@ class Sampler:
         structure = self.task.structure
         if isinstance(structure, Graph) and structure.inner_numbers is not None:
             labels = Clusters.of_any_labels(labels[structure.inner_numbers], self.topology).labels
-        return labels.reshape(self.topology.shape[::-1] or (points,))
+        return np.asarray(labels).reshape(self.topology.shape[::-1] or (points,))
 
     def _next_block(self, number: int, stopped: Callable[[], bool] | None) -> Block:
         """Return the next block of one long chain, which must be that of this number."""

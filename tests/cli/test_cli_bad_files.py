@@ -278,7 +278,7 @@ def test_merge_refuses_what_would_lose_or_double_samples(file):
         (("sweep", "a.toml", "b.toml"), "unexpected extra argument (b.toml)"),
         (("lattices", "honycomb"), "did you mean 'honeycomb'?"),
         (("fit", "results.h5", "--jsno"), "Did you mean '--json'?"),
-        (("--verison",), "Did you mean '--version'?"),
+        (("--verison",), "Did you mean one of: '--verbose', '--version'?"),
     ],
     ids=str,
 )

@@ -194,6 +194,10 @@ def test_every_form_of_a_graph_in_python_is_the_same_graph():
     assert graph_of(networkx.relabel_nodes(forms[3], {3: "d"})).names == ("0", "1", "2", "d")
     assert percolab.tree([("a", "b", 2.0), ("b", "c", 1.0)]).names == ("a", "b", "c")
     assert percolab.invade(edges, source=0, target=3).num_invaded == 4
+    names = [("a", "b"), ("b", "c")]
+    assert percolab.invade(names, source="c", target=["a"]).sites.tolist() == [2, 1, 0]
+    with pytest.raises(InputError, match="source: no site is named 'd'"):
+        percolab.invade(names, source="d")
 
 
 @pytest.mark.parametrize(

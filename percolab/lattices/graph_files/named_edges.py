@@ -66,19 +66,29 @@ def read_named_pairs(
     found: list[int | float] = []
     loops = 0
     for part in parts:
-        for place, line in enumerate(part.text.split(b"\n"), part.line):
+        for place, line in enumerate(_texts_of(path, part), part.line):
             text = line.strip()
-            if not text or text[:1] in b"#%":
+            if not text or text[0] in "#%":
                 continue
-            where = f"{path}: line {place}"
-            cells = _cells(text, columns, where)
-            one, other = (numbers.setdefault(cells[at], len(numbers)) for at in columns.sites)
+            # Most lines have no quotes, and their columns are found at once.
+            if '"' in text or not columns.delimiter:
+                cells = text.split() if '"' not in text else split_line(text, columns.delimiter)
+            else:
+                cells = text.split(columns.delimiter)
+            ends = []
+            for at in columns.sites:
+                name = cells[at].strip() if at < len(cells) else ""
+                number = numbers.get(name)
+                if number is None:
+                    _check_name(name, text, f"{path}: line {place}")
+                    number = numbers[name] = len(numbers)
+                ends.append(number)
             if weights:
-                weight = _weight(cells, columns.weight, text, where)
-            if one == other:
+                weight = _weight(cells, columns.weight, text, f"{path}: line {place}")
+            if ends[0] == ends[1]:
                 loops += 1
                 continue
-            pairs.append((one, other))
+            pairs.append((ends[0], ends[1]))
             if weights:
                 found.append(weight)
     if len(numbers) > MAX_POINTS:
@@ -91,32 +101,38 @@ def read_named_pairs(
     return NamedPairs(bonds, loops, tuple(numbers), values)
 
 
-def _cells(line: bytes, columns: Columns, where: str) -> list[str]:
-    """Return the columns of a line in which both sites have names."""
+def _texts_of(path: Path, part: Lines) -> list[str]:
+    """Return the lines of a block; InputError names the one that is not UTF-8."""
     try:
-        cells = split_line(line.decode("utf-8"), columns.delimiter)
+        return part.text.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise InputError(f"{where}: {shown(line)}, but names are text in UTF-8") from error
-    for at in columns.sites:
-        if at >= len(cells) or not cells[at]:
-            raise InputError(f"{where}: {shown(line)}, but a line names two sites")
-        if len(cells[at].encode()) > LONGEST_NAME or not cells[at].isprintable():
-            raise InputError(
-                f"{where}: site {shown(cells[at].encode())}, but a name has at most {LONGEST_NAME} "
-                "bytes, all printable"
-            )
-    return cells
+        line = part.line + part.text.count(b"\n", 0, error.start)
+        wrong = part.text.split(b"\n")[line - part.line]
+        raise InputError(
+            f"{path}: line {line}: {shown(wrong)}, but names are text in UTF-8"
+        ) from error
 
 
-def _weight(cells: list[str], column: int, line: bytes, where: str) -> int | float:
-    """Return the weight of a line as a number."""
-    text = cells[column] if 0 <= column < len(cells) else ""
-    if not text:
-        raise InputError(f"{where}: {shown(line)}, but there is no weight in column {column + 1}")
-    try:
-        found: int | float = (
-            int(text) if _INTEGER.fullmatch(text) else float(text.translate(_FORTRAN))
+def _check_name(name: str, line: str, where: str) -> None:
+    """Raise InputError unless a site can have this name."""
+    if not name:
+        raise InputError(f"{where}: {shown(line.encode())}, but a line names two sites")
+    if len(name.encode()) > LONGEST_NAME or not name.isprintable():
+        raise InputError(
+            f"{where}: site {shown(name.encode())}, but a name has at most {LONGEST_NAME} bytes, "
+            "all printable"
         )
+
+
+def _weight(cells: list[str], column: int, line: str, where: str) -> int | float:
+    """Return the weight of a line as a number."""
+    text = cells[column].strip() if 0 <= column < len(cells) else ""
+    if not text:
+        told = shown(line.encode())
+        raise InputError(f"{where}: {told}, but there is no weight in column {column + 1}")
+    try:
+        is_integer = _INTEGER.fullmatch(text) is not None
+        found: int | float = int(text) if is_integer else float(text.translate(_FORTRAN))
         weights_of_objects([found])
     except (ValueError, OverflowError) as error:
         raise InputError(
