@@ -7,6 +7,9 @@ from typing import Any
 
 Numbers = Mapping[str, Any]
 
+#: The quality of a collapse below which sizes are said to agree.
+_AGREES = 2.0
+
 
 def alt_text(kind: str, numbers: Numbers) -> str:
     """Return what a figure of a kind shows, from every number drawn; "" if that is not known."""
@@ -56,9 +59,11 @@ def _of_collapse(numbers: Numbers) -> list[str]:
     for item in numbers["collapses"]:
         sizes = sorted(set(item["L"]))
         name = names.get(item["observable"], "the probability")
+        agrees = item["quality"] < _AGREES
+        after = "on one curve within errors" if agrees else "together, but not within errors,"
         said.append(
             f"Curves of {name} at {_counted(len(sizes), 'size')} up to L = {sizes[-1]} lie apart "
-            f"before and on one curve after, with quality S = {item['quality']:.3g}."
+            f"before and {after} after, with quality S = {item['quality']:.3g}."
         )
     return said
 
@@ -83,8 +88,8 @@ def _of_sizes(numbers: Numbers) -> list[str]:
     held = [value for value in last["n_s"] if value > 0]
     said = [
         f"Cluster numbers of {_counted(len(sizes), 'size')} up to L = {sizes[-1]} fall from "
-        f"{held[0]:.2g} to {min(held):.1g} per site, on one straight line on logarithmic axes up "
-        f"to where the lattice ends them."
+        f"{held[0]:.2g} to {min(held):.1g} per site, on a nearly straight line on logarithmic axes "
+        f"up to where the lattice ends them."
     ]
     if numbers["fit"]:
         said.append(f"Its slope is tau = {numbers['fit']['tau']:.3f}.")
@@ -95,8 +100,8 @@ def _of_gyration(numbers: Numbers) -> list[str]:
     last = numbers["curves"][-1]
     lengths = [value for value in last["correlation_length"] if value is not None]
     said = [
-        f"Radii of clusters of {_counted(len(numbers['curves']), 'size')} lie on one straight line "
-        "on logarithmic axes."
+        f"Radii of clusters of {_counted(len(numbers['curves']), 'size')} lie on a nearly straight "
+        "line on logarithmic axes."
     ]
     if numbers["fit"]:
         said.append(f"Its slope is 1/d_f with d_f = {numbers['fit']['d_f']:.3f}.")

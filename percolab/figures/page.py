@@ -22,6 +22,8 @@ _SYMBOLS = {
     "(<s_1^2> - <s_1>^2)/<s_1>": (
         r"(\langle s_1^2 \rangle - \langle s_1 \rangle^2)/\langle s_1 \rangle"
     ),
+    "(<sum s^2> - <s_1^2>)/N": r"(\langle \sum s^2 \rangle - \langle s_1^2 \rangle)/N",
+    "<s_1^2>/N": r"\langle s_1^2 \rangle / N",
     "<s_1>/N": r"\langle s_1 \rangle / N",
     "<s_2>/N": r"\langle s_2 \rangle / N",
     "<n_c>/N": r"\langle n_c \rangle / N",
