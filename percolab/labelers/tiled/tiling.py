@@ -237,8 +237,8 @@ def _crossing_bonds(topology: Topology, tile: tuple[int, int, int]) -> CrossingB
     del leaving
     # Those across seams are listed bond by bond, in the order of their words.
     deltas = topology.seam_ends - seam % (32 * length)
-    alike = np.stack([seam >> 5, deltas, topology.seam_codes])
-    starts = np.flatnonzero(np.any(np.diff(alike, prepend=-1), axis=0))
+    alike = seam >> 5, deltas, topology.seam_codes
+    starts = np.flatnonzero(np.any([np.diff(each, prepend=-1) != 0 for each in alike], axis=0))
     words.append((seam[starts] >> 5).astype(np.uint32))
     bits = np.uint32(1) << (seam & 31).astype(np.uint32)
     masks.append(np.bitwise_or.reduceat(bits, starts))
