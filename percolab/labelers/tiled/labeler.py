@@ -107,7 +107,7 @@ class Tiled:
         kept = 2 * bounds.tiles * TILE_NODES if needs.labels else 0
         of_item = 4 * points + 4 * words + 24 * bounds.tiles + (16 + forest) * nodes + kept
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
-        shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * bounds.room
+        shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * extent.end_sites
         of_item += 4 * bounds.crossing + 4
         # Of entries words and masks, and what is copied; words of bonds are copied class by class.
         tiles = Memory(host=8 * words + 12 * bounds.entries)
