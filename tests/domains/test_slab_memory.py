@@ -61,12 +61,14 @@ def test_slabs_on_cuda_take_what_they_say(name, layer, layers, kind, model, p):
     said, peak = tiled_cuda.SlabTiled.memory(whole, layers, p).device, Peak()
     bonds, _ = whole.open_at_face(p)
     every, start = PropertyMock(return_value=bonds), 0
-    with load_report().on_host([], "case", peak.add):
-        with patch.object(tiled_cuda.Crossed, "num_bonds", every):
-            slabs, parts = tiled_cuda.SlabTiled(whole, max(layers), tally=True), Parts(whole)
-            for thick in layers:
-                slabs.front_of(parts.part(start, thick), Draw(0, 5, 1, 2**62))
-                start += thick
+    with (
+        load_report().on_host([], "case", peak.add),
+        patch.object(tiled_cuda.Crossed, "num_bonds", every),
+    ):
+        slabs, parts = tiled_cuda.SlabTiled(whole, max(layers), tally=True), Parts(whole)
+        for thick in layers:
+            slabs.front_of(parts.part(start, thick), Draw(0, 5, 1, 2**62))
+            start += thick
     # What crosses between tiles is bounded by that of a lattice without vacancies.
     assert peak.most <= said <= (1.5 if name == "kagome" else 1.3) * peak.most
 
