@@ -51,7 +51,7 @@ def load_report():
         ("cubic", (160, 130), (4, 4, 4), "open", BOND, 0.3),
         pytest.param("square", (4000,), (150, 100), "open", BOND, 0.5, marks=pytest.mark.slow),
         pytest.param("cubic", (160, 96), (4, 30), "periodic", BOND, 0.3, marks=pytest.mark.slow),
-        pytest.param("kagome", (600,), (100, 101), "open", BOND, 0.6, marks=pytest.mark.slow),
+        pytest.param("kagome", (2400,), (100, 101), "open", BOND, 0.6, marks=pytest.mark.slow),
     ],
 )
 def test_slabs_on_cuda_take_what_they_say(name, layer, layers, kind, model, p):
