@@ -18,11 +18,13 @@ from math import sqrt
 from pathlib import Path
 
 import click
+import numpy as np
 
 from percolab.domains.slabs import Slabs, thicknesses
 from percolab.errors import InputError
 from percolab.run.in_slabs import whole_of
 from percolab.store.results import Results, read_results
+from percolab.tasks.blocks import Block
 from percolab.tasks.study import Task
 
 #: Clusters a site of the square lattice at p_c, and the variance of their number, a site.
@@ -48,7 +50,8 @@ def lines_of(results: Results) -> list[list[str]]:
         task, samples = item.task, len(item.blocks) * item.task.block_size
         names = [column.name for column in item.columns]
         slabs = results.runs[-1].get("slabs", {}).get(str(task.size), 1)
-        sums = sum(block.sums for block in item.blocks.values())
+        blocks = [block for block in item.blocks.values() if isinstance(block, Block)]
+        sums = np.sum([block.sums for block in blocks], axis=0)
         for p, own in zip(task.p, sums.tolist(), strict=True):
             means = {name: number / samples for name, number in zip(names, own)}
             clusters = means["clusters"] / task.num_points
