@@ -234,7 +234,7 @@ def _crossing_bonds(topology: Topology, tile: tuple[int, int, int]) -> CrossingB
     leaving = [_leaving_bonds(topology, tile, k) for k in range(topology.num_classes)]
     words, masks = map(list, zip(*leaving))
     lengths = [part.size for part in words]
-    del leaving
+    del leaving  # Parts are to go when they are joined.
     # Those across seams are listed bond by bond, in the order of their words.
     deltas = topology.seam_ends - seam % (32 * length)
     alike = seam >> 5, deltas, topology.seam_codes
