@@ -229,7 +229,7 @@ class SlabTiled:
     def memory(whole: Whole, layers: Sequence[int], p: float = 1.0) -> Memory:
         """Return the memory of its arrays, which two fronts are among, at no larger p.
 
-        layers: of all slabs, from the first on.  p: of bonds or of sites, of whichever is smaller.
+        layers: of slabs one after the other, all or some of them.  p: of bonds or of sites, of whichever is smaller.
         Fronts are as if every open bond of a face led to a cluster of its own.
         """
         kinds = _kinds_kept(whole, layers)
@@ -488,7 +488,8 @@ def _cut_bytes(whole: Whole, layers: Sequence[int]) -> int:
 def _front_bytes(whole: Whole, layers: Sequence[int], p: float) -> int:
     """Return the bytes of two fronts as they are found, which take turns."""
     bonds, _ = whole.open_at_face(p)
-    faces = 2 if whole.is_closed else min(len(layers) - 1, 2)
+    is_all = not whole.is_closed and sum(layers) == whole.num_layers
+    faces = min(len(layers) - 1, 2) if is_all else 2
     clusters = min(faces * bonds, 2 * whole.reach * whole.layer_points)
     one = front_bytes(faces * bonds, clusters, has_periods=whole.has_periods)
     # FaceArrays takes a tenth more, and room for two.
