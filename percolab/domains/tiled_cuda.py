@@ -229,8 +229,8 @@ class SlabTiled:
     def memory(whole: Whole, layers: Sequence[int], p: float = 1.0) -> Memory:
         """Return the memory of its arrays, which two fronts are among, at no larger p.
 
-        layers: of slabs one after the other, all or some of them.  p: of bonds or of sites, of whichever is smaller.
-        Fronts are as if every open bond of a face led to a cluster of its own.
+        layers: of slabs one after the other, all or some of them.  p: of bonds or of sites, of
+        whichever is smaller.  Fronts are as if every open bond at a face led to its own cluster.
         """
         kinds = _kinds_kept(whole, layers)
         extents = [whole.slab_extent(thick) for thick in kinds]
