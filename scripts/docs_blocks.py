@@ -213,6 +213,7 @@ def execute_notebook(path: Path) -> Any:
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
+    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # of the kernel
     with tempfile.TemporaryDirectory() as folder:
         for example in (DOCS / "examples").iterdir():
             shutil.copy(example, folder)
