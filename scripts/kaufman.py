@@ -1,9 +1,11 @@
 """Energy of the Ising model on square tori beside Kaufman's exact one, to as many digits as asked.
 
-    python scripts/kaufman.py --device cuda --out results/h200/kaufman.txt --update sw --rng xorwow
+    python scripts/kaufman.py --device cuda --out results/h200/kaufman.txt --error 1e-5 --seconds 90
 
-Every line is one chain study by percolab.sweep: L, K over K_c, update, generator, the energy a site
-by its error, and how many errors it lies off B. Kaufman, Phys. Rev. 76, 1232 (1949).
+Every line is of one L, K over K_c, update and generator: the energy a site by its error, and how
+many errors it lies off B. Kaufman, Phys. Rev. 76, 1232 (1949).  The energy is the mean of studies
+with the seeds 1, 2 ..., each some seconds long and of equally many samples, made until the error is
+reached or the time is up.  (When to stop is decided by the error alone, not by the energy.)
 """
 
 from __future__ import annotations
@@ -15,12 +17,15 @@ import time
 from pathlib import Path
 
 import percolab
-from percolab.analysis.stored_spins import thermodynamics_of
+from percolab.analysis.spin_fit import start_differences
+from percolab.analysis.stored_spins import spin_tasks_of, thermodynamics_of
 from percolab.analysis.theory.ising import ising_torus
 
 K_C = math.log(1 + math.sqrt(2)) / 2
 #: K over K_c.
 AROUND = (0.95, 1.0, 1.05)
+# Samples of the first study, which tells how long one takes, and the seconds of the others.
+_PILOT, _SECONDS = 200_000, 12.0
 
 
 def main() -> None:
@@ -28,44 +33,70 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--update", default="sw")
-    parser.add_argument("--rng", default="xorwow")
+    parser.add_argument("--updates", default="sw")
+    parser.add_argument("--rngs", default="xorwow,philox")
     parser.add_argument("--sizes", default="32,128")
-    parser.add_argument("--samples", default="1000000,1000000", help="of each size, at each K")
-    parser.add_argument("--sweeps", type=int, default=0)
     parser.add_argument("--around", default=",".join(map(str, AROUND)), help="K over K_c")
+    parser.add_argument("--every", type=int, default=1, help="updates from sample to sample")
+    parser.add_argument("--error", type=float, default=1e-5, help="of the energy a site")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each line at most")
     given = parser.parse_args()
-    sizes = [int(size) for size in given.sizes.split(",")]
-    numbers = [int(number) for number in given.samples.split(",")]
-    with given.out.open("a", encoding="utf-8") as out:
-        for size, samples in zip(sizes, numbers, strict=True):
-            for line in study(size, samples, given):
-                print(line, flush=True)
-                print(line, file=out, flush=True)
+    for size in map(int, given.sizes.split(",")):
+        for update in given.updates.split(","):
+            for rng in given.rngs.split(","):
+                for ratio in map(float, given.around.split(",")):
+                    line = energy_of(size, update, rng, ratio, given)
+                    print(line, flush=True)
+                    with given.out.open("a", encoding="utf-8") as out:
+                        print(line, file=out)
 
 
-def study(size: int, samples: int, given: argparse.Namespace) -> list[str]:
-    """Return the lines of one size."""
-    couplings = [K_C * float(part) for part in given.around.split(",")]
-    begin = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        results = percolab.sweep(
-            "square", model="ising", L=size, K=couplings, boundary="periodic", samples=samples,
-            update=given.update, rng=given.rng, device=given.device,
-            out=Path(folder) / "kaufman.h5", **({"sweeps": given.sweeps} if given.sweeps else {}),
-        )  # fmt: skip
-    seconds = time.perf_counter() - begin
-    (found,) = thermodynamics_of(results)
-    lines = []
-    for n, coupling in enumerate(found.coupling):
-        energy, error = found.values["energy"][n], found.errors["energy"][n]
-        exact = ising_torus(size, size, float(coupling)).energy
-        lines.append(
-            f"L = {size:4}  K/K_c {coupling / K_C:.2f}  {given.update:6} {given.rng:7} "
-            f"{found.chains} chains of {found.sweeps}  E/N {energy:.7f} +- {error:.1e}  "
-            f"Kaufman {exact:.7f}  {(energy - exact) / error:+.1f} sigma  ({seconds:.0f} s a size)"
-        )
-    return lines
+def energy_of(size: int, update: str, rng: str, ratio: float, given: argparse.Namespace) -> str:
+    """Return the line of one study."""
+    coupling = K_C * ratio
+
+    differing = 0
+    options: dict[str, int] = {}
+
+    def study(seed: int, samples: int) -> tuple[float, float]:
+        """Return the energy a site and its error."""
+        with tempfile.TemporaryDirectory() as folder:
+            results = percolab.sweep(
+                "square", model="ising", L=size, K=[coupling], boundary="periodic", update=update,
+                samples=samples, every=given.every, rng=rng, seed=seed, device=given.device,
+                out=Path(folder) / "kaufman.h5", **options,
+            )  # fmt: skip
+            (found,) = thermodynamics_of(results)
+            # What the pilot of the first study found serves the others.
+            options["burn_in"] = spin_tasks_of(results)[0].task.burn_in
+            nonlocal differing
+            differing += bool(start_differences(spin_tasks_of(results)))
+        return float(found.values["energy"][0]), float(found.errors["energy"][0])
+
+    study(10**6, 2000)  # compiles
+    start = time.perf_counter()
+    study(10**6, _PILOT)
+    end, rate = start + given.seconds, _PILOT / (time.perf_counter() - start)
+    samples = max(_PILOT, int(rate * _SECONDS))
+    energies: list[float] = []
+    errors: list[float] = []
+    while not errors or (
+        math.hypot(*errors) / len(errors) > given.error
+        and time.perf_counter() + samples / rate < end
+    ):
+        energy, error = study(len(errors) + 1, samples)
+        energies.append(energy)
+        errors.append(error)
+    mean, error = sum(energies) / len(energies), math.hypot(*errors) / len(errors)
+    exact = ising_torus(size, size, coupling).energy
+    every = f" every {given.every} updates" if given.every > 1 else ""
+    starts = f"; in {differing} studies ordered and random starts differ" if differing else ""
+    return (
+        f"L = {size:3}  K/K_c {ratio:.2f}  {update:5} {rng:6} "
+        f"{len(errors) * samples:.2e} samples{every}  E/N {mean:.7f} +- {error:.1e}  "
+        f"Kaufman {exact:.7f}  {(mean - exact) / error:+.1f} sigma  "
+        f"({time.perf_counter() - start:.0f} s){starts}"
+    )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ import numpy as np
 from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
-from percolab import bonds, coupled, labelers, measure, spins, trees
+from percolab import bonds, coupled, domains, labelers, measure, spins, trees
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS
 from percolab.coupled import new_coupling
@@ -39,7 +39,7 @@ from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
 #: The rooms that have kernels.
-ROOMS = (bonds, measure, labelers, coupled, spins, trees)
+ROOMS = (bonds, measure, labelers, coupled, domains, spins, trees)
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"
 
@@ -258,10 +258,43 @@ def tree_launches(kind: str, topology: Topology) -> list[Launch]:
     return launches
 
 
+def front_launches() -> list[Launch]:
+    """Return the launches that join two fronts with tallies, on tori, where they have codes."""
+    from percolab.domains.front import Face, Front, Sums
+    from percolab.domains.join_cuda import FrontsCuda, to_device
+
+    launches: list[Launch] = []
+    one, sums = np.zeros(1, np.uint32), Sums(0, 0, 0, 0, 0, bins=(0,))
+    with on_host(launches, "front"):
+        face = Face(one, np.zeros(1, np.int64))
+        low, high = (
+            to_device(Front(layer, 1, 2, 2, face, face, np.ones(1, np.uint64), one, sums))
+            for layer in range(2)
+        )
+        FrontsCuda().join(low, high)
+    return launches
+
+
+def slab_launches() -> list[Launch]:
+    """Return the launches that make the front of a slab, with what begins at any bit of a word."""
+    from percolab.domains.parts import Parts, Whole
+    from percolab.domains.raster import Draw
+    from percolab.domains.tiled_cuda import SlabTiled
+
+    launches: list[Launch] = []
+    for boundary, model in ((("open",) * 2, BOND), (("periodic",) * 2, Model("site"))):
+        whole = Whole(load_lattice("square"), (33, 40), boundary, model)
+        with on_host(launches, "slab, sites" if model.draws_sites else "slab"):
+            slabs, parts = SlabTiled(whole, 20, tally=True), Parts(whole)
+            for first in (0, 20):
+                slabs.front_of(parts.part(first, 20), Draw(GENERATORS["xorwow"], 0, 0, 1))
+    return launches
+
+
 def all_launches() -> list[Launch]:
     """Return one launch of every kernel for every signature that any labeler launches it with."""
     found: dict[tuple[str, tuple[types.Type, ...]], Launch] = {}
-    for launch in prim_launches():
+    for launch in (*prim_launches(), *front_launches(), *slab_launches()):
         found.setdefault((launch.name, launch.signature), launch)
     for entry in LABELERS.values():
         kinds = topologies() if "cuda" in entry.classes else {}

@@ -11,6 +11,7 @@ from percolab.bonds.model import Model
 from percolab.bonds.sites import Sites
 from percolab.bonds.sites_cuda import close_bonds_kernel, close_seam_kernel, count_sites_kernel
 from percolab.bonds.words_cuda import Keys, open_words_kernel
+from percolab.kernels.arrays import Arrays
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import Launches
 from percolab.kernels.memory import Memory
@@ -77,15 +78,24 @@ class CudaBatch:
     sites:     what :mod:`percolab.bonds.sites` has to know where sites are drawn, or ()
     keys:      what the items are drawn from
     launches:  the stream that everything of this batch is done on
+    arrays:    where its largest arrays lie, and those of its labeler
     """
 
-    def __init__(self, topology: Topology, model: Model, capacity: int) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        model: Model,
+        capacity: int,
+        *,
+        launches: Launches | None = None,
+        arrays: Arrays | None = None,
+    ) -> None:
         # The kernels index the whole batch with 32 bits.
         fitting = (2**32 - 1) // max(topology.num_points, topology.exists.size)
         self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
         self.model = model
-        self.launches = Launches()
-        self.opened = cuda.device_array(self.capacity * topology.exists.size, np.uint32)
+        self.launches, self.arrays = launches or Launches(), arrays or Arrays()
+        self.opened = self.arrays.array("opened", self.capacity * topology.exists.size, np.uint32)
         self.keys = KeysOfBatch(model, self.capacity, self.launches)
         self.adjacency = self._adjacency()
         self.exists = cuda.to_device(topology.exists.ravel())
@@ -95,7 +105,8 @@ class CudaBatch:
         self.sites: Any = ()
         if model.draws_sites:
             topology.check_end_layers()
-            self.occupied = cuda.device_array(self.capacity * topology.num_words, np.uint32)
+            words = self.capacity * topology.num_words
+            self.occupied = self.arrays.array("occupied", words, np.uint32)
             self.occupied_words = self.adjacency.num_words
             first = np.uint32(topology.exists.size)
             self.sites = Sites(
@@ -157,8 +168,12 @@ class CudaBatch:
             launch.each(open_words_kernel, there.size, items, *sites)
         bonds = generator, key.samples, key.bonds, np.uint32(0), self.exists, opened
         launch.each(open_words_kernel, self.exists.size, items, *bonds)
+        self.close_bonds(items, opened)
+
+    def close_bonds(self, items: int, opened: Any) -> None:
+        """Close the bonds of the first items that have a vacant site, where sites are drawn."""
         if self.sites:
-            top = self.topology
+            top, launch = self.topology, self.launches
             launch.one(close_bonds_kernel, top.num_words, items, opened, self.sites)
             launch.one(close_seam_kernel, top.seam_bonds.size, items, opened, self.sites)
 

@@ -62,7 +62,8 @@ def _totals(plan: Plan) -> list[str]:
         f"memory  at most {_bytes(plan.host_bytes)}, "
         f"of it {_bytes(plan.base_bytes)} Python and libraries"
         + (f"; {_bytes(plan.device_bytes)} on {plan.device}" if plan.device_bytes else ""),
-        f"file    {_bytes(plan.file_bytes)}",
+        f"file    {_bytes(plan.file_bytes)}"
+        + (f"; {_bytes(plan.checkpoint_bytes)} of checkpoints" if plan.checkpoint_bytes else ""),
     ]
     if plan.rounds > 1:
         # What is held already has been judged; what is to come will be, by its own samples.

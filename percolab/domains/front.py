@@ -10,7 +10,7 @@ slab at a time in one memory) and a tree (a slab on each of many processors) are
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,12 +175,7 @@ def join(low: Front, high: Front) -> Front:
     InputError: they are not neighbours, or together they have 2^32 clusters or more.  ValueError:
     their faces do not match, as those of different samples.
     """
-    after = low.first_layer + low.layers
-    if after != high.first_layer or low.num_layers != high.num_layers:
-        raise InputError(
-            f"layers {low.first_layer} to {after - 1} have no neighbours from {high.first_layer} on"
-        )
-    return _joined((low, high), upper=high.low, lower=low.high, left=(low.low, high.high))
+    return _joined(meeting_of(low, high))
 
 
 def close(front: Front) -> Front:
@@ -188,26 +183,84 @@ def close(front: Front) -> Front:
 
     InputError: it is not of all layers.  ValueError: its faces do not match.
     """
+    return _joined(closing_of(front))
+
+
+class Meeting(NamedTuple):
+    """Fronts and their faces as they are joined, on whatever device.
+
+    fronts: two neighbours, or one to be closed
+    upper:  the face of the upper one, or of the first layers
+    lower:  the face that it meets, with the same bonds
+    left:   the faces that stay, of the first and of the last front
+    """
+
+    fronts: tuple[Front, ...]
+    upper: Face
+    lower: Face
+    left: tuple[Face, Face]
+
+    @property
+    def shift(self) -> int:
+        """What the numbers of the upper front's clusters begin with."""
+        return self.fronts[0].num_clusters if len(self.fronts) > 1 else 0
+
+    @property
+    def num_clusters(self) -> int:
+        """Clusters of all fronts."""
+        return sum(front.num_clusters for front in self.fronts)
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether any bond has a code of periods."""
+        return any(face.codes.size for face in (self.upper, self.lower, *self.left))
+
+    def front(self, faces: tuple[Face, Face], sizes: Any, flags: Any, sums: Sums) -> Front:
+        """Return the front of all; sums: of the clusters that were finished by joining."""
+        first = self.fronts[0]
+        for front in self.fronts:
+            sums = sums.plus(front.sums, front.axes)
+        layers = sum(front.layers for front in self.fronts)
+        where = first.first_layer, layers, first.num_layers, first.axes
+        return Front(*where, *faces, sizes, flags, sums)
+
+
+def meeting_of(low: Front, high: Front) -> Meeting:
+    """Return how two fronts meet; errors: as for :func:`join`."""
+    after = low.first_layer + low.layers
+    if after != high.first_layer or low.num_layers != high.num_layers:
+        raise InputError(
+            f"layers {low.first_layer} to {after - 1} have no neighbours from {high.first_layer} on"
+        )
+    return _checked(Meeting((low, high), high.low, low.high, (low.low, high.high)))
+
+
+def closing_of(front: Front) -> Meeting:
+    """Return how the two faces of a torus meet; errors: as for :func:`close`."""
     if front.layers != front.num_layers:
         raise InputError(f"{front.layers} layers of {front.num_layers} cannot be closed to a torus")
-    return _joined((front,), upper=front.low, lower=front.high, left=(no_face(), no_face()))
+    return _checked(Meeting((front,), front.low, front.high, (no_face(), no_face())))
 
 
-def _joined(
-    fronts: tuple[Front, ...], *, upper: Face, lower: Face, left: tuple[Face, Face]
-) -> Front:
-    """Join the two sides of a face; ``left`` are the faces that stay, of the first and last."""
-    if upper.num_bonds != lower.num_bonds:
-        raise ValueError(f"{lower.num_bonds} open bonds below, {upper.num_bonds} above")
-    first = fronts[0]
-    shift = first.num_clusters if len(fronts) > 1 else 0
+def _checked(meeting: Meeting) -> Meeting:
+    below, above = meeting.lower.num_bonds, meeting.upper.num_bonds
+    if below != above:
+        raise ValueError(f"{below} open bonds below, {above} above")
+    if meeting.num_clusters >= INSIDE:
+        raise InputError(
+            f"{meeting.num_clusters} clusters at two faces, but 2^32 - 2 can be told apart"
+        )
+    return meeting
+
+
+def _joined(meeting: Meeting) -> Front:
+    """Join the two sides of a face."""
+    fronts, upper, lower, left = meeting
+    first, shift = fronts[0], meeting.shift
     sizes = np.concatenate([front.sizes for front in fronts])
     flags = np.concatenate([front.flags for front in fronts])
-    if sizes.size >= INSIDE:
-        raise InputError(f"{sizes.size} clusters at two faces, but 2^32 - 2 can be told apart")
-    has_codes = any(face.codes.size for face in (upper, lower, *left))
     parents = np.arange(sizes.size, dtype=np.uint32)
-    periods = np.zeros(sizes.size if has_codes else 0, np.int64)
+    periods = np.zeros(sizes.size if meeting.has_codes else 0, np.int64)
     loop = np.zeros(1, np.int64)
     sides = upper.clusters, upper.codes, lower.clusters, lower.codes
     wrapping = join_entries(*sides, shift, parents, periods, loop, first.axes)
@@ -221,7 +274,7 @@ def _joined(
     bins = np.zeros(len(first.sums.bins), np.int64)
     clusters = parents, sizes, flags, numbers
     open_sizes, open_flags = finish_clusters(*clusters, counts, powers, bins)
-    squares, cubes, fourths = (_integer(digits) for digits in powers)
+    squares, cubes, fourths = (integer_of(digits) for digits in powers)
     total = Sums(
         clusters=int(counts[CLUSTERS]),
         isolated=int(counts[ISOLATED]),
@@ -234,14 +287,10 @@ def _joined(
         flags=int(counts[FLAGS]) | int(wrapping),
         loop=int(loop[0]),
     )
-    for front in fronts:
-        total = total.plus(front.sums, front.axes)
-    layers = sum(front.layers for front in fronts)
-    where = first.first_layer, layers, first.num_layers, first.axes
-    return Front(*where, low, high, open_sizes, open_flags, total)
+    return meeting.front((low, high), open_sizes, open_flags, total)
 
 
-def _integer(digits: NDArray[np.uint64]) -> int:
+def integer_of(digits: NDArray[np.uint64]) -> int:
     """Return the integer with these digits of 64 bits, the lowest first."""
     return sum(int(digit) << 64 * n for n, digit in enumerate(digits))
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import ceil, prod, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,6 +128,15 @@ class Whole:
         """Bonds that cross a face at most."""
         crossing = sum(-bond.offset[-1] for bond in self.lattice.bonds)
         return crossing * self.layer_points
+
+    def open_at_face(self, p: float = 1.0) -> tuple[int, int]:
+        """Return how many open bonds cross a face at most, and clusters they lead to on a side.
+
+        p: of bonds or of sites, of whichever is smaller.  More would be ten standard deviations.
+        """
+        most = self.most_crossing
+        bonds = min(most, ceil(most * p + 10 * sqrt(most * p)))
+        return bonds, min(bonds, self.reach * self.layer_points)
 
     def slab_extent(self, layers: int) -> Extent:
         """Return how large the tables of a slab are."""

@@ -99,7 +99,7 @@ class SlabRaster:
         row = np.zeros(self.row_width, np.int64)
         ends = part.end_flags()
         sizes, flags, spanning = measure_slab(count, low.clusters, high.clusters, ends, runs, row)
-        sums = _sums_of(row, int(spanning) | int(wrapping), int(windings.loop[0]))
+        sums = sums_of(row, int(spanning) | int(wrapping), int(windings.loop[0]))
         layers = part.first_layer, part.layers, self.whole.num_layers
         return Front(*layers, top.num_axes, low, high, sizes, flags, sums)
 
@@ -123,7 +123,7 @@ class SlabRaster:
         return Face(roots, codes)
 
 
-def _sums_of(row: NDArray[np.int64], flags: int, loop: int) -> Sums:
+def sums_of(row: NDArray[np.int64], flags: int, loop: int) -> Sums:
     """Return the sums of the finished clusters of a slab from their row."""
     squares, powers, bins = int(row[rows.SUM_SQUARES]), (0, 0), ()
     if row.size > rows.ROW_WIDTH:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
+from typing import Protocol
 
-from percolab.domains.front import Front, Row, close, front_bytes, join, joining_bytes, row_of
-from percolab.domains.parts import Parts, Whole
+from percolab.domains import front as on_host
+from percolab.domains.front import Front, Row, front_bytes, join, joining_bytes, row_of
+from percolab.domains.parts import Part, Parts, Whole
 from percolab.domains.raster import Draw, SlabRaster
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
@@ -39,18 +41,48 @@ def thicknesses(whole: Whole, slabs: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+class Maker(Protocol):
+    """Finds fronts of parts: :class:`percolab.domains.raster.SlabRaster`, or that of CUDA."""
+
+    def front_of(self, part: Part, draw: Draw) -> Front:
+        """Return the front of a part of a sample, with its arrays where they were made."""
+
+
+class Joiner(Protocol):
+    """Joins fronts where they lie: :mod:`percolab.domains.front`, or what does so on CUDA."""
+
+    def join(self, low: Front, high: Front) -> Front:
+        """Return the front of two neighbouring parts."""
+
+    def close(self, front: Front) -> Front:
+        """Return the front of a whole torus, closed."""
+
+
+class _OnHost:
+    """Joins fronts on the CPU."""
+
+    def join(self, low: Front, high: Front) -> Front:
+        return on_host.join(low, high)
+
+    def close(self, front: Front) -> Front:
+        return on_host.close(front)
+
+
 class Slabs:
     """One lattice cut into slabs, ready for any number of samples; one thread at a time.
 
     whole:  the lattice
     layers: those of each slab, from the first on
     tally:  whether sizes are tallied
+    kind:   "cpu", or "cuda" for the selected GPU, where fronts stay until the next but one is made
 
     InputError: slabs that do not fill the lattice, that are thinner than bonds reach or too large
-    to be labeled.
+    to be labeled; a lattice that is not labeled in tiles on CUDA (:func:`refusal`).
     """
 
-    def __init__(self, whole: Whole, layers: Sequence[int], *, tally: bool = False) -> None:
+    def __init__(
+        self, whole: Whole, layers: Sequence[int], *, tally: bool = False, kind: str = "cpu"
+    ) -> None:
         if sum(layers) != whole.num_layers:
             raise InputError(
                 f"slabs of {sum(layers)} layers, but the lattice has {whole.num_layers}"
@@ -60,19 +92,38 @@ class Slabs:
         for first, thick in zip(self._starts, layers):
             whole.check_layers(first, thick)
         self._parts = Parts(whole)
-        self._labeler = SlabRaster(whole, max(layers), tally=tally)
+        self._is_cuda = kind == "cuda"
+        self._labeler: Maker
+        self._joiner: Joiner
+        # Draws the bonds of a slab while the fronts before it are joined.
+        self._begin: Callable[[Part, Draw], None] | None = None
+        if self._is_cuda:
+            from percolab.domains.join_cuda import FrontsCuda
+            from percolab.domains.tiled_cuda import SlabTiled
+
+            tiled = SlabTiled(whole, max(layers), tally=tally)
+            self._labeler, self._joiner, self._begin = tiled, FrontsCuda(), tiled.begin
+        else:
+            self._labeler = SlabRaster(whole, max(layers), tally=tally)
+            self._joiner = _OnHost()
 
     @staticmethod
-    def memory(whole: Whole, layers: Sequence[int]) -> Memory:
-        """Return the memory that a row takes by a CHAIN, whatever p is.
+    def memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
+        """Return the memory that a row takes by a CHAIN, at no larger p.
 
-        Tables, one slab, and three fronts while two are joined.  At low p fronts are small; their
-        part of it is as if every bond were open and every site a cluster of its own.
+        Tables, one slab, and three fronts while two are joined, as if every open bond at a face led
+        to a cluster of its own.  p: of bonds or of sites, of whichever is smaller.
         """
         starts = accumulate((0, *layers[:-1]))
         tables = Parts.memory(whole, zip(starts, layers))
+        if kind == "cuda":
+            from percolab.domains.join_cuda import FrontsCuda
+            from percolab.domains.tiled_cuda import SlabTiled
+
+            slab = SlabTiled.memory(whole, max(layers))
+            return tables.plus(slab).plus(FrontsCuda.memory(whole, p))
         slab = SlabRaster.memory(whole, max(layers))
-        bonds, sites = whole.most_crossing, whole.reach * whole.layer_points
+        bonds, sites = whole.open_at_face(p)
         kinds = {"has_periods": whole.has_periods}
         fronts = 3 * front_bytes(2 * bonds, 2 * sites, **kinds)
         fronts += joining_bytes(4 * sites, **kinds)
@@ -80,31 +131,58 @@ class Slabs:
 
     def front(self, n: int, draw: Draw) -> Front:
         """Return the front of the n-th slab of a sample."""
-        part = self._parts.part(self._starts[n], self.layers[n])
-        return self._labeler.front_of(part, draw)
+        return self._labeler.front_of(self._part(n), draw)
+
+    def _part(self, n: int) -> Part:
+        return self._parts.part(self._starts[n], self.layers[n])
 
     def fronts(self, draw: Draw, front: Front | None = None) -> Iterator[Front]:
         """Yield the front of the first slab of a sample, of the first two ... of all, by a CHAIN.
 
-        front: of the first slabs of this sample, from which on it goes; it must be of whole slabs.
+        front: of the first slabs of this sample, from which on it goes; it must be of whole slabs,
+        and on the host.  What is yielded lies where it was made.
         """
+        if front is not None and self._is_cuda:
+            from percolab.domains.join_cuda import to_device
+
+            front = to_device(front)
         first = 0 if front is None else (*self._starts, self.whole.num_layers).index(front.layers)
         for n in range(first, len(self.layers)):
             own = self.front(n, draw)
-            front = own if front is None else join(front, own)
+            if self._begin is not None and n + 1 < len(self.layers):
+                self._begin(self._part(n + 1), draw)
+            front = own if front is None else self._joiner.join(front, own)
             yield front
 
     def row_of_all(self, front: Front) -> Row:
         """Return the row of a sample from the front of all its slabs."""
-        return row_of(close(front) if self.whole.is_closed else front)
+        return row_of(self._joiner.close(front) if self.whole.is_closed else front)
+
+    def copied(self, front: Front) -> Front:
+        """Return a front that was yielded, with its arrays on the host."""
+        if not self._is_cuda:
+            return front
+        from percolab.domains.join_cuda import to_host
+
+        return to_host(front)
 
     def row(self, draw: Draw, order: str | Sequence[int] = CHAIN) -> Row:
         """Return the row of a sample, its fronts joined in an order; :func:`row_by_slabs`."""
         if order == CHAIN:
             *_, front = self.fronts(draw)
-        else:
-            front = join_in_order([self.front(n, draw) for n in range(len(self.layers))], order)
-        return self.row_of_all(front)
+            return self.row_of_all(front)
+        fronts = [self.copied(self.front(n, draw)) for n in range(len(self.layers))]
+        front = join_in_order(fronts, order)
+        return row_of(on_host.close(front) if self.whole.is_closed else front)
+
+
+def refusal(whole: Whole, kind: str) -> str:
+    """Return why slabs of a lattice cannot be labeled on the CPU or on CUDA, or "" if they can."""
+    if kind == "cpu":
+        return ""
+    from percolab.domains.tiled_cuda import refusal as why_not
+
+    return why_not(whole)
 
 
 def row_by_slabs(

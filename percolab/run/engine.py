@@ -33,7 +33,6 @@ from percolab.run.in_slabs import (
     SlabSampler,
     advice,
     check_labeler,
-    device_of_slabs,
     layers_of,
     warm_up_slabs,
 )
@@ -96,7 +95,7 @@ class Engine:
     ) -> Sampler:
         """Return a task made ready; share, window, end: as for :class:`Sampler`."""
         if task.size in self.slabs:
-            return SlabSampler(task, self.slabs[task.size], self.report)
+            return SlabSampler(task, self.slabs[task.size], self.report, device=self.device)
         return Sampler(
             task, labeler=self.labeler, device=self.device, share=share, window=window, end=end
         )
@@ -130,15 +129,26 @@ class Engine:
 
 def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
     """Return what a study is sampled with; InputError if a size does not fit in memory."""
-    (device, *others), slabs = options["device"].resolve_all(), options.get("slabs")
-    if slabs is not None:
-        _check_slabs_executor(options.get("executor"))
-    if slabs is not None and device.is_shared:
-        if slabs == "auto":
-            with suppress(InputError):
-                return _engine_on((device, *others), study, options, watcher, None)
-        device, others = device_of_slabs(options["device"]), []
-    return _engine_on((device, *others), study, options, watcher, slabs)
+    devices, slabs = options["device"].resolve_all(), options.get("slabs")
+    if slabs is None:
+        return _engine_on(devices, study, options, watcher, None)
+    _check_slabs_executor(options.get("executor"))
+    if not devices[0].is_shared:
+        return _engine_on(devices, study, options, watcher, slabs)
+    if slabs == "auto":
+        # Samples that fit are measured by all GPUs, slabs by one.
+        with suppress(InputError):
+            return _engine_on(devices, study, options, watcher, None)
+    try:
+        return _engine_on(devices[:1], study, options, watcher, slabs)
+    except InputError as error:
+        if options["device"].kind != "auto":
+            raise
+        # Said only if it is measured there.
+        note = f"on the CPU, since on {devices[0]} it cannot be: {error}"
+    engine = _engine_on((Device("cpu"),), study, options, watcher, slabs)
+    watcher.noted(note)
+    return engine
 
 
 def _check_slabs_executor(executor: str | Executor | None) -> None:
@@ -179,7 +189,7 @@ def _engine_on(
     for size in sorted(study.sizes):
         task = study.task(size)
         if slabs not in (None, "auto"):
-            layers[size] = layers_of(task, slabs, workers, held=held)
+            layers[size] = layers_of(task, slabs, workers, held=held, device=device, share=share)
             continue
         try:
             task.structure.check_size(size, task.boundary)
@@ -191,13 +201,15 @@ def _engine_on(
             if slabs is None:
                 raise InputError(f"{error}{advice(task)}") from error
             try:
-                layers[size] = layers_of(task, slabs, workers, held=held)
+                layers[size] = layers_of(
+                    task, slabs, workers, held=held, device=device, share=share
+                )
             except InputError as other:
                 raise InputError(f"{error}; {other}") from other
             continue
         held += engine.processes * needed
     if layers:
-        check_labeler(options.get("labeler"))
+        check_labeler(options.get("labeler"), device)
     return replace(engine, slabs=layers, report=watcher.labeled)
 
 
@@ -227,7 +239,7 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
         tasks = [_task(study, size) for size in study.sizes]
     with told_of_compiling(watcher.compiling, engine.device):
         if engine.slabs:
-            warm_up_slabs(_small_task(study))
+            warm_up_slabs(_small_task(study), engine.device)
         for task in tasks if len(engine.slabs) < len(study.sizes) else ():
             # A share of nothing: memory for one sample.
             engine.sampler(task, share=0.0).call_first(with_pilot=with_pilot)

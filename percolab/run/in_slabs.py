@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, product
 from pathlib import Path
@@ -20,10 +21,12 @@ from percolab.bonds.words import GENERATORS
 from percolab.domains.front import Front, Row, front_bytes
 from percolab.domains.parts import Whole
 from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs, thicknesses
+from percolab.domains.slabs import Slabs, refusal, thicknesses
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory
 from percolab.lattices.lattice import Lattice
+from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.columns import LOW_BITS
 from percolab.measure.rows import BINS
 from percolab.measure.tallies import EXACT, sums_of_tallies
@@ -34,10 +37,16 @@ from percolab.store.results import Results
 from percolab.tasks.blocks import AnyBlock, Block, blocks_of
 from percolab.tasks.study import Task
 
-#: The labeler of slabs.
-LABELER = "raster"
-# Sites of a slab where their number is chosen: about a second at most, and a GB of memory.
-_SITES_PER_SLAB = 2**25
+CPU = Device("cpu")
+#: The labelers of slabs.
+LABELERS = {"cpu": "raster", "cuda": "tiled"}
+# Sites of a slab where their number is chosen: on the CPU about a second at most, and a GB of
+# memory; on CUDA some 10 ms, beside which what is done at its faces is little.
+_SITES_PER_SLAB, _SITES_ON_CUDA = 2**25, 2**30
+# Layers of a slab where one has so many sites that the faces would be most of the work.
+_LEAST_ON_CUDA = 4
+# Seconds after which a thread that waits for the GPU looks whether it should stop.
+_PATIENCE = 0.1
 # Seconds between checkpoints of a block, and how many times longer than one the pause must be.
 _CHECKPOINT_EVERY, _CHECKPOINT_SHARE = 60.0, 20.0
 
@@ -60,30 +69,62 @@ def whole_of(task: Task) -> Whole:
     return Whole(task.structure, task.shape, task.boundary, task.draw)
 
 
-def memory_of_slabs(whole: Whole, layers: Sequence[int]) -> int:
-    """Return the bytes that a sample in slabs takes: one slab, its tables, and fronts.
+def memory_of_slabs(
+    whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0
+) -> Memory:
+    """Return the memory that a sample in slabs takes: one slab, its tables, and fronts.
 
     The fronts are those of a chain, and one that is read or written as a checkpoint, twice.
+    p: the largest, of bonds or of sites, of whichever is smaller.
     """
-    bonds, sites = whole.most_crossing, whole.reach * whole.layer_points
+    bonds, sites = whole.open_at_face(p)
     front = front_bytes(2 * bonds, 2 * sites, has_periods=whole.has_periods)
-    return Slabs.memory(whole, layers).host + 2 * front
+    return Slabs.memory(whole, layers, kind, p).plus(Memory(host=2 * front))
 
 
-def layers_of(task: Task, slabs: int | str, workers: int, *, held: int = 0) -> tuple[int, ...]:
+def most_open(task: Task) -> float:
+    """Return the largest p of a task, of which no more bonds are open; 1 if it is not known."""
+    # What varies is a bond itself, or a site at its end.
+    return max(task.p, default=1.0)
+
+
+def layers_of(
+    task: Task,
+    slabs: int | str,
+    workers: int,
+    *,
+    held: int = 0,
+    device: Device = CPU,
+    share: float = 0.9,
+) -> tuple[int, ...]:
     """Return the layers of the slabs of a task's samples, from the first on.
 
-    slabs: how many, or "auto".  held: bytes that other tasks take.  InputError: it cannot be cut,
-    or not into so many; or slabs of as many samples as there are workers do not fit in memory.
+    slabs: how many, or "auto".  held: bytes that other tasks take.  share: of the free memory of a
+    GPU, which measures one sample at a time.  InputError: it cannot be cut, or not into so many; or
+    slabs of as many samples as there are workers do not fit in memory.
     """
-    whole, available = whole_of(task), psutil.virtual_memory().available - held
+    whole = whole_of(task)
+    problem = refusal(whole, device.kind)
+    if problem:
+        raise InputError(
+            f"slabs: {whole.lattice.name} cannot be labeled in slabs on {device}: {problem}; "
+            "use --device cpu"
+        )
+    samples = 1 if device.is_shared else workers
+    available = Memory(psutil.virtual_memory().available - held)
+    if device.is_shared:
+        available = Memory(available.host, int(share * device.free_memory()))
+
+    def needed(layers: Sequence[int]) -> Memory:
+        one = memory_of_slabs(whole, layers, device.kind, most_open(task))
+        return Memory(samples * one.host, one.device)
+
     if slabs == "auto":
-        number = -(-task.num_points // _SITES_PER_SLAB)
+        number = _slabs_wanted(whole, device.kind)
         most = whole.num_layers // max(whole.reach, 1)
         while True:
             number = min(number, most)
-            one = memory_of_slabs(whole, thicknesses(whole, number))
-            if workers * one <= available or number == most:
+            if _fits(needed(thicknesses(whole, number)), available) or number == most:
                 break
             number *= 2
     else:
@@ -94,27 +135,43 @@ def layers_of(task: Task, slabs: int | str, workers: int, *, held: int = 0) -> t
             whole.check_layers(first, thick)
     except InputError as error:
         raise InputError(f"L = {task.size} in {number} slabs: {error}") from error
-    needed = workers * memory_of_slabs(whole, layers)
-    if needed > available:
-        beside = f" for {workers} samples at a time" if workers > 1 else ""
+    memory, where = needed(layers), f"L = {task.size} in {len(layers)} slabs"
+    if memory.host > available.host:
+        beside = f" for {samples} samples at a time" if samples > 1 else ""
         raise InputError(
-            f"L = {task.size} in {len(layers)} slabs needs {needed / 1e9:.1f} GB of memory{beside};"
-            f" {available / 1e9:.1f} GB are free"
+            f"{where} needs {memory.host / 1e9:.1f} GB of memory{beside};"
+            f" {available.host / 1e9:.1f} GB are free"
+        )
+    if memory.device > available.device:
+        raise InputError(
+            f"{where} needs {memory.device / 1e9:.1f} GB on {device}; "
+            f"{available.device / 1e9:.1f} GB are its share of what is free"
         )
     return layers
 
 
-def device_of_slabs(device: Device) -> Device:
-    """Return the CPU; InputError if CUDA was asked for."""
-    if device.kind == "cuda":
-        raise InputError(f"slabs: they are measured on the CPU, not on {device}; use --device cpu")
-    return Device("cpu")
+def _fits(needed: Memory, available: Memory) -> bool:
+    return needed.host <= available.host and needed.device <= available.device
 
 
-def check_labeler(labeler: str | None) -> None:
+def _slabs_wanted(whole: Whole, kind: str) -> int:
+    """Return how many slabs there are where memory does not ask for more."""
+    if kind == "cpu":
+        return -(-whole.num_points // _SITES_PER_SLAB)
+    thick = max(_SITES_ON_CUDA // whole.layer_points, 1)
+    if thick < _LEAST_ON_CUDA:
+        thick = max(min(_LEAST_ON_CUDA, MAX_POINTS // whole.layer_points), 1)
+    # Slabs of whole cells are alike.
+    cell = whole.lattice.cell[-1]
+    thick -= thick % cell if thick > cell else 0
+    return -(-whole.num_layers // thick)
+
+
+def check_labeler(labeler: str | None, device: Device) -> None:
     """Raise InputError unless slabs are labeled by this labeler."""
-    if labeler not in (None, LABELER):
-        raise InputError(f"slabs: they are labeled by {LABELER}, not by {labeler}")
+    own = LABELERS[device.kind]
+    if labeler not in (None, own):
+        raise InputError(f"slabs: on {device} they are labeled by {own}, not by {labeler}")
 
 
 @dataclass(eq=False)
@@ -127,19 +184,36 @@ class _InWork:
     next_save: float
 
 
-class SlabSampler(Sampler):
-    """Measures blocks of one task in slabs, on the CPU; every thread in memory of its own.
+class _Held:
+    """The slabs that were made last: one sampler's."""
 
-    layers: of the slabs, from the first on.  report: is told of sites that were labeled.  A thread
-    keeps the tables and memory of the task it was last at.
+    owner: SlabSampler | None = None
+    slabs: Slabs | None = None
+
+
+class _HeldByThread(threading.local, _Held):
+    """The same, one for each thread."""
+
+
+class SlabSampler(Sampler):
+    """Measures blocks of one task in slabs.
+
+    On the CPU every thread has memory of its own, on a GPU one thread at a time measures a block.
+    layers: of the slabs, from the first on.  report: is told of sites that were labeled.  Tables
+    and memory are kept of the task that was last at work.
     """
 
-    _at = threading.local()
+    _at, _on_gpu, _gpu = _HeldByThread(), _Held(), threading.Lock()
 
     def __init__(
-        self, task: Task, layers: Sequence[int], report: Callable[[int], None] | None = None
+        self,
+        task: Task,
+        layers: Sequence[int],
+        report: Callable[[int], None] | None = None,
+        *,
+        device: Device = CPU,
     ) -> None:
-        super().__init__(task, labeler=LABELER, device=Device("cpu"))
+        super().__init__(task, labeler=LABELERS[device.kind], device=device)
         self.whole, self.layers = whole_of(task), tuple(layers)
         self.checkpoints: Checkpoints | None = None
         self._report = report
@@ -149,41 +223,65 @@ class SlabSampler(Sampler):
         self._blocks([0])
 
     def _slabs(self) -> Slabs:
-        """Return this thread's slabs."""
-        held = getattr(self._at, "held", None)
-        if held is None or held[0] is not self:
-            self._at.held = None
-            self._at.held = self, Slabs(self.whole, self.layers, tally=self._tallied)
-        slabs: Slabs = self._at.held[1]
-        return slabs
+        """Return this thread's slabs, or those of the GPU for the thread that drives it."""
+        at = self._on_gpu if self.device.is_shared else self._at
+        if at.owner is not self or at.slabs is None:
+            # What is there goes first, so that both need not fit.
+            at.slabs = None
+            self.device.open()
+            kind = self.device.kind
+            at.slabs = Slabs(self.whole, self.layers, tally=self._tallied, kind=kind)
+            at.owner = self
+        return at.slabs
 
     def _blocks(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:
-        return [self._block(number, stopped) for number in numbers]
+        with self._alone(stopped):
+            return [self._block(number, stopped) for number in numbers]
+
+    @contextmanager
+    def _alone(self, stopped: Callable[[], bool] | None) -> Iterator[None]:
+        """Wait until no other thread measures slabs on the GPU; Stopped if asked to stop."""
+        if not self.device.is_shared:
+            yield
+            return
+        while not self._gpu.acquire(timeout=_PATIENCE):
+            if stopped is not None and stopped():
+                raise Stopped
+        try:
+            yield
+        finally:
+            self._gpu.release()
 
     def _block(self, number: int, stopped: Callable[[], bool] | None) -> Block:
-        task = self.task
-        work, slabs = self._begun(number), self._slabs()
+        task, work = self.task, self._begun(number)
+        with self.device.driven():
+            slabs = self._slabs()
         samples = range(number * task.block_size, (number + 1) * task.block_size)
         items = list(product(samples, self._thresholds.tolist()))
         for sample, threshold in items[len(work.rows) :]:
             draw = Draw(GENERATORS[task.rng], task.stream_seed, sample, threshold)
-            front = work.front
-            for front in slabs.fronts(draw, work.front):
+            fronts = slabs.fronts(draw, work.front)
+            while True:
+                with self.device.driven():
+                    front = next(fronts, None)
+                if front is None:
+                    break
                 before = 0 if work.front is None else work.front.layers
                 work.front = front
                 if self._report is not None:
                     self._report((front.layers - before) * self.whole.layer_points)
                 if stopped is not None and stopped():
-                    self._save(work)
+                    self._save(work, slabs)
                     raise Stopped
                 if time.monotonic() > work.next_save:
-                    self._save(work)
-            assert front is not None
-            work.rows.append(slabs.row_of_all(front))
+                    self._save(work, slabs)
+            assert work.front is not None
+            with self.device.driven():
+                work.rows.append(slabs.row_of_all(work.front))
             work.front = None
-        return _block_of(task, number, work.rows)
+        return block_of(task, number, work.rows)
 
     def _begun(self, number: int) -> _InWork:
         """Return a block as its checkpoint has it, or before its first slab."""
@@ -204,19 +302,22 @@ class SlabSampler(Sampler):
         """Return whether the front of a checkpoint ends where one of the slabs does."""
         return held.front is None or held.front.layers in accumulate(self.layers)
 
-    def _save(self, work: _InWork) -> None:
+    def _save(self, work: _InWork, slabs: Slabs) -> None:
         """Save a checkpoint, if there is a file to be beside."""
         if self.checkpoints is None:
             return
         start = time.monotonic()
-        done = tuple(work.rows)
-        self.checkpoints.save(Checkpoint(self.task.id, work.number, done, work.front))
+        done, front = tuple(work.rows), work.front
+        if front is not None:
+            with self.device.driven():
+                front = slabs.copied(front)
+        self.checkpoints.save(Checkpoint(self.task.id, work.number, done, front))
         end = time.monotonic()
         work.next_save = end + max(_CHECKPOINT_EVERY, _CHECKPOINT_SHARE * (end - start))
 
 
-def _block_of(task: Task, number: int, rows: Sequence[Row]) -> Block:
-    """Return the block of samples with these rows, p by p and sample by sample."""
+def block_of(task: Task, number: int, rows: Sequence[Row]) -> Block:
+    """Return the block of samples with these rows, sample by sample and p by p."""
     shape = 1, task.block_size, len(task.p)
     numbers = np.array([row.numbers for row in rows], np.int64).reshape(*shape, -1)
     extras = {}
@@ -292,29 +393,19 @@ def advice(task: Task) -> str:
         whole_of(task)
     except InputError:
         return ""
-    return "; --slabs auto measures it in slabs, on the CPU"
+    return "; --slabs auto measures it in slabs"
 
 
-def warm_up_slabs(task: Task) -> None:
+def warm_up_slabs(task: Task, device: Device) -> None:
     """Call once what samples in slabs call, for a small task."""
     try:
-        layers = layers_of(task, 2, 1)
+        layers = layers_of(task, 2, 1, device=device)
     except InputError:
-        layers = layers_of(task, 1, 1)
-    SlabSampler(task, layers).call_first(with_pilot=False)
+        layers = layers_of(task, 1, 1, device=device)
+    SlabSampler(task, layers, device=device).call_first(with_pilot=False)
 
 
 def check_p(missing: Collection[tuple[float, ...] | None]) -> None:
     """Raise InputError if p is left to a pilot, which measures samples as a whole."""
     if None in missing:
         raise InputError("slabs: give p (-p); the pilot that finds it measures samples as a whole")
-
-
-def told_slabs(tasks: Iterable[Task], slabs: Mapping[int, Sequence[int]], workers: int) -> str:
-    """Return the slabs of these tasks and their memory, in a few words."""
-    return "; ".join(
-        f"L = {task.size} takes {len(slabs[task.size])} slabs and for {workers} samples at a time "
-        f"{workers * memory_of_slabs(whole_of(task), slabs[task.size]) / 1e6:.3g} MB"
-        for task in tasks
-        if task.size in slabs
-    )

@@ -9,7 +9,7 @@ stored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Any, Unpack
@@ -30,12 +30,13 @@ from percolab.analysis.stored_fits import omega_of
 from percolab.errors import InputError
 from percolab.kernels.device import device_names
 from percolab.run.engine import Engine, choose_engine
-from percolab.run.in_slabs import told_slabs
+from percolab.run.in_slabs import check_p
 from percolab.run.placement import new_task, rounded_up, with_tasks
 from percolab.run.plan_file import at_points, file_bytes
 from percolab.run.plan_pilot import Pilot, SizePilot, run_pilot
 from percolab.run.request import Opened, SweepOptions, Watcher, open_study, own_tasks
 from percolab.run.sampler import required_memory
+from percolab.run.slab_pilot import compile_slabs, pilot_of_slabs
 from percolab.run.stored import saving_seconds
 from percolab.run.wanted import first_targets, grown, is_held, next_targets, wanted_blocks
 from percolab.store.joined import joined, joined_tasks
@@ -83,6 +84,7 @@ class Plan:
     ``analysis_seconds`` are parts of it, ``compile_seconds`` is not: what the first call of this
     process took longer.
     host_bytes: peak of the process; ``base_bytes`` of it are Python and its libraries.
+    checkpoint_bytes: beside the file, of all samples in slabs that are in work at a time.
     threshold_error: sigma(p_c), None where there is none.  rounds: of a target error.
     """
 
@@ -98,6 +100,7 @@ class Plan:
     base_bytes: int
     device_bytes: int
     file_bytes: int
+    checkpoint_bytes: int
     threshold_error: float | None
     rounds: int
     notes: tuple[str, ...]
@@ -125,9 +128,8 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     results, asked, rule = _with_given_p(opened), opened.asked, opened.rule
     engine = choose_engine(asked, options, watcher)
     if engine.slabs:
-        slabs = told_slabs(map(asked.task, asked.sizes), engine.slabs, engine.workers)
-        raise InputError(f"--plan: samples in slabs are not planned yet; {slabs}")
-    pilot = run_pilot(results, asked, rule, engine, _missing(results, rule), watcher)
+        check_p(opened.missing.values())
+    pilot = _pilot_with_slabs(results, asked, rule, engine, watcher)
     if len(engine.every_device) > 1:
         # The pilot measured on the first.
         rates = [replace(item, rate=item.rate * engine.processes) for item in pilot.sizes]
@@ -135,6 +137,34 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     base = psutil.Process().memory_info().rss
     end = _end_of(results, rule, pilot, _tasks_of(results, asked, pilot))
     return _plan_of(results, rule, engine, pilot, end, base)
+
+
+def _pilot_with_slabs(
+    results: Results, asked: Study, rule: StopRule, engine: Engine, watcher: Watcher
+) -> Pilot:
+    """Measure every size, those in slabs by a few slabs."""
+    samples = _missing(results, rule)
+    whole = tuple(size for size in asked.sizes if size not in engine.slabs)
+    pilot = Pilot((), 0.0, (), 0)
+    if whole:
+        left = {size: samples[size] for size in whole}
+        pilot = run_pilot(results, replace(asked, sizes=whole), rule, engine, left, watcher)
+    own = own_tasks(results)
+    tasks = [
+        max((task for task in own if task.size == size), key=lambda task: len(task.p))
+        for size in engine.slabs
+    ]
+    if not tasks:
+        return pilot
+    compiling = compile_slabs(tasks[0], engine.device)
+    found = [pilot_of_slabs(task, engine) for task in tasks]
+    return replace(
+        pilot,
+        sizes=tuple(sorted((*pilot.sizes, *found), key=lambda item: item.task.size)),
+        compiling=pilot.compiling + compiling,
+        # Slabs of one size at a time are on a GPU.
+        device_bytes=pilot.device_bytes + max(item.device_bytes for item in found),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +235,14 @@ def _plan_of(
         base_bytes=base,
         device_bytes=pilot.device_bytes,
         file_bytes=size,
+        checkpoint_bytes=max((item.checkpoint_bytes for item in pilot.sizes), default=0),
         threshold_error=end.error,
         rounds=end.rounds,
-        notes=(*rounded_up(end.tasks, results, rule), *_notes(pilot, end.reason)),
+        notes=(
+            *rounded_up(end.tasks, results, rule),
+            *_notes(pilot, end.reason),
+            *_slab_notes(engine, pilot),
+        ),
     )
 
 
@@ -274,10 +309,17 @@ def _row(
         held=min(held.values()),
         rate=item.rate,
         seconds=missing / item.rate + item.setup if missing else 0.0,
-        host_bytes=engine.processes
-        * required_memory(item.task, engine.labeler, engine.device, engine.threads),
+        host_bytes=_host_bytes(engine, item),
         file_bytes=sum(by_task[task.id] for task in own),
     )
+
+
+def _host_bytes(engine: Engine, item: SizePilot) -> int:
+    """Return the host memory that measuring a size takes."""
+    if item.host_bytes is not None:
+        return item.host_bytes
+    one = required_memory(item.task, engine.labeler, engine.device, engine.threads)
+    return engine.processes * one
 
 
 def _task_of(results: Results, item: SizePilot, key: str) -> Task | None:
@@ -387,6 +429,19 @@ def _targets(
         if max(targets.values()) >= 2**62:
             raise InputError(f"--plan: no number of samples reaches {rule.target_error}")
     return targets, rounds
+
+
+def _slab_notes(engine: Engine, pilot: Pilot) -> Iterator[str]:
+    """Yield one line a size that is measured in slabs."""
+    samples = 1 if engine.device.is_shared else engine.workers
+    for item in pilot.sizes:
+        layers = engine.slabs.get(item.task.size)
+        if layers:
+            sites = item.rate * item.task.num_points * max(len(item.task.p), 1) / samples
+            yield (
+                f"L = {item.task.size}: {len(layers)} slabs of {max(layers)} layers, "
+                f"{1e9 / sites:.3g} ns a site; {samples} sample{'s' * (samples > 1)} at a time"
+            )
 
 
 def _notes(pilot: Pilot, reason: str) -> tuple[str, ...]:

@@ -51,6 +51,8 @@ class SizePilot:
     task: the study's own, with its p.  kept: single samples of another seed, blocks of one sample.
     measured: these and whole blocks of a third seed.  rate: samples a second with all workers.
     setup: seconds to build what is sampled.  placing: seconds that finding its p takes.
+    Of samples in slabs: host_bytes and device_bytes, the memory of all that are in work at a time,
+    and checkpoint_bytes, what is beside the results file while they are.
     """
 
     task: Task
@@ -59,6 +61,9 @@ class SizePilot:
     rate: float
     setup: float
     placing: float
+    host_bytes: int | None = None
+    device_bytes: int = 0
+    checkpoint_bytes: int = 0
 
 
 @dataclass(frozen=True, eq=False)

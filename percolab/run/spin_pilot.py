@@ -9,7 +9,11 @@ ones, over the p between which their samples begin to span.
 
 **How long.**  The autocorrelation times of energy, M^2 and S_2 at some of the p, from chains that
 are made longer until they are 20 times the largest.  The burn-in is 20 times that, so that what is
-left of the start is about exp(-20) of it at the slowest of these.
+left of the start is about exp(-20) of it at the slowest of these.  That holds for updates of all
+clusters.  Where only some get new spins, a random start takes longer than any such time: its
+clusters are small, and the first ones are flipped one by one.  So there the chains of the pilot are
+also given longer burn-ins until those that started ordered and at random agree, and the burn-in is
+that one and the 20 times.
 """
 
 from __future__ import annotations
@@ -48,6 +52,8 @@ _LOW, _HIGH, _BEYOND = 0.2, 0.8, 0.1
 #: How many autocorrelation times a burn-in is, and a chain that one is measured by.
 _TIMES = 20
 _LEAST_BURN_IN, _MOST_SWEEPS = 20, 2**14
+#: Standard errors within which chains of both starts agree.
+_AGREEING = 3.0
 
 Floats = NDArray[np.float64]
 
@@ -202,16 +208,24 @@ def _crossing(rising: Floats, p: Floats, value: float) -> float:
 def find_burn_in(task: Task, labeler: str | None, device: Device) -> int:
     """Return 20 autocorrelation times of the slowest of three series, at up to five of the p.
 
-    InputError: they are so long that no chain of a pilot tells them.
+    With wolff and few, and what the chains of a pilot took to forget their start.  InputError: it
+    is so long that no chain of a pilot tells it.
     """
     p = [task.p[n] for n in np.unique(np.linspace(0, len(task.p) - 1, 5).round().astype(int))]
-    sweeps, tau = _SWEEPS, 0.0
+    sweeps, tau, start, is_partial = _SWEEPS, 0.0, 0, task.update != "sw"
     while sweeps <= _MOST_SWEEPS:
-        pilot = _pilot(task, p, max(round(_TIMES * tau), _BURN_IN), sweeps, ("series",))
+        burn_in = max(round(_TIMES * tau), _BURN_IN, start)
+        pilot = _pilot(task, p, burn_in, sweeps, ("series",))
         blocks = _blocks(pilot, range(1000, 1000 + _CHAINS), labeler, device)
-        tau, is_complete = _longest(blocks, len(p), sweeps)
+        series = _series_of(blocks, len(p))
+        tau, is_complete = _longest(series)
         if is_complete and sweeps >= _TIMES * tau:
-            return max(10 * math.ceil(_TIMES * tau / 10), _LEAST_BURN_IN)
+            if not is_partial:
+                return max(10 * math.ceil(_TIMES * tau / 10), _LEAST_BURN_IN)
+            if _have_met(series, tau):
+                return 10 * math.ceil((burn_in + _TIMES * tau) / 10)
+        if is_partial:
+            start = 2 * burn_in
         sweeps *= 2
     raise InputError(
         f"L = {task.size}: spins are correlated over more than {tau:.0f} updates; give the burn-in "
@@ -219,21 +233,36 @@ def find_burn_in(task: Task, labeler: str | None, device: Device) -> int:
     )
 
 
-def _longest(blocks: Sequence[Block], points: int, sweeps: int) -> tuple[float, bool]:
-    """Return the longest autocorrelation time of blocks, and whether all are known."""
-    tau, is_complete = 0.5, True
+def _series_of(blocks: Sequence[Block], points: int) -> Floats:
+    """Return the series of chains, (chains, points, SERIES, sweeps)."""
     stored = np.array([block.extras["series"] for block in blocks], np.float64)
-    parts = stored.reshape(len(blocks), points, len(SERIES), sweeps)
-    for point in range(points):
+    return stored.reshape(len(blocks), points, len(SERIES), -1)
+
+
+def _longest(parts: Floats) -> tuple[float, bool]:
+    """Return the longest autocorrelation time of series, and whether all are known."""
+    tau, is_complete = 0.5, True
+    for point in range(parts.shape[1]):
         for n in range(len(SERIES)):
             series = parts[:, point, n]
             try:
-                found = autocorrelation(*_lagged(series - series.mean()), sweeps)
+                found = autocorrelation(*_lagged(series - series.mean()), series.shape[1])
             except AnalysisError:
                 # What does not vary has no time.
                 continue
             tau, is_complete = max(tau, found.tau), is_complete and found.complete
     return tau, is_complete
+
+
+def _have_met(parts: Floats, tau: float) -> bool:
+    """Return whether chains that started ordered have the means of those that started at random.
+
+    Within _AGREEING standard errors, of which each chain has 2 tau / n of the series' variance.
+    """
+    chains, sweeps = parts.shape[0], parts.shape[-1]
+    ordered, random = parts[::2].mean(axis=(0, -1)), parts[1::2].mean(axis=(0, -1))
+    variance = parts.var(axis=-1).mean(axis=0) * 2 * tau / sweeps * 4 / chains
+    return bool((np.abs(ordered - random) <= _AGREEING * np.sqrt(variance)).all())
 
 
 def _lagged(series: Floats) -> tuple[Floats, Floats]:

@@ -73,9 +73,8 @@ class Checkpoints:
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Put a checkpoint in place of the one before; InputError, and that stays, if it fails."""
-        buffer = io.BytesIO()
-        write_tree(buffer, _encoded(checkpoint))
-        replace_file(self.path_of(checkpoint.task_id, checkpoint.number), buffer.getvalue())
+        path = self.path_of(checkpoint.task_id, checkpoint.number)
+        replace_file(path, _written(checkpoint))
 
     def load(self, task_id: str, number: int) -> Checkpoint | None:
         """Return the checkpoint of a block, or None; InputError if it is damaged."""
@@ -87,6 +86,11 @@ class Checkpoints:
         for path, own_id, number in self.found():
             if own_id == task_id and number in numbers:
                 path.unlink(missing_ok=True)
+
+
+def bytes_of(checkpoint: Checkpoint) -> int:
+    """Return the bytes of the file that a checkpoint would be."""
+    return len(_written(checkpoint))
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -107,6 +111,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
     raise InputError(
         f"{path}: is damaged or no checkpoint; remove it to measure its block anew ({reason})"
     )
+
+
+def _written(checkpoint: Checkpoint) -> bytes:
+    buffer = io.BytesIO()
+    write_tree(buffer, _encoded(checkpoint))
+    return buffer.getvalue()
 
 
 def _encoded(checkpoint: Checkpoint) -> Node:

@@ -4,6 +4,7 @@ import csv
 import re
 import signal
 import time
+import tracemalloc
 from contextlib import suppress
 from dataclasses import fields
 
@@ -14,21 +15,26 @@ from helpers import lattice
 
 from percolab.analysis.stored_data import cluster_curves_of
 from percolab.api import sweep
+from percolab.domains.front import Row
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.measure.rows import BINS
+from percolab.measure.tallies import row_width_of, wide_bin_of
 from percolab.run.in_slabs import (
     SlabSampler,
-    device_of_slabs,
+    block_of,
     layers_of,
     memory_of_slabs,
     whole_of,
 )
+from percolab.run.plan import plan_study
 from percolab.run.request import Watcher
 from percolab.run.sampler import Sampler, Stopped, memory_of_task
 from percolab.store.checkpoints import Checkpoints, read_checkpoint
 from percolab.store.results import read_results
 from percolab.tasks.blocks import same_block
 from percolab.tasks.study import Study, Task
+from percolab.tasks.study_file import make_request
 
 CASES = [
     ("square", "open", "bond", 3),
@@ -85,7 +91,7 @@ def test_the_file_of_a_study_in_slabs_is_that_of_whole_samples(tmp_path):
 
 def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
     asked = {"L": [8, 160], "p": [0.5], "samples": 10, "device": "cpu", "workers": 1}
-    free = _memory(8) + memory_of_slabs(whole_of(_task(160)), (8,) * 20)
+    free = _memory(8) + memory_of_slabs(whole_of(_task(160)), (8,) * 20, p=0.5).host
     assert free < _memory(160)
     memory = type("", (), {"available": free})
     monkeypatch.setattr("percolab.run.sampler.psutil.virtual_memory", lambda: memory)
@@ -111,7 +117,8 @@ def test_slabs_are_as_many_as_memory_asks_for(monkeypatch):
     assert layers_of(task, "auto", 1) == (64,)
     whole = whole_of(task)
     for number in (1, 4, 16):
-        memory = type("", (), {"available": 3 * memory_of_slabs(whole, (64 // number,) * number)})
+        one = memory_of_slabs(whole, (64 // number,) * number, p=0.5).host
+        memory = type("", (), {"available": 3 * one})
         monkeypatch.setattr("percolab.run.in_slabs.psutil.virtual_memory", lambda: memory)  # noqa: B023
         assert len(layers_of(task, "auto", 3)) == number
         with pytest.raises(InputError, match=r"GB of memory for 4 samples at a time; \d"):
@@ -125,9 +132,8 @@ REFUSED = [
     (("--measure", "gyration"), "the radii of clusters are not known at a face"),
     (("--model", "ising"), "ising has spins"),
     (("--lattice", "bethe:3"), "bethe:3 has no layers to be cut at"),
-    (("--labeler", "reference"), "they are labeled by raster, not by reference"),
+    (("--labeler", "reference"), "on cpu they are labeled by raster, not by reference"),
     (("-L", "3000000"), "L = 3000000 in 2 slabs: a slab of 4500000000000 sites, but at most"),
-    (("-L", "8,12", "--plan"), "not planned yet; L = 8 takes 2 slabs and for "),
     (("-L", "400000000"), "160000000000000000 sites, but sums are kept of fewer than"),
 ]
 
@@ -142,6 +148,7 @@ def test_what_slabs_cannot_do_is_refused_in_one_line(given, message, tmp_path):
     ("given", "message"),
     [
         ((), "slabs: give p (-p)"),
+        (("--plan",), "slabs: give p (-p)"),
         (("--method", "threshold"), "method threshold opens the bonds of a whole sample in order"),
         (("--method", "tree"), "method tree chooses from the bonds of the whole lattice"),
     ],
@@ -149,12 +156,6 @@ def test_what_slabs_cannot_do_is_refused_in_one_line(given, message, tmp_path):
 def test_slabs_need_p(given, message, tmp_path):
     usual = ("--lattice", "square", "-L", "8", "--slabs", "2", "--device", "cpu")
     assert message in refusal("sweep", *usual, *given, "--out", tmp_path / "none.h5")
-
-
-def test_slabs_are_measured_on_the_cpu():
-    assert device_of_slabs(Device("auto")) == Device("cpu") == device_of_slabs(Device("cpu"))
-    with pytest.raises(InputError, match="measured on the CPU, not on cuda:1; use --device cpu"):
-        device_of_slabs(Device("cuda", 1))
 
 
 def test_slabs_thinner_than_bonds_reach_are_refused(tmp_path):
@@ -166,6 +167,56 @@ def test_slabs_thinner_than_bonds_reach_are_refused(tmp_path):
     given = ("--lattice", path, "-L", "8", "-p", "0.5", "--slabs", "4", "--device", "cpu")
     found = refusal("sweep", *given, "--out", tmp_path / "none.h5")
     assert "a slab of 2 layers, but bonds of far reach 3 layers far" in found
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+
+def planned(study, **options):
+    request = make_request(**({"lattice": "square"} | study))
+    options = {"slabs": request.slabs, "device": Device("cpu"), "workers": 1} | options
+    return plan_study(request.study, request.rule, **options)
+
+
+def test_time_memory_and_bytes_of_slabs_are_planned(tmp_path):
+    study = {"L": [900], "p": [0.4, 0.5], "samples": 6, "block_size": 2, "measure": "sizes"}
+    study |= {"boundary": "periodic", "slabs": 5}
+    plan, path = planned(study), tmp_path / "results.h5"
+    begin = time.perf_counter()
+    found = sweep(lattice("square"), **study, device="cpu", workers=1, out=path)
+    seconds = time.perf_counter() - begin
+    assert seconds / 5 < plan.seconds < 5 * seconds + 2
+    assert plan.file_bytes == pytest.approx(path.stat().st_size, rel=0.3)
+    assert plan.threshold_error is None
+    assert any("L = 900: 5 slabs of 180 layers, " in note for note in plan.notes)
+    (item,) = found.tasks.values()
+    sampler = SlabSampler(item.task, (180,) * 5)
+    sampler.checkpoints = Checkpoints(path)
+    tracemalloc.start()
+    sampler.sample([7])
+    (row,), (_, peak) = plan.sizes, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert row.host_bytes == pytest.approx(peak, rel=0.3)
+    calls = iter([False] * 17 + [True])
+    with pytest.raises(Stopped):
+        sampler.sample([8], calls.__next__)
+    (left,) = tmp_path.glob("*.checkpoint")
+    assert plan.checkpoint_bytes == pytest.approx(left.stat().st_size, rel=0.3)
+
+
+def test_sizes_in_slabs_are_planned_beside_whole_ones(monkeypatch, tmp_path):
+    free = _memory(8) + memory_of_slabs(whole_of(_task(160)), (8,) * 20, p=0.5).host
+    memory = type("", (), {"available": free})
+    with monkeypatch.context() as only:
+        only.setattr("percolab.run.sampler.psutil.virtual_memory", lambda: memory)
+        only.setattr("percolab.run.in_slabs._SITES_PER_SLAB", 1280)
+        plan = planned({"L": [8, 160], "p": [0.5], "samples": 10, "slabs": "auto"})
+    assert [row.L for row in plan.sizes] == [8, 160]
+    assert sum("slabs of" in note for note in plan.notes) == 1
+    given = ("--lattice", "square", "-L", "8,12", "-p", "0.5", "--slabs", "2", "--device", "cpu")
+    told = answer("sweep", *given, "--plan", "--out", tmp_path / "none.h5")
+    assert re.search(r"file .*; \S+ kB of checkpoints", told)
+    assert not list(tmp_path.iterdir())
 
 
 # --- checkpoints ---------------------------------------------------------------------------------
@@ -379,6 +430,20 @@ def test_sums_beyond_64_bits_have_two_columns(tmp_path, monkeypatch):
     (curve,) = cluster_curves_of(wide)
     assert np.array_equal(curve.sum_squares, one.column("sum_squares"))
     assert np.array_equal(other.column("largest"), one.column("largest"))
+
+
+def test_sums_of_powers_beyond_128_bits_are_those_of_the_row():
+    task = _task(2**23, measure=("sizes",), block_size=1)
+    sizes = [2**45 + 12345, 2**44 - 7, 100, 3, 3, 1]
+    numbers = np.zeros(row_width_of(task.num_points), np.int64)
+    numbers[[0, 1, 2]] = len(sizes), *sizes[:2]
+    np.add.at(numbers, [BINS + int(wide_bin_of(np.uint64(size))) for size in sizes], 1)
+    squares, cubes, fourths = (sum(s**n for s in sizes if s >= 64 or n == 2) for n in (2, 3, 4))
+    assert fourths > cubes > 2**128
+    powers = block_of(task, 0, [Row(numbers, squares, cubes, fourths)]).extras["powers"]
+    exact = [sum(size**n for size in sizes) for n in (3, 4)]
+    assert powers[0, :2].tolist() == pytest.approx(exact, rel=1e-15)
+    assert powers[0, 2:].tolist() == pytest.approx([sizes[0] ** 3, sizes[0] ** 4], rel=1e-15)
 
 
 def test_a_study_is_wide_where_one_sample_does_not_fit():

@@ -1,6 +1,7 @@
 """Pilots of spins: p over the transition, burn-ins long enough, and transitions of first order."""
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from cli_support import answer, refusal
 
 from percolab.analysis.spin_fit import autocorrelations_of, fit_spins
+from percolab.analysis.theory.ising import ising_torus
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -86,6 +88,7 @@ def test_p_on_a_graph_are_where_its_largest_cluster_grows():
 @pytest.mark.parametrize(("name", "size", "p"), [("square", 12, 0.5858), ("cubic", 6, 0.3581)])
 @pytest.mark.parametrize("update", ["sw", "wolff"])
 def test_a_burn_in_is_twenty_autocorrelation_times(name, size, p, update):
+    """Of wolff the pilot's own burn-in comes before them."""
     task = task_of(name, size, p=(p,), update=update)
     burn_in = find_burn_in(task, None, CPU)
     results = sweep(
@@ -95,7 +98,21 @@ def test_a_burn_in_is_twenty_autocorrelation_times(name, size, p, update):
     (item,) = results.tasks.values()
     tau = max(found[0].tau for found in autocorrelations_of(item).values())
     assert burn_in % 10 == 0
-    assert 10 * tau < burn_in < 60 * tau
+    assert 10 * tau < burn_in < (60 if update == "sw" else 240) * tau
+
+
+def test_single_clusters_forget_a_random_start_before_they_are_measured():
+    """From one wolff needs far more updates than 20 autocorrelation times, which are 40 here."""
+    coupling = 1.05 * math.log(1 + math.sqrt(2)) / 2
+    task = task_of("square", 32, p=(1 - math.exp(-2 * coupling),), update="wolff")
+    burn_in = find_burn_in(task, None, CPU)
+    random = range(1, 200, 2)
+    blocks = Sampler(replace(task, burn_in=burn_in, block_size=1), device=CPU).sample(random)
+    place = [column.name for column in task.observables].index("satisfied")
+    satisfied = np.array([block.sums[0, place] for block in blocks], float)
+    energies = 2 - 2 * satisfied / 32**2
+    error = energies.std(ddof=1) / math.sqrt(energies.size)
+    assert abs(energies.mean() - ising_torus(32, 32, coupling).energy) <= 4 * error
 
 
 def test_a_burn_in_of_independent_sweeps_is_the_least():

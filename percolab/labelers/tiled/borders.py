@@ -62,6 +62,16 @@ def _mark_bits(border, place, found):
         cuda.atomic.or_(border, place, found)
 
 
+@cuda.jit(device=True)
+def mark_from(border, base, first, found):
+    """Set the bits that a word has of the sites ``first`` ..., int64; site 0 is at ``base``."""
+    place, shift = uint32(base + uint32(first >> int64(5))), uint32(first & int64(31))
+    _mark_bits(border, place, uint32(found << shift))
+    if shift != uint32(0):
+        after = uint32(found >> uint32(uint32(32) - shift))
+        _mark_bits(border, uint32(place + uint32(1)), after)
+
+
 @cuda.jit(cache=True)
 def list_crossing_kernel(opened, words_per_item, crossing, border, words_of_sites, listed):
     """List the open bonds between tiles, and mark their ends in the border: one thread an entry."""
@@ -80,11 +90,7 @@ def list_crossing_kernel(opened, words_per_item, crossing, border, words_of_site
         owner = crossing.owners[n]
         cuda.atomic.or_(border, uint32(base + owner), found)
         first = int64(int64(int64(owner) << int64(5)) + int64(crossing.deltas[n]))
-        place, shift = uint32(base + uint32(first >> int64(5))), uint32(first & int64(31))
-        _mark_bits(border, place, uint32(found << shift))
-        if shift != uint32(0):
-            after = uint32(found >> uint32(uint32(32) - shift))
-            _mark_bits(border, uint32(place + uint32(1)), after)
+        mark_from(border, base, first, found)
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
         shared[1] = cuda.atomic.add(listed.counts, item, shared[0])

@@ -79,8 +79,9 @@ class Tiled:
     name: ClassVar[str] = "tiled"
     is_recordable: ClassVar[bool] = True
 
-    def __init__(self, batch: CudaBatch, *, tally: bool = False) -> None:
-        top = batch.topology
+    def __init__(self, batch: CudaBatch, *, tally: bool = False, room: int = 0) -> None:
+        """Make room for tiles; ``room`` for border sites of a tile, if more than its tiling has."""
+        top, arrays = batch.topology, batch.arrays
         self.batch = batch
         self.tiling = tiling = tiling_of(top, TILE_WORDS, LANES)
         #: Tiles of the whole batch.
@@ -91,15 +92,15 @@ class Tiled:
         #: Whether an axis is periodic, so that clusters may wrap.
         self.may_wrap = bool(top.seam_codes.size)
         # At their border sites, the numbers of nodes; then labels, where they are asked for.
-        self.labels = cuda.device_array(batch.capacity * top.num_points, np.uint32)
+        self.labels = arrays.array("labels", batch.capacity * top.num_points, np.uint32)
         #: What is summed over the finished clusters of a tile, and the number of its nodes.
         self.interior = cuda.device_array((self.num_blocks, NODES + 1), np.uint32)
-        self.border = cuda.device_array(batch.capacity * tiling.ends.size, np.uint32)
+        self.border = arrays.array("border", batch.capacity * tiling.ends.size, np.uint32)
         self._kept: Any = None
         self._nothing_kept = cuda.device_array(1, np.uint16)
         self._radii: RadiiBatch | None = None
         self._load()
-        self._make_nodes(tiling.room)
+        self._make_nodes(max(tiling.room, room))
 
     @staticmethod
     def memory(extent: Extent, needs: Needs, items: int) -> Memory:
@@ -151,7 +152,7 @@ class Tiled:
             codes=cuda.to_device(narrow_codes(top, crossing.codes)),
         )
         room = crossing.num_bonds
-        bonds = cuda.device_array(max(capacity * room, 1), np.uint32)
+        bonds = self.batch.arrays.array("listed", max(capacity * room, 1), np.uint32)
         self.listed = Listed(bonds, cuda.device_array(capacity, np.uint32), np.uint32(room))
         self._ends = cuda.to_device(tiling.ends)
         sites, flags = top.end_flags()
@@ -173,11 +174,12 @@ class Tiled:
 
     def _make_nodes(self, room: int) -> None:
         """Make memory for so many nodes of every tile."""
-        size = max(self.num_blocks * room, 1)
-        parents, sizes, ends, origins = (cuda.device_array(size, np.uint32) for _ in range(4))
+        size, arrays = max(self.num_blocks * room, 1), self.batch.arrays
+        names = ("parents", "sizes", "ends", "origins")
+        parents, sizes, ends, origins = (arrays.array(name, size, np.uint32) for name in names)
         self.nodes = Nodes(parents, sizes, ends, origins, np.uint32(room))
         #: The nodes with their periods, where an axis is periodic; one element stands for none.
-        self.forest = cuda.device_array(max(size, 2) if self.may_wrap else 1, np.uint64)
+        self.forest = arrays.array("forest", max(size, 2) if self.may_wrap else 1, np.uint64)
 
     def join(self, items: int, reading: Reading = Reading.ROWS) -> NodesOfBatch:
         """Return the forest of the first items of the batch."""

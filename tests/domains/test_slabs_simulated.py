@@ -1,0 +1,26 @@
+"""Fronts of slabs by CUDA kernels, in CUDA's simulator, are those of the CPU."""
+
+import importlib.util
+
+import pytest
+from helpers import run_simulated
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
+)
+
+#: A lattice, and which of how many parts of its cases; or slabs far inside.  A torus is quick.
+CASES = [("triangular", "7", "16")]
+MORE = [("square", "far"), *((name, "0", "1") for name in ("square", "triangular", "cubic", "bcc"))]
+MORE += [(name, "0", "1") for name in ("honeycomb", "kagome", "fcc")]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [*CASES, *(pytest.param(case, marks=pytest.mark.slow) for case in MORE)],
+    ids="-".join,
+)
+def test_simulated_fronts_equal_those_of_the_cpu(case):
+    done = run_simulated("simulated_slabs.py", *case)
+    assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
+    assert done.stdout.strip(), "no case was run"

@@ -1,0 +1,83 @@
+"""Fronts for tests: made-up ones, and the comparison of those of a GPU with those of the CPU."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from percolab.domains.front import Face, Front, Sums, close, join, row_of
+
+
+def fake_front(first_layer, sizes, low, high, *, flags=0, bins=0, axes=2, codes=None):
+    """Return a front of one layer of three, with clusters of given sizes and nothing finished.
+
+    codes: of the entries of both faces; None where no axis is periodic.
+    """
+    faces = (
+        Face(np.array(entries, np.uint32), np.array(given, np.int64))
+        for entries, given in zip((low, high), codes or ([], []))
+    )
+    sizes = np.array(sizes, np.uint64)
+    sums = Sums(0, 0, 0, 0, 0, bins=(0,) * bins)
+    flags = np.full(sizes.size, flags, np.uint32)
+    return Front(first_layer, 1, 3, axes, *faces, sizes, flags, sums)
+
+
+def canonical(front):
+    """Return a front with its clusters numbered in the order in which the entries name them."""
+    named = np.concatenate([front.low.clusters, front.high.clusters])
+    old, first = np.unique(named, return_index=True)
+    assert old.tolist() == list(range(front.num_clusters)), "a cluster that no bond names"
+    order = np.argsort(first)
+    numbers = np.empty(order.size, np.uint32)
+    numbers[order] = np.arange(order.size)
+    low, high = (
+        Face(numbers[face.clusters] if face.num_bonds else face.clusters, face.codes)
+        for face in (front.low, front.high)
+    )
+    return replace(front, low=low, high=high, sizes=front.sizes[order], flags=front.flags[order])
+
+
+def assert_same_front(expected, found):
+    """Assert that fronts, on the host, are equal but for numbers, references and the loop."""
+    assert bool(expected.sums.loop) == bool(found.sums.loop)
+    assert replace(expected.sums, loop=0) == replace(found.sums, loop=0)
+    assert all(
+        type(value) is int for value in (*vars(found.sums).values(),) if value != found.sums.bins
+    )
+    expected, found = canonical(expected), canonical(found)
+    for name in ("first_layer", "layers", "num_layers", "axes"):
+        assert getattr(expected, name) == getattr(found, name)
+    for name in ("sizes", "flags"):
+        np.testing.assert_array_equal(getattr(expected, name), getattr(found, name), name)
+        assert getattr(expected, name).dtype == getattr(found, name).dtype
+    for one, other in ((expected.low, found.low), (expected.high, found.high)):
+        np.testing.assert_array_equal(one.clusters, other.clusters)
+        assert one.codes.size == other.codes.size
+
+
+def random_steps(fronts, rng):
+    """Return which of the fronts that are left is joined to the next, step by step."""
+    return [int(rng.integers(n)) for n in range(fronts - 1, 0, -1)]
+
+
+def joined_on_gpu(gpu, fronts, steps, whole, *, keep):
+    """Join fronts on the host and on a GPU alike, compare each result, and the rows.
+
+    keep: whether results stay where they are, which they may in a chain; else they are copied.
+    """
+    from percolab.domains.join_cuda import to_device, to_host
+
+    left = [(front, to_device(front)) for front in fronts]
+    for n in steps:
+        (low, low_there), (high, high_there) = left[n : n + 2]
+        expected, found = join(low, high), gpu.join(low_there, high_there)
+        assert_same_front(expected, to_host(found))
+        left[n : n + 2] = [(expected, found if keep else to_device(to_host(found)))]
+    ((expected, found),) = left
+    if whole.is_closed:
+        expected, found = close(expected), gpu.close(found)
+        assert_same_front(expected, to_host(found))
+    one, other = row_of(expected), row_of(found)
+    np.testing.assert_array_equal(one.numbers, other.numbers)
+    assert one[1:] == other[1:]
+    return other

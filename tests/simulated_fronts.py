@@ -1,0 +1,193 @@
+"""Joins fronts in CUDA's simulator and compares them with those of the CPU; a test starts it.
+
+NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_fronts.py square
+"""
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from front_support import assert_same_front, fake_front, joined_on_gpu, random_steps
+from helpers import lattice, probabilities
+
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import threshold_of
+from percolab.domains.front import Face, close, join, no_face, row_of
+from percolab.domains.join_cuda import FrontsCuda, to_device, to_host
+from percolab.domains.parts import Parts, Whole
+from percolab.domains.raster import Draw, SlabRaster
+from percolab.domains.slabs import thicknesses
+from percolab.errors import InputError
+from percolab.lattices.topology import period_codes
+from percolab.measure.tallies import num_bins
+
+#: Shapes and boundaries of a few dozen sites, which meet the edges of blocks.
+SHAPES = {
+    "square": (((5, 8), "oo"), ((5, 6), "pp"), ((4, 7), "po"), ((3, 8), "op")),
+    "cubic": (((3, 2, 5), "ooo"), ((2, 2, 6), "ppp"), ((3, 2, 4), "pop")),
+    "kagome": (((6, 6), "pp"), ((5, 7), "oo")),
+}
+KINDS = {"o": "open", "p": "periodic"}
+
+
+def fronts_of(whole, draw, slabs, tally):
+    layers = thicknesses(whole, slabs)
+    labeler, parts = SlabRaster(whole, max(layers), tally=tally), Parts(whole)
+    starts = np.cumsum([0, *layers[:-1]])
+    return [
+        labeler.front_of(parts.part(int(start), thick), draw)
+        for start, thick in zip(starts, layers)
+    ]
+
+
+def compare_lattice(name):
+    """Compare fronts of small lattices, joined in many orders."""
+    rng, gpu = np.random.default_rng(1), FrontsCuda()
+    for shape, kinds in SHAPES[name]:
+        boundary = tuple(KINDS[kind] for kind in kinds)
+        for number, p in enumerate(probabilities(name)):
+            model = Model("site") if number == 3 else BOND
+            whole = Whole(lattice(name), shape, boundary, model)
+            draw = Draw(number % 2, 5, int(rng.integers(1000)), threshold_of(p))
+            fronts = fronts_of(whole, draw, int(rng.integers(2, 5)), number % 2 == 0)
+            chain = bool(number % 2)
+            steps = [0] * (len(fronts) - 1) if chain else random_steps(len(fronts), rng)
+            own = FrontsCuda() if chain else gpu
+            joined_on_gpu(own, fronts, steps, whole, keep=chain)
+            if chain:
+                # Arrays of nothing have one element.
+                assert own.num_bytes <= FrontsCuda.memory(whole).device + 100
+        print(name, shape, boundary)
+
+
+def compare_sizes():
+    """Compare sums of sizes far beyond 32 bits, of many clusters, with all digits in use."""
+    gpu, rng = FrontsCuda(), np.random.default_rng(2)
+    sizes = [2**31 - 1, 2**31, 2**32 - 1, 2**32 + 1, 2**54, 2**54 - 3, 63, 64, 1, 1]
+    for bins in (0, num_bins(2**55)):
+        for given in (sizes, rng.integers(1, 2**54, 40).tolist()):
+            entries = np.arange(len(given))
+            low = fake_front(0, given, [], entries, bins=bins)
+            high = fake_front(1, [0] * len(given), entries, [], bins=bins)
+            expected, found = join(low, high), gpu.join(to_device(low), to_device(high))
+            assert_same_front(expected, to_host(found))
+            assert found.sums.squares == sum(size**2 for size in given) > 2**100
+            if bins:
+                assert found.sums.fourths == sum(size**4 for size in given if size > 63) > 2**200
+                assert sum(found.sums.bins) == len(given)
+    # Many clusters, of which those that a face names stay, are added up on one root.
+    low = fake_front(0, [2**40] * 50, [], np.arange(50))
+    high = fake_front(1, [3, 5], [0] * 49 + [1], [1, 0, 1])
+    found = to_host(gpu.join(to_device(low), to_device(high)))
+    assert_same_front(join(low, high), found)
+    assert sorted(found.sizes.tolist()) == [2**40 + 5, 49 * 2**40 + 3]
+    print("sizes")
+
+
+def compare_chains():
+    """Compare clusters that become one, link by link, so that paths are as long as can be."""
+    gpu = FrontsCuda()
+    for periodic in (False, True):
+        for order in (1, -1):
+            links = np.arange(60)
+            codes = period_codes(np.stack([links % 5 - 2, links % 3 - 1], axis=1))
+            faces = np.repeat(links, 2)[1:-1][::order], np.repeat(links[:-1], 2)[::order]
+            own = [np.repeat(codes, 2)[1:-1], np.repeat(codes[:-1] * 3, 2)] if periodic else []
+            low = fake_front(0, [1] * 60, [0, 59, 7], faces[0], codes=own[:1] and [
+                codes[:3], own[0]])  # fmt: skip
+            high = fake_front(1, [1] * 59, faces[1], [58, 0], codes=own[1:] and [
+                own[1], codes[:2]])  # fmt: skip
+            expected, found = join(low, high), to_host(gpu.join(to_device(low), to_device(high)))
+            assert_same_front(expected, found)
+            assert found.sizes.tolist() == [119]
+            if periodic:
+                assert not expected.sums.loop
+                assert_same_places(expected, found)
+    print("chains")
+
+
+def compare_crowds():
+    """Compare a few clusters that many bonds join in any order, at places that do not wind."""
+    gpu, rng = FrontsCuda(), np.random.default_rng(3)
+    for case in range(30):
+        clusters, bonds = int(rng.integers(2, 24)), int(rng.integers(20, 70))
+        places = rng.integers(-40, 40, (2, clusters, 2))
+        ends = rng.integers(clusters, size=(2, bonds))
+        stay = rng.permutation(clusters), rng.permutation(clusters)
+        # The clusters of the upper front are further up: a bond leads over the difference.
+        codes = [period_codes(places[side, ends[side]]) for side in range(2)]
+        beside = [period_codes(places[side, stay[side]]) for side in range(2)]
+        low = fake_front(0, np.ones(clusters), stay[0], ends[0], codes=[beside[0], codes[0]])
+        high = fake_front(1, np.ones(clusters), ends[1], stay[1], codes=[codes[1], beside[1]])
+        expected, found = join(low, high), to_host(gpu.join(to_device(low), to_device(high)))
+        assert_same_front(expected, found)
+        assert not expected.sums.loop, case
+        assert_same_places(expected, found)
+    print("crowds")
+
+
+def assert_same_places(expected, found):
+    """Assert that codes of each cluster differ by what another reference makes."""
+    one, other = (
+        np.concatenate([front.low.codes, front.high.codes]) for front in (expected, found)
+    )
+    named = np.concatenate([expected.low.clusters, expected.high.clusters])
+    for number in range(expected.num_clusters):
+        away = (one - other)[named == number]
+        assert (away == away[0]).all()
+
+
+def compare_periods():
+    """Compare many periods, of one axis beside others, up to those that are too many."""
+    gpu = FrontsCuda()
+    for axes in (1, 2, 3, 5):
+        for axis in range(axes):
+            for periods, fits in ((1023, True), (-1023, True), (1024, False), (1900, False),
+                                  (-1500, False)):  # fmt: skip
+                vector = np.zeros((2, axes), np.int64)
+                vector[0, axis], vector[1, axis] = -(periods // 2), periods - periods // 2
+                low_codes, high_codes = period_codes(vector)[:, None]
+                low = fake_front(0, [1], [], [0], axes=axes, codes=[[], low_codes])
+                high = fake_front(1, [1, 1], [0], [0], axes=axes, codes=[high_codes, [0]])
+                expected = join(low, high)
+                if not fits:
+                    with pytest.raises(InputError, match="wind more than 1023 times"):
+                        gpu.join(to_device(low), to_device(high))
+                    continue
+                found = to_host(gpu.join(to_device(low), to_device(high)))
+                # The reference is one of the two clusters.
+                away = abs(int(found.high.codes[0] - expected.high.codes[0]))
+                assert away in (0, abs(int(period_codes(vector[1:] - vector[:1])[0])))
+    print("periods")
+
+
+def compare_empty():
+    """Compare fronts without an open bond, and one that is closed."""
+    gpu = FrontsCuda()
+    for codes in (None, [[], []]):
+        low = fake_front(0, [], [], [], codes=codes)
+        high = fake_front(1, [], [], [], codes=codes)
+        assert_same_front(join(low, high), to_host(gpu.join(to_device(low), to_device(high))))
+    empty = join(join(low, high), fake_front(2, [], [], []))
+    assert row_of(gpu.close(to_device(empty))).sum_squares == row_of(close(empty)).sum_squares == 0
+    assert no_face().num_bonds == Face(np.empty(0, np.uint32), np.empty(0, np.int64)).num_bonds
+    print("empty")
+
+
+def main(name):
+    """Compare fronts of one lattice, or made-up ones."""
+    # NumPy warns where CUDA wraps around.
+    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+    if name != "made":
+        compare_lattice(name)
+        return
+    compare_sizes()
+    compare_chains()
+    compare_crowds()
+    compare_periods()
+    compare_empty()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,115 @@
+"""Runs a study in slabs in CUDA's simulator and compares it with the CPU's; a test starts it.
+
+NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_slab_study.py study
+"""
+
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from percolab.api import sweep
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.lattices.lattice import load_lattice
+from percolab.run.in_slabs import SlabSampler, layers_of
+from percolab.run.request import Watcher
+from percolab.run.sampler import Sampler, Stopped
+from percolab.store.checkpoints import Checkpoints
+from percolab.tasks.blocks import same_block
+from percolab.tasks.study import Task
+
+CUDA, CPU = Device("cuda"), Device("cpu")
+
+
+class Notes(Watcher):
+    """Keeps what is said."""
+
+    def __init__(self):
+        self.lines = []
+
+    def noted(self, text):
+        self.lines.append(text)
+
+
+def compare_study():
+    """Compare the blocks of a study in slabs, by two threads, with those of whole samples."""
+    asked = {"L": [6, 8], "p": [0.4, 0.6], "samples": 4, "block_size": 2, "measure": "sizes"}
+    asked["boundary"] = "open", "periodic"
+    found = sweep("square", **asked, device="cuda", slabs=3, workers=2)
+    expected = sweep("square", **asked, device="cpu")
+    (run,) = found.runs
+    assert (run["device"], run["slabs"]) == ("cuda:0", {"6": 3, "8": 3})
+    for key, item in expected.tasks.items():
+        assert found.tasks[key].blocks.keys() == item.blocks.keys()
+        assert all(
+            same_block(block, item.blocks[n]) for n, block in found.tasks[key].blocks.items()
+        )
+    print("study")
+
+
+def compare_checkpoints(folder):
+    """Stop a block on one device in the middle of a sample, and go on with it on the other."""
+    boundary = "open", "periodic"
+    task = Task(load_lattice("square"), 8, boundary, p=(0.5,), block_size=2)
+    (expected,) = Sampler(task, device=CPU).sample([3])
+    for one, other in ((CUDA, CPU), (CPU, CUDA), (CUDA, CUDA)):
+        path = folder / f"{one}{other}.h5"
+        calls, done = iter([False] * 4 + [True]), []
+        first = SlabSampler(task, (2, 3, 3), device=one)
+        second = SlabSampler(task, (2, 3, 3), done.append, device=other)
+        first.checkpoints = second.checkpoints = Checkpoints(path)
+        with pytest.raises(Stopped):
+            first.sample([3], calls.__next__)
+        (found,) = second.sample([3])
+        assert done == [24], "the first sample and two slabs of the second were done"
+        assert same_block(found, expected)
+    print("checkpoints")
+
+
+def compare_choices():
+    """Check which device and how many slabs are chosen, and what is refused in which words."""
+    chain = {"L": [4], "p": [0.3], "samples": 1, "slabs": 2, "boundary": "periodic"}
+    with pytest.raises(InputError, match=r"hypercubic-4d .* on cuda:0: .* 3 axes, the lattice 4;"):
+        sweep("hypercubic-4d", **chain, device="cuda")
+    notes = Notes()
+    found = sweep("hypercubic-4d", **chain, device="auto", watcher=notes)
+    assert found.runs[0]["device"] == "cpu"
+    assert any(line.startswith("on the CPU, since on cuda:0 it cannot be") for line in notes.lines)
+    with pytest.raises(InputError, match="on cuda:0 they are labeled by tiled, not by four_step"):
+        sweep("square", **chain, device="cuda", labeler="four_step")
+    open_square = {"boundary": ("open", "open"), "p": (0.5,)}
+    task = Task(load_lattice("square"), 2**22, **open_square)
+    assert layers_of(task, "auto", 2, device=CUDA)[:2] == (256, 256)
+    with mock.patch("percolab.kernels.device.free_memory", return_value=2 * 10**10):
+        assert max(layers_of(task, "auto", 2, device=CUDA)) == 128
+        with pytest.raises(InputError, match=r"GB on cuda:0; 18\.0 GB are its share of what is"):
+            layers_of(task, 2**14, 2, device=CUDA)
+    # A layer has so many sites that four of them are taken, though they are more than 2^30.
+    cubic = {"boundary": ("open",) * 3, "p": (0.2488,)}
+    assert max(layers_of(Task(load_lattice("cubic"), 20480, **cubic), "auto", 1, device=CUDA)) == 4
+    print("choices")
+
+
+def main(what):
+    """Compare what is chosen, or what is measured."""
+    # NumPy warns where CUDA wraps around.
+    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+    plenty = type("", (), {"available": 10**13})
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch("percolab.kernels.device.free_memory", return_value=10**12),
+        mock.patch("percolab.run.in_slabs.psutil.virtual_memory", return_value=plenty),
+    ):
+        if what == "choices":
+            compare_choices()
+        else:
+            compare_study()
+            compare_checkpoints(Path(folder))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,79 @@
+"""Runs slabs in CUDA's simulator and compares their fronts with the CPU's; a test starts it.
+
+NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_slabs.py square
+"""
+
+import sys
+import warnings
+from itertools import product
+
+import numpy as np
+from helpers import cpu_labeler, lattice, probabilities
+from slab_support import compare_fronts
+
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import threshold_of
+from percolab.domains.front import close, row_of
+from percolab.domains.parts import Whole
+from percolab.domains.raster import Draw
+from percolab.lattices.lattice import load_lattice
+
+#: Grid points of a layer, and the layers of slabs: within words, over words and over tiles.
+SHAPES = {
+    2: (((33,), (3, 5, 2)), ((10,), (4, 4, 7, 1)), ((32,), (9, 2)), ((66,), (6, 3))),
+    3: (((5, 4), (2, 3, 1)), ((8, 4), (3, 4)), ((35, 2), (2, 4))),
+}
+MODELS = (BOND, Model("site"), Model("site-bond", site_p=0.9), Model("site-bond", bond_p=0.8))
+
+
+def structure(name):
+    return lattice(name) if name in ("honeycomb", "kagome") else load_lattice(name)
+
+
+def compare_lattice(name, part, parts):
+    """Compare fronts, and rows of all of them joined, over boundaries, models and p."""
+    item = structure(name)
+    cases = product(SHAPES[item.dimension], product(("open", "periodic"), repeat=item.dimension))
+    for n, ((layer, layers), boundary) in enumerate(cases):
+        if n % parts != part:
+            continue
+        layers = list(layers)
+        axes = zip((*layer, sum(layers)), item.cell, boundary)
+        shape = tuple(
+            -(-size // cell) * cell if kind == "periodic" else size for size, cell, kind in axes
+        )
+        layers[-1] += shape[-1] - sum(layers)
+        model, tally = MODELS[(n + n // 4) % 4], n % 3 == 0
+        whole = Whole(item, shape, boundary, model)
+        middle = probabilities(name)[2] ** (0.6 if model.draws_sites else 1)
+        ps = (middle, 0.9 * middle + 0.1, (0.0, 0.3, 1.0)[n % 3])
+        draws = [Draw(n // 3 % 2, 5, 100 * n + k, threshold_of(p)) for k, p in enumerate(ps)]
+        judge = cpu_labeler("raster", item.topology(shape, boundary), model, tally=tally)
+        for draw, front in zip(draws, compare_fronts(whole, draws, layers, tally=tally)):
+            row = row_of(close(front) if whole.is_closed else front)
+            one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
+            expected = judge.rows(draw.generator, draw.seed, *one)[0]
+            np.testing.assert_array_equal(row.numbers, expected, err_msg=f"{whole} {draw}")
+        print(shape, boundary, model, layers)
+
+
+def compare_far(name):
+    """Compare fronts of slabs so far inside that numbers of sites and words take 64 bits."""
+    for n, word in enumerate((2**26, 2**31, 2**36, 2**49)):
+        # The first slab has more words than a block makes where they are shifted together.
+        width, slabs = ((33, (3, 4)), (67, (17, 2)))[n % 2]
+        layer = 32 * word // width - 2
+        shape, boundary = (width, 2**55 // width), ("periodic", "open")
+        whole = Whole(structure(name), shape, boundary, MODELS[n])
+        draws = [Draw(generator, 5, 1, threshold_of(0.7)) for generator in (0, 1)]
+        compare_fronts(whole, draws, slabs, layer)
+        print(shape, layer)
+
+
+if __name__ == "__main__":
+    # NumPy warns where CUDA wraps around.
+    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+    if sys.argv[2] == "far":
+        compare_far(sys.argv[1])
+    else:
+        compare_lattice(sys.argv[1], *map(int, sys.argv[2:]))

@@ -1,0 +1,69 @@
+"""What the tests of slabs on CUDA share: fronts on the host, and how two of them are compared."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from percolab.domains.front import Face, Front, join
+from percolab.domains.parts import Parts
+from percolab.domains.raster import SlabRaster
+from percolab.domains.tiled_cuda import SlabTiled
+from percolab.measure.wrapping import FIRST_WRAPPING
+
+
+def on_host(front: Front) -> Front:
+    """Return a front whose arrays are on the host."""
+    low, high = (
+        Face(face.clusters.copy_to_host(), face.codes.copy_to_host())
+        for face in (front.low, front.high)
+    )
+    sizes, flags = front.sizes.copy_to_host(), front.flags.copy_to_host()
+    return replace(front, low=low, high=high, sizes=sizes, flags=flags)
+
+
+def assert_same_clusters(found: Front, expected: Front, case) -> None:
+    """Assert that two fronts are equal but for the numbers and the references of clusters."""
+    assert replace(found.sums, loop=0) == replace(expected.sums, loop=0), case
+    assert bool(found.sums.loop) == bool(expected.sums.loop), case
+    assert found.num_clusters == expected.num_clusters, case
+    kinds = (np.uint32, np.int64, np.uint64, np.uint32)
+    arrays = (found.low.clusters, found.low.codes, found.sizes, found.flags)
+    assert tuple(array.dtype for array in arrays) == kinds, case
+    numbers = np.full(found.num_clusters, 2**32 - 1, np.uint32)
+    for one, other in ((found.low, expected.low), (found.high, expected.high)):
+        assert one.codes.size == other.codes.size, case
+        numbers[one.clusters] = other.clusters
+    assert np.unique(numbers).tolist() == list(range(found.num_clusters)), case
+    for one, other in ((found.low, expected.low), (found.high, expected.high)):
+        np.testing.assert_array_equal(numbers[one.clusters], other.clusters, err_msg=str(case))
+    if found.low.codes.size + found.high.codes.size and not found.sums.flags >> FIRST_WRAPPING:
+        # Codes of a cluster differ by one number; where it winds, also by what its loops wind.
+        named = np.concatenate([found.low.clusters, found.high.clusters])
+        one, other = (np.concatenate([f.low.codes, f.high.codes]) for f in (found, expected))
+        moved = np.zeros(found.num_clusters, np.int64)
+        moved[named] = one - other
+        np.testing.assert_array_equal(one - other, moved[named], err_msg=str(case))
+    np.testing.assert_array_equal(found.sizes, expected.sizes[numbers], err_msg=str(case))
+    np.testing.assert_array_equal(found.flags, expected.flags[numbers], err_msg=str(case))
+
+
+def compare_fronts(whole, draws, layers, first=0, *, tally=False) -> list[list[Front]]:
+    """Compare the fronts of slabs from a layer on with the CPU's; return those joined of CUDA."""
+    labelers = [kind(whole, max(layers), tally=tally) for kind in (SlabTiled, SlabRaster)]
+    parts = Parts(whole)
+    joined = []
+    for draw in draws:
+        start, together = first, None
+        for thick in layers:
+            part = parts.part(start, thick)
+            front, expected = (labeler.front_of(part, draw) for labeler in labelers)
+            after = start + thick + thick % 2
+            if after + thick <= whole.num_layers:
+                # The next one is drawn beforehand, or another one, of which nothing may stay.
+                labelers[0].begin(parts.part(after, thick), draw)
+            front, case = on_host(front), (whole, draw, start, thick)
+            assert_same_clusters(front, expected, case)
+            together = front if together is None else join(together, front)
+            start += thick
+        joined.append(together)
+    return joined
