@@ -91,7 +91,7 @@ def blocks_of(page: Path) -> Iterator[Block]:
             yield Block(
                 page,
                 at + 1,
-                fence[2].strip(),
+                fence[2].strip() or _language(lines[at + 1]),
                 "\n".join(lines[at + 1 : end]),
                 **(marker.groupdict() if marker else {}),
             )
@@ -103,6 +103,11 @@ def blocks_of(page: Path) -> Iterator[Block]:
         elif line:
             marker = _COMMENT.match(line)
         at += 1
+
+
+def _language(first: str) -> str:
+    """Return what a block without a name is: commands, if it begins with one; a batch script no."""
+    return "bash" if re.match(r"(percolab|python|make|pip) ", first) else "text"
 
 
 def pictures_of(page: Path) -> list[str]:
