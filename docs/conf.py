@@ -8,13 +8,15 @@ executes them).
 from __future__ import annotations
 
 import re
-from inspect import signature
 from importlib.metadata import version as version_of
+from inspect import signature
 from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
+
+from percolab.cli import COMMANDS, main
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
@@ -32,7 +34,7 @@ extensions = [
     "sphinx_copybutton",
 ]
 exclude_patterns = ["_build", "examples"]
-templates_path = ["_templates"]
+smartquotes = False
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 4
@@ -97,14 +99,19 @@ def link_included(app: Sphinx, relative: Path, parent: str, content: list[str]) 
     link_records(app, parent, content)
 
 
+def link_pages(app: Sphinx, context: object, lines: list[str]) -> None:
+    """Make links of the names of pages in docstrings."""
+    lines[:] = [re.sub(r"docs/([\w-]+)\.md", r":doc:`\1`", line) for line in lines]
+
+
 def mark_up(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]):
     """Make lists of the lines ``name: what it is`` of docstrings, and links of names of pages."""
     names = set(getattr(obj, "__annotations__", ()))
     if what in ("function", "method"):
         names |= set(signature(obj).parameters)
     marked, in_item = [], False
+    link_pages(app, None, lines)
     for line in lines:
-        line = re.sub(r"docs/([\w-]+)\.md", r":doc:`\1`", line)
         line = re.sub(r"(?<=[ (])\*(?=\w+\))", r"\\*", line)
         found = re.match(r"(\w+(?:, \w+)*):\s+(\S.*)", line)
         if found and names & set(found[1].split(", ")):
@@ -119,9 +126,12 @@ def mark_up(app: Sphinx, what: str, name: str, obj: object, options: object, lin
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Add the renderer of mathematics and the pages of records."""
+    """Add the renderer of mathematics, the pages of records, and links in docstrings."""
+    for name in COMMANDS:  # each is called "command" in its file
+        main.get_command(None, name).name = name
     app.add_html_math_renderer("mathml", (_visit_inline, None), (_visit_block, None))
     app.connect("autodoc-process-docstring", mark_up)
+    app.connect("sphinx-click-process-description", link_pages)
     app.connect("builder-inited", write_records)
     app.connect("source-read", link_records)
     app.connect("include-read", link_included)

@@ -7,14 +7,20 @@ import sys
 import tomllib
 from collections import Counter
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
 import pytest
-from docs_support import ROOT, docs_blocks
 
 import percolab
 from percolab.cli import COMMANDS, main
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+import docs_blocks
+
+sys.path.pop(0)
+
+ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = docs_blocks.pages()
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
