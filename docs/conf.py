@@ -62,13 +62,21 @@ html_theme_options = {
 }
 
 
+def _mathml(latex: str, display: str) -> str:
+    r"""Return MathML; latex2mathml knows no \bigl\langle, and no spaces beside functions."""
+    mathml = convert(re.sub(r"\\big[lr](?=\\[lr]angle)", "", latex), display=display)
+    function, space = r"(<mi>(?:ln|exp|sinh?|cosh?)</mi>)", '<mspace width="0.17em"/>'
+    mathml = re.sub(rf"(</m(?:i|n|frac|sqrt|row|sup|sub)>){function}", rf"\1{space}\2", mathml)
+    return re.sub(rf"{function}(<m(?:i|n|frac|sqrt|row|sup|sub)>)", rf"\1{space}\2", mathml)
+
+
 def _visit_inline(translator, node: nodes.math) -> None:
-    translator.body.append(convert(node.astext()))
+    translator.body.append(_mathml(node.astext(), "inline"))
     raise nodes.SkipNode
 
 
 def _visit_block(translator, node: nodes.math_block) -> None:
-    mathml = convert(node.astext().strip(), display="block")
+    mathml = _mathml(node.astext().strip(), "block")
     translator.body.append(f'<div class="math">{mathml}</div>')
     raise nodes.SkipNode
 
