@@ -56,7 +56,7 @@ class CpuBatch:
     def memory(extent: Extent, model: Model, items: int = 1) -> Memory:
         """Return the memory that a batch takes."""
         site_words = 4 * num_words_of(extent.num_points) * model.draws_sites
-        return Memory(host=4 * extent.num_words + site_words)
+        return Memory(host=4 * extent.num_words + extent.seam_bytes + site_words)
 
     def fill(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,14 @@ def narrow_codes(topology: Topology, codes: NDArray[np.int64]) -> NDArray[np.int
         return np.zeros(codes.size, np.int32)
     periods = periods_of(codes, topology.num_axes)
     return period_codes(periods, period_width(topology)).astype(np.int32)
+
+
+def copied_by_class(topology: Topology, words_of: Callable[[int], NDArray[np.uint32]]) -> Any:
+    """Return bond words on the device, which are made on the host one class after the other."""
+    length, found = topology.num_words, cuda.device_array(topology.exists.size, np.uint32)
+    for k in range(topology.num_classes):
+        found[k * length : (k + 1) * length].copy_to_device(words_of(k))
+    return found
 
 
 class KeysOfBatch:
@@ -118,7 +127,7 @@ class CudaBatch:
         deltas = tuple(np.int32(delta) for delta in top.deltas)
         return Adjacency(
             ends=deltas if top.neighbours is None else cuda.to_device(top.neighbours),
-            seam=() if top.seam is None else cuda.to_device(top.seam.ravel()),
+            seam=copied_by_class(top, top.seam_of) if top.seam_bonds.size else (),
             seam_bonds=cuda.to_device(top.seam_bonds),
             seam_ends=cuda.to_device(top.seam_ends),
             seam_codes=cuda.to_device(narrow_codes(top, top.seam_codes)),

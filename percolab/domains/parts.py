@@ -34,8 +34,8 @@ from percolab.lattices.topology import (
     MAX_POINTS,
     Topology,
     num_words_of,
-    pack_bits,
     period_codes,
+    set_bits,
     unpack_bits,
 )
 
@@ -141,7 +141,7 @@ class Whole:
     def slab_extent(self, layers: int) -> Extent:
         """Return how large the tables of a slab are."""
         shape, boundary = (*self.shape[:-1], layers), (*self.boundary[:-1], "open")
-        return Extent.of_structure(self.lattice, shape, boundary)
+        return Extent.of_structure(_from_layer(self.lattice, 0), shape, boundary)
 
     def check_layers(self, first_layer: int, layers: int) -> None:
         """Raise InputError if these layers are no slab that can be a part."""
@@ -282,15 +282,12 @@ class Parts:
         """Return the memory of the tables of slabs (first layer, layers), and of making one."""
         kinds = {(whole.phase(first), layers) for first, layers in slabs}
         extents = [whole.slab_extent(layers) for _, layers in kinds]
-        # End layers at the sides: sites and flags, once beside the topology and once in it.
-        axes = zip(whole.shape[:-1], whole.boundary[:-1], whole.lattice.per_size)
-        sides = [2 * min(depth, n) / n for n, kind, depth in axes if kind == "open"]
-        ends = sum(12 * int(sum(sides) * extent.num_points) for extent in extents)
         cuts = len({phase for phase, _ in kinds}) + 1
-        cut = whole.slab_extent(whole.reach)
-        tables = sum(extent.topology_bytes for extent in extents) + cuts * cut.topology_bytes
-        making = max(extent.building_bytes for extent in (*extents, cut))
-        return Memory(host=tables + ends + making)
+        made = [*extents, *[whole.slab_extent(whole.reach)] * cuts]
+        tables = sum(extent.topology_bytes + extent.seam_bytes for extent in made)
+        # The sites of end layers once more, with their flags.
+        ends = sum(8 * extent.end_sites for extent in extents)
+        return Memory(host=tables + ends + max(extent.building_bytes for extent in made))
 
     def _tables_of(self, first_layer: int, layers: int) -> Tables:
         key = self.whole.phase(first_layer), layers
@@ -307,21 +304,23 @@ class Parts:
 
 
 def _from_layer(lattice: Lattice, phase: int) -> Lattice:
-    """Return the lattice as it is counted from another layer of its cell on."""
+    """Return the lattice as it is counted from another layer of its cell on.
+
+    It has no end layers along the last axis.
+    """
     height = lattice.cell[-1]
 
     def moved(points: frozenset[tuple[int, ...]]) -> frozenset[tuple[int, ...]]:
         return frozenset((*point[:-1], (point[-1] - phase) % height) for point in points)
 
     bonds = tuple(BondClass(bond.offset, moved(bond.at)) for bond in lattice.bonds)
-    return replace(lattice, vacant=moved(lattice.vacant), bonds=bonds)
+    per_size = (*lattice.per_size[:-1], 0)
+    return replace(lattice, vacant=moved(lattice.vacant), bonds=bonds, per_size=per_size)
 
 
 def _tables_of(whole: Whole, phase: int, layers: int) -> Tables:
     shape, boundary = (*whole.shape[:-1], layers), (*whole.boundary[:-1], "open")
     topology = _from_layer(whole.lattice, phase).topology(shape, boundary)
-    none = np.empty(0, np.int32)
-    topology = replace(topology, end_layers=(*topology.end_layers[:-1], (none, none)))
     if whole.model.draws_sites:
         topology.check_end_layers()
     return Tables(topology, adjacency_of(topology), *topology.end_flags())
@@ -333,29 +332,28 @@ def _cut_below(whole: Whole, phase: int) -> Cut:
     shape, boundary = (*whole.shape[:-1], reach), (*whole.boundary[:-1], "open")
     grid = Grid(lattice.cell, shape, boundary, depths=lattice.per_size)
     words, layer = num_words_of(prod(shape)), whole.layer_points
-    exists, seams, deltas, bonds, ends, codes = [], [], [], [], [], []
+    exists, deltas, bonds, ends, codes = [], [], [], [], []
     classes = [k for k, bond in enumerate(lattice.bonds) if bond.offset[-1] < 0]
     for n, k in enumerate(classes):
         *aside, step = lattice.bonds[k].offset
         # What a bond does along the other axes, as if it stayed in its layer.
-        offset = (*aside, 0)
-        there, seam = grid.bond_masks(lattice.bonds[k].at, offset)
+        at, offset = lattice.bonds[k].at, (*aside, 0)
+        layers = grid.owner_layers(offset)
         # Bonds of layer -step and above end in the upper slab.
-        there[-step:] = False
-        seam[-step:] = False
-        owner, other, periods = grid.seam_list(offset, seam)
+        layers[-1][-step:] = False
+        owner, other, codes_of_class = grid.seam_list(at, offset, layers)
         down = (reach + step) * layer
-        exists.append(pack_bits(there.ravel()))
-        seams.append(pack_bits(seam.ravel()))
+        exists.append(grid.mask(at, layers))
         deltas.append(grid.delta(offset) + down)
         bonds.append(n * 32 * words + owner)
         ends.append(other + down)
-        codes.append(period_codes(periods))
-    periodic = "periodic" in boundary
+        codes.append(codes_of_class)
+    seam_bonds = np.concatenate(bonds)
+    seam = np.zeros(len(classes) * words if seam_bonds.size else 0, np.uint32)
     adjacency = Adjacency(
         ends=np.array(deltas, np.int64),
-        seam=np.concatenate(seams) if periodic else np.empty(0, np.uint32),
-        seam_bonds=np.concatenate(bonds),
+        seam=set_bits(seam, seam_bonds),
+        seam_bonds=seam_bonds,
         seam_ends=np.concatenate(ends).astype(np.int32),
         seam_codes=np.concatenate(codes),
         num_points=np.uint32(prod(shape)),

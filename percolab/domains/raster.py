@@ -77,7 +77,9 @@ class SlabRaster:
         words = num_words_of(points)
         drawn = whole.lattice.num_classes + whole.model.draws_sites
         periods = 8 * points if "periodic" in whole.boundary[:-1] else 0
-        return Memory(host=4 * words * drawn + 8 * words + 12 * points + periods)
+        # Sites of the last axis' end layers and their flags, while a front is found.
+        ends = 0 if whole.is_closed else 32 * whole.depth * whole.layer_points
+        return Memory(host=4 * words * drawn + 8 * words + 12 * points + periods + ends)
 
     def front_of(self, part: Part, draw: Draw) -> Front:
         """Return the front of a part of a sample."""

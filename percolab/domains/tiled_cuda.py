@@ -236,7 +236,7 @@ class SlabTiled:
         tiles = Tiled.memory(extent, needs, 1)
         # Two further kinds of slabs: what exists, what stays in a tile, bonds between tiles.
         words = num_words_of(extent.num_points)
-        kinds = 2 * (12 * extent.num_words + 8 * words + 20 * bounds.crossing)
+        kinds = 2 * (12 * extent.num_words + 8 * words + 20 * bounds.entries)
         cut = whole.slab_extent(whole.reach)
         cuts = 6 * 4 * cut.num_words + 3 * 20 * cut.seam_bonds
         bonds, sites = whole.most_crossing, whole.reach * whole.layer_points

@@ -16,6 +16,7 @@ class Extent:
 
     num_points, num_classes, num_axes, shape, offsets: as :class:`Topology` has them
     seam_bonds:  bonds across periodic seams, at most
+    depths:      how many grid points end layers are thick along each axis, 0 where there are none
     is_stored:   whether other ends are a stored list
     """
 
@@ -25,6 +26,7 @@ class Extent:
     shape: tuple[int, ...]
     offsets: tuple[tuple[int, ...], ...]
     seam_bonds: int
+    depths: tuple[int, ...]
     is_stored: bool
 
     @classmethod
@@ -37,6 +39,7 @@ class Extent:
             topology.shape,
             topology.offsets,
             topology.seam_bonds.size,
+            tuple(_depth_along(topology, axis) for axis in range(len(topology.shape))),
             topology.neighbours is not None,
         )
 
@@ -47,7 +50,7 @@ class Extent:
         """Return the extent of what a structure's ``topology(shape, boundary)`` would make."""
         points, axes = prod(shape), len(boundary)
         if not isinstance(structure, Lattice):
-            return cls(points, structure.num_classes, axes, (), (), 0, True)
+            return cls(points, structure.num_classes, axes, (), (), 0, (), True)
         offsets = tuple(bond.offset for bond in structure.bonds)
         crossing = [
             points // n * min(abs(offset[axis]), n)
@@ -55,7 +58,12 @@ class Extent:
             for axis, (n, kind) in enumerate(zip(shape, boundary, strict=True))
             if kind == "periodic"
         ]
-        return cls(points, structure.num_classes, axes, shape, offsets, sum(crossing), False)
+        depths = tuple(
+            min(depth, n) if kind == "open" else 0
+            for n, kind, depth in zip(shape, boundary, structure.per_size, strict=True)
+        )
+        seam = sum(crossing)
+        return cls(points, structure.num_classes, axes, shape, offsets, seam, depths, False)
 
     @property
     def num_words(self) -> int:
@@ -63,16 +71,38 @@ class Extent:
         return self.num_classes * num_words_of(self.num_points)
 
     @property
+    def end_sites(self) -> int:
+        """Sites in the end layers of all axes of a lattice, at most."""
+        layers = zip(self.shape, self.depths, strict=True)
+        return sum(2 * self.num_points // n * depth for n, depth in layers)
+
+    @property
     def topology_bytes(self) -> int:
-        """The host memory that the topology takes, and what is listed of its seams."""
+        """The host memory that the topology takes, with its lists of seam bonds and end layers."""
         stored = 4 * self.num_classes * self.num_points if self.is_stored else 0
-        seam = 4 * self.num_words + 20 * self.seam_bonds if self.seam_bonds else 0
-        return 8 * self.num_words + num_words_of(self.num_points) * 4 + seam + stored
+        listed = 20 * self.seam_bonds + 4 * self.end_sites
+        return 4 * (self.num_words + num_words_of(self.num_points)) + listed + stored
+
+    @property
+    def seam_bytes(self) -> int:
+        """The host memory of ``Topology.seam``, which kernels on the CPU take."""
+        return 4 * self.num_words if self.seam_bonds else 0
 
     @property
     def building_bytes(self) -> int:
         """The host memory that is taken beside the topology while it is made."""
-        return (2 * self.num_classes + 16) * self.num_points
+        if self.is_stored:
+            return (2 * self.num_classes + 16) * self.num_points
+        # Two masks, coordinates, and lists: indices, codes, and what sorting takes.
+        masks, axes = 8 * num_words_of(self.num_points), 32 * sum(self.shape)
+        return masks + axes + 64 * self.seam_bonds + 12 * self.end_sites
+
+
+def _depth_along(topology: Topology, axis: int) -> int:
+    """Return how many grid points the first end layer along an axis is thick."""
+    first, _ = topology.end_layers[axis]
+    along = first // prod(topology.shape[:axis]) % topology.shape[axis]
+    return int(along.max(initial=-1)) + 1
 
 
 def num_bonds_of(structure: Structure, shape: tuple[int, ...], boundary: tuple[str, ...]) -> int:

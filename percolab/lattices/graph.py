@@ -312,7 +312,6 @@ def graph_topology(
         occupied=pack_bits(np.ones(num_sites, bool)),
         deltas=np.zeros(num_classes, np.int64),
         neighbours=neighbours,
-        seam=None,
         seam_bonds=np.empty(0, np.int64),
         seam_ends=np.empty(0, np.int32),
         seam_codes=np.empty(0, np.int64),

@@ -24,7 +24,7 @@ from percolab.errors import InputError, nearest
 from percolab.lattices.grid import Grid
 from percolab.lattices.one_piece import unreached
 from percolab.lattices.toml_table import Table, parse_toml, read_text
-from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, pack_bits, period_codes
+from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of
 
 Point = tuple[int, ...]
 Vector = tuple[float, ...]
@@ -161,25 +161,25 @@ class Lattice:
         boundary = boundary or ("open",) * self.dimension
         self.check_cells(shape, boundary)
         grid = Grid(self.cell, shape, boundary, depths=self.per_size)
-        masks = [grid.bond_masks(bond.at, bond.offset) for bond in self.bonds]
-        exists = np.stack([pack_bits(mask.ravel()) for mask, _ in masks])
-        occupied = ~grid.tiled(self.vacant)
-        seams = [grid.seam_list(bond.offset, seam) for bond, (_, seam) in zip(self.bonds, masks)]
-        stride = 32 * num_words_of(prod(shape))
-        bonds = [k * stride + owner for k, (owner, _, _) in enumerate(seams)]
-        periodic = "periodic" in boundary
+        occupied = set(product(*(range(n) for n in self.cell))) - self.vacant
+        words, offsets = num_words_of(prod(shape)), [bond.offset for bond in self.bonds]
+        exists = np.empty((len(offsets), words), np.uint32)
+        seams = []
+        for k, bond in enumerate(self.bonds):
+            layers = grid.owner_layers(bond.offset)
+            exists[k] = grid.mask(bond.at, layers)
+            seams.append(grid.seam_list(bond.at, bond.offset, layers))
+        bonds = [k * 32 * words + owner for k, (owner, _, _) in enumerate(seams)]
         chain_offset = (-1,) + (0,) * (self.dimension - 1)
-        offsets = [bond.offset for bond in self.bonds]
         return Topology(
             num_points=prod(shape),
             exists=exists,
-            occupied=pack_bits(occupied.ravel()),
+            occupied=grid.mask(occupied, grid.every_layer()),
             deltas=np.array([grid.delta(offset) for offset in offsets], np.int64),
             neighbours=None,
-            seam=np.stack([pack_bits(seam.ravel()) for _, seam in masks]) if periodic else None,
             seam_bonds=np.concatenate(bonds),
             seam_ends=np.concatenate([other for _, other, _ in seams]).astype(np.int32),
-            seam_codes=period_codes(np.concatenate([periods for *_, periods in seams])),
+            seam_codes=np.concatenate([codes for *_, codes in seams]),
             end_layers=tuple(grid.end_layers(axis, occupied) for axis in range(self.dimension)),
             chain=offsets.index(chain_offset) if chain_offset in offsets else -1,
             shape=tuple(shape),

@@ -30,9 +30,8 @@ class Topology:
     deltas:       int64 (num_classes,), index difference to the other end inside the lattice;
                   meaningless (zeros) when ``neighbours`` is given
     neighbours:   int32 (num_classes, num_points) or None; -1 where there is no bond
-    seam:         uint32 like ``exists``, or None where no axis is periodic: bonds that cross a
-                  periodic boundary, whose other end is in the seam list instead
-    seam_bonds:   int64 (num_seam,), k * 32 * num_words + i of every seam bond, ascending
+    seam_bonds:   int64 (num_seam,), k * 32 * num_words + i of every bond that crosses a periodic
+                  boundary, ascending
     seam_ends:    int32 (num_seam,), the other end
     seam_codes:   int64 (num_seam,), over how many periods the bond leads from its owner along
                   each axis, as :func:`period_codes` has it
@@ -48,7 +47,6 @@ class Topology:
     occupied: np.ndarray
     deltas: np.ndarray
     neighbours: np.ndarray | None
-    seam: np.ndarray | None
     seam_bonds: np.ndarray
     seam_ends: np.ndarray
     seam_codes: np.ndarray
@@ -76,6 +74,22 @@ class Topology:
     def num_bonds(self) -> int:
         """Bonds that exist."""
         return int(np.bitwise_count(self.exists).sum(dtype=np.int64))
+
+    @property
+    def seam(self) -> np.ndarray | None:
+        """The seam bonds as words, uint32 like ``exists``, made anew; None if there are none.
+
+        Their other ends are in the seam list, not where ``deltas`` would have them.
+        """
+        if not self.seam_bonds.size:
+            return None
+        return np.stack([self.seam_of(k) for k in range(self.num_classes)])
+
+    def seam_of(self, k: int) -> np.ndarray:
+        """Return the seam bonds of class k as words, uint32 (num_words,)."""
+        stride = 32 * self.num_words
+        low, high = np.searchsorted(self.seam_bonds, [k * stride, (k + 1) * stride])
+        return set_bits(np.zeros(self.num_words, np.uint32), self.seam_bonds[low:high] - k * stride)
 
     @property
     def num_axes(self) -> int:
@@ -137,7 +151,6 @@ class Topology:
             self,
             neighbours=neighbours,
             deltas=np.zeros_like(self.deltas),
-            seam=None,
             seam_bonds=np.empty(0, np.int64),
             seam_ends=np.empty(0, np.int32),
             seam_codes=np.empty(0, np.int64),
@@ -177,6 +190,16 @@ def periods_of(codes: np.ndarray, axes: int) -> np.ndarray:
 def num_words_of(num_points: int) -> int:
     """Return how many words hold one bit a grid point."""
     return (num_points + 31) // 32
+
+
+def set_bits(words: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Set the bits at the given places of uint32 words, and return these.
+
+    >>> set_bits(np.zeros(3, np.uint32), np.array([0, 33, 35])).tolist()
+    [1, 10, 0]
+    """
+    np.bitwise_or.at(words, places >> 5, np.uint32(1) << (places & 31).astype(np.uint32))
+    return words
 
 
 def pack_bits(flags: np.ndarray) -> np.ndarray:

@@ -120,7 +120,7 @@ def layers_of(
         return Memory(samples * one.host, one.device)
 
     if slabs == "auto":
-        number = _slabs_wanted(whole, device.kind)
+        number = slabs_wanted(whole, device.kind)
         most = whole.num_layers // max(whole.reach, 1)
         while True:
             number = min(number, most)
@@ -154,7 +154,7 @@ def _fits(needed: Memory, available: Memory) -> bool:
     return needed.host <= available.host and needed.device <= available.device
 
 
-def _slabs_wanted(whole: Whole, kind: str) -> int:
+def slabs_wanted(whole: Whole, kind: str) -> int:
     """Return how many slabs there are where memory does not ask for more."""
     if kind == "cpu":
         return -(-whole.num_points // _SITES_PER_SLAB)
@@ -405,7 +405,12 @@ def warm_up_slabs(task: Task, device: Device) -> None:
     SlabSampler(task, layers, device=device).call_first(with_pilot=False)
 
 
-def check_p(missing: Collection[tuple[float, ...] | None]) -> None:
-    """Raise InputError if p is left to a pilot, which measures samples as a whole."""
+def check_p(missing: Collection[tuple[float, ...] | None], asked: str = "slabs") -> None:
+    """Raise InputError if p is left to a pilot, which measures samples as a whole.
+
+    asked: what a user asked for.
+    """
     if None in missing:
-        raise InputError("slabs: give p (-p); the pilot that finds it measures samples as a whole")
+        raise InputError(
+            f"{asked}: give p (-p); the pilot that finds it measures samples as a whole"
+        )

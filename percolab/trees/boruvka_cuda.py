@@ -23,7 +23,8 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import Topology, pack_bits, unpack_bits
+from percolab.lattices.grid import bonds_in_boxes
+from percolab.lattices.topology import Topology, unpack_bits
 from percolab.trees.rounds_cuda import (
     BEGINNING,
     COUNTS,
@@ -153,7 +154,8 @@ class BoruvkaCuda:
         offsets = [[*offset, 0, 0][:_AXES] for offset in top.offsets]
         wide, high, _ = extents
         shifts = [x + (y << wide) + (z << (wide + high)) for x, y, z in offsets]
-        inner = inner_bonds(top, shape, offsets, extents)
+        edges = [1 << extent for extent in extents]
+        inner = np.stack([bonds_in_boxes(top, k, edges) for k in range(top.num_classes)])
         crossing = bond_numbers(top.exists & ~inner)
         self._num_tiles = prod(counts)
         self._tiles = Tiles(
@@ -340,28 +342,6 @@ def most_crossing(extent: Extent) -> int:
         for axis, (n, edge) in enumerate(zip(shape, edges, strict=False))
     ]
     return sum(cuts) + extent.seam_bonds
-
-
-def inner_bonds(
-    topology: Topology,
-    shape: list[int],
-    offsets: list[list[int]],
-    extents: tuple[int, int, int],
-) -> NDArray[np.uint32]:
-    """Return the bonds with both ends in one tile, like ``Topology.exists``.
-
-    Bonds across periodic seams are none of these.
-    """
-    inner = np.empty_like(topology.exists)
-    for k, offset in enumerate(offsets):
-        stays = np.ones(shape[::-1], bool)
-        for axis, extent in enumerate(extents):
-            here = np.arange(shape[axis])
-            there = here + offset[axis]
-            same = (here >> extent == there >> extent) & (there >= 0) & (there < shape[axis])
-            stays &= same.reshape((-1,) + (1,) * axis)
-        inner[k] = topology.exists[k] & pack_bits(stays.ravel())
-    return inner
 
 
 def bond_numbers(words: NDArray[np.uint32]) -> NDArray[np.uint32]:

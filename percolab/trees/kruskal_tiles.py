@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from percolab.kernels.union_find import find_halving
 from percolab.lattices.extent import Extent
+from percolab.lattices.grid import bonds_in_boxes
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.trees.ordered_joins import (
     LOW,
@@ -160,14 +161,9 @@ def new_tiles(topology: Topology, total: int = TILE_BITS) -> Tiles:
 def _crossing_bonds(topology: Topology, bits: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return bonds that leave their tile: rows (number, owner, other end), int64."""
     stride, found = 32 * topology.num_words, [np.empty((0, 3), np.int64)]
-    for k, offset in enumerate(topology.offsets):
-        leaves = np.zeros(topology.shape[::-1], bool)
-        for axis, (points, step) in enumerate(zip(topology.shape, offset, strict=True)):
-            at = np.arange(points)
-            along = (at >> bits[axis] != at + step >> bits[axis]) | (at + step >= points)
-            leaves |= along.reshape(-1, *[1] * axis)
-        exists = unpack_bits(topology.exists[k], topology.num_points)
-        owner = np.flatnonzero(leaves.ravel() & exists)
+    for k, exists in enumerate(topology.exists):
+        leaves = exists & ~bonds_in_boxes(topology, k, 1 << bits)
+        owner = np.flatnonzero(unpack_bits(leaves, topology.num_points))
         other = owner + topology.deltas[k]
         low, high = np.searchsorted(topology.seam_bonds, [k * stride, (k + 1) * stride])
         at = np.searchsorted(owner, topology.seam_bonds[low:high] - k * stride)

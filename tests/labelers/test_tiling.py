@@ -8,7 +8,8 @@ from helpers import LATTICES, lattice
 
 from percolab.labelers import LABELERS, fitting_labeler
 from percolab.labelers.tiled import TILE_DIMENSION
-from percolab.labelers.tiled.tiling import tiling_of, why_not_tiled
+from percolab.labelers.tiled.tiling import tiling_bounds, tiling_of, why_not_tiled
+from percolab.lattices.extent import Extent
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import lattice_from_text
 from percolab.lattices.topology import unpack_bits
@@ -45,9 +46,9 @@ def crossing_bonds(tiling):
     """Return the bond word, owner, other end and code of every bond between tiles, int64 (n, 4)."""
     crossing = tiling.crossing
     entry, bit = np.nonzero(unpack_bits(crossing.masks[:, None], 32))
-    owner = 32 * crossing.owners[entry] + bit
-    other = owner + crossing.deltas[entry]
-    return np.column_stack([crossing.words[entry], owner, other, crossing.codes[entry]])
+    owner = 32 * crossing.owners[entry].astype(np.int64) + bit
+    deltas, codes = map(crossing.of_entries, (crossing.run_deltas, crossing.run_codes))
+    return np.column_stack([crossing.words[entry], owner, owner + deltas[entry], codes[entry]])
 
 
 def tile_of(sites, tiling):
@@ -94,6 +95,17 @@ def test_border_sites_are_the_ends_of_crossing_bonds_and_the_end_layers(name):
         assert set(border) == set(crossing_bonds(tiling)[:, 1:3].ravel()).union(ends)
         number = tile_of(border, tiling) @ (1, 1000, 1000000)
         assert tiling.room == np.unique(number, return_counts=True)[1].max(initial=0)
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_what_a_tiling_takes_is_bounded_before_it_is_made(name):
+    for topology, tiling, words, strip in cases(name):
+        bounds = tiling_bounds(Extent.of_topology(topology), words, strip)
+        crossing = tiling.crossing
+        assert bounds.tiles == tiling.num_tiles
+        assert bounds.room >= tiling.room
+        assert bounds.crossing >= crossing.num_bonds
+        assert bounds.entries >= crossing.words.size
 
 
 @pytest.mark.parametrize("name", FLAT)

@@ -388,8 +388,13 @@ def label_tile_kernel(tiles, opened, labels, nodes, interior, kept):
 
 
 @cuda.jit(cache=True)
-def label_vacant_kernel(labels, points, vacant):
-    """Label the vacant grid points of every item with their own index."""
+def label_vacant_kernel(labels, points, occupied):
+    """Label the vacant grid points of every item with their own index: one thread a word."""
     n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if n < vacant.size:
-        labels[uint32(uint32(item * points) + uint32(vacant[n]))] = vacant[n]
+    if n < occupied.size:
+        left = uint32(~occupied[n])
+        while left != uint32(0):
+            site = uint32(uint32(n << uint32(5)) + uint32(lowest_one(left)))
+            left = uint32(left & uint32(left - uint32(1)))
+            if site < points:
+                labels[uint32(uint32(item * points) + site)] = site

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cuda import CudaBatch, narrow_codes
+from percolab.bonds.batch_cuda import CudaBatch, copied_by_class, narrow_codes
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
@@ -33,17 +33,12 @@ from percolab.labelers.tiled.borders import (
     partial_nodes_kernel,
 )
 from percolab.labelers.tiled.one_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
-from percolab.labelers.tiled.records import Listed, Nodes, Openings, Tallies, Tiles
+from percolab.labelers.tiled.records import Crossing, Listed, Nodes, Openings, Tallies, Tiles
 from percolab.labelers.tiled.tallies import TILE_BINS, tally_nodes_kernel
-from percolab.labelers.tiled.tiling import (
-    CrossingBonds,
-    tiling_bounds,
-    tiling_of,
-    why_not_tiled,
-)
+from percolab.labelers.tiled.tiling import tiling_bounds, tiling_of, why_not_tiled
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
-from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, unpack_bits
+from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of
 from percolab.measure.radii_batch import RadiiBatch
 from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.rows_cuda import PARTIALS
@@ -112,9 +107,10 @@ class Tiled:
         kept = 2 * bounds.tiles * TILE_NODES if needs.labels else 0
         of_item = 4 * points + 4 * words + 24 * bounds.tiles + (16 + forest) * nodes + kept
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
-        shared = 4 * extent.num_words + 4 * words + 20 * bounds.crossing + 8 * bounds.room
+        shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * bounds.room
         of_item += 4 * bounds.crossing + 4
-        tiles = Memory(host=4 * extent.num_words + 36 * bounds.crossing)
+        # Of entries words and masks, and what is copied; words of bonds are copied class by class.
+        tiles = Memory(host=8 * words + 12 * bounds.entries)
         tiles = tiles.plus(Memory(device=items * of_item + shared))
         tiles = tiles.plus(RowsBatch.memory(points, items, needs))
         if not needs.radii_axes:
@@ -136,7 +132,7 @@ class Tiled:
             classes=tuple(map(np.int32, tiling.classes)),
             shifts=tuple(map(np.int32, tiling.shifts)),
             rows=tuple(map(np.int32, tiling.rows)),
-            inner=cuda.to_device(tiling.inner.ravel()),
+            inner=copied_by_class(top, tiling.inner_of),
             occupied=self.batch.existing_sites,
             chain=np.int32(top.chain),
             num_words=np.uint32(top.num_words),
@@ -144,12 +140,13 @@ class Tiled:
             points=np.uint32(top.num_points),
         )
         crossing = tiling.crossing
-        self.crossing = CrossingBonds(
-            words=cuda.to_device(crossing.words.astype(np.uint32)),
-            owners=cuda.to_device(crossing.owners.astype(np.uint32)),
-            masks=cuda.to_device(crossing.masks.astype(np.uint32)),
-            deltas=cuda.to_device(crossing.deltas.astype(np.int32)),
-            codes=cuda.to_device(narrow_codes(top, crossing.codes)),
+        deltas, codes = crossing.run_deltas.astype(np.int32), narrow_codes(top, crossing.run_codes)
+        self.crossing = Crossing(
+            words=cuda.to_device(crossing.words),
+            owners=cuda.to_device(crossing.owners),
+            masks=cuda.to_device(crossing.masks),
+            deltas=cuda.to_device(crossing.of_entries(deltas)),
+            codes=cuda.to_device(crossing.of_entries(codes)),
         )
         room = crossing.num_bonds
         bonds = self.batch.arrays.array("listed", max(capacity * room, 1), np.uint32)
@@ -157,8 +154,6 @@ class Tiled:
         self._ends = cuda.to_device(tiling.ends)
         sites, flags = top.end_flags()
         self.end_flags = cuda.to_device(sites.astype(np.uint32)), cuda.to_device(flags)
-        vacant = np.flatnonzero(~unpack_bits(top.occupied, top.num_points))
-        self._vacant = cuda.to_device(vacant.astype(np.uint32))
         nothing = cuda.device_array((1, 1, 4), np.uint32), cuda.device_array(1, np.uint32)
         overflow = cuda.device_array(1, np.uint32)
         self._no_openings = Openings(self.batch.opened, *nothing, np.uint32(0), overflow)
@@ -337,8 +332,9 @@ class Tiled:
         launch.blocks(
             label_tile_kernel, self.grid_of(items), TILE_WORDS, *words, shared=4 * int(nodes.room)
         )
-        vacant = self.labels, self.tiles.points, self._vacant
-        launch.one(label_vacant_kernel, self._vacant.size, items, *vacant)
+        tiles = self.tiles
+        vacant = self.labels, tiles.points, tiles.occupied
+        launch.one(label_vacant_kernel, int(tiles.num_words), items, *vacant)
 
     def items_with_radii(self, geometry: Geometry) -> int:
         """Return of how many items of the batch radii can be read at a time."""

@@ -35,6 +35,23 @@ class Tiles(NamedTuple):
     points: Any
 
 
+class Crossing(NamedTuple):
+    """The bonds between tiles (:class:`percolab.labelers.tiled.tiling.CrossingBonds`), n entries.
+
+    words:  uint32 (n,), the bond word
+    owners: uint32 (n,), the word of sites that own its bonds
+    masks:  uint32 (n,), which of its bonds lead to another tile
+    deltas: int32 (n,), their other ends less their owners
+    codes:  int32 (n,), over how many periods they lead, as CUDA has it
+    """
+
+    words: Any
+    owners: Any
+    masks: Any
+    deltas: Any
+    codes: Any
+
+
 class Nodes(NamedTuple):
     """The clusters at borders of tiles, uint32 each; ``room`` of them for every tile.
 

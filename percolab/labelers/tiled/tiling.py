@@ -5,55 +5,57 @@ Everything here is the same for all samples of a topology.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from percolab.labelers.tiled import TILE_DIMENSION
+from percolab.labelers.tiled.border_words import bits_beside, mark_both_ends, most_in_a_tile
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import Topology, pack_bits, unpack_bits
+from percolab.lattices.grid import bonds_in_boxes
+from percolab.lattices.topology import Topology, set_bits
 
 
-class CrossingBonds(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class CrossingBonds:
     """Bonds between tiles: those of one word that lead equally far are one entry of n.
 
-    On the host int64, and uint32 masks; kernels get words and owners as uint32, deltas as int32,
-    and codes as CUDA has them.
-
-    words:  (n,), the bond word
-    owners: (n,), the word of sites that own its bonds
-    masks:  (n,), which of its bonds lead to another tile
-    deltas: (n,), their other ends less their owners
-    codes:  (n,), over how many periods they lead, as ``Topology.seam_codes``
+    words:      uint32 (n,), the bond word
+    masks:      uint32 (n,), which of its bonds lead to another tile
+    lengths:    int64 (runs,), how many entries, one after the other, lead equally far
+    run_deltas: int64 (runs,), their other ends less their owners
+    run_codes:  int64 (runs,), over how many periods they lead, as ``Topology.seam_codes``
+    num_words:  bond words of one class
     """
 
     words: np.ndarray
-    owners: np.ndarray
     masks: np.ndarray
-    deltas: np.ndarray
-    codes: np.ndarray
+    lengths: np.ndarray
+    run_deltas: np.ndarray
+    run_codes: np.ndarray
+    num_words: int
 
     @property
     def num_bonds(self) -> int:
         """How many bonds there are."""
         return int(np.bitwise_count(self.masks).sum(dtype=np.int64))
 
+    @property
+    def owners(self) -> np.ndarray:
+        """Of every entry the word of sites that own its bonds, uint32 (n,)."""
+        return self.words % np.uint32(self.num_words)
+
+    def of_entries(self, of_runs: np.ndarray) -> np.ndarray:
+        """Return what is given for every run, such as ``run_deltas``, for every entry."""
+        return np.repeat(of_runs, self.lengths)
+
     def mark_ends(self, border: np.ndarray) -> None:
         """Set the bits of both ends of all bonds, in place; border: uint32, one bit a site."""
-        np.bitwise_or.at(border, self.owners, self.masks)
-        first, shift = np.divmod(32 * self.owners + self.deltas, 32)
-        masks, shift = self.masks.astype(np.uint64), shift.astype(np.uint64)
-        both = masks << shift
-        for word, bits in (
-            (first, both & np.uint64(0xFFFFFFFF)),
-            (first + 1, both >> np.uint64(32)),
-        ):
-            some = bits != 0
-            np.bitwise_or.at(border, word[some], bits[some].astype(np.uint32))
+        mark_both_ends(border, self.words, self.masks, self.lengths, self.run_deltas)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,7 @@ class Tiling:
 
     shape, tile, tiles: grid points of the lattice; words (axis 0) and grid points (axes 1, 2) of a
                         tile, powers of two; tiles along every axis
-    inner:     uint32 like ``Topology.exists``: bonds with both ends in one tile
-    ends:      uint32 (num_words,), one bit a site: those of end layers
+    topology:  what is cut
     room:      the most sites of a tile that may be at its border: in end layers, or ends of bonds
                between tiles
     classes, shifts, rows: for every class but the chain's, its number, and how many grid points
@@ -74,8 +75,7 @@ class Tiling:
     shape: tuple[int, int, int]
     tile: tuple[int, int, int]
     tiles: tuple[int, int, int]
-    inner: np.ndarray
-    ends: np.ndarray
+    topology: Topology
     room: int
     classes: tuple[int, ...]
     shifts: tuple[int, ...]
@@ -86,6 +86,23 @@ class Tiling:
     def num_tiles(self) -> int:
         """Tiles of one sample."""
         return prod(self.tiles)
+
+    @property
+    def inner(self) -> np.ndarray:
+        """The bonds with both ends in one tile, uint32 like ``Topology.exists``, made anew."""
+        return np.stack([self.inner_of(k) for k in range(self.topology.num_classes)])
+
+    def inner_of(self, k: int) -> np.ndarray:
+        """Return the bonds of class k with both ends in one tile, uint32 (num_words,)."""
+        return bonds_in_boxes(self.topology, k, _extents(self.tile))
+
+    @property
+    def ends(self) -> np.ndarray:
+        """The sites of end layers, uint32 (num_words,), one bit a site, made anew."""
+        found = np.zeros(self.topology.num_words, np.uint32)
+        for layer in chain.from_iterable(self.topology.end_layers):
+            set_bits(found, layer)
+        return found
 
 
 def why_not_tiled(topology: Topology) -> str:
@@ -99,31 +116,28 @@ def why_not_tiled(topology: Topology) -> str:
     return ""
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
     """Cut a topology into tiles of up to ``words`` words, whose strips have ``strip`` words."""
     shape = _padded(topology.shape, 1)
     offsets = [_padded(offset, 0) for offset in topology.offsets]
     tile = _tile_of(shape, offsets, words, strip)
-    inner = _inner_bonds(topology, shape, offsets, tile)
-    crossing, ends = _crossing_bonds(topology, inner), _end_sites(topology)
-    border = ends.copy()
-    crossing.mark_ends(border)
     others = [k for k in range(topology.num_classes) if k != topology.chain]
-    rows = [tile[0] * (offsets[k][1] + tile[1] * offsets[k][2]) for k in others]
-    shifts = [offsets[k][0] for k in others]
-    return Tiling(
+    tiling = Tiling(
         shape=shape,
         tile=tile,
         tiles=_tiles(shape, tile),
-        inner=inner,
-        ends=ends,
-        room=_most_in_a_tile(unpack_bits(border, topology.num_points), shape, tile),
+        topology=topology,
+        room=0,
         classes=tuple(others),
-        shifts=tuple(shifts),
-        rows=tuple(rows),
-        crossing=crossing,
+        shifts=tuple(offsets[k][0] for k in others),
+        rows=tuple(tile[0] * (offsets[k][1] + tile[1] * offsets[k][2]) for k in others),
+        crossing=_crossing_bonds(topology, tile),
     )
+    border = tiling.ends
+    tiling.crossing.mark_ends(border)
+    room = int(most_in_a_tile(border, shape, _extents(tile), tiling.tiles))
+    return replace(tiling, room=room)
 
 
 class TilingBounds(NamedTuple):
@@ -132,11 +146,13 @@ class TilingBounds(NamedTuple):
     tiles:    tiles of a sample
     room:     the most sites of a tile that may be at its border
     crossing: bonds between tiles of a sample
+    entries:  of how many words they are
     """
 
     tiles: int
     room: int
     crossing: int
+    entries: int
 
 
 def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
@@ -144,19 +160,22 @@ def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
     shape = _padded(extent.shape, 1)
     offsets = [_padded(offset, 0) for offset in extent.offsets]
     tile = _tile_of(shape, offsets, words, strip)
-    extents = 32 * tile[0], tile[1], tile[2]
+    extents = _extents(tile)
     inside = [min(n, edge) for n, edge in zip(shape, extents)]
     volume, tiles = prod(inside), prod(_tiles(shape, tile))
     # On either side of a tile, the layers that a bond of any class can reach.
     faces = [2 * max(abs(offset[axis]) for offset in offsets) for axis in range(TILE_DIMENSION)]
-    layers = [max(face, 2) if n > 1 else face for face, n in zip(faces, shape)]
+    layers = [max(face, 2 * depth) for face, depth in zip(faces, _padded(extent.depths, 0))]
     room = sum(volume // inside[axis] * layers[axis] for axis in range(TILE_DIMENSION))
     reach = [sum(abs(offset[axis]) for offset in offsets) for axis in range(TILE_DIMENSION)]
     cuts = [
         prod(shape) // n * -(-n // edge) * reach[axis]
         for axis, (n, edge) in enumerate(zip(shape, extents))
     ]
-    return TilingBounds(tiles, min(room, volume), sum(cuts) + extent.seam_bonds)
+    # A word has one bond to another tile along axis 0, and whole rows have them along the others.
+    rows = sum(cuts[1:]) // shape[0]
+    entries = min(cuts[0] + rows * (shape[0] // 32 + 2), extent.num_words) + extent.seam_bonds
+    return TilingBounds(tiles, min(room, volume), sum(cuts) + extent.seam_bonds, entries)
 
 
 def _padded(values: tuple[int, ...], filler: int) -> tuple[int, int, int]:
@@ -164,9 +183,13 @@ def _padded(values: tuple[int, ...], filler: int) -> tuple[int, int, int]:
     return x, y, z
 
 
+def _extents(tile: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return the grid points of a tile along the axes."""
+    return 32 * tile[0], tile[1], tile[2]
+
+
 def _tiles(shape: tuple[int, ...], tile: tuple[int, ...]) -> tuple[int, int, int]:
-    extents = (32 * tile[0], tile[1], tile[2])
-    x, y, z = (-(-n // extent) for n, extent in zip(shape, extents))
+    x, y, z = (-(-n // extent) for n, extent in zip(shape, _extents(tile)))
     return x, y, z
 
 
@@ -193,60 +216,44 @@ def _tile_of(
     return min(fitting, key=cost)
 
 
-def _inner_bonds(
-    topology: Topology,
-    shape: tuple[int, int, int],
-    offsets: list[tuple[int, int, int]],
-    tile: tuple[int, int, int],
-) -> np.ndarray:
-    inner = np.empty_like(topology.exists)
-    for k, offset in enumerate(offsets):
-        stays = np.ones(shape[::-1], bool)
-        for axis, extent in enumerate((32 * tile[0], tile[1], tile[2])):
-            here = np.arange(shape[axis])
-            there = here + offset[axis]
-            same = (here // extent == there // extent) & (there < shape[axis])
-            stays &= same.reshape((-1,) + (1,) * axis)
-        inner[k] = topology.exists[k] & pack_bits(stays.ravel())
-    return inner
+def _leaving_bonds(
+    topology: Topology, tile: tuple[int, int, int], k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the words and masks of the bonds of class k between tiles, but across no seam."""
+    others = bonds_in_boxes(topology, k, _extents(tile))
+    if topology.seam_bonds.size:
+        others |= topology.seam_of(k)
+    words, masks = bits_beside(topology.exists[k], others)
+    words += np.uint32(k * topology.num_words)
+    return words, masks
 
 
-def _crossing_bonds(topology: Topology, inner: np.ndarray) -> CrossingBonds:
+def _crossing_bonds(topology: Topology, tile: tuple[int, int, int]) -> CrossingBonds:
     """Return all bonds that are not inner: first those inside the lattice, then across seams."""
     seam, length = topology.seam_bonds, topology.num_words
+    leaving = [_leaving_bonds(topology, tile, k) for k in range(topology.num_classes)]
+    words, masks = map(list, zip(*leaving))
+    lengths = [part.size for part in words]
+    del leaving  # Parts are to go when they are joined.
+    # Those across seams are listed bond by bond, in the order of their words.
+    deltas = topology.seam_ends - seam % (32 * length)
+    alike = seam >> 5, deltas, topology.seam_codes
+    starts = np.flatnonzero(np.any([np.diff(each, prepend=-1) != 0 for each in alike], axis=0))
+    words.append((seam[starts] >> 5).astype(np.uint32))
     bits = np.uint32(1) << (seam & 31).astype(np.uint32)
-    across = np.zeros(topology.exists.size, np.uint32)
-    np.bitwise_or.at(across, seam >> 5, bits)
-    left = (topology.exists & ~inner).ravel() & ~across
-    words = np.flatnonzero(left)
-    deltas = np.asarray(topology.deltas)[words // length]
-    inside = words, words % length, left[words], deltas, np.zeros(words.size, np.int64)
-    if not seam.size:
-        return CrossingBonds(*inside)
-    words = seam >> 5
-    deltas = topology.seam_ends - (32 * (words % length) + (seam & 31))
-    alike = np.stack([words, deltas, topology.seam_codes])
-    starts = np.flatnonzero(np.append(True, np.any(alike[:, 1:] != alike[:, :-1], axis=0)))
-    masks = np.bitwise_or.reduceat(bits, starts)
-    words, deltas, codes = alike[:, starts]
-    outside = words, words % length, masks, deltas, codes
-    return CrossingBonds(*map(np.concatenate, zip(inside, outside, strict=True)))
+    masks.append(np.bitwise_or.reduceat(bits, starts))
+    return CrossingBonds(
+        words=_emptied(words),
+        masks=_emptied(masks),
+        lengths=np.append(lengths, np.ones_like(starts)),
+        run_deltas=np.append(topology.deltas, deltas[starts]),
+        run_codes=np.append(np.zeros_like(topology.deltas), topology.seam_codes[starts]),
+        num_words=length,
+    )
 
 
-def _end_sites(topology: Topology) -> np.ndarray:
-    ends = np.zeros(topology.num_points, bool)
-    for pair in topology.end_layers:
-        for layer in pair:
-            ends[layer] = True
-    return pack_bits(ends)
-
-
-def _most_in_a_tile(
-    border: np.ndarray, shape: tuple[int, int, int], tile: tuple[int, int, int]
-) -> int:
-    """Return the largest number of border sites in one tile, at least 1."""
-    tiles = _tiles(shape, tile)
-    sites = np.flatnonzero(border)
-    x, y, z = sites % shape[0], sites // shape[0] % shape[1], sites // (shape[0] * shape[1])
-    number = x // (32 * tile[0]) + tiles[0] * (y // tile[1] + tiles[1] * (z // tile[2]))
-    return int(np.bincount(number, minlength=1).max())
+def _emptied(parts: list[np.ndarray]) -> np.ndarray:
+    """Return the parts joined, and forget them."""
+    joined = np.concatenate(parts)
+    parts.clear()
+    return joined

@@ -52,8 +52,7 @@ def border_of(topology, tiles):
     for k, (right, down) in enumerate(topology.offsets):
         leaves_x = (x + right < 0) | (x + right >= edge)
         leaves_y = (y + down < 0) | (y + down >= edge)
-        exists = topology.exists[k]
-        inside = exists if topology.seam is None else exists & ~topology.seam[k]
+        inside = topology.exists[k] & ~topology.seam_of(k)
         leaves = (leaves_x | leaves_y[:, np.newaxis]).ravel()
         owner = np.flatnonzero(leaves & unpack_bits(inside, topology.num_points))
         bonds.append(k * stride + owner)

@@ -1,0 +1,70 @@
+"""Packed words on the host: bonds between tiles listed, their ends marked and counted by tile."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int64, njit, uint32
+
+from percolab.kernels.bits import popcount
+
+
+@njit(nogil=True, cache=True)
+def bits_beside(all_bits, others):
+    """Return the words that have bits beside the others, and these bits: uint32 (n,) each."""
+    count = 0
+    for n in range(all_bits.size):
+        count += (all_bits[n] & ~others[n]) != 0
+    words, masks, count = np.empty(count, np.uint32), np.empty(count, np.uint32), 0
+    for n in range(all_bits.size):
+        left = all_bits[n] & ~others[n]
+        if left != 0:
+            words[count], masks[count] = n, left
+            count += 1
+    return words, masks
+
+
+@njit(nogil=True, cache=True)
+def mark_both_ends(border, words, masks, lengths, deltas):
+    """Set the bits of both ends of bonds between tiles (``CrossingBonds``), in place."""
+    n, size = int64(0), uint32(border.size)
+    for run in range(lengths.size):
+        for _ in range(lengths[run]):
+            owner, mask = uint32(words[n] % size), masks[n]
+            border[owner] |= mask
+            first = int64(int64(owner) << int64(5)) + deltas[run]
+            place, shift = int64(first >> int64(5)), uint32(first & int64(31))
+            low = uint32(mask << shift)
+            # A word that holds no end may lie outside.
+            if low != uint32(0):
+                border[place] |= low
+            if shift != uint32(0):
+                high = uint32(mask >> uint32(uint32(32) - shift))
+                if high != uint32(0):
+                    border[place + 1] |= high
+            n += 1
+
+
+@njit(nogil=True, cache=True)
+def most_in_a_tile(border, shape, extents, tiles):
+    """Return the largest number of border sites in one tile.
+
+    shape, extents, tiles: grid points of the lattice and of a tile, and tiles, along three axes
+    """
+    counts = np.zeros(tiles[0] * tiles[1] * tiles[2], np.int32)
+    for row in range(shape[1] * shape[2]):
+        y, z = row % shape[1], row // shape[1]
+        first = tiles[0] * (y // extents[1] + tiles[1] * (z // extents[2]))
+        for column in range(tiles[0]):
+            found = int64(0)
+            stop = min((column + 1) * extents[0], shape[0])
+            for x in range(column * extents[0], stop, 32):
+                site = row * shape[0] + x
+                place, shift = site >> 5, uint32(site & 31)
+                word = uint32(border[place] >> shift)
+                if shift != uint32(0) and place + 1 < border.size:
+                    word |= uint32(border[place + 1] << uint32(uint32(32) - shift))
+                if stop - x < 32:
+                    word &= uint32((1 << (stop - x)) - 1)
+                found += popcount(uint32(word))
+            counts[first + column] += found
+    return counts.max()
