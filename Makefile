@@ -6,11 +6,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
+DOCUMENTED := $(VENV)/.documented
 # CUDA=cuda13 or CUDA=cuda12 installs percolab's GPU extra too, by the driver's CUDA version.
 CUDA ?=
 EXTRA := $(if $(CUDA),[$(CUDA)],)
 
-.PHONY: help sweep test test-slow lint test-gpu reproduce-figures redraw bench kernels clean
+.PHONY: help sweep test test-slow lint test-gpu reproduce-figures redraw bench kernels docs notebooks docs-figures wheel clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -29,6 +30,10 @@ $(DEVELOPED): $(INSTALLED)
 	-$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1
 	touch $@
 
+$(DOCUMENTED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[docs]"
+	touch $@
+
 sweep: $(INSTALLED) stale-kernels  ## install percolab, find the honeycomb threshold (results.h5), plot it (results.png)
 	$(BIN)/percolab sweep --lattice honeycomb
 	$(BIN)/percolab plot results.h5
@@ -36,7 +41,7 @@ sweep: $(INSTALLED) stale-kernels  ## install percolab, find the honeycomb thres
 test: $(DEVELOPED) stale-kernels  ## run the tests that need no GPU, but for the slowest
 	$(BIN)/python -m pytest -m "not gpu and not slow" -n auto --dist worksteal
 
-test-slow: $(DEVELOPED) stale-kernels  ## run the slowest ones: the simulator on more lattices
+test-slow: $(DEVELOPED) $(DOCUMENTED) stale-kernels  ## run the slowest ones: more lattices, every command of the documentation
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
 
 lint: $(DEVELOPED)  ## check style and types
@@ -59,6 +64,15 @@ bench: $(INSTALLED) stale-kernels  ## time bonds, labels and rows on this machin
 kernels: $(DEVELOPED)  ## registers, shared memory and spills of every CUDA kernel (no GPU needed)
 	$(BIN)/python scripts/kernel_report.py
 
+docs: $(DOCUMENTED)  ## build the documentation site: build/docs/index.html
+	$(BIN)/sphinx-build -W --keep-going -j auto -q docs build/docs
+
+notebooks: $(DOCUMENTED) stale-kernels  ## execute the notebooks of the documentation, in place
+	$(BIN)/python scripts/docs_blocks.py notebooks
+
+docs-figures: $(INSTALLED) stale-kernels  ## draw the figures of the documentation again, by the commands on its pages
+	$(BIN)/python scripts/docs_blocks.py figures
+
 # Numba's kernel cache notices a change in a kernel's own file, not in the functions it calls: no
 # cached kernel may be older than the newest source.
 .PHONY: stale-kernels
@@ -67,5 +81,5 @@ stale-kernels:
 	find percolab \( -name '*.nbi' -o -name '*.nbc' \) ! -newer "$$newest" -exec rm -f {} +
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) build docs/records *.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find percolab tests scripts -name __pycache__ -type d -exec rm -rf {} +
