@@ -10,7 +10,7 @@ DEVELOPED := $(VENV)/.developed
 CUDA ?=
 EXTRA := $(if $(CUDA),[$(CUDA)],)
 
-.PHONY: help sweep test test-slow lint test-gpu reproduce-figures bench kernels clean
+.PHONY: help sweep test test-slow lint test-gpu reproduce-figures bench kernels wheel clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -56,6 +56,9 @@ bench: $(INSTALLED) stale-kernels  ## time bonds, labels and rows on this machin
 kernels: $(DEVELOPED)  ## registers, shared memory and spills of every CUDA kernel (no GPU needed)
 	$(BIN)/python scripts/kernel_report.py
 
+wheel: $(BIN)/python  ## build sdist and wheel into dist/ and test the wheel in a clean environment
+	$(BIN)/python scripts/check_wheel.py
+
 # Numba's kernel cache notices a change in a kernel's own file, not in the functions it calls: no
 # cached kernel may be older than the newest source.
 .PHONY: stale-kernels
@@ -64,5 +67,5 @@ stale-kernels:
 	find percolab \( -name '*.nbi' -o -name '*.nbc' \) ! -newer "$$newest" -exec rm -f {} +
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find percolab tests scripts -name __pycache__ -type d -exec rm -rf {} +

@@ -30,6 +30,8 @@ def _beginning(pattern: bytes) -> Callable[[bytes], bool]:
 
 CSV = Kind("a table of percolab's", _beginning(rb"lattice,"))
 PARQUET = Kind("a Parquet file", _beginning(rb"PAR1"))
+NETCDF = Kind("a netCDF file", _beginning(rb"\x89HDF\r\n"))
+NPZ_TABLE = Kind("a table of percolab's", _beginning(rb"PK\x03\x04.{26}lattice\.npy"))
 NPY_LABELS = Kind("a file of labels", _beginning(rb"\x93NUMPY.{0,20}'descr': '[<>]i4'"))
 TIMES = Kind("a record of times", _beginning(rb'\{\s*"command"'))
 #: Kinds by suffix, for what is written by name alone.
