@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from percolab.cli.options import counted, results_file
+from percolab.cli.options import counted, is_given, results_file
 
 if TYPE_CHECKING:
     from percolab.store.results import Results
@@ -64,9 +64,10 @@ def command(
         files.check_output(out, kinds[form])
     stored = read_results(results)
     if form == "netcdf":
-        given = {"--tidy": tidy, "--thresholds": thresholds, "-p": probabilities is not None}
-        for name in (name for name, is_given in given.items() if is_given):
-            raise InputError(f"{name}: a netCDF file has all means as arrays; leave it out")
+        given = {"-p": probabilities, "--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
+        for name, value in given.items():
+            if is_given(value):
+                raise InputError(f"{name}: a netCDF file has all means at once; leave it out")
         files.write_output(str(out), netcdf_bytes(stored), kinds[form])
         click.echo(f"all means in {out}")
         return
@@ -94,7 +95,8 @@ def _target(results: str, form: str | None, out: str | None) -> tuple[str, str |
         return form or (named[0] if named else "csv"), out
     if form in (None, "csv"):
         return "csv", None
-    return form, str(Path(results).with_suffix(FORMATS[form][0]))
+    path = Path(results)
+    return form, str(path.parent / f"{path.stem}{FORMATS[form][0]}")
 
 
 def _csv_text(table: Table) -> str:
