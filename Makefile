@@ -47,7 +47,7 @@ lint: $(DEVELOPED)  ## check style and types
 test-gpu: $(DEVELOPED) stale-kernels  ## compare CUDA with the CPU, bit for bit (skipped without a GPU)
 	$(BIN)/python -m pytest -m gpu -rs tests
 
-reproduce-figures: $(INSTALLED) stale-kernels  ## figures of Komura (2016), Weigel (2011) and Guo (2011) into results/
+reproduce-figures: $(INSTALLED) stale-kernels  ## figures of Komura (2016), Weigel (2011), Guo (2011) and Fink (1997) into results/
 	$(BIN)/python scripts/reproduce_figures.py
 
 bench: $(INSTALLED) stale-kernels  ## time bonds, labels and rows on this machine

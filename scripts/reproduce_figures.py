@@ -15,7 +15,9 @@ the entries of the others as they are.
 
 A run of all figures also draws those of Weigel 2011 and Komura's comparison of two algorithms, and
 Figs 5 and 6 of Guo et al. 2011, if a GPU has measured them (scripts/weigel_figures.py,
-scripts/guo_figures.py): see scripts/weigel_drawing.py and scripts/guo_drawing.py.
+scripts/guo_figures.py): see scripts/weigel_drawing.py and scripts/guo_drawing.py.  It draws Figs 4
+to 7 and Tables 1 and 2 of Fink et al. 1997 too, which need no GPU (scripts/fink_figures.py,
+scripts/fink_drawing.py).
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+import fink_drawing
+import fink_figures
 import guo_drawing
 import guo_figures
 import weigel_drawing
@@ -247,6 +251,9 @@ def main(device: str, out: Path | None, figures: list[str]) -> None:
     if len(figures) == len(MAKERS):
         click.echo("\n".join(weigel_drawing.draw_all(ROOT / RECORD, weigel_drawing.FOLDER)))
         click.echo("\n".join(guo_drawing.draw_all(ROOT / guo_figures.RECORD, guo_drawing.FOLDER)))
+        click.echo(
+            "\n".join(fink_drawing.draw_all(ROOT / fink_figures.RECORD, fink_drawing.FOLDER))
+        )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,7 @@ from percolab.tasks.study_file import SweepRequest
 
 if TYPE_CHECKING:
     from percolab.run.plan import Plan
+    from percolab.run.split_plan import SplitPlan
 
 _HEADINGS = ("L", "p", "samples", "held", "samples/s", "time", "memory", "file")
 
@@ -22,6 +24,9 @@ def echo_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) ->
     from percolab.run.plan import plan_study
 
     options["writer"] = ResultsWriter(request.out)
+    if request.split is not None:
+        _echo_split_plan(request, options, as_json=as_json)
+        return
     plan = plan_study(request.study, request.rule, **options)
     if as_json:
         title = described(request.study)
@@ -29,6 +34,44 @@ def echo_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) ->
         return
     click.echo(f"{described(request.study)}; would go to {request.out}")
     click.echo("\n".join(plan_lines(plan)))
+
+
+def _echo_split_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) -> None:
+    """Write to stdout what a request whose samples are split would take."""
+    from percolab.run.split_plan import plan_split
+
+    plan = plan_split(request.study, request.rule, **options)
+    if as_json:
+        title = described(request.study)
+        echo_json({"study": title, "results": str(request.out)} | plan.to_dict())
+        return
+    click.echo(f"{described(request.study)}; would go to {request.out}")
+    click.echo("\n".join(split_plan_lines(plan)))
+
+
+def split_plan_lines(plan: SplitPlan) -> list[str]:
+    """Return a plan of samples that are split as lines of text: a row a size, then notes."""
+    rows = [
+        (
+            str(size.L),
+            str(size.points),
+            str(size.slabs),
+            _time(size.row_seconds),
+            _time(size.seconds),
+            _bytes(size.host_bytes),
+            _bytes(size.message_bytes),
+            _bytes(size.bound_bytes),
+            _bytes(size.sample_bytes),
+        )
+        for size in plan.sizes
+    ]
+    headings = ("L", "p", "slabs", "a row", "time", "memory", "message", "bound", "all of a row")
+    ranks = counted(plan.ranks, "rank")
+    return [
+        f"{ranks} on {plan.device}, joined in {counted(plan.stages, 'stage')}; memory is a rank's",
+        *_table(headings, rows),
+        *(f"note: {note}" for note in plan.notes),
+    ]
 
 
 def plan_lines(plan: Plan) -> list[str]:
@@ -46,12 +89,16 @@ def plan_lines(plan: Plan) -> list[str]:
         )
         for size in plan.sizes
     ]
-    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows)]
-    table = [
+    return [*_table(_HEADINGS, rows), *_totals(plan), *(f"note: {note}" for note in plan.notes)]
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines of text in columns."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows)]
+    return [
         "  ".join(text.rjust(width) for text, width in zip(row, widths))
-        for row in (_HEADINGS, *rows)
+        for row in (headings, *rows)
     ]
-    return [*table, *_totals(plan), *(f"note: {note}" for note in plan.notes)]
 
 
 def _totals(plan: Plan) -> list[str]:

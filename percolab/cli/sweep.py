@@ -64,9 +64,9 @@ def command(
     if given["executor"] != MPI:
         _sweep(study, given, **flags)
         return
-    from percolab.run.mpi import mpi_executor
+    from percolab.run.mpi import mpi_executor, mpi_ranks
 
-    with mpi_executor() as executor:
+    with mpi_ranks() if given["split"] else mpi_executor() as executor:
         if executor is not None:
             _sweep(study, given | {"executor": executor}, **flags)
 

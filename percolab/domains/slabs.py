@@ -75,20 +75,27 @@ class Slabs:
     layers: those of each slab, from the first on
     tally:  whether sizes are tallied
     kind:   "cpu", or "cuda" for the selected GPU, where fronts stay until the next but one is made
+    first_layer: where the slabs begin that are a part of the lattice; None if they are all of it
 
     InputError: slabs that do not fill the lattice, that are thinner than bonds reach or too large
     to be labeled; a lattice that is not labeled in tiles on CUDA (:func:`refusal`).
     """
 
     def __init__(
-        self, whole: Whole, layers: Sequence[int], *, tally: bool = False, kind: str = "cpu"
+        self,
+        whole: Whole,
+        layers: Sequence[int],
+        *,
+        tally: bool = False,
+        kind: str = "cpu",
+        first_layer: int | None = None,
     ) -> None:
-        if sum(layers) != whole.num_layers:
+        if first_layer is None and sum(layers) != whole.num_layers:
             raise InputError(
                 f"slabs of {sum(layers)} layers, but the lattice has {whole.num_layers}"
             )
         self.whole, self.layers = whole, tuple(layers)
-        self._starts = tuple(accumulate((0, *layers[:-1])))
+        self._starts = tuple(accumulate((first_layer or 0, *layers[:-1])))
         for first, thick in zip(self._starts, layers):
             whole.check_layers(first, thick)
         self._parts = Parts(whole)
@@ -120,7 +127,7 @@ class Slabs:
             from percolab.domains.join_cuda import FrontsCuda
             from percolab.domains.tiled_cuda import SlabTiled
 
-            slab = SlabTiled.memory(whole, max(layers))
+            slab = SlabTiled.memory(whole, layers, p)
             return tables.plus(slab).plus(FrontsCuda.memory(whole, p))
         slab = SlabRaster.memory(whole, max(layers))
         bonds, sites = whole.open_at_face(p)
@@ -142,17 +149,27 @@ class Slabs:
         front: of the first slabs of this sample, from which on it goes; it must be of whole slabs,
         and on the host.  What is yielded lies where it was made.
         """
-        if front is not None and self._is_cuda:
-            from percolab.domains.join_cuda import to_device
-
-            front = to_device(front)
-        first = 0 if front is None else (*self._starts, self.whole.num_layers).index(front.layers)
+        if front is not None:
+            front = self._placed(front)
+        first = 0 if front is None else (0, *accumulate(self.layers)).index(front.layers)
         for n in range(first, len(self.layers)):
             own = self.front(n, draw)
             if self._begin is not None and n + 1 < len(self.layers):
                 self._begin(self._part(n + 1), draw)
             front = own if front is None else self._joiner.join(front, own)
             yield front
+
+    def joined(self, low: Front, high: Front) -> Front:
+        """Return the front of neighbours: of these slabs, as yielded, and one from the host."""
+        return self._joiner.join(low, self._placed(high))
+
+    def _placed(self, front: Front) -> Front:
+        """Return a front from the host where fronts are joined."""
+        if not self._is_cuda:
+            return front
+        from percolab.domains.join_cuda import to_device
+
+        return to_device(front)
 
     def row_of_all(self, front: Front) -> Row:
         """Return the row of a sample from the front of all its slabs."""

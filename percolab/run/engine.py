@@ -30,15 +30,17 @@ from percolab.run.executors import (
     workers_of,
 )
 from percolab.run.in_slabs import (
+    LABELERS,
     SlabSampler,
     advice,
     check_labeler,
     layers_of,
     warm_up_slabs,
 )
-from percolab.run.measured import Crew
+from percolab.run.measured import Crew, Threads
 from percolab.run.request import SweepOptions, Watcher
 from percolab.run.sampler import Sampler, check_memory, required_memory
+from percolab.run.split import SplitSampler, Team, team_of
 from percolab.store.provenance import processor_name, run_record
 from percolab.tasks.blocks import ChainEnd
 from percolab.tasks.study import ALL_BONDS, Study, Task
@@ -56,7 +58,8 @@ class Engine:
     of ``devices``, which an empty tuple stands for.  workers: threads, or processes of the CPU; of
     each GPU its threads; calls that a given executor makes at a time.  given: "threads",
     "processes", or an executor.  slabs: the layers of those of every size that is measured in
-    slabs.  report: is told of the sites that were labeled in them.
+    slabs.  report: is told of the sites that were labeled in them.  team: the ranks that measure
+    every sample together, if they do.
     """
 
     device: Device
@@ -66,6 +69,7 @@ class Engine:
     given: str | Executor = "threads"
     slabs: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     report: Callable[[int], None] | None = None
+    team: Team | None = None
 
     @property
     def every_device(self) -> tuple[Device, ...]:
@@ -94,6 +98,8 @@ class Engine:
         end: ChainEnd | None = None,
     ) -> Sampler:
         """Return a task made ready; share, window, end: as for :class:`Sampler`."""
+        if self.team is not None:
+            return SplitSampler(task, self.team, self.report)
         if task.size in self.slabs:
             return SlabSampler(task, self.slabs[task.size], self.report, device=self.device)
         return Sampler(
@@ -106,11 +112,15 @@ class Engine:
 
     def opened(self, structure: Structure) -> AbstractContextManager[Executor]:
         """Open what makes the blocks of a study of a structure, until the end of the context."""
+        if self.team is not None:
+            return self.team.opened()
         processes = self.processes, self.threads
         return opened(self.given, structure, self.every_device, self.workers, processes)
 
     def crew(self, samplers: Mapping[str, Sampler], executor: Executor) -> Crew:
         """Return those who make the blocks of these tasks by what was opened."""
+        if self.team is not None:
+            return Threads(samplers, executor, 1)
         workers = self.processes * self.threads
         return crew_of(self.given, executor, samplers, self.every_device, workers)
 
@@ -123,12 +133,16 @@ class Engine:
             executor=executor_name(self.given),
             workers=self.processes * self.threads,
         )
+        if self.team is not None:
+            return record | self.team.record()
         slabs = {str(size): len(layers) for size, layers in self.slabs.items()}
         return record | ({"slabs": slabs} if slabs else {})
 
 
 def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
     """Return what a study is sampled with; InputError if a size does not fit in memory."""
+    if options.get("split") is not None:
+        return _engine_of_team(study, options, watcher)
     devices, slabs = options["device"].resolve_all(), options.get("slabs")
     if slabs is None:
         return _engine_on(devices, study, options, watcher, None)
@@ -149,6 +163,33 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
     engine = _engine_on((Device("cpu"),), study, options, watcher, slabs)
     watcher.noted(note)
     return engine
+
+
+def _engine_of_team(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
+    """Return the ranks that measure every sample of a study together.
+
+    Where a GPU was not asked for, they are on the CPU if they cannot be there, and that is said.
+    """
+    tasks = [study.task(size) for size in sorted(study.sizes)]
+    given: dict[str, Any] = {
+        name: options.get(name) for name in ("executor", "workers", "slabs", "labeler")
+    }
+    devices = options["device"].resolve_all()
+    try:
+        team = team_of(tasks, devices, **given)
+    except InputError as error:
+        if options["device"].kind != "auto" or not devices[0].is_shared:
+            raise
+        team = team_of(tasks, (Device("cpu"),), **given)
+        watcher.noted(f"on the CPU, since on {devices[0]} it cannot be: {error}")
+    return Engine(
+        team.devices[0],
+        LABELERS[team.devices[0].kind],
+        1,
+        team.devices,
+        report=watcher.labeled,
+        team=team,
+    )
 
 
 def _check_slabs_executor(executor: str | Executor | None) -> None:
@@ -238,8 +279,10 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
     else:
         tasks = [_task(study, size) for size in study.sizes]
     with told_of_compiling(watcher.compiling, engine.device):
-        if engine.slabs:
+        if engine.slabs or engine.team is not None:
             warm_up_slabs(_small_task(study), engine.device)
+        if engine.team is not None:
+            return
         for task in tasks if len(engine.slabs) < len(study.sizes) else ():
             # A share of nothing: memory for one sample.
             engine.sampler(task, share=0.0).call_first(with_pilot=with_pilot)

@@ -1,7 +1,8 @@
 """``--executor mpi``: the ranks of one ``mpiexec`` as workers, by mpi4py.futures.
 
-All ranks call the same command.  Rank 0 runs it; the others wait for jobs until it ends.  A rank
-that is lost ends all of them, as MPI has it, and the same command goes on from the last save.
+All ranks call the same command.  Rank 0 runs it; the others wait for jobs until it ends.  With
+``--split lattice`` they follow it, and it measures like them.  A rank that is lost ends all of
+them, as MPI has it, and the same command goes on from the last save.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
+from percolab.domains.ranks import follow
+from percolab.domains.transport import Mpi
 from percolab.errors import InputError
 from percolab.run.calls import be_worker
+from percolab.run.split import RankExecutor
 
 
 @contextmanager
@@ -39,6 +43,46 @@ def mpi_executor() -> Iterator[Executor | None]:
         be_worker(own, ("cpu",))
     with futures.MPICommExecutor(world, root=0, main=False) as executor:
         yield executor
+
+
+@contextmanager
+def mpi_ranks() -> Iterator[Executor | None]:
+    """Yield the executor for ``--split lattice`` on rank 0; None on the others, after their work.
+
+    What a rank cannot go on from ends all of them, with one line and an exit code.  InputError:
+    there is no MPI.
+    """
+    mpi, _ = _mpi()
+    transport = Mpi(mpi)
+    if transport.rank:
+        # Rank 0 tells the others when to stop.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        try:
+            follow(transport)
+        except BaseException as error:
+            transport.abort(*_told(transport.rank, error))
+        yield None
+        return
+    executor = RankExecutor(transport, "mpi")
+    try:
+        yield executor
+    except BaseException as error:
+        if executor.leader.is_busy:
+            transport.abort(*_told(0, error))
+        raise
+    finally:
+        executor.shutdown()
+        executor.leader.end()
+
+
+def _told(rank: int, error: BaseException) -> tuple[str, int]:
+    """Return one line on what ended a rank, and the exit code for it."""
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        return "", error.code
+    kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+    line = " ".join(f"{kind}{error}".split())
+    return f"percolab: error: rank {rank}: {line}", 2 if isinstance(error, InputError) else 1
 
 
 def _mpi() -> tuple[Any, Any]:

@@ -71,7 +71,8 @@ class SweepOptions(TypedDict, total=False):
 
     writer: of the results file, which is continued; a plan need not lock it and does not write it.
     device: where samples are made.  labeler, workers, executor: None chooses them.  slabs: of a
-    sample, "auto", or None, which measures it as a whole.  watcher: is told of the progress.
+    sample, "auto", or None, which measures it as a whole.  split: "lattice" has the workers measure
+    every sample together.  watcher: is told of the progress.
     left_open: settings of LEFT_OPEN that were not given, and are as the file has them.  part: the
     blocks that are made here.
     """
@@ -81,6 +82,7 @@ class SweepOptions(TypedDict, total=False):
     labeler: str | None
     workers: int | None
     slabs: int | str | None
+    split: str | None
     watcher: Watcher | None
     left_open: Collection[str]
     executor: str | Executor | None
@@ -99,6 +101,7 @@ def options_of(
         "labeler": request.labeler,
         "workers": request.workers,
         "slabs": request.slabs,
+        "split": request.split,
         "watcher": watcher,
         "left_open": request.left_open,
     }

@@ -21,6 +21,7 @@ from percolab.run.request import (
     open_study,
     request_record,
 )
+from percolab.run.split import check_split_executor
 from percolab.run.stored import Saver, with_blocks
 from percolab.run.wanted import first_targets, is_finished, next_targets, wanted_blocks
 from percolab.store.results import Results, ResultsWriter
@@ -43,11 +44,13 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
         if writer is not None and not opened.is_described:
             writer.save(opened.results)
         return opened.results
+    if options.get("split") is not None:
+        check_split_executor(options.get("executor"))
     with ExitStack() as stack:
         options["executor"] = stack.enter_context(connected(options.get("executor")))
         engine = choose_engine(opened.asked, options, watcher)
-        if engine.slabs:
-            check_p(opened.missing.values())
+        if engine.slabs or engine.team is not None:
+            check_p(opened.missing.values(), "slabs" if engine.team is None else "--split lattice")
         executor = stack.enter_context(engine.opened(opened.asked.structure))
         placed = _placed(opened, engine, writer, watcher)
         if writer is not None and not writer.path.exists():

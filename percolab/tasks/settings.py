@@ -67,6 +67,8 @@ METHODS = ("grid", "threshold", "tree")
 #: Who can make blocks, beside executors that Python is given; by MPI those of a command alone.
 EXECUTORS = ("threads", "processes")
 MPI, DASK = "mpi", "dask:"
+#: What the workers of an executor can share in place of the samples of a study.
+SPLITS = ("lattice",)
 _MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
 
 
@@ -406,6 +408,19 @@ class Settings(TypedDict, total=False):
             "that do not fit as a whole.  What is found is the same.",
             read=None,
             check=lambda key, value: _slabs(value),
+        ),
+    ]
+    split: Annotated[
+        str | None,
+        Setting(
+            help="lattice: all workers of the executor measure every sample together, slabs of it "
+            "each; threads, processes or mpi.",
+            told_default="a sample a worker",
+            doc='"lattice" has all workers of the executor measure every sample together, slabs of '
+            "it each; threads, processes, or ranks of MPI (docs/domains.md).  What is found is the "
+            "same.",
+            read=None,
+            check=lambda key, value: None if value is None else one_of(SPLITS)(key, value),
         ),
     ]
     out: Annotated[

@@ -53,7 +53,7 @@ class SweepRequest:
 
     device: "auto", "cpu", "cuda", "cuda:n" or "cuda:n,m".  labeler, workers, executor: None chooses
     them.  part: the blocks that are made here.  slabs: of a sample, "auto", or None, which measures
-    it as a whole.
+    it as a whole.  split: "lattice" has the workers measure every sample together.
     left_open: what was not given and has its default, unless the file says otherwise
     (:data:`percolab.run.request.LEFT_OPEN`).
     """
@@ -68,6 +68,7 @@ class SweepRequest:
     executor: str | Executor | None = None
     part: Part = WHOLE
     slabs: int | str | None = None
+    split: str | None = None
 
 
 @takes_settings
@@ -99,6 +100,7 @@ def make_request(lattice: str | Structure | None = None, **given: Unpack[Setting
         executor=SETTINGS["executor"].take("executor", wanted["executor"]),
         part=WHOLE if wanted["part"] is None else Part.parse(wanted["part"]),
         slabs=SETTINGS["slabs"].check("slabs", wanted["slabs"]),
+        split=SETTINGS["split"].check("split", wanted["split"]),
     )
 
 

@@ -1,0 +1,409 @@
+"""One lattice over ranks: each measures neighbouring layers, and their fronts are joined by a tree.
+
+Every rank streams slabs through its memory, as one processor alone does
+(:mod:`percolab.domains.slabs`), and has the front of its layers in the end.  Then, in stage 0, 1,
+..., every rank whose number has bit ``stage`` set and none below sends its front to the rank
+2^stage before it, which joins the two: any number of ranks will do.  Rank 0 closes a torus and has
+the row, which is that of the whole lattice, bit for bit.
+
+Rank 0 (:class:`Leader`) says what is measured; the others :func:`follow` it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from percolab.bonds.model import BOND
+from percolab.domains.front import Face, Front, Row, Sums, front_bytes
+from percolab.domains.parts import Whole
+from percolab.domains.raster import Draw
+from percolab.domains.slabs import Slabs, thicknesses
+from percolab.domains.transport import Arrays, RankLost, Transport
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory
+
+# What rank 0 tells the others: to end, to leave the row in work, to get ready, to measure a row.
+_END, _LEAVE, _READY, _ROW = range(4)
+#: Digits of 64 bits of a sum of powers.
+_DIGITS = 4
+
+
+class Step(NamedTuple):
+    """What one rank did for one row: its own layers, stage -1, or one stage of joining.
+
+    bytes, transport: of the message that it received, and the seconds from its header to its end
+    waiting:          seconds for its header
+    work:             seconds of measuring its layers, or of joining
+    """
+
+    rank: int
+    stage: int
+    bytes: int
+    transport: float
+    waiting: float
+    work: float
+
+
+@dataclass(frozen=True)
+class Job:
+    """The lattice that ranks measure samples of.
+
+    layers:  of the slabs of every rank, from the first on
+    tally:   whether sizes are tallied
+    devices: by their names; a rank drives the one of its place on its host
+    p:       the largest, of bonds or of sites, of whichever is smaller
+    """
+
+    whole: Whole
+    layers: tuple[tuple[int, ...], ...]
+    tally: bool = False
+    devices: tuple[str, ...] = ("cpu",)
+    p: float = 1.0
+
+    @property
+    def most_memory(self) -> Memory:
+        """The memory that a rank takes at most."""
+        kind = "cpu" if self.devices == ("cpu",) else "cuda"
+        found = [rank_memory(self.whole, own, kind, self.p) for own in set(self.layers)]
+        return Memory(max(one.host for one in found), max(one.device for one in found))
+
+    def device_of(self, transport: Transport) -> Device:
+        """Return the device of a rank; InputError if its host has more ranks than devices."""
+        if self.devices == ("cpu",):
+            return Device("cpu")
+        if transport.place >= len(self.devices):
+            raise InputError(
+                f"--split lattice: {transport.beside} ranks on one host, which has "
+                f"{', '.join(self.devices)}; every rank needs a GPU of its own"
+            )
+        return Device.parse(self.devices[transport.place])
+
+
+def layers_of_ranks(whole: Whole, ranks: int, slabs: int) -> tuple[tuple[int, ...], ...]:
+    """Return the layers of the slabs of every rank, as even as whole cells allow.
+
+    slabs: of all ranks together, at least; each has as many as the others, as far as it has layers.
+    InputError: more ranks or slabs than layers, or slabs thinner than bonds reach, or too large.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> layers_of_ranks(Whole(load_lattice("square"), (8, 23), ("open", "open")), 3, 6)
+    ((4, 4), (4, 4), (4, 3))
+    """
+    for number, name in ((ranks, "ranks"), (slabs, "slabs")):
+        if number > whole.num_layers:
+            raise InputError(f"{number} {name}, but there are {whole.num_layers} layers")
+    own, each = thicknesses(whole, ranks), -(-slabs // ranks)
+    # The slabs of a rank are cut as if its layers were a lattice.
+    found = tuple(thicknesses(_alone(whole, layers), min(each, layers)) for layers in own)
+    flat = [layers for slabs_of_rank in found for layers in slabs_of_rank]
+    for first, layers in zip(accumulate((0, *flat[:-1])), flat):
+        whole.check_layers(first, layers)
+    return found
+
+
+def _alone(whole: Whole, layers: int) -> Whole:
+    shape, boundary = (*whole.shape[:-1], layers), (*whole.boundary[:-1], "open")
+    return replace(whole, shape=shape, boundary=boundary, model=BOND)
+
+
+def rank_memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
+    """Return the memory of a rank with slabs of these layers, at no larger p.
+
+    That of a chain, and of one more front, which is on its way; on a GPU fronts have two faces, not
+    the one of a chain that begins at an open end, and are copied to the host and from it.
+    """
+    own, front = Slabs.memory(whole, layers, kind, p), most_message(whole, p)
+    more = Memory(2 * front, 2 * front) if kind == "cuda" else Memory(front)
+    return own.plus(more)
+
+
+def most_message(whole: Whole, p: float = 1.0) -> int:
+    """Return the bytes of a front at no larger p, if every open bond led to its own cluster."""
+    bonds, sites = whole.open_at_face(p)
+    return front_bytes(2 * bonds, 2 * sites, has_periods=whole.has_periods)
+
+
+def arrays_of(front: Front) -> list[NDArray[Any]]:
+    """Return a front, in host memory, as arrays."""
+    sums = front.sums
+    powers = (sums.squares, sums.cubes, sums.fourths)
+    digits = [number >> 64 * n & 2**64 - 1 for number in powers for n in range(_DIGITS)]
+    place = [front.first_layer, front.layers, front.num_layers, front.axes]
+    small = [sums.clusters, sums.isolated, sums.largest, sums.second, sums.flags, sums.loop]
+    return [
+        np.array(place + small, np.int64),
+        np.array(digits, np.uint64),
+        np.array(sums.bins, np.int64),
+        front.low.clusters,
+        front.low.codes,
+        front.high.clusters,
+        front.high.codes,
+        front.sizes,
+        front.flags,
+    ]
+
+
+def front_of_arrays(arrays: Arrays) -> Front:
+    """Return the front that these arrays are of."""
+    numbers, digits, bins, low, low_codes, high, high_codes, sizes, flags = arrays
+    first_layer, layers, num_layers, axes, *small = numbers.tolist()
+    clusters, isolated, largest, second, bits, loop = small
+    squares, cubes, fourths = (
+        sum(int(digit) << 64 * n for n, digit in enumerate(own))
+        for own in digits.reshape(-1, _DIGITS)
+    )
+    sums = Sums(
+        clusters=clusters,
+        isolated=isolated,
+        largest=largest,
+        second=second,
+        squares=squares,
+        cubes=cubes,
+        fourths=fourths,
+        bins=tuple(bins.tolist()),
+        flags=bits,
+        loop=loop,
+    )
+    where, faces = (
+        (first_layer, layers, num_layers, axes),
+        (Face(low, low_codes), Face(high, high_codes)),
+    )
+    return Front(*where, *faces, sizes, flags, sums)
+
+
+class _Left(Exception):
+    """The row in work is left."""
+
+
+def _never() -> bool:
+    return False
+
+
+class _Member:
+    """One of the ranks of a job, ready for any number of samples; one thread at a time.
+
+    InputError: there is no device for it, or no memory.
+    """
+
+    def __init__(self, transport: Transport, job: Job) -> None:
+        self.transport, self.job, self.device = transport, job, job.device_of(transport)
+        # One of each host speaks for all.
+        _check_memory(job, transport.beside if transport.place == 0 else 0, self.device)
+        first = sum(map(sum, job.layers[: transport.rank]))
+        layers, kind = job.layers[transport.rank], self.device.kind
+        with self.device.driven():
+            self._slabs = Slabs(job.whole, layers, tally=job.tally, kind=kind, first_layer=first)
+
+    def measure(
+        self,
+        draw: Draw,
+        left: Callable[[], bool],
+        *,
+        leave: Callable[[], None] | None = None,
+        done: Callable[[int], None] = lambda layers: None,
+    ) -> tuple[Front | None, list[Step]]:
+        """Measure this rank's layers of a row, and join what comes from the ranks above.
+
+        Returns the front of all on rank 0, with the steps of all ranks; None once the row is left.
+        left: is asked between two slabs, and on rank 0 while it waits, whether to leave the row.
+        leave: lets the other ranks leave it, on rank 0.  done: is told of finished layers.
+        """
+        steps: list[Step] = []
+        front: Front | None = None
+        start = time.perf_counter()
+        try:
+            front = self._own_front(draw, left, done)
+        except _Left:
+            if leave is not None:
+                leave()
+        steps.append(Step(self.transport.rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
+        rank, size, bit, stage = self.transport.rank, self.transport.size, 1, 0
+        while bit < size and not rank & bit:
+            if rank + bit < size:
+                front = self._joined(front, rank + bit, stage, steps, left, leave)
+            bit, stage = 2 * bit, stage + 1
+        if rank:
+            # Whoever waits for this rank gets something, whatever happens, so that nothing that
+            # was sent is left on its way.
+            self.transport.send(rank - bit, [] if front is None else self._message(front, steps))
+        return front, steps
+
+    def _own_front(
+        self, draw: Draw, left: Callable[[], bool], done: Callable[[int], None]
+    ) -> Front:
+        """Return the front of this rank's layers, by a chain; _Left if they are left."""
+        fronts, before = self._slabs.fronts(draw), 0
+        front: Front | None = None
+        for _ in self._slabs.layers:
+            with self.device.driven():
+                front = next(fronts)
+            done(front.layers - before)
+            before = front.layers
+            if left():
+                raise _Left
+        assert front is not None
+        return front
+
+    def _message(self, front: Front, steps: list[Step]) -> list[NDArray[Any]]:
+        with self.device.driven():
+            return [np.array(steps, np.float64), *arrays_of(self._slabs.copied(front))]
+
+    def _joined(
+        self,
+        front: Front | None,
+        source: int,
+        stage: int,
+        steps: list[Step],
+        left: Callable[[], bool],
+        leave: Callable[[], None] | None,
+    ) -> Front | None:
+        """Return the front joined to that of a rank above; None if either has left the row."""
+        traffic = self.transport.traffic
+        before = replace(traffic)
+        may_leave = leave is not None and front is not None
+        arrays = self.transport.receive(source, given_up=left if may_leave else _never)
+        if arrays is None:
+            assert leave is not None
+            leave()
+            front, arrays = None, self.transport.receive(source)
+        if not arrays or front is None:
+            return None
+        told, *rest = arrays
+        steps += [Step(int(own[0]), int(own[1]), int(own[2]), *own[3:]) for own in told.tolist()]
+        received = traffic.bytes_received - before.bytes_received - told.nbytes
+        start = time.perf_counter()
+        with self.device.driven():
+            front = self._slabs.joined(front, front_of_arrays(rest))
+        work = time.perf_counter() - start
+        seconds, waiting = traffic.seconds - before.seconds, traffic.waiting - before.waiting
+        steps.append(Step(self.transport.rank, stage, received, seconds, waiting, work))
+        return front
+
+    def row_of_all(self, front: Front) -> Row:
+        """Return the row of a sample from the front of all ranks."""
+        with self.device.driven():
+            return self._slabs.row_of_all(front)
+
+
+def _check_memory(job: Job, beside: int, device: Device) -> None:
+    """Raise InputError if so many ranks of one host do not fit in its memory, or one on its GPU."""
+    memory, available = job.most_memory, psutil.virtual_memory().available
+    if beside * memory.host > available:
+        raise InputError(
+            f"{beside} ranks on one host need {beside * memory.host / 1e9:.1f} GB of memory; "
+            f"{available / 1e9:.1f} GB are free"
+        )
+    if device.is_shared and memory.device > device.free_memory():
+        raise InputError(
+            f"a rank needs {memory.device / 1e9:.1f} GB on {device}; "
+            f"{device.free_memory() / 1e9:.1f} GB are free"
+        )
+
+
+class Leader:
+    """Rank 0: lets all ranks measure rows, from one thread at a time."""
+
+    def __init__(self, transport: Transport) -> None:
+        if transport.rank:
+            raise ValueError(f"rank {transport.rank} follows rank 0")
+        self.transport = transport
+        self._member: _Member | None = None
+        #: Whether a row is in work, or has failed: others may wait for what does not come.
+        self.is_busy = False
+
+    def row(
+        self,
+        job: Job,
+        draw: Draw,
+        left: Callable[[], bool] = lambda: False,
+        done: Callable[[int], None] = lambda layers: None,
+    ) -> tuple[Row, list[Step]] | None:
+        """Return the row of a sample and the steps of all ranks; None once it is to be ``left``.
+
+        done: is told of finished layers of rank 0.  InputError: a rank cannot do its part.
+        RankLost: one has ended.
+        """
+        if self.is_busy:
+            raise RankLost("rank 0 has failed")
+        self._get_ready(job)
+        assert self._member is not None
+        self.is_busy = True
+        numbers = [draw.generator, draw.seed, draw.sample, draw.threshold]
+        self._tell(_ROW, np.array(numbers, np.uint64))
+        front, steps = self._member.measure(draw, left, leave=lambda: self._tell(_LEAVE), done=done)
+        if front is None:
+            self.is_busy = False
+            return None
+        start = time.perf_counter()
+        row = self._member.row_of_all(front)
+        stages = (self.transport.size - 1).bit_length()
+        steps.append(Step(0, stages, 0, 0.0, 0.0, time.perf_counter() - start))
+        self.is_busy = False
+        return row, steps
+
+    def _get_ready(self, job: Job) -> None:
+        """Let all ranks get ready for a job; InputError if one cannot."""
+        if self._member is not None and self._member.job == job:
+            return
+        self._member = None
+        if len(job.layers) != self.transport.size:
+            raise InputError(f"{len(job.layers)} ranks are wanted, and {self.transport.size} there")
+        self.is_busy = True
+        self._tell(_READY, np.frombuffer(pickle.dumps(job), np.uint8))
+        problems = []
+        try:
+            self._member = _Member(self.transport, job)
+        except InputError as error:
+            problems.append(str(error))
+        for rank in range(1, self.transport.size):
+            answer = self.transport.receive(rank)
+            assert answer is not None
+            problems += [array.tobytes().decode() for array in answer]
+        self.is_busy = False
+        if problems:
+            self._member = None
+            raise InputError(problems[0])
+
+    def end(self) -> None:
+        """Let the others end."""
+        self._tell(_END)
+
+    def _tell(self, what: int, *arrays: NDArray[Any]) -> None:
+        for rank in range(1, self.transport.size):
+            self.transport.send(rank, [np.array([what], np.int64), *arrays])
+
+
+def follow(transport: Transport) -> None:
+    """Be a rank other than 0: do what rank 0 says until it says that it is the end.
+
+    RankLost: another rank has ended before.
+    """
+    member: _Member | None = None
+    while True:
+        order = transport.receive(0)
+        assert order is not None
+        what = int(order[0][0])
+        if what == _END:
+            return
+        if what == _READY:
+            member, answer = None, []
+            try:
+                member = _Member(transport, pickle.loads(order[1].tobytes()))
+            except InputError as error:
+                answer = [np.frombuffer(str(error).encode(), np.uint8)]
+            transport.send(0, answer)
+        if what == _ROW:
+            assert member is not None
+            draw = Draw(*map(int, order[1]))
+            # While a row is in work, rank 0 says nothing but that it is to be left.
+            member.measure(draw, lambda: transport.has_message(0))

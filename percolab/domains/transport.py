@@ -1,0 +1,452 @@
+"""Transport: lists of NumPy arrays from one rank to another, counted.
+
+*Ranks* are the processes, or threads, that one lattice is divided among, numbered from 0 on.  Three
+kinds of transport have the same methods (:class:`Transport`):
+
+* :class:`Local`: all ranks are threads of one process; arrays are handed over as they are,
+* :class:`Sockets`: processes of one host, by sockets in a folder of their own,
+* :class:`Mpi`: the ranks of one ``mpiexec``, by mpi4py, as buffers in host memory.
+
+A message is a list of arrays with a small header of their types and shapes; nothing is pickled.
+Messages from one rank to another arrive in the order in which they were sent.  Every wait may be
+interrupted, and ends with RankLost when the other rank has.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = Sequence[NDArray[Any]]
+_T = TypeVar("_T")
+
+#: Types of arrays that are sent; a header has the place of one.
+_KINDS = tuple(map(np.dtype, ("?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8")))
+# Bytes that one call of MPI moves at most: its counts have 31 bits.
+_CHUNK = 2**30
+# A wait looks again after a part of the time that it has taken, in seconds from ... to ...
+_SHARE, _LEAST, _MOST = 0.05, 1e-5, 1e-3
+# Seconds that processes have to be there, and that lost ones have to be noticed.
+_PATIENCE = 60.0
+
+
+class RankLost(Exception):
+    """Another rank has ended, or failed, before its message came."""
+
+
+@dataclass
+class Traffic:
+    """What a rank has sent and received; bytes are those of the arrays, without headers.
+
+    seconds: of sending and of receiving messages that are there; waiting: of waiting for them
+    """
+
+    messages_sent: int = 0
+    bytes_sent: int = 0
+    messages_received: int = 0
+    bytes_received: int = 0
+    seconds: float = 0.0
+    waiting: float = 0.0
+
+
+class Transport(ABC):
+    """What one rank sends and receives with.
+
+    rank, size:   which of how many ranks it is
+    place, beside: which of the ranks of its host it is, from 0 on, and how many these are
+    traffic:      what it has sent and received so far
+
+    Arrays have one of the usual types of 8 to 64 bits and any shape.  Those that were sent must
+    not be changed any more, and neither may those that were received: they may be the same.
+    """
+
+    def __init__(self, rank: int, size: int, place: int, beside: int) -> None:
+        self.rank, self.size = rank, size
+        self.place, self.beside = place, beside
+        self.traffic = Traffic()
+
+    def send(self, to: int, arrays: Arrays) -> None:
+        """Send a message; return when the arrays are on their way, perhaps before they are there.
+
+        Two ranks that send to each other at once must :meth:`exchange`.
+        """
+        end = self._begin(to, arrays)
+        start = time.perf_counter()
+        end()
+        self.traffic.seconds += time.perf_counter() - start
+
+    def receive(
+        self, source: int, *, given_up: Callable[[], bool] = lambda: False
+    ) -> list[NDArray[Any]] | None:
+        """Return the next message of a rank when it is there; None once ``given_up``."""
+        start = time.perf_counter()
+        there = self._wait(source, given_up)
+        arrived = time.perf_counter()
+        self.traffic.waiting += arrived - start
+        if not there:
+            return None
+        arrays = self._take(source)
+        self.traffic.seconds += time.perf_counter() - arrived
+        self.traffic.messages_received += 1
+        self.traffic.bytes_received += sum(array.nbytes for array in arrays)
+        return arrays
+
+    def exchange(self, partner: int, arrays: Arrays) -> list[NDArray[Any]]:
+        """Send a message to a rank that sends one here at the same time, and return that."""
+        end = self._begin(partner, arrays)
+        found = self.receive(partner)
+        end()
+        assert found is not None
+        return found
+
+    def barrier(self) -> None:
+        """Return when all ranks have called this; by empty messages, which are counted."""
+        if self.rank:
+            self.send(0, [])
+            self.receive(0)
+            return
+        for rank in range(1, self.size):
+            self.receive(rank)
+        for rank in range(1, self.size):
+            self.send(rank, [])
+
+    @abstractmethod
+    def has_message(self, source: int) -> bool:
+        """Return whether a message of a rank is there; RankLost if none can come any more."""
+
+    @abstractmethod
+    def abort(self, line: str, exit_code: int) -> None:
+        """Let all other ranks end, since this one cannot go on; ``line`` says why."""
+
+    @abstractmethod
+    def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
+        """Begin to send a message; what is returned waits until it is on its way."""
+
+    @abstractmethod
+    def _take(self, source: int) -> list[NDArray[Any]]:
+        """Return a message that is there."""
+
+    def _begin(self, to: int, arrays: Arrays) -> Callable[[], None]:
+        if not 0 <= to < self.size or to == self.rank:
+            raise ValueError(f"rank {self.rank} of {self.size} sends nothing to rank {to}")
+        start = time.perf_counter()
+        end = self._start(to, [np.ascontiguousarray(array) for array in arrays])
+        self.traffic.seconds += time.perf_counter() - start
+        self.traffic.messages_sent += 1
+        self.traffic.bytes_sent += sum(array.nbytes for array in arrays)
+        return end
+
+    def _wait(self, source: int, given_up: Callable[[], bool]) -> bool:
+        """Return True when a message is there, or False once it is given up."""
+        start = time.monotonic()
+        while not self.has_message(source):
+            if given_up():
+                return False
+            time.sleep(min(max(_SHARE * (time.monotonic() - start), _LEAST), _MOST))
+        return True
+
+
+def _header_of(arrays: Arrays) -> NDArray[np.int64]:
+    """Return the types and shapes of arrays as integers."""
+    numbers = []
+    for array in arrays:
+        numbers += [_KINDS.index(array.dtype), array.ndim, *array.shape]
+    return np.array(numbers, np.int64)
+
+
+def _arrays_for(header: NDArray[np.int64]) -> list[NDArray[Any]]:
+    """Return arrays of the types and shapes of a header, not yet filled."""
+    arrays, numbers = [], deque(header.tolist())
+    while numbers:
+        kind, axes = numbers.popleft(), numbers.popleft()
+        arrays.append(np.empty([numbers.popleft() for _ in range(axes)], _KINDS[kind]))
+    return arrays
+
+
+def _bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the bytes of a contiguous array where they lie."""
+    return array.reshape(-1).view(np.uint8)
+
+
+# --- threads of one process ----------------------------------------------------------------------
+
+
+class _Meeting:
+    """What the ranks of one process share: their messages, and why one of them has failed."""
+
+    def __init__(self) -> None:
+        self.messages: dict[tuple[int, int], deque[list[NDArray[Any]]]] = {}
+        self.changed = threading.Condition()
+        self.failed = ""
+
+
+class Local(Transport):
+    """A rank that is a thread of this process; :meth:`ranks` makes all of them.
+
+    >>> one, other = Local.ranks(2)
+    >>> one.send(1, [np.arange(3), np.array([0.5])])
+    >>> other.receive(0)
+    [array([0, 1, 2]), array([0.5])]
+    >>> other.traffic.bytes_received
+    32
+    """
+
+    def __init__(self, rank: int, size: int, meeting: _Meeting) -> None:
+        super().__init__(rank, size, rank, size)
+        self._meeting = meeting
+
+    @classmethod
+    def ranks(cls, size: int) -> list[Local]:
+        """Return so many ranks, each for a thread of its own."""
+        meeting = _Meeting()
+        return [cls(rank, size, meeting) for rank in range(size)]
+
+    def has_message(self, source: int) -> bool:
+        """Return whether a message of a rank is there; RankLost if any rank has failed."""
+        if self._meeting.failed:
+            raise RankLost(self._meeting.failed)
+        return bool(self._meeting.messages.get((source, self.rank)))
+
+    def abort(self, line: str, exit_code: int) -> None:
+        """Let all other ranks raise RankLost when they next look for a message."""
+        with self._meeting.changed:
+            self._meeting.failed = self._meeting.failed or line
+            self._meeting.changed.notify_all()
+
+    def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
+        with self._meeting.changed:
+            waiting = self._meeting.messages.setdefault((self.rank, to), deque())
+            waiting.append(list(arrays))
+            self._meeting.changed.notify_all()
+        return lambda: None
+
+    def _take(self, source: int) -> list[NDArray[Any]]:
+        with self._meeting.changed:
+            return self._meeting.messages[source, self.rank].popleft()
+
+    def _wait(self, source: int, given_up: Callable[[], bool]) -> bool:
+        with self._meeting.changed:
+            while not self.has_message(source):
+                if given_up():
+                    return False
+                # What is given up is not told to this condition.
+                self._meeting.changed.wait(0.01)
+        return True
+
+
+def run_local(size: int, work: Callable[[Local], _T]) -> list[_T]:
+    """Return what work returns for every rank, each called in a thread of its own.
+
+    What one of them raises is raised here, and ends the others.
+
+    >>> run_local(3, lambda transport: transport.rank)
+    [0, 1, 2]
+    """
+    found: list[Any] = [None] * size
+    errors: list[BaseException] = []
+
+    def run(transport: Local) -> None:
+        try:
+            found[transport.rank] = work(transport)
+        except BaseException as error:
+            if not isinstance(error, RankLost):
+                errors.append(error)
+            transport.abort(f"rank {transport.rank} has failed", 1)
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in Local.ranks(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return found
+
+
+# --- processes of one host -----------------------------------------------------------------------
+
+
+class Sockets(Transport):
+    """A rank that is a process of this host; ranks meet at sockets in a folder of their own.
+
+    Each has a socket for every rank that it has sent to, and one for every rank that has sent to
+    it.  A rank that ends is lost to those that wait for a message of it.
+
+    folder: for this run alone, with a short name, since names of sockets are.  lost: why no message
+    will come any more, where that is known from elsewhere.
+    """
+
+    def __init__(self, rank: int, size: int, folder: Path) -> None:
+        super().__init__(rank, size, rank, size)
+        self.lost = ""
+        self._folder = folder
+        self._out: dict[int, socket.socket] = {}
+        self._in: dict[int, socket.socket] = {}
+        self._listener = socket.socket(socket.AF_UNIX)
+        # Under another name first, so that it listens as soon as it is found.
+        self._listener.bind(str(folder / f"{rank}.new"))
+        self._listener.listen(size)
+        self._listener.setblocking(False)
+        os.rename(folder / f"{rank}.new", folder / str(rank))
+
+    def close(self) -> None:
+        """Close all sockets: this rank is lost to the others."""
+        for item in (self._listener, *self._out.values(), *self._in.values()):
+            item.close()
+
+    def has_message(self, source: int) -> bool:
+        """Return whether a message of a rank is there; RankLost if it has ended."""
+        if self.lost:
+            raise RankLost(self.lost)
+        while source not in self._in:
+            try:
+                found, _ = self._listener.accept()
+            except BlockingIOError:
+                return False
+            found.setblocking(True)
+            self._in[int(_received(found, np.empty(1, np.int64))[0])] = found
+        waiting = select.poll()
+        waiting.register(self._in[source], select.POLLIN)
+        if not waiting.poll(0):
+            return False
+        if not self._in[source].recv(1, socket.MSG_PEEK):
+            raise RankLost(f"rank {source} has ended")
+        return True
+
+    def abort(self, line: str, exit_code: int) -> None:
+        """Let those that wait for this rank raise RankLost."""
+        self.close()
+
+    def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
+        sending = _Sending(self._socket_to(to), arrays)
+        sending.start()
+
+        def end() -> None:
+            sending.join()
+            if sending.problem is not None:
+                raise RankLost(f"rank {to} has ended") from sending.problem
+
+        return end
+
+    def _socket_to(self, to: int) -> socket.socket:
+        if to not in self._out:
+            until = time.monotonic() + _PATIENCE
+            while not (self._folder / str(to)).exists():
+                if time.monotonic() > until:
+                    raise RankLost(f"rank {to} did not come in {_PATIENCE:.0f} s")
+                time.sleep(_MOST)
+            self._out[to] = found = socket.socket(socket.AF_UNIX)
+            try:
+                found.connect(str(self._folder / str(to)))
+                found.sendall(np.array([self.rank], np.int64).data)
+            except ConnectionError as error:
+                raise RankLost(f"rank {to} has ended") from error
+        return self._out[to]
+
+    def _take(self, source: int) -> list[NDArray[Any]]:
+        found = self._in[source]
+        try:
+            count = _received(found, np.empty(1, np.int64))
+            arrays = _arrays_for(_received(found, np.empty(count[0], np.int64)))
+            return [_received(found, array) for array in arrays]
+        except ConnectionError as error:
+            raise RankLost(f"rank {source} has ended") from error
+
+
+class _Sending(threading.Thread):
+    """Sends one message through a socket, whose other end may be busy."""
+
+    def __init__(self, target: socket.socket, arrays: Arrays) -> None:
+        super().__init__(daemon=True)
+        self._target, self._arrays = target, arrays
+        self.problem: OSError | None = None
+
+    def run(self) -> None:
+        """Send it."""
+        header = _header_of(self._arrays)
+        try:
+            for array in (np.array([header.size], np.int64), header, *self._arrays):
+                self._target.sendall(_bytes_of(array).data)
+        except OSError as error:
+            self.problem = error
+
+
+def _received(source: socket.socket, array: NDArray[Any]) -> NDArray[Any]:
+    """Fill an array from a socket and return it; ConnectionError if it ends before."""
+    left = _bytes_of(array).data
+    while left:
+        count = source.recv_into(left)
+        if not count:
+            raise ConnectionError
+        left = left[count:]
+    return array
+
+
+# --- MPI -----------------------------------------------------------------------------------------
+
+_HEADER, _DATA = 1, 2
+
+
+class Mpi(Transport):
+    """A rank of ``mpiexec``.
+
+    mpi: the module ``mpi4py.MPI``
+    """
+
+    def __init__(self, mpi: Any) -> None:
+        world = mpi.COMM_WORLD
+        host = world.Split_type(mpi.COMM_TYPE_SHARED)
+        super().__init__(world.Get_rank(), world.Get_size(), host.Get_rank(), host.Get_size())
+        host.Free()
+        self._mpi, self._all = mpi, world.Dup()
+
+    def has_message(self, source: int) -> bool:
+        """Return whether a message of a rank is there."""
+        return bool(self._all.Iprobe(source, _HEADER))
+
+    def abort(self, line: str, exit_code: int) -> None:
+        """Write a line and end all ranks with an exit code."""
+        print(line, file=sys.stderr, flush=True)
+        self._mpi.COMM_WORLD.Abort(exit_code)
+
+    def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
+        # Kept until they are sent.
+        header = _header_of(arrays)
+        sent = [self._all.Isend([header, self._mpi.INT64_T], to, _HEADER)]
+        for array in arrays:
+            sent += [self._all.Isend([part, self._mpi.BYTE], to, _DATA) for part in _chunks(array)]
+
+        def end() -> None:
+            self._mpi.Request.Waitall(sent)
+
+        return end
+
+    def _take(self, source: int) -> list[NDArray[Any]]:
+        status = self._mpi.Status()
+        message = self._all.Mprobe(source, _HEADER, status)
+        header = np.empty(status.Get_count(self._mpi.INT64_T), np.int64)
+        message.Recv([header, self._mpi.INT64_T])
+        arrays = _arrays_for(header)
+        for array in arrays:
+            for part in _chunks(array):
+                self._all.Recv([part, self._mpi.BYTE], source, _DATA)
+        return arrays
+
+
+def _chunks(array: NDArray[Any]) -> list[NDArray[np.uint8]]:
+    """Return the bytes of an array in pieces that a count of 31 bits can tell."""
+    content = _bytes_of(array)
+    return [content[start : start + _CHUNK] for start in range(0, content.size, _CHUNK)]

@@ -1,0 +1,460 @@
+"""``--split lattice``: every sample of a study over all ranks of an executor.
+
+Rank 0 is in this process: it says what is measured, has the rows and writes the file, and measures
+layers like the others (:mod:`percolab.domains.ranks`).  Rows are those of whole samples, bit for
+bit, so the task and the file are the same.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from percolab.bonds.words import GENERATORS
+from percolab.domains.parts import Whole
+from percolab.domains.ranks import (
+    Job,
+    Leader,
+    Step,
+    follow,
+    layers_of_ranks,
+)
+from percolab.domains.raster import Draw
+from percolab.domains.slabs import refusal, thicknesses
+from percolab.domains.transport import Local, RankLost, Sockets, Transport
+from percolab.errors import InputError
+from percolab.kernels.device import Device, device_names
+from percolab.kernels.memory import Memory
+from percolab.run.executors import check_workers, default_workers
+from percolab.run.in_slabs import (
+    CPU,
+    LABELERS,
+    block_of,
+    check_labeler,
+    most_open,
+    slabs_wanted,
+    whole_of,
+)
+from percolab.run.measured import WorkersLost
+from percolab.run.processes import Processes
+from percolab.run.sampler import Sampler, Stopped
+from percolab.tasks.blocks import AnyBlock, Block
+from percolab.tasks.settings import EXECUTORS, SPLITS
+from percolab.tasks.study import Task
+
+# The part of a GPU's free memory that a rank may take.
+_SHARE = 0.9
+# Seconds that a process has to say why it ended.
+_PATIENCE = 10.0
+
+RankLayers = tuple[tuple[int, ...], ...]
+
+
+class RankExecutor(ThreadPoolExecutor):
+    """The one thread of rank 0, among ranks that are there; what Python gives as an executor."""
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        super().__init__(1, thread_name_prefix="percolab-rank")
+        self.leader, self.name = Leader(transport), name
+
+
+def split_whole(task: Task) -> Whole:
+    """Return the lattice of a task, to be split; InputError, in one line, why it cannot be."""
+    try:
+        return whole_of(task)
+    except InputError as error:
+        raise InputError(f"--split lattice: {str(error).removeprefix('slabs: ')}") from error
+
+
+def split_layers(
+    task: Task,
+    ranks: int,
+    slabs: int | str | None,
+    beside: int,
+    *,
+    device: Device = CPU,
+    held: int = 0,
+) -> RankLayers:
+    """Return the layers of the slabs of every rank.
+
+    slabs: of all ranks, or None or "auto", which choose them.  beside: ranks of this host.  device:
+    of a rank.  held: bytes of the host that other tasks take.  InputError: it cannot be split so,
+    or does not fit in memory.
+    """
+    whole, kind = split_whole(task), device.kind
+    problem = refusal(whole, kind)
+    if problem:
+        raise InputError(
+            f"--split lattice: {whole.lattice.name} cannot be labeled in slabs on {device}: "
+            f"{problem}; use --device cpu"
+        )
+    free = Memory(psutil.virtual_memory().available - held)
+    if device.is_shared:
+        free = Memory(free.host, int(_SHARE * device.free_memory()))
+
+    def needed(layers: RankLayers) -> Memory:
+        one = Job(whole, layers, devices=(str(device),), p=most_open(task)).most_memory
+        return Memory(beside * one.host, one.device)
+
+    try:
+        if slabs in (None, "auto"):
+            found = _chosen_layers(whole, ranks, kind, lambda layers: _fits(needed(layers), free))
+        else:
+            found = layers_of_ranks(whole, ranks, int(slabs or 0))
+    except InputError as error:
+        raise InputError(f"--split lattice: L = {task.size} over {ranks} ranks: {error}") from error
+    memory = needed(found)
+    where = f"L = {task.size} over {ranks} ranks in {sum(map(len, found))} slabs"
+    if memory.host > free.host:
+        raise InputError(
+            f"--split lattice: {where} needs {memory.host / 1e9:.1f} GB of memory for {beside} of "
+            f"them; {free.host / 1e9:.1f} GB are free"
+        )
+    if memory.device > free.device:
+        raise InputError(
+            f"--split lattice: {where} needs {memory.device / 1e9:.1f} GB on {device}; "
+            f"{free.device / 1e9:.1f} GB are its share of what is free"
+        )
+    return found
+
+
+def _fits(needed: Memory, free: Memory) -> bool:
+    return needed.host <= free.host and needed.device <= free.device
+
+
+def _chosen_layers(
+    whole: Whole, ranks: int, kind: str, fits: Callable[[RankLayers], bool]
+) -> RankLayers:
+    """Return the layers of slabs of the usual size, or thinner ones until a rank's memory fits."""
+    most = min(thicknesses(whole, min(ranks, whole.num_layers))) // max(whole.reach, 1)
+    each = -(-slabs_wanted(whole, kind) // ranks)
+    while True:
+        each = max(min(each, most), 1)
+        found = layers_of_ranks(whole, ranks, each * ranks)
+        if each >= most or fits(found):
+            return found
+        each *= 2
+
+
+class Team:
+    """The ranks that measure the samples of a study, of which rank 0 is in this process.
+
+    executor: "threads", "processes", or a RankExecutor
+    devices:  of ranks of one host, one each; the CPU is for all
+    layers:   of the slabs of every rank, by the size of the lattice
+    """
+
+    def __init__(
+        self,
+        executor: str | Executor,
+        ranks: int,
+        devices: tuple[Device, ...],
+        layers: Mapping[int, RankLayers],
+    ) -> None:
+        self.executor, self.size, self.layers = executor, ranks, layers
+        self.devices = devices
+        self._leader: Leader | None = None
+        self._problem: Callable[[], Exception | None] = lambda: None
+        self._error: Exception | None = None
+        self._record: dict[str, Any] = {}
+        self._stages = (ranks - 1).bit_length()
+
+    def record(self) -> dict[str, Any]:
+        """Return what a run's record says of its ranks; it grows as rows are measured."""
+        stage = {"bytes": 0, "transport_seconds": 0.0, "waiting_seconds": 0.0, "join_seconds": 0.0}
+        self._record = {
+            "kind": SPLITS[0],
+            "ranks": self.size,
+            "rows": 0,
+            "messages": 0,
+            "bytes": 0,
+            "transport_seconds": 0.0,
+            "local_seconds": 0.0,
+            "close_seconds": 0.0,
+            "stages": [dict(stage) for _ in range(self._stages)],
+        }
+        name = getattr(self.executor, "name", self.executor)
+        slabs = {str(size): sum(map(len, layers)) for size, layers in self.layers.items()}
+        return {"executor": name, "workers": self.size, "slabs": slabs, "split": self._record}
+
+    @contextmanager
+    def opened(self) -> Iterator[Executor]:
+        """Open the ranks until the end of the context, and yield the thread of rank 0."""
+        if isinstance(self.executor, RankExecutor):
+            self._leader = self.executor.leader
+            yield self.executor
+            return
+        is_here = self.executor == "threads" or self.size == 1
+        with _threads(self) if is_here else _processes(self) as found:
+            executor, self._problem = found
+            self._leader = executor.leader
+            with executor:
+                yield executor
+
+    def row(
+        self,
+        task: Task,
+        draw: Draw,
+        tally: bool,
+        left: Callable[[], bool],
+        done: Callable[[int], None],
+    ) -> Any:
+        """Return the row of a sample, or None if it is to be left.
+
+        InputError: what a rank cannot do.  WorkersLost: one has ended.
+        """
+        assert self._leader is not None
+        layers, devices = self.layers[task.size], tuple(map(str, self.devices))
+        job = Job(split_whole(task), layers, tally, devices, most_open(task))
+        if self._error is not None:
+            raise self._error
+        try:
+            found = self._leader.row(job, draw, left, done)
+        except Exception as error:
+            # So does every row that is asked for before it is seen.
+            self._error = self._told(error)
+            if self._error is error:
+                raise
+            raise self._error from error
+        if found is None:
+            return None
+        row, steps = found
+        self._keep(steps)
+        return row
+
+    def _told(self, error: Exception) -> Exception:
+        """Return what is behind the error of a row."""
+        if not isinstance(error, RankLost):
+            return error
+        problem = self._problem()
+        if problem is None or isinstance(problem, BrokenExecutor):
+            return WorkersLost(str(problem or error))
+        return problem
+
+    def _keep(self, steps: Sequence[Step]) -> None:
+        """Add the times of a row to the record: of ranks side by side, the longest."""
+        record, by_stage = self._record, defaultdict(list)
+        if not record:
+            return
+        for step in steps:
+            by_stage[step.stage].append(step)
+        record["rows"] += 1
+        record["local_seconds"] = _plus(record["local_seconds"], by_stage[-1])
+        record["close_seconds"] = _plus(record["close_seconds"], by_stage[self._stages])
+        for stage, told in enumerate(record["stages"]):
+            own = by_stage[stage]
+            told["bytes"] += sum(step.bytes for step in own)
+            told["transport_seconds"] = _plus(told["transport_seconds"], own, "transport")
+            told["waiting_seconds"] = _plus(told["waiting_seconds"], own, "waiting")
+            told["join_seconds"] = _plus(told["join_seconds"], own)
+            record["messages"] += len(own)
+            record["bytes"] += sum(step.bytes for step in own)
+        seconds = sum(told["transport_seconds"] for told in record["stages"])
+        record["transport_seconds"] = round(seconds, 6)
+
+
+def _plus(seconds: float, steps: Sequence[Step], name: str = "work") -> float:
+    return round(seconds + max((getattr(step, name) for step in steps), default=0.0), 6)
+
+
+def check_split_executor(executor: str | Executor | None) -> None:
+    """Raise InputError unless the workers of an executor can be ranks."""
+    if executor not in (None, *EXECUTORS) and not isinstance(executor, RankExecutor):
+        name = "Dask" if isinstance(executor, str) else "this executor"
+        raise InputError(
+            f"--split lattice: the workers of {name} do not send to each other, as ranks do; take "
+            "threads, processes or mpi"
+        )
+
+
+def team_of(
+    tasks: Sequence[Task],
+    devices: tuple[Device, ...],
+    *,
+    executor: str | Executor | None = None,
+    workers: int | None = None,
+    slabs: int | str | None = None,
+    labeler: str | None = None,
+) -> Team:
+    """Return the ranks that measure the samples of tasks on devices, as a user asked for them.
+
+    InputError, in one line: no ranks are there or they cannot send to each other, there are more
+    than layers or GPUs, or a task cannot be split or does not fit in memory.
+    """
+    check_split_executor(executor)
+    wholes = [split_whole(task) for task in tasks]
+    device = devices[0]
+    check_labeler(labeler, device)
+    if executor is None:
+        executor = "processes" if len(devices) > 1 else "threads"
+    if isinstance(executor, RankExecutor):
+        transport = executor.leader.transport
+        ranks, beside = transport.size, transport.beside
+    else:
+        if workers is not None:
+            check_workers(workers)
+        most = min(whole.num_layers // max(whole.reach, 1) for whole in wholes)
+        usual = len(devices) if device.is_shared else default_workers(device)
+        ranks = beside = min(usual, max(most, 1)) if workers is None else workers
+    if device.is_shared and beside > len(devices):
+        raise InputError(
+            f"--split lattice: {beside} ranks on one host, which has {device_names(devices)}; "
+            "every rank needs a GPU of its own"
+        )
+    if device.is_shared and ranks > 1 and executor == "threads":
+        raise InputError("--split lattice: threads drive one GPU; take --executor processes")
+    layers: dict[int, RankLayers] = {}
+    for task in tasks:
+        layers[task.size] = split_layers(task, ranks, slabs, beside, device=device)
+    return Team(executor, ranks, devices, layers)
+
+
+Opened = tuple[RankExecutor, Callable[[], Exception | None]]
+
+
+@contextmanager
+def _threads(team: Team) -> Iterator[Opened]:
+    """Open ranks that are threads of this process."""
+    own, *others = Local.ranks(team.size)
+    problems: list[Exception] = []
+
+    def run(transport: Local) -> None:
+        try:
+            follow(transport)
+        except RankLost:
+            pass
+        except Exception as error:
+            problems.append(error)
+            transport.abort(f"rank {transport.rank} has failed", 1)
+
+    threads = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in others]
+    for thread in threads:
+        thread.start()
+    executor = RankExecutor(own, "threads")
+    try:
+        yield executor, lambda: problems[0] if problems else None
+    finally:
+        if executor.leader.is_busy:
+            own.abort("rank 0 has ended", 1)
+        else:
+            executor.leader.end()
+        for thread in threads:
+            thread.join()
+
+
+@contextmanager
+def _processes(team: Team) -> Iterator[Opened]:
+    """Open ranks that are processes of this host, but for the first."""
+    # Names of sockets have 108 bytes.
+    usual = tempfile.gettempdir()
+    folder = Path(tempfile.mkdtemp(prefix="percolab-", dir=usual if len(usual) < 70 else "/tmp"))
+    arguments = str(folder), team.size
+    futures: list[Future[None]] = []
+
+    def notice(future: Future[None]) -> None:
+        if not future.cancelled() and future.exception() is not None:
+            own.lost = "a rank has ended"
+
+    def problem() -> Exception | None:
+        wait(futures, _PATIENCE, return_when="FIRST_EXCEPTION")
+        found = [item.exception() for item in futures if item.done()]
+        first = [
+            error
+            for error in found
+            if isinstance(error, Exception) and not isinstance(error, RankLost)
+        ]
+        return first[0] if first else None
+
+    try:
+        own = Sockets(0, team.size, folder)
+        pool = Processes(team.size - 1, begin=be_rank, arguments=arguments, halt=_nothing)
+        executor = RankExecutor(own, "processes")
+        for _ in range(team.size - 1):
+            future = pool.submit(follow_here)
+            future.add_done_callback(notice)
+            futures.append(future)
+        try:
+            yield executor, problem
+        finally:
+            is_clean = not executor.leader.is_busy and not own.lost
+            with suppress(RankLost):
+                if is_clean:
+                    executor.leader.end()
+            own.close()
+            pool.shutdown(wait=is_clean)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _nothing() -> None:
+    """Leave a rank at what it does: rank 0 tells it what to leave."""
+
+
+_HERE: list[Sockets] = []
+
+
+def be_rank(number: int, folder: str, size: int) -> None:
+    """Make this process a rank, the one after ``number`` others."""
+    _HERE.append(Sockets(number + 1, size, Path(folder)))
+
+
+def follow_here() -> None:
+    """Follow rank 0 to the end."""
+    try:
+        follow(_HERE[0])
+    finally:
+        _HERE[0].close()
+
+
+class SplitSampler(Sampler):
+    """Measures blocks of one task by all ranks, sample after sample.
+
+    report: is told of sites that were labeled, as rank 0 gets on with its own.
+    """
+
+    def __init__(self, task: Task, team: Team, report: Callable[[int], None] | None = None) -> None:
+        device = team.devices[0]
+        super().__init__(task, labeler=LABELERS[device.kind], device=device)
+        split_whole(task)
+        self._team, self._report = team, report
+
+    def _blocks(
+        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
+    ) -> list[AnyBlock]:
+        return [self._block(number, stopped or (lambda: False)) for number in numbers]
+
+    def _block(self, number: int, stopped: Callable[[], bool]) -> Block:
+        task, size = self.task, self.task.block_size
+        samples, rows = range(number * size, (number + 1) * size), []
+        for sample, threshold in product(samples, self._thresholds.tolist()):
+            draw = Draw(GENERATORS[task.rng], task.stream_seed, sample, threshold)
+            row = self._team.row(task, draw, self._tallied, stopped, self._progress())
+            if row is None:
+                raise Stopped
+            rows.append(row)
+        return block_of(task, number, rows)
+
+    def _progress(self) -> Callable[[int], None]:
+        """Return what is told of the layers of rank 0 that are done, for one row."""
+        mine, points, told = sum(self._team.layers[self.task.size][0]), self.task.num_points, 0
+        layers = 0
+
+        def done(more: int) -> None:
+            nonlocal layers, told
+            layers += more
+            now = points * layers // mine
+            if self._report is not None:
+                self._report(now - told)
+            told = now
+
+        return done

@@ -1,0 +1,415 @@
+"""``--split lattice``: a study whose samples are measured by all ranks has the file of any."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+import pytest
+from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_for_blocks
+from helpers import lattice
+
+from percolab.api import sweep
+from percolab.bonds.words import threshold_of
+from percolab.domains.parts import Whole
+from percolab.domains.raster import Draw, SlabRaster
+from percolab.domains.slabs import row_by_slabs
+from percolab.domains.transport import Local
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory
+from percolab.run import split
+from percolab.run.request import Watcher
+from percolab.run.sampler import Stopped
+from percolab.run.split import RankExecutor, SplitSampler, Team, split_layers, team_of
+from percolab.store.results import read_results
+from percolab.tasks.study import Task
+
+MPIEXEC = shutil.which("mpiexec", path=f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
+
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+by_mpi = pytest.mark.skipif(
+    MPIEXEC is None or find_spec("mpi4py") is None, reason="mpi4py or mpiexec is not there"
+)
+
+ASKED = {"L": [8, 13], "p": [0.4, 0.5], "samples": 6, "measure": "sizes", "device": "cpu"}
+GIVEN = ("sweep", "--lattice", "square", "-L", "8,13", "-p", "0.4,0.5", "--samples", "6",
+         "--measure", "sizes", "--device", "cpu", "--split", "lattice")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("square", {"workers": 3}),
+        ("kagome", {"workers": 4, "slabs": 7, "boundary": "periodic", "model": "site", "L": [8]}),
+        pytest.param(
+            "cubic",
+            {"workers": 2, "slabs": "auto", "boundary": ("open", "open", "periodic")},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_the_file_of_a_split_study_is_that_of_whole_samples(name, kinds):
+    asked = ASKED | kinds
+    sweep(name, **asked, split="lattice", executor="threads", out="split.h5")
+    for key in ("workers", "slabs"):
+        asked.pop(key, None)
+    sweep(name, **asked, out="whole.h5")
+    assert_equal_datasets(Path("split.h5"), Path("whole.h5"))
+    one, other = (read_results(Path(path)) for path in ("split.h5", "whole.h5"))
+    assert one.tasks.keys() == other.tasks.keys()
+    assert "split" not in other.runs[0]
+
+
+def test_the_record_of_a_run_says_how_it_was_split():
+    watched = Watcher()
+    sites = []
+    watched.labeled = sites.append
+    given = {"split": "lattice", "workers": 5, "slabs": 8, "watcher": watched}
+    record = sweep("square", **ASKED, **given).runs[0]
+    assert (record["executor"], record["workers"], record["labeler"]) == ("threads", 5, "raster")
+    assert record["slabs"] == {"8": 8, "13": 10}
+    told = record["split"]
+    # 4 messages a row: 2 in stage 0, 1 in stage 1, 1 in stage 2.
+    assert (told["kind"], told["ranks"], told["rows"], told["messages"]) == ("lattice", 5, 24, 96)
+    assert told["bytes"] == sum(stage["bytes"] for stage in told["stages"]) > 96 * 150
+    assert len(told["stages"]) == 3
+    for stage in told["stages"]:
+        assert min(stage["transport_seconds"], stage["join_seconds"]) > 0
+    assert 0 < told["local_seconds"] < record["seconds"]
+    assert told["close_seconds"] > 0
+    # Rank 0 tells of all layers, in whole samples.
+    assert sum(sites) == 12 * (64 + 169)
+
+
+def test_a_study_may_be_begun_whole_and_go_on_split():
+    asked = ASKED | {"block_size": 3}
+    sweep("square", **asked | {"samples": 3}, out="results.h5")
+    found = sweep("square", **asked, split="lattice", workers=2, out="results.h5")
+    assert found.runs[1]["split"]["rows"] == 12
+    sweep("square", **asked, out="whole.h5")
+    assert_equal_datasets(Path("results.h5"), Path("whole.h5"))
+
+
+def test_sums_beyond_64_bits_are_those_of_slabs(monkeypatch):
+    monkeypatch.setattr(Task, "is_wide", property(lambda task: True))
+    monkeypatch.setattr("percolab.run.in_slabs.LOW_BITS", 5)
+    (one,) = sweep("square", **ASKED | {"L": [8]}, split="lattice", workers=2).tasks.values()
+    (other,) = sweep("square", **ASKED | {"L": [8]}, slabs=2).tasks.values()
+    for name in ("wide_squares", "powers", "size_counts"):
+        assert one.extra(name).tolist() == other.extra(name).tolist()
+
+
+REFUSED = [
+    (("-L", "8", "--workers", "9"), "L = 8 over 9 ranks: 9 ranks, but there are 8 layers"),
+    (("-L", "8", "--workers", "2", "--slabs", "9"), "9 slabs, but there are 8 layers"),
+    (("--measure", "gyration"), "the radii of clusters are not known at a face"),
+    (("--model", "ising"), "ising has spins, of which a sweep needs all at once"),
+    (("--lattice", "bethe:3"), "bethe:3 has no layers to be cut at"),
+    (("--labeler", "reference"), "on cpu they are labeled by raster, not by reference"),
+    (("--workers", "0"), "--workers"),
+    (("-L", "3000000", "--slabs", "4"), "L = 3000000 over 2 ranks: a slab of 2250000000000 sites"),
+    (("--split", "samples"), "unknown split 'samples'; known: lattice"),
+    (("--executor", "dask:tcp://localhost:1"), "--split lattice: the workers of Dask do not send"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED)
+def test_what_cannot_be_split_is_refused_in_one_line(given, message):
+    usual = ("--lattice", "square", "-L", "8", "-p", "0.5", "--device", "cpu", "--workers", "2")
+    assert message in refusal("sweep", *usual, "--split", "lattice", *given, "--out", "none.h5")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((), "--split lattice: give p (-p)"),
+        (("--method", "threshold"), "method threshold opens the bonds of a whole sample in order"),
+        (("--method", "tree"), "method tree chooses from the bonds of the whole lattice"),
+    ],
+)
+def test_a_split_study_needs_p(given, message):
+    usual = ("--lattice", "square", "-L", "8", "--split", "lattice", "--device", "cpu")
+    assert message in refusal("sweep", *usual, *given, "--out", "none.h5")
+
+
+def test_slabs_of_ranks_are_not_thinner_than_bonds_reach():
+    text = "[[0, 0]]"
+    bonds = ", ".join(f"{{ offset = {o}, at = {text} }}" for o in ([1, 0], [0, 1], [0, 3]))
+    Path("far.toml").write_text(
+        f'name = "far"\ndimension = 2\nbonds = [{bonds}]\n[cell]\nshape = [1, 1]\n'
+    )
+    given = ("--lattice", "far.toml", "-L", "8", "-p", "0.5", "--split", "lattice", "--device",
+             "cpu", "--workers", "3")  # fmt: skip
+    assert "bonds of far reach 3 layers far" in refusal("sweep", *given, "--out", "none.h5")
+
+
+def task(size=12, **kinds):
+    return Task(lattice("square"), size, **{"boundary": ("open", "open"), "p": (0.5,)} | kinds)
+
+
+def test_executors_whose_workers_do_not_send_are_refused():
+    with (
+        ThreadPoolExecutor(2) as pool,
+        pytest.raises(InputError, match="the workers of this executor do not send to each other"),
+    ):
+        sweep("square", **ASKED, split="lattice", executor=pool)
+
+
+ON_CPU = (Device("cpu"),)
+
+
+def team(devices=ON_CPU, **kinds):
+    return team_of([task()], devices, **kinds)
+
+
+def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
+    monkeypatch.setattr(split, "default_workers", lambda device: 64)
+    assert (team().size, team(workers=5).size) == (12, 5)
+    given = RankExecutor(Local.ranks(3)[0], "mpi")
+    assert team(executor=given).size == 3
+    given.shutdown()
+    monkeypatch.setattr(split, "refusal", lambda whole, kind: "")
+    monkeypatch.setattr(Device, "free_memory", lambda device: 10**11)
+    gpus = tuple(Device("cuda", number) for number in (0, 2, 3))
+    monkeypatch.setattr(split.Job, "most_memory", Memory(10**6, 10**10))
+    found = team(gpus)
+    assert (found.size, found.executor, found.devices) == (3, "processes", gpus)
+    with pytest.raises(InputError, match="4 ranks on one host, which has cuda:0,2,3; every rank"):
+        team(gpus, workers=4)
+    with pytest.raises(InputError, match="threads drive one GPU; take --executor processes"):
+        team(gpus, workers=2, executor="threads")
+    monkeypatch.setattr(split.Job, "most_memory", Memory(10**6, 10**11))
+    with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB are its"):
+        team(gpus)
+    monkeypatch.setattr(split, "refusal", lambda whole, kind: "of tiles")
+    with pytest.raises(InputError, match="square cannot be labeled in slabs on cuda:0: of tiles"):
+        team(gpus)
+
+
+def test_slabs_of_ranks_are_as_many_as_memory_asks_for(monkeypatch):
+    many = split_layers(task(64), 4, 16, 4)
+    needed = 4 * split.Job(split.split_whole(task(64)), many, p=0.5).most_memory.host
+    memory = type("", (), {"available": needed})
+    monkeypatch.setattr("percolab.run.split.psutil.virtual_memory", lambda: memory)
+    assert split_layers(task(64), 4, None, 4) == many
+    assert len(split_layers(task(64), 4, "auto", 1)[0]) == 1
+    with pytest.raises(InputError, match=r"over 4 ranks in 4 slabs needs .* GB of memory for 4 of"):
+        split_layers(task(64), 4, 4, 4)
+
+
+def test_a_stop_is_between_two_slabs():
+    own = Team("threads", 3, (Device("cpu"),), {12: ((2, 2), (2, 2), (2, 2))})
+    calls = iter([False, False, False, True])
+    with own.opened():
+        sampler = SplitSampler(task(block_size=3), own)
+        with pytest.raises(Stopped):
+            sampler.sample([0], lambda: next(calls, True))
+        assert len(sampler.sample([0])) == 1
+
+
+class Broken(SlabRaster):
+    """Fails at the last layers."""
+
+    def front_of(self, part, draw):
+        if part.first_layer > 5:
+            raise ZeroDivisionError("of a rank")
+        return super().front_of(part, draw)
+
+
+def test_what_a_rank_raises_is_raised(monkeypatch):
+    monkeypatch.setattr("percolab.domains.slabs.SlabRaster", Broken)
+    with pytest.raises(ZeroDivisionError, match="of a rank"):
+        sweep("square", **ASKED, split="lattice", workers=4)
+    assert not [item for item in threading.enumerate() if "percolab" in item.name]
+
+
+# --- plans ---------------------------------------------------------------------------------------
+
+PLANNED = ("sweep", "--lattice", "cubic", "-L", "24", "-p", "0.1,0.2488", "--samples", "90",
+           "--boundary", "open,open,periodic", "--device", "cpu", "--split", "lattice",
+           "--workers", "4", "--slabs", "8")  # fmt: skip
+
+
+def test_a_plan_tells_what_ranks_send(monkeypatch):
+    monkeypatch.setattr("percolab.run.split_plan._PILOT_SITES", 2**13)
+    plan = json.loads(answer(*PLANNED, "--plan", "--json", "--out", "none.h5"))
+    assert (plan["ranks"], plan["device"], plan["stages"]) == (4, "cpu", 2)
+    for size in plan["sizes"]:
+        asked = {"boundary": ("open", "open", "periodic"), "samples": 10, "block_size": 10}
+        given = {"device": "cpu", "split": "lattice", "workers": 4}
+        one = sweep("cubic", L=size["L"], p=[0.2488], **asked, **given)
+        told = one.runs[0]["split"]
+        # Stage 1 has one message a row, the largest.
+        assert size["message_bytes"] == pytest.approx(told["stages"][1]["bytes"] / 10, rel=0.3)
+        assert size["sample_bytes"] == pytest.approx(told["bytes"] / 10, rel=0.3)
+        assert size["message_bytes"] < size["bound_bytes"]
+        assert (size["slabs"], size["points"]) == (8, 2)
+        # A block of 100 samples.
+        assert size["seconds"] == pytest.approx(200 * size["row_seconds"])
+    lines = answer(*PLANNED, "--plan", "--out", "none.h5").splitlines()
+    assert lines[0] == "simple cubic; would go to none.h5"
+    assert lines[1] == "4 ranks on cpu, joined in 2 stages; memory is a rank's"
+    headings = " L  p  slabs  a row   time   memory  message   bound  all of a row"
+    assert re.split("  +", lines[2].strip()) == re.split("  +", headings.strip())
+    assert not Path("none.h5").exists()
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+_PROGRAM = """
+from percolab.domains import ranks, raster
+front_of = raster.SlabRaster.front_of
+def slow(own, part, draw):
+    {slow}
+    return front_of(own, part, draw)
+raster.SlabRaster.front_of = slow
+from percolab.cli import main
+main()
+"""
+
+
+def start(*given, ranks=0, slow="pass"):
+    """Start a split sweep, by so many ranks of MPI, with code before every slab."""
+    command = [sys.executable, "-c", _PROGRAM.format(slow=slow), *map(str, given)]
+    if ranks:
+        command = [MPIEXEC, "-n", str(ranks), *command, "--executor", "mpi"]
+    return subprocess.Popen(
+        [*command, "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.slow
+def test_processes_make_the_file_of_whole_samples():
+    answer(*GIVEN, "--executor", "processes", "--workers", 3, "--slabs", 8, "--out", "split.h5")
+    sweep("square", **ASKED, out="whole.h5")
+    assert_equal_datasets(Path("split.h5"), Path("whole.h5"))
+    record = read_results(Path("split.h5")).runs[0]
+    assert (record["executor"], record["workers"], record["slabs"]) == (
+        "processes", 3, {"8": 8, "13": 9}
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_ends_the_run_with_what_is_finished():
+    given = (*GIVEN, "--executor", "processes", "--workers", 3, "--samples", 10**6)
+    process = start(*given, "--out", "split.h5")
+    try:
+        wait_for_blocks(Path("split.h5"), process)
+        psutil.Process(process.pid).children()[-1].send_signal(signal.SIGKILL)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 137
+    assert re.match("workers were lost, the last one: .*; finished blocks are in split.h5", errors)
+    assert len(errors.splitlines()) == 1
+    assert blocks_in(Path("split.h5")) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [0, pytest.param(3, marks=by_mpi)])
+def test_ctrl_c_stops_ranks_between_two_slabs(ranks):
+    given = (*GIVEN, "--samples", 10**6, "--out", "split.h5")
+    given += () if ranks else ("--executor", "processes", "--workers", 3)
+    process = start(*given, ranks=ranks)
+    try:
+        wait_for_blocks(Path("split.h5"), process)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert "interrupted; finished blocks are in split.h5. Run the same command again" in errors
+    assert "Traceback" not in errors
+    if not ranks:
+        assert process.returncode == 130
+
+
+# --- MPI -----------------------------------------------------------------------------------------
+
+_TWO_RANKS = """
+import sys
+import numpy as np
+from mpi4py import MPI
+from percolab.bonds.words import threshold_of
+from percolab.domains import transport
+from percolab.domains.parts import Whole
+from percolab.domains.ranks import Job, Leader, follow, layers_of_ranks
+from percolab.domains.raster import Draw
+from percolab.lattices.lattice import load_lattice
+own = transport.Mpi(MPI)
+assert (own.place, own.beside) == (own.rank, own.size)
+# Arrays of many chunks, both ways at once.
+transport._CHUNK = 1000
+if own.rank < 2:
+    (found,) = own.exchange(1 - own.rank, [np.arange(10**4) * own.rank])
+    assert np.array_equal(found, np.arange(10**4) * (1 - own.rank))
+if own.rank:
+    follow(own)
+else:
+    whole = Whole(load_lattice("square"), (24, 30), ("open", "periodic"))
+    leader, job = Leader(own), Job(whole, layers_of_ranks(whole, own.size, 6))
+    for p in (0.4, 0.5):
+        print(leader.row(job, Draw(0, 1, 2, threshold_of(p)))[0].numbers.tolist())
+    assert leader.row(job, Draw(0, 1, 2, 5), lambda: True) is None
+    leader.end()
+"""
+
+
+@by_mpi
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_real_ranks_have_the_row_of_the_whole_lattice(ranks):
+    command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c", _TWO_RANKS]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    whole = Whole(lattice("square"), (24, 30), ("open", "periodic"))
+    rows = [row_by_slabs(whole, Draw(0, 1, 2, threshold_of(p))).numbers for p in (0.4, 0.5)]
+    assert found.stdout.splitlines() == [str(row.tolist()) for row in rows]
+
+
+@by_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_ranks_of_mpi_make_the_file_of_whole_samples(ranks):
+    process = start(*GIVEN, "--slabs", 7, "--out", "split.h5", ranks=ranks)
+    output, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    assert output.startswith("square: L = 8, 13; results in split.h5\n")
+    sweep("square", **ASKED, out="whole.h5")
+    assert_equal_datasets(Path("split.h5"), Path("whole.h5"))
+    record = read_results(Path("split.h5")).runs[0]
+    assert (record["executor"], record["workers"]) == ("mpi", ranks)
+
+
+@by_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "rank"), [(4, 0), (12, 2)])
+def test_a_rank_that_fails_ends_all_with_one_line(first, rank):
+    slow = f"1 / (part.first_layer != {first})"
+    process = start(*GIVEN, "-L", 13, "--slabs", 13, "--out", "split.h5", ranks=3, slow=slow)
+    begin = time.monotonic()
+    _, errors = process.communicate(timeout=60)
+    assert time.monotonic() - begin < 50
+    assert process.returncode == 1
+    lines = [line for line in errors.splitlines() if "percolab: error: " in line]
+    assert lines == [f"percolab: error: rank {rank}: ZeroDivisionError: division by zero"]
+
+
+@by_mpi
+@pytest.mark.slow
+def test_ranks_of_mpi_end_with_one_line_for_bad_input():
+    process = start(*GIVEN, "-L", 2, "--out", "split.h5", ranks=3)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    lines = [line for line in errors.splitlines() if line.startswith("percolab: error: ")]
+    assert lines == [
+        "percolab: error: --split lattice: L = 2 over 3 ranks: 3 ranks, but there are 2 layers"
+    ]

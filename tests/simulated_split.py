@@ -1,0 +1,73 @@
+"""Splits lattices over ranks of simulated GPUs and compares rows with the CPU's; a test starts it.
+
+NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_split.py cubic
+"""
+
+import sys
+import warnings
+from unittest import mock
+
+from percolab.api import sweep
+from percolab.bonds.words import threshold_of
+from percolab.domains.parts import Whole
+from percolab.domains.ranks import Job, Leader, follow, layers_of_ranks
+from percolab.domains.raster import Draw
+from percolab.domains.slabs import row_by_slabs
+from percolab.domains.transport import run_local
+from percolab.lattices.lattice import load_lattice
+from percolab.tasks.blocks import same_block
+
+CASES = {
+    "square": ((7, 9), ("open", "periodic"), 3, 5, 0.5),
+    "cubic": ((4, 3, 6), ("periodic", "periodic", "open"), 2, 3, 0.3),
+}
+
+
+def compare_rows(name):
+    """Compare the row of several ranks, each with a simulated GPU, to that of one slab."""
+    shape, boundary, ranks, slabs, p = CASES[name]
+    whole = Whole(load_lattice(name), shape, boundary)
+    # Of the simulator there is one device, which the ranks drive in turn.
+    layers, devices = layers_of_ranks(whole, ranks, slabs), ("cuda:0",) * ranks
+    job = Job(whole, layers, tally=True, devices=devices, p=p)
+    draw = Draw(0, 3, 1, threshold_of(p))
+
+    def work(transport):
+        if transport.rank:
+            return follow(transport)
+        leader = Leader(transport)
+        found = [leader.row(job, draw) for _ in range(2)]
+        leader.end()
+        return found
+
+    expected = row_by_slabs(whole, draw, tally=True)
+    for row, steps in run_local(ranks, work)[0]:
+        assert row.numbers.tolist() == expected.numbers.tolist()
+        assert sum(step.bytes > 0 for step in steps) == ranks - 1
+    print(name)
+
+
+def compare_study():
+    """Compare a study on one GPU, which one rank drives, with the CPU's."""
+    asked = {"L": [6], "p": [0.4, 0.6], "samples": 2, "boundary": "periodic"}
+    found = sweep("square", **asked, device="cuda", split="lattice", slabs=2)
+    expected = sweep("square", **asked, device="cpu")
+    (run,) = found.runs
+    assert (run["device"], run["labeler"], run["split"]["ranks"]) == ("cuda:0", "tiled", 1)
+    for key, item in expected.tasks.items():
+        assert all(
+            same_block(block, found.tasks[key].blocks[n]) for n, block in item.blocks.items()
+        )
+    print("study")
+
+
+def main(what):
+    """Compare rows of a lattice, or a study."""
+    # NumPy warns where CUDA wraps around.
+    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+    with mock.patch("percolab.kernels.device.free_memory", return_value=10**12):
+        compare_study() if what == "study" else compare_rows(what)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
