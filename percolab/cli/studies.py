@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from percolab.cli.options import as_json, echo_json
+from percolab.cli.options import as_json, complete_study, echo_json
 from percolab.errors import InputError
 from percolab.lattices.toml_table import read_text
 from percolab.tasks.study_library import find_study, study_names, study_summary
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_study)
 @as_json
 def command(name: str | None, as_json: bool) -> None:
     """List the studies with what each is for; percolab sweep NAME runs one.

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import counted, described, estimates_text
+from percolab.cli.options import complete_study, counted, described, estimates_text
 from percolab.cli.plan_report import echo_plan
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_options
@@ -25,7 +25,13 @@ from percolab.tasks.study_library import find_study
 
 
 @click.command()
-@click.argument("study", required=False, type=click.Path(), metavar="[STUDY]")
+@click.argument(
+    "study",
+    required=False,
+    type=click.Path(),
+    metavar="[STUDY]",
+    shell_complete=complete_study,
+)
 @setting_options
 @click.option("--plan", is_flag=True, help="Predict time, memory, file and error; sample nothing.")
 @click.option(
