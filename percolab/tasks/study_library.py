@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 
 from percolab.errors import InputError
+from percolab.lattices.lattice import lattice_names
 from percolab.lattices.toml_table import read_text
 
 _SUFFIX = ".toml"
@@ -39,7 +40,9 @@ def find_study(given: str) -> Path:
     if given in study_names() and not path.is_file():
         return studies_folder() / f"{given}{_SUFFIX}"
     if not path.exists():
-        raise InputError(f"{given}: no such file, and no study of this name; {_near(path)}")
+        lattice = " (a lattice goes with --lattice)" if given in lattice_names() else ""
+        near = _near(path)
+        raise InputError(f"{given}: no such file, and no study of this name; {near}{lattice}")
     if path.suffix != _SUFFIX:
         raise InputError(f"{given}: a study file ends in .toml; a lattice goes with --lattice")
     return path
