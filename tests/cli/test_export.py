@@ -149,10 +149,11 @@ def test_numpy_gets_nan_where_t_gives_nothing():
         assert table["L"].dtype == np.int64
 
 
-def test_netcdf_holds_the_dataset_of_xarray():
+@pytest.mark.parametrize("made", [small_results, thresholds])
+def test_netcdf_holds_the_dataset_of_xarray(made):
     xarray = pytest.importorskip("xarray")
     pytest.importorskip("h5netcdf")
-    results = uneven()
+    results = made()
     path = stored(Path("t.h5"), results)
     assert answer("export", path, "--format", "netcdf") == "all means in t.nc\n"
     with xarray.open_dataset("t.nc", engine="h5netcdf") as data:
