@@ -32,12 +32,12 @@ FORMATS = {
 @click.option("--thresholds", is_flag=True, help="One line a sample: T along every open axis.")
 @click.option("--sizes", is_flag=True, help="One line a bin of cluster sizes, size and p: n_s.")
 @click.option("--format", "form", type=click.Choice(list(FORMATS)),
-              help="[default: that of --out; CSV to stdout]")  # fmt: skip
+              help="What to write.  [default: as --out ends, else csv]")  # fmt: skip
 @click.option(
     "--out",
     type=click.Path(),
-    help="File: .csv, .txt (the same), .parquet, .nc or .npz.  [default: with --format other "
-    "than csv, RESULTS with its suffix; else stdout]",
+    help="File: .csv, .txt (the same), .parquet, .nc or .npz.  [default: CSV to stdout, other "
+    "formats to RESULTS with their suffix]",
 )
 def command(
     results: str,
@@ -50,8 +50,8 @@ def command(
 ) -> None:
     """Write the mean of every observable with its standard error, for every size and p.
 
-    CSV and npz (NumPy, an array a column) need nothing else; Parquet and netCDF (everything, over
-    task and point) need percolab[tables].
+    CSV and npz (NumPy, an array a column) need nothing else. Parquet, and netCDF with all means as
+    arrays over task and point, need percolab[tables].
     """
     from percolab.errors import InputError
     from percolab.store import output_files as files
