@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import sys
 import tarfile
 import tempfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -113,14 +113,11 @@ def check_use(bin: Path, folder: Path, version: str) -> None:
 
 def main() -> None:
     """Build, compare, install, use."""
-    sys.path.insert(0, str(ROOT))
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     out = parser.parse_args().out.resolve()
-    import tomllib
-
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
