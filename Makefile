@@ -73,6 +73,9 @@ notebooks: $(DOCUMENTED) stale-kernels  ## execute the notebooks of the document
 docs-figures: $(INSTALLED) stale-kernels  ## draw the figures of the documentation again, by the commands on its pages
 	$(BIN)/python scripts/docs_blocks.py figures
 
+wheel: $(BIN)/python  ## build sdist and wheel into dist/ and test the wheel in a clean environment
+	$(BIN)/python scripts/check_wheel.py
+
 # Numba's kernel cache notices a change in a kernel's own file, not in the functions it calls: no
 # cached kernel may be older than the newest source.
 .PHONY: stale-kernels
@@ -81,5 +84,5 @@ stale-kernels:
 	find percolab \( -name '*.nbi' -o -name '*.nbc' \) ! -newer "$$newest" -exec rm -f {} +
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) build docs/records *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) build dist docs/records *.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find percolab tests scripts -name __pycache__ -type d -exec rm -rf {} +

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.store.interrupts import exit_code_of, sigterm_like_ctrl_c
@@ -19,10 +20,11 @@ COMMANDS = {
     "fit": "Estimate the threshold from stored results.",
     "status": "Show what a results file holds.",
     "merge": "Put several results files into one.",
-    "export": "Write stored results as CSV or Parquet.",
+    "export": "Write stored results as CSV, Parquet, netCDF or NumPy.",
     "label": "Label the clusters of a configuration or of a sample.",
     "invade": "Invade a lattice or graph, bond after bond or site after site.",
     "show": "Draw the clusters of a sample or of a file of labels.",
+    "studies": "List the studies that come with percolab, or show one.",
     "lattices": "List the lattices that come with percolab, or describe one.",
     "observables": "List what is measured, with definitions and units.",
     "validate": "Check this installation against exact results.",
@@ -60,6 +62,15 @@ class Commands(click.Group):
         """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names of commands without importing them, and options."""
+        named = [
+            CompletionItem(name, help=summary)
+            for name, summary in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, and turn errors a user can mend into one line and exit code 2."""

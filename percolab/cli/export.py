@@ -1,4 +1,4 @@
-"""percolab export: stored results as CSV or Parquet, one line a size and p, or one a sample."""
+"""percolab export: stored results as CSV, Parquet, netCDF or NumPy, a line a size and p."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from percolab.cli.options import counted, results_file
+from percolab.cli.options import counted, is_given, results_file
 
 if TYPE_CHECKING:
     from percolab.store.results import Results
     from percolab.tables.flat import Table
+
+
+#: Formats, and the suffixes of their files; the first is that of a file that is not named.
+FORMATS = {
+    "csv": (".csv", ".txt"),
+    "parquet": (".parquet",),
+    "netcdf": (".nc",),
+    "npz": (".npz",),
+}
 
 
 @click.command()
@@ -22,10 +31,13 @@ if TYPE_CHECKING:
 @click.option("--tidy", is_flag=True, help="One line an observable, size and p, with its unit.")
 @click.option("--thresholds", is_flag=True, help="One line a sample: T along every open axis.")
 @click.option("--sizes", is_flag=True, help="One line a bin of cluster sizes, size and p: n_s.")
+@click.option("--format", "form", type=click.Choice(list(FORMATS)),
+              help="What to write.  [default: as --out ends, else csv]")  # fmt: skip
 @click.option(
     "--out",
     type=click.Path(),
-    help="Table: .csv, .txt (the same) or .parquet.  [default: CSV to stdout]",
+    help="File: .csv, .txt (the same), .parquet, .nc or .npz.  [default: CSV to stdout, other "
+    "formats to RESULTS with their suffix]",
 )
 def command(
     results: str,
@@ -33,32 +45,68 @@ def command(
     tidy: bool,
     thresholds: bool,
     sizes: bool,
+    form: str | None,
     out: str | None,
 ) -> None:
-    """Write the mean of every observable with its standard error, for every size and p."""
-    from percolab.store.output_files import CSV, PARQUET, check_output, check_suffix, write_output
-    from percolab.store.results import read_results
-    from percolab.tables.frames import parquet_bytes
+    """Write the mean of every observable with its standard error, for every size and p.
 
-    is_parquet = out is not None and Path(out).suffix.lower() == ".parquet"
+    CSV and npz (NumPy, an array a column) need nothing else. Parquet, and netCDF with all means as
+    arrays over task and point, need percolab[tables].
+    """
+    from percolab.errors import InputError
+    from percolab.store import output_files as files
+    from percolab.store.results import read_results
+    from percolab.tables.frames import netcdf_bytes, npz_bytes, parquet_bytes
+
+    kinds = dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))
+    form, out = _target(results, form, out)
     if out is not None:
-        check_suffix(out, (".csv", ".txt", ".parquet"), "a table")
-        check_output(out, PARQUET if is_parquet else CSV)
+        files.check_output(out, kinds[form])
     stored = read_results(results)
-    header, rows = _table(stored, probabilities, tidy=tidy, thresholds=thresholds, sizes=sizes)
-    if out is not None and is_parquet:
-        write_output(out, parquet_bytes((header, rows)), PARQUET)
-        click.echo(f"{counted(len(rows), 'row')} in {out}")
+    if form == "netcdf":
+        given = {"-p": probabilities, "--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
+        for name, value in given.items():
+            if is_given(value):
+                raise InputError(f"{name}: a netCDF file has all means at once; leave it out")
+        files.write_output(str(out), netcdf_bytes(stored), kinds[form])
+        click.echo(f"all means in {out}")
         return
+    table = _table(stored, probabilities, tidy=tidy, thresholds=thresholds, sizes=sizes)
+    if out is None:
+        click.echo(_csv_text(table), nl=False)
+        return
+    if form == "csv":
+        content = _csv_text(table).encode()
+    else:
+        content = (parquet_bytes if form == "parquet" else npz_bytes)(table)
+    files.write_output(out, content, kinds[form])
+    click.echo(f"{counted(len(table[1]), 'row')} in {out}")
+
+
+def _target(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:
+    """Return the format and the file, None for stdout; InputError where they contradict."""
+    from percolab.store.output_files import check_suffix
+
+    if out is not None:
+        suffixes = [each for known in FORMATS.values() for each in known]
+        check_suffix(out, FORMATS[form] if form else suffixes, f"{form}" if form else "a table")
+        suffix = Path(out).suffix.lower()
+        named = [name for name, known in FORMATS.items() if suffix in known]
+        return form or (named[0] if named else "csv"), out
+    if form in (None, "csv"):
+        return "csv", None
+    path = Path(results)
+    return form, str(path.parent / f"{path.stem}{FORMATS[form][0]}")
+
+
+def _csv_text(table: Table) -> str:
+    """Return a table as CSV, an empty field where there is no number."""
+    header, rows = table
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(rows)
-    if out is None:
-        click.echo(buffer.getvalue(), nl=False)
-        return
-    write_output(out, buffer.getvalue().encode(), CSV)
-    click.echo(f"{counted(len(rows), 'row')} in {out}")
+    return buffer.getvalue()
 
 
 def _table(

@@ -25,6 +25,17 @@ results_file = click.argument("results", type=click.Path(), metavar="RESULTS.h5"
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 
 
+def complete_study(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Complete the names of studies; where none begins so, the shell completes files."""
+    from click.shell_completion import CompletionItem
+
+    from percolab.tasks.study_library import study_names, study_summary
+
+    names = [name for name in study_names() if name.startswith(incomplete)]
+    found = [CompletionItem(name, help=study_summary(name)) for name in names]
+    return found or [CompletionItem(incomplete, type="file")]
+
+
 class WholeNumber(click.IntRange):
     """An integer in a range, called an integer in messages and help."""
 

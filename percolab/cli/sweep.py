@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import counted, described, estimates_text
+from percolab.cli.options import complete_study, counted, described, estimates_text
 from percolab.cli.plan_report import echo_plan
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_options
@@ -21,10 +21,17 @@ from percolab.store.results import Results, ResultsWriter
 from percolab.tasks.part import WHOLE
 from percolab.tasks.settings import MPI
 from percolab.tasks.study_file import make_request, read_request
+from percolab.tasks.study_library import find_study
 
 
 @click.command()
-@click.argument("study", required=False, type=click.Path(), metavar="[STUDY.toml]")
+@click.argument(
+    "study",
+    required=False,
+    type=click.Path(),
+    metavar="[STUDY]",
+    shell_complete=complete_study,
+)
 @setting_options
 @click.option("--plan", is_flag=True, help="Predict time, memory, file and error; sample nothing.")
 @click.option(
@@ -37,8 +44,9 @@ def command(
 ) -> None:
     """Sample spanning clusters at several p and L, and estimate the threshold p_c.
 
-    Sizes and p are chosen by a pilot unless given, by options or in a STUDY.toml.  Calling the same
-    sweep again continues it: it adds what is missing, or nothing.
+    Sizes and p are chosen by a pilot unless given, by options or in a STUDY: a file that ends in
+    .toml, or the name of one that percolab studies lists.  Calling the same sweep again continues
+    it: it adds what is missing, or nothing.
 
     With --method threshold the p at which every sample begins to span is found exactly, and R_L(p)
     follows at all p; with a grid every observable is measured at its p.
@@ -80,9 +88,10 @@ def _sweep(
 ) -> None:
     """Do what the command asks for."""
     overrides = given_settings(given)
-    if study is not None and Path(study).suffix != ".toml":
-        raise InputError(f"{study}: a study file ends in .toml; a lattice goes with --lattice")
-    request = read_request(Path(study), overrides) if study else make_request(**overrides)
+    if study is None:
+        request = make_request(**overrides)
+    else:
+        request = read_request(find_study(study), overrides)
     options = options_of(request, watcher=ProgressWatcher(silent=quiet or plan))
     if as_json and not plan:
         raise InputError(

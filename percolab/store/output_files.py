@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import stat
@@ -9,6 +10,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from percolab.errors import InputError
 
@@ -18,10 +20,14 @@ _START = 4096
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file: what it is called, and whether a file that begins so is one."""
+    """A kind of file: what it is called, and whether a file that begins so is one.
+
+    mark: bytes that such a file has somewhere, where many kinds begin alike.
+    """
 
     name: str
     is_begun_by: Callable[[bytes], bool]
+    mark: bytes = b""
 
 
 def _beginning(pattern: bytes) -> Callable[[bytes], bool]:
@@ -30,6 +36,8 @@ def _beginning(pattern: bytes) -> Callable[[bytes], bool]:
 
 CSV = Kind("a table of percolab's", _beginning(rb"lattice,"))
 PARQUET = Kind("a Parquet file", _beginning(rb"PAR1"))
+NETCDF = Kind("a netCDF file", _beginning(rb"\x89HDF\r\n"), b"_NCProperties")
+NPZ_TABLE = Kind("a table of percolab's", _beginning(rb"PK\x03\x04.{26}lattice\.npy"))
 NPY_LABELS = Kind("a file of labels", _beginning(rb"\x93NUMPY.{0,20}'descr': '[<>]i4'"))
 TIMES = Kind("a record of times", _beginning(rb'\{\s*"command"'))
 #: Kinds by suffix, for what is written by name alone.
@@ -70,10 +78,16 @@ def check_output(path: str | Path, kind: Kind | None = None) -> None:
     try:
         with open(path, "rb") as file:
             start = file.read(_START)
+            is_marked = not kind.mark or not start or _has(file, kind.mark)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if start and not kind.is_begun_by(start):
+    if start and not (is_marked and kind.is_begun_by(start)):
         raise InputError(f"{path}: holds something else than {kind.name}; give another name")
+
+
+def _has(file: BinaryIO, mark: bytes) -> bool:
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(mark) >= 0
 
 
 def check_place(path: Path) -> None:

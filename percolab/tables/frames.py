@@ -1,6 +1,6 @@
-"""Stored results for pandas, xarray and Parquet, which are imported when asked for.
+"""Stored results for pandas, xarray, Parquet, netCDF and NumPy.
 
-They come with ``pip install "percolab[tables]"``.
+All but NumPy are imported when asked for; they come with ``pip install "percolab[tables]"``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -135,6 +137,36 @@ def parquet_bytes(table: Table) -> bytes:
     buffer = io.BytesIO()
     parquet.write_table(pyarrow.table(arrays), buffer)
     return buffer.getvalue()
+
+
+def npz_bytes(table: Table) -> bytes:
+    """Return a NumPy archive of a table of flat: an array a column, by its name, (rows,) each.
+
+    Whole numbers are int64, others float64 with NaN for None, texts of fixed length.
+    """
+    header, rows = table
+    columns = list(zip(*rows)) or [()] * len(header)
+    buffer = io.BytesIO()
+    arrays = {name: _array(column) for name, column in zip(header, columns)}
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def _array(column: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Return the values of a column; None becomes NaN."""
+    if None in column:
+        return np.array(column, np.float64)
+    return np.array(column)
+
+
+def netcdf_bytes(results: Results) -> bytes:
+    """Return a netCDF-4 file of :func:`to_xarray`; InputError: xarray or h5netcdf is missing."""
+    data = to_xarray(results)
+    _imported("h5netcdf")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results.nc"
+        data.to_netcdf(path, engine="h5netcdf")
+        return path.read_bytes()
 
 
 def _imported(name: str) -> Any:

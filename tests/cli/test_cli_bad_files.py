@@ -213,8 +213,14 @@ def test_plot_refuses_a_figure_it_cannot_write(file, target, told):
     [
         ("nowhere/table.csv", "nowhere/table.csv: the directory nowhere does not exist"),
         (".", ".: is a directory; give the name of a file"),
-        ("results.h5", "results.h5: cannot write a table as '.h5'; use .csv, .txt, .parquet"),
-        ("table.xlsx", "table.xlsx: cannot write a table as '.xlsx'; use .csv, .txt, .parquet"),
+        (
+            "results.h5",
+            "results.h5: cannot write a table as '.h5'; use .csv, .txt, .parquet, .nc, .npz",
+        ),
+        (
+            "table.xlsx",
+            "table.xlsx: cannot write a table as '.xlsx'; use .csv, .txt, .parquet, .nc, .npz",
+        ),
         (
             "copy.csv",
             "copy.csv: holds something else than a table of percolab's; give another name",

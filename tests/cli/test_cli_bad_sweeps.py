@@ -149,4 +149,5 @@ def test_a_bad_lattice_file_is_refused(text, told):
 
 def test_a_lattice_in_place_of_a_study_file_is_told_apart():
     told = refusal("sweep", "honeycomb")
-    assert told == "honeycomb: a study file ends in .toml; a lattice goes with --lattice"
+    assert told.startswith("honeycomb: no such file, and no study of this name; ")
+    assert told.endswith(" (a lattice goes with --lattice)")

@@ -129,6 +129,74 @@ def test_parquet_has_nothing_where_t_gives_nothing():
     assert table["spanning_x"].null_count == 0
 
 
+@pytest.mark.parametrize("options", [(), ("--tidy",), ("--thresholds",)], ids=str)
+def test_numpy_gets_an_array_a_column_of_the_csv_file(options):
+    path = stored(Path("t.h5"), thresholds() if options == ("--thresholds",) else small_results())
+    rows = list(csv.DictReader(io.StringIO(answer("export", path, *options))))
+    assert answer("export", path, *options, "--format", "npz") == f"{len(rows)} rows in t.npz\n"
+    with np.load("t.npz") as table:
+        assert table.files == list(rows[0])
+        for name in table.files:
+            assert [str(value) for value in table[name].tolist()] == [row[name] for row in rows]
+
+
+def test_numpy_gets_nan_where_t_gives_nothing():
+    path = stored(Path("t.h5"), thresholds())
+    answer("export", path, "-p", "0.4:0.6:3", "--out", "own.npz")
+    with np.load("own.npz") as table:
+        assert np.isnan(table["clusters"]).all()
+        assert table["p"].tolist() == [0.4, 0.5, 0.6] * 2
+        assert table["L"].dtype == np.int64
+
+
+@pytest.mark.parametrize("made", [small_results, thresholds])
+def test_netcdf_holds_the_dataset_of_xarray(made):
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf")
+    results = made()
+    path = stored(Path("t.h5"), results)
+    assert answer("export", path, "--format", "netcdf") == "all means in t.nc\n"
+    with xarray.open_dataset("t.nc", engine="h5netcdf") as data:
+        assert data.identical(percolab.to_xarray(results))
+    assert answer("export", path, "--out", "t.nc") == "all means in t.nc\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "out", "told"),
+    [
+        ("npz", "t.csv", "t.csv: cannot write npz as '.csv'; use .npz"),
+        ("csv", "t.npz", "t.npz: cannot write csv as '.npz'; use .csv, .txt"),
+        ("netcdf", "t", "t: cannot write netcdf as 'no suffix'; use .nc"),
+        (
+            None,
+            "t.xls",
+            "t.xls: cannot write a table as '.xls'; use .csv, .txt, .parquet, .nc, .npz",
+        ),
+    ],
+)
+def test_a_format_and_a_name_that_contradict_are_refused(form, out, told):
+    given = ("--format", form) if form else ()
+    assert refusal("export", stored(Path("t.h5")), *given, "--out", out) == told
+
+
+@pytest.mark.parametrize("name", ["own.nc", "own.npz"])
+def test_no_export_replaces_results_or_other_archives(name):
+    """Results files begin as netCDF files do."""
+    stored(Path("own.h5")).rename("own.nc")
+    np.savez("own.npz", other=np.zeros(3))
+    before = Path(name).read_bytes()
+    form = "netcdf" if name.endswith("nc") else "npz"
+    told = refusal("export", "own.nc", "--format", form)
+    assert told.startswith(f"{name}: holds something else than ")
+    assert Path(name).read_bytes() == before
+
+
+@pytest.mark.parametrize("given", [("--tidy",), ("--thresholds",), ("--sizes",), ("-p", "0.5")])
+def test_netcdf_is_no_table(given):
+    told = refusal("export", stored(Path("t.h5")), *given, "--format", "netcdf")
+    assert told == f"{given[0]}: a netCDF file has all means at once; leave it out"
+
+
 def test_what_is_not_installed_is_told_in_one_line(monkeypatch):
     for name in ("pandas", "xarray", "pyarrow"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -136,6 +204,7 @@ def test_what_is_not_installed_is_told_in_one_line(monkeypatch):
     told = refusal("export", path, "--out", "t.parquet")
     assert told == MISSING.format("pyarrow")
     assert not Path("t.parquet").exists()
+    assert refusal("export", path, "--format", "netcdf") == MISSING.format("xarray")
     for name, function in (("pandas", percolab.to_pandas), ("xarray", percolab.to_xarray)):
         with pytest.raises(InputError) as error:
             function(small_results())

@@ -1,0 +1,32 @@
+"""percolab studies: the studies that come with percolab, or one of them as a file."""
+
+from __future__ import annotations
+
+import click
+
+from percolab.cli.options import as_json, complete_study, echo_json
+from percolab.errors import InputError
+from percolab.lattices.toml_table import read_text
+from percolab.tasks.study_library import find_study, study_names, study_summary
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=complete_study)
+@as_json
+def command(name: str | None, as_json: bool) -> None:
+    """List the studies with what each is for; percolab sweep NAME runs one.
+
+    With a NAME, write its file: percolab studies quick > own.toml is a study to change.
+    """
+    if name is None:
+        found = {each: study_summary(each) for each in study_names()}
+        if as_json:
+            echo_json([{"name": each, "summary": words} for each, words in found.items()])
+            return
+        width = max(map(len, found), default=0)
+        for each, words in found.items():
+            click.echo(f"{each:<{width}}  {words}")
+        return
+    if as_json:
+        raise InputError("--json is of the list of studies: leave out the name")
+    click.echo(read_text(find_study(name)), nl=False)

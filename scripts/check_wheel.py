@@ -1,0 +1,136 @@
+"""Build the source distribution and, from it, the wheel; test the wheel in a clean environment.
+
+    python scripts/check_wheel.py [--out dist]
+
+What is in both is compared with the files of the repository.  Then the wheel is installed into a
+new virtual environment with nothing but what it asks for, and used from an empty directory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import tarfile
+import tempfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+#: Records have pictures; only what is read is in the source distribution.
+READ = {".h5", ".json", ".md", ".npz", ".txt"}
+#: Not in the source distribution: of git alone.
+OF_GIT = {".gitignore"}
+
+_IMPORTS = """
+import importlib, sys
+import percolab
+from percolab.cli import COMMANDS
+assert percolab.__file__.startswith(sys.prefix), percolab.__file__
+for name in percolab.__all__:
+    getattr(percolab, name)
+for name in COMMANDS:
+    importlib.import_module(f"percolab.cli.{name}").command
+"""
+
+
+def files_of_sdist(tracked: list[str]) -> set[str]:
+    """Return what the source distribution must have of the repository's files."""
+    return {
+        name
+        for name in tracked
+        if name not in OF_GIT and (not name.startswith("results/") or Path(name).suffix in READ)
+    }
+
+
+def files_of_wheel(tracked: list[str]) -> set[str]:
+    """Return what the wheel must have beside its own record, by its name there."""
+    package = {name for name in tracked if name.startswith("percolab/")}
+    studies = {f"percolab/{name}" for name in tracked
+               if name.startswith("configs/") and name.endswith(".toml")}  # fmt: skip
+    return package | studies
+
+
+def check_equal(what: str, found: set[str], wanted: set[str]) -> None:
+    """Exit with what is missing and what is too much."""
+    if found != wanted:
+        lacks, extra = sorted(wanted - found), sorted(found - wanted)
+        raise SystemExit(f"{what} lacks {lacks[:10]}, and has {extra[:10]} too much")
+    print(f"{what}: {len(found)} files, as it should be")
+
+
+def new_environment(folder: Path) -> Path:
+    """Return the folder of the programs of a new virtual environment."""
+    venv.create(folder, with_pip=True)
+    return folder / "bin"
+
+
+def run(*command: object, cwd: Path) -> str:
+    """Return what a command that must succeed writes to stdout."""
+    environment = {key: text for key, text in os.environ.items() if key != "PYTHONPATH"}
+    words = [str(word) for word in command]
+    done = subprocess.run(
+        words, cwd=cwd, env=environment, stdout=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words)}: exit code {done.returncode}")
+    return done.stdout
+
+
+def check_contents(out: Path, version: str) -> Path:
+    """Compare the built files with the repository and return the wheel."""
+    tracked = run("git", "ls-files", cwd=ROOT).splitlines()
+    base = f"percolab-{version}"
+    with tarfile.open(out / f"{base}.tar.gz") as file:
+        held = {item.name.partition("/")[2] for item in file if item.isfile()}
+    made = {name for name in held if "egg-info/" in name} | {"PKG-INFO", "setup.cfg"}
+    check_equal("source distribution", held - made, files_of_sdist(tracked))
+    wheel = out / f"{base}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as file:
+        held = {name for name in file.namelist() if not name.startswith(f"{base}.dist-info/")}
+    check_equal("wheel", held, files_of_wheel(tracked))
+    return wheel
+
+
+def check_use(bin: Path, folder: Path, version: str) -> None:
+    """Use what is installed from an empty directory."""
+    percolab = bin / "percolab"
+    run(bin / "python", "-c", _IMPORTS, cwd=folder)
+    told = run(percolab, "--version", cwd=folder).strip()
+    assert told.endswith(version), told
+    listed = {line.split()[0] for line in run(percolab, "studies", cwd=folder).splitlines()}
+    configs = ROOT / "configs"
+    kept = {
+        path.relative_to(configs).with_suffix("").as_posix() for path in configs.rglob("*.toml")
+    }
+    check_equal("percolab studies", listed, kept)
+    tiny = ("-L", "4,6,8", "-p", "0.6:0.7:5", "--samples", "400", "--device", "cpu")
+    print(run(percolab, "sweep", "quick", *tiny, "--quiet", cwd=folder), end="")
+    print(run(percolab, "export", "quick.h5", "--format", "npz", cwd=folder), end="")
+
+
+def main() -> None:
+    """Build, compare, install, use."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "dist")
+    out = parser.parse_args().out.resolve()
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tools = new_environment(folder / "tools")
+        run(tools / "pip", "install", "--quiet", "build", cwd=folder)
+        run(tools / "python", "-m", "build", "--outdir", out, ROOT, cwd=folder)
+        wheel = check_contents(out, version)
+        clean = new_environment(folder / "clean")
+        run(clean / "pip", "install", "--quiet", "--no-compile", wheel, cwd=folder)
+        (folder / "empty").mkdir()
+        check_use(clean, folder / "empty", version)
+    print(f"{wheel.name} works in a clean environment")
+
+
+if __name__ == "__main__":
+    main()

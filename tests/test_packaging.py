@@ -1,0 +1,96 @@
+"""What says something about the package in several places says the same everywhere."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from percolab.cli import COMMANDS, main
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+RECIPE = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
+CONTAINER = (ROOT / "packaging" / "Containerfile").read_text()
+CITATION = (ROOT / "CITATION.cff").read_text()
+
+
+def test_version_authors_and_license_are_those_of_the_citation():
+    assert f"\nversion: {PROJECT['version']}\n" in CITATION
+    assert f"\nlicense: {PROJECT['license']}\n" in CITATION
+    cited = re.search(r"^authors:\n((?:  .*\n)+)", CITATION, re.MULTILINE)[1]
+    assert re.findall("  - name: (.+)", cited) == [author["name"] for author in PROJECT["authors"]]
+
+
+def test_the_changelog_begins_with_this_version_and_dates_every_one():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## (\S+) \((\d{4}-\d\d-\d\d)\b.*\)$", text, re.MULTILINE)
+    assert len(versions) == text.count("\n## ") >= 2
+    assert versions[0][0] == PROJECT["version"]
+    assert f"\ndate-released: {versions[0][1]}\n" in CITATION
+
+
+def test_the_conda_recipe_requires_what_the_package_requires():
+    section = re.search(r"\n  run:\n((?:    - .*\n)+)", RECIPE)[1]
+    told = dict(re.findall(r"- (\S+) (\S+)", section))
+    told["matplotlib"] = told.pop("matplotlib-base")
+    wanted = dict(re.match(r"([\w-]+)(.+)", text).groups() for text in PROJECT["dependencies"])
+    assert told == wanted | {"python": PROJECT["requires-python"]}
+    assert f'version: "{PROJECT["version"]}"' in RECIPE
+    assert f"percolab = {PROJECT['scripts']['percolab']}" in RECIPE
+    assert f"license: {PROJECT['license']}" in RECIPE
+
+
+def test_the_conda_recipe_names_the_extras_with_their_versions():
+    section = re.search(r"\n  run_constraints:\n((?:    - .*\n)+)", RECIPE)[1]
+    told = {name + version for name, version in re.findall(r"- (\S+) (\S+)", section)}
+    extras = {name: texts for name, texts in PROJECT["optional-dependencies"].items()
+              if name in {"cuda12", "dask", "graph", "mpi", "tables"}}  # fmt: skip
+    assert told == {re.sub(r"\[.*\]", "", text) for texts in extras.values() for text in texts}
+
+
+def test_the_container_copies_what_a_build_needs_and_names_extras_that_there_are():
+    copied = {name for line in re.findall(r"^COPY (.+) /source", CONTAINER, re.MULTILINE)
+              for name in line.split()}  # fmt: skip
+    assert copied == {"pyproject.toml", "setup.py", "README.md", "LICENSE", "percolab", "configs"}
+    assert all((ROOT / name).exists() for name in copied)
+    named = set(re.findall(r"EXTRA=(\w+)", CONTAINER)) | {"tables"}
+    assert named <= PROJECT["optional-dependencies"].keys()
+    assert re.search(r"^ARG BASE=nvidia/cuda:12\S+\nFROM \$\{BASE\}$", CONTAINER, re.MULTILINE)
+    assert "ARG EXTRA=cuda12\n" in CONTAINER
+
+
+def completed(monkeypatch, capsys, words):
+    """Return what a shell is told to complete the last of these words with."""
+    monkeypatch.setenv("_PERCOLAB_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+    with pytest.raises(SystemExit) as ended:
+        main(prog_name="percolab")
+    assert ended.value.code == 0
+    return [line.partition(",")[2] for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("percolab ", list(COMMANDS)),
+        ("percolab st", ["studies", "status"]),
+        ("percolab --ver", ["--version"]),
+        ("percolab sweep komura2016-fig6", ["komura2016-fig6", "komura2016-fig6-small"]),
+        ("percolab studies torus/square-", ["torus/square-critical", "torus/square-scaling"]),
+        ("percolab sweep own", ["own"]),
+        ("percolab export --form", ["--format"]),
+        ("percolab export --format n", ["netcdf", "npz"]),
+    ],
+)  # fmt: skip
+def test_shells_complete_commands_options_and_studies(monkeypatch, capsys, words, found):
+    assert sorted(completed(monkeypatch, capsys, words)) == sorted(found)
+
+
+def test_completing_a_command_imports_none(monkeypatch, capsys):
+    for name in COMMANDS:
+        monkeypatch.delitem(sys.modules, f"percolab.cli.{name}", raising=False)
+    completed(monkeypatch, capsys, "percolab ")
+    assert not {f"percolab.cli.{name}" for name in COMMANDS} & sys.modules.keys()
