@@ -396,8 +396,8 @@ class Leader:
     ) -> tuple[Row, list[Step]] | None:
         """Return the row of a sample and the steps of all ranks; None once it is to be ``left``.
 
-        done: is told of finished layers, or boxes, of rank 0.  InputError: a rank cannot do its part.
-        RankLost: one has ended.
+        done: is told of finished layers, or boxes, of rank 0.  InputError: a rank cannot do its
+        part.  RankLost: one has ended.
         """
         if self.is_busy:
             raise RankLost("rank 0 has failed")
