@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -11,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
+import psutil
 import pytest
-from cli_support import answer, assert_equal_datasets, refusal
+from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_for_blocks
 from helpers import lattice
 
 from percolab.api import sweep
@@ -35,7 +37,7 @@ by_mpi = pytest.mark.skipif(
     MPIEXEC is None or find_spec("mpi4py") is None, reason="mpi4py or mpiexec is not there"
 )
 
-ASKED = {"L": [8, 12], "p": [0.4, 0.5], "samples": 6, "block_size": 6, "measure": "sizes"}
+ASKED = {"L": [8, 12], "p": [0.4, 0.5], "samples": 3, "block_size": 3, "measure": "sizes"}
 CPU = Device("cpu")
 
 
@@ -84,9 +86,9 @@ def test_the_record_of_a_run_says_how_boxes_were_merged():
     assert "slabs" not in record
     told = record["split"]
     assert (told["blocks"], told["merge"]) == ("2x4", "quad:bubbles,shorter")
-    assert (told["kind"], told["ranks"], told["rows"]) == ("lattice", 8, 12)
+    assert (told["kind"], told["ranks"], told["rows"]) == ("lattice", 8, 6)
     # A row: 8 in each of 3 stages, and the two sides of 4 + 6 faces tell of bubbles.
-    assert told["messages"] == 12 * (8 * 3 + 2 * 10)
+    assert told["messages"] == 6 * (8 * 3 + 2 * 10)
     stages = [*told["stages"], told["bubbles"]]
     assert len(stages) == 4
     assert told["bytes"] == sum(stage["bytes"] for stage in stages)
@@ -95,19 +97,19 @@ def test_the_record_of_a_run_says_how_boxes_were_merged():
         assert min(stage["transport_seconds"], stage["join_seconds"]) > 0
     assert 0 < told["local_seconds"] < record["seconds"]
     assert told["close_seconds"] > 0
-    assert sum(sites) == 12 * 64
+    assert sum(sites) == 6 * 64
 
 
 def test_a_tree_sends_one_message_less_than_boxes_and_one_process_none():
     tree = record_of(blocks="2x3", L=[12])["split"]
-    assert (tree["messages"], len(tree["stages"]), tree["merge"]) == (12 * 5, 3, "tree")
+    assert (tree["messages"], len(tree["stages"]), tree["merge"]) == (6 * 5, 3, "tree")
     assert "bubbles" not in tree
     sites = []
     alone = record_of(blocks="2x2", merge="quad", workers=1, sites=sites)["split"]
     assert (alone["ranks"], alone["blocks"]) == (1, "2x2")
     assert (alone["messages"], alone["bytes"]) == (0, 0)
     assert min(stage["join_seconds"] for stage in alone["stages"]) > 0
-    assert sum(sites) == 12 * 64
+    assert sum(sites) == 6 * 64
 
 
 REFUSED = [
@@ -240,10 +242,10 @@ def test_a_plan_tells_what_ranks_send(merge, monkeypatch):
     assert (plan["ranks"], plan["stages"], plan["blocks"], plan["merge"]) == (4, 2, "2x2", merge)
     (size,) = plan["sizes"]
     one = record_of(L=[400], p=[0.5], boundary="periodic", blocks="2x2", merge=merge)["split"]
-    assert size["sample_bytes"] == pytest.approx(one["bytes"] / 6, rel=0.3)
+    assert size["sample_bytes"] == pytest.approx(one["bytes"] / 3, rel=0.3)
     # Stage 1 of the tree has one message, the last.
     if merge == "tree":
-        assert size["message_bytes"] == pytest.approx(one["stages"][1]["bytes"] / 6, rel=0.3)
+        assert size["message_bytes"] == pytest.approx(one["stages"][1]["bytes"] / 3, rel=0.3)
     assert 0 < size["message_bytes"] < size["bound_bytes"]
     assert (size["slabs"], size["points"]) == (4, 2)
     assert size["seconds"] == pytest.approx(200 * size["row_seconds"])
@@ -282,6 +284,23 @@ def test_processes_make_the_file_of_whole_samples(merge):
     assert_equal_datasets(Path("boxes.h5"), Path("whole.h5"))
     record = read_results(Path("boxes.h5")).runs[0]
     assert (record["executor"], record["workers"]) == ("processes", 8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("merge", ["tree", "quad:bubbles"])
+def test_a_process_that_is_killed_ends_the_run_with_what_is_finished(merge):
+    command = [sys.executable, "-m", "percolab", *GIVEN, merge, "--samples", str(10**6), "--quiet"]
+    command += ["--executor", "processes", "--out", "boxes.h5"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for_blocks(Path("boxes.h5"), process)
+        psutil.Process(process.pid).children()[-1].send_signal(signal.SIGKILL)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 137
+    assert re.match("workers were lost, the last one: .*; finished blocks are in boxes.h5", errors)
+    assert blocks_in(Path("boxes.h5")) > 0
 
 
 def by_ranks(ranks, *given, code="pass"):
