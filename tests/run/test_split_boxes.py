@@ -184,6 +184,16 @@ def test_boxes_are_not_on_a_gpu_and_fit_in_memory(monkeypatch):
         team(blocks="2x2")
 
 
+def test_boxes_of_auto_are_on_the_cpu_and_that_is_said(monkeypatch):
+    monkeypatch.setattr(Device, "resolve_all", lambda device: (Device("cuda", 0),))
+    watched, notes = Watcher(), []
+    watched.noted = notes.append
+    given = ASKED | {"L": [8], "split": "lattice", "blocks": "2x1", "watcher": watched}
+    assert sweep("square", **given, device="auto").runs[0]["device"] == "cpu"
+    (note,) = notes
+    assert note.startswith("on the CPU, since on cuda:0 it cannot be: --split lattice: blocks: ")
+
+
 def test_a_stop_is_between_two_rows():
     own = team(blocks="2x2", merge="quad")
     calls = iter([False, False, True])
