@@ -17,6 +17,16 @@ from percolab.domains.front import close, row_of
 from percolab.domains.parts import Whole
 from percolab.domains.raster import Draw
 from percolab.lattices.lattice import load_lattice
+from percolab.measure.rows import (
+    CLUSTERS,
+    ISOLATED,
+    LARGEST,
+    ROW_WIDTH,
+    SECOND_LARGEST,
+    SPANNING,
+    SUM_SQUARES,
+)
+from percolab.measure.rows_cuda import PARTIAL_SUMS, PARTIALS, finish_rows_kernel
 
 #: Grid points of a layer, and the layers of slabs: within words, over words and over tiles.
 SHAPES = {
@@ -57,6 +67,21 @@ def compare_lattice(name, part, parts):
         print(shape, boundary, model, layers)
 
 
+def check_many_partials():
+    """Check rows of partial sums that are more than the threads that merge them."""
+    random, blocks = np.random.default_rng(1), 3 * PARTIALS + 1
+    partials = random.integers(0, 1000, (2, blocks, PARTIAL_SUMS))
+    partials[..., 2:4] = np.sort(partials[..., 2:4])[..., ::-1]
+    rows = np.zeros(2 * ROW_WIDTH, np.int64)
+    finish_rows_kernel[2, PARTIALS](partials, np.array([0, 5], np.uint32), rows, 0, 1)
+    for own, row in zip(partials, rows.reshape(2, -1)):
+        largest = np.sort(own[:, 2:4].ravel())[::-1]
+        assert [row[LARGEST], row[SECOND_LARGEST]] == largest[:2].tolist()
+        sums = [row[CLUSTERS], row[SUM_SQUARES], row[ISOLATED]]
+        assert sums == own[:, [0, 1, 4]].sum(axis=0).tolist()
+    assert rows[SPANNING::ROW_WIDTH].tolist() == [0, 5]
+
+
 def compare_far(name):
     """Compare fronts of slabs so far inside that numbers of sites and words take 64 bits."""
     for n, word in enumerate((2**26, 2**31, 2**36, 2**49)):
@@ -76,4 +101,5 @@ if __name__ == "__main__":
     if sys.argv[2] == "far":
         compare_far(sys.argv[1])
     else:
+        check_many_partials()
         compare_lattice(sys.argv[1], *map(int, sys.argv[2:]))

@@ -75,3 +75,26 @@ def test_swendsen_wang_is_timed_and_peers_that_are_missing_are_named():
     for name in ("mcising", "peapods"):
         if importlib.util.find_spec(name) is None:
             assert f"{name} is not installed (pip install {name}): it is left out" in lines
+
+
+def test_large_samples_are_tabulated_from_their_files(tmp_path):
+    from percolab.api import sweep
+
+    paths = tmp_path / "torus.h5", tmp_path / "open.h5"
+    asked = {"L": [60], "p": [0.5], "samples": 4, "device": "cpu", "slabs": 3}
+    found = [
+        sweep("square", **asked, boundary=boundary, out=path)
+        for path, boundary in zip(paths, ("periodic", "open"))
+    ]
+    head, *lines = (line.split() for line in run("large_lattices.py", *paths).splitlines())
+    assert head[:4] == ["lattice", "L", "boundary", "sites"]
+    for line, results in zip(lines, found, strict=True):
+        (item,) = results.tasks.values()
+        clusters = sum(block.sums[0, 0] for block in item.blocks.values()) / (4 * 3600)
+        assert float(line[7]) == pytest.approx(clusters)
+        assert line[11] == "3"
+    # Clusters a site of a torus and their standard deviation, as they are known.
+    exact, sigma = 0.098076211, (0.171 / (4 * 3600)) ** 0.5
+    assert float(lines[0][8]) == pytest.approx((float(lines[0][7]) - exact) / sigma, abs=0.01)
+    assert abs(float(lines[0][8])) <= 4
+    assert lines[1][8] == "-"

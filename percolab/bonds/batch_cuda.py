@@ -54,6 +54,12 @@ class KeysOfBatch:
         self._pinned = Keys(*(cuda.pinned_array(size, np.uint64) for size in _sizes(capacity)))
         self.on_device = Keys(*(cuda.device_array(size, np.uint64) for size in _sizes(capacity)))
 
+    @staticmethod
+    def memory(capacity: int) -> Memory:
+        """Return the memory that it takes."""
+        keys = 8 * sum(_sizes(capacity))
+        return Memory(host=keys, device=keys)
+
     def write(self, seed: int, samples: NDArray[np.uint64], thresholds: NDArray[np.uint64]) -> None:
         """Write the keys of items on the host, where :meth:`upload` takes them from."""
         # What was written before may still be on its way.
@@ -140,9 +146,10 @@ class CudaBatch:
     def memory(extent: Extent, model: Model, items: int) -> Memory:
         """Return the memory that a batch takes."""
         site_words = 4 * num_words_of(extent.num_points)
-        keys = 24 * items + 8
-        # What exists, the seam, and the lists of its bonds, on the device.
-        shared = 8 * extent.num_words + site_words + 16 * extent.seam_bonds
+        keys = KeysOfBatch.memory(items).device
+        # What exists, the seam if there is one, and the lists of its bonds, on the device.
+        masks = 2 if extent.seam_bonds else 1
+        shared = 4 * masks * extent.num_words + site_words + 16 * extent.seam_bonds
         if extent.is_stored:
             shared += 4 * extent.num_classes * extent.num_points
         words = 4 * extent.num_words + site_words * model.draws_sites

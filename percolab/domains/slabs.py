@@ -127,7 +127,7 @@ class Slabs:
             from percolab.domains.join_cuda import FrontsCuda
             from percolab.domains.tiled_cuda import SlabTiled
 
-            slab = SlabTiled.memory(whole, max(layers))
+            slab = SlabTiled.memory(whole, layers, p)
             return tables.plus(slab).plus(FrontsCuda.memory(whole, p))
         slab = SlabRaster.memory(whole, max(layers))
         bonds, sites = whole.open_at_face(p)

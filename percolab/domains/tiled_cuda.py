@@ -6,6 +6,8 @@ a front, which may be in any order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +47,7 @@ from percolab.labelers.tiled.tiling import tiling_bounds
 from percolab.lattices.topology import num_words_of, period_codes
 from percolab.measure import rows
 from percolab.measure.rows import without_vacant
+from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.tallies import row_width_of
 
 cuda = load_cuda()
@@ -202,6 +205,7 @@ class SlabTiled:
         self._draw: Draw | None = None
         self._begun: Begun | None = None
         self._labelers: dict[Tables, SlabLabels] = {}
+        self._thickest = 0
         self._cuts: dict[int, Any] = {}
         words = num_words_of(whole.reach * whole.layer_points)
         classes = sum(bond.offset[-1] < 0 for bond in whole.lattice.bonds)
@@ -222,26 +226,31 @@ class SlabTiled:
         self._pinned.zero[0] = 0
 
     @staticmethod
-    def memory(whole: Whole, most_layers: int) -> Memory:
-        """Return the memory of its arrays: words, tiles and nodes of a slab, cuts and two fronts.
+    def memory(whole: Whole, layers: Sequence[int], p: float = 1.0) -> Memory:
+        """Return the memory of its arrays, which two fronts are among, at no larger p.
 
-        Fronts as if every bond were open and every site a cluster of its own.
+        layers: of slabs one after the other, all or some of them.  p: of bonds or of sites, of
+        whichever is smaller.  Fronts are as if every open bond at a face led to its own cluster.
         """
-        extent, model = whole.slab_extent(most_layers), whole.model
-        batch = CudaBatch.memory(extent, model, 1)
-        needs = Needs(tally=True)
-        bounds = tiling_bounds(extent, TILE_WORDS, LANES)
-        forest = 8 if extent.seam_bonds else 0
-        more = bounds.tiles * (_room_of(whole, most_layers) - bounds.room) * (16 + forest)
-        tiles = Tiled.memory(extent, needs, 1)
-        # Two further kinds of slabs: what exists, what stays in a tile, bonds between tiles.
-        words = num_words_of(extent.num_points)
-        kinds = 2 * (12 * extent.num_words + 8 * words + 20 * bounds.entries)
-        cut = whole.slab_extent(whole.reach)
-        cuts = 6 * 4 * cut.num_words + 3 * 20 * cut.seam_bonds
-        bonds, sites = whole.most_crossing, whole.reach * whole.layer_points
-        front = front_bytes(2 * bonds, 2 * sites, has_periods=whole.has_periods)
-        return batch.plus(tiles).plus(Memory(device=more + kinds + cuts + 2 * front))
+        kinds = _kinds_kept(whole, layers)
+        extents = [whole.slab_extent(thick) for thick in kinds]
+        bounds = [tiling_bounds(extent, TILE_WORDS, LANES) for extent in extents]
+        needs, largest = Needs(tally=True), extents[0]
+        memory = KeysOfBatch.memory(1)
+        for extent, bound in zip(extents, bounds):
+            # What is of every slab of the kind, and sums; not of one slab alone.
+            memory = memory.plus(CudaBatch.memory(extent, whole.model, 0))
+            memory = memory.plus(Tiled.memory(extent, needs, 0))
+            memory = memory.plus(RowsBatch.memory(extent.num_points, 1, needs))
+            memory = memory.plus(KeysOfBatch.memory(1)).plus(Memory(device=24 * bound.tiles))
+        points, words = largest.num_points, num_words_of(largest.num_points)
+        # Bonds and occupied sites; labels and borders; bonds between tiles; and nodes.
+        slab = 4 * (largest.num_words + words * whole.model.draws_sites) + 4 * (points + words)
+        slab += 4 * max(bound.crossing for bound in bounds)
+        nodes = max(bound.tiles * _room_of(whole, n) for bound, n in zip(bounds, kinds))
+        slab += (24 if largest.seam_bonds else 16) * nodes
+        parts = slab + _cut_bytes(whole, layers) + _front_bytes(whole, layers, p)
+        return memory.plus(Memory(device=parts))
 
     def begin(self, part: Part, draw: Draw) -> None:
         """Draw the bonds of a part, whose front is asked for next; this does not wait for them.
@@ -288,6 +297,10 @@ class SlabTiled:
         if part.tables not in self._labelers:
             while len(self._labelers) >= _MOST_KINDS:
                 self._labelers.pop(next(iter(self._labelers)))
+            if part.layers > self._thickest:
+                # What is there goes first, so that both need not fit.
+                self._labelers.clear()
+                self._arrays, self._thickest = SharedArrays(), part.layers
             before, top = self._arrays.replaced, part.tables.topology
             batch = CudaBatch(top, self.whole.model, 1, launches=self.launches, arrays=self._arrays)
             room = _room_of(self.whole, part.layers)
@@ -450,6 +463,37 @@ def _room_of(whole: Whole, layers: int) -> int:
         return TILE_NODES
     # As many as if bonds led out of the tile everywhere, so at the faces, too.
     return min(tiling_bounds(whole.slab_extent(layers), TILE_WORDS, LANES).room, TILE_NODES)
+
+
+def _kinds_kept(whole: Whole, layers: Sequence[int]) -> list[int]:
+    """Return the layers of the kinds of slabs whose tables are kept, the largest first."""
+    starts = accumulate((0, *layers[:-1]))
+    kinds = {(whole.phase(first), thick) for first, thick in zip(starts, layers)}
+    return sorted((thick for _, thick in kinds), reverse=True)[:_MOST_KINDS]
+
+
+def _cut_bytes(whole: Whole, layers: Sequence[int]) -> int:
+    """Return the bytes on the device of the cuts between slabs, and of what is open there."""
+    phases = {whole.phase(first) for first in accumulate((0, *layers))}
+    words = num_words_of(whole.reach * whole.layer_points)
+    classes = sum(bond.offset[-1] < 0 for bond in whole.lattice.bonds)
+    seam_bonds = whole.slab_extent(whole.reach).seam_bonds
+    masks = 1 + (seam_bonds > 0)
+    cut = 4 * masks * classes * words + 20 * seam_bonds
+    opened = 4 * classes * words + 4 * (classes * words // FACE_WORDS + 2)
+    sites = 3 * 4 * words * whole.model.draws_sites
+    return len(phases) * (cut + 8 * classes) + 2 * opened + sites + 8 * whole.lattice.num_classes
+
+
+def _front_bytes(whole: Whole, layers: Sequence[int], p: float) -> int:
+    """Return the bytes of two fronts as they are found, which take turns."""
+    bonds, _ = whole.open_at_face(p)
+    is_all = not whole.is_closed and sum(layers) == whole.num_layers
+    faces = min(len(layers) - 1, 2) if is_all else 2
+    clusters = min(faces * bonds, 2 * whole.reach * whole.layer_points)
+    one = front_bytes(faces * bonds, clusters, has_periods=whole.has_periods)
+    # FaceArrays takes a tenth more, and room for two.
+    return 2 * (one + one // 10 + 96)
 
 
 def _wide(code: int, width: int, axes: int) -> int:

@@ -11,7 +11,7 @@ from percolab.bonds.batch_cuda import CudaBatch, period_width
 from percolab.kernels.device import load_cuda
 from percolab.kernels.memory import Memory, Needs
 from percolab.measure.rows import ROW_WIDTH
-from percolab.measure.rows_cuda import PARTIAL_SUMS, PARTIALS, finish_rows_kernel
+from percolab.measure.rows_cuda import FULL, PARTIAL_SUMS, PARTIALS, finish_rows_kernel
 from percolab.measure.tallies import row_width_of
 from percolab.measure.tallies_cuda import clear_tally_kernel
 from percolab.measure.wrapping_cuda import Loops
@@ -52,9 +52,8 @@ class RowsBatch:
         rows = 8 * ROW_WIDTH * items * needs.steps
         tally = 8 * (row_width_of(points) - ROW_WIDTH) * items * needs.tally
         tallies = tally * (needs.steps + (needs.steps > 1))
-        return Memory(
-            host=rows + tallies, device=rows + tallies + items * (8 * PARTIAL_SUMS * PARTIALS + 8)
-        )
+        partials = 8 * PARTIAL_SUMS * max(items * PARTIALS, FULL)
+        return Memory(host=rows + tallies, device=rows + tallies + partials + 8 * items)
 
     def _make_rows(self, rows: int) -> None:
         self._rows = cuda.device_array(rows * ROW_WIDTH, np.int64)

@@ -33,8 +33,11 @@ _PROBES = 8
 _FREE = 0xFFFFFFFF
 #: What a partial sum has: clusters, sum of squares, largest, second largest, isolated.
 PARTIAL_SUMS = 5
-#: Blocks an item's sizes are reduced by in the first of two steps, at most.
+#: Threads that an item's partial sums are merged by in the second of two steps; and the blocks that
+#: make them in the first, at most, where there are items enough to fill the GPU.
 PARTIALS = 4 if config.ENABLE_CUDASIM else 128
+#: Blocks of 256 threads that a GPU of 132 multiprocessors holds at a time, six each, and not more.
+FULL = 6 * PARTIALS
 
 
 @cuda.jit(cache=True)
@@ -208,6 +211,14 @@ def partial_rows_kernel(sizes, num_points, size_mask, partials):
         write_partial(columns, partials, cuda.blockIdx.y, block)
 
 
+@cuda.jit(device=True)
+def _with_partial(sums, part):
+    """Return sums as those of :func:`with_cluster`, with those of a block."""
+    count, total, top, low, single = sums
+    low = max(max(low, part[3]), min(top, part[2]))
+    return count + part[0], total + part[1], max(top, part[2]), low, single + part[4]
+
+
 @cuda.jit(cache=True)
 def finish_rows_kernel(partials, spanning, rows, first, step):
     """Merge an item's partial sums into row ``first + item * step``; PARTIALS threads an item."""
@@ -219,9 +230,8 @@ def finish_rows_kernel(partials, spanning, rows, first, step):
     columns = (clusters, squares, largest, second, isolated)
     thread, item = cuda.threadIdx.x, cuda.blockIdx.x
     sums = int64(0), int64(0), int64(0), int64(0), int64(0)
-    if thread < partials.shape[1]:
-        part = partials[item, thread]
-        sums = part[0], part[1], part[2], part[3], part[4]
+    for n in range(thread, partials.shape[1], PARTIALS):
+        sums = _with_partial(sums, partials[item, n])
     put_sums(columns, thread, sums)
     reduce_block(columns, thread, PARTIALS)
     if thread == 0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, product
@@ -47,7 +48,7 @@ _SITES_PER_SLAB, _SITES_ON_CUDA = 2**25, 2**30
 _LEAST_ON_CUDA = 4
 # Seconds after which a thread that waits for the GPU looks whether it should stop.
 _PATIENCE = 0.1
-# Seconds between checkpoints of a block, and how many times longer than one the pause must be.
+# Seconds between checkpoints of a block, and how many times longer than slabs waited for one.
 _CHECKPOINT_EVERY, _CHECKPOINT_SHARE = 60.0, 20.0
 
 
@@ -176,12 +177,22 @@ def check_labeler(labeler: str | None, device: Device) -> None:
 
 @dataclass(eq=False)
 class _InWork:
-    """The block in work: rows of its samples that are done, and the front of the next."""
+    """The block in work: rows of its samples that are done, and the front of the next.
+
+    saving: a checkpoint that is being written while the next slabs are measured
+    """
 
     number: int
     rows: list[Row]
     front: Front | None
     next_save: float
+    saving: Future[None] | None = None
+
+    def finish_saving(self) -> None:
+        """Wait until the last checkpoint is written; InputError if it could not be."""
+        if self.saving is not None:
+            saving, self.saving = self.saving, None
+            saving.result()
 
 
 class _Held:
@@ -255,7 +266,17 @@ class SlabSampler(Sampler):
             self._gpu.release()
 
     def _block(self, number: int, stopped: Callable[[], bool] | None) -> Block:
-        task, work = self.task, self._begun(number)
+        work = self._begun(number)
+        try:
+            self._measure(work, stopped)
+        finally:
+            # A checkpoint must not appear where one was removed.
+            work.finish_saving()
+        return block_of(self.task, number, work.rows)
+
+    def _measure(self, work: _InWork, stopped: Callable[[], bool] | None) -> None:
+        """Measure what is left of a block; Stopped if asked to stop, and then it is saved."""
+        task, number = self.task, work.number
         with self.device.driven():
             slabs = self._slabs()
         samples = range(number * task.block_size, (number + 1) * task.block_size)
@@ -281,7 +302,6 @@ class SlabSampler(Sampler):
             with self.device.driven():
                 work.rows.append(slabs.row_of_all(work.front))
             work.front = None
-        return block_of(task, number, work.rows)
 
     def _begun(self, number: int) -> _InWork:
         """Return a block as its checkpoint has it, or before its first slab."""
@@ -303,15 +323,22 @@ class SlabSampler(Sampler):
         return held.front is None or held.front.layers in accumulate(self.layers)
 
     def _save(self, work: _InWork, slabs: Slabs) -> None:
-        """Save a checkpoint, if there is a file to be beside."""
+        """Begin to save a checkpoint, if there is a file to be beside.
+
+        Slabs wait for copying to the host and for the one before, not for writing.
+        """
         if self.checkpoints is None:
             return
         start = time.monotonic()
+        work.finish_saving()
         done, front = tuple(work.rows), work.front
         if front is not None:
             with self.device.driven():
                 front = slabs.copied(front)
-        self.checkpoints.save(Checkpoint(self.task.id, work.number, done, front))
+        checkpoint = Checkpoint(self.task.id, work.number, done, front)
+        writer = ThreadPoolExecutor(1, "checkpoint")
+        work.saving = writer.submit(self.checkpoints.save, checkpoint)
+        writer.shutdown(wait=False)
         end = time.monotonic()
         work.next_save = end + max(_CHECKPOINT_EVERY, _CHECKPOINT_SHARE * (end - start))
 

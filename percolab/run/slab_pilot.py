@@ -148,7 +148,7 @@ def _host_bytes(whole: Whole, layers: Sequence[int], front: Front, kind: str) ->
         from percolab.domains.tiled_cuda import SlabTiled
 
         # Fronts are on the host when a checkpoint is written, and their bytes with them.
-        return tables + SlabTiled.memory(whole, max(layers)).host + 2 * front.num_bytes
+        return tables + SlabTiled.memory(whole, layers).host + 2 * front.num_bytes
     slab = SlabRaster.memory(whole, max(layers)).host
     joining = joining_bytes(2 * front.num_clusters, has_periods=whole.has_periods)
     return tables + slab + 3 * front.num_bytes + joining

@@ -41,7 +41,7 @@ from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of
 from percolab.measure.radii_batch import RadiiBatch
 from percolab.measure.rows_batch import RowsBatch
-from percolab.measure.rows_cuda import PARTIALS
+from percolab.measure.rows_cuda import FULL, PARTIALS
 
 cuda = load_cuda()
 
@@ -81,7 +81,8 @@ class Tiled:
         self.tiling = tiling = tiling_of(top, TILE_WORDS, LANES)
         #: Tiles of the whole batch.
         self.num_blocks = batch.capacity * tiling.num_tiles
-        partials = min(-(-tiling.num_tiles // TILES_PER_BLOCK), PARTIALS)
+        most = max(FULL // batch.capacity, PARTIALS)
+        partials = min(-(-tiling.num_tiles // TILES_PER_BLOCK), most)
         self.read = RowsBatch(batch, partials, tally=tally)
         self.row_width = self.read.row_width
         #: Whether an axis is periodic, so that clusters may wrap.
@@ -107,7 +108,7 @@ class Tiled:
         kept = 2 * bounds.tiles * TILE_NODES if needs.labels else 0
         of_item = 4 * points + 4 * words + 24 * bounds.tiles + (16 + forest) * nodes + kept
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
-        shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * bounds.room
+        shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * extent.end_sites
         of_item += 4 * bounds.crossing + 4
         # Of entries words and masks, and what is copied; words of bonds are copied class by class.
         tiles = Memory(host=8 * words + 12 * bounds.entries)
