@@ -65,10 +65,12 @@ def split_plan_lines(plan: SplitPlan) -> list[str]:
         )
         for size in plan.sizes
     ]
-    headings = ("L", "p", "slabs", "a row", "time", "memory", "message", "bound", "all of a row")
-    ranks = counted(plan.ranks, "rank")
+    pieces = "boxes" if plan.blocks else "slabs"
+    headings = ("L", "p", pieces, "a row", "time", "memory", "message", "bound", "all of a row")
+    ranks, stages = counted(plan.ranks, "rank"), counted(plan.stages, "stage")
+    joined = f"{plan.blocks} boxes merged by {plan.merge}" if plan.blocks else "joined"
     return [
-        f"{ranks} on {plan.device}, joined in {counted(plan.stages, 'stage')}; memory is a rank's",
+        f"{ranks} on {plan.device}, {joined} in {stages}; memory is a rank's",
         *_table(headings, rows),
         *(f"note: {note}" for note in plan.notes),
     ]

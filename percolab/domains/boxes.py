@@ -91,7 +91,7 @@ class Blocks:
                 f"blocks {text} have {len(self.counts)} axes, but {self.whole.lattice.name} has "
                 f"{len(shape)}"
             )
-        for axis, (n, count, thick) in enumerate(zip(shape, self.counts, self._reaches())):
+        for axis, (n, count, thick) in enumerate(zip(shape, self.counts, self.reaches)):
             if count < 1 or n % count:
                 raise InputError(
                     f"blocks {text} do not divide the lattice: {n} grid points along axis "
@@ -108,8 +108,9 @@ class Blocks:
             )
         self._check_end_layers()
 
-    def _reaches(self) -> Vector:
-        """Return how many grid points bonds lead along each axis at most."""
+    @property
+    def reaches(self) -> Vector:
+        """How many grid points bonds lead along each axis at most."""
         offsets = [bond.offset for bond in self.whole.lattice.bonds]
         return tuple(max(abs(step) for step in steps) for steps in zip(*offsets))
 

@@ -44,12 +44,15 @@ from percolab.domains.boxes import (
 from percolab.domains.front import Face, Front, Row, Sums, join, no_face
 from percolab.domains.kernels import INSIDE, number_entries
 from percolab.domains.parts import Whole
+from percolab.domains.ranks import Step, arrays_of_sums, sums_of_arrays
 from percolab.domains.raster import Draw
-from percolab.domains.transport import Transport
+from percolab.domains.transport import Arrays, Transport
 from percolab.errors import InputError, nearest
 from percolab.kernels.memory import Memory
 from percolab.lattices.lattice import AXIS_NAMES
 
+#: The stage of a step in which neighbours exchange bubbles.
+BUBBLES = -2
 _OPTIONS = ("bubbles", "runs", "shorter")
 _KINDS = ("tree", "quad")
 
@@ -153,14 +156,14 @@ def pack(boundary: Boundary, merge: Merge) -> list[NDArray[Any]]:
         borders += [border.face.clusters, border.face.codes]
         if border.counts is not None:
             borders.append(border.counts)
-    sums = _digits_of(boundary.sums)
-    return [np.array(header, np.int64), boundary.sizes, boundary.flags, sums, *borders]
+    sums = arrays_of_sums(boundary.sums)
+    return [np.array(header, np.int64), boundary.sizes, boundary.flags, *sums, *borders]
 
 
 def unpack(arrays: Sequence[NDArray[Any]], blocks: Blocks, merge: Merge) -> Boundary:
     """Return the boundary that :func:`pack` has made into arrays."""
-    header, sizes, flags, sums, *rest = arrays
-    axes, numbers, left = len(blocks.counts), header.tolist(), deque(rest)
+    header, sizes, flags, *sums = arrays[:6]
+    axes, numbers, left = len(blocks.counts), header.tolist(), deque(arrays[6:])
     faces = {}
     for start in range(2 * axes, len(numbers), axes + 1):
         *direction, has_counts = numbers[start : start + axes + 1]
@@ -168,29 +171,7 @@ def unpack(arrays: Sequence[NDArray[Any]], blocks: Blocks, merge: Merge) -> Boun
         border = Border(face, left.popleft() if has_counts else None)
         faces[tuple(direction)] = border.compressed() if merge.runs else border
     corner, boxes = tuple(numbers[:axes]), tuple(numbers[axes : 2 * axes])
-    return Boundary(corner, boxes, blocks, faces, sizes, flags, _sums_from(sums))
-
-
-#: Digits of 64 bits that an integer of sums is sent as: s^4 of 2^60 sites has 300 bits.
-_DIGITS = 5
-_NUMBERS = ("clusters", "isolated", "largest", "second", "squares", "cubes", "fourths", "flags")
-
-
-def _digits_of(sums: Sums) -> NDArray[np.uint64]:
-    """Return sums as digits of 64 bits: every number has five, the loop is the last but bins."""
-    own = [getattr(sums, name) for name in _NUMBERS] + [sums.loop % 2**64, *sums.bins]
-    digits = [number >> 64 * n & 2**64 - 1 for number in own for n in range(_DIGITS)]
-    return np.array(digits, np.uint64)
-
-
-def _sums_from(digits: NDArray[np.uint64]) -> Sums:
-    own = [
-        sum(int(digit) << 64 * n for n, digit in enumerate(group))
-        for group in digits.reshape(-1, _DIGITS)
-    ]
-    count = len(_NUMBERS)
-    loop = own[count] - (2**64 if own[count] >= 2**63 else 0)
-    return Sums(**dict(zip(_NUMBERS, own)), loop=loop, bins=tuple(own[count + 1 :]))
+    return Boundary(corner, boxes, blocks, faces, sizes, flags, sums_of_arrays(sums))
 
 
 class Message(NamedTuple):
@@ -539,46 +520,82 @@ def simulate(
 # --- one rank of many ----------------------------------------------------------------------------
 
 
-def merge_over(transport: Transport, box: Boundary, merge: Merge) -> Boundary | None:
+def merge_over(
+    transport: Transport, box: Boundary, merge: Merge, steps: list[Step] | None = None
+) -> Boundary | None:
     """Merge the boundary of this rank's box with those of the others.
 
     Returns the boundary of all boxes, with ``tree`` None on all ranks but the first.
+    steps: gets what this rank did: first what it had to do alone, as part of stage -1; then one
+    step for every message that came, of stage 0, 1, ... or :data:`BUBBLES`.
     """
     merge.check(box.blocks)
-    work = merging(box, merge)
+    work, traffic, told = merging(box, merge), transport.traffic, [] if steps is None else steps
+    step: Step | None = Step(transport.rank, -1, 0, 0.0, 0.0, 0.0)
     content: Boundary | Offer | None = None
+    start = time.perf_counter()
     while True:
+        found: Boundary | None = None
+        message: Message | None = None
         try:
             message = work.send(content)
         except StopIteration as end:
-            found: Boundary | None = end.value
+            found = end.value
+        arrays = [] if message is None else _arrays_of(message.content, merge)
+        if step is not None:
+            told.append(step._replace(work=time.perf_counter() - start))
+        if message is None:
             return found
-        is_offer = isinstance(message.content, Offer)
-        arrays: list[NDArray[Any]] = []
-        if is_offer:
-            arrays = _offered(message.content)
-        elif message.content is not None:
-            arrays = pack(message.content, merge)
-        if message.to is None:
-            assert message.source is not None
-            came = transport.receive(message.source)
-        elif message.source is None:
-            transport.send(message.to, arrays)
-            came = None
-        else:
-            came = transport.exchange(message.to, arrays)
-        if came is None:
-            content = None
-        elif is_offer:
-            clusters, codes, *rest = came
-            content = Offer(Face(clusters, codes), *rest)
-        else:
-            content = unpack(came, box.blocks, merge)
+        before = replace(traffic)
+        came = _passed(transport, message, arrays)
+        start, step, content = time.perf_counter(), None, None
+        if came is not None:
+            received = traffic.bytes_received - before.bytes_received
+            seconds, waiting = traffic.seconds - before.seconds, traffic.waiting - before.waiting
+            where = transport.rank, stage_number(message.stage)
+            step = Step(*where, received, seconds, waiting, 0.0)
+            is_offer = isinstance(message.content, Offer)
+            content = _offer_from(came) if is_offer else unpack(came, box.blocks, merge)
+
+
+def _passed(transport: Transport, message: Message, arrays: Arrays) -> Arrays | None:
+    """Send what a message has and return what is awaited, None if nothing is."""
+    if message.to is None:
+        assert message.source is not None
+        return transport.receive(message.source)
+    if message.source is None:
+        transport.send(message.to, arrays)
+        return None
+    return transport.exchange(message.to, arrays)
+
+
+def stage_number(name: str) -> int:
+    """Return the number of a stage in a :class:`percolab.domains.ranks.Step`.
+
+    >>> stage_number("stage 1"), stage_number("bubbles"), stage_number("prepare")
+    (0, -2, -1)
+    """
+    if name.startswith("stage "):
+        return int(name.split()[1]) - 1
+    return BUBBLES if name == "bubbles" else -1
+
+
+def _arrays_of(content: Boundary | Offer | None, merge: Merge) -> Arrays:
+    """Return what a message has as arrays."""
+    if content is None:
+        return []
+    return _offered(content) if isinstance(content, Offer) else pack(content, merge)
 
 
 def _offered(offer: Offer) -> list[NDArray[Any]]:
     """Return an offer as arrays."""
     return [offer.face.clusters, offer.face.codes, offer.may_end, offer.sizes, offer.flags]
+
+
+def _offer_from(arrays: Arrays) -> Offer:
+    """Return the offer that these arrays are of."""
+    clusters, codes, *rest = arrays
+    return Offer(Face(clusters, codes), *rest)
 
 
 class Boxes:
@@ -635,13 +652,34 @@ class Boxes:
 
     def row(self, draw: Draw) -> Row | None:
         """Return the row of a sample; with ``tree`` and a transport None but on the first rank."""
-        if self.transport is None:
-            boxes = [self._raster.boundary(box, draw) for box in self._boxes]
-            found = simulate(boxes, self.merge).boundaries[0]
-        else:
-            own = self._raster.boundary(self._boxes[self.transport.rank], draw)
-            found = merge_over(self.transport, own, self.merge)
+        found = self.merged(draw)
         return None if found is None else row_of_whole(found)
+
+    def merged(
+        self,
+        draw: Draw,
+        steps: list[Step] | None = None,
+        done: Callable[[int], None] = lambda boxes: None,
+    ) -> Boundary | None:
+        """Return the boundary of all boxes of a sample; None where :meth:`row` is.
+
+        steps: gets what this rank did.  Where all boxes are done here, the seconds of a stage are
+        those of the rank that would take longest.  done: is told of boxes that were labeled.
+        """
+        told = [] if steps is None else steps
+        rank = 0 if self.transport is None else self.transport.rank
+        start, own = time.perf_counter(), []
+        for box in self._boxes if self.transport is None else [self._boxes[rank]]:
+            own.append(self._raster.boundary(box, draw))
+            done(1)
+        told.append(Step(rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
+        if self.transport is not None:
+            return merge_over(self.transport, own[0], self.merge, told)
+        found = simulate(own, self.merge)
+        for name, stage in found.stages.items():
+            seconds = max(stage.seconds, default=0.0)
+            told.append(Step(0, stage_number(name), 0, 0.0, 0.0, seconds))
+        return found.boundaries[0]
 
 
 def row_by_boxes(

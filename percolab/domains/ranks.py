@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import psutil
@@ -39,11 +39,13 @@ _DIGITS = 4
 
 
 class Step(NamedTuple):
-    """What one rank did for one row: its own layers, stage -1, or one stage of joining.
+    """What one rank did for one row: its own part, stage -1, or one stage of joining.
+
+    Bubbles of boxes are exchanged in stage -2 (:mod:`percolab.domains.quad`).
 
     bytes, transport: of the message that it received, and the seconds from its header to its end
     waiting:          seconds for its header
-    work:             seconds of measuring its layers, or of joining
+    work:             seconds of measuring its part, or of joining
     """
 
     rank: int
@@ -52,6 +54,48 @@ class Step(NamedTuple):
     transport: float
     waiting: float
     work: float
+
+
+class Member(Protocol):
+    """One of the ranks of a job, ready for any number of samples; one thread at a time.
+
+    job: what it is a rank of; stages: of joining
+    """
+
+    job: AnyJob
+    stages: int
+
+    def measure(
+        self,
+        draw: Draw,
+        left: Callable[[], bool],
+        *,
+        leave: Callable[[], None] | None = None,
+        done: Callable[[int], None] = lambda parts: None,
+    ) -> tuple[Any, list[Step]]:
+        """Measure this rank's part of a row and join what comes from others.
+
+        Returns on rank 0 what all ranks have found together, None once the row is left, and the
+        steps of all.
+        """
+
+    def row_of_all(self, found: Any) -> Row:
+        """Return the row of a sample from what all ranks have found."""
+
+
+class AnyJob(Protocol):
+    """What ranks measure samples of: a lattice, and how it is cut."""
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks it is for."""
+
+    @property
+    def most_memory(self) -> Memory:
+        """The memory that a rank takes at most."""
+
+    def member(self, transport: Transport) -> Member:
+        """Return this rank, ready; InputError if it cannot do its part."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +113,15 @@ class Job:
     tally: bool = False
     devices: tuple[str, ...] = ("cpu",)
     p: float = 1.0
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks it is for."""
+        return len(self.layers)
+
+    def member(self, transport: Transport) -> Member:
+        """Return this rank, ready; InputError: there is no device for it, or no memory."""
+        return _Member(transport, self)
 
     @property
     def most_memory(self) -> Memory:
@@ -135,15 +188,10 @@ def most_message(whole: Whole, p: float = 1.0) -> int:
 
 def arrays_of(front: Front) -> list[NDArray[Any]]:
     """Return a front, in host memory, as arrays."""
-    sums = front.sums
-    powers = (sums.squares, sums.cubes, sums.fourths)
-    digits = [number >> 64 * n & 2**64 - 1 for number in powers for n in range(_DIGITS)]
     place = [front.first_layer, front.layers, front.num_layers, front.axes]
-    small = [sums.clusters, sums.isolated, sums.largest, sums.second, sums.flags, sums.loop]
     return [
-        np.array(place + small, np.int64),
-        np.array(digits, np.uint64),
-        np.array(sums.bins, np.int64),
+        np.array(place, np.int64),
+        *arrays_of_sums(front.sums),
         front.low.clusters,
         front.low.codes,
         front.high.clusters,
@@ -155,14 +203,34 @@ def arrays_of(front: Front) -> list[NDArray[Any]]:
 
 def front_of_arrays(arrays: Arrays) -> Front:
     """Return the front that these arrays are of."""
-    numbers, digits, bins, low, low_codes, high, high_codes, sizes, flags = arrays
-    first_layer, layers, num_layers, axes, *small = numbers.tolist()
-    clusters, isolated, largest, second, bits, loop = small
+    place, numbers, digits, bins, low, low_codes, high, high_codes, sizes, flags = arrays
+    first_layer, layers, num_layers, axes = place.tolist()
+    sums = sums_of_arrays((numbers, digits, bins))
+    where = first_layer, layers, num_layers, axes
+    return Front(*where, Face(low, low_codes), Face(high, high_codes), sizes, flags, sums)
+
+
+def arrays_of_sums(sums: Sums) -> list[NDArray[Any]]:
+    """Return sums as three arrays, to be sent."""
+    powers = (sums.squares, sums.cubes, sums.fourths)
+    digits = [number >> 64 * n & 2**64 - 1 for number in powers for n in range(_DIGITS)]
+    small = [sums.clusters, sums.isolated, sums.largest, sums.second, sums.flags, sums.loop]
+    return [
+        np.array(small, np.int64),
+        np.array(digits, np.uint64),
+        np.array(sums.bins, np.int64),
+    ]
+
+
+def sums_of_arrays(arrays: Arrays) -> Sums:
+    """Return the sums that these arrays are of."""
+    numbers, digits, bins = arrays
+    clusters, isolated, largest, second, bits, loop = numbers.tolist()
     squares, cubes, fourths = (
         sum(int(digit) << 64 * n for n, digit in enumerate(own))
         for own in digits.reshape(-1, _DIGITS)
     )
-    sums = Sums(
+    return Sums(
         clusters=clusters,
         isolated=isolated,
         largest=largest,
@@ -174,11 +242,6 @@ def front_of_arrays(arrays: Arrays) -> Front:
         flags=bits,
         loop=loop,
     )
-    where, faces = (
-        (first_layer, layers, num_layers, axes),
-        (Face(low, low_codes), Face(high, high_codes)),
-    )
-    return Front(*where, *faces, sizes, flags, sums)
 
 
 class _Left(Exception):
@@ -190,15 +253,16 @@ def _never() -> bool:
 
 
 class _Member:
-    """One of the ranks of a job, ready for any number of samples; one thread at a time.
+    """One of the ranks that have slabs, ready for any number of samples; one thread at a time.
 
     InputError: there is no device for it, or no memory.
     """
 
     def __init__(self, transport: Transport, job: Job) -> None:
-        self.transport, self.job, self.device = transport, job, job.device_of(transport)
-        # One of each host speaks for all.
-        _check_memory(job, transport.beside if transport.place == 0 else 0, self.device)
+        self.transport, self.device = transport, job.device_of(transport)
+        self.job: AnyJob = job
+        self.stages = (job.ranks - 1).bit_length()
+        check_memory(job, transport, self.device)
         first = sum(map(sum, job.layers[: transport.rank]))
         layers, kind = job.layers[transport.rank], self.device.kind
         with self.device.driven():
@@ -295,9 +359,11 @@ class _Member:
             return self._slabs.row_of_all(front)
 
 
-def _check_memory(job: Job, beside: int, device: Device) -> None:
-    """Raise InputError if so many ranks of one host do not fit in its memory, or one on its GPU."""
+def check_memory(job: AnyJob, transport: Transport, device: Device) -> None:
+    """Raise InputError if the ranks of a host do not fit in its memory, or one on its GPU."""
     memory, available = job.most_memory, psutil.virtual_memory().available
+    # One of each host speaks for all.
+    beside = transport.beside if transport.place == 0 else 0
     if beside * memory.host > available:
         raise InputError(
             f"{beside} ranks on one host need {beside * memory.host / 1e9:.1f} GB of memory; "
@@ -317,21 +383,21 @@ class Leader:
         if transport.rank:
             raise ValueError(f"rank {transport.rank} follows rank 0")
         self.transport = transport
-        self._member: _Member | None = None
+        self._member: Member | None = None
         #: Whether a row is in work, or has failed: others may wait for what does not come.
         self.is_busy = False
 
     def row(
         self,
-        job: Job,
+        job: AnyJob,
         draw: Draw,
         left: Callable[[], bool] = lambda: False,
-        done: Callable[[int], None] = lambda layers: None,
+        done: Callable[[int], None] = lambda parts: None,
     ) -> tuple[Row, list[Step]] | None:
         """Return the row of a sample and the steps of all ranks; None once it is to be ``left``.
 
-        done: is told of finished layers of rank 0.  InputError: a rank cannot do its part.
-        RankLost: one has ended.
+        done: is told of finished layers, or boxes, of rank 0.  InputError: a rank cannot do its
+        part.  RankLost: one has ended.
         """
         if self.is_busy:
             raise RankLost("rank 0 has failed")
@@ -340,29 +406,28 @@ class Leader:
         self.is_busy = True
         numbers = [draw.generator, draw.seed, draw.sample, draw.threshold]
         self._tell(_ROW, np.array(numbers, np.uint64))
-        front, steps = self._member.measure(draw, left, leave=lambda: self._tell(_LEAVE), done=done)
-        if front is None:
+        found, steps = self._member.measure(draw, left, leave=lambda: self._tell(_LEAVE), done=done)
+        if found is None:
             self.is_busy = False
             return None
         start = time.perf_counter()
-        row = self._member.row_of_all(front)
-        stages = (self.transport.size - 1).bit_length()
-        steps.append(Step(0, stages, 0, 0.0, 0.0, time.perf_counter() - start))
+        row = self._member.row_of_all(found)
+        steps.append(Step(0, self._member.stages, 0, 0.0, 0.0, time.perf_counter() - start))
         self.is_busy = False
         return row, steps
 
-    def _get_ready(self, job: Job) -> None:
+    def _get_ready(self, job: AnyJob) -> None:
         """Let all ranks get ready for a job; InputError if one cannot."""
         if self._member is not None and self._member.job == job:
             return
         self._member = None
-        if len(job.layers) != self.transport.size:
-            raise InputError(f"{len(job.layers)} ranks are wanted, and {self.transport.size} there")
+        if job.ranks != self.transport.size:
+            raise InputError(f"{job.ranks} ranks are wanted, and {self.transport.size} there")
         self.is_busy = True
         self._tell(_READY, np.frombuffer(pickle.dumps(job), np.uint8))
         problems = []
         try:
-            self._member = _Member(self.transport, job)
+            self._member = job.member(self.transport)
         except InputError as error:
             problems.append(str(error))
         for rank in range(1, self.transport.size):
@@ -388,7 +453,7 @@ def follow(transport: Transport) -> None:
 
     RankLost: another rank has ended before.
     """
-    member: _Member | None = None
+    member: Member | None = None
     while True:
         order = transport.receive(0)
         assert order is not None
@@ -398,7 +463,7 @@ def follow(transport: Transport) -> None:
         if what == _READY:
             member, answer = None, []
             try:
-                member = _Member(transport, pickle.loads(order[1].tobytes()))
+                member = pickle.loads(order[1].tobytes()).member(transport)
             except InputError as error:
                 answer = [np.frombuffer(str(error).encode(), np.uint8)]
             transport.send(0, answer)

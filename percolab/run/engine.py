@@ -40,7 +40,7 @@ from percolab.run.in_slabs import (
 from percolab.run.measured import Crew, Threads
 from percolab.run.request import SweepOptions, Watcher
 from percolab.run.sampler import Sampler, check_memory, required_memory
-from percolab.run.split import SplitSampler, Team, team_of
+from percolab.run.split import SplitSampler, Team, team_of, warm_up_boxes
 from percolab.store.provenance import processor_name, run_record
 from percolab.tasks.blocks import ChainEnd
 from percolab.tasks.study import ALL_BONDS, Study, Task
@@ -174,7 +174,8 @@ def _engine_of_team(study: Study, options: SweepOptions, watcher: Watcher) -> En
     """
     tasks = [study.task(size) for size in sorted(study.sizes)]
     given: dict[str, Any] = {
-        name: options.get(name) for name in ("executor", "workers", "slabs", "labeler")
+        name: options.get(name)
+        for name in ("executor", "workers", "slabs", "labeler", "blocks", "merge")
     }
     devices = options["device"].resolve_all()
     try:
@@ -296,6 +297,9 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
     else:
         tasks = [_task(study, size) for size in study.sizes]
     with told_of_compiling(watcher.compiling, engine.device):
+        if engine.team is not None and engine.team.boxes is not None:
+            warm_up_boxes(_small_task(study), engine.team.boxes)
+            return
         if engine.slabs or engine.team is not None:
             warm_up_slabs(_small_task(study), engine.device)
         if engine.team is not None:

@@ -72,7 +72,8 @@ class SweepOptions(TypedDict, total=False):
     writer: of the results file, which is continued; a plan need not lock it and does not write it.
     device: where samples are made.  labeler, workers, executor: None chooses them.  slabs: of a
     sample, "auto", or None, which measures it as a whole.  split: "lattice" has the workers measure
-    every sample together.  watcher: is told of the progress.
+    every sample together; blocks, merge: in boxes, and how these are merged.  watcher: is told of
+    the progress.
     left_open: settings of LEFT_OPEN that were not given, and are as the file has them.  part: the
     blocks that are made here.
     """
@@ -83,6 +84,8 @@ class SweepOptions(TypedDict, total=False):
     workers: int | None
     slabs: int | str | None
     split: str | None
+    blocks: str | None
+    merge: str | None
     watcher: Watcher | None
     left_open: Collection[str]
     executor: str | Executor | None
@@ -102,6 +105,8 @@ def options_of(
         "workers": request.workers,
         "slabs": request.slabs,
         "split": request.split,
+        "blocks": request.blocks,
+        "merge": request.merge,
         "watcher": watcher,
         "left_open": request.left_open,
     }

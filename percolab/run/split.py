@@ -1,8 +1,8 @@
 """``--split lattice``: every sample of a study over all ranks of an executor.
 
 Rank 0 is in this process: it says what is measured, has the rows and writes the file, and measures
-layers like the others (:mod:`percolab.domains.ranks`).  Rows are those of whole samples, bit for
-bit, so the task and the file are the same.
+layers like the others (:mod:`percolab.domains.ranks`), or a box (:mod:`percolab.domains.quad`).
+Rows are those of whole samples, bit for bit, so the task and the file are the same.
 """
 
 from __future__ import annotations
@@ -14,15 +14,21 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import product
+from math import gcd, prod
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from percolab.bonds.words import GENERATORS
+from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.domains.box_ranks import BoxJob
+from percolab.domains.boxes import Vector, blocks_from_text
 from percolab.domains.parts import Whole
+from percolab.domains.quad import BUBBLES, Boxes, Merge, stages_of
 from percolab.domains.ranks import (
+    AnyJob,
     Job,
     Leader,
     Step,
@@ -146,12 +152,29 @@ def _chosen_layers(
         each *= 2
 
 
+@dataclass(frozen=True)
+class BoxesWanted:
+    """How samples are cut into boxes: along each axis so many, and how these are merged."""
+
+    counts: Vector
+    merge: Merge
+
+    @property
+    def num_boxes(self) -> int:
+        """Boxes in all."""
+        return prod(self.counts)
+
+    def __str__(self) -> str:
+        return "x".join(map(str, self.counts))
+
+
 class Team:
     """The ranks that measure the samples of a study, of which rank 0 is in this process.
 
     executor: "threads", "processes", or a RankExecutor
     devices:  of ranks of one host, one each; the CPU is for all
     layers:   of the slabs of every rank, by the size of the lattice
+    boxes:    in place of slabs, one for every rank, or all for one
     """
 
     def __init__(
@@ -160,14 +183,30 @@ class Team:
         ranks: int,
         devices: tuple[Device, ...],
         layers: Mapping[int, RankLayers],
+        *,
+        boxes: BoxesWanted | None = None,
     ) -> None:
         self.executor, self.size, self.layers = executor, ranks, layers
-        self.devices = devices
+        self.devices, self.boxes = devices, boxes
         self._leader: Leader | None = None
         self._problem: Callable[[], Exception | None] = lambda: None
         self._error: Exception | None = None
         self._record: dict[str, Any] = {}
-        self._stages = (ranks - 1).bit_length()
+        self.stages = (ranks - 1).bit_length() if boxes is None else len(stages_of(boxes.counts))
+
+    def parts(self, task: Task) -> int:
+        """Return how many layers, or boxes, rank 0 measures of a sample."""
+        if self.boxes is None:
+            return sum(self.layers[task.size][0])
+        return 1 if self.size > 1 else self.boxes.num_boxes
+
+    def job(self, task: Task, *, tally: bool) -> AnyJob:
+        """Return what the ranks measure samples of, of a task."""
+        whole = split_whole(task)
+        if self.boxes is not None:
+            return BoxJob(whole, self.boxes.counts, self.boxes.merge, self.size, tally)
+        devices = tuple(map(str, self.devices))
+        return Job(whole, self.layers[task.size], tally, devices, most_open(task))
 
     def record(self) -> dict[str, Any]:
         """Return what a run's record says of its ranks; it grows as rows are measured."""
@@ -181,11 +220,17 @@ class Team:
             "transport_seconds": 0.0,
             "local_seconds": 0.0,
             "close_seconds": 0.0,
-            "stages": [dict(stage) for _ in range(self._stages)],
+            "stages": [dict(stage) for _ in range(self.stages)],
         }
         name = getattr(self.executor, "name", self.executor)
-        slabs = {str(size): sum(map(len, layers)) for size, layers in self.layers.items()}
-        return {"executor": name, "workers": self.size, "slabs": slabs, "split": self._record}
+        told = {"executor": name, "workers": self.size, "split": self._record}
+        if self.boxes is None:
+            slabs = {str(size): sum(map(len, layers)) for size, layers in self.layers.items()}
+            return told | {"slabs": slabs}
+        self._record |= {"blocks": str(self.boxes), "merge": str(self.boxes.merge)}
+        if self.boxes.merge.bubbles:
+            self._record["bubbles"] = dict(stage)
+        return told
 
     @contextmanager
     def opened(self) -> Iterator[Executor]:
@@ -214,10 +259,11 @@ class Team:
         InputError: what a rank cannot do.  WorkersLost: one has ended.
         """
         assert self._leader is not None
-        layers, devices = self.layers[task.size], tuple(map(str, self.devices))
-        job = Job(split_whole(task), layers, tally, devices, most_open(task))
         if self._error is not None:
             raise self._error
+        if self.boxes is not None and left():
+            return None
+        job = self.job(task, tally=tally)
         try:
             found = self._leader.row(job, draw, left, done)
         except Exception as error:
@@ -250,21 +296,28 @@ class Team:
             by_stage[step.stage].append(step)
         record["rows"] += 1
         record["local_seconds"] = _plus(record["local_seconds"], by_stage[-1])
-        record["close_seconds"] = _plus(record["close_seconds"], by_stage[self._stages])
-        for stage, told in enumerate(record["stages"]):
+        record["close_seconds"] = _plus(record["close_seconds"], by_stage[self.stages])
+        stages = dict(enumerate(record["stages"]))
+        if "bubbles" in record:
+            stages[BUBBLES] = record["bubbles"]
+        for stage, told in stages.items():
             own = by_stage[stage]
             told["bytes"] += sum(step.bytes for step in own)
             told["transport_seconds"] = _plus(told["transport_seconds"], own, "transport")
             told["waiting_seconds"] = _plus(told["waiting_seconds"], own, "waiting")
             told["join_seconds"] = _plus(told["join_seconds"], own)
-            record["messages"] += len(own)
+            record["messages"] += len(own) if self.size > 1 else 0
             record["bytes"] += sum(step.bytes for step in own)
-        seconds = sum(told["transport_seconds"] for told in record["stages"])
+        seconds = sum(told["transport_seconds"] for told in stages.values())
         record["transport_seconds"] = round(seconds, 6)
 
 
 def _plus(seconds: float, steps: Sequence[Step], name: str = "work") -> float:
-    return round(seconds + max((getattr(step, name) for step in steps), default=0.0), 6)
+    """Return seconds with those of the rank that had most."""
+    by_rank: dict[int, float] = defaultdict(float)
+    for step in steps:
+        by_rank[step.rank] += getattr(step, name)
+    return round(seconds + max(by_rank.values(), default=0.0), 6)
 
 
 def check_split_executor(executor: str | Executor | None) -> None:
@@ -285,16 +338,26 @@ def team_of(
     workers: int | None = None,
     slabs: int | str | None = None,
     labeler: str | None = None,
+    blocks: str | None = None,
+    merge: str | None = None,
 ) -> Team:
     """Return the ranks that measure the samples of tasks on devices, as a user asked for them.
 
-    InputError, in one line: no ranks are there or they cannot send to each other, there are more
-    than layers or GPUs, or a task cannot be split or does not fit in memory.
+    blocks, merge: as text, where samples are cut into boxes.  InputError, in one line: no ranks are
+    there or they cannot send to each other, there are more than layers or GPUs, or not as many as
+    boxes, or a task cannot be split so or does not fit in memory.
     """
     check_split_executor(executor)
     wholes = [split_whole(task) for task in tasks]
     device = devices[0]
     check_labeler(labeler, device)
+    try:
+        way = Merge.parse("tree" if merge is None else merge)
+        if blocks is not None or way != Merge():
+            counts = None if blocks is None else blocks_from_text(blocks)
+            return _box_team(tasks, device, executor, workers, slabs, counts, way)
+    except InputError as error:
+        raise InputError(f"--split lattice: {error}") from error
     if executor is None:
         executor = "processes" if len(devices) > 1 else "threads"
     if isinstance(executor, RankExecutor):
@@ -317,6 +380,88 @@ def team_of(
     for task in tasks:
         layers[task.size] = split_layers(task, ranks, slabs, beside, device=device)
     return Team(executor, ranks, devices, layers)
+
+
+def _box_team(
+    tasks: Sequence[Task],
+    device: Device,
+    executor: str | Executor | None,
+    workers: int | None,
+    slabs: int | str | None,
+    counts: Vector | None,
+    merge: Merge,
+) -> Team:
+    """Return ranks with a box each, or one with all; InputError as :func:`team_of`.
+
+    counts: boxes along each axis; None for as many along the last axis as there are ranks.
+    """
+    asked = "blocks" if counts is not None else f"merge {merge}"
+    if device.is_shared:
+        raise InputError(f"{asked}: boxes are labeled on the CPU alone; use --device cpu")
+    if slabs is not None:
+        raise InputError(f"{asked}: a box is measured as a whole; leave out --slabs")
+    if workers is not None and not isinstance(executor, RankExecutor):
+        check_workers(workers)
+    wholes = [split_whole(task) for task in tasks]
+    beside = 0
+    if isinstance(executor, RankExecutor):
+        workers, beside = executor.leader.transport.size, executor.leader.transport.beside
+    if counts is None:
+        ranks = _slabs_for(wholes, merge, device) if workers is None else workers
+        for whole in wholes:
+            if ranks > whole.num_layers:
+                raise InputError(f"{ranks} ranks, but there are {whole.num_layers} layers")
+        counts = (*(1,) * (len(wholes[0].shape) - 1), ranks)
+    boxes = BoxesWanted(counts, merge)
+    ranks = boxes.num_boxes if workers is None else workers
+    if ranks not in (1, boxes.num_boxes):
+        raise InputError(
+            f"{ranks} ranks, but blocks {boxes} are {boxes.num_boxes} boxes: each rank has one, or "
+            "one has all"
+        )
+    beside = beside or ranks
+    free = psutil.virtual_memory().available
+    for task, whole in zip(tasks, wholes):
+        needed = beside * _box_job(task, whole, boxes, ranks).most_memory.host
+        if needed > free:
+            raise InputError(
+                f"L = {task.size} in blocks {boxes} needs {needed / 1e9:.1f} GB of memory for "
+                f"{beside} of {ranks} ranks; {free / 1e9:.1f} GB are free"
+            )
+    return Team(executor or "threads", ranks, (device,), {}, boxes=boxes)
+
+
+def _box_job(task: Task, whole: Whole, boxes: BoxesWanted, ranks: int) -> BoxJob:
+    """Return what ranks measure of a task; InputError, with its size, if it cannot be cut so."""
+    try:
+        return BoxJob(whole, boxes.counts, boxes.merge, ranks)
+    except InputError as error:
+        raise InputError(f"L = {task.size}: {error}") from error
+
+
+def _slabs_for(wholes: Sequence[Whole], merge: Merge, device: Device) -> int:
+    """Return how many boxes along the last axis there are where nobody says it.
+
+    As many as there are processors, or fewer, so that they can be merged and divide all lattices.
+    """
+    layers = gcd(*(whole.num_layers for whole in wholes))
+    reach = max(whole.reach for whole in wholes)
+    for ranks in range(default_workers(device), 1, -1):
+        is_power = not ranks & (ranks - 1)
+        thick = min(whole.num_layers for whole in wholes) // ranks
+        if layers % ranks == 0 and thick >= reach and (is_power or merge.kind == "tree"):
+            return ranks
+    return 1
+
+
+def warm_up_boxes(task: Task, boxes: BoxesWanted) -> None:
+    """Call once what samples in boxes call, for a small task."""
+    whole = split_whole(task)
+    draw = Draw(GENERATORS[task.rng], task.stream_seed, 0, threshold_of(0.5))
+    for counts in (tuple(min(count, 2) for count in boxes.counts), (1,) * len(boxes.counts)):
+        with suppress(InputError):
+            Boxes(whole, counts, boxes.merge).row(draw)
+            return
 
 
 Opened = tuple[RankExecutor, Callable[[], Exception | None]]
@@ -445,14 +590,14 @@ class SplitSampler(Sampler):
         return block_of(task, number, rows)
 
     def _progress(self) -> Callable[[int], None]:
-        """Return what is told of the layers of rank 0 that are done, for one row."""
-        mine, points, told = sum(self._team.layers[self.task.size][0]), self.task.num_points, 0
-        layers = 0
+        """Return what is told of the layers or boxes of rank 0 that are done, for one row."""
+        mine, points, told = self._team.parts(self.task), self.task.num_points, 0
+        parts = 0
 
         def done(more: int) -> None:
-            nonlocal layers, told
-            layers += more
-            now = points * layers // mine
+            nonlocal parts, told
+            parts += more
+            now = points * parts // mine
             if self._report is not None:
                 self._report(now - told)
             told = now

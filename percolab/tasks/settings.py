@@ -423,6 +423,29 @@ class Settings(TypedDict, total=False):
             check=lambda key, value: None if value is None else one_of(SPLITS)(key, value),
         ),
     ]
+    blocks: Annotated[
+        str | None,
+        Setting(
+            help="With --split lattice: boxes along each axis, as 4x4x2, one for each worker.",
+            told_default="slabs along the last axis",
+            doc='with split="lattice": boxes along each axis, as "4x4x2", one for each worker.',
+            read=None,
+            check=lambda key, value: _text(key, value, "4x4x2"),
+        ),
+    ]
+    merge: Annotated[
+        str | None,
+        Setting(
+            help="With --split lattice: tree, or quad, where all workers exchange all; and behind "
+            "a colon bubbles, runs or shorter, as in quad:bubbles,runs (docs/domains.md).",
+            told_default="tree",
+            doc='with split="lattice": "tree", or "quad", where all workers exchange all; and '
+            'behind a colon bubbles, runs or shorter, as in "quad:bubbles,runs" (docs/domains.md); '
+            '"tree" unless given.',
+            read=None,
+            check=lambda key, value: _text(key, value, "quad:bubbles,runs"),
+        ),
+    ]
     out: Annotated[
         str | Path | None,
         Setting(
@@ -442,6 +465,12 @@ def _slabs(value: Any) -> int | str | None:
     if type(number) is not int or number < 1:
         raise InputError(f"slabs = {value!r}, but it must be auto or an integer of at least 1")
     return number
+
+
+def _text(key: str, value: Any, example: str) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"{key} = {shown(value)}, but it must be text, as {example}")
+    return value
 
 
 def _seed(value: int) -> int:

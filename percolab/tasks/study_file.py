@@ -53,7 +53,8 @@ class SweepRequest:
 
     device: "auto", "cpu", "cuda", "cuda:n" or "cuda:n,m".  labeler, workers, executor: None chooses
     them.  part: the blocks that are made here.  slabs: of a sample, "auto", or None, which measures
-    it as a whole.  split: "lattice" has the workers measure every sample together.
+    it as a whole.  split: "lattice" has the workers measure every sample together; blocks, merge:
+    in boxes along each axis, and how these are merged.
     left_open: what was not given and has its default, unless the file says otherwise
     (:data:`percolab.run.request.LEFT_OPEN`).
     """
@@ -69,6 +70,8 @@ class SweepRequest:
     part: Part = WHOLE
     slabs: int | str | None = None
     split: str | None = None
+    blocks: str | None = None
+    merge: str | None = None
 
 
 @takes_settings
@@ -93,6 +96,9 @@ def make_request(
         boundary=_boundary_of(structure, wanted["boundary"]),
         **{name: SETTINGS[name].take(name, wanted[name]) for name in _OF_STUDY},
     )
+    for name in ("blocks", "merge"):
+        if wanted[name] is not None and wanted["split"] is None:
+            raise InputError(f"{name} = {wanted[name]}: goes with split lattice (--split lattice)")
     left_open = {"L"} if wanted["L"] is None else set()
     samples, target_error = wanted["samples"], wanted["target_error"]
     if samples is None and target_error is None:
@@ -106,8 +112,10 @@ def make_request(
         **{name: wanted[name] for name in ("device", "labeler", "workers")},
         executor=SETTINGS["executor"].take("executor", wanted["executor"]),
         part=WHOLE if wanted["part"] is None else Part.parse(wanted["part"]),
-        slabs=SETTINGS["slabs"].check("slabs", wanted["slabs"]),
-        split=SETTINGS["split"].check("split", wanted["split"]),
+        **{
+            name: SETTINGS[name].check(name, wanted[name])
+            for name in ("slabs", "split", "blocks", "merge")
+        },
     )
 
 

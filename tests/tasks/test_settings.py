@@ -76,7 +76,7 @@ def test_the_keys_of_a_study_file_are_the_settings(tmp_path):
         read_request(path, {})
     assert str(error.value).endswith(", ".join(sorted(FILE_KEYS)))
     assert set(SETTINGS) - set(FILE_KEYS) == {
-        "device", "labeler", "workers", "executor", "part", "slabs", "split",
+        "device", "labeler", "workers", "executor", "part", "slabs", "split", "blocks", "merge",
     }  # fmt: skip
 
 
