@@ -77,7 +77,7 @@ def completed(monkeypatch, capsys, words):
     [
         ("percolab ", list(COMMANDS)),
         ("percolab st", ["studies", "status"]),
-        ("percolab --ver", ["--version"]),
+        ("percolab --vers", ["--version"]),
         ("percolab sweep komura2016-fig6", ["komura2016-fig6", "komura2016-fig6-small"]),
         ("percolab studies torus/square-", ["torus/square-critical", "torus/square-scaling"]),
         ("percolab sweep own", ["own"]),

@@ -16,7 +16,15 @@ from percolab.domains.boxes import Blocks, Boundary, Vector, row_of_whole
 from percolab.domains.front import Row
 from percolab.domains.parts import Whole
 from percolab.domains.quad import Boxes, Merge, stages_of
-from percolab.domains.ranks import AnyJob, Member, Step, check_memory
+from percolab.domains.ranks import (
+    AnyJob,
+    Job,
+    Member,
+    Step,
+    check_memory,
+    record_of_whole,
+    whole_of_record,
+)
 from percolab.domains.raster import Draw
 from percolab.domains.transport import Transport
 from percolab.kernels.device import Device
@@ -55,6 +63,19 @@ class BoxJob:
     def member(self, transport: Transport) -> Member:
         """Return this rank, ready; InputError if there is no memory."""
         return _BoxMember(transport, self)
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON has it, for the other ranks."""
+        own = {"boxes": self.counts, "merge": str(self.merge), "ranks": self.ranks}
+        return record_of_whole(self.whole) | own | {"tally": self.tally}
+
+
+def job_of_record(record: dict[str, Any]) -> AnyJob:
+    """Return the job of a record, of boxes or of slabs."""
+    if "boxes" not in record:
+        return Job.of_record(record)
+    counts, merge = tuple(record["boxes"]), Merge.parse(record["merge"])
+    return BoxJob(whole_of_record(record), counts, merge, record["ranks"], record["tally"])
 
 
 class _BoxMember:

@@ -11,7 +11,7 @@ Rank 0 (:class:`Leader`) says what is measured; the others :func:`follow` it.
 
 from __future__ import annotations
 
-import pickle
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from percolab.bonds.model import BOND
+from percolab.bonds.model import BOND, Model
 from percolab.domains.front import Face, Front, Row, Sums, front_bytes
 from percolab.domains.parts import Whole
 from percolab.domains.raster import Draw
@@ -31,6 +31,7 @@ from percolab.domains.transport import Arrays, RankLost, Transport
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
+from percolab.lattices.lattice import lattice_from_text
 
 # What rank 0 tells the others: to end, to leave the row in work, to get ready, to measure a row.
 _END, _LEAVE, _READY, _ROW = range(4)
@@ -97,6 +98,26 @@ class AnyJob(Protocol):
     def member(self, transport: Transport) -> Member:
         """Return this rank, ready; InputError if it cannot do its part."""
 
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON has it, for the other ranks."""
+
+
+def record_of_whole(whole: Whole) -> dict[str, Any]:
+    """Return a lattice, its shape, boundary and model as JSON has them."""
+    return {
+        "lattice": whole.lattice.source,
+        "shape": whole.shape,
+        "boundary": whole.boundary,
+        "model": str(whole.model),
+    }
+
+
+def whole_of_record(record: dict[str, Any]) -> Whole:
+    """Return what :func:`record_of_whole` was given."""
+    lattice = lattice_from_text(record["lattice"], where="the lattice of rank 0")
+    shape, boundary = tuple(record["shape"]), tuple(record["boundary"])
+    return Whole(lattice, shape, boundary, Model.parse(record["model"]))
+
 
 @dataclass(frozen=True)
 class Job:
@@ -122,6 +143,18 @@ class Job:
     def member(self, transport: Transport) -> Member:
         """Return this rank, ready; InputError: there is no device for it, or no memory."""
         return _Member(transport, self)
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON has it, for the other ranks."""
+        own = {"layers": self.layers, "tally": self.tally, "devices": self.devices, "p": self.p}
+        return record_of_whole(self.whole) | own
+
+    @classmethod
+    def of_record(cls, record: dict[str, Any]) -> Job:
+        """Return the job of a :meth:`record`."""
+        layers = tuple(tuple(own) for own in record["layers"])
+        devices = tuple(record["devices"])
+        return cls(whole_of_record(record), layers, record["tally"], devices, record["p"])
 
     @property
     def most_memory(self) -> Memory:
@@ -424,7 +457,7 @@ class Leader:
         if job.ranks != self.transport.size:
             raise InputError(f"{job.ranks} ranks are wanted, and {self.transport.size} there")
         self.is_busy = True
-        self._tell(_READY, np.frombuffer(pickle.dumps(job), np.uint8))
+        self._tell(_READY, np.frombuffer(json.dumps(job.record()).encode(), np.uint8))
         problems = []
         try:
             self._member = job.member(self.transport)
@@ -448,10 +481,12 @@ class Leader:
             self.transport.send(rank, [np.array([what], np.int64), *arrays])
 
 
-def follow(transport: Transport) -> None:
+def follow(
+    transport: Transport, job_of: Callable[[dict[str, Any]], AnyJob] = Job.of_record
+) -> None:
     """Be a rank other than 0: do what rank 0 says until it says that it is the end.
 
-    RankLost: another rank has ended before.
+    job_of: from its record.  RankLost: another rank has ended before.
     """
     member: Member | None = None
     while True:
@@ -463,7 +498,7 @@ def follow(transport: Transport) -> None:
         if what == _READY:
             member, answer = None, []
             try:
-                member = pickle.loads(order[1].tobytes()).member(transport)
+                member = job_of(json.loads(order[1].tobytes())).member(transport)
             except InputError as error:
                 answer = [np.frombuffer(str(error).encode(), np.uint8)]
             transport.send(0, answer)

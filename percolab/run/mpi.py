@@ -14,6 +14,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
+from percolab.domains.box_ranks import job_of_record
 from percolab.domains.ranks import follow
 from percolab.domains.transport import Mpi
 from percolab.errors import InputError
@@ -59,7 +60,7 @@ def mpi_ranks() -> Iterator[Executor | None]:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         try:
-            follow(transport)
+            follow(transport, job_of_record)
         except BaseException as error:
             transport.abort(*_told(transport.rank, error))
         yield None

@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.domains.box_ranks import BoxJob
+from percolab.domains.box_ranks import BoxJob, job_of_record
 from percolab.domains.boxes import Vector, blocks_from_text
 from percolab.domains.parts import Whole
 from percolab.domains.quad import BUBBLES, Boxes, Merge, stages_of
@@ -475,7 +475,7 @@ def _threads(team: Team) -> Iterator[Opened]:
 
     def run(transport: Local) -> None:
         try:
-            follow(transport)
+            follow(transport, job_of_record)
         except RankLost:
             pass
         except Exception as error:
@@ -556,7 +556,7 @@ def be_rank(number: int, folder: str, size: int) -> None:
 def follow_here() -> None:
     """Follow rank 0 to the end."""
     try:
-        follow(_HERE[0])
+        follow(_HERE[0], job_of_record)
     finally:
         _HERE[0].close()
 

@@ -15,7 +15,7 @@ from math import ceil, prod
 from typing import Any, Unpack
 
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.domains.box_ranks import BoxJob
+from percolab.domains.box_ranks import BoxJob, job_of_record
 from percolab.domains.boxes import BOND_BYTES, Blocks, BoxRaster
 from percolab.domains.parts import Whole
 from percolab.domains.quad import BUBBLES, Boxes
@@ -228,7 +228,7 @@ def _messages(job: AnyJob, task: Task, p: float, scale: float) -> list[float]:
 
     def work(transport: Transport) -> list[Step]:
         if transport.rank:
-            follow(transport)
+            follow(transport, job_of_record)
             return []
         leader = Leader(transport)
         found = leader.row(job, draw)
