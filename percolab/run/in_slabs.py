@@ -48,6 +48,8 @@ _SITES_PER_SLAB, _SITES_ON_CUDA = 2**25, 2**30
 _LEAST_ON_CUDA = 4
 # Seconds after which a thread that waits for the GPU looks whether it should stop.
 _PATIENCE = 0.1
+# The most layers of a tile that slabs are fitted to, and the part of a slab given up for that.
+_DEEPEST, _LEFT_OUT = 64, 0.2
 # Seconds between checkpoints of a block, and how many times longer than slabs waited for one.
 _CHECKPOINT_EVERY, _CHECKPOINT_SHARE = 60.0, 20.0
 
@@ -162,9 +164,12 @@ def slabs_wanted(whole: Whole, kind: str) -> int:
     thick = max(_SITES_ON_CUDA // whole.layer_points, 1)
     if thick < _LEAST_ON_CUDA:
         thick = max(min(_LEAST_ON_CUDA, MAX_POINTS // whole.layer_points), 1)
+    # Tiles are powers of two of layers deep: a slab of 49 takes as long as one of 64.
+    depths = (_DEEPEST >> n for n in range(_DEEPEST.bit_length()))
+    depth = next(depth for depth in depths if thick % depth <= _LEFT_OUT * thick)
     # Slabs of whole cells are alike.
-    cell = whole.lattice.cell[-1]
-    thick -= thick % cell if thick > cell else 0
+    for unit in (depth, whole.lattice.cell[-1]):
+        thick -= thick % unit if thick > unit else 0
     return -(-whole.num_layers // thick)
 
 
