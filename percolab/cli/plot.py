@@ -81,4 +81,4 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
 
 def _beside(results: Path, kind: str | None) -> Path:
     """Return the figure's name where none is given: that of the results, and the kind."""
-    return results.with_name(f"{results.stem}-{kind}.png" if kind else f"{results.stem}.png")
+    return results.parent / (f"{results.stem}-{kind}.png" if kind else f"{results.stem}.png")

@@ -222,7 +222,7 @@ def test_more_p_and_sizes_add_the_blocks_of_a_run_that_had_them_at_once(tmp_path
 @pytest.mark.parametrize("burn_in", [0, 10, "auto"])
 def test_a_file_keeps_chains_and_what_they_were_made_with(tmp_path, update, burn_in):
     # Measured sweeps come before the longest burn-in that the pilot may find.
-    settings = {"update": update, "burn_in": burn_in, "sweeps": 800, "samples": 800 * 2}
+    settings = {"update": update, "burn_in": burn_in, "sweeps": 1200, "samples": 1200 * 2}
     made = sweep("square", **(SWEEP | settings | {"L": [4], "measure": EVERY}))
     kept = read_results(stored(tmp_path / "kept.h5", made))
     assert kept.study == made.study

@@ -109,7 +109,7 @@ def test_a_threshold_is_found_and_drawn(tmp_path):
     results = sweep("square", L=[8, 16, 32], samples=2000, method="threshold", device="cpu")
     estimate = fit(results)
     assert_z(estimate.threshold, 0.5, estimate.threshold_error)
-    numbers = plot(results, tmp_path / "t.png")
+    numbers = plot(results, tmp_path / "t.png").numbers
     assert len(numbers["curves"]) == 3
     assert all(len(curve["p"]) > 20 for curve in numbers["curves"])
 
