@@ -229,7 +229,7 @@ def test_a_file_keeps_chains_and_what_they_were_made_with(tmp_path, update, burn
     ((key, item),) = made.tasks.items()
     other = kept.tasks[key]
     assert (other.task.update, other.task.burn_in) == (update, item.task.burn_in)
-    assert other.task.burn_in + other.task.block_size == 800
+    assert other.task.burn_in + other.task.block_size == 1200
     assert other.task.burn_in == burn_in or (burn_in == "auto" and other.task.burn_in >= 20)
     assert [column.name for column in other.columns] == [column.name for column in item.columns]
     for number, block in item.blocks.items():
