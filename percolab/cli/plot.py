@@ -57,7 +57,7 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     from percolab.figures.kinds import KINDS, study_figure
     from percolab.store.output_files import check_output, check_suffix
 
-    if kind not in (None, "invasion", *KINDS):
+    if kind is not None and kind not in ("invasion", *KINDS):
         raise InputError(f"unknown kind {kind!r}; {nearest(kind, [*KINDS, 'invasion'])}")
     if out:
         check_suffix(out, FORMATS, "a figure")

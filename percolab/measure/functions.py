@@ -58,9 +58,10 @@ class LabelFunction:
 
 #: What tables and files have beside observables; a name that ends in _error is an error's.
 _TAKEN = frozenset(
-    "lattice model boundary L sites seed p samples observable unit mean error task point bin "
-    "s_low s_high n_s n_s_error study block sums products size_edges spins thresholds".split()
-)
+    {"lattice", "model", "boundary", "L", "sites", "seed", "p", "samples", "observable", "unit",
+     "mean", "error", "task", "point", "bin", "s_low", "s_high", "n_s", "study", "block", "sums",
+     "products", "size_edges", "spins", "thresholds"}
+)  # fmt: skip
 
 
 def take_functions(given: Mapping[str, Function] | None) -> tuple[LabelFunction, ...]:

@@ -157,8 +157,8 @@ def _structure_of(lattice: str | Path | Structure | None, wanted: Mapping[str, A
         return load_structure(DEFAULT_LATTICE if lattice is None else str(lattice))
     if not hasattr(lattice, "is_scalable"):
         raise InputError(
-            f"lattice: {type(lattice).__name__} given, but it is a name, a .toml file or a Lattice; "
-            "a graph goes with graph="
+            f"lattice: {type(lattice).__name__} given, but it is a name, a .toml file or a Lattice"
+            "; a graph goes with graph="
         )
     return lattice
 
