@@ -13,7 +13,7 @@ from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.stored_fits import estimates_of, fit_results
 from percolab.analysis.text import spin_table
 from percolab.cli.progress import LoggedProgress
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
 from percolab.lattices.shown import few, html_table
@@ -126,6 +126,9 @@ class Results(StoredResults):
 
         study = self.study
         size = study.sizes[0] if L is None else take_integer("L", L)
+        taken = sorted(options.keys() - {"sweeps"})
+        if taken:
+            raise InputError(f"{taken[0]}: the study has its own; show takes L, p, sample, sweeps")
         if p is None:
             grids = [item.task.p for item in self.of_size(size) if item.task.p]
             if not grids:
@@ -135,7 +138,7 @@ class Results(StoredResults):
         if study.has_spins:
             keys |= {"update": study.update, "sweeps": 100}
         figure, numbers = picture_of_sample(
-            study.structure, size, float(p), sample=take_integer("sample", sample),
+            study.structure, size, _number("p", p), sample=take_integer("sample", sample),
             boundary=",".join(study.boundary) or None, **keys, **options,
         )  # fmt: skip
         figure.numbers = numbers  # type: ignore[attr-defined]
@@ -175,7 +178,7 @@ def sweep(
     [200, 200]
     """
     request = make_request(lattice, **settings)
-    if observables:
+    if observables is not None:
         study = replace(request.study, functions=take_functions(observables))
         request = replace(request, study=study)
     options = options_of(request, watcher=watcher or LoggedProgress(bar=progress))
@@ -218,7 +221,26 @@ def fit(
                 "(names=[...])"
             )
         return fit_spins(results, **options)
-    return fit_results(results, observable, **options)
+    for name in ("min_size", "degree", "bootstrap"):
+        value = options.get(name)
+        if value is not None and (name == "bootstrap" or value != "auto"):
+            options[name] = take_integer(name, value)
+    if options.get("omega") is not None:
+        options["omega"] = _number("omega", options["omega"])
+    try:
+        return fit_results(results, observable, **options)
+    except (AnalysisError, InputError):
+        raise
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def _number(key: str, value: Any) -> float:
+    """Return a number as a float; InputError if it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{key} = {value!r}, but it must be a number") from error
 
 
 def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
@@ -231,6 +253,8 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
     >>> [item.name for item in estimates(results)[0].estimates]
     ['second', 'chi', 'ratio']
     """
+    if take_integer("bootstrap", bootstrap) < 0:
+        raise InputError(f"bootstrap = {bootstrap}, but it must be an integer of at least 0")
     return estimates_of(results, bootstrap=bootstrap)
 
 

@@ -54,7 +54,8 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Name the nearest command where an unknown one was given."""
-        if args and args[0] not in COMMANDS:
+        # While a line is completed, nothing is told of the words in it.
+        if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
             raise InputError(f"unknown command {args[0]!r}; {nearest(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 

@@ -13,9 +13,11 @@ from percolab.cli.options import (
     fit_of,
     fit_options,
     read_study,
+    refuse_scaling,
     results_file,
     write_figure,
 )
+from percolab.errors import InputError, nearest
 
 
 @click.command()
@@ -52,14 +54,19 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     from percolab.cli.invade import stored_figure
     from percolab.configurations.invasion_files import holds_invasion
     from percolab.figures import FORMATS
-    from percolab.figures.kinds import study_figure
+    from percolab.figures.kinds import KINDS, study_figure
     from percolab.store.output_files import check_output, check_suffix
 
+    if kind is not None and kind not in ("invasion", *KINDS):
+        raise InputError(f"unknown kind {kind!r}; {nearest(kind, [*KINDS, 'invasion'])}")
     if out:
         check_suffix(out, FORMATS, "a figure")
         check_output(out)
     target = Path(out) if out else _beside(Path(results), kind)
     if kind == "invasion" or (kind is None and holds_invasion(results)):
+        if options["observable"] is not None:
+            raise InputError("--observable: an invasion has none; leave it out")
+        refuse_scaling(options)
         check_output(target)
         figure, numbers = stored_figure(results)
     else:

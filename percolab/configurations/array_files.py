@@ -209,7 +209,13 @@ def otsu_threshold(values: np.ndarray) -> float:
     12.0
     """
     flat = np.asarray(values).ravel()
-    flat = flat.astype(np.float64) if flat.dtype.kind in "bf" else flat
+    if flat.dtype.kind in "bf":
+        flat = flat.astype(np.float64)
+        _, exponent = np.frexp(np.abs(flat).max(initial=0.0))
+        if abs(int(exponent)) > 256:
+            # Squares would overflow; powers of two change no digit.
+            scaled = otsu_threshold(np.ldexp(flat, -exponent - 1))
+            return float(np.ldexp(scaled, exponent + 1))
     levels, counts = np.unique(flat, return_counts=True)
     if levels.size > 4096:
         counts, edges = np.histogram(flat, 256)

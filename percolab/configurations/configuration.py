@@ -332,6 +332,8 @@ def _task(
 def boundary_of(lattice: Structure, text: str | Sequence[str]) -> tuple[str, ...]:
     """Return the boundary of every axis, given one for all, or one each after commas or listed."""
     parts = text.split(",") if isinstance(text, str) else text
+    if not isinstance(parts, Sequence) or not all(isinstance(kind, str) for kind in parts):
+        raise InputError(f"boundary = {text!r}, but it is a text, or a list of texts")
     kinds = tuple(kind.strip() for kind in parts)
     if isinstance(text, str) and len(kinds) == 1:
         kinds *= lattice.dimension

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.configurations.array_files import HDF5_SUFFIXES
+from percolab.configurations.array_files import HDF5_SUFFIXES, check_file
 from percolab.errors import InputError
 from percolab.store.output_files import Kind, check_output, check_suffix, write_output
 from percolab.store.reading import check_reading_ends, read_file
@@ -69,6 +69,7 @@ def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
 
     sites: int32 (n,).  InputError: the file holds something else, or is damaged.
     """
+    check_file(Path(path))
     if not holds_invasion(path):
         raise InputError(f"{path}: holds no invasion (percolab invade --out steps.h5)")
     node = read_file(Path(path))

@@ -90,6 +90,11 @@ def label(
     [0, 0, 2, 3, 3]
     """
     ways: dict[str, Any] = {"labeler": labeler, "device": device}
+    if isinstance(lattice, list | tuple):
+        raise InputError(
+            "label: a list given: a mask is an array (numpy.array), and a list of edges goes with "
+            "graph="
+        )
     if isinstance(lattice, np.ndarray):
         _refuse("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
         kinds = "open" if boundary is None else boundary

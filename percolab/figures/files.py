@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from percolab.errors import InputError
 from percolab.store.output_files import check_output, write_output
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ FORMATS: Mapping[str, Mapping[str, str | None]] = {
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure as .png (300 dpi), .pdf or .svg; equal figures give equal bytes.
 
-    The file appears complete or not at all.  Raises ValueError for another suffix, InputError where
-    it cannot be written or holds something else than such a figure.
+    The file appears complete or not at all.  InputError: another suffix, or a file that cannot be
+    written or holds something else than such a figure.
     """
     import matplotlib
 
@@ -33,7 +34,7 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
         allowed = ", ".join(FORMATS)
-        raise ValueError(
+        raise InputError(
             f"{path}: cannot write a figure as {suffix or 'no suffix'!r}; use {allowed}"
         )
     check_output(path)

@@ -67,6 +67,13 @@ class AxesAsFigure:
         panel = self.axes[0]
         return panel if squeeze else np.array([[panel]], object)
 
+    def add_gridspec(self, *_: Any, **__: Any) -> None:
+        """Raise InputError: what asks for this has several panels."""
+        raise InputError(
+            f"{self.name} has several panels, but ax is one: leave out ax, and it is a figure of "
+            "its own"
+        )
+
     def suptitle(self, title: str, **_: Any) -> None:
         """Make it the title of the axes."""
         self.axes[0].set_title(title)
@@ -122,6 +129,8 @@ def drawing_into(axes: Axes, name: str) -> Iterator[None]:
 
     if not isinstance(axes, AnyAxes):
         raise InputError(f"ax is {type(axes).__name__}, but it must be one panel's matplotlib Axes")
+    if axes.name != "rectilinear":
+        raise InputError(f"ax has the projection {axes.name}, but it must have plain x and y axes")
     given = AxesAsFigure(axes, name)
     token = _GIVEN.set(given)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,8 @@ def cell_text(
     lines = [f"name = {_toml(name, where)}", f"dimension = {dimension}"]
     lines += [f"{key} = {_toml(value, where)}" for key, value in keys.items() if value is not None]
     lines += ["", "[unit_cell]", f"sites = {count}", "bonds = ["]
+    if not isinstance(bonds, Iterable):
+        raise InputError(f"{where}: bonds = {bonds!r}, but they are a list of (from, to, cell)")
     for number, bond in enumerate(bonds):
         if not isinstance(bond, Sequence | np.ndarray) or len(bond) != 3:
             raise InputError(
@@ -59,6 +61,10 @@ def cell_text(
         if np.any(shift):
             lines.append(f"    {{ at = {at}, shift = {_toml(shift, where)} }},")
     lines += ["]"]
+    if not isinstance(thresholds, Sequence) or not all(
+        isinstance(item, Mapping) for item in thresholds
+    ):
+        raise InputError(f"{where}: thresholds are a list of tables: [{{'value': ...}}]")
     for item in thresholds:
         lines += ["", "[[thresholds]]"]
         lines += [f"{json.dumps(key)} = {_toml(value, where)}" for key, value in item.items()]
@@ -84,6 +90,8 @@ def _toml(value: Any, where: str) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, str):
+        if value != value.encode("utf-8", "replace").decode():
+            raise InputError(f"lattice: {value!a} is no text in UTF-8")
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list | tuple):
         return f"[{', '.join(_toml(item, where) for item in value)}]"

@@ -250,7 +250,7 @@ def load_graph(
     from percolab.lattices.graph_files import read_graph
 
     _check_both(source, target)
-    return _graph_of(read_graph(path, multi=multi), path, source, target)
+    return _graph_of(read_graph(path, multi=multi), Path(path).name, source, target)
 
 
 def load_weighted_graph(
@@ -269,7 +269,7 @@ def load_weighted_graph(
 
     _check_both(source, target)
     data = read_graph(path, multi=multi, weights=True)
-    return _graph_of(data, path, source, target), data
+    return _graph_of(data, Path(path).name, source, target), data
 
 
 def graph_of(
@@ -299,7 +299,7 @@ def graph_of(
 
     _check_both(source, target)
     data = graph_of_object(graph, multi=multi)
-    return _graph_of(data, getattr(graph, "name", "") or "graph", source, target)
+    return _graph_of(data, str(getattr(graph, "name", "")) or "graph", source, target)
 
 
 Terminals = str | Path | int | np.ndarray | Sequence[int] | Sequence[str] | None
@@ -311,16 +311,19 @@ def _check_both(source: Terminals, target: Terminals) -> None:
         raise InputError(f"{given} is given without {missing}: give both, or none")
 
 
-def _graph_of(data: GraphData, path: str | Path, source: Terminals, target: Terminals) -> Graph:
-    """Return the graph of what was read from a file, with the site sets to connect."""
+def _graph_of(data: GraphData, name: str, source: Terminals, target: Terminals) -> Graph:
+    """Return the graph of what was read, with the site sets to connect."""
     names = None if data.names is None else _texts(data.names)
+    for text in (name, *(names or ())):
+        if not text.isascii() and text != text.encode("utf-8", "replace").decode():
+            raise InputError(f"the name {text!a} is no text in UTF-8")
     ends = {
         key: sites_of(key, sites, data.num_sites, names)
         for key, sites in (("source", source), ("target", target))
         if sites is not None
     }
     return Graph.of_bonds(
-        data.num_sites, data.bonds, name=Path(path).name, notes=data.notes, names=names, **ends
+        data.num_sites, data.bonds, name=name, notes=data.notes, names=names, **ends
     )
 
 
@@ -331,22 +334,49 @@ def _texts(names: Sequence[Any]) -> tuple[str, ...]:
 
 
 def sites_of(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:
-    """Return the sites of a source or target, by numbers or names; InputError names the key."""
+    """Return the sites of a source or target, by names or numbers; InputError names the key.
+
+    What is a name is one, also an integer or a tuple, as nodes of networkx are.
+    """
     from percolab.lattices.graph_files import read_sites
     from percolab.lattices.graph_files.site_list import sites_named
 
     try:
         if isinstance(sites, str | Path):
             return read_sites(sites, num_sites) if names is None else sites_named(sites, names)
-        given = list(sites) if np.ndim(sites) else [sites]
-        if names is not None and any(isinstance(site, str) for site in given):
-            found = [sites_named(str(site), names) for site in given]
-            return np.unique(np.concatenate(found))
+        is_listed = isinstance(sites, Iterable) and not (
+            isinstance(sites, tuple) and names is not None and str(sites) in names
+        )
+        given = list(sites) if is_listed else [sites]
+        if names is not None and given:
+            return _named_or_numbered(given, names)
+        found = np.asarray(given)
     except InputError as error:
         raise InputError(f"{key}: {error}") from error
+    except ValueError as error:
+        raise InputError(f"{key} = {sites}: sites are one list") from error
     if not given:
         raise InputError(f"{key} = {sites}: names no sites")
-    return np.asarray(given)
+    if found.ndim > 1:
+        raise InputError(f"{key} = {sites}: sites are one list")
+    return found
+
+
+def _named_or_numbered(given: Sequence[Any], names: tuple[str, ...]) -> np.ndarray:
+    """Return sites by names, or by numbers where none of the names is a number."""
+    from percolab.lattices.graph_files.site_list import sites_named
+
+    numbers = {name: number for number, name in enumerate(names)}
+    by_number = not any(name.lstrip("-").isdigit() for name in names)
+    found = []
+    for site in given:
+        if str(site) in numbers:
+            found.append(numbers[str(site)])
+        elif by_number and isinstance(site, int | np.integer) and not isinstance(site, bool):
+            found.append(int(site))
+        else:
+            found += sites_named(str(site), names).tolist()
+    return np.unique(np.array(found))
 
 
 def graph_topology(

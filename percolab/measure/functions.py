@@ -56,8 +56,21 @@ class LabelFunction:
         return value
 
 
+#: What tables and files have beside observables; a name that ends in _error is an error's.
+_TAKEN = frozenset(
+    {"lattice", "model", "boundary", "L", "sites", "seed", "p", "samples", "observable", "unit",
+     "mean", "error", "task", "point", "bin", "s_low", "s_high", "n_s", "study", "block", "sums",
+     "products", "size_edges", "spins", "thresholds"}
+)  # fmt: skip
+
+
 def take_functions(given: Mapping[str, Function] | None) -> tuple[LabelFunction, ...]:
     """Return observables by name, in the order of their names; InputError for what is none."""
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(
+            f"observables: {type(given).__name__} given, but they are functions by name: "
+            '{"name": function}'
+        )
     found = []
     for name, call in sorted((given or {}).items(), key=lambda item: str(item[0])):
         if not callable(call):
@@ -70,13 +83,15 @@ def check_functions(functions: Sequence[Any], others: Sequence[Column]) -> None:
     """Raise InputError unless functions have names of their own, which no other column has."""
     taken = {item.name for item in others}
     taken |= {item.dataset.name for item in others if item.dataset is not None}
-    taken |= {"p", "block", "sums", "products", "size_edges", "spins", "thresholds"}
+    taken |= _TAKEN
     for item in functions:
         name = item.name
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
             raise InputError(
                 f"observable {name!r}: a name has letters, digits and underscores, no digit first"
             )
-        if name in taken:
-            raise InputError(f"observable {name}: is measured already; choose another name")
+        if name in taken or name.endswith("_error"):
+            why = "a table has it already" if name in _TAKEN else "is measured already"
+            why = "_error ends the name of an error" if name.endswith("_error") else why
+            raise InputError(f"observable {name}: {why}; choose another name")
         taken.add(name)

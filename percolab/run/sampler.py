@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -369,8 +370,14 @@ class Sampler:
             for k, threshold in enumerate(self._thresholds):
                 labels = self._labels_of(self._local.labeler, key, sample, threshold)
                 for item in task.functions:
-                    value = item.value_of(labels.copy())
-                    found[item.name][n // task.block_size, k, 0] += value
+                    place = n // task.block_size, k, 0
+                    total = float(found[item.name][place]) + item.value_of(labels.copy())
+                    if not math.isfinite(total):
+                        raise InputError(
+                            f"observable {item.name}: its sum over a block is {total}, but sums "
+                            "are finite"
+                        )
+                    found[item.name][place] = total
         return found
 
     def _labels_of(

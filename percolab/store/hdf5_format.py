@@ -91,7 +91,7 @@ def decode_contents(root: Node, path: object) -> Contents:
     it is damaged.
     """
     if root.attributes.get("format") != FORMAT:
-        raise InputError(f"{path}: is an HDF5 file, but not one of percolab's")
+        raise InputError(f"{path}: is an HDF5 file, but no results file of a sweep")
     version = root.integer("schema_version")
     if version not in _READABLE:
         raise InputError(

@@ -20,6 +20,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from percolab.errors import InputError
+from percolab.lattices.shown import counted
 from percolab.measure.columns import Column
 from percolab.store.hdf5_format import Contents, decode_contents, encode_contents
 from percolab.store.output_files import check_place, replace_file
@@ -48,7 +49,9 @@ class Results:
     def __repr__(self) -> str:
         """The study in a few words, and how many samples there are in all."""
         samples = sum(item.num_samples for item in self.tasks.values())
-        held = f"{samples} samples in {len(self.tasks)} tasks" if samples else "no samples"
+        held = (
+            f"{samples} samples in {counted(len(self.tasks), 'task')}" if samples else "no samples"
+        )
         sizes = ", ".join(map(str, self.study.sizes))
         return f"<Results of {self.study.structure.name}, L = {sizes}: {held}>"
 

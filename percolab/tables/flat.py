@@ -14,7 +14,7 @@ from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_data import spanning_counts, transition_grid
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
-from percolab.measure.columns import Column, axis_names, spanning_names
+from percolab.measure.columns import FUNCTION, Column, Sums, axis_names, spanning_names
 from percolab.store.joined import joined
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
@@ -57,15 +57,24 @@ def mean_table(results: Results, p: Sequence[float] | None = None) -> Table:
     The error is that of the mean of independent samples, from the stored sums of squares; of spins,
     whose sweeps are correlated, it is the scatter of chains, None for a single one.  Tasks with
     method "threshold" have R alone, at ``p`` or over the transition; others are None there.
+    A user's functions of labels come last, with errors from the scatter of blocks.
     InputError: ``p`` is given, and a task has no thresholds.
     """
     names = [column.name for column in tabulated(results)]
+    own = [
+        column.name
+        for column in results.columns()
+        if isinstance(column.gathered, Sums) and column.gathered.source == FUNCTION
+    ]
+    names += own
     header = ["lattice", "L", "sites", "seed", "p", "samples"]
     header += [column for name in names for column in (name, f"{name}_error")]
     rows = []
     for item, x, means in task_means(results, p):
         task = item.task
         lead = [task.structure.name, task.size, task.num_sites, task.seed, x, item.num_samples]
+        if own:
+            means = means | {column.name: pair for column, pair in _single_sums(item, x)}
         pairs = (means.get(name, (None, None)) for name in names)
         rows.append([*lead, *(number for pair in pairs for number in pair)])
     return header, rows

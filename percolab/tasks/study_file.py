@@ -155,6 +155,11 @@ def _structure_of(lattice: str | Path | Structure | None, wanted: Mapping[str, A
         raise InputError("source, target and multi belong to a graph: give it (--graph FILE)")
     if lattice is None or isinstance(lattice, str | Path):
         return load_structure(DEFAULT_LATTICE if lattice is None else str(lattice))
+    if not hasattr(lattice, "is_scalable"):
+        raise InputError(
+            f"lattice: {type(lattice).__name__} given, but it is a name, a .toml file or a Lattice"
+            "; a graph goes with graph="
+        )
     return lattice
 
 
@@ -163,6 +168,8 @@ def _boundary_of(structure: Structure, given: str | Sequence[str] | None) -> tup
     kinds = structure.boundaries[0] if given is None else given
     if isinstance(kinds, str):
         kinds = [kind.strip() for kind in kinds.split(",")]
+    if not isinstance(kinds, Sequence):
+        raise InputError(f"boundary = {kinds!r}, but it is a text, or a list of texts")
     boundary = tuple(kinds) * (structure.dimension if len(kinds) == 1 else 1)
     check_boundary(structure, boundary)
     return boundary

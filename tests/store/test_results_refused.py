@@ -78,7 +78,7 @@ def test_a_file_of_another_program_is_refused(tmp_path):
     path = tmp_path / "foreign.h5"
     with h5py.File(path, "w") as opened:
         opened["data"] = np.arange(10)
-    assert "not one of percolab's" in refused(path)
+    assert "no results file of a sweep" in refused(path)
 
 
 def test_another_schema_version_is_refused(file):

@@ -50,7 +50,7 @@ class StudyFigures(StudyView):
     def draw(self, kind: str) -> Drawn:
         """Return a figure and every number drawn; InputError if the results do not give it."""
         if kind not in KINDS:
-            raise InputError(f"unknown kind {kind!r}; {nearest(kind, KINDS)}")
+            raise InputError(f"unknown kind {kind!r}; {nearest(str(kind), KINDS)}")
         problem = self.problem(kind)
         if problem is not None:
             others = ", ".join(self.kinds()) or "nothing"

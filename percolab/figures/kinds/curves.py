@@ -235,7 +235,7 @@ def _add_legends(figure: Figure, main: Axes, *, columns: int) -> None:
 def _hides_a_line(axes: Axes) -> bool:
     """Return whether a line passes below the legend of axes."""
     figure: Any = axes.figure
-    figure.draw_without_rendering()
+    figure.canvas.figure.draw_without_rendering()
     legend: Any = axes.get_legend()
     box = legend.get_window_extent().padded(3)
     lines = [line.get_path().transformed(line.get_transform()) for line in axes.lines]

@@ -57,7 +57,7 @@ def graph_of_object(
         if weights and isinstance(graph, tuple) and len(graph) == 2:
             return _of_pairs(np.asarray(graph[0]), plain(graph[1]), num_sites, multi)
         if isinstance(graph, list):
-            return _of_rows([tuple(row) for row in graph], num_sites, multi, weights)
+            return _of_rows(graph, num_sites, multi, weights)
         if isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[1] in (2, 3):
             if weights and graph.shape[1] == 2:
                 raise InputError("an array (n, 2) has no weights: rows are (site, site, weight)")
@@ -96,10 +96,11 @@ def numbered(sites: Iterable[Hashable]) -> dict[Hashable, int]:
     return numbers
 
 
-def _of_rows(
-    rows: Sequence[tuple[Any, ...]], num_sites: int | None, multi: bool, weights: bool
-) -> GraphData:
+def _of_rows(given: Sequence[Any], num_sites: int | None, multi: bool, weights: bool) -> GraphData:
     """Return the graph of a list of edges."""
+    # A text is no pair of its letters.
+    is_listed = all(isinstance(row, Iterable) and not isinstance(row, str | bytes) for row in given)
+    rows = [tuple(row) for row in given] if is_listed else [()]
     if any(len(row) != 3 for row in rows) and (weights or any(len(row) != 2 for row in rows)):
         raise InputError(f"a list has rows (site, site{', weight' if weights else ''})")
     values = weights_of_objects([row[2] for row in rows]) if weights else None
@@ -116,8 +117,9 @@ def _whole(sites: np.ndarray) -> np.ndarray:
     """Return site numbers as integers; ValueError if they are none."""
     if sites.dtype.kind not in "iuf":
         raise ValueError(f"sites are {sites.dtype}, but they must be integers")
-    found = sites.astype(np.int64) if np.isfinite(sites).all() else np.full(sites.shape, -1)
-    wrong = sites[found != sites]
+    is_finite = np.isfinite(sites)
+    found = np.where(is_finite, sites, -1).astype(np.int64)
+    wrong = sites[~is_finite | (found != sites)]
     if wrong.size:
         raise ValueError(f"site {wrong[0]}, but sites are integers")
     return found

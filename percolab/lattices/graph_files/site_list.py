@@ -75,9 +75,9 @@ def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
 
 def _named(text: str, numbers: dict[str, int]) -> list[str]:
     """Return the names in a text, which is one or has them after commas; [] if it has others."""
-    whole = text.strip().strip('"')
-    if whole in numbers:
-        return [whole]
+    for whole in (text, text.strip(), text.strip().strip('"')):
+        if whole in numbers:
+            return [whole]
     parts = [part.strip().strip('"') for part in text.split(",") if part.strip()]
     return parts if all(part in numbers for part in parts) else []
 
