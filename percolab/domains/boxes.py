@@ -53,6 +53,8 @@ from percolab.measure.tallies import row_width_of
 
 #: Bytes of a boundary for each open bond, if every bond has a cluster of its own.
 BOND_BYTES = 24
+# Digits of a number of boxes: Python does not read numbers of any length.
+_DIGITS = 18
 #: A step of -1, 0 or 1 along every axis; or the coordinates of a box, in boxes.
 Vector = tuple[int, ...]
 
@@ -64,7 +66,8 @@ def blocks_from_text(text: str) -> Vector:
     (4, 4, 2)
     """
     parts = text.split("x")
-    if not all(part.isascii() and part.isdigit() and int(part) for part in parts):
+    digits = (part.isascii() and part.isdigit() and len(part) <= _DIGITS for part in parts)
+    if not all(digits) or not all(map(int, parts)):
         raise InputError(f"blocks {text!r}; they are numbers of boxes along the axes, as 4x4x2")
     return tuple(int(part) for part in parts)
 

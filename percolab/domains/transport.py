@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import socket
 import sys
 import threading
@@ -317,7 +318,11 @@ class Sockets(Transport):
             except BlockingIOError:
                 return False
             found.setblocking(True)
-            self._in[int(_received(found, np.empty(1, np.int64))[0])] = found
+            try:
+                self._in[int(_received(found, np.empty(1, np.int64))[0])] = found
+            except ConnectionError:
+                # It ended before it said who it is.
+                found.close()
         waiting = select.poll()
         waiting.register(self._in[source], select.POLLIN)
         if not waiting.poll(0):
@@ -325,6 +330,10 @@ class Sockets(Transport):
         if not self._in[source].recv(1, socket.MSG_PEEK):
             raise RankLost(f"rank {source} has ended")
         return True
+
+    def remove_folder(self) -> None:
+        """Remove the folder, for all ranks; none can be found any more."""
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def abort(self, line: str, exit_code: int) -> None:
         """Let those that wait for this rank raise RankLost."""
@@ -345,6 +354,8 @@ class Sockets(Transport):
         if to not in self._out:
             until = time.monotonic() + _PATIENCE
             while not (self._folder / str(to)).exists():
+                if self.lost:
+                    raise RankLost(self.lost)
                 if time.monotonic() > until:
                     raise RankLost(f"rank {to} did not come in {_PATIENCE:.0f} s")
                 time.sleep(_MOST)
@@ -352,7 +363,7 @@ class Sockets(Transport):
             try:
                 found.connect(str(self._folder / str(to)))
                 found.sendall(np.array([self.rank], np.int64).data)
-            except ConnectionError as error:
+            except (ConnectionError, FileNotFoundError) as error:
                 raise RankLost(f"rank {to} has ended") from error
         return self._out[to]
 

@@ -36,7 +36,8 @@ class Processes(Executor):
     """So many processes of so many threads; functions and arguments must be picklable.
 
     begin: called first in each process, with its number from 0 on and these arguments.  halt:
-    called in each process by :meth:`stop`.
+    called in each process by :meth:`stop`.  leave: called last in each, also when the process that
+    started it was killed.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class Processes(Executor):
         begin: Callable[..., None],
         arguments: tuple[Any, ...] = (),
         halt: Callable[[], None],
+        leave: Callable[[], None] | None = None,
     ) -> None:
         self._own = threading.local()
         places: SimpleQueue[tuple[_Process, int]] = SimpleQueue()
         self._processes = [
-            _Process(threads, begin, (number, *arguments), halt) for number in range(processes)
+            _Process(threads, begin, (number, *arguments), halt, leave)
+            for number in range(processes)
         ]
         for thread in range(threads):
             for process in self._processes:
@@ -105,8 +108,9 @@ class _Process:
         begin: Callable[..., None],
         arguments: tuple[Any, ...],
         halt: Callable[[], None],
+        leave: Callable[[], None] | None,
     ) -> None:
-        self._threads, self._asked = threads, (begin, arguments, halt)
+        self._threads, self._asked = threads, (begin, arguments, halt, leave)
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: Connection | None = None
@@ -180,14 +184,17 @@ def serve(handles: list[str]) -> None:
     """Be one of the processes until its control, the first of these pipes, is closed."""
     ends: list[Connection] = [Connection(int(handle)) for handle in handles]
     control, *lines = ends
+    leave = None
     with suppress(EOFError, OSError):
-        begin, arguments, halt = control.recv()
+        begin, arguments, halt, leave = control.recv()
         begin(*arguments)
         for line in lines:
             threading.Thread(target=_answer, args=(line,), daemon=True).start()
         while control.recv() == "stop":
             halt()
     # Whoever asked is gone, so there is nothing to be done in order.
+    if leave is not None:
+        leave()
     os._exit(0)
 
 

@@ -522,7 +522,9 @@ def _processes(team: Team) -> Iterator[Opened]:
 
     try:
         own = Sockets(0, team.size, folder)
-        pool = Processes(team.size - 1, begin=be_rank, arguments=arguments, halt=_nothing)
+        pool = Processes(
+            team.size - 1, begin=be_rank, arguments=arguments, halt=_nothing, leave=leave_folder
+        )
         executor = RankExecutor(own, "processes")
         for _ in range(team.size - 1):
             future = pool.submit(follow_here)
@@ -551,6 +553,12 @@ _HERE: list[Sockets] = []
 def be_rank(number: int, folder: str, size: int) -> None:
     """Make this process a rank, the one after ``number`` others."""
     _HERE.append(Sockets(number + 1, size, Path(folder)))
+
+
+def leave_folder() -> None:
+    """Remove what ranks met in: rank 0 does so too, if it was not killed."""
+    for own in _HERE:
+        own.remove_folder()
 
 
 def follow_here() -> None:

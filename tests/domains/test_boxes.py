@@ -322,6 +322,7 @@ DRAW = Draw(0, 5, 1, threshold_of(0.5))
         (lambda: blocks_from_text("4x0"), "blocks '4x0'"),
         (lambda: blocks_from_text("-1x2"), "blocks '-1x2'"),
         (lambda: blocks_from_text("auto"), "as 4x4x2"),
+        (lambda: blocks_from_text("9" * 5000), "they are numbers of boxes"),
         (lambda: Blocks(WHOLE, (2, 2, 2)), "blocks 2x2x2 have 3 axes, but square has 2"),
         (lambda: Blocks(WHOLE, (3, 2)), "do not divide the lattice: 8 grid points along axis x"),
         (lambda: Blocks(WHOLE, (1, 5)), "12 grid points along axis y"),

@@ -1,5 +1,6 @@
 """Messages between ranks: threads, processes of one host, and real MPI ranks (tests/run)."""
 
+import socket
 import threading
 from contextlib import ExitStack, closing
 
@@ -127,3 +128,19 @@ def test_a_rank_that_has_ended_is_lost(tmp_path):
     with pytest.raises(RankLost):
         other.send(0, [np.arange(3)])
     other.close()
+
+
+def test_a_rank_that_never_came_is_lost_as_soon_as_that_is_known(tmp_path):
+    one, two = Sockets(0, 3, tmp_path), Sockets(2, 3, tmp_path)
+    threading.Timer(0.05, lambda: setattr(one, "lost", "a rank has ended")).start()
+    with pytest.raises(RankLost, match="a rank has ended"):
+        one.send(1, [])
+    one.lost = ""
+    # Rank 1 ends before it says who it is.
+    with socket.socket(socket.AF_UNIX) as unnamed:
+        unnamed.connect(str(tmp_path / "0"))
+    assert not one.has_message(2)
+    one.remove_folder()
+    assert not tmp_path.exists()
+    for own in (one, two):
+        own.close()

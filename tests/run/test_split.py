@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -300,19 +301,49 @@ def test_processes_make_the_file_of_whole_samples():
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_ends_the_run_with_what_is_finished():
+@pytest.mark.parametrize("is_early", [True, False])
+def test_a_process_that_is_killed_ends_the_run_with_what_is_finished(is_early):
     given = (*GIVEN, "--executor", "processes", "--workers", 3, "--samples", 10**6)
     process = start(*given, "--out", "split.h5")
     try:
-        wait_for_blocks(Path("split.h5"), process)
+        if is_early:
+            while not psutil.Process(process.pid).children():
+                assert process.poll() is None
+                time.sleep(0.01)
+        else:
+            wait_for_blocks(Path("split.h5"), process)
         psutil.Process(process.pid).children()[-1].send_signal(signal.SIGKILL)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=40)
     finally:
         process.kill()
     assert process.returncode == 137
     assert re.match("workers were lost, the last one: .*; finished blocks are in split.h5", errors)
     assert len(errors.splitlines()) == 1
-    assert blocks_in(Path("split.h5")) > 0
+    assert is_early or blocks_in(Path("split.h5")) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_early", [True, False])
+def test_a_parent_that_is_killed_leaves_no_process_and_no_folder(monkeypatch, is_early):
+    given = (*GIVEN, "--executor", "processes", "--workers", 3, "--samples", 10**6)
+    # With a short name, as sockets must have.
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        process = start(*given, "--out", "split.h5")
+        try:
+            while len(others := psutil.Process(process.pid).children()) < 2:
+                assert process.poll() is None
+                time.sleep(0.01)
+            if is_early:
+                time.sleep(0.2)
+            else:
+                wait_for_blocks(Path("split.h5"), process)
+            assert list(Path(folder).iterdir())
+        finally:
+            process.kill()
+            process.communicate()
+        assert psutil.wait_procs(others, timeout=60)[1] == []
+        assert list(Path(folder).iterdir()) == []
 
 
 @pytest.mark.slow
