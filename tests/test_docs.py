@@ -91,14 +91,13 @@ def test_every_block_names_its_language_and_python_and_toml_are_no_nonsense():
 
 
 def test_python_of_the_pages_uses_names_that_there_are():
-    used = {
-        name
-        for block in all_blocks()
-        if block.language == "python"
-        for name in re.findall(r"\bpercolab\.([a-z_]\w*)\(", block.text)
-    }
-    assert used >= {"sweep", "fit"}
-    assert used <= set(percolab.__all__)
+    code = "\n".join(block.text for block in all_blocks() if block.language == "python")
+    functions = set(re.findall(r"\bpercolab\.([a-z_]\w*)\(", code))
+    assert functions >= {"sweep", "label"}
+    assert functions <= set(percolab.__all__)
+    methods = set(re.findall(r"\bresults\.([a-z_]\w*)\(", code))
+    assert methods >= {"fit", "plot"}
+    assert methods <= set(dir(percolab.Results))
 
 
 def test_every_command_of_the_pages_has_options_that_there_are():
