@@ -1,6 +1,7 @@
 """README and docs: links lead somewhere, commands exist, code runs, the site can be built."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -234,6 +235,16 @@ def test_blocks_of_a_page_run(page):
     command = [sys.executable, str(ROOT / "scripts" / "docs_blocks.py"), "run", str(ROOT / page)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_stored_without_warnings_and_paths(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    outputs = [out for cell in notebook["cells"] for out in cell.get("outputs", [])]
+    assert outputs
+    assert [out for out in outputs if out.get("name") == "stderr"] == []
+    texts = [json.dumps(out.get("text", "")) for out in outputs]
+    assert [text for text in texts if "site-packages" in text] == []
 
 
 @pytest.mark.slow
