@@ -164,7 +164,7 @@ def slabs_wanted(whole: Whole, kind: str) -> int:
     thick = max(_SITES_ON_CUDA // whole.layer_points, 1)
     if thick < _LEAST_ON_CUDA:
         thick = max(min(_LEAST_ON_CUDA, MAX_POINTS // whole.layer_points), 1)
-    # Tiles are powers of two of layers deep: a slab of 49 takes as long as one of 64.
+    # Tiles are powers of two of layers deep; the last ones of a slab of 49 would be half empty.
     depths = (_DEEPEST >> n for n in range(_DEEPEST.bit_length()))
     depth = next(depth for depth in depths if thick % depth <= _LEFT_OUT * thick)
     # Slabs of whole cells are alike.

@@ -107,7 +107,9 @@ def coarse(rng):
     return [task(rng, L, points=5, samples=10**6, blocks=60) for L in SIZES]
 
 
-@pytest.fixture(scope="module", params=[three_p, one_p, coarse])
+@pytest.fixture(
+    scope="module", params=[three_p, one_p, pytest.param(coarse, marks=pytest.mark.slow)]
+)
 def studies(request):
     rng = np.random.default_rng(31)
     return [fitted(request.param(rng)) for _ in range(STUDIES)]

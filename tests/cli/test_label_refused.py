@@ -231,7 +231,9 @@ def test_more_sites_than_fit_into_memory_are_refused(monkeypatch):
     assert told.startswith("10 shells: 3070 sites need 0.0 GB of memory")
 
 
-@pytest.mark.parametrize("name", ["image.npy", "image.png", "image.h5"])
+@pytest.mark.parametrize(
+    "name", ["image.npy", "image.png", pytest.param("image.h5", marks=pytest.mark.slow)]
+)
 def test_damage_anywhere_in_a_file_is_told_in_one_line(name):
     """Flip and cut bytes: a file is labeled or refused, and nothing else happens."""
     pixels = (np.random.default_rng(1).random((16, 16)) < 0.5).astype(np.uint8)

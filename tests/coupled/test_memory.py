@@ -1,16 +1,13 @@
 """What a labeler says it takes of memory is what it takes, forest, lists and all."""
 
-import importlib.util
-import sys
 import tracemalloc
-import weakref
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 from helpers import CPU_LABELERS
+from kernel_report_support import Peak, load_report
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, threshold_of
@@ -87,33 +84,6 @@ def test_a_cpu_labeler_takes_what_it_says(labeler, name, boundary, model, needs)
     peak -= 8 * needs.radii_axes * topology.num_points
     assert 0.5 * said.host <= peak <= 1.05 * said.host + 100_000
     assert said.device == 0
-
-
-class Peak:
-    """Adds up the bytes of arrays that are in use; ``most`` is their peak."""
-
-    def __init__(self):
-        self.now = self.most = 0
-
-    def add(self, array):
-        self.now += array.nbytes
-        self.most = max(self.most, self.now)
-        weakref.finalize(array, self.drop, array.nbytes)
-
-    def drop(self, size):
-        self.now -= size
-
-
-def load_report():
-    """Return scripts/kernel_report.py, which runs CUDA labelers on host arrays."""
-    if importlib.util.find_spec("numba_cuda") is None:
-        pytest.skip("numba-cuda is not installed")
-    path = Path(__file__).parents[2] / "scripts" / "kernel_report.py"
-    spec = importlib.util.spec_from_file_location("kernel_report", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["kernel_report"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @every_case

@@ -1,12 +1,10 @@
 """What slabs on CUDA say that they take of memory is what they take; what they cannot do."""
 
 import importlib.util
-import sys
-import weakref
-from pathlib import Path
 from unittest.mock import PropertyMock, patch
 
 import pytest
+from kernel_report_support import Peak, load_report
 
 from percolab.bonds.model import BOND, Model
 from percolab.domains.parts import Parts, Whole
@@ -17,31 +15,6 @@ from percolab.lattices.lattice import load_lattice
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
 )
-
-
-class Peak:
-    """Adds up the bytes of arrays that are in use; ``most`` is their peak."""
-
-    def __init__(self):
-        self.now = self.most = 0
-
-    def add(self, array):
-        self.now += array.nbytes
-        self.most = max(self.most, self.now)
-        weakref.finalize(array, self.drop, array.nbytes)
-
-    def drop(self, size):
-        self.now -= size
-
-
-def load_report():
-    """Return scripts/kernel_report.py, which runs CUDA labelers on host arrays."""
-    path = Path(__file__).parents[2] / "scripts" / "kernel_report.py"
-    spec = importlib.util.spec_from_file_location("kernel_report", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["kernel_report"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize(

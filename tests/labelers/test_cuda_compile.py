@@ -1,31 +1,21 @@
 """Every CUDA kernel compiles for sm_90, keeps its variables in registers, and fits in memory."""
 
 import importlib.util
-import sys
-from pathlib import Path
 
 import pytest
+from kernel_report_support import load_report
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "kernel_report.py"
 #: Shared memory that a kernel may declare statically.
 STATIC_SHARED = 48 * 1024
 #: Where it is not 64: the kernels that give clusters their spins, and that weigh trees.
 MOST_REGISTERS = {"paint_tiles_kernel": 72, "repaint_tiles_kernel": 80, "weigh_kernel": 72}
 
 
-def load_report():
-    for package in ("numba_cuda", "cuda", "cuda.core"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
-    spec = importlib.util.spec_from_file_location("kernel_report", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["kernel_report"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def report():
+    for package in ("cuda", "cuda.core"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
     return load_report()
 
 

@@ -8,6 +8,8 @@ from helpers import LATTICES, lattice
 
 from percolab.labelers import LABELERS, fitting_labeler
 from percolab.labelers.tiled import TILE_DIMENSION
+from percolab.labelers.tiled.labeler import refusal
+from percolab.labelers.tiled.one_tile import LANES, TILE_WORDS
 from percolab.labelers.tiled.tiling import tiling_bounds, tiling_of, why_not_tiled
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import graph_topology
@@ -155,3 +157,14 @@ def test_a_lattice_that_cannot_be_tiled_gets_the_four_steps_with_a_note():
         assert name in LABELERS
         assert name == "four_step"
         assert "four_step takes its place" in note
+
+
+@pytest.mark.parametrize(
+    "shape", [(60, 60, 60), (63, 63, 63), (127, 127, 127), (128, 128, 49), (96, 96, 10)]
+)
+def test_a_size_that_fills_no_tile_is_not_cut_into_flat_ones(shape):
+    """Fewest tiles alone are flat here, with a bond a site between them; 0.2 is what cubes have."""
+    topology = lattice("cubic").topology(shape, ("open",) * 3)
+    assert refusal(topology) == ""
+    tiling = tiling_of(topology, TILE_WORDS, LANES)
+    assert tiling.crossing.num_bonds < 0.3 * topology.num_points

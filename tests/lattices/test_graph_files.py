@@ -21,7 +21,7 @@ from percolab.lattices.graph import graph_topology
 from percolab.lattices.graph_files import GraphData, read_graph, read_sites, stream
 from percolab.lattices.graph_files.repeats import FIRST, MIRROR, PARALLEL, mark_repeats
 
-SEEDS = range(200)
+SEEDS = range(70)
 
 
 @pytest.mark.parametrize("multi", [False, True], ids=["merged", "multi"])

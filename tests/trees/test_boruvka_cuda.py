@@ -1,14 +1,13 @@
 """Trees on CUDA equal those of a plain judge, bit for bit: in the simulator and on a GPU."""
 
 import importlib.util
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from boruvka_support import assert_equal_sums, keys_of_sample, tree_words
 from helpers import LATTICES, lattice, run_simulated
+from kernel_report_support import load_report
 
 from percolab.bonds.words import GENERATORS
 from percolab.lattices.bethe import bethe_topology
@@ -154,16 +153,6 @@ def test_all_bonds_of_a_chain_or_of_few_are_light():
     chain = replace(graph_topology(3, [(0, 1), (1, 2)]), shape=(3,))
     for topology in (chain, graph_topology(3, [(0, 1)]), graph_topology(2, [])):
         assert largest_light_prefix(topology) == 2**32 - 1
-
-
-def load_report():
-    """Return scripts/kernel_report.py, which runs CUDA code on host arrays."""
-    path = Path(__file__).parents[2] / "scripts" / "kernel_report.py"
-    spec = importlib.util.spec_from_file_location("kernel_report", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["kernel_report"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @needs_cuda
