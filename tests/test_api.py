@@ -241,6 +241,7 @@ def test_what_a_notebook_shows_is_short_and_escaped():
         results, results.study, item, item.task, fit(results, bootstrap=0), item.blocks[0],
         load_lattice("kagome"), load_lattice("kagome").topology((8, 8)), graph,
         estimates(results, bootstrap=0)[0], percolab.tree("square", 8),
+        percolab.invade("square", 8),
     ]  # fmt: skip
     for each in shown:
         assert repr(each).startswith(f"<{type(each).__name__}")

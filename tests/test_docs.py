@@ -1,6 +1,7 @@
 """README and docs: links lead somewhere, commands exist, code runs, the site can be built."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -25,7 +26,7 @@ DOCS = ROOT / "docs"
 PAGES = docs_blocks.pages()
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 #: Blocks of commands or Python that no test runs.  A block more needs a reason, and a number here.
-NOT_RUN = {"GPU": 4, "cluster": 6, "minutes": 5, "installs": 7, "packages": 4}
+NOT_RUN = {"GPU": 4, "cluster": 7, "minutes": 5, "installs": 7, "packages": 4}
 #: Languages that blocks may name; those in braces are directives of Sphinx.
 LANGUAGES = {"bash", "python", "text", "toml"}
 
@@ -91,14 +92,13 @@ def test_every_block_names_its_language_and_python_and_toml_are_no_nonsense():
 
 
 def test_python_of_the_pages_uses_names_that_there_are():
-    used = {
-        name
-        for block in all_blocks()
-        if block.language == "python"
-        for name in re.findall(r"\bpercolab\.([a-z_]\w*)\(", block.text)
-    }
-    assert used >= {"sweep", "fit"}
-    assert used <= set(percolab.__all__)
+    code = "\n".join(block.text for block in all_blocks() if block.language == "python")
+    functions = set(re.findall(r"\bpercolab\.([a-z_]\w*)\(", code))
+    assert functions >= {"sweep", "label"}
+    assert functions <= set(percolab.__all__)
+    methods = set(re.findall(r"\bresults\.([a-z_]\w*)\(", code))
+    assert methods >= {"fit", "plot"}
+    assert methods <= set(dir(percolab.Results))
 
 
 def test_every_command_of_the_pages_has_options_that_there_are():
@@ -235,6 +235,16 @@ def test_blocks_of_a_page_run(page):
     command = [sys.executable, str(ROOT / "scripts" / "docs_blocks.py"), "run", str(ROOT / page)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_stored_without_warnings_and_paths(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    outputs = [out for cell in notebook["cells"] for out in cell.get("outputs", [])]
+    assert outputs
+    assert [out for out in outputs if out.get("name") == "stderr"] == []
+    texts = [json.dumps(out.get("text", "")) for out in outputs]
+    assert [text for text in texts if "site-packages" in text] == []
 
 
 @pytest.mark.slow

@@ -115,6 +115,8 @@ class LoggedProgress(ProgressWatcher):
         LOGGER.info(text)
 
     def _new_bar(self, **options: Any) -> Any:
+        if self._silent:  # tqdm.auto warns in a notebook without ipywidgets
+            return super()._new_bar(**options)
         from tqdm.auto import tqdm as bar_of_notebook
 
         return bar_of_notebook(**options)

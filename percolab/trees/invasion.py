@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.lattices.lattice import Lattice
+from percolab.lattices.shown import Shown
 from percolab.lattices.topology import Topology, num_words_of
 from percolab.trees.invasion_cpu import (
     BUCKETS,
@@ -223,8 +224,8 @@ class _Frontier:
     shown: slice | Integers
 
 
-@dataclass(frozen=True, eq=False)
-class Invasion:
+@dataclass(frozen=True, eq=False, repr=False)
+class Invasion(Shown):
     """An invasion, step by step; the first ``num_sources`` steps are the sources, if given.
 
     sites:       int32 (n,), in the order in which they were invaded
@@ -259,6 +260,12 @@ class Invasion:
     _draw: Draw
     _given: Floats | None
     _frontier: _Frontier
+
+    def _facts(self) -> dict[str, Any]:
+        told = {"model": self.model, "invaded": self.num_invaded, "of sites": self.num_sites}
+        if self.breakthrough is not None:
+            told |= {"breakthrough at step": self.breakthrough, "T": f"{self.threshold:.8g}"}
+        return told
 
     @property
     def num_invaded(self) -> int:
