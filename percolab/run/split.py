@@ -60,6 +60,8 @@ from percolab.tasks.study import Task
 
 # The part of a GPU's free memory that a rank may take.
 _SHARE = 0.9
+# Ranks of one host at most: each is a thread or a process.
+_MOST_RANKS = 1024
 # Seconds that a process has to say why it ended.
 _PATIENCE = 10.0
 
@@ -369,6 +371,8 @@ def team_of(
         most = min(whole.num_layers // max(whole.reach, 1) for whole in wholes)
         usual = len(devices) if device.is_shared else default_workers(device)
         ranks = beside = min(usual, max(most, 1)) if workers is None else workers
+        if ranks <= most:
+            _check_ranks(ranks, "--split lattice: ")
     if device.is_shared and beside > len(devices):
         raise InputError(
             f"--split lattice: {beside} ranks on one host, which has {device_names(devices)}; "
@@ -380,6 +384,15 @@ def team_of(
     for task in tasks:
         layers[task.size] = split_layers(task, ranks, slabs, beside, device=device)
     return Team(executor, ranks, devices, layers)
+
+
+def _check_ranks(ranks: int, begin: str = "") -> None:
+    """Raise InputError, which begins so, if there are more ranks than one host is to have."""
+    if ranks > _MOST_RANKS:
+        raise InputError(
+            f"{begin}{ranks} ranks on one host, but at most {_MOST_RANKS}; --workers 1 measures "
+            "all in one"
+        )
 
 
 def _box_team(
@@ -419,6 +432,8 @@ def _box_team(
             f"{ranks} ranks, but blocks {boxes} are {boxes.num_boxes} boxes: each rank has one, or "
             "one has all"
         )
+    if not isinstance(executor, RankExecutor):
+        _check_ranks(ranks)
     beside = beside or ranks
     free = psutil.virtual_memory().available
     for task, whole in zip(tasks, wholes):

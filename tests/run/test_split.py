@@ -118,6 +118,8 @@ REFUSED = [
     (("--lattice", "bethe:3"), "bethe:3 has no layers to be cut at"),
     (("--labeler", "reference"), "on cpu they are labeled by raster, not by reference"),
     (("--workers", "0"), "--workers"),
+    (("-L", "2000", "--workers", "1025"), "lattice: 1025 ranks on one host, but at most 1024;"),
+    (("-L", "64", "--blocks", "64x64", "--workers", "4096"), "lattice: 4096 ranks on one host"),
     (("-L", "3000000", "--slabs", "4"), "L = 3000000 over 2 ranks: a slab of 2250000000000 sites"),
     (("--split", "samples"), "unknown split 'samples'; known: lattice"),
     (("--executor", "dask:tcp://localhost:1"), "--split lattice: the workers of Dask do not send"),
