@@ -127,7 +127,7 @@ def layers_of(
         most = whole.num_layers // max(whole.reach, 1)
         while True:
             number = min(number, most)
-            if _fits(needed(thicknesses(whole, number)), available) or number == most:
+            if fits(needed(thicknesses(whole, number)), available) or number == most:
                 break
             number *= 2
     else:
@@ -138,23 +138,29 @@ def layers_of(
             whole.check_layers(first, thick)
     except InputError as error:
         raise InputError(f"L = {task.size} in {number} slabs: {error}") from error
-    memory, where = needed(layers), f"L = {task.size} in {len(layers)} slabs"
-    if memory.host > available.host:
-        beside = f" for {samples} samples at a time" if samples > 1 else ""
-        raise InputError(
-            f"{where} needs {memory.host / 1e9:.1f} GB of memory{beside};"
-            f" {available.host / 1e9:.1f} GB are free"
-        )
-    if memory.device > available.device:
-        raise InputError(
-            f"{where} needs {memory.device / 1e9:.1f} GB on {device}; "
-            f"{available.device / 1e9:.1f} GB are its share of what is free"
-        )
+    beside = f" for {samples} samples at a time" if samples > 1 else ""
+    where = f"L = {task.size} in {len(layers)} slabs"
+    check_fits(where, needed(layers), available, device, beside)
     return layers
 
 
-def _fits(needed: Memory, available: Memory) -> bool:
-    return needed.host <= available.host and needed.device <= available.device
+def fits(needed: Memory, free: Memory) -> bool:
+    """Return whether memory is free on the host and on the device."""
+    return needed.host <= free.host and needed.device <= free.device
+
+
+def check_fits(where: str, needed: Memory, free: Memory, device: Device, beside: str = "") -> None:
+    """Raise InputError unless memory is free; where: what needs it; beside: for how many."""
+    if needed.host > free.host:
+        raise InputError(
+            f"{where} needs {needed.host / 1e9:.1f} GB of memory{beside}; "
+            f"{free.host / 1e9:.1f} GB are free"
+        )
+    if needed.device > free.device:
+        raise InputError(
+            f"{where} needs {needed.device / 1e9:.1f} GB on {device}; "
+            f"{free.device / 1e9:.1f} GB are its share of what is free"
+        )
 
 
 def slabs_wanted(whole: Whole, kind: str) -> int:

@@ -46,7 +46,9 @@ from percolab.run.in_slabs import (
     CPU,
     LABELERS,
     block_of,
+    check_fits,
     check_labeler,
+    fits,
     most_open,
     slabs_wanted,
     whole_of,
@@ -116,28 +118,14 @@ def split_layers(
 
     try:
         if slabs in (None, "auto"):
-            found = _chosen_layers(whole, ranks, kind, lambda layers: _fits(needed(layers), free))
+            found = _chosen_layers(whole, ranks, kind, lambda layers: fits(needed(layers), free))
         else:
             found = layers_of_ranks(whole, ranks, int(slabs or 0))
     except InputError as error:
         raise InputError(f"--split lattice: L = {task.size} over {ranks} ranks: {error}") from error
-    memory = needed(found)
-    where = f"L = {task.size} over {ranks} ranks in {sum(map(len, found))} slabs"
-    if memory.host > free.host:
-        raise InputError(
-            f"--split lattice: {where} needs {memory.host / 1e9:.1f} GB of memory for {beside} of "
-            f"them; {free.host / 1e9:.1f} GB are free"
-        )
-    if memory.device > free.device:
-        raise InputError(
-            f"--split lattice: {where} needs {memory.device / 1e9:.1f} GB on {device}; "
-            f"{free.device / 1e9:.1f} GB are its share of what is free"
-        )
+    where = f"--split lattice: L = {task.size} over {ranks} ranks in {sum(map(len, found))} slabs"
+    check_fits(where, needed(found), free, device, f" for {beside} of them")
     return found
-
-
-def _fits(needed: Memory, free: Memory) -> bool:
-    return needed.host <= free.host and needed.device <= free.device
 
 
 def _chosen_layers(

@@ -16,6 +16,7 @@ from helpers import lattice
 from percolab.analysis.stored_data import cluster_curves_of
 from percolab.api import sweep
 from percolab.domains.front import Row
+from percolab.domains.slabs import thicknesses
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.measure.rows import BINS
@@ -25,6 +26,7 @@ from percolab.run.in_slabs import (
     block_of,
     layers_of,
     memory_of_slabs,
+    slabs_wanted,
     whole_of,
 )
 from percolab.run.plan import plan_study
@@ -495,3 +497,14 @@ def test_wide_and_other_tasks_are_merged_and_tabulated(tmp_path, monkeypatch):
     more = ASKED | {"L": [12], "seed": 2, "samples": 9}
     again = sweep("square", **more, slabs=3, out=paths[1])
     assert again.lacking() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "thickest"),
+    # Layers that 2^30 sites have: 49, 10, 2.6 and 267; at least four are taken.
+    [("cubic", 4642, 48), ("cubic", 10000, 8), ("cubic", 20256, 4), ("square", 4014080, 256)],
+)
+def test_slabs_on_a_gpu_are_as_thick_as_tiles_fill(name, size, thickest):
+    dimension = lattice(name).dimension
+    whole = whole_of(Task(lattice(name), size, ("open",) * dimension, p=(0.3,), block_size=1))
+    assert max(thicknesses(whole, slabs_wanted(whole, "cuda"))) == thickest
