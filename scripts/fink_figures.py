@@ -24,18 +24,16 @@ from __future__ import annotations
 
 import gc
 import math
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
-from weigel_figures import Record, commit
+from measured_record import Record, made_by
 
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.domains.boxes import Blocks, Boundary, BoxRaster, row_of_whole
@@ -43,7 +41,6 @@ from percolab.domains.parts import Whole
 from percolab.domains.quad import Merge, Merged, simulate
 from percolab.domains.raster import Draw
 from percolab.lattices.lattice import load_lattice
-from percolab.store.provenance import package_versions, processor_name
 
 LATTICES = {2: "square", 3: "cubic", 4: "hypercubic-4d"}
 #: Sites of a rank's box along each axis, and boxes along each axis: the paper's, and for tests.
@@ -192,16 +189,7 @@ def main(small: bool, seconds: float, known: str | None, out: Path | None) -> No
     REPEATS = 1 if small else REPEATS
     sides, blocks = (SMALL_SIDES, SMALL_BLOCKS) if small else (SIDES, BLOCKS)
     couplings = SMALL_COUPLINGS if small else COUPLINGS
-    # Where files are is nobody's business.
-    arguments = [Path(each).name if Path(each).is_absolute() else each for each in sys.argv]
-    made_by = {
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join([Path(arguments[0]).name, *arguments[1:]]),
-        "commit": known or commit(),
-        "processor": processor_name(),
-        "versions": package_versions(),
-    }
-    record = Record(out, made_by, seconds)
+    record = Record(out, made_by(known), seconds)
     for dimension in LATTICES:  # compiles
         warm = Sample(dimension, 4, SMALL_BLOCKS[dimension], 0.3)
         warm.merged(PAPER + OURS)
@@ -223,8 +211,7 @@ def main(small: bool, seconds: float, known: str | None, out: Path | None) -> No
             case = dimension, sides[dimension], counts, critical_p(dimension)
             measure(record, case, (*PAPER[::3], "tree"))
     record.write()
-    if record.num_failed:
-        raise click.ClickException(f"{record.num_failed} measurements failed; the record says why")
+    record.end()
 
 
 if __name__ == "__main__":

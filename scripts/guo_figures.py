@@ -18,21 +18,18 @@ timed too: its elements, and microseconds by device events.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
-from weigel_figures import Record, commit
+from measured_record import Found, Record, by_commas, made_by
 
 from percolab.kernels.device import device_name, open_device
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import Topology
-from percolab.store.provenance import package_versions, processor_name
 from percolab.trees import new_trees
 from percolab.trees.weights import keys_of_values
 
@@ -48,8 +45,6 @@ OTHERS = ("prim", "kruskal")
 #: Elements that the primitive is timed with.
 LENGTHS = (128, 1024, 16384, 2**20, 2**24)
 RECORD = Path("results/h200/guo.json")
-
-Found = dict[str, Any]
 
 
 def random_graph(sites: int) -> tuple[Topology, np.ndarray]:
@@ -192,16 +187,12 @@ def table(parts: Found) -> str:
     return "\n".join(lines)
 
 
-def _numbers(context: Any, parameter: Any, value: str) -> list[int]:
-    return [int(part) for part in value.split(",")]
-
-
 @click.command(help=__doc__)
 @click.option(
     "-V",
     "sizes",
     default="128,256,512,1024,2048,4096,8192,16384",
-    callback=_numbers,
+    callback=by_commas,
     show_default=True,
 )
 @click.option("--seconds", default=120.0, show_default=True, help="After which nothing is begun.")
@@ -210,24 +201,15 @@ def _numbers(context: Any, parameter: Any, value: str) -> list[int]:
 def main(sizes: list[int], seconds: float, known: str | None, out: Path | None) -> None:
     """Measure, write and print."""
     cuda = open_device("cuda")
-    made_by = {
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
-        "commit": known or commit(),
-        "device_name": device_name(cuda),
-        "processor": processor_name(),
-        "versions": package_versions(),
-    }
-    record = Record(out, made_by, seconds)
+    record = Record(out, made_by(known, device_name(cuda)), seconds)
     record.begin("trees")
     measure_trees(record, sizes, cuda)
     record.begin("minima")
     measure_minima(record, list(LENGTHS))
     record.write()
-    click.echo(made_by["device_name"])
+    click.echo(device_name(cuda))
     click.echo(table(record.parts))
-    if record.num_failed:
-        raise click.ClickException(f"{record.num_failed} measurements failed; the record says why")
+    record.end()
 
 
 if __name__ == "__main__":

@@ -53,7 +53,8 @@ from percolab.cli.progress import ProgressWatcher
 from percolab.configurations import random_configuration
 from percolab.figures import save_figure
 from percolab.figures.bethe import plot_bethe
-from percolab.figures.kinds import spanning_figure
+from percolab.figures.kinds import StudyFigures
+from percolab.figures.kinds.curves import spanning_figure_of
 from percolab.figures.timing import Timing, plot_timing
 from percolab.kernels.device import Device
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
@@ -108,11 +109,11 @@ def spanning(number: str, device: Device, folder: Path) -> dict:
     }
 
 
-def spanning_drawn(results: Results, kind: str, *, bootstrap: int = 200) -> tuple[Any, Any, dict]:
+def spanning_drawn(results: Results, kind: str) -> tuple[Any, Any, dict]:
     """Return the fit of Fig 5 or 6, the figure and its numbers; kind: of the device it is from."""
     # Corrections beyond the one that is fitted show at small L at these errors.
-    fit = fit_results(results, min_size="auto", bootstrap=bootstrap)
-    return fit, *spanning_figure(results, fitted=lambda: fit, sizes=SIZES[kind])
+    fit = fit_results(results, min_size="auto")
+    return fit, *spanning_figure_of(StudyFigures(results, lambda: fit), sizes=SIZES[kind])
 
 
 def timing(device: Device, folder: Path) -> dict:
@@ -194,7 +195,7 @@ def stored_times(kind: Any, entries: Sequence[dict[str, Any]]) -> list[Any]:
     return [kind(**{name: entry[name] for name in names}) for entry in entries]
 
 
-def redrawn(number: str, entry: dict[str, Any], folder: Path, *, bootstrap: int = 200) -> Any:
+def redrawn(number: str, entry: dict[str, Any], folder: Path) -> Any:
     """Return the name of a stored figure, the figure drawn anew, and its numbers.
 
     entry: that of the summary.
@@ -204,7 +205,7 @@ def redrawn(number: str, entry: dict[str, Any], folder: Path, *, bootstrap: int 
         kind = entry["device"].partition(":")[0]
         name += "" if kind == "cuda" else "-small"
         results = open_results(folder / f"{name}.h5")
-        return name, *spanning_drawn(results, kind, bootstrap=bootstrap)[1:]
+        return name, *spanning_drawn(results, kind)[1:]
     if number in ("8", "9"):
         return name, *bethe_drawn(NUMBERINGS[("8", "9").index(number)], "cpu")[1:]
     return name, *timing_drawn(

@@ -24,17 +24,15 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from measured_record import Found, Record, by_commas, made_by
 
 from percolab.analysis.theory.potts import critical_point
 from percolab.bonds.batch import new_batch
@@ -47,8 +45,6 @@ from percolab.lattices.lattice import load_lattice
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.spins.words import Chain
-from percolab.store.output_files import replace_file
-from percolab.store.provenance import package_versions, processor_name
 
 #: Of one measurement: repeats, and the seconds after which there are no more of them.
 REPEATS, MOST_SECONDS = 7, 0.6
@@ -68,50 +64,6 @@ RECORD = Path("results/h200/weigel.json")
 
 #: Tiles along a side from which sewing is fitted.
 LEAST_SEWN = 4
-
-Found = dict[str, Any]
-
-
-class Record:
-    """Measurements by the part that they belong to, in a file that is written after each."""
-
-    def __init__(self, path: Path | None, made_by: Found, seconds: float) -> None:
-        self.path, self.made_by, self.parts = path, made_by, {}
-        self.end = time.perf_counter() + seconds
-        self.num_failed = 0
-        if path is not None and path.exists():
-            self.parts = json.loads(path.read_bytes())["parts"]
-
-    def begin(self, part: str) -> None:
-        """Begin a part, in place of an older one."""
-        self.part, self._started = part, time.perf_counter()
-        empty: Found = {"records": [], "skipped": [], "failed": []}
-        self.parts[part] = self.made_by | {"seconds": 0.0} | empty
-
-    def add(self, what: Found, work: Callable[[], Found]) -> None:
-        """Measure something, unless there is no time left, and write it down."""
-        own = self.parts[self.part]
-        if time.perf_counter() > self.end:
-            own["skipped"].append(what)
-        else:
-            try:
-                own["records"].append(what | work())
-            except Exception as error:  # the other measurements are still wanted
-                own["failed"].append(what | {"error": f"{type(error).__name__}: {error}"})
-                self.num_failed += 1
-        own["seconds"] = round(time.perf_counter() - self._started, 2)
-        self.write()
-
-    def write(self) -> None:
-        """Write the file, complete or not at all."""
-        if self.path is not None:
-            text = json.dumps({"parts": self.parts}, indent=1) + "\n"
-            replace_file(self.path, text.encode())
-
-    @property
-    def is_late(self) -> bool:
-        """Whether no time is left."""
-        return time.perf_counter() > self.end
 
 
 class Unmeasured:
@@ -457,20 +409,6 @@ def tables(parts: Found) -> str:
     return "\n".join(lines)
 
 
-def commit() -> str | None:
-    """Return the commit of the working tree, None where there is no git."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
-
-
-def _numbers(context: Any, parameter: Any, value: str) -> list[int]:
-    return [int(part) for part in value.split(",")]
-
-
 def _names(context: Any, parameter: Any, value: str) -> list[str]:
     asked = value.split(",")
     for name in asked:
@@ -481,13 +419,13 @@ def _names(context: Any, parameter: Any, value: str) -> list[str]:
 
 @click.command(help=__doc__)
 @click.option(
-    "-L", "sizes", default="32,64,128,256,512,1024,2048,4096", callback=_numbers, show_default=True
+    "-L", "sizes", default="32,64,128,256,512,1024,2048,4096", callback=by_commas, show_default=True
 )
-@click.option("--edges", default="4,8,16,32,64", callback=_numbers, show_default=True, help="B.")
+@click.option("--edges", default="4,8,16,32,64", callback=by_commas, show_default=True, help="B.")
 @click.option(
     "--local-edges",
     default="4,8,16,32,64,128",
-    callback=_numbers,
+    callback=by_commas,
     show_default=True,
     help="B of local labeling at the largest L; self-labeling up to 64.",
 )
@@ -509,26 +447,17 @@ def main(
     out: Path | None,
 ) -> None:
     """Measure, write and print."""
-    cuda = open_device("cuda")
-    made_by = {
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
-        "commit": known or commit(),
-        "device_name": device_name(cuda),
-        "processor": processor_name(),
-        "versions": package_versions(),
-    }
-    record = Record(out, made_by, seconds)
+    device = device_name(open_device("cuda"))
+    record = Record(out, made_by(known, device), seconds)
     for part in parts:
         record.begin(part)
         MEASURES[part](record, sizes, local_edges if part == "local" else edges)
         record.write()
-    click.echo(made_by["device_name"])
+    click.echo(device)
     click.echo(tables({part: record.parts[part] for part in parts}))
     if "sizes" in parts:
         click.echo(json.dumps(fits(record.parts["sizes"]["records"], least_tiles)))
-    if record.num_failed:
-        raise click.ClickException(f"{record.num_failed} measurements failed; the record says why")
+    record.end()
 
 
 if __name__ == "__main__":

@@ -88,24 +88,6 @@ class Autocorrelation:
         """How many independent samples have the same error of the mean, N / (2 tau)."""
         return self.blocks * self.updates / (2 * self.tau)
 
-    @property
-    def tau_of_blocks(self) -> tuple[float, float]:
-        """tau by the scatter of the blocks' means alone, which needs no window, and its error.
-
-        It has a large error, and is too small unless the blocks are much longer than tau.  (NaN,
-        NaN) of a single block.
-        """
-        if self.blocks < 2:
-            return nan, nan
-        total = self.blocks * self.updates
-        tau = self.mean_error**2 * total / (2 * float(self.covariance[0]))
-        return tau, tau * (2 / (self.blocks - 1)) ** 0.5
-
-    @property
-    def correlated_mean_error(self) -> float:
-        """The error of the mean from tau, to compare with that from the scatter of the blocks."""
-        return float(np.sqrt(self.covariance[0] / self.effective_samples))
-
 
 def autocorrelation(lagged: ArrayLike, edges: ArrayLike, updates: int) -> Autocorrelation:
     """Return the integrated autocorrelation time of a series from the sums of its blocks.

@@ -88,12 +88,12 @@ class SpanningCurve(Shown):
         """Spanning probability R_L(p), float64 (m,)."""
         return np.asarray(self.spanning.sum(axis=0) / self.total_samples, np.float64)
 
-    def interval(self, *, z: float = 1.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Wilson interval (low, high) of the spanning probability at each p, float64 (m,) each.
 
         Neighbouring p share their samples, so these bars are strongly correlated along p.
         """
-        return wilson_interval(self.spanning.sum(axis=0), self.total_samples, z=z)
+        return wilson_interval(self.spanning.sum(axis=0), self.total_samples)
 
     @property
     def threshold_counts(self) -> NDArray[np.int64]:

@@ -41,7 +41,7 @@ from percolab.analysis.fit_quality import ChiSquare, cutoffs_of, first_accepted,
 from percolab.analysis.json_values import plain
 from percolab.analysis.likelihood import ThresholdCells, maximise, resample_curve
 from percolab.analysis.scaling import ScalingModel
-from percolab.analysis.size_fit import fit_cells, fit_size
+from percolab.analysis.size_fit import fit_size, refit
 from percolab.analysis.statistics import (
     MIN_BLOCKS,
     Floats,
@@ -422,7 +422,7 @@ def slopes_at_threshold(fit: ThresholdFit, replicas: CriticalReplicas) -> Values
             zip(replicas.counts[:, mask], replicas.thresholds, strict=True)
         ):
             try:
-                again = fit_cells(own, counts, degree=fit.degree, start=line)
+                again = refit(line, own, counts)
             except AnalysisError:
                 continue
             resampled[row, column] = again.slope(float(p_c))

@@ -112,19 +112,16 @@ class EnergyHistogram:
     errors: Floats
 
 
-def energy_histogram(
-    satisfied: ArrayLike, *, beta: float, at: float | None = None, bins: int = _BINS
-) -> EnergyHistogram:
-    """Return the distribution of the satisfied bonds, reweighted from beta to another one.
+def energy_histogram(satisfied: ArrayLike) -> EnergyHistogram:
+    """Return the distribution of the satisfied bonds, in about 40 bins.
 
-    satisfied: (chains, updates), integers.  bins: about how many; all are equally wide, by a
-    multiple of the smallest step of E, since others would hold unequal numbers of values.
+    satisfied: (chains, updates), integers.  All bins are equally wide, by a multiple of the
+    smallest step of E, since others would hold unequal numbers of values.
     AnalysisError with fewer than 2 chains, or where E does not vary.
     """
     energies = _checked(satisfied)
-    edges = _edges(energies, bins)
-    shift = 0.0 if at is None else at - beta
-    parts = _binned(energies, edges, _weights(energies, shift))
+    edges = _edges(energies)
+    parts = _binned(energies, edges, np.ones_like(energies))
     width = edges[1] - edges[0]
     total = parts.sum(axis=0)
     rest = total - parts
@@ -178,7 +175,7 @@ def find_first_order(
     energies = _checked(satisfied)
     if len(np.unique(energies)) < _LEAST_VALUES:
         return None
-    edges = _edges(energies, _BINS)
+    edges = _edges(energies)
     valley = _deepest_valley(_binned(energies, edges, np.ones_like(energies)))
     if valley is None:
         return None
@@ -216,14 +213,14 @@ def _overlap(weights: Floats) -> float:
     return float(weights.sum() ** 2 / (weights.size * (weights**2).sum()))
 
 
-def _edges(energies: Floats, bins: int) -> Floats:
+def _edges(energies: Floats) -> Floats:
     """Return edges of bins that each hold the same number of possible E."""
     values = np.unique(energies)
     if len(values) < 2:
         raise AnalysisError("the energy does not vary")
     step = float(np.gcd.reduce(np.diff(values).astype(np.int64)))
     steps = (values[-1] - values[0]) / step + 1
-    width = step * max(int(np.ceil(steps / bins)), 1)
+    width = step * max(int(np.ceil(steps / _BINS)), 1)
     count = int(np.ceil(steps * step / width))
     return np.asarray(values[0] - step / 2 + width * np.arange(count + 1))
 

@@ -32,7 +32,7 @@ from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
 from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.json_values import plain
 from percolab.analysis.likelihood import ThresholdCells
-from percolab.analysis.size_fit import SizeFit, fit_cells, fit_size
+from percolab.analysis.size_fit import SizeFit, fit_size, refit
 from percolab.analysis.statistics import Floats, geometric_mean, half_width, whitening
 from percolab.errors import AnalysisError
 
@@ -139,9 +139,7 @@ def analyse_samples(
     curves: Sequence[SpanningCurve],
     *,
     omega: float = 1.0,
-    degree: int = 3,
     bootstrap: int = 200,
-    seed: int = 0,
 ) -> SampleThresholds:
     """Analyse the T of every size.
 
@@ -161,7 +159,7 @@ def analyse_samples(
         notes.append("fewer than two sizes: nothing to extrapolate")
     else:
         found = [_extrapolate(sizes, estimator, omega) for estimator in ("mean", "median")]
-    cells = _cell_to_cell(curves, degree, bootstrap, np.random.default_rng(seed))
+    cells = _cell_to_cell(curves, bootstrap, np.random.default_rng(0))
     return SampleThresholds(tuple(sizes), tuple(found), cells, tuple(notes))
 
 
@@ -210,12 +208,12 @@ def _extrapolate(sizes: Sequence[SampleMoments], estimator: str, omega: float) -
 
 
 def _cell_to_cell(
-    curves: Sequence[SpanningCurve], degree: int, replicas: int, rng: np.random.Generator
+    curves: Sequence[SpanningCurve], replicas: int, rng: np.random.Generator
 ) -> tuple[CellToCell, ...]:
     """Cross neighbouring sizes and compare their slopes; pairs that do not cross are left out."""
     sizes = linear_sizes(curves)
     cells = [ThresholdCells.from_curves(curves_of_size(curves, size)) for size in sizes]
-    lines = [fit_size(own.curves, degree=degree) for own in cells]
+    lines = [fit_size(own.curves) for own in cells]
     drawn = [own.resample(rng, replicas) for own in cells]
     found = []
     for small, large in pairwise(range(len(sizes))):
@@ -226,10 +224,7 @@ def _cell_to_cell(
         again = np.full((replicas, 2), nan)
         for row in range(replicas):
             try:
-                below, above = (
-                    fit_cells(cells[k], drawn[k][row], degree=degree, start=lines[k])
-                    for k in (small, large)
-                )
+                below, above = (refit(lines[k], cells[k], drawn[k][row]) for k in (small, large))
             except AnalysisError:
                 continue
             p = find_crossing(below, above, near=crossing.p).p

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -63,6 +63,11 @@ class PolynomialModel:
 
     design: Floats
 
+    @classmethod
+    def of_points(cls, p: Floats, middle: float, scale: float, degree: int) -> PolynomialModel:
+        """Return the polynomial of a degree in (p - middle) / scale."""
+        return cls(np.vander((p - middle) / scale, degree + 1, increasing=True))
+
     def __call__(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the probit (points,) and its derivatives (points, degree + 1)."""
         return self.design @ theta, self.design
@@ -77,36 +82,35 @@ def fit_size(curves: Sequence[SpanningCurve], *, degree: int = 3) -> SizeFit:
     if len({curve.L for curve in curves}) != 1:
         raise ValueError("fit_size needs curves of exactly one linear size")
     cells = ThresholdCells.from_curves(curves)
-    return fit_cells(cells, cells.counts, degree=degree, start=None)
-
-
-def fit_cells(
-    cells: ThresholdCells, counts: Floats, *, degree: int, start: SizeFit | None
-) -> SizeFit:
-    """Fit `counts` (a replica of `cells.counts`), beginning at `start` when it is given.
-
-    The chi^2 belongs to `cells.counts`, so a fit with a `start` carries the start's.
-    """
     low, high = float(cells.p.min()), float(cells.p.max())
     middle, scale = 0.5 * (low + high), 0.5 * (high - low)
     distinct = np.unique(cells.p).size
     if distinct < 2:
-        raise AnalysisError(f"L = {cells.curves[0].L} has fewer than two p to fit")
-    degree = min(degree, distinct - 1) if start is None else len(start.coefficients) - 1
-    model = PolynomialModel(np.vander((cells.p - middle) / scale, degree + 1, increasing=True))
-    first = _straight_line(cells, model) if start is None else np.array(start.coefficients)
-    estimate = maximise(model, cells, counts, first)
+        raise AnalysisError(f"L = {curves[0].L} has fewer than two p to fit")
+    model = PolynomialModel.of_points(cells.p, middle, scale, min(degree, distinct - 1))
+    estimate = maximise(model, cells, cells.counts, _straight_line(cells, model))
     return SizeFit(
-        L=cells.curves[0].L,
+        L=curves[0].L,
         p_mid=middle,
         scale=scale,
         coefficients=tuple(float(c) for c in estimate.theta),
         p_low=low,
         p_high=high,
         points=cells.p.size,
-        samples=sum(curve.total_samples for curve in cells.curves),
-        chi_square=chi_square(model, cells, estimate) if start is None else start.chi_square,
+        samples=sum(curve.total_samples for curve in curves),
+        chi_square=chi_square(model, cells, estimate),
     )
+
+
+def refit(fit: SizeFit, cells: ThresholdCells, counts: Floats) -> SizeFit:
+    """Return a fit of `counts`, a replica of those of `cells`, to which `fit` belongs.
+
+    Its degree, and its chi^2, are those of `fit`.
+    """
+    degree = len(fit.coefficients) - 1
+    model = PolynomialModel.of_points(cells.p, fit.p_mid, fit.scale, degree)
+    estimate = maximise(model, cells, counts, np.array(fit.coefficients))
+    return replace(fit, coefficients=tuple(float(c) for c in estimate.theta))
 
 
 def _straight_line(cells: ThresholdCells, model: PolynomialModel) -> Floats:

@@ -159,29 +159,24 @@ def _check_scalable(results: Results) -> None:
 
 def exponents_of(
     results: Results,
-    fit: ThresholdFit | None = None,
+    fit: ThresholdFit,
     *,
     bootstrap: int = 200,
-    seed: int = 0,
 ) -> ExponentFit:
-    """Return the exponents read off at p_c (:mod:`percolab.analysis.exponents`).
-
-    fit: of p_c; that of the default options unless given.
-    """
+    """Return the exponents read off at p_c of a fit (:mod:`percolab.analysis.exponents`)."""
     _check_scalable(results)
     return fit_exponents(
-        fit_results(results) if fit is None else fit,
+        fit,
         cluster_curves_of(results),
         dimension=results.study.structure.dimension,
         numbers=size_counts_of(results),
         is_open=has_open_axis(results),
         bootstrap=bootstrap,
-        seed=seed,
     )
 
 
 def ratios_of(
-    results: Results, fit: ThresholdFit, *, bootstrap: int = 200, seed: int = 0
+    results: Results, fit: ThresholdFit, *, bootstrap: int = 200
 ) -> RatioCrossings | None:
     """Return the crossings of <s_1>^2/<s_1^2> (:mod:`percolab.analysis.crossings`).
 
@@ -195,7 +190,6 @@ def ratios_of(
         near=fit.threshold,
         exponent=fit.scaling.omega + fit.y_t,
         bootstrap=bootstrap,
-        seed=seed,
     )
 
 
@@ -235,7 +229,6 @@ def collapse_of(
     min_size: int | Literal["auto"] | None = None,
     reach: float | None = None,
     bootstrap: int = 50,
-    seed: int = 0,
 ) -> Collapse:
     """Return the data collapse of an observable (:mod:`percolab.analysis.collapse`).
 
@@ -265,7 +258,6 @@ def collapse_of(
         fixed=(threshold is not None, y_t is not None, exponent is not None or not is_cluster),
         reach=reach,
         bootstrap=bootstrap,
-        seed=seed,
     )
 
 

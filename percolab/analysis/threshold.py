@@ -31,7 +31,7 @@ from percolab.analysis.fit_quality import POOR_FIT, ChiSquare, is_poor
 from percolab.analysis.json_values import plain
 from percolab.analysis.likelihood import LikelihoodMaximum, ThresholdCells, chi_square, maximise
 from percolab.analysis.scaling import ScalingFunction, ScalingModel
-from percolab.analysis.size_fit import SizeFit, fit_cells, fit_size
+from percolab.analysis.size_fit import SizeFit, fit_size, refit
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, format_with_error, half_width
 from percolab.analysis.theory.known_exponents import Known
 from percolab.errors import AnalysisError
@@ -502,7 +502,7 @@ def _cross_replica(
     """(p*, R) of every crossing in one replica, NaN where a curve could not be fitted."""
     try:
         refits = [
-            fit_cells(own, counts[mask], degree=len(fit.coefficients) - 1, start=fit)
+            refit(fit, own, counts[mask])
             for fit, (own, mask) in zip(size_fits, own_cells, strict=True)
         ]
     except AnalysisError:

@@ -52,13 +52,11 @@ class PeerTime:
         return asdict(self) | {"nanoseconds_per_site": self.nanoseconds_per_site}
 
 
-def open_bond_list(
-    topology: Topology, p: float, *, sample: int = 0, seed: int = SEED
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return owner and other end, int32 each, of a sample's open bonds; nothing is periodic."""
+def open_bond_list(topology: Topology, p: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return owner and other end, int32 each, of sample 0's open bonds; nothing is periodic."""
     opened = np.zeros(topology.exists.size, np.uint32)
-    key = (np.uint64(seed), np.uint64(sample), np.uint64(threshold_of(p)))
-    fill_open_bonds(XORWOW, *key, 0, topology.exists.ravel(), opened)
+    key = (np.uint64(SEED), np.uint64(0), np.uint64(threshold_of(p)))
+    fill_open_bonds(XORWOW, *key, np.uint64(0), topology.exists.ravel(), opened)
     words = opened.reshape(topology.exists.shape)
     flags = (unpack_bits(row, topology.num_points) for row in words)
     owners = [np.flatnonzero(row).astype(np.int32) for row in flags]

@@ -6,13 +6,13 @@ neither knows of the other.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.model import BOND, Model
+from percolab.kernels.registry import load
 from percolab.lattices.topology import Topology
 
 
@@ -57,13 +57,12 @@ class Batch(Protocol):
 
 
 #: The class of each kind of device.
-_BATCHES = {"cpu": "batch_cpu:CpuBatch", "cuda": "batch_cuda:CudaBatch"}
+_BATCHES = {"cpu": "bonds.batch_cpu:CpuBatch", "cuda": "bonds.batch_cuda:CudaBatch"}
 
 
 def batch_class(kind: str) -> Any:
     """Return the class of batches on a kind of device, "cpu" or "cuda"."""
-    module, _, name = _BATCHES[kind].partition(":")
-    return getattr(importlib.import_module(f"percolab.bonds.{module}"), name)
+    return load(_BATCHES[kind])
 
 
 def new_batch(kind: str, topology: Topology, model: Model = BOND, *, capacity: int = 1) -> Batch:

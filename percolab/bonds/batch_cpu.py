@@ -96,7 +96,7 @@ class CpuBatch:
         for n, (sample, threshold) in enumerate(zip(samples, thresholds, strict=True)):
             limit, _ = limits_at(self.model.rule, np.uint64(threshold))
             key = np.uint64(seed), np.uint64(sample), np.uint64(limit)
-            first, there = self.sites.first_word, self.sites.exists
+            first, there = np.uint64(self.sites.first_word), self.sites.exists
             fill_open_bonds(generator, *key, first, there, self.occupied)
             left[n] = np.bitwise_count(self.occupied).sum(dtype=np.int64)
         return self.topology.num_sites - left

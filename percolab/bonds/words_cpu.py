@@ -35,13 +35,12 @@ def _open_by_planes(start, step, base, planes, exists, opened, undecided):
 
 @njit(nogil=True, cache=True)
 def fill_open_bonds(generator, seed, sample, threshold, first, exists, opened):
-    """Write what is open of a sample's words ``first`` ...; exists and opened: uint32."""
+    """Write what is open of a sample's words ``first`` ..., uint64; exists and opened: uint32."""
     at_once = generator == XORWOW and uint64(threshold) >> uint64(63) == uint64(0)
     planes, undecided = np.empty(_PLANES, np.uint32), np.empty(_BLOCK, np.uint32)
     for k in range(_PLANES):
         digit = uint64(uint64(threshold) >> uint64(62 - k)) & uint64(1)
         planes[k] = uint32(0xFFFFFFFF) if digit != uint64(0) else uint32(0)
-    first = uint64(first)
     start, step = stream_keys(seed, sample)
     for base in range(0, exists.size, _BLOCK):
         end = min(base + _BLOCK, exists.size)

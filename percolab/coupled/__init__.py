@@ -6,7 +6,6 @@ Which one serves a labeler is listed here; all give the same numbers.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from percolab.bonds.batch import batch_class
 from percolab.bonds.model import BOND, Model
 from percolab.kernels.memory import Memory, Needs
+from percolab.kernels.registry import load
 from percolab.labelers import labeler_class, new_labeler
 from percolab.labelers.forest import Labeler
 from percolab.lattices.extent import Extent
@@ -69,17 +69,15 @@ class Coupling(Protocol):
 
 #: The coupling of each labeler, by kind of device; any other is measured point by point.
 _COUPLINGS = {
-    ("cpu", "raster"): "raster:RasterCoupling",
-    ("cuda", "four_step"): "grown:GrownCoupling",
-    ("cuda", "label_equivalence"): "grown:GrownCoupling",
-    ("cuda", "tiled"): "tiled:TiledCoupling",
+    ("cpu", "raster"): "coupled.raster:RasterCoupling",
+    ("cuda", "four_step"): "coupled.grown:GrownCoupling",
+    ("cuda", "label_equivalence"): "coupled.grown:GrownCoupling",
+    ("cuda", "tiled"): "coupled.tiled:TiledCoupling",
 }
 
 
 def _class_for(name: str, kind: str) -> Any:
-    place = _COUPLINGS.get((kind, name), "points:PointByPoint")
-    module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(f"percolab.coupled.{module}"), attribute)
+    return load(_COUPLINGS.get((kind, name), "coupled.points:PointByPoint"))
 
 
 def coupling_of(labeler: Labeler, kind: str) -> Coupling:

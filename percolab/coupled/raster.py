@@ -71,7 +71,6 @@ class RasterCoupling(PointByPoint):
         super().__init__(labeler)
         batch = labeler.batch
         self._sample = Sample(
-            batch.sites,
             batch.exists,
             batch.opened,
             batch.adjacency,
@@ -95,10 +94,10 @@ class RasterCoupling(PointByPoint):
         self, generator: int, seed: int, samples: Samples, thresholds: Samples
     ) -> NDArray[np.int64]:
         """Return the rows (n, row width) of n items (sample, threshold)."""
+        batch = self.labeler.batch
         rows = np.zeros((len(samples), self.labeler.row_width), np.int64)
         items = generator, np.uint64(seed), samples, thresholds
-        rows_of_items(*items, self._sample, self._lists, rows)
-        batch = self.labeler.batch
+        rows_of_items(*items, batch.sites, self._sample, self._lists, rows)
         if batch.model.draws_sites:
             without_vacant(rows, batch.count_vacant(generator, seed, samples, thresholds))
         return rows
@@ -117,12 +116,14 @@ class RasterCoupling(PointByPoint):
         self, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
     ) -> Samples:
         """Return T of samples in a window each, with every sample labeled once."""
-        open_axes = self.labeler.batch.topology.open_axes
+        batch = self.labeler.batch
+        open_axes = batch.topology.open_axes
         if self._order is None:
-            self._order = _bond_order(self.labeler.batch.topology, self._lists.later)
+            self._order = _bond_order(batch.topology, self._lists.later)
         found = np.empty((len(samples), len(open_axes)), np.uint64)
         axes = np.array(open_axes, np.int64)
         items = generator, np.uint64(seed), (samples, low, high)
-        if thresholds_of_samples(*items, self._sample, axes, self._order, found):
+        called = batch.sites, self._sample, axes, self._order, found
+        if thresholds_of_samples(*items, *called):
             return found
         return super().scan_windows(generator, seed, samples, low, high)

@@ -52,9 +52,12 @@ class GridLists(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What a call needs of a labeler and its batch, by the names they have there."""
+    """What a call needs of a labeler and its batch, by the names they have there.
 
-    sites: Any
+    The batch's ``sites`` are not among it, whose type is another for every kind of model: what
+    labels and measures is compiled once for all.
+    """
+
     exists: Any
     opened: Any
     adjacency: Any
@@ -187,9 +190,9 @@ def _grid_length(samples, thresholds, n):
 
 
 @njit(nogil=True, cache=True)
-def rows_of_items(generator, seed, samples, thresholds, sample, lists, rows):
+def rows_of_items(generator, seed, samples, thresholds, sites, sample, lists, rows):
     """Write the rows of all items; neighbouring items of one sample share its labeling."""
-    sites, exists, opened = sample.sites, sample.exists, sample.opened
+    exists, opened = sample.exists, sample.opened
     n = 0
     while n < samples.size:
         key = seed, samples[n]

@@ -38,14 +38,15 @@ class BondOrder(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def thresholds_of_samples(generator, seed, items, sample, axes, lists, found):
+def thresholds_of_samples(generator, seed, items, sites, sample, axes, lists, found):
     """Write T of every sample along every open axis, as ``scan_windows`` returns it.
 
-    items: (samples, low, high), a window each, uint64.  sample: a
-    :class:`percolab.coupled.raster.Sample`.  axes: int64, the open ones.  found: uint64 (n, open
-    axes).  lists: a BondOrder.  Returns whether the opening bonds of all samples fitted into it.
+    items: (samples, low, high), a window each, uint64.  sites: of the batch.  sample: a
+    :class:`percolab.coupled.raster_grid.Sample`.  axes: int64, the open ones.  found: uint64 (n,
+    open axes).  lists: a BondOrder.  Returns whether the opening bonds of all samples fitted into
+    it.
     """
-    sites, runs = sample.sites, sample.runs
+    runs = sample.runs
     bonds, order = lists.bonds, lists.order
     samples, lows, highs = items
     complete = int64(0)

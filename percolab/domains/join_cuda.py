@@ -247,12 +247,6 @@ def _sums_of(totals: Any, bins: int, blocks: int) -> Sums:
     )
 
 
-def is_on_device(front: Front) -> bool:
-    """Return whether any of a front's arrays is on a GPU."""
-    faces = front.low.clusters, front.high.clusters, front.sizes
-    return not all(isinstance(array, np.ndarray) for array in faces)
-
-
 def to_device(front: Front) -> Front:
     """Return a front with its arrays copied to the selected GPU."""
     return _copied(front, cuda.to_device)

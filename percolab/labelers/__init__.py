@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from percolab.errors import InputError, nearest
+from percolab.kernels.registry import class_of, load
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
@@ -133,7 +132,7 @@ def _problem_of_bonds(name: str | None, kind: str, offsets: tuple[tuple[int, ...
     entry = LABELERS.get(name or DEFAULT_LABELER[kind])
     if entry is None or not entry.bonds or kind not in entry.classes:
         return ""
-    problem: str = _found(entry.bonds)(offsets)
+    problem: str = load(entry.bonds)(offsets)
     return problem
 
 
@@ -142,20 +141,7 @@ def labeler_class(name: str | None, kind: str) -> Any:
 
     None names the default.  InputError: unknown, or not available on that kind of device.
     """
-    name = name or DEFAULT_LABELER[kind]
-    if name not in LABELERS:
-        raise InputError(f"unknown labeler {name!r}; {nearest(name, LABELERS)}")
-    classes = LABELERS[name].classes
-    if kind not in classes:
-        able = ", ".join(entry.name for entry in LABELERS.values() if kind in entry.classes)
-        raise InputError(f"labeler {name!r} does not run on {kind}; there: {able}")
-    return _found(classes[kind])
-
-
-def _found(place: str) -> Any:
-    """Return what a place names: "module:attribute"."""
-    module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(f"percolab.{module}"), attribute)
+    return class_of("labeler", LABELERS, name or DEFAULT_LABELER[kind], kind)
 
 
 def serving_labeler(name: str | None, kind: str, topology: Topology) -> str:
@@ -168,7 +154,7 @@ def serving_labeler(name: str | None, kind: str, topology: Topology) -> str:
     place = LABELERS[name].refusal
     if _problem_of_bonds(name, kind, topology.offsets):
         return "four_step"
-    return "four_step" if place and _found(place)(topology) else name
+    return "four_step" if place and load(place)(topology) else name
 
 
 def new_labeler(

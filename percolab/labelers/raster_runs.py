@@ -252,10 +252,3 @@ def measure_runs(count, wrapping, end_flags, runs, row):
     sites, flags = end_flags
     spanning = spanning_of_runs(sites, flags, runs.starts, runs.first, runs.parents, runs.reach)
     row[SPANNING] = spanning | wrapping
-
-
-@njit
-def number_of_runs(starts, first):
-    """Return the number of runs that :func:`number_runs` found."""
-    last = starts.size - 1
-    return int64(first[last]) + int64(popcount(starts[last]))

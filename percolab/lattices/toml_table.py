@@ -77,9 +77,9 @@ class Table:
             raise self.error(key, f"an integer from {low} to {high}")
         return value
 
-    def number(self, key: str, default: float | None = None) -> float:
+    def number(self, key: str) -> float:
         """Return a finite float (an integer is taken as one)."""
-        value = self.data.get(key, default)
+        value: Any = self.data.get(key)
         if not _is_number(value):
             raise self.error(key, "a number")
         return float(value)

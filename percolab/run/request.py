@@ -92,12 +92,9 @@ class SweepOptions(TypedDict, total=False):
     part: Part
 
 
-def options_of(
-    request: SweepRequest, *, writer: ResultsWriter | None = None, watcher: Watcher | None = None
-) -> SweepOptions:
+def options_of(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
     """Return the options of what a user asked for; InputError if there is no such device."""
     return {
-        "writer": writer,
         "device": _device_of(request),
         "executor": request.executor,
         "part": request.part,

@@ -93,13 +93,11 @@ def split_layers(
     beside: int,
     *,
     device: Device = CPU,
-    held: int = 0,
 ) -> RankLayers:
     """Return the layers of the slabs of every rank.
 
     slabs: of all ranks, or None or "auto", which choose them.  beside: ranks of this host.  device:
-    of a rank.  held: bytes of the host that other tasks take.  InputError: it cannot be split so,
-    or does not fit in memory.
+    of a rank.  InputError: it cannot be split so, or does not fit in memory.
     """
     whole, kind = split_whole(task), device.kind
     problem = refusal(whole, kind)
@@ -108,7 +106,7 @@ def split_layers(
             f"--split lattice: {whole.lattice.name} cannot be labeled in slabs on {device}: "
             f"{problem}; use --device cpu"
         )
-    free = Memory(psutil.virtual_memory().available - held)
+    free = Memory(psutil.virtual_memory().available)
     if device.is_shared:
         free = Memory(free.host, int(_SHARE * device.free_memory()))
 

@@ -6,7 +6,6 @@ another one sweeps lattices that fit in the shared memory of one block.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from percolab.bonds.batch import batch_class
 from percolab.bonds.model import BOND
 from percolab.kernels.memory import Memory, Needs
+from percolab.kernels.registry import load
 from percolab.labelers import labeler_class, new_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
@@ -66,12 +66,11 @@ class Chains(Protocol):
         ...
 
 
-_CHAINS = {"cpu": "chain_cpu:CpuChain", "cuda": "chains_cuda:CudaChains"}
+_CHAINS = {"cpu": "spins.chain_cpu:CpuChain", "cuda": "spins.chains_cuda:CudaChains"}
 
 
 def _class_for(kind: str) -> Any:
-    module, _, name = _CHAINS[kind].partition(":")
-    return getattr(importlib.import_module(f"percolab.spins.{module}"), name)
+    return load(_CHAINS[kind])
 
 
 def _serving_class(kind: str, labeler: Any, rule: Rule) -> Any:

@@ -162,7 +162,7 @@ def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins
             bit = uint32(uint32(1) << uint32(bond & 31))
             spins.alive[bond >> 5] = uint32(spins.alive[bond >> 5] & ~bit)
     seed = seed_at(chain.bonds, sweep)
-    fill_open_bonds(generator, seed, chain.number, chain.threshold, here, spins.alive, opened)
+    fill_open_bonds(generator, seed, chain.number, chain.threshold, uint64(0), spins.alive, opened)
     count = int64(0)
     for index in range(opened.size):
         count += int64(popcount(opened[index]))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from percolab.errors import InputError, nearest
+from percolab.kernels.registry import class_of, load
 from percolab.measure.columns import open_axes
 
 if TYPE_CHECKING:
@@ -36,28 +35,28 @@ TREE_METHODS = {
         TreeEntry(
             "kruskal",
             "bonds in ascending order, joined by union-find",
-            {"cpu": "kruskal:Kruskal"},
+            {"cpu": "trees.kruskal:Kruskal"},
         ),
         TreeEntry(
             "boruvka",
             "every cluster takes its least bond outwards, in tiles first, then over their borders",
-            {"cpu": "boruvka:Boruvka", "cuda": "boruvka_cuda:BoruvkaCuda"},
-            {"cuda": "readings_batch:ReadingsBatch"},
+            {"cpu": "trees.boruvka:Boruvka", "cuda": "trees.boruvka_cuda:BoruvkaCuda"},
+            {"cuda": "trees.readings_batch:ReadingsBatch"},
         ),
         TreeEntry(
             "prim",
             "Guo 2011: a site after another, each round a minimum of all candidates",
-            {"cpu": "prim:Prim", "cuda": "prim_cuda:PrimCuda"},
+            {"cpu": "trees.prim:Prim", "cuda": "trees.prim_cuda:PrimCuda"},
         ),
         TreeEntry(
             "prim:persistent",
             "the same in one launch, many graphs at once",
-            {"cuda": "prim_cuda:PersistentPrim"},
+            {"cuda": "trees.prim_cuda:PersistentPrim"},
         ),
         TreeEntry(
             "heap",
             "Prim with a binary heap, the judge",
-            {"cpu": "heap:Heap"},
+            {"cpu": "trees.heap:Heap"},
         ),
     )
 }
@@ -71,14 +70,7 @@ def tree_class(name: str | None, kind: str) -> Any:
 
     None names the default.  InputError: unknown, or not available on that kind of device.
     """
-    name = name or DEFAULT_TREE_METHOD[kind]
-    if name not in TREE_METHODS:
-        raise InputError(f"unknown tree method {name!r}; {nearest(name, TREE_METHODS)}")
-    classes = TREE_METHODS[name].classes
-    if kind not in classes:
-        able = ", ".join(entry.name for entry in TREE_METHODS.values() if kind in entry.classes)
-        raise InputError(f"tree method {name!r} does not run on {kind}; there: {able}")
-    return _found(classes[kind])
+    return class_of("tree method", TREE_METHODS, name or DEFAULT_TREE_METHOD[kind], kind)
 
 
 def readings_class(name: str | None, kind: str, extent: Extent, boundary: Sequence[str]) -> Any:
@@ -90,13 +82,7 @@ def readings_class(name: str | None, kind: str, extent: Extent, boundary: Sequen
     place = TREE_METHODS[name or DEFAULT_TREE_METHOD[kind]].readings.get(kind)
     if place is None or extent.is_stored or open_axes(boundary):
         return None
-    return _found(place)
-
-
-def _found(place: str) -> Any:
-    """Return what a place names: "module:attribute"."""
-    module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(f"percolab.trees.{module}"), attribute)
+    return load(place)
 
 
 def new_trees(name: str | None, kind: str, topology: Topology, *, capacity: int = 1) -> Trees:

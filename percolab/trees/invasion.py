@@ -389,14 +389,6 @@ class Invasion(Shown):
         found = np.searchsorted(np.sort(distances), np.asarray(radii), side="right")
         return found.astype(np.int64)
 
-    def bond_words(self, classes: int, num_words: int) -> NDArray[np.uint32]:
-        """Return the bonds by which sites were invaded, uint32 (classes, num_words), a bit each."""
-        words = np.zeros(classes * num_words, np.uint32)
-        bonds = self.bonds[self.bonds >= 0]
-        bits = np.uint32(1) << (bonds & 31).astype(np.uint32)
-        np.bitwise_or.at(words, bonds >> 5, bits)
-        return words.reshape(classes, num_words)
-
     def renumbered(self, outer: NDArray[np.int32]) -> Invasion:
         """Return the invasion with other numbers of its sites: outer[site]."""
         origins = np.where(self.origins < 0, np.int32(-1), outer[self.origins])

@@ -251,15 +251,10 @@ class PersistentPrim(_CudaPrim):
         launch(self._graph, points, self._weights, self._levels, *self._candidates, self._chosen)
 
 
-def _power(number: int) -> int:
-    """Return the smallest power of two that is not smaller."""
-    return 1 << max(number - 1, 0).bit_length()
-
-
 def _levels(points: int) -> tuple[np.uint32, np.uint32]:
     """Return the exponents of two of candidates in a group and of groups of a lane."""
     lanes = WARP.bit_length() - 1
-    of_lane = max(_power(points).bit_length() - 1 - lanes, 0)
+    of_lane = max((points - 1).bit_length() - lanes, 0)
     group = max(-(-of_lane // 2), lanes)
     return np.uint32(group), np.uint32(max(of_lane - group, 0))
 

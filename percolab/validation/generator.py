@@ -59,7 +59,7 @@ def _definition(conditions: Conditions) -> Iterator[Outcome]:
         wrong = 0
         for p in (0.0, *_P, float(numbers[7]) / 2**63, 1.0):
             limit = np.uint64(threshold_of(p))
-            fill_open_bonds(generator, seed, sample, limit, np.uint32(0), exists, opened)
+            fill_open_bonds(generator, seed, sample, limit, np.uint64(0), exists, opened)
             wrong += int(np.sum(unpack_bits(opened, 32 * count) != (numbers < limit)))
         yield differing(f"open bonds unlike u < p, {rng}", wrong)
 
@@ -102,7 +102,7 @@ def _count(conditions: Conditions, rng: str, generator: int, p: float) -> _Count
     for first in range(0, conditions.count(quick=16, full=512), 2):
         for n, opened in enumerate(pair):
             sample = np.uint64(first + n)
-            fill_open_bonds(generator, seed, sample, limit, np.uint32(0), exists, opened)
+            fill_open_bonds(generator, seed, sample, limit, np.uint64(0), exists, opened)
         counts.add(pair)
     return counts
 

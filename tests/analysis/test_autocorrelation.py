@@ -74,11 +74,10 @@ def test_tau_is_the_true_one_within_both_its_errors(tau, updates):
         assert np.abs(z).max() <= 4, name
         assert 0.85 <= z.std() <= 1.2, name
         assert abs(z.mean()) <= 0.5, name
-    for error in ("mean_error", "correlated_mean_error"):
-        z = np.array([(item.mean - 3) / getattr(item, error) for item in found])
-        assert np.abs(z).max() <= 4
-        assert 0.85 <= z.std() <= 1.2
-        assert abs(z.mean()) * math.sqrt(repeats) <= 4
+    z = np.array([(item.mean - 3) / item.mean_error for item in found])
+    assert np.abs(z).max() <= 4
+    assert 0.85 <= z.std() <= 1.2
+    assert abs(z.mean()) * math.sqrt(repeats) <= 4
 
 
 def test_leaving_out_blocks_gives_the_scatter_of_tau_itself():
@@ -103,17 +102,6 @@ def test_a_time_beyond_the_stored_lags_is_a_lower_bound():
     found = analysed(series)
     assert (found.complete, found.window) == (False, LAGS)
     assert found.tau < 60 - 4 * found.error
-    # The scatter of the means knows the true time.
-    tau, error = found.tau_of_blocks
-    assert abs(tau - 60) <= 4 * error
-    assert error / tau == pytest.approx(math.sqrt(2 / 39))
-
-
-def test_tau_of_blocks_agrees_with_tau():
-    found = analysed(chains(np.random.default_rng(7), 3, blocks=400, updates=300))
-    tau, error = found.tau_of_blocks
-    assert abs(tau - found.tau) <= 4 * error
-    assert found.effective_samples == pytest.approx(400 * 300 / (2 * found.tau))
 
 
 def test_an_alternating_series_has_less_than_half():
@@ -130,7 +118,6 @@ def test_few_blocks_quote_the_formula():
     single = analysed(chains(np.random.default_rng(10), 2, blocks=1, updates=3000))
     assert math.isnan(single.jackknife_error)
     assert math.isnan(single.mean_error)
-    assert all(map(math.isnan, single.tau_of_blocks))
     assert abs(single.tau - 2) <= 4 * single.error
 
 

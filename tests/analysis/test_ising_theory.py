@@ -17,10 +17,7 @@ from percolab.analysis.theory.planar import THRESHOLDS
 from percolab.analysis.theory.potts import (
     EVEN_SUBGRAPHS,
     critical_bond_probability,
-    critical_coupling,
     critical_point,
-    critical_satisfied,
-    latent_heat,
     potts_exponents,
 )
 from percolab.lattices.lattice import load_lattice
@@ -205,7 +202,7 @@ def test_critical_coupling_is_the_root_of_the_even_subgraphs_of_one_cell(name):
     found = even_subgraphs(load_lattice(name))
     if name in EVEN_SUBGRAPHS:
         assert np.trim_zeros(found, "b").tolist() == list(EVEN_SUBGRAPHS[name])
-    x = math.tanh(critical_coupling(name).value)
+    x = math.tanh(critical_point(name, 2).value / 2)
     assert np.polynomial.polynomial.polyval(x, found) == pytest.approx(0, abs=1e-13)
     inside = np.polynomial.polynomial.polyval(np.linspace(0, 1, 1001), found)
     assert np.count_nonzero(np.diff(np.sign(inside))) == 1
@@ -224,16 +221,16 @@ ISING = {
 
 @pytest.mark.parametrize("lattice", ISING)
 def test_critical_coupling_is_the_closed_form(lattice):
-    known = critical_coupling(lattice)
-    assert (known.value, known.error) == (pytest.approx(ISING[lattice], abs=1e-14), 0)
+    known = critical_point(lattice, 2)
+    assert (known.value / 2, known.error) == (pytest.approx(ISING[lattice], abs=1e-14), 0)
 
 
 def test_numerical_critical_points_have_errors_and_sources():
-    cubic = critical_coupling("cubic")
-    assert (cubic.value, cubic.error) == pytest.approx((0.221654626, 5e-9))
+    cubic = critical_point("cubic", 2)
+    assert (cubic.value, cubic.error) == pytest.approx((2 * 0.221654626, 2 * 5e-9))
     assert "2018" in cubic.reference
-    bcc = critical_coupling("bcc")
-    assert (bcc.value, bcc.error) == pytest.approx((0.1573725, 1e-6))
+    bcc = critical_point("bcc", 2)
+    assert (bcc.value, bcc.error) == pytest.approx((2 * 0.1573725, 2 * 1e-6))
     assert "first order" in critical_point("cubic", 3).expression
     p = critical_bond_probability("cubic", 2)
     assert p.value == pytest.approx(1 - math.exp(-2 * 0.221654626))
@@ -241,7 +238,7 @@ def test_numerical_critical_points_have_errors_and_sources():
     for unknown in (("cubic", 4), ("kagome", 3), ("square-nnn", 2), ("bcc", 3)):
         assert critical_point(*unknown) is None
         assert critical_bond_probability(*unknown) is None
-    assert critical_coupling("fcc") is None
+    assert critical_point("fcc", 2) is None
     with pytest.raises(ValueError, match="q = 0"):
         critical_point("square", 0)
 
@@ -269,21 +266,3 @@ def test_exponents_obey_their_relations(dimension, q):
 def test_exponents_are_given_of_continuous_transitions_alone():
     assert potts_exponents(2, 5) == potts_exponents(3, 3) == potts_exponents(4, 2) == {}
     assert 1 / potts_exponents(3, 2)["1/nu"].value == pytest.approx(0.62997098, abs=2e-7)
-
-
-def test_satisfied_bonds_at_the_critical_point():
-    # Two bonds a site, each satisfied or not: the energy of the Ising model is 2 - 4 satisfied.
-    assert 2 - 4 * critical_satisfied(2) == pytest.approx(ising_energy(CRITICAL_COUPLING))
-    for q in (1, 2, 3, 10):
-        p = critical_bond_probability("square", q).value
-        assert p * critical_satisfied(q) == pytest.approx(0.5)
-    with pytest.raises(ValueError, match="q = 0"):
-        critical_satisfied(0)
-
-
-def test_latent_heat_is_that_of_the_literature():
-    # Per site and in units of J; e.g. W. Janke and S. Kappler, J. Phys. I France 7, 663 (1997).
-    expected = {5: 0.05292, 8: 0.48636, 10: 0.69605}
-    assert {q: round(latent_heat(q), 5) for q in expected} == expected
-    # Both phases of many states: all bonds satisfied, or none.
-    assert latent_heat(10**8) == pytest.approx(2, abs=1e-3)

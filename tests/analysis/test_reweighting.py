@@ -102,9 +102,9 @@ def test_overlap_falls_with_the_distance():
 
 def test_a_histogram_is_the_exact_distribution():
     satisfied, _ = ising_series(np.random.default_rng(5), chains=50, updates=4000)
-    found = energy_histogram(satisfied, beta=0.8, at=0.7)
+    found = energy_histogram(satisfied)
     values, _ = ising_states()
-    weights = np.exp(0.7 * (values - values.max()))
+    weights = np.exp(0.8 * (values - values.max()))
     exact = np.histogram(values, found.edges, weights=weights / weights.sum())[0]
     width = found.edges[1] - found.edges[0]
     assert width == 2
@@ -200,7 +200,7 @@ def test_series_that_tell_nothing():
     with pytest.raises(AnalysisError, match="2 chains"):
         find_first_order(np.arange(10.0)[None], beta=1.0, q=3, num_sites=1)
     with pytest.raises(AnalysisError, match="does not vary"):
-        energy_histogram(np.full((3, 10), 7), beta=1.0)
+        energy_histogram(np.full((3, 10), 7))
     with pytest.raises(AnalysisError, match="shape"):
         reweight(np.ones((3, 4)), [np.ones((3, 5))], beta=1.0, betas=[1.0])
     with pytest.raises(AnalysisError, match="shape"):

@@ -62,7 +62,7 @@ def word_at(generator, word, threshold, exists=ALL, seed=SEED, sample=SAMPLE):
 def filled(generator, p, *, seed=SEED, sample=SAMPLE, words=4096):
     exists, opened = np.full(words, ALL, np.uint32), np.zeros(words, np.uint32)
     key = np.uint64(seed), np.uint64(sample), np.uint64(threshold_of(p))
-    fill_open_bonds(generator, *key, 0, exists, opened)
+    fill_open_bonds(generator, *key, np.uint64(0), exists, opened)
     return opened
 
 
@@ -228,7 +228,7 @@ def test_all_words_at_once_are_those_made_one_by_one(generator, p):
     exists = np.random.default_rng(3).integers(0, 2**32, 700, dtype=np.uint64).astype(np.uint32)
     key = np.uint64(SEED), np.uint64(SAMPLE), np.uint64(threshold_of(p))
     opened = np.zeros_like(exists)
-    fill_open_bonds(generator, *key, 0, exists, opened)
+    fill_open_bonds(generator, *key, np.uint64(0), exists, opened)
     expected = [
         open_word(generator, *key[:2], np.uint32(word), key[2], there)
         for word, there in enumerate(exists)

@@ -2,24 +2,21 @@
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import run_simulated
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "weigel_figures.py"
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+import weigel_figures as script
+
+sys.path.pop(0)
+
 needs_cuda = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
 )
-
-
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("weigel_figures", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.slow
@@ -69,7 +66,7 @@ def test_without_time_everything_is_named_as_skipped(tmp_path):
     assert not found["sizes"]["records"] + found["cpu"]["records"]
 
 
-def test_fits_find_what_was_put_in(script):
+def test_fits_find_what_was_put_in():
     ratios = np.array([8.0, 16, 32, 64])
     exponent, error, prefactor = script.fit_power(ratios, 3 * ratios**1.13)
     assert (exponent, prefactor) == pytest.approx((1.13, 3))
@@ -90,7 +87,7 @@ def record(name, size, edge, *times):
     return {"labeler": name, "L": size, "B": edge, "ns_a_site": parts}
 
 
-def test_the_best_edge_takes_least_in_all(script):
+def test_the_best_edge_takes_least_in_all():
     relaxed = "tiles:self+relaxation"
     records = [record(relaxed, 64, 8, 1, 5, 1), record(relaxed, 64, 16, 3, 2, 1)]
     records += [record(relaxed, 128, 8, 1, 1, 1), record(relaxed, 128, 16, 3, 2, 1)]

@@ -9,20 +9,13 @@ import numpy as np
 import pytest
 from helpers import run_simulated
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+import guo_figures as script
+
+sys.path.pop(0)
 
 
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    spec = importlib.util.spec_from_file_location("guo_figures", SCRIPTS / "guo_figures.py")
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "guo_figures", module)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_graphs_are_those_of_the_paper(script):
+def test_graphs_are_those_of_the_paper():
     topology, numbers = script.random_graph(300)
     bonds = topology.bonds()
     assert len(bonds) == numbers.size == 3000
@@ -33,7 +26,7 @@ def test_graphs_are_those_of_the_paper(script):
     assert not np.array_equal(keys, script.random_keys(topology, numbers, 1)[numbers])
 
 
-def test_a_tree_that_differs_is_a_failure(script):
+def test_a_tree_that_differs_is_a_failure():
     bench = script.Bench(20, None)
     (keys,) = bench.keys(1)
     trees = script.new_trees("prim", "cpu", bench.topology)

@@ -99,18 +99,6 @@ def critical_point(lattice: str, q: int) -> Known | None:
     return _NUMERICAL.get((lattice, q))
 
 
-def critical_coupling(lattice: str) -> Known | None:
-    """Return K_c of the Ising model on a lattice, H = - sum of s s', or None if unknown.
-
-    >>> critical_coupling("cubic").value
-    0.221654626
-    """
-    known = critical_point(lattice, 2)
-    if known is None:
-        return None
-    return Known(known.value / 2, known.error / 2, "", known.reference)
-
-
 def critical_bond_probability(lattice: str, q: int) -> Known | None:
     """Return p_c = 1 - exp(-beta_c), with which bonds between equal spins open, or None.
 
@@ -124,38 +112,6 @@ def critical_bond_probability(lattice: str, q: int) -> Known | None:
         return None
     closed = math.exp(-known.value)
     return Known(1 - closed, closed * known.error, known.expression, known.reference)
-
-
-def critical_satisfied(q: int) -> float:
-    """Return the satisfied bonds per bond at the critical point of the infinite square lattice.
-
-    There half the bonds are open, by duality, and an open bond is a satisfied one with probability
-    p.  Of a transition of first order it is the mean of both phases.  ValueError if q is below 1.
-
-    >>> critical_satisfied(4), critical_satisfied(1)
-    (0.75, 1.0)
-    """
-    if q < 1:
-        raise ValueError(f"q = {q}: must be at least 1")
-    return (1 + 1 / math.sqrt(q)) / 2
-
-
-def latent_heat(q: int) -> float:
-    """Return the jump of satisfied bonds per site at the transition of the infinite square lattice.
-
-    0 up to q = 4, where the transition is continuous.  Source: R. J. Baxter (1973).
-
-    >>> round(latent_heat(10), 5), latent_heat(4)
-    (0.69605, 0.0)
-    """
-    if q <= _LARGEST_CONTINUOUS:
-        return 0.0
-    theta = math.acosh(math.sqrt(q) / 2)
-    product, n, factor = 1.0, 1, 0.0
-    while factor < 1:
-        factor = math.tanh(n * theta) ** 2
-        product, n = product * factor, n + 1
-    return 2 * (1 + 1 / math.sqrt(q)) * math.tanh(theta / 2) * product
 
 
 def potts_exponents(dimension: int, q: int) -> dict[str, Known]:

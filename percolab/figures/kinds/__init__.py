@@ -6,7 +6,7 @@ A kind of figure is a file of this folder, named as --kind takes it, which decla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -71,7 +71,7 @@ def study_figure(
     """Return a figure of a study and every number drawn.
 
     kind: one of KINDS, InputError if the results do not give it.  None is the overview: sizes that
-    scale as :func:`spanning_figure`; those of a graph or of a Bethe lattice by their clusters,
+    scale by their spanning curves; those of a graph or of a Bethe lattice by their clusters,
     with the thresholds of each size alone; spins by their Binder ratios, trees as kind "tree".
     ax: axes that a figure of one panel is drawn into; what is returned then is the figure that they
     are in, and with kind None the curves alone.  InputError: the figure has more panels.
@@ -103,18 +103,3 @@ def _drawn_into(ax: Axes, figures: StudyFigures, kind: str | None) -> Drawn:
     with drawing_into(ax, f"kind {kind}"):
         _, numbers = figures.draw(kind)
     return ax.figure, numbers
-
-
-def spanning_figure(
-    results: Results,
-    *,
-    observable: str | None = None,
-    fitted: Callable[[], ThresholdFit],
-    sizes: Sequence[int] | None = None,
-) -> Drawn:
-    """Return the figure of the spanning curves with the fit, and every number drawn.
-
-    Without an estimate (one size, too few points) the curves are drawn alone.  ``sizes`` limits
-    the curves drawn, not those fitted.
-    """
-    return spanning_figure_of(StudyFigures(results, fitted, observable), sizes=sizes)

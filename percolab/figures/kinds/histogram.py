@@ -72,7 +72,7 @@ def _histogram(figures: StudyView, item: TaskResult) -> dict[str, Any] | None:
     satisfied, system = series_of(item)["satisfied"][at], system_of(item)
     beta = system.bond_energy * float(system.couplings(p)[at])
     try:
-        found = energy_histogram(satisfied, beta=beta)
+        found = energy_histogram(satisfied)
         states, sites = system.model.states, system.num_sites
         first = find_first_order(satisfied, beta=beta, q=states, num_sites=sites)
     except AnalysisError:

@@ -1,0 +1,38 @@
+"""Classes that are asked for by name, on a kind of device, and that load when they are."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from percolab.errors import InputError, nearest
+
+
+class Entry(Protocol):
+    """What a registry says of a name: the place of its class for each kind of device."""
+
+    @property
+    def classes(self) -> Mapping[str, str]:
+        """Places, as :func:`load` takes them, by "cpu" and "cuda"."""
+        ...
+
+
+def load(place: str) -> Any:
+    """Return what a place in percolab names, "room.module:attribute"."""
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(f"percolab.{module}"), attribute)
+
+
+def class_of(what: str, entries: Mapping[str, Entry], name: str, kind: str) -> Any:
+    """Return the class of a name on a kind of device, "cpu" or "cuda".
+
+    what: the entries are, in words.  InputError: unknown, or not available on that kind of device.
+    """
+    if name not in entries:
+        raise InputError(f"unknown {what} {name!r}; {nearest(name, entries)}")
+    classes = entries[name].classes
+    if kind not in classes:
+        able = ", ".join(each for each, entry in entries.items() if kind in entry.classes)
+        raise InputError(f"{what} {name!r} does not run on {kind}; there: {able}")
+    return load(classes[kind])
