@@ -121,9 +121,11 @@ def maximise(
     for _ in range(_MAX_ITERATIONS):
         score = slope.T @ (counts / probability)
         information = slope.T @ (slope * (totals / probability)[:, None])
-        if score @ _solve(information, score) < 1e-8 or damping > _STALLED:
+        step = _solve(information, score)
+        if score @ step < 1e-8 or damping > _STALLED:
             return LikelihoodMaximum(theta, _solve(information, np.eye(theta.size)), value)
-        step = _solve(information + damping * np.diag(np.diag(information)), score)
+        if damping:
+            step = _solve(information + damping * np.diag(np.diag(information)), score)
         trial, trial_slope = _cell_probability(model, cells, theta + step)
         trial_value = -np.inf if trial is None else float(counts @ np.log(trial))
         if trial is not None and trial_value >= value - 1e-12 * abs(value):

@@ -141,8 +141,8 @@ def unit_diagonal(matrix: Floats) -> tuple[Floats, Floats]:
 
     matrix: float64 (k, k).  Of a covariance these are the correlations and one over the errors.
     """
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    return matrix * np.outer(scale, scale), scale
+    scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
+    return matrix * (scale[:, None] * scale), scale
 
 
 def whitening(covariance: Floats) -> Floats:

@@ -84,10 +84,6 @@ class AxesAsFigure:
         """Keep entries for the legend of the axes."""
         return _Listed(self.legends, list(zip(handles, labels, strict=True)), title)
 
-    def draw_without_rendering(self) -> None:
-        """Lay out the figure that the axes are in."""
-        self.figure.figure.draw_without_rendering()
-
     def finish(self) -> None:
         """Add what would be listed beside the panel: into the axes, or below them."""
         from matplotlib.legend import Legend

@@ -234,8 +234,11 @@ def _add_legends(figure: Figure, main: Axes, *, columns: int) -> None:
 
 def _hides_a_line(axes: Axes) -> bool:
     """Return whether a line passes below the legend of axes."""
-    figure: Any = axes.figure
-    figure.canvas.figure.draw_without_rendering()
+    figure: Any = axes.figure.canvas.figure
+    layout = figure.get_layout_engine()
+    # Where axes and legend come to lie; a figure of the user's may have no layout.
+    if layout is not None:
+        layout.execute(figure)
     legend: Any = axes.get_legend()
     box = legend.get_window_extent().padded(3)
     lines = [line.get_path().transformed(line.get_transform()) for line in axes.lines]
