@@ -122,6 +122,8 @@ BUILT_IN = tuple(lattice_names())
 PLANE = ("honeycomb", "square", "triangular")
 LATTICES = (*PLANE, *TEXTS)
 CPU_LABELERS = tuple(name for name, entry in LABELERS.items() if "cpu" in entry.classes)
+#: Those that another one judges.
+JUDGED_LABELERS = tuple(name for name in CPU_LABELERS if name != "reference")
 #: Schemes of papers, here to compare with: the simulator tries them in a program of their own.
 BASELINES = ("komura_2015", *(name for name in LABELERS if name.startswith("tiles:")))
 CUDA_LABELERS = tuple(

@@ -93,7 +93,7 @@ def test_fit_is_the_fit_of_the_command_line(tmp_path):
     path = stored(tmp_path / "results.h5")
     assert fit(small_results()).to_dict() == json.loads(answer("fit", path, "--json"))
     other = fit(small_results(), "spanning_x", bootstrap=0)
-    assert other.threshold != fit(small_results()).threshold
+    assert other.threshold != fit(small_results(), bootstrap=0).threshold
 
 
 def test_plot_is_the_plot_of_the_command_line(tmp_path):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import psutil
 import pytest
-from helpers import CPU_LABELERS
+from helpers import JUDGED_LABELERS
 from kernel_report_support import Peak, load_report
 
 from percolab.bonds.model import BOND, Model
@@ -70,7 +70,7 @@ def extent_and_topology(name, boundary):
 
 
 @every_case
-@pytest.mark.parametrize("labeler", [name for name in CPU_LABELERS if name != "reference"])
+@pytest.mark.parametrize("labeler", JUDGED_LABELERS)
 def test_a_cpu_labeler_takes_what_it_says(labeler, name, boundary, model, needs):
     extent, topology = extent_and_topology(name, boundary)
     said = memory_of(labeler, "cpu", extent, model, needs)

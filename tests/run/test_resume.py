@@ -72,9 +72,9 @@ os.{function} = stand_in
     [
         (kill_at("fsync", 1), False),
         (kill_at("replace", 1), False),
-        (kill_at("replace", 1, after=True), True),
+        pytest.param(kill_at("replace", 1, after=True), True, marks=pytest.mark.slow),
         (kill_at("fsync", 3), True),
-        (kill_at("replace", 4), True),
+        pytest.param(kill_at("replace", 4), True, marks=pytest.mark.slow),
         (kill_at("replace", 5, after=True), True),
     ],
     ids=["first write", "first rename", "first file", "third write", "fourth rename", "fifth file"],
@@ -246,9 +246,8 @@ def test_a_finished_study_is_left_as_it_is(tmp_path, undisturbed):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("more", [("--samples", 2000), ("--samples", 2500)], ids=str)
-def test_more_samples_top_up(tmp_path, more):
-    path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
+def test_more_samples_top_up(tmp_path):
+    more, path, direct = ("--samples", 2500), tmp_path / "results.h5", tmp_path / "direct.h5"
     answer(*STUDY, "--samples", 1000, "--out", path, "--quiet")
     answer(*STUDY, *more, "--out", path, "--quiet")
     answer(*STUDY, *more, "--out", direct, "--quiet")

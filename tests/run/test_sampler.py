@@ -8,19 +8,18 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
+from helpers import JUDGED_LABELERS
 
 from percolab.api import sweep
 from percolab.configurations.label import label
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.labelers import LABELERS
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.measure.rows import CLUSTERS, LARGEST, ROW_WIDTH, SECOND_LARGEST, SUM_SQUARES
 from percolab.run.sampler import Sampler, Stopped, check_memory, required_memory
 from percolab.tasks.study import Task
 
 CPU = Device("cpu")
-CPU_LABELERS = [name for name, entry in LABELERS.items() if "cpu" in entry.classes]
 TASK = Task(
     structure=load_lattice("honeycomb"),
     size=10,
@@ -40,7 +39,7 @@ def assert_equal_blocks(one, other):
 
 
 @pytest.mark.parametrize("boundary", [("open", "open"), ("periodic", "open")], ids=str)
-@pytest.mark.parametrize("labeler", CPU_LABELERS)
+@pytest.mark.parametrize("labeler", JUDGED_LABELERS)
 def test_sums_do_not_depend_on_the_labeler(labeler, boundary):
     task = replace(TASK, boundary=boundary)
     judge = Sampler(task, labeler="reference", device=CPU).sample([0, 5])
