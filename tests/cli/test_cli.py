@@ -245,13 +245,9 @@ def test_merge_puts_seeds_and_sizes_into_one_file_that_every_command_reads(file)
     column = lines[0].split().index("seed")
     assert [line.split()[column] for line in lines[1:]] == ["5", "6", "5", "5", "6"]
     assert len(answer("export", "both.h5").splitlines()) == 1 + 5 * len(SMALL["p"])
-    assert {c["L"] for c in json.loads(answer("fit", "both.h5", "--json"))["curves"]} == {
-        4,
-        8,
-        16,
-        32,
-    }
-    answer("plot", "both.h5")
+    fitted = json.loads(answer("fit", "both.h5", "--bootstrap", 0, "--json"))
+    assert {curve["L"] for curve in fitted["curves"]} == {4, 8, 16, 32}
+    answer("plot", "both.h5", "--bootstrap", 0)
 
 
 def test_lattices_are_listed_and_described():

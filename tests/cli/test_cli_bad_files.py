@@ -179,7 +179,8 @@ def test_on_a_torus_p_c_is_read_off_wrapping(tmp_path, name):
     results = sweep("square", L=[4, 6, 8], boundary="periodic", **options)
     path = stored(tmp_path / "periodic.h5", results)
     assert "spanning_x: no spanning observable" in refusal(name, path, "--observable", "spanning_x")
-    told = answer(name, path, *(("--json", "--out", "w.svg") if name == "plot" else ()))
+    asked = ("--json", "--out", "w.svg") if name == "plot" else ()
+    told = answer(name, path, "--bootstrap", 0, *asked)
     assert ('"observable": "wrapping_y"' if name == "plot" else "p_c") in told
 
 

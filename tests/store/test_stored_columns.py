@@ -170,7 +170,8 @@ def test_columns_in_another_order_are_read_by_name(full):
 
     other = changed(full, Path("other.h5"), reverse)
     assert table(other) == table(full)
-    assert answer("fit", other, "--json") == answer("fit", full, "--json")
+    asked = "--bootstrap", 20, "--json"
+    assert answer("fit", other, *asked) == answer("fit", full, *asked)
 
 
 def test_a_column_named_twice_is_refused(full):
@@ -221,7 +222,7 @@ def test_tables_have_the_columns_that_are_there(less, more, full):
 @pytest.mark.parametrize("path", ["less.h5", "more.h5"])
 def test_status_and_figures_take_such_files(less, more, path):
     assert "18 blocks" in answer("status", path)
-    answer("plot", path, "--out", "figure.svg")
+    answer("plot", path, "--bootstrap", 0, "--out", "figure.svg")
 
 
 @pytest.mark.slow
