@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -98,3 +99,111 @@ def test_large_samples_are_tabulated_from_their_files(tmp_path):
     assert float(lines[0][8]) == pytest.approx((float(lines[0][7]) - exact) / sigma, abs=0.01)
     assert abs(float(lines[0][8])) <= 4
     assert lines[1][8] == "-"
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    return importlib.import_module("record_h200")
+
+
+class Work:
+    """Records of a few lines of Python each, in a folder of their own."""
+
+    def __init__(self, recorder, folder, monkeypatch):
+        self.recorder, self.folder = recorder, folder
+        # Commands are Python's; there is no GPU, but its number is passed on.
+        monkeypatch.setattr(recorder, "processor_name", lambda: "some processor")
+
+    def record(self, file, lines, **more):
+        script = self.folder / f"{Path(file).stem}.py"
+        script.write_text("import os, sys, time\n" + lines)
+        command = f"python {script} {{device}} {{out}}"
+        return self.recorder.Record(file, "", (command, *more.pop("then", ())), 1, **more)
+
+    def make(self, *records, gpus=("0", "1"), seconds=60.0):
+        end = self.recorder.time.monotonic() + seconds
+        place = self.recorder.Place(gpus, self.folder, "abc", end, False)
+        return self.recorder.make_all(records, place)
+
+
+@pytest.fixture
+def work(recorder, tmp_path, monkeypatch):
+    return Work(recorder, tmp_path, monkeypatch)
+
+
+def test_records_have_heads_and_gpus_of_their_own(work):
+    told = "print(os.environ['CUDA_VISIBLE_DEVICES'], sys.argv[1])\n"
+    # Each waits for the other, so that they run at the same time, each on its own GPU.
+    meet = "open(sys.argv[0] + '.here', 'w')\n"
+    meet += (
+        "while not os.path.exists(sys.argv[0].replace('{}', '{}') + '.here'): time.sleep(0.01)\n"
+    )
+    found = work.make(
+        work.record("both.txt", told, gpus=2),
+        work.record("one.txt", told + meet.format("one.py", "other.py")),
+        work.record("other.txt", told + meet.format("other.py", "one.py")),
+        work.record("written.json", "open(sys.argv[2], 'w').write('{\"found\": 1}')\n"),
+    )
+    assert all(became.endswith(" s") for became in found.values()), found
+    both, one, other = (
+        (work.folder / f"{name}.txt").read_text().splitlines() for name in ("both", "one", "other")
+    )
+    assert both[-1] == "0,1 cuda:0,1"
+    assert sorted((one[-1], other[-1])) == ["0 cuda", "1 cuda"]
+    assert one[0].startswith("# commit abc, 20")
+    assert "some processor" in one[1]
+    assert one[2].startswith("# python 3.")
+    assert one[3].startswith(f"# $ python {work.folder / 'one.py'} cuda one.txt")
+    document = json.loads((work.folder / "written.json").read_text())
+    assert document["found"] == 1
+    assert document["record"]["commit"] == "abc"
+    assert document["record"]["commands"] == [
+        f"python {work.folder / 'written.py'} cuda written.json"
+    ]
+
+
+def test_a_failure_keeps_the_older_record_and_the_others_go_on(work):
+    (work.folder / "bad.txt").write_text("older\n")
+    found = work.make(
+        work.record("bad.txt", "print('so far', flush=True)\nsys.exit('it is broken')\n"),
+        work.record("good.txt", "print(1)\n"),
+        work.record("slow.txt", "print('begun', flush=True)\ntime.sleep(60)\n"),
+        work.record("late.txt", "print(1)\n"),
+        gpus=(),
+        seconds=3.0,
+    )
+    assert found["bad.txt"] == "FAILED: exit code 1"
+    assert (work.folder / "bad.txt").read_text() == "older\n"
+    told = (work.folder / "bad.txt.failed").read_text()
+    assert "so far" in told
+    assert "it is broken" in told
+    assert found["good.txt"].endswith(" s")
+    assert found["slow.txt"] == "FAILED: took longer than it may"
+    assert "begun" in (work.folder / "slow.txt.failed").read_text()
+    assert found["late.txt"] == "not begun: the budget does not last"
+    assert {path.name for path in work.folder.glob("*.txt")} == {"bad.txt", "good.txt"}
+
+
+def test_every_record_of_the_h200_has_its_command_and_says_how_old_it_is(recorder):
+    folder = ROOT / "results" / "h200"
+    if not folder.exists():
+        pytest.skip("results are not in this copy")
+    files = {record.file for record in recorder.RECORDS}
+    drawn = {"bench.png"} & {path.name for path in folder.iterdir()}
+    assert {path.name for path in folder.iterdir()} <= files | drawn | {"README.md", "large"}
+    table = (folder / "README.md").read_text()
+    for record in recorder.RECORDS:
+        assert record.row() in table
+        path = folder / record.file
+        if not path.exists():
+            continue
+        if path.suffix == ".json":
+            commit = json.loads(path.read_text())["record"]["commit"]
+        else:
+            first = path.read_text().splitlines()[0]
+            commit = re.match(r"# commit (\S+), 20\d\d-\d\d-\d\d", first)[1]
+        assert re.fullmatch("[0-9a-f]{7,40}", commit)
+        words = " ".join(record.commands).split()
+        scripts = [word for word in words if word.startswith(("scripts/", "tests/"))]
+        assert all((ROOT / word.partition("::")[0]).exists() for word in scripts)
