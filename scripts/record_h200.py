@@ -125,7 +125,7 @@ RECORDS = (
         "everything on CUDA against the CPU, bit for bit: words, labels, rows, grids, thresholds, "
         "what wraps, tallies, radii, recorded calls, spins, trees, slabs and joins",
         (
-            f"{_PYTEST} -n 14 --dist worksteal --ignore tests/run/test_dask.py "
+            f"{_PYTEST} -n 20 --dist worksteal --ignore tests/run/test_dask.py "
             f"--deselect {_ALONE} tests",
         ),
         180,
@@ -188,7 +188,7 @@ RECORDS = (
         "slabs.txt",
         "fronts of slabs and their joins, whole and kernel by kernel, beside one piece",
         ("python scripts/bench_slabs.py --device {device}",),
-        40,
+        50,
         small="--sites 4096 --repeats 1",
     ),
     Record(
