@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -166,10 +167,11 @@ def test_records_have_heads_and_gpus_of_their_own(work):
 
 def test_a_failure_keeps_the_older_record_and_the_others_go_on(work):
     (work.folder / "bad.txt").write_text("older\n")
+    begin = time.monotonic()
     found = work.make(
         work.record("bad.txt", "print('so far', flush=True)\nsys.exit('it is broken')\n"),
         work.record("good.txt", "print(1)\n"),
-        work.record("slow.txt", "print('begun', flush=True)\ntime.sleep(60)\n"),
+        work.record("slow.txt", "print('begun', flush=True)\nos.system('sleep 60')\n"),
         work.record("late.txt", "print(1)\n"),
         gpus=(),
         seconds=3.0,
@@ -181,6 +183,8 @@ def test_a_failure_keeps_the_older_record_and_the_others_go_on(work):
     assert "it is broken" in told
     assert found["good.txt"].endswith(" s")
     assert found["slow.txt"] == "FAILED: took longer than it may"
+    # What it had started has ended with it.
+    assert time.monotonic() - begin < 30
     assert "begun" in (work.folder / "slow.txt.failed").read_text()
     assert found["late.txt"] == "not begun: the budget does not last"
     assert {path.name for path in work.folder.glob("*.txt")} == {"bad.txt", "good.txt"}
