@@ -20,7 +20,7 @@ from percolab.lattices.grid import bonds_in_boxes
 from percolab.lattices.topology import Topology, set_bits
 
 # A tile takes as long as so many bonds between tiles, near p_c: 31 ns against 33 ps on an H200
-# (results/h200/slabs.txt, cubic).
+# (docs/performance.md, slabs).
 BONDS_A_TILE = 1000
 
 
