@@ -15,9 +15,9 @@ def command(as_json: bool) -> None:
     """Show the versions in use, the labelers, and the devices percolab can run on."""
     from percolab.kernels.device import Device, cuda_problem
     from percolab.labelers import LABELERS
-    from percolab.run.executors import default_workers
     from percolab.measure.packages import LABELERS as GROUP
     from percolab.measure.packages import brought
+    from percolab.run.executors import default_workers
     from percolab.store.provenance import package_versions, processor_name
 
     record: dict[str, Any] = {

@@ -55,12 +55,12 @@ class OfPackage(LabelingOneSample):
 
     @staticmethod
     def memory(extent: Extent, needs: Needs, items: int = 1) -> Memory:
-        """Return what the list of bonds takes, and the labels; what the package takes is its own."""
+        """Return what the list of bonds and the labels take; the package's own is not known."""
         listed = 64 * extent.num_classes * extent.num_points + 40 * extent.num_points
         return LabelingOneSample.memory(extent, needs).plus(Memory(host=listed))
 
     def label(self) -> NDArray[np.int32]:
-        """Return the labels of the open bonds, int32 (num_points,); InputError if they are wrong."""
+        """Return the labels of the open bonds, int32 (num_points,); InputError: they are wrong."""
         labels = self.checked_labels()
         if not self._is_compared:
             self.compare(labels, Raster(self.batch).join(1, Reading.LABELS).labels()[0], "raster")

@@ -1,7 +1,10 @@
 """Observables and labelers of other packages, found by their entry points."""
 
 import json
+import re
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,9 +67,9 @@ narrow = {0}:narrow
 """
 
 
-def install(folder, name="percolab_mine", version="0.3", points=POINTS):
+def install(folder, name="percolab_mine", version="0.3", points=POINTS, code=CODE):
     """Lay a package into a folder of modules, as pip would: its code, and what it declares."""
-    (folder / f"{name}.py").write_text(CODE)
+    (folder / f"{name}.py").write_text(code)
     told = folder / f"{name}-{version}.dist-info"
     told.mkdir()
     (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
@@ -153,8 +156,8 @@ def test_a_name_that_two_packages_have_is_refused(package):
     ("lattice", "options"),
     [
         ("kagome", {"boundary": "periodic", "measure": "sizes"}),
-        ("square", {"model": "site"}),
-        ("square", {"method": "threshold", "p": None}),
+        pytest.param("square", {"model": "site"}, marks=pytest.mark.slow),
+        pytest.param("square", {"method": "threshold", "p": None}, marks=pytest.mark.slow),
         ("square", {"model": "ising", "burn_in": 5}),
     ],
 )
@@ -192,7 +195,7 @@ def test_one_sample_is_labeled_by_a_package(package):
 )
 def test_a_labeler_of_a_package_that_errs_is_refused(package, name, told):
     with pytest.raises(InputError) as error:
-        percolab.sweep("square", labeler=name, **OPTIONS | {"L": [12]})
+        percolab.sweep("square", labeler=name, workers=1, **OPTIONS | {"L": [12]})
     assert str(error.value) == f"labeler {name} of package percolab_mine 0.3: {told}"
 
 
@@ -200,6 +203,24 @@ def test_names_of_labelers_are_refused_in_one_line(package):
     told = refusal("sweep", "-L", 4, "--labeler", "none", "--device", "cpu")
     assert told.startswith("unknown labeler 'none'; known: reference, raster, ")
     assert "mine (of percolab_mine 0.3)" in told
-    with pytest.raises(InputError, match="percolab has its own, and package percolab_mine 0.3"):
+    with pytest.raises(InputError, match="percolab has its own, and package percolab_mine"):
         percolab.sweep("square", labeler="raster", **OPTIONS)
     percolab.sweep("square", **OPTIONS)
+
+
+def test_the_package_of_the_documentation_works(package):
+    page = (Path(__file__).parents[2] / "docs" / "own-code.md").read_text()
+    files = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", page, re.DOTALL))
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    points = "".join(
+        f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in declared.items())
+        for group, declared in project["entry-points"].items()
+    )
+    (name,) = {file.removesuffix(".py") for file in files if file.endswith(".py")}
+    install(package, name, project["version"], points, files[f"{name}.py"])
+    results = percolab.sweep("square", observables=["touching"], labeler="sparse", **OPTIONS)
+    assert results.runs[0]["labeler"] == f"sparse of {name} 0.1"
+    (item,) = results.of_size(4)
+    labels = [percolab.label("square", 4, 0.4, sample=n) for n in range(10)]
+    expected = sum(np.unique(sample[:, 0]).size for sample in labels)
+    assert item.extra("touching")[0, 0, 0] == expected
