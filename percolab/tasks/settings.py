@@ -139,8 +139,8 @@ class Settings(TypedDict, total=False):
         Setting(
             help="Edge list, .mtx, .npz, .graphml or .gml file.",
             doc="in place of a lattice, a file of docs/graph-files.md, a :class:`Graph`, a "
-            "networkx graph, a scipy.sparse matrix, an edge array (n, 2) or a list of edges; a dense matrix "
-            "goes as scipy.sparse.csr_array(matrix).",
+            "networkx graph, a scipy.sparse matrix, an edge array (n, 2) or a list of edges; a "
+            "dense matrix goes as scipy.sparse.csr_array(matrix).",
             kind=Path,
             read=read_file_beside,
         ),
