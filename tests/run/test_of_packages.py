@@ -118,6 +118,12 @@ def test_another_version_of_a_package_is_another_observable(package):
     told.write_text(told.read_text().replace("0.3", "0.4"))
     with pytest.raises(InputError, match=r"\['corner of percolab_mine 0.3'\] there, \['corner of"):
         percolab.sweep("square", observables="corner", out="a.h5", **OPTIONS | {"samples": 50})
+    percolab.sweep("square", observables="corner", out="b.h5", seed=2, **OPTIONS)
+    told = refusal("merge", "a.h5", "b.h5", "--out", "c.h5")
+    assert told == (
+        "b.h5: has observable corner of percolab_mine 0.4, not corner of percolab_mine 0.3 like "
+        "the others"
+    )
 
 
 @pytest.mark.parametrize(
