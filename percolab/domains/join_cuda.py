@@ -248,8 +248,10 @@ def _sums_of(totals: Any, bins: int, blocks: int) -> Sums:
 
 
 def to_device(front: Front) -> Front:
-    """Return a front with its arrays copied to the selected GPU."""
-    return _copied(front, cuda.to_device)
+    """Return a front with its arrays copied to the selected GPU; those that are there stay."""
+    return _copied(
+        front, lambda array: cuda.to_device(array) if isinstance(array, np.ndarray) else array
+    )
 
 
 def to_host(front: Front) -> Front:
