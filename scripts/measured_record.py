@@ -77,14 +77,14 @@ def made_by(known: str | None, device: str | None = None) -> Found:
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join([Path(words[0]).name, *words[1:]]),
-        "commit": known or _commit(),
+        "commit": known or commit(),
         **({} if device is None else {"device_name": device}),
         "processor": processor_name(),
         "versions": package_versions(),
     }
 
 
-def _commit() -> str | None:
+def commit() -> str | None:
     """Return the commit of the working tree, None where there is no git."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
     try:

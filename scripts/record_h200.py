@@ -30,7 +30,7 @@ from glob import glob
 from pathlib import Path
 
 import click
-from weigel_figures import commit
+from measured_record import commit
 
 from percolab.store.output_files import replace_file
 from percolab.store.provenance import package_versions, processor_name
