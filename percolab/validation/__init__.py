@@ -5,6 +5,7 @@ enumeration    all configurations of tiny graphs, by deletion and contraction
 spin_enumeration  Potts models on tiny graphs, from all spins and from all sets of open bonds
 vectors        known outputs of the generators
 deviates       statistics as normal deviates
+version_1      words as they were made once, which must fail
 sampling       rows of samples on any device, means with errors
 generator ...  one file a group of checks, in the order below
 """

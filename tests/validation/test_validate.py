@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from cli_support import answer, refusal, run
-from sample_version_1 import fill_of_version_1
 
 from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.bonds.words import threshold_of
@@ -39,6 +38,7 @@ from percolab.validation import (
     thresholds,
     wrapping,
 )
+from percolab.validation.version_1 import fill_of_version_1
 
 DOCS = Path(__file__).parents[2] / "docs" / "validation.md"
 
