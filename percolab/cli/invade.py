@@ -131,7 +131,7 @@ def command(**given: Any) -> None:
         record |= {"figure": {"file": given["plot"], **numbers}}
     fit = _fit_of_sizes(invaders, means) if len(sizes) > 1 else fit
     if given["as_json"]:
-        echo_json(_json(record, means, first, fit, structure, given))
+        echo_json(_json(record, means, first, fit))
         return
     _echo(invaders, means, first, fit, given)
 
@@ -357,8 +357,6 @@ def _json(
     means: list[InvasionMeans],
     first: Invasion,
     fit: DimensionFit | None,
-    structure: Structure,
-    given: dict[str, Any],
 ) -> dict[str, Any]:
     sizes = [
         {
