@@ -112,6 +112,11 @@ def link_pages(app: Sphinx, context: object, lines: list[str]) -> None:
     lines[:] = [re.sub(r"docs/([\w-]+)\.md", r":doc:`\1`", line) for line in lines]
 
 
+def hide_constructor(app: Sphinx, what: str, name: str, obj: object, options, signature, returns):
+    """Leave out how a class is made: percolab's functions make its objects."""
+    return ("", None) if what == "class" else None
+
+
 def mark_up(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]):
     """Make lists of the lines ``name: what it is`` of docstrings, and links of names of pages."""
     names = set(getattr(obj, "__annotations__", ()))
@@ -139,6 +144,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         main.get_command(None, name).name = name
     app.add_html_math_renderer("mathml", (_visit_inline, None), (_visit_block, None))
     app.connect("autodoc-process-docstring", mark_up)
+    app.connect("autodoc-process-signature", hide_constructor)
     app.connect("sphinx-click-process-description", link_pages)
     app.connect("builder-inited", write_records)
     app.connect("source-read", link_records)
