@@ -120,6 +120,8 @@ def hide_constructor(app: Sphinx, what: str, name: str, obj: object, options, si
 def mark_up(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]):
     """Make lists of the lines ``name: what it is`` of docstrings, and links of names of pages."""
     names = set(getattr(obj, "__annotations__", ()))
+    if what == "class":
+        names |= {name for name, value in vars(obj).items() if isinstance(value, property)}
     if what in ("function", "method"):
         names |= set(signature(obj).parameters)
     marked, in_item = [], False
