@@ -245,8 +245,8 @@ def smaller(path: Path) -> bytes:
         factor = _WIDTH / (300 * _INCHES)
         size = (round(image.width * factor), round(image.height * factor))
         small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
-    # Thin lines keep their colours, however few dots they have.
-    colours = small.quantize(_COLOURS, Image.Quantize.MAXCOVERAGE)
+    # Thin lines keep their colours, however few dots they have, and grey stays grey.
+    colours = small.quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=3)
     buffer = io.BytesIO()
     colours.save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
