@@ -137,7 +137,7 @@ class Results(StoredResults):
             if value is None and len(known) > 1:
                 raise InputError(f"{key}: give one of {', '.join(map(str, known))}")
             if value is not None and value not in known:
-                hint = nearest(value, known) if key == "observable" else ""
+                hint = nearest(observable, known) if key == "observable" else ""
                 there = hint or f"there: {', '.join(map(str, known)) or 'no samples'}"
                 raise InputError(f"{key} = {value!r} is not in these results; {there}")
             rows = [row for row in rows if value is None or row[at[key]] == value]
