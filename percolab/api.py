@@ -291,12 +291,22 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
 def fit(
     results: StoredResults, observable: str | None = None, **options: Any
 ) -> ThresholdFit | SpinFit:
-    """Estimate the threshold (options: :func:`percolab.analysis.fit_threshold`).
+    """Estimate the threshold, as ``percolab fit`` does; docs/analysis.md says how.
 
-    ``min_size`` "auto" is the smallest size from which on chi^2 does not reject the fit.
+    observable: the probability that is fitted, by default spanning along the last open axis, or on
+        a torus wrapping along the last axis.
+    options: ``min_size``, the smallest L to use; ``degree`` of the scaling polynomial (3);
+        ``mixed`` (False), whether to fit c (p - p_c) L^(1/nu - omega), too; each of these may be
+        "auto", and is then chosen by chi^2; ``correction`` (True), whether to fit b L^-omega;
+        ``omega``, by default that of the dimension and the boundary; ``window`` of R that is
+        fitted, (0.02, 0.98); ``bootstrap``, the number of replicas (200), 0 for the curvature
+        error; ``seed`` of these.
 
-    Of spins it is their transition (:func:`percolab.analysis.spin_fit.fit_spins`, whose options are
-    taken), from several quantities at once, so that there is no observable to choose: InputError.
+    Of spins it is their transition, from several quantities at once, so that there is no observable
+    to choose (options: :func:`percolab.analysis.spin_fit.fit_spins`).
+
+    AnalysisError: the samples do not give a threshold.  InputError: an observable that is not
+    there, or an option that is no number.
 
     >>> results = sweep("square", L=[8, 16, 32], samples=300, device="cpu")
     >>> estimate = fit(results)
