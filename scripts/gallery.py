@@ -205,7 +205,7 @@ def page() -> str:
         "",
         "Every kind of figure, from studies that take a few seconds each on a laptop. The commands "
         "are those that made the pictures (`python scripts/gallery.py`); what each kind shows in "
-        "full is in [plots.md](plots.md).",
+        "full is told in [Figures](plots.md).",
     ]
     for part in PARTS:
         lines += ["", f"## {part.title}", "", part.text]

@@ -86,8 +86,8 @@ def fit_options(function: F) -> F:
         click.option("--bootstrap", type=WholeNumber(min=0), default=200, show_default=True,
                      help="Bootstrap replicas over blocks; 0 takes the curvature error."),
         click.option("--observable", help="The probability that is fitted: spanning_x, "
-                     "spanning_any, wrapping_x ...  [default: spanning along the last open axis; on a torus "
-                     "wrapping around the last axis]"),
+                     "spanning_any, wrapping_x ...  [default: spanning along the last open "
+                     "axis; on a torus wrapping around the last axis]"),
     ):  # fmt: skip
         function = option(function)
     return function
