@@ -42,16 +42,18 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     Of a graph or a Bethe lattice it is s_1/N, s_2/N and chi against p, with their maxima; of spins
     Binder's ratio; of trees their weights, degrees and paths.
 
+    Or one figure alone, by its --kind:
+
     \b
-    --kind curves      R_L(p), and the crossings close up
-           drift       the crossings against L
-           collapse    the curves before and after they are scaled by the fit
-           clusters    P_inf, mean cluster size, second largest, clusters per site
-           sizes       numbers n_s of clusters of every size, with tau
-           gyration    radii of clusters, with d_f; correlation length
-           wrapping    the ways to wrap around periodic axes
-           maxima      of a graph or Bethe lattice
-           thresholds  the p at which single samples begin to span
+    curves: R_L(p), and the crossings close up
+    drift: the crossings against L
+    collapse: the curves before and after they are scaled by the fit
+    clusters: P_inf, mean cluster size, second largest cluster, clusters per site
+    sizes: numbers n_s of clusters of every size, with tau
+    gyration: radii of clusters, with d_f, and the correlation length
+    wrapping: the ways to wrap around periodic axes
+    maxima: where clusters of a graph or Bethe lattice are most critical
+    thresholds: the p at which single samples begin to span
 
     docs/plots.md says what each needs, docs/spins.md those of spins.  With --json every number
     drawn goes to stdout.
