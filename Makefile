@@ -41,7 +41,7 @@ sweep: $(INSTALLED) stale-kernels  ## install percolab, find the honeycomb thres
 test: $(DEVELOPED) stale-kernels  ## run the tests that need no GPU, but for the slowest
 	$(BIN)/python -m pytest -m "not gpu and not slow" -n auto --dist worksteal
 
-test-slow: $(DEVELOPED) $(DOCUMENTED) stale-kernels  ## run the slowest ones: more lattices, every command of the documentation
+test-slow: $(DEVELOPED) $(DOCUMENTED) stale-kernels  ## run the slowest ones: more lattices, every command of the documentation, the wheel
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
 
 lint: $(DEVELOPED)  ## check style and types

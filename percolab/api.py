@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -22,7 +21,6 @@ from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
 from percolab.lattices.shown import few, html_table
 from percolab.lattices.structure import Structure
-from percolab.measure.functions import Function, take_functions
 from percolab.run.request import Watcher, options_of
 from percolab.run.runner import run_study
 from percolab.store.merging import merge as merge_results
@@ -218,18 +216,12 @@ def sweep(
     *,
     watcher: Watcher | None = None,
     progress: bool = False,
-    observables: Mapping[str, Function] | None = None,
     **settings: Unpack[Settings],
 ) -> Results:
     """Sample a lattice at several L and p, or a graph, and return the results.
 
     {settings}
     progress: draw a bar (tqdm.auto) with the current p_c.
-    observables: functions of your own by name: of the labels of a sample, int32 as
-        :func:`percolab.label` returns them, each returns a number.  Their sums over the samples of
-        every block are stored as a column of that name, and tabulated with the others.  Exact, but
-        slow: every sample is labeled again at every p, on the CPU.  A name stands for its function:
-        a results file is continued by the same names alone.
     watcher: is told of what is done, in place of the bar and of the logger "percolab", which gets
         what differs from what was asked for and what takes time (level INFO).
 
@@ -240,9 +232,6 @@ def sweep(
     [200, 200]
     """
     request = make_request(lattice, **settings)
-    if observables is not None:
-        study = replace(request.study, functions=take_functions(observables))
-        request = replace(request, study=study)
     options = options_of(request, watcher=watcher or LoggedProgress(bar=progress))
     if settings.get("out") is None:
         return _shown_results(run_study(request.study, request.rule, **options))

@@ -382,7 +382,11 @@ def _first_order(items: Sequence[TaskResult], model: Model) -> tuple[int, float,
         series = item.extra("series").reshape(len(item.blocks), points, len(SERIES), sweeps)
         for n, p in enumerate(item.task.p):
             one = find_first_order(
-                series[:, n, 0], beta=-math.log1p(-p), q=model.states, num_sites=item.task.num_sites
+                series[:, n, 0],
+                beta=-math.log1p(-p),
+                q=model.states,
+                num_sites=item.task.num_sites,
+                one_chain=bool(item.task.chains),
             )
             if one is not None:
                 found.append((item.task.size, p, one))

@@ -27,6 +27,7 @@ from percolab.labelers import LABELERS
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table, shown
 from percolab.measure.columns import MEASURES
+from percolab.measure.functions import Function
 from percolab.spins.update import Update
 from percolab.tasks.values import (
     AUTO,
@@ -138,7 +139,8 @@ class Settings(TypedDict, total=False):
         Setting(
             help="Edge list, .mtx, .npz, .graphml or .gml file.",
             doc="in place of a lattice, a file of docs/graph-files.md, a :class:`Graph`, a "
-            "networkx graph, a scipy.sparse matrix, an edge array (n, 2) or a list of edges.",
+            "networkx graph, a scipy.sparse matrix, an edge array (n, 2) or a list of edges; a "
+            "dense matrix goes as scipy.sparse.csr_array(matrix).",
             kind=Path,
             read=read_file_beside,
         ),
@@ -314,6 +316,22 @@ class Settings(TypedDict, total=False):
             take=take_measure,
         ),
     ]
+    observables: Annotated[
+        Mapping[str, Function] | str | Sequence[str] | None,
+        Setting(
+            help="Beside the others: one of a package that is installed, by its name "
+            "(percolab observables).",
+            doc="functions of your own by name: of the labels of a sample, int32 as "
+            ":func:`percolab.label` returns them, each returns a number.  Their sums over the "
+            "samples of every block are stored as a column of that name, and tabulated with the "
+            "others.  Exact, but slow: every sample is labeled again at every p, on the CPU.  A "
+            "name stands for its function: a results file is continued by the same names alone.  "
+            "Or names alone, which packages declare (docs/own-code.md).",
+            flags=("--observable",),
+            repeated=True,
+            read=read_words("the name of an observable, or a list of such"),
+        ),
+    ]
     boundary: Annotated[
         str | Sequence[str] | None,
         Setting(
@@ -381,7 +399,7 @@ class Settings(TypedDict, total=False):
         str | None,
         Setting(
             help="How clusters are found; the numbers are the same with all: "
-            f"{', '.join(LABELERS)}.",
+            f"{', '.join(LABELERS)}; on a CPU also one of a package that is installed.",
             told_default="the device's fastest",
             read=None,
         ),

@@ -1,6 +1,8 @@
 """Fronts go from the GPU of one process to that of another, by memory that both map."""
 
 import multiprocessing
+from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,7 +67,8 @@ def test_a_front_of_another_process_is_copied_here(device):
             expected = slabs.copied(expected)
             found = slabs.copied(inbox.take([where, name], front_of_head(head)))
             assert expected.num_bytes == offered_bytes([where, name]) > 0
-            assert found.sums == expected.sums
+            # A loop may be found either way around.
+            assert replace(found.sums, loop=0) == replace(expected.sums, loop=0)
             assert found.first_layer == expected.first_layer == 30
             # Numbers of clusters may be in another order.
             for one, two in ((found.low, expected.low), (found.high, expected.high)):
@@ -81,7 +84,8 @@ def test_a_front_of_another_process_is_copied_here(device):
 
 
 def follow_with_socket(folder, size):
-    follow(Sockets(1, size, folder))
+    with closing(Sockets(1, size, folder)) as transport:
+        follow(transport)
 
 
 def test_ranks_of_two_processes_hand_on_fronts_without_the_host(tmp_path_factory, monkeypatch):
@@ -93,13 +97,13 @@ def test_ranks_of_two_processes_hand_on_fronts_without_the_host(tmp_path_factory
     process.start()
     devices = ("cuda:0", "cuda:1" if gpu_count("cuda") > 1 else "cuda:0")
     job = Job(WHOLE, layers_of_ranks(WHOLE, 2, thick=16), devices=devices, p=0.3)
-    transport = Sockets(0, 2, folder)
-    leader = Leader(transport)
-    for draw in DRAWS:
-        row, steps = leader.row(job, draw)
-        np.testing.assert_array_equal(row.numbers, row_by_slabs(WHOLE, draw).numbers)
-        (joined,) = (step for step in steps if step.stage == 0)
-        assert joined.bytes > 10_000 > transport.traffic.bytes_received
-    leader.end()
+    with closing(Sockets(0, 2, folder)) as transport:
+        leader = Leader(transport)
+        for draw in DRAWS:
+            row, steps = leader.row(job, draw)
+            np.testing.assert_array_equal(row.numbers, row_by_slabs(WHOLE, draw).numbers)
+            (joined,) = (step for step in steps if step.stage == 0)
+            assert joined.bytes > 10_000 > transport.traffic.bytes_received
+        leader.end()
     process.join(60)
     assert process.exitcode == 0
