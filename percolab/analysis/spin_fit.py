@@ -73,9 +73,14 @@ class SpinExponent:
 class SpinFit(Shown):
     """The transition: the joint fit, and what follows of it.
 
-    differences: where chains depend on their start; then errors are None.  coupling: K of the Ising
-    model or beta of a Potts model.  known: the published coupling, to print beside.  first_order:
-    of the largest size whose stored energies have two peaks.
+    coupling, coupling_error: K of the Ising model or beta of a Potts model.
+    temperature: k_B T_c / J with its error.
+    differences: where chains depend on their start; then errors are None.
+    exponents: y_t, y_h and z, as far as the data give them.
+    joint: the fit of all quantities, with its tables.
+    known: the published coupling, to compare.
+    first_order: of the largest size whose stored energies have two peaks.
+    notes: what a reader must know, one line each.
     """
 
     model: Model
