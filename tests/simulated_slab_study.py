@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from simulated_worker import simulated_worker, two_gpus
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -49,6 +50,23 @@ def compare_study():
             same_block(block, item.blocks[n]) for n, block in found.tasks[key].blocks.items()
         )
     print("study")
+
+
+def compare_gpus():
+    """Compare the blocks of a study in slabs, by a process for each of two GPUs."""
+    asked = {"L": [6], "p": [0.4, 0.6], "samples": 4, "block_size": 1, "measure": "sizes"}
+    two_gpus()
+    with mock.patch("percolab.run.executors.be_worker", simulated_worker):
+        found = sweep("square", **asked, device="cuda", slabs=3)
+    expected = sweep("square", **asked, device="cpu")
+    (run,) = found.runs
+    assert (run["device"], run["executor"], run["workers"]) == ("cuda:0,1", "processes", 2)
+    assert run["slabs"] == {"6": 3}
+    for key, item in expected.tasks.items():
+        blocks = found.tasks[key].blocks
+        assert blocks.keys() == item.blocks.keys()
+        assert all(same_block(block, item.blocks[n]) for n, block in blocks.items())
+    print("gpus")
 
 
 def compare_checkpoints(folder):
@@ -106,6 +124,8 @@ def main(what):
     ):
         if what == "choices":
             compare_choices()
+        elif what == "gpus":
+            compare_gpus()
         else:
             compare_study()
             compare_checkpoints(Path(folder))

@@ -6,9 +6,10 @@ Blocks are the same whoever makes them, and only the process of the study writes
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -83,12 +84,14 @@ def opened(
     devices: tuple[Device, ...],
     workers: int,
     processes: tuple[int, int],
+    hear: Callable[[Any], None] | None = None,
 ) -> Iterator[Executor]:
     """Open what makes the blocks of a study until the end of the context.
 
     executor: "threads", "processes", or an executor, which is left open.  structure: what is
     sampled; of a graph all processes are told at once.  workers: threads.  processes: how many, and
-    the threads of each; they are started at once, so that they are there after a pilot.
+    the threads of each; they are started at once, so that they are there after a pilot.  hear: is
+    called with what they tell of the blocks in work.
     """
     if executor == "threads":
         with make_executor(devices[0], workers) as threads:
@@ -96,7 +99,8 @@ def opened(
     elif isinstance(executor, str):
         graph = structure if isinstance(structure, Graph) else None
         names = tuple(map(str, devices))
-        with Processes(*processes, begin=be_worker, arguments=(names, graph), halt=stop) as pool:
+        given: dict[str, Any] = {"begin": be_worker, "arguments": (names, graph)}
+        with Processes(*processes, **given, halt=stop, hear=hear) as pool:
             pool.start()
             yield pool
     else:

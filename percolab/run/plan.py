@@ -433,7 +433,7 @@ def _targets(
 
 def _slab_notes(engine: Engine, pilot: Pilot) -> Iterator[str]:
     """Yield one line a size that is measured in slabs."""
-    samples = 1 if engine.device.is_shared else engine.workers
+    samples = engine.in_slabs
     for item in pilot.sizes:
         layers = engine.slabs.get(item.task.size)
         if layers:

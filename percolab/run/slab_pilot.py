@@ -97,9 +97,9 @@ def pilot_of_slabs(task: Task, engine: Engine) -> SizePilot:
         rate=threads / of_sample,
         setup=setup,
         placing=0.0,
-        host_bytes=threads * _host_bytes(whole, layers, one.front, engine.device.kind),
+        host_bytes=engine.in_slabs * _host_bytes(whole, layers, one.front, engine.device.kind),
         device_bytes=one.device_bytes,
-        checkpoint_bytes=threads * bytes_of(Checkpoint(task.id, 0, done, one.front)),
+        checkpoint_bytes=engine.in_slabs * bytes_of(Checkpoint(task.id, 0, done, one.front)),
     )
 
 
