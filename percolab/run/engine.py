@@ -91,6 +91,13 @@ class Engine:
         return 1 if is_single else self.workers
 
     @property
+    def pythons(self) -> int:
+        """Processes of this host that have loaded Python, this one among them."""
+        if self.team is not None:
+            return self.team.size if self.team.executor == "processes" else 1
+        return 1 + self.processes if self.given == "processes" else 1
+
+    @property
     def in_slabs(self) -> int:
         """Samples in slabs that are measured at a time: one on each GPU, or one by each worker."""
         return self.processes if self.device.is_shared else self.workers

@@ -30,10 +30,15 @@ def default_workers(device: Device, devices: int = 1) -> int:
     A GPU measures small lattices faster than one thread sums up their rows.  devices: GPUs that
     share the cores, of which each gets so many workers.
     """
-    cores = os.cpu_count() or 1
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     return min(max(cores // devices, 2), _CUDA_THREADS) if device.is_shared else cores
+
+
+def usable_cores() -> int:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def check_workers(workers: int) -> None:
