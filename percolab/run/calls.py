@@ -47,11 +47,11 @@ class Call:
     @classmethod
     def of_sampler(cls, run: str, sampler: Sampler, devices: tuple[str, ...]) -> Call:
         """Return the call, of no blocks yet, for blocks as a sampler makes them."""
-        slabs = {}
-        if isinstance(sampler, SlabSampler):
-            slabs = {"layers": sampler.layers, "checkpoints": sampler.checkpoints}
         own = sampler.task, sampler.labeler or "", devices, sampler.share, sampler.window
-        return cls(run, *own, **slabs)
+        found = cls(run, *own)
+        if isinstance(sampler, SlabSampler):
+            return replace(found, layers=sampler.layers, checkpoints=sampler.checkpoints)
+        return found
 
     def new_sampler(self, task: Task, device: Device) -> Sampler:
         """Return the sampler of the call's task, which may know more of a graph, on a device."""

@@ -139,9 +139,9 @@ def plan_split(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
         "sizes": tuple(_row(row, found[row.L]) for row in plan.sizes),
         "notes": (*plan.notes, *_notes(engine, team)),
     }
-    boxes = team.boxes
-    cut = {} if boxes is None else {"blocks": str(boxes), "merge": str(boxes.merge)}
-    return SplitPlan(**told, ranks=team.size, stages=team.stages, **cut)
+    if team.boxes is not None:
+        told |= {"blocks": str(team.boxes), "merge": str(team.boxes.merge)}
+    return SplitPlan(**told, ranks=team.size, stages=team.stages)
 
 
 def _longest(tasks: Sequence[Task]) -> Task:
