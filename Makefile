@@ -11,7 +11,7 @@ DOCUMENTED := $(VENV)/.documented
 CUDA ?=
 EXTRA := $(if $(CUDA),[$(CUDA)],)
 
-.PHONY: help sweep test test-slow lint test-gpu reproduce-figures redraw bench kernels docs notebooks docs-figures wheel clean
+.PHONY: help sweep test test-slow lint test-gpu reproduce-figures redraw bench records kernels docs notebooks docs-figures wheel clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -41,7 +41,7 @@ sweep: $(INSTALLED) stale-kernels  ## install percolab, find the honeycomb thres
 test: $(DEVELOPED) stale-kernels  ## run the tests that need no GPU, but for the slowest
 	$(BIN)/python -m pytest -m "not gpu and not slow" -n auto --dist worksteal
 
-test-slow: $(DEVELOPED) $(DOCUMENTED) stale-kernels  ## run the slowest ones: more lattices, every command of the documentation
+test-slow: $(DEVELOPED) $(DOCUMENTED) stale-kernels  ## run the slowest ones: more lattices, every command of the documentation, the wheel
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
 
 lint: $(DEVELOPED)  ## check style and types
@@ -60,6 +60,9 @@ redraw: $(INSTALLED)  ## draw the stored figures of results/ anew, from stored n
 
 bench: $(INSTALLED) stale-kernels  ## time bonds, labels and rows on this machine
 	$(BIN)/percolab bench
+
+records: $(DEVELOPED) stale-kernels  ## make the records of results/h200 again; needs two GPUs and 8 minutes
+	$(BIN)/python scripts/record_h200.py --budget 480
 
 kernels: $(DEVELOPED)  ## registers, shared memory and spills of every CUDA kernel (no GPU needed)
 	$(BIN)/python scripts/kernel_report.py

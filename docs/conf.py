@@ -8,8 +8,10 @@ executes them).
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from importlib.metadata import version as version_of
 from inspect import signature
+from itertools import chain
 from pathlib import Path
 
 from docutils import nodes
@@ -112,14 +114,32 @@ def link_pages(app: Sphinx, context: object, lines: list[str]) -> None:
     lines[:] = [re.sub(r"docs/([\w-]+)\.md", r":doc:`\1`", line) for line in lines]
 
 
+def hide_constructor(app: Sphinx, what: str, name: str, obj: object, options, signature, returns):
+    """Leave out how a class is made: percolab's functions make its objects."""
+    return ("", None) if what == "class" else None
+
+
+def _items(line: str, names: set[str]) -> list[str]:
+    """Return the parts of a line of a docstring, each from the next ``name: `` on."""
+    found = re.finditer(r"(?<=\.)  (?=(\w+(?:, \w+)*): )", line)
+    cuts = [item.end() for item in found if names & set(item[1].split(", "))]
+    return [line[a:b].rstrip() for a, b in zip([0, *cuts], [*cuts, len(line)])]
+
+
 def mark_up(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]):
     """Make lists of the lines ``name: what it is`` of docstrings, and links of names of pages."""
     names = set(getattr(obj, "__annotations__", ()))
+    if what == "class":
+        names |= {
+            name
+            for name, value in vars(obj).items()
+            if isinstance(value, (property, cached_property))
+        }
     if what in ("function", "method"):
         names |= set(signature(obj).parameters)
     marked, in_item = [], False
     link_pages(app, None, lines)
-    for line in lines:
+    for line in chain.from_iterable(_items(line, names) for line in lines):
         line = re.sub(r"(?<=[ (])\*(?=\w+\))", r"\\*", line)
         found = re.match(r"(\w+(?:, \w+)*):\s+(\S.*)", line)
         if found and names & set(found[1].split(", ")):
@@ -139,6 +159,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         main.get_command(None, name).name = name
     app.add_html_math_renderer("mathml", (_visit_inline, None), (_visit_block, None))
     app.connect("autodoc-process-docstring", mark_up)
+    app.connect("autodoc-process-signature", hide_constructor)
     app.connect("sphinx-click-process-description", link_pages)
     app.connect("builder-inited", write_records)
     app.connect("source-read", link_records)

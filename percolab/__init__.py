@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from percolab.api import Results, estimates, fit, open_results, plot, sweep
+    from percolab.api import Results, estimates, fit, merge, open_results, plot, sweep
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
     from percolab.configurations.tree import tree
@@ -30,6 +30,7 @@ __all__ = [
     "label",
     "load_graph",
     "load_lattice",
+    "merge",
     "open_results",
     "plot",
     "sweep",

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import logging
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+
 from percolab.analysis import SizeEstimates, ThresholdFit, estimate_table, fit_table
 from percolab.analysis.spin_fit import SpinFit, fit_spins
+from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import estimates_of, fit_results
 from percolab.analysis.text import spin_table
 from percolab.cli.progress import LoggedProgress
-from percolab.errors import AnalysisError, InputError
+from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
 from percolab.lattices.shown import few, html_table
 from percolab.lattices.structure import Structure
-from percolab.measure.functions import Function, take_functions
 from percolab.run.request import Watcher, options_of
 from percolab.run.runner import run_study
+from percolab.store.merging import merge as merge_results
 from percolab.store.results import Results as StoredResults
 from percolab.store.results import ResultsWriter, read_results
+from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
 from percolab.tasks.settings import Settings, takes_settings
 from percolab.tasks.study_file import make_request
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+_LOGGER = logging.getLogger("percolab")
 
 
 class Results(StoredResults):
@@ -95,6 +101,60 @@ class Results(StoredResults):
         """Return means and standard errors, as :func:`percolab.to_xarray` does."""
         return to_xarray(self)
 
+    def means(
+        self,
+        observable: str,
+        L: int | None = None,
+        *,
+        p: Sequence[float] | None = None,
+        seed: int | None = None,
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return p, means and standard errors of an observable at one size, float64 (points,).
+
+        observable: a name of ``percolab observables``.  L: one of the sizes; may be left out where
+        there is one.  p: of method "threshold", where R_L(p) is wanted, over the transition unless
+        given.  seed: which, where merged results have several.  An error is NaN where a single
+        block or chain gives none.
+
+        InputError: an observable, a size or a seed that is not here.
+
+        >>> results = sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
+        >>> p, mean, error = results.means("spanning_y", 16)
+        >>> p.tolist()
+        [0.4, 0.6]
+        """
+        header, rows = long_table(self, p)
+        at = {name: header.index(name) for name in header}
+        wanted = {
+            "observable": observable,
+            "L": None if L is None else take_integer("L", L),
+            "seed": None if seed is None else take_integer("seed", seed),
+        }
+        for key, value in wanted.items():
+            known = sorted({row[at[key]] for row in rows})
+            if value is None and len(known) > 1:
+                raise InputError(f"{key}: give one of {', '.join(map(str, known))}")
+            if value is not None and value not in known:
+                hint = nearest(observable, known) if key == "observable" else ""
+                there = hint or f"there: {', '.join(map(str, known)) or 'no samples'}"
+                raise InputError(f"{key} = {value!r} is not in these results; {there}")
+            rows = [row for row in rows if value is None or row[at[key]] == value]
+        rows.sort(key=lambda row: row[at["p"]])
+        mean, error = (
+            np.array([row[at[name]] for row in rows], float) for name in ("mean", "error")
+        )
+        return np.array([row[at["p"]] for row in rows]), mean, error
+
+    def save(self, path: str | Path) -> None:
+        """Write the results to a new file, as ``sweep(..., out=path)`` would have.
+
+        InputError: there is a file of this name, or it cannot be written.
+        """
+        with ResultsWriter(path) as writer:
+            if writer.path.exists():
+                raise InputError(f"{path}: exists already; save writes a new file")
+            writer.save(self)
+
     def summary(self, *, bootstrap: int = 200) -> str:
         """Return what ``percolab fit`` prints: the fit of all sizes as a table in text.
 
@@ -156,18 +216,12 @@ def sweep(
     *,
     watcher: Watcher | None = None,
     progress: bool = False,
-    observables: Mapping[str, Function] | None = None,
     **settings: Unpack[Settings],
 ) -> Results:
     """Sample a lattice at several L and p, or a graph, and return the results.
 
     {settings}
     progress: draw a bar (tqdm.auto) with the current p_c.
-    observables: functions of your own by name: of the labels of a sample, int32 as
-        :func:`percolab.label` returns them, each returns a number.  Their sums over the samples of
-        every block are stored as a column of that name, and tabulated with the others.  Exact, but
-        slow: every sample is labeled again at every p, on the CPU.  A name stands for its function:
-        a results file is continued by the same names alone.
     watcher: is told of what is done, in place of the bar and of the logger "percolab", which gets
         what differs from what was asked for and what takes time (level INFO).
 
@@ -178,9 +232,6 @@ def sweep(
     [200, 200]
     """
     request = make_request(lattice, **settings)
-    if observables is not None:
-        study = replace(request.study, functions=take_functions(observables))
-        request = replace(request, study=study)
     options = options_of(request, watcher=watcher or LoggedProgress(bar=progress))
     if settings.get("out") is None:
         return _shown_results(run_study(request.study, request.rule, **options))
@@ -199,15 +250,52 @@ def open_results(path: str | Path) -> Results:
     return _shown_results(read_results(path))
 
 
+def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = None) -> Results:
+    """Return several results of one lattice as one, as ``percolab merge`` does.
+
+    parts: results, or files of them, of other sizes, seeds, p or blocks.  out: a new file to write
+    them to as well.
+
+    InputError: two parts hold the same samples (independent runs need different seeds), parts of
+    different lattices or models, or a file that exists already.
+
+    >>> options = {"L": [8], "p": [0.5], "samples": 100, "device": "cpu"}
+    >>> merge([sweep("square", seed=1, **options), sweep("square", seed=2, **options)])
+    <Results of square, L = 8: 200 samples in 2 tasks>
+    """
+    if isinstance(parts, StoredResults | str | Path):
+        raise InputError("merge: give a list of results or of files")
+    named = [
+        (str(part), read_results(part))
+        if isinstance(part, str | Path)
+        else (f"part {number}", part)
+        for number, part in enumerate(parts, 1)
+    ]
+    merged = _shown_results(merge_results(named, told=_LOGGER.info))
+    if out is not None:
+        merged.save(out)
+    return merged
+
+
 def fit(
     results: StoredResults, observable: str | None = None, **options: Any
 ) -> ThresholdFit | SpinFit:
-    """Estimate the threshold (options: :func:`percolab.analysis.fit_threshold`).
+    """Estimate the threshold, as ``percolab fit`` does; docs/analysis.md says how.
 
-    ``min_size`` "auto" is the smallest size from which on chi^2 does not reject the fit.
+    observable: the probability that is fitted, by default spanning along the last open axis, or on
+        a torus wrapping along the last axis.
+    options: ``min_size``, the smallest L to use; ``degree`` of the scaling polynomial (3);
+        ``mixed`` (False), whether to fit c (p - p_c) L^(1/nu - omega), too; each of these may be
+        "auto", and is then chosen by chi^2; ``correction`` (True), whether to fit b L^-omega;
+        ``omega``, by default that of the dimension and the boundary; ``window`` of R that is
+        fitted, (0.02, 0.98); ``bootstrap``, the number of replicas (200), 0 for the curvature
+        error; ``seed`` of these.
 
-    Of spins it is their transition (:func:`percolab.analysis.spin_fit.fit_spins`, whose options are
-    taken), from several quantities at once, so that there is no observable to choose: InputError.
+    Of spins it is their transition, from several quantities at once, so that there is no observable
+    to choose (options: :func:`percolab.analysis.spin_fit.fit_spins`).
+
+    AnalysisError: the samples do not give a threshold.  InputError: an observable that is not
+    there, or an option that is no number.
 
     >>> results = sweep("square", L=[8, 16, 32], samples=300, device="cpu")
     >>> estimate = fit(results)
@@ -223,6 +311,8 @@ def fit(
         return fit_spins(results, **options)
     for name in ("min_size", "degree", "bootstrap"):
         value = options.get(name)
+        if isinstance(value, str) and value != "auto" and name != "bootstrap":
+            raise InputError(f"{name} = {value!r}, but it must be an integer or 'auto'")
         if value is not None and (name == "bootstrap" or value != "auto"):
             options[name] = take_integer(name, value)
     if options.get("omega") is not None:

@@ -72,28 +72,35 @@ def picoseconds(cuda, work, repeats: int, sites: int) -> dict[str, float]:
         cuda.synchronize()
         runs["by the host's clock"].append(1e3 * (time.perf_counter() - begin))
         for name, pairs in Timed.events.items():
-            runs[name].append(sum(cuda.event_elapsed_time(*pair) for pair in pairs))
+            runs[name].append(sum(begin.elapsed_time(end) for begin, end in pairs))
     return {name: 1e9 * float(np.median(times)) / sites for name, times in runs.items()}
 
 
 @click.command(help=__doc__)
 @click.option("--lattice", "lattices", multiple=True, default=("honeycomb", "square", "triangular"))
 @click.option("-L", "size", default=4096, show_default=True)
+@click.option("--boundary", default="open", show_default=True, help="Of all axes.")
 @click.option("--labeler", default="tiled", show_default=True)
 @click.option("--sites", default=2**30, show_default=True, help="Sites of all samples of a call.")
 @click.option("--repeats", default=11, show_default=True)
 @click.option("--out", type=click.Path(), help="Also write JSON here.")
 def main(
-    lattices: tuple[str, ...], size: int, labeler: str, sites: int, repeats: int, out: str | None
+    lattices: tuple[str, ...],
+    size: int,
+    boundary: str,
+    labeler: str,
+    sites: int,
+    repeats: int,
+    out: str | None,
 ) -> None:
     """Time and print."""
     cuda = open_device("cuda")
     time_kernels(cuda)
     records = []
-    click.echo(f"{device_name(cuda)}, {labeler}, L = {size}, ps a site")
+    click.echo(f"{device_name(cuda)}, {labeler}, L = {size}, {boundary}, ps a site")
     for name in lattices:
         lattice = load_lattice(name)
-        topology = lattice.topology(lattice.shape(size))
+        topology = lattice.topology(lattice.shape(size), (boundary,) * lattice.dimension)
         items = max(sites // topology.num_points, 1)
         coupling = new_coupling(labeler, "cuda", topology, capacity=items)
         samples = np.arange(items, dtype=np.uint64)
@@ -118,6 +125,7 @@ def main(
             "device_name": device_name(cuda),
             "labeler": labeler,
             "L": size,
+            "boundary": boundary,
             "versions": package_versions(),
             "records": records,
         }

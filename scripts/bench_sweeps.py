@@ -40,7 +40,7 @@ def time_study(cuda, lattice: Lattice, size: int, samples: int, **options) -> tu
     sweep(lattice, L=[size], samples=samples, device="cuda", **options)
     whole = time.perf_counter() - begin
     pairs = [pair for found in Timed.events.values() for pair in found]
-    return whole, sum(cuda.event_elapsed_time(*pair) for pair in pairs) / 1e3
+    return whole, sum(begin.elapsed_time(end) for begin, end in pairs) / 1e3
 
 
 def time_one_sample(cuda, lattice: Lattice, size: int) -> None:

@@ -205,7 +205,7 @@ def page() -> str:
         "",
         "Every kind of figure, from studies that take a few seconds each on a laptop. The commands "
         "are those that made the pictures (`python scripts/gallery.py`); what each kind shows in "
-        "full is in [plots.md](plots.md).",
+        "full is told in [Figures](plots.md).",
     ]
     for part in PARTS:
         lines += ["", f"## {part.title}", "", part.text]
@@ -245,8 +245,8 @@ def smaller(path: Path) -> bytes:
         factor = _WIDTH / (300 * _INCHES)
         size = (round(image.width * factor), round(image.height * factor))
         small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
-    # Thin lines keep their colours, however few dots they have.
-    colours = small.quantize(_COLOURS, Image.Quantize.MAXCOVERAGE)
+    # Thin lines keep their colours, however few dots they have, and grey stays grey.
+    colours = small.quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=3)
     buffer = io.BytesIO()
     colours.save(buffer, "PNG", optimize=True)
     return buffer.getvalue()

@@ -1,6 +1,6 @@
 """Critical couplings of Ising and Potts models, each from one command: time, value, error.
 
-    python scripts/spin_transitions.py --out results/h200/spin-transitions.txt [NAME ...]
+    python scripts/spin_transitions.py --out spin-transitions.txt [NAME ...]
 
 Every line is made by `percolab sweep` and `percolab fit` alone, with nothing given but lattice,
 model, sizes and samples; the published values stand beside.  The results files stay in the folder.

@@ -115,6 +115,86 @@ def test_one_kind_of_figure_is_that_of_the_command_line(tmp_path, kind):
         plot(small_results(), tmp_path / "none.svg", kind="curvs")
 
 
+def test_means_are_those_of_the_stored_sums():
+    results = sweep("square", **OPTIONS)
+    (item,) = results.of_size(8)
+    for name in ("spanning_y", "largest"):
+        p, mean, error = results.means(name, 8)
+        assert p.tolist() == [0.4, 0.6]
+        place = [column.name for column in item.observables].index(name)
+        np.testing.assert_allclose(mean, item.sums()[..., place].sum(axis=0) / 30)
+        assert (error > 0).all()
+    n = 30
+    _, mean, error = results.means("spanning_y", 8)
+    np.testing.assert_allclose(error, np.sqrt(mean * (1 - mean) / (n - 1)))
+
+
+def test_means_of_thresholds_are_taken_at_any_p():
+    options = {**OPTIONS, "p": None, "L": [8]}
+    results = sweep("square", method="threshold", **options)
+    p, mean, _ = results.means("spanning_x", p=[0.4, 0.6])
+    assert p.tolist() == [0.4, 0.6]
+    np.testing.assert_array_equal(
+        mean, sweep("square", **{**options, "p": [0.4, 0.6]}).means("spanning_x")[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("spanning_y",), "L: give one of 4, 8"),
+        (("spanning_y", 5), "L = 5 is not in these results; there: 4, 8"),
+        (("spaning_y", 4), "observable = 'spaning_y' is not in these results; did you mean"),
+        (("clusters", [4, 8]), "L = [4, 8], but it must be one integer"),
+    ],
+)
+def test_means_that_are_not_there_are_refused(asked, told):
+    with pytest.raises(InputError) as error:
+        sweep("square", **OPTIONS).means(*asked)
+    assert str(error.value).startswith(told)
+
+
+def test_results_are_saved_and_merged_as_by_the_command_line(tmp_path):
+    one, other = (sweep("square", seed=seed, **OPTIONS) for seed in (1, 2))
+    one.save(tmp_path / "one.h5")
+    assert_equal_datasets(tmp_path / "one.h5", stored(tmp_path / "again.h5", one))
+    with pytest.raises(InputError, match="exists already; save writes a new file"):
+        other.save(tmp_path / "one.h5")
+    merged = percolab.merge([tmp_path / "one.h5", other], out=tmp_path / "both.h5")
+    other.save(tmp_path / "two.h5")
+    answer("merge", tmp_path / "one.h5", tmp_path / "two.h5", "--out", tmp_path / "cli.h5")
+    assert_equal_datasets(tmp_path / "both.h5", tmp_path / "cli.h5")
+    with pytest.raises(InputError, match="seed: give one of 1, 2"):
+        merged.means("spanning_y", 8)
+    mean = merged.means("spanning_y", 8, seed=2)[1]
+    np.testing.assert_array_equal(mean, other.means("spanning_y", 8)[1])
+    with pytest.raises(InputError, match="part 2 and part 1 both hold samples"):
+        percolab.merge([one, one])
+    with pytest.raises(InputError, match="give a list"):
+        percolab.merge(one)
+
+
+def test_a_mask_may_be_a_file(tmp_path):
+    mask = np.random.default_rng(1).random((5, 7)) < 0.6
+    np.save(tmp_path / "mask.npy", mask)
+    np.testing.assert_array_equal(label(tmp_path / "mask.npy"), label(mask))
+    with pytest.raises(InputError, match=r"mask\.png: no such file"):
+        label(str(tmp_path / "mask.png"))
+
+
+def test_what_is_asked_of_an_array_is_told_in_names_of_python():
+    with pytest.raises(InputError, match="name its lattice with on="):
+        label(np.ones(5))
+    with pytest.raises(InputError, match=r"threshold=0\.2 \(Otsu"):
+        label(np.array([[0.1, 0.2], [0.8, 0.9]]))
+
+
+@pytest.mark.parametrize("size", [(4, 8), []])
+def test_one_size_is_one_number(size):
+    with pytest.raises(InputError, match="but it must be one integer"):
+        label("square", size)
+
+
 @pytest.mark.parametrize("labeler", ["reference", "raster", "four_step"])
 def test_labels_are_the_smallest_site_of_each_cluster(labeler):
     labels = label("triangular", 9, p=0.3, labeler=labeler)

@@ -15,6 +15,7 @@ import pytest
 
 import percolab
 from percolab.cli import COMMANDS, main
+from percolab.measure.columns import MEASURES, observables_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 import docs_blocks
@@ -26,7 +27,7 @@ DOCS = ROOT / "docs"
 PAGES = docs_blocks.pages()
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 #: Blocks of commands or Python that no test runs.  A block more needs a reason, and a number here.
-NOT_RUN = {"GPU": 4, "cluster": 7, "minutes": 5, "installs": 7, "packages": 4}
+NOT_RUN = {"GPU": 4, "cluster": 7, "minutes": 5, "installs": 8, "packages": 4}
 #: Languages that blocks may name; those in braces are directives of Sphinx.
 LANGUAGES = {"bash", "python", "text", "toml"}
 
@@ -148,6 +149,17 @@ def test_all_that_is_public_is_in_the_reference():
     text = (DOCS / "api.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\.\. auto(?:function|class|exception):: (\S+)$", text, flags=re.M)
     assert set(percolab.__all__) <= set(documented)
+
+
+def test_the_page_of_terms_has_every_observable():
+    text = (DOCS / "terms.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)`", text))
+    plane = [("open", "open"), ("periodic", "periodic")]
+    found = {c.name for kinds in plane for c in observables_of(kinds, spins=True)}
+    found |= {c.name for c in observables_of(("terminals",))}
+    assert found >= {"clusters", "spanning_any", "wrapping_diagonal", "satisfied", "spanning"}
+    assert found - named == set()
+    assert set(MEASURES) - named == set()
 
 
 def test_readme_has_the_ten_commands_and_its_picture():

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -44,10 +45,15 @@ def test_every_command_has_options_that_there_are():
 
 def test_a_picture_is_made_small_and_keeps_its_colours(tmp_path):
     image = Image.new("RGB", (2160, 900), "white")
-    image.paste((233, 103, 0), (100, 0, 110, 900))
+    others = np.random.default_rng(1).integers(0, 256, (100, 100, 3), dtype=np.uint8)
+    image.paste(Image.fromarray(others), (2000, 0))
+    drawn = {48: (233, 103, 0), 300: (226, 226, 226), 600: (255, 255, 255)}
+    for column, colour in drawn.items():
+        image.paste(colour, (2 * column, 0, 2 * column + 300, 900))
     image.save(tmp_path / "large.png")
     (tmp_path / "small.png").write_bytes(gallery.smaller(tmp_path / "large.png"))
     with Image.open(tmp_path / "small.png") as small:
         assert small.size == (1000, 417)
-        found = small.convert("RGB").getpixel((48, 200))
-    assert found == pytest.approx((233, 103, 0), abs=12)
+        for column, colour in drawn.items():
+            found = small.convert("RGB").getpixel((column, 200))
+            assert found == pytest.approx(colour, abs=4), column

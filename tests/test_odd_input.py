@@ -124,7 +124,7 @@ def test_a_sum_that_overflows_is_told_and_not_stored():
         ("fit", {"bootstrap": 1.5}, "bootstrap = 1.5, but only integers are allowed"),
         ("fit", {"omega": "a"}, "omega = 'a', but it must be a number"),
         ("fit", {"omega": np.nan}, "omega must be positive, got nan"),
-        ("fit", {"min_size": "foo"}, "min_size = 'foo', but only integers are allowed"),
+        ("fit", {"min_size": "foo"}, "min_size = 'foo', but it must be an integer or 'auto'"),
         ("estimates", {"bootstrap": -4}, "bootstrap = -4, but it must be an integer"),
         ("plot", {"kind": 5}, "unknown kind 5; known: "),
         ("plot", {"path": "x.txt", "kind": "drift"}, "x.txt: cannot write a figure as '.txt'"),

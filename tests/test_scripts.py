@@ -2,11 +2,14 @@
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from helpers import run_simulated
 
 ROOT = Path(__file__).parents[1]
 
@@ -98,3 +101,180 @@ def test_large_samples_are_tabulated_from_their_files(tmp_path):
     assert float(lines[0][8]) == pytest.approx((float(lines[0][7]) - exact) / sigma, abs=0.01)
     assert abs(float(lines[0][8])) <= 4
     assert lines[1][8] == "-"
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    return importlib.import_module("record_h200")
+
+
+class Work:
+    """Records of a few lines of Python each, in a folder of their own."""
+
+    def __init__(self, recorder, folder, monkeypatch):
+        self.recorder, self.folder = recorder, folder
+        # Commands are Python's; there is no GPU, but its number is passed on.
+        monkeypatch.setattr(recorder, "processor_name", lambda: "some processor")
+
+    def record(self, file, lines, **more):
+        script = self.folder / f"{Path(file).stem}.py"
+        script.write_text("import os, sys, time\n" + lines)
+        command = f"python {script} {{device}} {{out}}"
+        return self.recorder.Record(file, "", (command, *more.pop("then", ())), 1, **more)
+
+    def make(self, *records, gpus=("0", "1"), seconds=60.0):
+        end = self.recorder.time.monotonic() + seconds
+        place = self.recorder.Place(gpus, self.folder, "abc", end, False)
+        return self.recorder.make_all(records, place)
+
+
+@pytest.fixture
+def work(recorder, tmp_path, monkeypatch):
+    return Work(recorder, tmp_path, monkeypatch)
+
+
+def test_records_have_heads_and_gpus_of_their_own(work):
+    told = "print(os.environ['CUDA_VISIBLE_DEVICES'], sys.argv[1])\n"
+    # Each waits for the other, so that they run at the same time, each on its own GPU.
+    meet = "open(sys.argv[0] + '.here', 'w')\n"
+    meet += (
+        "while not os.path.exists(sys.argv[0].replace('{}', '{}') + '.here'): time.sleep(0.01)\n"
+    )
+    found = work.make(
+        work.record("both.txt", told, gpus=2),
+        work.record("one.txt", told + meet.format("one.py", "other.py")),
+        work.record("other.txt", told + meet.format("other.py", "one.py")),
+        work.record("written.json", "open(sys.argv[2], 'w').write('{\"found\": 1}')\n"),
+    )
+    assert all(became.endswith(" s") for became in found.values()), found
+    both, one, other = (
+        (work.folder / f"{name}.txt").read_text().splitlines() for name in ("both", "one", "other")
+    )
+    assert both[-1] == "0,1 cuda:0,1"
+    assert sorted((one[-1], other[-1])) == ["0 cuda", "1 cuda"]
+    assert one[0].startswith("# commit abc, 20")
+    assert "some processor" in one[1]
+    assert one[2].startswith("# python 3.")
+    assert one[3].startswith(f"# $ python {work.folder / 'one.py'} cuda one.txt")
+    document = json.loads((work.folder / "written.json").read_text())
+    assert document["found"] == 1
+    assert document["record"]["commit"] == "abc"
+    assert document["record"]["commands"] == [
+        f"python {work.folder / 'written.py'} cuda written.json"
+    ]
+
+
+def test_a_failure_keeps_the_older_record_and_the_others_go_on(work):
+    (work.folder / "bad.txt").write_text("older\n")
+    begin = time.monotonic()
+    found = work.make(
+        work.record("bad.txt", "print('so far', flush=True)\nsys.exit('it is broken')\n"),
+        work.record("good.txt", "print(1)\n"),
+        work.record("slow.txt", "print('begun', flush=True)\nos.system('sleep 60')\n"),
+        work.record("late.txt", "print(1)\n"),
+        gpus=(),
+        seconds=3.0,
+    )
+    assert found["bad.txt"] == "FAILED: exit code 1"
+    assert (work.folder / "bad.txt").read_text() == "older\n"
+    told = (work.folder / "bad.txt.failed").read_text()
+    assert "so far" in told
+    assert "it is broken" in told
+    assert found["good.txt"].endswith(" s")
+    assert found["slow.txt"] == "FAILED: took longer than it may"
+    # What it had started has ended with it.
+    assert time.monotonic() - begin < 30
+    assert "begun" in (work.folder / "slow.txt.failed").read_text()
+    assert found["late.txt"] == "not begun: the budget does not last"
+    assert {path.name for path in work.folder.glob("*.txt")} == {"bad.txt", "good.txt"}
+
+
+def test_every_record_of_the_h200_has_its_command_and_says_how_old_it_is(recorder):
+    folder = ROOT / "results" / "h200"
+    if not folder.exists():
+        pytest.skip("results are not in this copy")
+    files = {record.file for record in recorder.RECORDS}
+    drawn = {"bench.png"} & {path.name for path in folder.iterdir()}
+    assert {path.name for path in folder.iterdir()} <= files | drawn | {"README.md", "large"}
+    table = (folder / "README.md").read_text()
+    for record in recorder.RECORDS:
+        assert record.row() in table
+        path = folder / record.file
+        if not path.exists():
+            continue
+        if path.suffix == ".json":
+            commit = json.loads(path.read_text())["record"]["commit"]
+        else:
+            first = path.read_text().splitlines()[0]
+            commit = re.match(r"# commit (\S+), 20\d\d-\d\d-\d\d", first)[1]
+        assert re.fullmatch("[0-9a-f]{7,40}", commit)
+        words = " ".join(record.commands).split()
+        scripts = [word for word in words if word.startswith(("scripts/", "tests/"))]
+        assert all((ROOT / word.partition("::")[0]).exists() for word in scripts)
+
+
+def simulated(*arguments):
+    done = run_simulated("simulated_timings.py", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
+)
+def test_trees_are_timed_on_a_gpu_whole_and_kernel_by_kernel():
+    small = ("--graph", "8", "--prim", "5:2", "--repeats", "1")
+    lines = simulated("bench_trees", "--case", "square:9:2", *small)
+    assert lines[1].startswith("square torus, L = 9, 2 samples: ")
+    assert lines[2].startswith("graph of 8 sites, 16 bonds, given weights: ")
+    assert lines[4].startswith("V = 5, 2 trees at once: ")
+    trees, readings = lines[-2:]
+    assert {"prefixes", "tile", "offer", "hook"} <= set(trees.split())
+    assert {"weigh", "lattice_degrees"} <= set(readings.split())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
+)
+def test_slabs_are_timed_on_a_gpu_whole_and_kernel_by_kernel():
+    small = ("--sites", "64", "--repeats", "1")
+    lines = simulated("bench_slabs", "--device", "cuda", "--case", "square:periodic:8", *small)
+    assert lines[1].startswith("square [8, 32] periodic: front ")
+    join, front = lines[-2:]
+    assert {"plant", "join", "finish"} <= set(join.split())
+    assert {"aligned_words", "tile", "read_face"} <= set(front.split())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
+)
+def test_kernels_of_a_torus_are_timed():
+    small = ("-L", "4", "--sites", "64", "--repeats", "1")
+    lines = simulated("bench_kernels", "--lattice", "cubic", "--boundary", "periodic", *small)
+    assert len(lines) == 7
+    assert {"tile", "merge_over_periods"} <= set(lines[1].split())
+
+
+@pytest.mark.slow
+def test_slabs_are_timed_on_a_cpu():
+    lines = run("bench_slabs.py", "--device", "cpu", "--sites", 4096, "--repeats", 1).splitlines()
+    assert lines[1].startswith("square [16, 1024] open: front ")
+    assert lines[2].startswith("    join ")
+    assert len(lines) == 13
+
+
+@pytest.mark.slow
+def test_one_sample_and_one_study_are_timed_on_two():
+    small = ("--sites", 4096, "--samples", 2, "--lattice", "square", "-L", 16, "--study", 60)
+    lines = run("bench_split.py", "--device", "cpu", *small).splitlines()
+    assert lines[2].startswith("  one, 10 samples: ")
+    assert lines[6].startswith("  one is ")
+    one, strong, weak = (line.split() for line in lines[8:11])
+    assert [line[0] for line in (one, strong, weak)] == ["one", "strong", "weak"]
+    assert [line[3] for line in (one, strong, weak)] == ["64", "64", "91"]
+    assert "message" in strong
+    assert lines[11].startswith("  efficiency of two: strong ")

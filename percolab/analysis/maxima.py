@@ -63,7 +63,13 @@ class Estimate:
 
 @dataclass(frozen=True, repr=False)
 class SizeEstimates(Shown):
-    """The estimators of one size, and what a reader of them must know, one line each."""
+    """The thresholds of one size alone, in several definitions.
+
+    L, num_sites, samples: of this size.
+    estimates: each has ``name`` ("second", "chi", "ratio" or "median"), ``meaning``, ``p`` with its
+        ``error``, the ``height`` of the maximum, and ``at_edge`` if it may lie beyond the grid.
+    notes: what a reader must know, one line each.
+    """
 
     L: int
     num_sites: int

@@ -41,6 +41,8 @@ _LEAST_DEPTH, _DEPTH_ERRORS = 0.2, 5.0
 _PEAK_SAMPLES, _PHASE_SHARE = 30, 0.01
 #: Chains that change phase less often than this altogether do not know the weights of the phases.
 _LEAST_CHANGES = 20
+#: Changes of phase in each of the parts of one long chain that are taken to be independent.
+_CHANGES_PER_PART = 4
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ class FirstOrder:
 
 
 def find_first_order(
-    satisfied: ArrayLike, *, beta: float, q: int, num_sites: int
+    satisfied: ArrayLike, *, beta: float, q: int, num_sites: int, one_chain: bool = False
 ) -> FirstOrder | None:
     """Return the transition of first order that the energy histogram shows, or None.
 
@@ -174,6 +176,11 @@ def find_first_order(
     weak first order looks continuous on a small lattice, and the latent heat of a small one is too
     large, so sizes are to be compared.  None too where E takes fewer than 80 values, among which a
     tiny lattice has gaps of its own.  AnalysisError with fewer than 2 chains.
+
+    one_chain: whether the rows are blocks of one long chain, each the continuation of the one
+    before.  A change of phase between two blocks counts then, and errors are those of a jackknife
+    over longer parts, in which the chain changes phase _CHANGES_PER_PART times on average: blocks
+    that the chain spends in one phase are not independent.
     """
     energies = _checked(satisfied)
     if len(np.unique(energies)) < _LEAST_VALUES:
@@ -184,8 +191,10 @@ def find_first_order(
         return None
     middles = (edges[1:] + edges[:-1]) / 2
     low, cut, high = (float(middles[n]) for n in (valley.left, valley.bin, valley.right))
-    shift, shift_error = _balance(energies, cut, q)
-    gap, gap_error = _gap(energies, cut, shift)
+    changes = _changes(energies.reshape(1, -1) if one_chain else energies, low, high)
+    parts = _parts_of_one(energies, changes) if one_chain else energies
+    shift, shift_error = _balance(parts, cut, q)
+    gap, gap_error = _gap(parts, cut, shift)
     return FirstOrder(
         beta=beta + shift,
         beta_error=shift_error,
@@ -194,7 +203,7 @@ def find_first_order(
         peaks=(low, high),
         cut=cut,
         depth=valley.depth,
-        changes=_changes(energies, low, high),
+        changes=changes,
     )
 
 
@@ -309,6 +318,16 @@ def _changes(energies: Floats, low: float, high: float) -> int:
         ordered = chain[(chain <= low) | (chain >= high)] >= high
         changes += int(np.count_nonzero(ordered[1:] != ordered[:-1]))
     return changes
+
+
+def _parts_of_one(energies: Floats, changes: int) -> Floats:
+    """Return one chain in parts with enough changes of phase each, at most as many as blocks.
+
+    Less than an update for each part is left out, at the end.
+    """
+    count = min(max(changes // _CHANGES_PER_PART, 2), len(energies))
+    length = energies.size // count
+    return energies.ravel()[: count * length].reshape(count, length)
 
 
 def _balance(energies: Floats, cut: float, q: int) -> tuple[float, float]:

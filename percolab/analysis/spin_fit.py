@@ -73,9 +73,14 @@ class SpinExponent:
 class SpinFit(Shown):
     """The transition: the joint fit, and what follows of it.
 
-    differences: where chains depend on their start; then errors are None.  coupling: K of the Ising
-    model or beta of a Potts model.  known: the published coupling, to print beside.  first_order:
-    of the largest size whose stored energies have two peaks.
+    coupling, coupling_error: K of the Ising model or beta of a Potts model.
+    temperature: k_B T_c / J with its error.
+    differences: where chains depend on their start; then errors are None.
+    exponents: y_t, y_h and z, as far as the data give them.
+    joint: the fit of all quantities, with its tables.
+    known: the published coupling, to compare.
+    first_order: of the largest size whose stored energies have two peaks.
+    notes: what a reader must know, one line each.
     """
 
     model: Model
@@ -377,7 +382,11 @@ def _first_order(items: Sequence[TaskResult], model: Model) -> tuple[int, float,
         series = item.extra("series").reshape(len(item.blocks), points, len(SERIES), sweeps)
         for n, p in enumerate(item.task.p):
             one = find_first_order(
-                series[:, n, 0], beta=-math.log1p(-p), q=model.states, num_sites=item.task.num_sites
+                series[:, n, 0],
+                beta=-math.log1p(-p),
+                q=model.states,
+                num_sites=item.task.num_sites,
+                one_chain=bool(item.task.chains),
             )
             if one is not None:
                 found.append((item.task.size, p, one))

@@ -57,18 +57,22 @@ class SizeAnalysis:
 class ThresholdFit(Shown):
     """The threshold with its one-sigma error, and everything the fit says about itself.
 
-    threshold, threshold_error: p_c; the error is `error_method`'s.
-    fisher_error, y_t_fisher_error: errors of p_c and 1/nu from the curvature of the likelihood,
-    a cross-check.
-    y_t, nu, critical_probability (R at p_c for large L), correction (b) and mixed (c), each with
-    its error.
-    coefficients: a_0 ... a_d with errors. chi_square: of the simultaneous fit.
-    replicas, failed_replicas: bootstrap replicas asked for, and those without a fit.
-    by_size: the second analysis, which does not use the scaling function.
-    curves: the input; used: what was left of it inside the window. notes: one line each.
-    known_probability: what theory says of R at p_c, to print beside; None where it says nothing.
+    threshold, threshold_error: p_c and its error, found by ``error_method``.
+    fisher_error, y_t_fisher_error: errors of p_c and 1/nu from the curvature of the likelihood, to
+        compare.
+    y_t, y_t_error, nu, nu_error: 1/nu and nu.
+    critical_probability, critical_probability_error: R at p_c for large L.
+    correction, correction_error, mixed, mixed_error: b and c of the corrections to scaling.
+    coefficient_errors: those of a_0 ... a_d, which are in ``scaling``.
+    chi_square: of the fit of all sizes, with ``value``, ``dof`` and ``p_value``.
+    replicas, failed_replicas: bootstrap replicas asked for, and those that could not be fitted.
+    by_size: the second analysis, by crossings, which does not use the scaling function.
+    curves, used: what was given, and what of it is inside the window.
+    notes: what a reader of p_c must know, one line each.
+    known_probability: what theory says of R at p_c; None where it says nothing.
     omega_source: why omega is what it is, in a few words.
-    Numbers that the data do not give are NaN (None in `to_dict`).
+
+    Numbers that the data do not give are NaN (None in ``to_dict``).
     """
 
     scaling: ScalingFunction
@@ -196,7 +200,7 @@ def fit_threshold(
     bootstrap: int = 200,
     seed: int = 0,
 ) -> ThresholdFit:
-    """LikelihoodMaximum the threshold from the spanning curves of at least two sizes.
+    """Fit the threshold to the spanning curves of at least two sizes.
 
     omega: exponent of the leading correction to scaling (1: an open boundary).
     degree: largest degree of the polynomials; lowered when there are too few points.

@@ -13,23 +13,23 @@ from percolab.errors import AnalysisError, InputError, nearest
 from percolab.store.interrupts import exit_code_of, sigterm_like_ctrl_c
 
 COMMANDS = {
-    "sweep": "Sample a lattice and estimate its threshold.",
+    "sweep": "Sample a lattice or a graph and estimate its threshold.",
     "tree": "Find the minimum spanning trees of samples.",
-    "plot": "Draw curves, crossings, collapse, clusters or thresholds.",
+    "plot": "Draw stored results: curves, crossings, collapse, clusters ...",
     "report": "Write a page with figures, fits and provenance.",
     "fit": "Estimate the threshold from stored results.",
     "status": "Show what a results file holds.",
     "merge": "Put several results files into one.",
     "export": "Write stored results as CSV, Parquet, netCDF or NumPy.",
-    "label": "Label the clusters of a configuration or of a sample.",
-    "invade": "Invade a lattice or graph, bond after bond or site after site.",
+    "label": "Label the clusters of an image, a graph or a sample.",
+    "invade": "Invade a lattice or graph, always by the easiest bond or site.",
     "show": "Draw the clusters of a sample or of a file of labels.",
     "studies": "List the studies that come with percolab, or show one.",
     "lattices": "List the lattices that come with percolab, or describe one.",
     "observables": "List what is measured, with definitions and units.",
     "validate": "Check this installation against exact results.",
-    "bench": "Time bonds, labels and rows on this machine.",
-    "info": "Show versions and devices.",
+    "bench": "Time percolab on this machine.",
+    "info": "Show versions, labelers and devices.",
 }
 
 

@@ -64,16 +64,23 @@ def command(
 ) -> None:
     """Estimate p_c with its error, 1/nu, the crossings of successive sizes and their drift.
 
-    With --min-size auto the best fit from every smallest size on comes first, with --fits every
-    fit.  --degree auto and --corrections auto choose by chi^2 too, and leave out no size.  Of a
-    study by --method threshold, mean, median and width of T and the cell-to-cell thresholds follow.
-    --quantities fits wrapping or spanning probabilities and moment ratios together.
+    docs/analysis.md says what each number means.
+
+    --min-size auto leaves out small sizes by one rule, and a table shows the best fit from every
+    smallest size on; with --fits, every fit.  --degree auto and --corrections auto choose by chi^2,
+    too, and leave out no size.  --quantities fits wrapping or spanning probabilities and moment
+    ratios together.
+
+    Of a study by --method threshold, mean, median and width of T and the cell-to-cell thresholds
+    follow.
+
+    A graph and a Bethe lattice have no sizes that scale: of each size it is told where clusters
+    are most critical.
+
     Of spins it is the transition: p_c, K or beta, and T, from wrapping (spanning) clusters and
-    Binder's ratio, with y_t, y_h and z; and whether chains still know how they started.
-    Of trees (percolab tree) it is their weight a site, and the exponent of the way from side to
-    side.
-    docs/analysis.md describes it all.  A graph and a Bethe lattice have no sizes that scale: their
-    thresholds are where their clusters are most critical, size by size.
+    Binder's ratio, with y_t, y_h and z; and whether chains still depend on how they started.
+
+    Of trees it is their weight per site, and how the path from side to side grows with L.
     """
     from percolab.analysis import fit_table
     from percolab.store.results import read_results

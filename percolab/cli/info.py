@@ -15,6 +15,8 @@ def command(as_json: bool) -> None:
     """Show the versions in use, the labelers, and the devices percolab can run on."""
     from percolab.kernels.device import Device, cuda_problem
     from percolab.labelers import LABELERS
+    from percolab.measure.packages import LABELERS as GROUP
+    from percolab.measure.packages import brought
     from percolab.run.executors import default_workers
     from percolab.store.provenance import package_versions, processor_name
 
@@ -24,6 +26,7 @@ def command(as_json: bool) -> None:
         "cpu_workers": default_workers(Device("cpu")),
         "cuda": cuda_problem() or _devices(),
         "labelers": {name: sorted(entry.classes) for name, entry in LABELERS.items()},
+        "labelers_of_packages": {item.name: item.package for item in brought(GROUP)},
     }
     if as_json:
         echo_json(record)
@@ -36,6 +39,8 @@ def command(as_json: bool) -> None:
         click.echo(f"cuda        {line}")
     for name, kinds in record["labelers"].items():
         click.echo(f"labeler     {name}: {LABELERS[name].summary} ({', '.join(kinds)})")
+    for name, package in record["labelers_of_packages"].items():
+        click.echo(f"labeler     {name}: of package {package} (cpu)")
 
 
 def _devices() -> list[str]:

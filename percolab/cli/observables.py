@@ -27,7 +27,8 @@ def command(boundary: str | None, as_json: bool) -> None:
     """List the observables: name, symbol, unit, definition and source.
 
     Which ones a lattice has depends on its boundary: what spans needs an open axis.  Below them is
-    what models of spins have, what each word of sweep --measure adds, and what trees have.
+    what models of spins have, what each word of sweep --measure adds, what trees have, and what
+    packages that are installed declare.
     """
     from percolab.measure.columns import (
         CHAIN_COLUMNS,
@@ -35,6 +36,8 @@ def command(boundary: str | None, as_json: bool) -> None:
         columns_of,
         observables_of,
     )
+    from percolab.measure.functions import LabelFunction
+    from percolab.measure.packages import OBSERVABLES, brought
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
     found = {item.name: item for kinds in chosen for item in observables_of(kinds)}
@@ -47,7 +50,11 @@ def command(boundary: str | None, as_json: bool) -> None:
     extras = [_record(item) | {"measure": item.measure} for item in asked]
     of_trees = {item.name: item for kinds in chosen for item in columns_of(kinds, trees=True)}
     trees = [_record(item) | {"method": "tree"} for item in of_trees.values()]
-    everything = [*records, *spins, *extras, *trees]
+    of_packages = [
+        _record(LabelFunction(item.name, package=item.package).column) | {"package": item.package}
+        for item in brought(OBSERVABLES)
+    ]
+    everything = [*records, *spins, *extras, *trees, *of_packages]
     if as_json:
         echo_json(everything)
         return
@@ -67,6 +74,10 @@ def command(boundary: str | None, as_json: bool) -> None:
     click.echo("\nof minimum spanning trees (percolab tree), in place of these:")
     for record in trees:
         click.echo(_line(record, widths))
+    if of_packages:
+        click.echo("\nof packages that are installed, with sweep --observable NAME:")
+    for record in of_packages:
+        click.echo(_line(record | {"source": ""}, widths))
 
 
 def _line(record: dict[str, str], widths: dict[str, int]) -> str:

@@ -85,8 +85,9 @@ def fit_options(function: F) -> F:
                      "auto: auto]"),
         click.option("--bootstrap", type=WholeNumber(min=0), default=200, show_default=True,
                      help="Bootstrap replicas over blocks; 0 takes the curvature error."),
-        click.option("--observable", help="spanning_x, spanning_y, spanning_any, spanning_all ... "
-                     "[default: along the last open axis]"),
+        click.option("--observable", help="The probability that is fitted: spanning_x, "
+                     "spanning_any, wrapping_x ...  [default: spanning along the last open "
+                     "axis; on a torus wrapping around the last axis]"),
     ):  # fmt: skip
         function = option(function)
     return function

@@ -37,19 +37,26 @@ from percolab.errors import InputError, nearest
 @fit_options
 @as_json
 def command(results: str, kind: str | None, out: str | None, as_json: bool, **options: Any) -> None:
-    """Draw R_L(p) with error bars, the crossings, their drift, and p_c.
+    """Draw stored results: without --kind R_L(p) with the crossings, their drift, and p_c.
 
-    Of a graph or a Bethe lattice: s_1/N, s_2/N and chi against p, with their maxima.
+    Of a graph or a Bethe lattice it is s_1/N, s_2/N and chi against p, with their maxima; of spins
+    Binder's ratio; of trees their weights, degrees and paths.
 
-    Or one figure alone, by its --kind: the curves with the crossings close up; the drift of the
-    crossings against L; the collapse of the curves by the fit; P_inf, mean cluster size, second
-    largest cluster and clusters per site against p; the numbers n_s of clusters of every size;
-    their radii and the correlation length; the ways to wrap around periodic axes; the maxima; or
-    the distribution of the thresholds T of single samples.  docs/plots.md shows what each needs.
+    Or one figure alone, by its --kind:
 
-    Of spins: thermal means against temperature, Binder's ratio unless another --kind is given.
+    \b
+    curves: R_L(p), and the crossings close up
+    drift: the crossings against L
+    collapse: the curves before and after they are scaled by the fit
+    clusters: P_inf, mean cluster size, second largest cluster, clusters per site
+    sizes: numbers n_s of clusters of every size, with tau
+    gyration: radii of clusters, with d_f, and the correlation length
+    wrapping: the ways to wrap around periodic axes
+    maxima: where clusters of a graph or Bethe lattice are most critical
+    thresholds: the p at which single samples begin to span
 
-    With --json every number drawn goes to stdout.
+    docs/plots.md says what each needs, docs/spins.md those of spins.  With --json every number
+    drawn goes to stdout.
     """
     from percolab.cli.invade import stored_figure
     from percolab.configurations.invasion_files import holds_invasion

@@ -25,8 +25,8 @@ _SETTINGS = (
     "device", "workers", "executor", "part", "out",
 )  # fmt: skip
 _CHANGED: dict[str, dict[str, Any]] = {
-    "samples": {"help": "Samples a size.", "told_default": str(_SAMPLES)},
-    "out": {"default": _OUT},
+    "samples": {"help": "Samples of each size.", "told_default": str(_SAMPLES)},
+    "out": {"told_default": _OUT},
 }
 _FASTEST = ", ".join(f"{name} on {kind}" for kind, name in DEFAULT_TREE_METHOD.items())
 
@@ -41,8 +41,8 @@ def _options(function: Any) -> Any:
 @_options
 @click.option(
     "--weights",
-    help="The one tree of given weights: file, those in the graph's file; or .npy, "
-    "file.h5:/dataset, of a lattice (classes, ..., y, x).",
+    help="Find one tree, of these weights: file (those in the graph's file), or an array in .npy "
+    "or file.h5:/dataset, of a lattice (classes, ..., y, x).",
 )
 @click.option(
     "--method",

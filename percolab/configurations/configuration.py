@@ -38,6 +38,8 @@ from percolab.tasks.values import check_choice
 
 #: The most sweeps of spins before a configuration.
 MOST_SWEEPS = 10**9
+#: What messages call an array that has no file's name.
+AN_ARRAY = "the array"
 # Sweeps whose rows are held at a time.
 _SWEEPS_A_CALL = 1000
 #: The lattice of a site configuration that names none, by its number of axes.
@@ -128,7 +130,7 @@ def site_configuration(
     InputError: a file that cannot be read; without a threshold more than two values or a negative
     one; NaN; a lattice of another dimension; a boundary that the lattice does not have.
     """
-    given, told = (name, "the array") if isinstance(name, np.ndarray) else (None, str(name))
+    given, told = (name, AN_ARRAY) if isinstance(name, np.ndarray) else (None, str(name))
     if below and threshold is None:
         raise InputError(f"{told}: below: says which side of a threshold is occupied: give it")
 
@@ -136,7 +138,8 @@ def site_configuration(
         if dtype.kind not in "biuf":
             return f"holds {dtype}; a site configuration holds booleans, integers or floats"
         if lattice is None and len(shape) not in DEFAULT_LATTICES:
-            return f"an array of {len(shape)} dimensions; name its lattice with --lattice"
+            option = "--lattice" if given is None else "on="
+            return f"an array of {len(shape)} dimensions; name its lattice with {option}"
         if lattice is not None and len(shape) != lattice.dimension:
             return f"{len(shape)} dimensions, but {lattice.name} has {lattice.dimension}"
         if not 1 <= prod(shape) <= MAX_POINTS:
@@ -294,7 +297,8 @@ def _occupied(given: np.ndarray, name: str) -> np.ndarray:
         advice = ""
         if given.dtype.kind != "f" or np.isfinite(given).all():
             value = otsu_threshold(given)
-            advice = f"; --threshold {value:g} (Otsu's value) takes what is above it"
+            option = "threshold=" if name == AN_ARRAY else "--threshold "
+            advice = f"; {option}{value:g} (Otsu's value) takes what is above it"
         raise InputError(
             f"{name}: holds {shown}, but a site configuration holds 0 (vacant) and one positive "
             f"value (occupied){advice}"

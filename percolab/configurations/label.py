@@ -10,6 +10,7 @@ import numpy as np
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.configurations.array_files import IMAGES, split_name
 from percolab.configurations.configuration import (
     boundary_of,
     random_configuration,
@@ -60,7 +61,8 @@ def label(
     lattice is one of
 
     * a mask, an array of 2 or 3 dimensions (with ``on`` of any), bool or of 0 and one positive
-      value, the occupied sites: array[y, x] is the grid point (x, y).  Neighbours on the square or
+      value, the occupied sites: array[y, x] is the grid point (x, y); or a file of one, .npy, .png,
+      .tif or "file.h5:/dataset".  Neighbours on the square or
       cubic lattice, or on the lattice ``on``, are joined; ``boundary``, one for all axes or one for
       each, is open unless given.  threshold: a number, or "otsu", of an array of other values,
       which is occupied above it, with ``below`` where it is not.  Labels are in the array's shape.
@@ -95,7 +97,7 @@ def label(
             "label: a list given: a mask is an array (numpy.array), and a list of edges goes with "
             "graph="
         )
-    if isinstance(lattice, np.ndarray):
+    if isinstance(lattice, np.ndarray) or _is_file(lattice):
         _refuse("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
         kinds = "open" if boundary is None else boundary
         chosen = site_configuration(
@@ -155,6 +157,14 @@ def label(
     if serial:
         labels[labels >= 0] = renumber(labels[labels >= 0])[0]
     return labels.reshape(shape)
+
+
+def _is_file(given: Any) -> bool:
+    """Return whether this names a file of a mask."""
+    if not isinstance(given, str | Path):
+        return False
+    path, dataset = split_name(str(given))
+    return dataset is not None or path.suffix.lower() in (".npy", *IMAGES)
 
 
 def _refuse(reason: str, **given: Any) -> None:

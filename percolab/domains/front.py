@@ -100,6 +100,10 @@ class Sums:
         )
 
 
+#: Types of the arrays of a front: clusters and codes of its faces, sizes, flags.
+ARRAY_KINDS = (np.uint32, np.int64, np.uint32, np.int64, np.uint64, np.uint32)
+
+
 @dataclass(frozen=True, eq=False)
 class Front:
     """The front of a part, or of neighbouring parts that were joined.

@@ -254,8 +254,10 @@ def is_on_device(front: Front) -> bool:
 
 
 def to_device(front: Front) -> Front:
-    """Return a front with its arrays copied to the selected GPU."""
-    return _copied(front, cuda.to_device)
+    """Return a front with its arrays copied to the selected GPU; those that are there stay."""
+    return _copied(
+        front, lambda array: cuda.to_device(array) if isinstance(array, np.ndarray) else array
+    )
 
 
 def to_host(front: Front) -> Front:

@@ -16,27 +16,33 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import psutil
 from numpy.typing import NDArray
 
 from percolab.bonds.model import BOND, Model
-from percolab.domains.front import Face, Front, Row, Sums, front_bytes
+from percolab.domains.front import ARRAY_KINDS, Face, Front, Row, Sums, front_bytes
 from percolab.domains.parts import Whole
 from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs, thicknesses
+from percolab.domains.slabs import Slabs, equal_slabs, thicknesses
 from percolab.domains.transport import Arrays, RankLost, Transport
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.lattices.lattice import lattice_from_text
 
+if TYPE_CHECKING:
+    from percolab.domains.peers_cuda import Inbox, Outbox
+
 # What rank 0 tells the others: to end, to leave the row in work, to get ready, to measure a row.
-_END, _LEAVE, _READY, _ROW = range(4)
+# And what any rank answers to a front that is offered: that it was copied, or could not be.
+_END, _LEAVE, _READY, _ROW, _TAKEN, _REFUSED = range(6)
 #: Digits of 64 bits of a sum of powers.
 _DIGITS = 4
+# Arrays that head_of returns; of a front that is offered two more follow, else six.
+_HEAD, _OFFERED = 4, 6
 
 
 class Step(NamedTuple):
@@ -175,22 +181,32 @@ class Job:
         return Device.parse(self.devices[transport.place])
 
 
-def layers_of_ranks(whole: Whole, ranks: int, slabs: int) -> tuple[tuple[int, ...], ...]:
-    """Return the layers of the slabs of every rank, as even as whole cells allow.
+def layers_of_ranks(
+    whole: Whole, ranks: int, slabs: int = 0, *, thick: int = 0
+) -> tuple[tuple[int, ...], ...]:
+    """Return the layers of the slabs of every rank, whose layers are as even as whole cells allow.
 
-    slabs: of all ranks together, at least; each has as many as the others, as far as it has layers.
+    slabs: of all ranks together, at least; each has as many as the others, as far as it has layers,
+           and they are even, too.  thick: in place of it, layers of all slabs but a rank's last.
     InputError: more ranks or slabs than layers, or slabs thinner than bonds reach, or too large.
 
     >>> from percolab.lattices.lattice import load_lattice
-    >>> layers_of_ranks(Whole(load_lattice("square"), (8, 23), ("open", "open")), 3, 6)
+    >>> square = Whole(load_lattice("square"), (8, 23), ("open", "open"))
+    >>> layers_of_ranks(square, 3, 6)
     ((4, 4), (4, 4), (4, 3))
+    >>> layers_of_ranks(square, 3, thick=5)
+    ((5, 3), (5, 3), (5, 2))
     """
     for number, name in ((ranks, "ranks"), (slabs, "slabs")):
         if number > whole.num_layers:
             raise InputError(f"{number} {name}, but there are {whole.num_layers} layers")
     own, each = thicknesses(whole, ranks), -(-slabs // ranks)
     # The slabs of a rank are cut as if its layers were a lattice.
-    found = tuple(thicknesses(_alone(whole, layers), min(each, layers)) for layers in own)
+    alone = [_alone(whole, layers) for layers in own]
+    if thick:
+        found = tuple(equal_slabs(part, thick) for part in alone)
+    else:
+        found = tuple(thicknesses(part, min(each, part.num_layers)) for part in alone)
     flat = [layers for slabs_of_rank in found for layers in slabs_of_rank]
     for first, layers in zip(accumulate((0, *flat[:-1])), flat):
         whole.check_layers(first, layers)
@@ -219,28 +235,40 @@ def most_message(whole: Whole, p: float = 1.0) -> int:
     return front_bytes(2 * bonds, 2 * sites, has_periods=whole.has_periods)
 
 
+def head_of(front: Front) -> list[NDArray[Any]]:
+    """Return as arrays what else there is of a front than its faces, sizes and flags."""
+    place = [front.first_layer, front.layers, front.num_layers, front.axes]
+    return [np.array(place, np.int64), *arrays_of_sums(front.sums)]
+
+
+def offered_bytes(offer: Arrays) -> int:
+    """Return the bytes of the faces, sizes and flags of a front that is offered."""
+    return sum(
+        count * np.dtype(kind).itemsize for count, kind in zip(offer[0][1:].tolist(), ARRAY_KINDS)
+    )
+
+
+def front_of_head(arrays: Arrays) -> Front:
+    """Return a front with these :func:`head_of`, without faces."""
+    first_layer, layers, num_layers, axes = arrays[0].tolist()
+    none = Face(np.empty(0, np.uint32), np.empty(0, np.int64))
+    sizes, flags, sums = np.empty(0, np.uint64), np.empty(0, np.uint32), sums_of_arrays(arrays[1:])
+    return Front(first_layer, layers, num_layers, axes, none, none, sizes, flags, sums)
+
+
 def arrays_of(front: Front) -> list[NDArray[Any]]:
     """Return a front, in host memory, as arrays."""
-    place = [front.first_layer, front.layers, front.num_layers, front.axes]
-    return [
-        np.array(place, np.int64),
-        *arrays_of_sums(front.sums),
-        front.low.clusters,
-        front.low.codes,
-        front.high.clusters,
-        front.high.codes,
-        front.sizes,
-        front.flags,
-    ]
+    low, high = front.low, front.high
+    faces = low.clusters, low.codes, high.clusters, high.codes
+    return [*head_of(front), *faces, front.sizes, front.flags]
 
 
 def front_of_arrays(arrays: Arrays) -> Front:
     """Return the front that these arrays are of."""
-    place, numbers, digits, bins, low, low_codes, high, high_codes, sizes, flags = arrays
-    first_layer, layers, num_layers, axes = place.tolist()
-    sums = sums_of_arrays((numbers, digits, bins))
-    where = first_layer, layers, num_layers, axes
-    return Front(*where, Face(low, low_codes), Face(high, high_codes), sizes, flags, sums)
+    front = front_of_head(arrays[:_HEAD])
+    low, low_codes, high, high_codes, sizes, flags = arrays[_HEAD:]
+    faces = Face(low, low_codes), Face(high, high_codes)
+    return replace(front, low=faces[0], high=faces[1], sizes=sizes, flags=flags)
 
 
 def arrays_of_sums(sums: Sums) -> list[NDArray[Any]]:
@@ -277,6 +305,19 @@ def sums_of_arrays(arrays: Arrays) -> Sums:
     )
 
 
+def peers_of(transport: Transport, device: Device) -> tuple[Outbox | None, Inbox | None]:
+    """Return what fronts go from GPU to GPU through; None where ranks are not so near.
+
+    That is where all are processes of one host, which drive a GPU each.
+    """
+    is_near = transport.beside == transport.size > 1 and not transport.in_one_process
+    if device.kind == "cpu" or not is_near:
+        return None, None
+    from percolab.domains.peers_cuda import Inbox, Outbox
+
+    return Outbox(), Inbox()
+
+
 class _Left(Exception):
     """The row in work is left."""
 
@@ -300,6 +341,7 @@ class _Member:
         layers, kind = job.layers[transport.rank], self.device.kind
         with self.device.driven():
             self._slabs = Slabs(job.whole, layers, tally=job.tally, kind=kind, first_layer=first)
+            self._outbox, self._inbox = peers_of(transport, self.device)
 
     def measure(
         self,
@@ -332,7 +374,7 @@ class _Member:
         if rank:
             # Whoever waits for this rank gets something, whatever happens, so that nothing that
             # was sent is left on its way.
-            self.transport.send(rank - bit, [] if front is None else self._message(front, steps))
+            self._send(rank - bit, front, steps)
         return front, steps
 
     def _own_front(
@@ -351,9 +393,32 @@ class _Member:
         assert front is not None
         return front
 
-    def _message(self, front: Front, steps: list[Step]) -> list[NDArray[Any]]:
+    def _send(self, to: int, front: Front | None, steps: list[Step]) -> None:
+        """Send a front to the rank that joins it, over the link between GPUs if there is one."""
+        if front is None:
+            self.transport.send(to, [])
+            return
+        told = np.array(steps, np.float64)
+        if self._outbox is not None:
+            with self.device.driven():
+                offer = self._outbox.offer(front)
+            if offer:
+                self.transport.send(to, [told, *head_of(front), *offer])
+                if self._is_taken(to):
+                    return
+            self._outbox = None
         with self.device.driven():
-            return [np.array(steps, np.float64), *arrays_of(self._slabs.copied(front))]
+            arrays = arrays_of(self._slabs.copied(front))
+        self.transport.send(to, [told, *arrays])
+
+    def _is_taken(self, by: int) -> bool:
+        """Wait for the answer to a front that was offered."""
+        while True:
+            answer = self.transport.receive(by)
+            assert answer is not None
+            # Rank 0 may have said before that the row is left.
+            if answer[0][0] in (_TAKEN, _REFUSED):
+                return bool(answer[0][0] == _TAKEN)
 
     def _joined(
         self,
@@ -373,18 +438,47 @@ class _Member:
             assert leave is not None
             leave()
             front, arrays = None, self.transport.receive(source)
-        if not arrays or front is None:
+        assert arrays is not None
+        start = time.perf_counter()
+        high, moved = self._received(source, arrays, is_left=front is None)
+        copying = time.perf_counter() - start
+        if front is None or high is None:
             return None
-        told, *rest = arrays
-        steps += [Step(int(own[0]), int(own[1]), int(own[2]), *own[3:]) for own in told.tolist()]
-        received = traffic.bytes_received - before.bytes_received - told.nbytes
+        steps += [
+            Step(int(own[0]), int(own[1]), int(own[2]), *own[3:]) for own in arrays[0].tolist()
+        ]
+        seconds, waiting = traffic.seconds - before.seconds, traffic.waiting - before.waiting
         start = time.perf_counter()
         with self.device.driven():
-            front = self._slabs.joined(front, front_of_arrays(rest))
+            front = self._slabs.joined(front, high)
         work = time.perf_counter() - start
-        seconds, waiting = traffic.seconds - before.seconds, traffic.waiting - before.waiting
-        steps.append(Step(self.transport.rank, stage, received, seconds, waiting, work))
+        steps.append(Step(self.transport.rank, stage, moved, seconds + copying, waiting, work))
         return front
+
+    def _received(
+        self, source: int, arrays: list[NDArray[Any]], *, is_left: bool
+    ) -> tuple[Front | None, int]:
+        """Return the front that a message has, or that it offers, and its bytes.
+
+        None for the front of a row that is left, here or there.
+        """
+        if len(arrays) == 1 + _OFFERED:
+            head, offer = arrays[1 : 1 + _HEAD], arrays[1 + _HEAD :]
+            front: Front | None = front_of_head(head)
+            if not is_left:
+                assert self._inbox is not None
+                with self.device.driven():
+                    front = self._inbox.take(offer, front_of_head(head))
+            answer = _REFUSED if front is None else _TAKEN
+            self.transport.send(source, [np.array([answer], np.int64)])
+            if front is not None:
+                return front, offered_bytes(offer) + sum(array.nbytes for array in head)
+            again = self.transport.receive(source)
+            assert again is not None
+            arrays = again
+        if not arrays:
+            return None, 0
+        return front_of_arrays(arrays[1:]), sum(array.nbytes for array in arrays[1:])
 
     def row_of_all(self, front: Front) -> Row:
         """Return the row of a sample from the front of all ranks."""

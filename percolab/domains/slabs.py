@@ -41,6 +41,26 @@ def thicknesses(whole: Whole, slabs: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+def equal_slabs(whole: Whole, thick: int) -> tuple[int, ...]:
+    """Return the layers of slabs that are alike, but for the last, which has what is left.
+
+    Where that is thinner than bonds reach, the last two share their layers.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> equal_slabs(Whole(load_lattice("square"), (8, 23), ("open", "open")), 6)
+    (6, 6, 6, 5)
+    """
+    count, rest = divmod(whole.num_layers, thick)
+    if rest == 0 or rest >= whole.reach or count == 0:
+        return (thick,) * count + (rest,) * (rest > 0)
+    return (thick,) * (count - 1) + _shared(thick + rest, whole.reach)
+
+
+def _shared(layers: int, reach: int) -> tuple[int, ...]:
+    """Return two slabs of so many layers together, or one where two would be too thin."""
+    return (layers - layers // 2, layers // 2) if layers // 2 >= reach else (layers,)
+
+
 class Maker(Protocol):
     """Finds fronts of parts: :class:`percolab.domains.raster.SlabRaster`, or that of CUDA."""
 

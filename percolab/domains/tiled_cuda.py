@@ -43,7 +43,7 @@ from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import MAX_ENTRIES, Tiled
 from percolab.labelers.tiled.one_tile import LANES, TILE_NODES, TILE_WORDS
-from percolab.labelers.tiled.tiling import tiling_bounds
+from percolab.labelers.tiled.tiling import BONDS_A_TILE, tiling_bounds
 from percolab.lattices.topology import num_words_of, period_codes
 from percolab.measure import rows
 from percolab.measure.rows import without_vacant
@@ -52,6 +52,8 @@ from percolab.measure.tallies import row_width_of
 
 cuda = load_cuda()
 
+# Seconds of a bond between tiles, and how many of them the faces take, per site of a layer.
+_SECONDS_A_BOND, _BONDS_A_FACE = 33e-12, 3
 #: Kinds of slabs, of equal tables, whose tables stay on the device; the oldest goes.
 _MOST_KINDS = 4
 
@@ -455,6 +457,17 @@ class SlabTiled:
         row[: found.size] = found
         width, axes = int(read.loops.width), int(read.loops.axes)
         return sums_of(row, int(row[rows.SPANNING]), _wide(int(self._pinned.loop[0]), width, axes))
+
+
+def seconds_a_layer(whole: Whole, layers: int) -> float:
+    """Return about how many seconds a layer of slabs takes that have so many layers, near p_c.
+
+    Measured on an H200 (docs/performance.md, slabs): 33 ps for every bond between tiles, as much as
+    1000 of them for a tile, and 3 for every site of a layer, for the faces of a slab.
+    """
+    bounds = tiling_bounds(whole.slab_extent(layers), TILE_WORDS, LANES)
+    bonds = BONDS_A_TILE * bounds.tiles + bounds.crossing + _BONDS_A_FACE * whole.layer_points
+    return _SECONDS_A_BOND * bonds / layers
 
 
 def _room_of(whole: Whole, layers: int) -> int:

@@ -69,10 +69,13 @@ class Transport(ABC):
     rank, size:   which of how many ranks it is
     place, beside: which of the ranks of its host it is, from 0 on, and how many these are
     traffic:      what it has sent and received so far
+    in_one_process: whether all ranks are threads of one process
 
     Arrays have one of the usual types of 8 to 64 bits and any shape.  Those that were sent must
     not be changed any more, and neither may those that were received: they may be the same.
     """
+
+    in_one_process = False
 
     def __init__(self, rank: int, size: int, place: int, beside: int) -> None:
         self.rank, self.size = rank, size
@@ -204,6 +207,8 @@ class Local(Transport):
     >>> other.traffic.bytes_received
     32
     """
+
+    in_one_process = True
 
     def __init__(self, rank: int, size: int, meeting: _Meeting) -> None:
         super().__init__(rank, size, rank, size)

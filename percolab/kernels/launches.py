@@ -116,11 +116,11 @@ class Launches:
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         # Memory that numba frees in between would spoil the recording.
         with cuda.defer_cleanup():
-            _checked(driver.cuStreamBeginCapture(handle, mode))
+            checked(driver.cuStreamBeginCapture(handle, mode))
             try:
                 work()
             finally:
-                graph = _checked(driver.cuStreamEndCapture(handle))
+                graph = checked(driver.cuStreamEndCapture(handle))
         return _Graph(driver, graph)
 
     def _launch(self, graph: _Graph) -> None:
@@ -132,19 +132,19 @@ class _Graph:
 
     def __init__(self, driver: Any, graph: Any) -> None:
         self._driver = driver
-        self._ready = _checked(driver.cuGraphInstantiate(graph, 0))
-        _checked(driver.cuGraphDestroy(graph))
+        self._ready = checked(driver.cuGraphInstantiate(graph, 0))
+        checked(driver.cuGraphDestroy(graph))
 
     def launch(self, stream: int) -> None:
         """Start it on a stream."""
-        _checked(self._driver.cuGraphLaunch(self._ready, stream))
+        checked(self._driver.cuGraphLaunch(self._ready, stream))
 
     def __del__(self) -> None:
         # Nothing can be done about an error here; at exit the context may be gone already.
         self._driver.cuGraphExecDestroy(self._ready)
 
 
-def _checked(result: tuple[Any, ...]) -> Any:
+def checked(result: tuple[Any, ...]) -> Any:
     """Return what a driver call gives; RuntimeError if it failed."""
     error, *values = result
     if int(error) != 0:

@@ -1,4 +1,7 @@
-"""The registry of labelers.  All label a cluster by its smallest site, so any can judge another."""
+"""The registry of labelers.  All label a cluster by its smallest site, so any can judge another.
+
+Other packages bring labelers for the CPU (:mod:`percolab.labelers.of_packages`).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from percolab.errors import InputError, nearest
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
+from percolab.measure import packages
 
 if TYPE_CHECKING:
     from percolab.bonds.model import Model
@@ -137,6 +141,30 @@ def _problem_of_bonds(name: str | None, kind: str, offsets: tuple[tuple[int, ...
     return problem
 
 
+def check_labeler(name: str) -> None:
+    """Raise InputError unless one labeler, of percolab or a package, has a name; loads nothing."""
+    if name not in LABELERS:
+        _brought(name)
+        return
+    for item in packages.brought(packages.LABELERS):
+        if item.name == name:
+            raise InputError(
+                f"labeler {name}: percolab has its own, and package {item.package} declares another"
+            )
+
+
+def told_labeler(name: str) -> str:
+    """Return a labeler's name, with the package that it is of: "mine of percolab-mine 0.3"."""
+    return name if name in LABELERS else f"{name} of {_brought(name).package}"
+
+
+def _brought(name: str) -> packages.Brought:
+    """Return what a package declares; InputError if none does."""
+    if not packages.brought(packages.LABELERS):
+        raise InputError(f"unknown labeler {name!r}; {nearest(name, LABELERS)}")
+    return packages.find_brought(packages.LABELERS, name, LABELERS)
+
+
 def labeler_class(name: str | None, kind: str) -> Any:
     """Return the class of a labeler on a kind of device, "cpu" or "cuda".
 
@@ -144,7 +172,14 @@ def labeler_class(name: str | None, kind: str) -> Any:
     """
     name = name or DEFAULT_LABELER[kind]
     if name not in LABELERS:
-        raise InputError(f"unknown labeler {name!r}; {nearest(name, LABELERS)}")
+        if kind != "cpu":
+            raise InputError(
+                f"labeler {name} of package {_brought(name).package} runs on the CPU alone: "
+                "--device cpu"
+            )
+        from percolab.labelers.of_packages import labeler_of_package
+
+        return labeler_of_package(_brought(name))
     classes = LABELERS[name].classes
     if kind not in classes:
         able = ", ".join(entry.name for entry in LABELERS.values() if kind in entry.classes)
@@ -165,7 +200,7 @@ def serving_labeler(name: str | None, kind: str, topology: Topology) -> str:
     """
     name = name or DEFAULT_LABELER[kind]
     labeler_class(name, kind)
-    place = LABELERS[name].refusal
+    place = LABELERS[name].refusal if name in LABELERS else ""
     if _problem_of_bonds(name, kind, topology.offsets):
         return "four_step"
     return "four_step" if place and _found(place)(topology) else name

@@ -1,4 +1,4 @@
-"""A user's own observables: Python functions of the labels of a sample.
+"""A user's own observables: Python functions of the labels of a sample, or of other packages.
 
 They are slow, since every sample at every p is labeled once more, on the CPU, and a Python function
 is called; and exact, since these are the samples that all else is measured of.
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.measure.columns import FUNCTION, Column, Sums
+from percolab.measure.packages import OBSERVABLES, find_brought, one_line
 
 #: What a function is given, and what it returns: int32 labels, -1 where there is no site; a number.
 Function = Callable[[NDArray[np.int32]], float]
@@ -26,33 +27,50 @@ Function = Callable[[NDArray[np.int32]], float]
 class LabelFunction:
     """An observable by its name, which stands for the function: a changed one needs another name.
 
-    call: None where it is not at hand, as of stored results
+    call: None where it is not at hand, as of stored results.  package: whose function it is, with
+    the version, "percolab-holes 0.3"; "" of one that was given in Python.
     """
 
     name: str
     call: Function | None = field(default=None, compare=False, repr=False)
+    package: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> LabelFunction:
+        """Return the observable of a text that files have, without its function."""
+        name, _, package = text.partition(" of ")
+        return cls(name, package=package)
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.package}" if self.package else self.name
 
     @property
     def column(self) -> Column:
         """How its sums over the samples of a block are stored."""
-        meaning = f"a function of the labels of a sample, from Python: {self.name}"
-        return Column(self.name, self.name, meaning, "1", Sums(FUNCTION, np.float64), source="")
+        made_by = self.package or "Python"
+        meaning = f"a function of the labels of a sample, from {made_by}: {self.name}"
+        how = Sums(FUNCTION, np.float64)
+        return Column(self.name, self.name, meaning, "1", how, source=self.package)
+
+    @property
+    def _told(self) -> str:
+        of_package = f" of package {self.package}" if self.package else ""
+        return f"observable {self.name}{of_package}"
 
     def value_of(self, labels: NDArray[np.int32]) -> float:
         """Return the value of a sample; InputError unless it is a finite number."""
         if self.call is None:
             raise InputError(
-                f"observable {self.name}: its function is not in a results file: give it in Python "
+                f"{self._told}: its function is not in a results file: give it in Python "
                 "(percolab.sweep(..., observables={...}))"
             )
         try:
             found = self.call(labels)
             value = float(found)
         except Exception as error:  # a user's function raises anything
-            told = " ".join(f"{type(error).__name__}: {error}".split())
-            raise InputError(f"observable {self.name}: {told}") from error
+            raise InputError(f"{self._told}: {one_line(error)}") from error
         if not math.isfinite(value):
-            raise InputError(f"observable {self.name}: is {value} of a sample, but sums are finite")
+            raise InputError(f"{self._told}: is {value} of a sample, but sums are finite")
         return value
 
 
@@ -64,19 +82,28 @@ _TAKEN = frozenset(
 )  # fmt: skip
 
 
-def take_functions(given: Mapping[str, Function] | None) -> tuple[LabelFunction, ...]:
-    """Return observables by name, in the order of their names; InputError for what is none."""
-    if given is not None and not isinstance(given, Mapping):
+def take_functions(
+    given: Mapping[str, Function] | str | Sequence[str] | None,
+) -> tuple[LabelFunction, ...]:
+    """Return observables by name, in the order of their names; InputError for what is none.
+
+    given: functions by name, or names that installed packages declare, whose code is loaded here.
+    """
+    if isinstance(given, Mapping):
+        for name, call in given.items():
+            if not callable(call):
+                raise InputError(f"observable {name}: {call!r} is no function of labels")
+        named = sorted(given.items(), key=lambda item: str(item[0]))
+        return tuple(LabelFunction(name, call) for name, call in named)
+    names = [given] if isinstance(given, str) else given or ()
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise InputError(
             f"observables: {type(given).__name__} given, but they are functions by name: "
-            '{"name": function}'
+            '{"name": function}, or names that a package declares'
         )
-    found = []
-    for name, call in sorted((given or {}).items(), key=lambda item: str(item[0])):
-        if not callable(call):
-            raise InputError(f"observable {name}: {call!r} is no function of labels")
-        found.append(LabelFunction(name, call))
-    return tuple(found)
+    words = {word.strip() for name in names for word in name.split(",")} - {""}
+    found = [find_brought(OBSERVABLES, word) for word in sorted(words)]
+    return tuple(LabelFunction(item.name, item.load(), item.package) for item in found)
 
 
 def check_functions(functions: Sequence[Any], others: Sequence[Column]) -> None:

@@ -13,7 +13,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, product
+from math import lcm
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import psutil
@@ -22,7 +24,7 @@ from percolab.bonds.words import GENERATORS
 from percolab.domains.front import Front, Row, front_bytes
 from percolab.domains.parts import Whole
 from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs, refusal, thicknesses
+from percolab.domains.slabs import Slabs, equal_slabs, refusal, thicknesses
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
@@ -38,18 +40,20 @@ from percolab.store.results import Results
 from percolab.tasks.blocks import AnyBlock, Block, blocks_of
 from percolab.tasks.study import Task
 
+_T = TypeVar("_T")
 CPU = Device("cpu")
 #: The labelers of slabs.
 LABELERS = {"cpu": "raster", "cuda": "tiled"}
 # Sites of a slab where their number is chosen: on the CPU about a second at most, and a GB of
 # memory; on CUDA some 10 ms, beside which what is done at its faces is little.
 _SITES_PER_SLAB, _SITES_ON_CUDA = 2**25, 2**30
-# Layers of a slab where one has so many sites that the faces would be most of the work.
-_LEAST_ON_CUDA = 4
+# On CUDA slabs are as large as can be where they would have fewer layers than this, and where the
+# lattice has so many sites that seconds for larger tables do not matter.
+_FEW_ON_CUDA, _LARGE = 32, 2**39
 # Seconds after which a thread that waits for the GPU looks whether it should stop.
 _PATIENCE = 0.1
-# The most layers of a tile that slabs are fitted to, and the part of a slab given up for that.
-_DEEPEST, _LEFT_OUT = 64, 0.2
+# The most layers of a tile that slabs are fitted to.
+_DEEPEST = 64
 # Seconds between checkpoints of a block, and how many times longer than slabs waited for one.
 _CHECKPOINT_EVERY, _CHECKPOINT_SHARE = 60.0, 20.0
 
@@ -121,22 +125,20 @@ def layers_of(
         one = memory_of_slabs(whole, layers, device.kind, most_open(task))
         return Memory(samples * one.host, one.device)
 
-    if slabs == "auto":
-        number = slabs_wanted(whole, device.kind)
-        most = whole.num_layers // max(whole.reach, 1)
-        while True:
-            number = min(number, most)
-            if fits(needed(thicknesses(whole, number)), available) or number == most:
-                break
-            number *= 2
-    else:
-        number = int(slabs)
     try:
-        layers = thicknesses(whole, number)
+        if slabs == "auto":
+            layers = chosen_layers(
+                whole,
+                device.kind,
+                lambda thick: equal_slabs(whole, thick),
+                lambda layers: fits(needed(layers), available),
+            )
+        else:
+            layers = thicknesses(whole, int(slabs))
         for first, thick in zip(accumulate((0, *layers[:-1])), layers):
             whole.check_layers(first, thick)
     except InputError as error:
-        raise InputError(f"L = {task.size} in {number} slabs: {error}") from error
+        raise InputError(f"L = {task.size} in {slabs} slabs: {error}") from error
     beside = f" for {samples} samples at a time" if samples > 1 else ""
     where = f"L = {task.size} in {len(layers)} slabs"
     check_fits(where, needed(layers), available, device, beside)
@@ -162,20 +164,43 @@ def check_fits(where: str, needed: Memory, free: Memory, device: Device, beside:
         )
 
 
-def slabs_wanted(whole: Whole, kind: str) -> int:
-    """Return how many slabs there are where memory does not ask for more."""
+def chosen_layers(
+    whole: Whole, kind: str, cut: Callable[[int], _T], fits: Callable[[_T], bool]
+) -> _T:
+    """Return a lattice cut into slabs of the usual thickness, or thinner ones until they fit.
+
+    cut: returns slabs of so many layers.  fits: whether there is memory for them.
+    """
+    least = max(whole.reach, 1)
+    thick = layers_wanted(whole, kind)
+    while True:
+        found = cut(thick)
+        if thick <= least or fits(found):
+            return found
+        thick = layers_wanted(whole, kind, most=max(thick // 2, least))
+
+
+def layers_wanted(whole: Whole, kind: str, most: int | None = None) -> int:
+    """Return how thick slabs are where memory does not ask for thinner ones, of ``most`` layers."""
+    each, largest = whole.layer_points, MAX_POINTS // whole.layer_points
     if kind == "cpu":
-        return -(-whole.num_points // _SITES_PER_SLAB)
-    thick = max(_SITES_ON_CUDA // whole.layer_points, 1)
-    if thick < _LEAST_ON_CUDA:
-        thick = max(min(_LEAST_ON_CUDA, MAX_POINTS // whole.layer_points), 1)
-    # Tiles are powers of two of layers deep; the last ones of a slab of 49 would be half empty.
-    depths = (_DEEPEST >> n for n in range(_DEEPEST.bit_length()))
-    depth = next(depth for depth in depths if thick % depth <= _LEFT_OUT * thick)
+        usual = _SITES_PER_SLAB // each
+    else:
+        usual = _SITES_ON_CUDA // each
+        if usual < _FEW_ON_CUDA or whole.num_points > _LARGE:
+            usual = largest
+    most = max(min(most or usual, whole.num_layers), whole.reach, 1)
+    unit = whole.lattice.cell[-1]
     # Slabs of whole cells are alike.
-    for unit in (depth, whole.lattice.cell[-1]):
-        thick -= thick % unit if thick > unit else 0
-    return -(-whole.num_layers // thick)
+    fitting = [most - most % unit if most > unit else most]
+    if kind == "cuda":
+        from percolab.domains.tiled_cuda import seconds_a_layer
+
+        depths = (_DEEPEST >> n for n in range(_DEEPEST.bit_length()))
+        whole_tiles = (most - most % lcm(depth, unit) for depth in depths)
+        fitting += [thick for thick in whole_tiles if 2 * thick > most and thick >= whole.reach]
+        return min(fitting, key=lambda thick: seconds_a_layer(whole, thick))
+    return fitting[0]
 
 
 def check_labeler(labeler: str | None, device: Device) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Required, TypedDict
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.labelers import LABELERS
+from percolab.labelers import check_labeler
 from percolab.lattices.graph import Graph
 from percolab.store.results import Results, ResultsWriter
 from percolab.store.sample_versions import check_can_continue
@@ -182,8 +182,10 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     rule.check(study)
     study.check_layers()
     if options.get("labeler") is not None:
-        name, known = ("tree method", TREE_METHODS) if study.has_trees else ("labeler", LABELERS)
-        check_choice(name, str(options["labeler"]), known)
+        if study.has_trees:
+            check_choice("tree method", str(options["labeler"]), TREE_METHODS)
+        else:
+            check_labeler(str(options["labeler"]))
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, rule, stored, path, options.get("left_open", ()))
     opened.rule.check(opened.results.study)

@@ -374,7 +374,7 @@ class Sampler:
                     total = float(found[item.name][place]) + item.value_of(labels.copy())
                     if not math.isfinite(total):
                         raise InputError(
-                            f"observable {item.name}: its sum over a block is {total}, but sums "
+                            f"observable {item}: its sum over a block is {total}, but sums "
                             "are finite"
                         )
                     found[item.name][place] = total

@@ -36,7 +36,7 @@ from percolab.domains.ranks import (
     layers_of_ranks,
 )
 from percolab.domains.raster import Draw
-from percolab.domains.slabs import refusal, thicknesses
+from percolab.domains.slabs import refusal
 from percolab.domains.transport import Local, RankLost, Sockets, Transport
 from percolab.errors import InputError
 from percolab.kernels.device import Device, device_names
@@ -48,9 +48,9 @@ from percolab.run.in_slabs import (
     block_of,
     check_fits,
     check_labeler,
+    chosen_layers,
     fits,
     most_open,
-    slabs_wanted,
     whole_of,
 )
 from percolab.run.measured import WorkersLost
@@ -118,7 +118,12 @@ def split_layers(
 
     try:
         if slabs in (None, "auto"):
-            found = _chosen_layers(whole, ranks, kind, lambda layers: fits(needed(layers), free))
+            found = chosen_layers(
+                whole,
+                kind,
+                lambda thick: layers_of_ranks(whole, ranks, thick=thick),
+                lambda layers: fits(needed(layers), free),
+            )
         else:
             found = layers_of_ranks(whole, ranks, int(slabs or 0))
     except InputError as error:
@@ -126,20 +131,6 @@ def split_layers(
     where = f"--split lattice: L = {task.size} over {ranks} ranks in {sum(map(len, found))} slabs"
     check_fits(where, needed(found), free, device, f" for {beside} of them")
     return found
-
-
-def _chosen_layers(
-    whole: Whole, ranks: int, kind: str, fits: Callable[[RankLayers], bool]
-) -> RankLayers:
-    """Return the layers of slabs of the usual size, or thinner ones until a rank's memory fits."""
-    most = min(thicknesses(whole, min(ranks, whole.num_layers))) // max(whole.reach, 1)
-    each = -(-slabs_wanted(whole, kind) // ranks)
-    while True:
-        each = max(min(each, most), 1)
-        found = layers_of_ranks(whole, ranks, each * ranks)
-        if each >= most or fits(found):
-            return found
-        each *= 2
 
 
 @dataclass(frozen=True)

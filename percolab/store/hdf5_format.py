@@ -143,7 +143,7 @@ def encode_task(item: TaskResult) -> Node:
     if task.chains:
         node.attributes["chains"] = np.array(task.chains)
     if task.functions:
-        node.attributes["functions"] = [each.name for each in task.functions]
+        node.attributes["functions"] = [str(each) for each in task.functions]
     if item.end is not None:
         node.attributes["sweeps"] = np.array(item.end.sweeps)
         meaning = "spins after the last block, 32 sites a word [p, digit, word]"

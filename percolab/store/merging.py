@@ -123,6 +123,10 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
         pairs.append(("burn_in", own, theirs))
         pairs.append(("every", str(study.every), str(others.every)))
         pairs.append(("chains", str(study.chains), str(others.chains)))
+    theirs_by_name = {item.name: str(item) for item in others.functions}
+    for item in study.functions:
+        # Another package, or another version of it, may measure something else by this name.
+        pairs.append(("observable", str(item), theirs_by_name.get(item.name, str(item))))
     for what, own, theirs in pairs:
         if own != theirs:
             raise InputError(f"{name}: has {what} {own}, not {theirs} like the others")

@@ -27,6 +27,7 @@ from percolab.labelers import LABELERS
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table, shown
 from percolab.measure.columns import MEASURES
+from percolab.measure.functions import Function
 from percolab.spins.update import Update
 from percolab.tasks.values import (
     AUTO,
@@ -138,7 +139,8 @@ class Settings(TypedDict, total=False):
         Setting(
             help="Edge list, .mtx, .npz, .graphml or .gml file.",
             doc="in place of a lattice, a file of docs/graph-files.md, a :class:`Graph`, a "
-            "networkx graph, a scipy.sparse matrix, an edge array (n, 2) or a list of edges.",
+            "networkx graph, a scipy.sparse matrix, an edge array (n, 2) or a list of edges; a "
+            "dense matrix goes as scipy.sparse.csr_array(matrix).",
             kind=Path,
             read=read_file_beside,
         ),
@@ -146,7 +148,7 @@ class Settings(TypedDict, total=False):
     source: Annotated[
         str | Path | int | Sequence[int] | Sequence[str] | None,
         Setting(
-            help="Sites of the graph, 0,5,17 or their names, or a file with one a line.",
+            help="Sites of the graph: 0,5,17, or their names, or a file with one a line.",
             doc="sites of the graph by number or name, or a file with one a line: a sample spans "
             "if one cluster has a site of the source and one of the target.",
             read=read_terminals,
@@ -154,18 +156,24 @@ class Settings(TypedDict, total=False):
     ]
     target: Annotated[
         str | Path | int | Sequence[int] | Sequence[str] | None,
-        Setting(help="Sites to be connected with the source.", read=read_terminals),
+        Setting(help="The sites that a spanning cluster joins to the source.", read=read_terminals),
     ]
     multi: Annotated[
         bool,
-        Setting(default=False, help="Keep parallel edges of the graph.", kind=bool, read=read_flag),
+        Setting(
+            default=False,
+            help="Keep parallel edges of the graph, each a bond of its own.",
+            kind=bool,
+            read=read_flag,
+        ),
     ]
     L: Annotated[
         int | Sequence[int] | None,
         Setting(
-            help="Linear sizes, as in 64,128,256; shells of a Bethe lattice.",
+            help="Linear sizes, as in 64,128,256; of a Bethe lattice its shells.",
             told_default=",".join(map(str, DEFAULT_SIZES)),
-            doc="linear sizes; shells of a Bethe lattice.",
+            doc="linear sizes, in the unit that the lattice counts (grid points or cells along "
+            "each axis); of a Bethe lattice its shells.",
             flags=("-L", "--size"),
             parse=parse_sizes,
             read=read_sizes,
@@ -175,7 +183,7 @@ class Settings(TypedDict, total=False):
     p: Annotated[
         float | str | Sequence[float] | None,
         Setting(
-            help="p values: 0.5,0.6 or from:to:count.",
+            help="Values of p: 0.5,0.6 or from:to:count.",
             told_default="found by a pilot",
             doc="p values; None lets a pilot place those of each size.",
             flags=("-p",),
@@ -188,8 +196,8 @@ class Settings(TypedDict, total=False):
         str,
         Setting(
             default="bond",
-            help="bond, site, site-bond, or with one of its two probabilities fixed "
-            "site-bond:site=0.9 or site-bond:bond=0.7; spins: ising, potts:q=3.",
+            help="bond, site or site-bond; site-bond:site=0.9 or site-bond:bond=0.7 fixes one of "
+            "its two probabilities; ising or potts:q=3 for spins.",
             check=lambda key, value: str(Model.parse(value)),
         ),
     ]
@@ -235,7 +243,7 @@ class Settings(TypedDict, total=False):
         int,
         Setting(
             default=0,
-            help="Of spins: updates of every chain, the burn-in included.",
+            help="Of spins: updates of every chain, those of the burn-in included.",
             told_default="chosen from the burn-in and the samples",
             kind=int,
             low=1,
@@ -247,8 +255,8 @@ class Settings(TypedDict, total=False):
         int | str,
         Setting(
             default=AUTO,
-            help="Of spins: updates that every chain begins with unmeasured, or auto.",
-            told_default="auto: 20 autocorrelation times, as a pilot finds them",
+            help="Of spins: updates at the start of every chain that are not measured, or auto.",
+            told_default="auto: 20 autocorrelation times, found by a pilot",
             parse=parse_burn_in,
             read=read_burn_in,
             take=take_burn_in,
@@ -258,7 +266,8 @@ class Settings(TypedDict, total=False):
         int,
         Setting(
             default=1,
-            help="Of spins: measure every so many updates, as where those of wolff are small.",
+            help="Of spins: measure only every n-th update, which pays where those of wolff are "
+            "small.",
             kind=int,
             low=1,
             read=read_integer(1, 10**9),
@@ -270,7 +279,7 @@ class Settings(TypedDict, total=False):
         int,
         Setting(
             default=0,
-            help="Of spins: 1 for one long chain at every size and p, each block beginning where "
+            help="Of spins: 1 makes one long chain at every size and p; each block begins where "
             "the one before ended.",
             told_default="a chain for every block",
             kind=int,
@@ -284,7 +293,8 @@ class Settings(TypedDict, total=False):
         str,
         Setting(
             default="grid",
-            help="grid of p, threshold: T of every sample, or tree: its minimum spanning tree.",
+            help="grid: measure at these p; threshold: find T, the p at which each sample begins "
+            "to span; tree: find its minimum spanning tree.",
             doc='"grid" measures at these p; "threshold" finds the p at which each sample begins '
             'to span, "tree" its minimum spanning tree, and p is left out.',
             check=one_of(METHODS),
@@ -294,14 +304,32 @@ class Settings(TypedDict, total=False):
         str | Sequence[str],
         Setting(
             default=(),
-            help="Beside the observables: sizes (n_s, s^3, s^4), gyration (radii), or both; "
-            "series (of spins, for reweighting).",
+            help="What to measure beside the observables: sizes (cluster numbers n_s), gyration "
+            "(radii); of spins also series (for reweighting) and correlation (correlation length). "
+            "May be repeated.",
             doc='"sizes" counts the clusters of every size and sums s^3 and s^4; "gyration" sums '
-            'how far they reach; "series" keeps three numbers of every sweep of spins.',
+            'how far they reach; of spins "series" keeps three numbers of every sweep, and '
+            '"correlation" gives the correlation length.',
             repeated=True,
             parse=",".join,
             read=read_words(f"{_MEASURE_WORDS}, or a list with some of them"),
             take=take_measure,
+        ),
+    ]
+    observables: Annotated[
+        Mapping[str, Function] | str | Sequence[str] | None,
+        Setting(
+            help="Beside the others: one of a package that is installed, by its name "
+            "(percolab observables).",
+            doc="functions of your own by name: of the labels of a sample, int32 as "
+            ":func:`percolab.label` returns them, each returns a number.  Their sums over the "
+            "samples of every block are stored as a column of that name, and tabulated with the "
+            "others.  Exact, but slow: every sample is labeled again at every p, on the CPU.  A "
+            "name stands for its function: a results file is continued by the same names alone.  "
+            "Or names alone, which packages declare (docs/own-code.md).",
+            flags=("--observable",),
+            repeated=True,
+            read=read_words("the name of an observable, or a list of such"),
         ),
     ]
     boundary: Annotated[
@@ -316,9 +344,10 @@ class Settings(TypedDict, total=False):
     samples: Annotated[
         int | Sequence[int] | None,
         Setting(
-            help="Samples a size; of spins, measured sweeps of all its chains.",
+            help="Samples of each size; of spins, the measured sweeps of all its chains.",
             told_default=str(DEFAULT_SAMPLES),
-            doc="a size, or one number for each; of spins, measured sweeps of all chains.",
+            doc="how many of each size, one number or one for each size; of spins, the measured "
+            "sweeps of all chains.",
             kind=int,
             low=1,
             read=read_counts,
@@ -326,13 +355,13 @@ class Settings(TypedDict, total=False):
     ]
     target_error: Annotated[
         float | None,
-        Setting(help="Stop when the error of p_c is this small.", kind=float, read=read_number),
+        Setting(help="Sample until the error of p_c is this small.", kind=float, read=read_number),
     ]
     seed: Annotated[
         int,
         Setting(
             default=1,
-            help="Seed.",
+            help="Seed of the random numbers; the same seed gives the same samples.",
             kind=int,
             low=0,
             high=MAX_SEED,
@@ -343,13 +372,15 @@ class Settings(TypedDict, total=False):
     ]
     rng: Annotated[
         str,
-        Setting(default="xorwow", help="xorwow or philox.", check=one_of(GENERATORS)),
+        Setting(
+            default="xorwow", help="Random numbers: xorwow or philox.", check=one_of(GENERATORS)
+        ),
     ]
     block_size: Annotated[
         int,
         Setting(
             default=0,
-            help="Samples that are stored together; 0 chooses.",
+            help="Samples that are stored together; 0 lets percolab choose.",
             flags=(),
             read=read_integer(1, 10**6),
             take=take_integer,
@@ -359,18 +390,24 @@ class Settings(TypedDict, total=False):
         str,
         Setting(
             default="auto",
-            help="auto, cpu, cuda (all GPUs), cuda:n or cuda:n,m.",
+            help="auto (GPUs, if there are any), cpu, cuda (all GPUs), cuda:n or cuda:n,m. Numbers "
+            "are the same on all.",
             read=None,
         ),
     ]
     labeler: Annotated[
         str | None,
-        Setting(help=f"{', '.join(LABELERS)}.", told_default="the device's fastest", read=None),
+        Setting(
+            help="How clusters are found; the numbers are the same with all: "
+            f"{', '.join(LABELERS)}; on a CPU also one of a package that is installed.",
+            told_default="the device's fastest",
+            read=None,
+        ),
     ]
     workers: Annotated[
         int | None,
         Setting(
-            help="CPU threads, or processes; with CUDA threads for each GPU.",
+            help="Threads on the CPU, or processes; with CUDA threads for each GPU.",
             told_default="all cores",
             kind=int,
             low=1,
@@ -380,9 +417,9 @@ class Settings(TypedDict, total=False):
     executor: Annotated[
         str | Executor | None,
         Setting(
-            help="Who makes the blocks: threads, processes of this machine, mpi (mpiexec -n 9), "
-            "or dask:ADDRESS.",
-            told_default="threads; with several GPUs a process for each",
+            help="Who samples: threads, processes of this machine, mpi (under mpiexec), or "
+            "dask:ADDRESS.",
+            told_default="threads; with several GPUs one process for each",
             doc='"threads", "processes", "dask:ADDRESS", or any ``concurrent.futures.Executor``, '
             "which is left open; threads unless given, and of several GPUs a process for each.",
             read=None,
@@ -392,20 +429,22 @@ class Settings(TypedDict, total=False):
     part: Annotated[
         str | None,
         Setting(
-            help="k/n: the blocks of part k of n alone, for job arrays; percolab merge joins them.",
-            doc='"k/n" makes the blocks of part k of n alone, for job arrays; merged, all parts '
-            "are the undivided study.",
+            help="k/n: make only part k of n of the study, for job arrays; percolab merge joins "
+            "the parts.",
+            doc='"k/n" makes only part k of n, for job arrays; merged, all parts are the undivided '
+            "study.",
             read=None,
         ),
     ]
     slabs: Annotated[
         int | str | None,
         Setting(
-            help="Measure every sample in so many slabs, in the memory of one; auto: those alone "
-            "that do not fit as a whole.",
+            help="Cut every sample into so many slabs and measure one after the other, in the "
+            "memory of one; auto does so only where a sample does not fit.",
             told_default="samples as a whole",
-            doc='measure every sample in so many slabs, in the memory of one; "auto": those alone '
-            "that do not fit as a whole.  What is found is the same.",
+            doc="cut every sample into so many slabs and measure one after the other, in the "
+            'memory of one; "auto" does so only where a sample does not fit.  The numbers are the '
+            "same.",
             read=None,
             check=lambda key, value: _slabs(value),
         ),
@@ -413,12 +452,11 @@ class Settings(TypedDict, total=False):
     split: Annotated[
         str | None,
         Setting(
-            help="lattice: all workers of the executor measure every sample together, slabs of it "
-            "each; threads, processes or mpi.",
+            help="lattice: all workers (threads, processes or mpi) measure each sample together, a "
+            "part of it each.",
             told_default="a sample a worker",
-            doc='"lattice" has all workers of the executor measure every sample together, slabs of '
-            "it each; threads, processes, or ranks of MPI (docs/domains.md).  What is found is the "
-            "same.",
+            doc='"lattice" has all workers (threads, processes, or ranks of MPI) measure each '
+            "sample together, a part of it each (docs/domains.md).  The numbers are the same.",
             read=None,
             check=lambda key, value: None if value is None else one_of(SPLITS)(key, value),
         ),
@@ -436,12 +474,12 @@ class Settings(TypedDict, total=False):
     merge: Annotated[
         str | None,
         Setting(
-            help="With --split lattice: tree, or quad, where all workers exchange all; and behind "
-            "a colon bubbles, runs or shorter, as in quad:bubbles,runs (docs/domains.md).",
+            help="With --split lattice, how parts are joined: tree or quad, after a colon with "
+            "bubbles, runs or shorter, as in quad:bubbles,runs (docs/domains.md).",
             told_default="tree",
-            doc='with split="lattice": "tree", or "quad", where all workers exchange all; and '
-            'behind a colon bubbles, runs or shorter, as in "quad:bubbles,runs" (docs/domains.md); '
-            '"tree" unless given.',
+            doc='with split="lattice", how parts are joined: "tree" or "quad", after a colon with '
+            'bubbles, runs or shorter, as in "quad:bubbles,runs" (docs/domains.md); "tree" unless '
+            "given.",
             read=None,
             check=lambda key, value: _text(key, value, "quad:bubbles,runs"),
         ),
@@ -449,9 +487,9 @@ class Settings(TypedDict, total=False):
     out: Annotated[
         str | Path | None,
         Setting(
-            help="Results file.",
+            help="Results file, written or continued.",
             told_default=DEFAULT_OUT,
-            doc="a results file to write and to continue; None keeps the results in memory alone.",
+            doc="a results file to write or to continue; without it results are in memory only.",
             kind=Path,
         ),
     ]

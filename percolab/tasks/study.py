@@ -359,7 +359,7 @@ class Task(Sampling):
         if self.chains:
             asked["chains"] = self.chains
         if self.functions:
-            asked["functions"] = [item.name for item in self.functions]
+            asked["functions"] = [str(item) for item in self.functions]
         return _digest(self._samples_content | asked).hex()[:16]
 
     @cached_property
@@ -541,7 +541,7 @@ class Study(Sampling):
         if self.sweeps:
             added["sweeps"] = self.sweeps
         if self.functions:
-            added["functions"] = [item.name for item in self.functions]
+            added["functions"] = [str(item) for item in self.functions]
         return added | {
             "lattice": self.structure.name,
             "lattice_digest": self.structure.digest,
@@ -585,9 +585,9 @@ class Study(Sampling):
         )
 
 
-def functions_named(names: Sequence[str]) -> tuple[LabelFunction, ...]:
-    """Return observables of a user of which only the names are at hand."""
-    return tuple(LabelFunction(name) for name in names)
+def functions_named(texts: Sequence[str]) -> tuple[LabelFunction, ...]:
+    """Return observables of a user of which only what files tell is at hand."""
+    return tuple(LabelFunction.parse(text) for text in texts)
 
 
 def _plain(value: Any) -> Any:

@@ -19,6 +19,7 @@ from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph, graph_of
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text
+from percolab.measure.functions import take_functions
 from percolab.tasks.part import WHOLE, Part
 from percolab.tasks.settings import (
     DEFAULT_LATTICE,
@@ -94,6 +95,7 @@ def make_request(
         structure=structure,
         sizes=sizes,
         boundary=_boundary_of(structure, wanted["boundary"]),
+        functions=take_functions(wanted["observables"]),
         **{name: SETTINGS[name].take(name, wanted[name]) for name in _OF_STUDY},
     )
     for name in ("blocks", "merge"):

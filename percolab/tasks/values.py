@@ -291,7 +291,10 @@ def read_words(allowed: str) -> Callable[[Table, str], str | list[str]]:
 
 def take_integer(key: str, value: Any) -> int:
     """Return an integer, NumPy's included."""
-    return take_integers(key, value)[0]
+    found = take_integers(key, value)
+    if len(found) != 1:
+        raise InputError(f"{key} = {shown(value)}, but it must be one integer")
+    return found[0]
 
 
 def take_integers(key: str, value: Any) -> tuple[int, ...]:

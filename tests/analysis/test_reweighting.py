@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+import percolab
+from percolab.analysis.json_values import plain
 from percolab.analysis.reweighting import energy_histogram, find_first_order, reweight
+from percolab.analysis.spin_fit import _first_order
 from percolab.analysis.theory.ising import ising_torus
+from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
 from percolab.validation.spin_enumeration import spin_means
 
@@ -166,6 +170,52 @@ def test_chains_that_never_change_phase_are_not_mixed():
     assert found.changes == 0
     assert not found.mixed
     assert found.latent_heat == pytest.approx(gap, rel=0.01)
+
+
+def test_how_one_chain_is_cut_into_blocks_changes_nothing():
+    energies, _ = two_phases(
+        np.random.default_rng(9), 0.0, chains=1, updates=12_000, q=3, stay=0.99
+    )
+    known = {"beta": 0.0, "q": 3, "num_sites": 1}
+    few, many = (
+        find_first_order(energies.reshape(blocks, -1), one_chain=True, **known)
+        for blocks in (30, 120)
+    )
+    assert few.changes > 20
+    assert few == many
+    # Taken for chains, blocks begin and end in a phase without a change, and seem independent.
+    chains = find_first_order(energies.reshape(120, -1), **known)
+    assert chains.changes < few.changes
+    assert chains.beta_error < 0.8 * few.beta_error
+
+
+@pytest.mark.slow
+def test_error_of_the_transition_of_one_chain_is_its_scatter():
+    rng = np.random.default_rng(7)
+    z = []
+    for _ in range(60):
+        energies, _ = two_phases(rng, 0.0, chains=1, updates=20_000, q=3, stay=0.99)
+        blocks = energies.reshape(200, 100)
+        found = find_first_order(blocks, beta=0.0, q=3, num_sites=1, one_chain=True)
+        z.append(found.beta / found.beta_error)
+    assert np.abs(z).max() <= 4
+    assert 0.8 <= np.std(z) <= 1.3
+
+
+def test_fits_and_figures_take_one_chain_for_one():
+    p = np.sqrt(10) / (1 + np.sqrt(10))
+    results = percolab.sweep(
+        "square", L=[16], model="potts:q=10", boundary="periodic", chains=1, measure="series",
+        burn_in=200, p=[p], samples=20_000, block_size=200, device="cpu",
+    )  # fmt: skip
+    (item,) = results.tasks.values()
+    _, _, found = _first_order([item], Model.parse("potts:q=10"))
+    (curve,) = results.plot(kind="histogram").numbers["curves"]
+    assert curve["first_order"] == plain(found)
+    energies = item.extra("series").reshape(100, -1, 200)[:, 0].ravel()
+    low, high = found.peaks
+    phases = energies[(energies <= low) | (energies >= high)] >= high
+    assert found.changes == np.count_nonzero(np.diff(phases)) > 0
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -2,6 +2,9 @@
 
 import csv
 import io
+import re
+import shutil
+import subprocess
 import sys
 from itertools import combinations
 from pathlib import Path
@@ -238,3 +241,26 @@ def test_errors_of_spins_are_the_scatter_of_chains():
     at = [column.name for column in item.observables].index("satisfied")
     variance = squares[:, at].sum() / 4000 - told["satisfied"] ** 2
     assert told["satisfied_error"] > 1.5 * (variance / 4000) ** 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("heading", "program", "before"),
+    [
+        ("R", "Rscript", ['png("drawn.png")']),
+        ("gnuplot", "gnuplot", ["set terminal pngcairo", 'set output "drawn.png"']),
+    ],
+)
+def test_the_recipes_of_the_documentation_draw(heading, program, before):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    page = Path(__file__).parents[2] / "docs" / "export.md"
+    code = re.search(rf"\n{heading}\b[^\n]*:\n\n```text\n(.*?)```", page.read_text(), re.DOTALL)[1]
+    stored(Path("results.h5"))
+    answer("export", "results.h5", "--tidy", "--out", "tidy.csv")
+    answer("export", "results.h5", "--out", "results.csv")
+    Path("recipe").write_text("\n".join([*before, code]))
+    done = subprocess.run([program, "recipe"], capture_output=True, text=True)
+    # gnuplot warns and goes on where a column is not there; R says where it draws.
+    assert (done.returncode, re.findall("(?i)warning|error", done.stderr)) == (0, [])
+    assert Path("drawn.png").stat().st_size > 2000

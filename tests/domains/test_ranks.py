@@ -132,9 +132,68 @@ def test_a_message_is_the_front():
         np.testing.assert_array_equal(one, other)
 
 
+class Memory64:
+    """Stands for memory of GPUs that processes of one host can map: fronts by their 64 bytes.
+
+    What a rank offers takes the place of what it offered before.
+    """
+
+    def __init__(self, *, is_refused=False):
+        self.is_refused, self.fronts, self.taken, self.asked = is_refused, {}, 0, 0
+
+    def peers_of(self, transport, _device):
+        """Stand for :func:`percolab.domains.ranks.peers_of`."""
+        return Outbox64(self, transport.rank), Inbox64(self)
+
+
+class Outbox64:
+    def __init__(self, memory, rank):
+        self.memory, self.name = memory, np.full(64, rank, np.uint8)
+
+    def offer(self, front):
+        arrays = [array.copy() for array in arrays_of(front)[-6:]]
+        self.memory.fronts[self.name.tobytes()] = arrays
+        return [np.array([0, *(array.size for array in arrays)]), self.name]
+
+
+class Inbox64:
+    def __init__(self, memory):
+        self.memory = memory
+
+    def take(self, offer, front):
+        self.memory.asked += 1
+        if self.memory.is_refused:
+            return None
+        self.memory.taken += 1
+        arrays = self.memory.fronts[offer[1].tobytes()]
+        assert offer[0].tolist()[1:] == [array.size for array in arrays]
+        return front_of_arrays([*arrays_of(front)[:-6], *arrays])
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_fronts_that_other_ranks_can_map_are_copied_there(ranks, is_refused, monkeypatch):
+    memory = Memory64(is_refused=is_refused)
+    job, draws = Job(WHOLE, layers_of_ranks(WHOLE, ranks, 15)), [DRAW, replace(DRAW, sample=3)]
+    through_host = by_ranks(job, draws)
+    monkeypatch.setattr("percolab.domains.ranks.peers_of", memory.peers_of)
+    found = by_ranks(job, draws)
+    for (row, steps), (expected, others) in zip(found, through_host, strict=True):
+        np.testing.assert_array_equal(row.numbers, expected.numbers)
+        # Both ways the same bytes are told.
+        joins = sorted(step[:3] for step in steps if step.stage >= 0)
+        assert joins == sorted(step[:3] for step in others if step.stage >= 0)
+    # A rank that was refused does not offer again.
+    assert memory.taken == (0 if is_refused else 2 * (ranks - 1))
+    assert memory.asked == (ranks - 1 if is_refused else 2 * (ranks - 1))
+
+
+@pytest.mark.parametrize("memory", [None, Memory64(), Memory64(is_refused=True)])
 @pytest.mark.parametrize("ranks", [1, 2, 5])
-def test_a_row_that_is_left_leaves_nothing_behind(ranks):
+def test_a_row_that_is_left_leaves_nothing_behind(ranks, memory, monkeypatch):
     """Rank 0 leaves between its slabs, or while it waits; the next row is right."""
+    if memory is not None:
+        monkeypatch.setattr("percolab.domains.ranks.peers_of", memory.peers_of)
     job = Job(WHOLE, layers_of_ranks(WHOLE, ranks, 3 * ranks))
     expected = row_by_slabs(WHOLE, DRAW).numbers
 

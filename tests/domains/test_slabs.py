@@ -16,7 +16,15 @@ from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.domains.front import Face, Front, Sums, close, front_bytes, join, no_face, row_of
 from percolab.domains.parts import Parts, Whole
 from percolab.domains.raster import Draw, SlabRaster
-from percolab.domains.slabs import CHAIN, TREE, Slabs, join_in_order, row_by_slabs, thicknesses
+from percolab.domains.slabs import (
+    CHAIN,
+    TREE,
+    Slabs,
+    equal_slabs,
+    join_in_order,
+    row_by_slabs,
+    thicknesses,
+)
 from percolab.errors import InputError
 from percolab.lattices.bethe import bethe_lattice
 from percolab.lattices.lattice import lattice_from_text, load_lattice
@@ -458,6 +466,17 @@ def test_slabs_hold_whole_cells_where_there_are_enough():
     assert thicknesses(whole, 5) == (6, 4, 4, 4, 5)
     assert thicknesses(whole, 23) == (1,) * 23
     assert thicknesses(Whole(lattice("square"), (8, 23), ("open", "open")), 4) == (6, 6, 6, 5)
+
+
+def test_slabs_of_one_thickness_and_the_rest():
+    square = Whole(lattice("square"), (8, 23), ("open", "open"))
+    assert equal_slabs(square, 5) == (5, 5, 5, 5, 3)
+    assert equal_slabs(square, 23) == equal_slabs(square, 30) == (23,)
+    far = Whole(structure("far_reaching"), (8, 23), ("open", "open"))
+    assert far.reach == 2
+    assert equal_slabs(far, 4) == (4,) * 5 + (3,)
+    assert equal_slabs(far, 11) == (11, 6, 6)
+    assert equal_slabs(far, 2) == (2,) * 10 + (3,)
 
 
 WHOLE = Whole(lattice("square"), (4, 6), ("open", "open"))

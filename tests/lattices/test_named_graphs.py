@@ -206,6 +206,12 @@ def test_every_form_of_a_graph_in_python_is_the_same_graph():
         (5, {}, "a graph is no int: give a file, networkx graph, sparse matrix, edges"),
         (np.ones((3, 4)), {}, "a graph is no ndarray"),
         ([(0, 1, 2, 3)], {}, "a list has rows (site, site)"),
+        (np.array([[0, 1], [1, 0]]), {}, "an array (2, 2) that may be edges or an adjacency"),
+        (np.ones((3, 3)) - np.eye(3), {}, "an array (3, 3) that may be edges or an adjacency"),
+        (np.eye(3, k=1, dtype=bool), {}, "an array (3, 3) that may be edges or an adjacency"),
+        (np.array([[0, 5, 2], [5, 0, 1], [2, 1, 0]]), {}, "an array (3, 3) that may be edges"),
+        ([[0, 1], [1, 0]], {}, "an array (2, 2) that may be edges or an adjacency matrix: give"),
+        (np.eye(5), {}, "an array (5, 5) is no list of edges (n, 2): give an adjacency matrix as"),
         ([(0, 1), (1, -2)], {}, "a bond names site -2, but sites are 0 to"),
         (scipy.sparse.coo_array((2, 3)), {}, "a matrix of shape (2, 3), but an adjacency"),
         (networkx.Graph(), {}, "the graph has no nodes"),
@@ -218,3 +224,19 @@ def test_what_is_no_graph_is_refused_in_one_line(graph, options, told):
     with pytest.raises(InputError) as error:
         percolab.sweep(graph=graph, samples=10, device="cpu", **options)
     assert str(error.value).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("edges", "same"),
+    [
+        ([[0, 1], [1, 2]], [(0, 1), (1, 2)]),
+        ([[0, 1, 9], [1, 2, 9], [2, 3, 9]], [(0, 1), (1, 2), (2, 3)]),
+        ([[0, 1, 1], [1, 2, 1], [0, 2, 1]], [(0, 1), (1, 2), (0, 2)]),
+    ],
+)
+def test_square_arrays_that_are_no_matrix_are_edges(edges, same):
+    assert graph_of(np.array(edges)).digest == graph_of(edges).digest == graph_of(same).digest
+
+
+def test_tuples_are_edges_whatever_their_numbers():
+    assert graph_of([(0, 1), (1, 0)]).digest == graph_of([(0, 1)]).digest

@@ -20,7 +20,7 @@ from process_support import impatient_worker, worker_processes
 from percolab.analysis.stored_data import cluster_curves_of
 from percolab.api import sweep
 from percolab.domains.front import Row
-from percolab.domains.slabs import thicknesses
+from percolab.domains.slabs import equal_slabs
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.measure.rows import BINS
@@ -29,9 +29,10 @@ from percolab.run.calls import Call, measure_blocks
 from percolab.run.in_slabs import (
     SlabSampler,
     block_of,
+    chosen_layers,
     layers_of,
+    layers_wanted,
     memory_of_slabs,
-    slabs_wanted,
     whole_of,
 )
 from percolab.run.plan import plan_study
@@ -589,11 +590,30 @@ def test_wide_and_other_tasks_are_merged_and_tabulated(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "size", "thickest"),
-    # Layers that 2^30 sites have: 49, 10, 2.6 and 267; at least four are taken.
-    [("cubic", 4642, 48), ("cubic", 10000, 8), ("cubic", 20256, 4), ("square", 4014080, 256)],
+    ("name", "size", "thick"),
+    # Of 2^30 sites: 49 and 10737 layers; of most that can be labeled: 21, 5, 535 and 62.
+    [
+        ("cubic", 4642, 48),
+        ("cubic", 10000, 16),
+        ("cubic", 20256, 5),
+        ("cubic", 5849, 56),
+        ("square", 100_000, 10688),
+        ("square", 4014080, 512),
+    ],
 )
-def test_slabs_on_a_gpu_are_as_thick_as_tiles_fill(name, size, thickest):
+def test_slabs_on_a_gpu_are_as_thick_as_tiles_fill(name, size, thick):
     dimension = lattice(name).dimension
     whole = whole_of(Task(lattice(name), size, ("open",) * dimension, p=(0.3,), block_size=1))
-    assert max(thicknesses(whole, slabs_wanted(whole, "cuda"))) == thickest
+    assert layers_wanted(whole, "cuda") == thick
+    layers = equal_slabs(whole, thick)
+    assert set(layers[:-1]) == {thick}
+    assert sum(layers) == size
+
+
+def test_slabs_get_thinner_until_they_fit():
+    whole = whole_of(Task(lattice("cubic"), 300, ("open",) * 3, p=(0.3,), block_size=1))
+    found = chosen_layers(whole, "cpu", lambda n: equal_slabs(whole, n), lambda n: max(n) < 50)
+    assert found == (37,) * 8 + (4,)
+    # One layer is tried last, and then memory is not asked.
+    found = chosen_layers(whole, "cpu", lambda n: equal_slabs(whole, n), lambda n: False)
+    assert found == (1,) * 300

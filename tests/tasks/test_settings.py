@@ -31,7 +31,7 @@ CHOSEN = {
 
 def test_the_arguments_of_a_sweep_are_the_settings():
     shown = inspect.signature(percolab.sweep).parameters
-    assert list(shown) == [*SETTINGS, "watcher", "progress", "observables"]
+    assert list(shown) == [*SETTINGS, "watcher", "progress"]
     for name, setting in SETTINGS.items():
         assert (shown[name].default, shown[name].annotation) == (
             setting.default,

@@ -260,6 +260,7 @@ SQUARE = np.zeros((2, 4, 4))
         (([(0, 1)], [1, 2]), {}, "2 weights for 1 bonds"),
         (([(0, 1, 2)], [1]), {}, "pairs of sites are an integer array (n, 2)"),
         (np.array([[0, 1.5, 2]]), {}, "site 1.5, but sites are integers"),
+        (np.array([[0, 0.5, 2], [0.5, 0, 1], [2, 1, 0]]), {}, "an array (3, 3) that may be edges"),
         (np.array([[0, 1, np.inf]]), {}, "weight inf, but a weight is a finite number"),
         (np.array([["0", "1", "2"]]), {}, "sites are <U1, but they must be integers"),
         ({"0": 1}, {}, "a graph is no dict"),

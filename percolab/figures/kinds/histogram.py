@@ -74,7 +74,9 @@ def _histogram(figures: StudyView, item: TaskResult) -> dict[str, Any] | None:
     try:
         found = energy_histogram(satisfied, beta=beta)
         states, sites = system.model.states, system.num_sites
-        first = find_first_order(satisfied, beta=beta, q=states, num_sites=sites)
+        first = find_first_order(
+            satisfied, beta=beta, q=states, num_sites=sites, one_chain=bool(item.task.chains)
+        )
     except AnalysisError:
         return None
     per_bond = system.bond_energy / system.num_sites

@@ -21,8 +21,8 @@ from percolab.lattices.grid import bonds_in_boxes
 from percolab.lattices.topology import Topology, set_bits
 
 # A tile takes as long as so many bonds between tiles, near p_c: 31 ns against 33 ps on an H200
-# (results/h200/slabs.txt, cubic).
-_BONDS_A_TILE = 1000
+# (docs/performance.md, slabs).
+BONDS_A_TILE = 1000
 # Parts in which the bonds of a class are listed.
 _PARTS = 8
 
@@ -238,7 +238,7 @@ def _tile_of(
             prod(shape) // n * (count - 1) * sum(abs(offset[axis]) for offset in offsets)
             for axis, (n, count) in enumerate(zip(shape, tiles))
         ]
-        return _BONDS_A_TILE * prod(tiles) + sum(cuts), tile[0]
+        return BONDS_A_TILE * prod(tiles) + sum(cuts), tile[0]
 
     widths = [wide for wide in (1, 2, 4) if strip % wide == 0]
     powers = [2**n for n in range(words.bit_length())]

@@ -40,7 +40,8 @@ def graph_of_object(
 
     graph: a networkx graph; a scipy.sparse matrix, of which every stored entry is an edge; an
     integer array (n, 2), or (n, 3) with weights; or a list of such pairs or rows, whose sites may
-    be texts, their names.  With ``weights`` also a tuple (pairs, weights).
+    be texts, their names.  With ``weights`` also a tuple (pairs, weights).  A dense array is never
+    read as an adjacency matrix, and one of 2 or 3 rows that may be one is refused.
     num_sites: where the largest site number does not say it.  Self-loops are left out, and parallel
     edges are merged unless ``multi``.
 
@@ -57,7 +58,11 @@ def graph_of_object(
         if weights and isinstance(graph, tuple) and len(graph) == 2:
             return _of_pairs(np.asarray(graph[0]), plain(graph[1]), num_sites, multi)
         if isinstance(graph, list):
+            if not any(isinstance(row, tuple) for row in graph):
+                _refuse_matrix(graph)
             return _of_rows(graph, num_sites, multi, weights)
+        if isinstance(graph, np.ndarray):
+            _refuse_matrix(graph)
         if isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[1] in (2, 3):
             if weights and graph.shape[1] == 2:
                 raise InputError("an array (n, 2) has no weights: rows are (site, site, weight)")
@@ -72,6 +77,38 @@ def graph_of_object(
     raise InputError(
         f"a graph is no {type(graph).__name__}: give a file, networkx graph, sparse matrix, {kinds}"
     )
+
+
+def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
+    """Raise InputError for an array, or a list of lists, that may be an adjacency matrix.
+
+    One with 2 or 3 rows and as many columns is also the shape of edges.  It may be a matrix if it
+    is all zeros and ones, or symmetric with a diagonal of zeros.  As edges it would name the edge
+    of sites 0 and 1 alone, or every edge of site 0 twice.
+    """
+    if isinstance(given, list) and not all(
+        isinstance(row, Sequence) and not isinstance(row, str) and len(row) == len(given)
+        for row in given
+    ):
+        return
+    array = np.asarray(given)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype.kind not in "biuf":
+        return
+    count = len(array)
+    if count in (2, 3):
+        is_binary = np.isin(array, (0, 1)).all()
+        is_symmetric = np.array_equal(array, array.T) and not array.diagonal().any()
+        if not (is_binary or is_symmetric):
+            return
+        raise InputError(
+            f"an array ({count}, {count}) that may be edges or an adjacency matrix: give a matrix "
+            "as scipy.sparse.csr_array(array), edges as a list of tuples"
+        )
+    if count > 3:
+        raise InputError(
+            f"an array ({count}, {count}) is no list of edges (n, 2): give an adjacency matrix as "
+            "scipy.sparse.csr_array(array)"
+        )
 
 
 def plain(weights: Any) -> np.ndarray:

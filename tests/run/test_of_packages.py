@@ -1,0 +1,232 @@
+"""Observables and labelers of other packages, found by their entry points."""
+
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import refusal, run
+
+import percolab
+from percolab.errors import InputError
+from percolab.tasks.blocks import same_block
+
+OPTIONS = {"L": [4, 6], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
+
+CODE = """
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+def corner(labels):
+    return -0.5 * np.count_nonzero(labels == labels.flat[0])
+
+def fails(labels):
+    raise KeyError("no such thing")
+
+def graph_label(bonds, num_sites):
+    ones = np.ones(len(bonds))
+    matrix = coo_array((ones, (bonds[:, 0], bonds[:, 1])), (num_sites, num_sites))
+    return 7 - connected_components(matrix, directed=False)[1]
+
+def short(bonds, num_sites):
+    return graph_label(bonds, num_sites)[:-1]
+
+def fraction(bonds, num_sites):
+    return graph_label(bonds, num_sites) / 2
+
+def raising(bonds, num_sites):
+    return bonds[num_sites, 5]
+
+def splitting(bonds, num_sites):
+    return np.arange(num_sites)
+
+def joining(bonds, num_sites):
+    return np.zeros(num_sites, int)
+
+def narrow(bonds, num_sites):
+    return graph_label(bonds, num_sites) // (1 + (num_sites > 100))
+"""
+POINTS = """[percolab.observables]
+corner = {0}:corner
+clusters = {0}:corner
+fails = {0}:fails
+absent = {0}:absent
+[percolab.labelers]
+mine = {0}:graph_label
+raster = {0}:graph_label
+short = {0}:short
+fraction = {0}:fraction
+raising = {0}:raising
+splitting = {0}:splitting
+joining = {0}:joining
+narrow = {0}:narrow
+"""
+
+
+def install(folder, name="percolab_mine", version="0.3", points=POINTS, code=CODE):
+    """Lay a package into a folder of modules, as pip would: its code, and what it declares."""
+    (folder / f"{name}.py").write_text(code)
+    told = folder / f"{name}-{version}.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (told / "entry_points.txt").write_text(points.format(name))
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A folder of modules on the path, with a package installed; its code is loaded anew."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    install(folder)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.chdir(tmp_path)
+    yield folder
+    for name in ("percolab_mine", "percolab_other"):
+        sys.modules.pop(name, None)
+
+
+def test_an_observable_of_a_package_is_the_function_that_it_declares(package):
+    assert run("observables").stdout.rstrip().endswith("from percolab_mine 0.3: fails")
+    assert "percolab_mine" not in sys.modules
+    run(
+        "sweep", "--lattice", "square", "-L", "4,6", "-p", "0.4,0.6", "--samples", 30, "--seed", 2,
+        "--observable", "corner", "--out", "a.h5",
+    )  # fmt: skip
+    from percolab_mine import corner
+
+    found = percolab.sweep("square", observables=["corner"], seed=2, **OPTIONS)
+    given = percolab.sweep("square", observables={"corner": corner}, seed=2, **OPTIONS)
+    for one, other in zip(found.tasks.values(), given.tasks.values(), strict=True):
+        np.testing.assert_array_equal(one.extra("corner"), other.extra("corner"))
+    sys.modules.pop("percolab_mine")
+    stored = percolab.open_results("a.h5")
+    assert "percolab_mine" not in sys.modules
+    (item,) = stored.of_size(4)
+    assert item.task.functions[0].package == "percolab_mine 0.3"
+    assert "from percolab_mine 0.3: corner" in item.task.columns[-1].meaning
+    assert item.extra("corner").sum() == found.of_size(4)[0].extra("corner").sum()
+
+
+def test_another_version_of_a_package_is_another_observable(package):
+    percolab.sweep("square", observables="corner", out="a.h5", **OPTIONS)
+    (package / "percolab_mine-0.3.dist-info").rename(package / "percolab_mine-0.4.dist-info")
+    told = package / "percolab_mine-0.4.dist-info" / "METADATA"
+    told.write_text(told.read_text().replace("0.3", "0.4"))
+    with pytest.raises(InputError, match=r"\['corner of percolab_mine 0.3'\] there, \['corner of"):
+        percolab.sweep("square", observables="corner", out="a.h5", **OPTIONS | {"samples": 50})
+    percolab.sweep("square", observables="corner", out="b.h5", seed=2, **OPTIONS)
+    told = refusal("merge", "a.h5", "b.h5", "--out", "c.h5")
+    assert told == (
+        "b.h5: has observable corner of percolab_mine 0.4, not corner of percolab_mine 0.3 like "
+        "the others"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("clusters", "observable clusters: is measured already; choose another name"),
+        (
+            "fails",
+            "observable fails of package percolab_mine 0.3: KeyError: 'no such thing'",
+        ),
+        (
+            "absent",
+            "observable absent of package percolab_mine 0.3: AttributeError: module "
+            "'percolab_mine' has no attribute 'absent'",
+        ),
+        (
+            "none",
+            "unknown observable 'none'; known: absent (of percolab_mine 0.3), clusters (of "
+            "percolab_mine 0.3), corner (of percolab_mine 0.3), fails (of percolab_mine 0.3)",
+        ),
+    ],
+)
+def test_an_observable_of_a_package_is_refused_in_one_line(package, name, told):
+    with pytest.raises(InputError) as error:
+        percolab.sweep("square", observables=name, **OPTIONS)
+    assert str(error.value) == told
+
+
+def test_a_name_that_two_packages_have_is_refused(package):
+    install(package, "percolab_other", "1.0")
+    with pytest.raises(InputError, match=r"both percolab_mine 0.3 and percolab_other 1.0 have one"):
+        percolab.sweep("square", observables="corner", **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("lattice", "options"),
+    [
+        ("kagome", {"boundary": "periodic", "measure": "sizes"}),
+        pytest.param("square", {"model": "site"}, marks=pytest.mark.slow),
+        pytest.param("square", {"method": "threshold", "p": None}, marks=pytest.mark.slow),
+        ("square", {"model": "ising", "burn_in": 5}),
+    ],
+)
+def test_a_labeler_of_a_package_gives_the_numbers_of_the_others(package, lattice, options):
+    own = percolab.sweep(lattice, **OPTIONS | options)
+    results = percolab.sweep(lattice, labeler="mine", **OPTIONS | options)
+    assert own.tasks.keys() == results.tasks.keys()
+    for key, item in results.tasks.items():
+        others = own.tasks[key].blocks
+        assert item.blocks.keys() == others.keys()
+        assert all(same_block(item.blocks[n], others[n]) for n in others)
+    assert results.runs[0]["labeler"] == "mine of percolab_mine 0.3"
+
+
+def test_one_sample_is_labeled_by_a_package(package):
+    known = json.loads(run("info", "--json").stdout)["labelers_of_packages"]
+    assert known["mine"] == "percolab_mine 0.3"
+    assert "percolab_mine" not in sys.modules
+    for given in (["square", 9, 0.5], [np.arange(12).reshape(3, 4) % 3 > 0]):
+        np.testing.assert_array_equal(
+            percolab.label(*given, labeler="mine"), percolab.label(*given)
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("short", "returns int32 of shape (19,), but labels are integers of shape (20,)"),
+        ("fraction", "returns float64 of shape (20,), but labels are integers of shape (20,)"),
+        ("raising", "IndexError: index 20 is out of bounds for axis 0 with size 0"),
+        ("splitting", "sites 1 and 0 have an open bond, but different labels"),
+        ("joining", "finds 1 clusters in a sample of 20 sites; labeler reference finds 20"),
+        ("narrow", "finds 19 clusters in a sample of 144 sites; labeler raster finds 38"),
+    ],
+)
+def test_a_labeler_of_a_package_that_errs_is_refused(package, name, told):
+    with pytest.raises(InputError) as error:
+        percolab.sweep("square", labeler=name, workers=1, **OPTIONS | {"L": [12]})
+    assert str(error.value) == f"labeler {name} of package percolab_mine 0.3: {told}"
+
+
+def test_names_of_labelers_are_refused_in_one_line(package):
+    told = refusal("sweep", "-L", 4, "--labeler", "none", "--device", "cpu")
+    assert told.startswith("unknown labeler 'none'; known: reference, raster, ")
+    assert "mine (of percolab_mine 0.3)" in told
+    with pytest.raises(InputError, match="percolab has its own, and package percolab_mine"):
+        percolab.sweep("square", labeler="raster", **OPTIONS)
+    percolab.sweep("square", **OPTIONS)
+
+
+def test_the_package_of_the_documentation_works(package):
+    page = (Path(__file__).parents[2] / "docs" / "own-code.md").read_text()
+    files = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", page, re.DOTALL))
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    points = "".join(
+        f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in declared.items())
+        for group, declared in project["entry-points"].items()
+    )
+    (name,) = {file.removesuffix(".py") for file in files if file.endswith(".py")}
+    install(package, name, project["version"], points, files[f"{name}.py"])
+    results = percolab.sweep("square", observables=["touching"], labeler="sparse", **OPTIONS)
+    assert results.runs[0]["labeler"] == f"sparse of {name} 0.1"
+    (item,) = results.of_size(4)
+    labels = [percolab.label("square", 4, 0.4, sample=n) for n in range(10)]
+    expected = sum(np.unique(sample[:, 0]).size for sample in labels)
+    assert item.extra("touching")[0, 0, 0] == expected
