@@ -101,9 +101,9 @@ def compare_choices():
         sweep("square", **chain, device="cuda", labeler="four_step")
     open_square = {"boundary": ("open", "open"), "p": (0.5,)}
     task = Task(load_lattice("square"), 2**22, **open_square)
-    assert layers_of(task, "auto", 2, device=CUDA)[:2] == (256, 256)
+    assert layers_of(task, "auto", 2, device=CUDA)[:2] == (504, 504)
     with mock.patch("percolab.kernels.device.free_memory", return_value=8 * 10**9):
-        assert max(layers_of(task, "auto", 2, device=CUDA)) == 128
+        assert max(layers_of(task, "auto", 2, device=CUDA)) == 120
         with pytest.raises(InputError, match=r"GB on cuda:0; 7\.2 GB are its share of what is"):
             layers_of(task, 2**14, 2, device=CUDA)
     # A layer has so many sites that four of them are taken, though they are more than 2^30.
