@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from simulated_worker import simulated_worker, two_gpus
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -51,6 +52,23 @@ def compare_study():
     print("study")
 
 
+def compare_gpus():
+    """Compare the blocks of a study in slabs, by a process for each of two GPUs."""
+    asked = {"L": [6], "p": [0.4, 0.6], "samples": 4, "block_size": 1, "measure": "sizes"}
+    two_gpus()
+    with mock.patch("percolab.run.executors.be_worker", simulated_worker):
+        found = sweep("square", **asked, device="cuda", slabs=3)
+    expected = sweep("square", **asked, device="cpu")
+    (run,) = found.runs
+    assert (run["device"], run["executor"], run["workers"]) == ("cuda:0,1", "processes", 2)
+    assert run["slabs"] == {"6": 3}
+    for key, item in expected.tasks.items():
+        blocks = found.tasks[key].blocks
+        assert blocks.keys() == item.blocks.keys()
+        assert all(same_block(block, item.blocks[n]) for n, block in blocks.items())
+    print("gpus")
+
+
 def compare_checkpoints(folder):
     """Stop a block on one device in the middle of a sample, and go on with it on the other."""
     boundary = "open", "periodic"
@@ -83,9 +101,9 @@ def compare_choices():
         sweep("square", **chain, device="cuda", labeler="four_step")
     open_square = {"boundary": ("open", "open"), "p": (0.5,)}
     task = Task(load_lattice("square"), 2**22, **open_square)
-    assert layers_of(task, "auto", 2, device=CUDA)[:2] == (256, 256)
+    assert layers_of(task, "auto", 2, device=CUDA)[:2] == (504, 504)
     with mock.patch("percolab.kernels.device.free_memory", return_value=8 * 10**9):
-        assert max(layers_of(task, "auto", 2, device=CUDA)) == 128
+        assert max(layers_of(task, "auto", 2, device=CUDA)) == 120
         with pytest.raises(InputError, match=r"GB on cuda:0; 7\.2 GB are its share of what is"):
             layers_of(task, 2**14, 2, device=CUDA)
     # A layer has so many sites that four of them are taken, though they are more than 2^30.
@@ -106,6 +124,8 @@ def main(what):
     ):
         if what == "choices":
             compare_choices()
+        elif what == "gpus":
+            compare_gpus()
         else:
             compare_study()
             compare_checkpoints(Path(folder))

@@ -58,7 +58,7 @@ def split_plan_lines(plan: SplitPlan) -> list[str]:
             str(size.slabs),
             _time(size.row_seconds),
             _time(size.seconds),
-            _bytes(size.host_bytes),
+            _bytes(size.rank_bytes),
             _bytes(size.message_bytes),
             _bytes(size.bound_bytes),
             _bytes(size.sample_bytes),
@@ -72,6 +72,7 @@ def split_plan_lines(plan: SplitPlan) -> list[str]:
     return [
         f"{ranks} on {plan.device}, {joined} in {stages}; memory is a rank's",
         *_table(headings, rows),
+        *_totals(plan),
         *(f"note: {note}" for note in plan.notes),
     ]
 

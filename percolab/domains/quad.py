@@ -384,7 +384,7 @@ def _dropped(boundary: Boundary, done: NDArray[np.bool_]) -> Boundary:
 class Stage:
     """What all ranks did in a stage.
 
-    messages, num_bytes: sent, as the paper counts; most_bytes: by one rank
+    messages, num_bytes: sent, as the paper counts unless told otherwise; most_bytes: by one rank
     seconds:             of each rank's own work, by the clock that was given
     """
 
@@ -442,8 +442,15 @@ class _Once:
 class _Ranks:
     """Ranks that work one after the other in one thread, each until it waits."""
 
-    def __init__(self, boxes: Sequence[Boundary], merge: Merge, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        boxes: Sequence[Boundary],
+        merge: Merge,
+        clock: Callable[[], float],
+        length: Callable[[Boundary | Offer, Merge], int],
+    ) -> None:
         self._clock, self._merge, self._join = clock, merge, _Once(clock)
+        self._length = length
         self._ranks = [merging(box, merge, self._join) for box in boxes]
         self._mail: dict[tuple[int, int], deque[Any]] = {}
         self._waiting: dict[int, Message] = {}
@@ -488,31 +495,39 @@ class _Ranks:
         self._waiting[rank] = message
         if message.to is not None:
             self._mail.setdefault((rank, message.to), deque()).append(message.content)
-            own, length = self._stage(message.stage), _length_of(message.content, self._merge)
+            own, length = self._stage(message.stage), self._length(message.content, self._merge)
             own.messages += 1
             own.num_bytes += length
             own.most_bytes = max(own.most_bytes, length)
 
 
-def _length_of(content: Boundary | Offer, merge: Merge) -> int:
+def length_of(content: Boundary | Offer, merge: Merge) -> int:
     """Return how long a message is, as the paper counts."""
     if isinstance(content, Offer):
         return MARKED * content.face.num_bonds
     return bytes_of(content, merge)
 
 
+def sent_bytes(content: Boundary | Offer, merge: Merge) -> int:
+    """Return how long a message of a rank is, whose arrays are more than the paper's."""
+    return sum(array.nbytes for array in _arrays_of(content, merge))
+
+
 def simulate(
-    boxes: Sequence[Boundary], merge: Merge, clock: Callable[[], float] = time.thread_time
+    boxes: Sequence[Boundary],
+    merge: Merge,
+    clock: Callable[[], float] = time.thread_time,
+    length: Callable[[Boundary | Offer, Merge], int] = length_of,
 ) -> Merged:
     """Merge the boundaries of all boxes, one rank after the other in this thread, and count.
 
-    boxes: by rank.  Messages are handed over as they are.  Ranks that join the same two boundaries
-    do so once, and the time counts for each.
+    boxes: by rank.  Messages are handed over as they are; length: how their bytes are counted.
+    Ranks that join the same two boundaries do so once, and the time counts for each.
 
     InputError: as :meth:`Merge.check`.
     """
     merge.check(boxes[0].blocks)
-    ranks = _Ranks(boxes, merge, clock)
+    ranks = _Ranks(boxes, merge, clock, length)
     ranks.run()
     return Merged(ranks.found, ranks.stages)
 

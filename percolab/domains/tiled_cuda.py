@@ -307,7 +307,7 @@ class SlabTiled:
             batch = CudaBatch(top, self.whole.model, 1, launches=self.launches, arrays=self._arrays)
             room = _room_of(self.whole, part.layers)
             labeler = SlabLabels(batch, tally=self.tally, room=room)
-            if labeler.tiling.crossing.words.size > MAX_ENTRIES:
+            if labeler.tiling.num_entries > MAX_ENTRIES:
                 raise InputError("its tiles share more bonds than have a 32-bit name")
             if self._arrays.replaced > before:
                 # They hold memory that was too small for this one.

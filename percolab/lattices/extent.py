@@ -93,9 +93,9 @@ class Extent:
         """The host memory that is taken beside the topology while it is made."""
         if self.is_stored:
             return (2 * self.num_classes + 16) * self.num_points
-        # Two masks, coordinates, and lists: indices, codes, and what sorting takes.
+        # Two masks, coordinates, and lists of a class: indices, codes, and what sorting takes.
         masks, axes = 8 * num_words_of(self.num_points), 32 * sum(self.shape)
-        return masks + axes + 64 * self.seam_bonds + 12 * self.end_sites
+        return masks + axes + 32 * self.seam_bonds + 12 * self.end_sites
 
 
 def _depth_along(topology: Topology, axis: int) -> int:

@@ -216,12 +216,17 @@ class Lattice(Shown):
         occupied = set(product(*(range(n) for n in self.cell))) - self.vacant
         words, offsets = num_words_of(prod(shape)), [bond.offset for bond in self.bonds]
         exists = np.empty((len(offsets), words), np.uint32)
-        seams = []
+        seams, ends, codes = [], [], []
         for k, bond in enumerate(self.bonds):
             layers = grid.owner_layers(bond.offset)
             exists[k] = grid.mask(bond.at, layers)
-            seams.append(grid.seam_list(bond.at, bond.offset, layers))
-        bonds = [k * 32 * words + owner for k, (owner, _, _) in enumerate(seams)]
+            owner, other, code = grid.seam_list(bond.at, bond.offset, layers)
+            owner += k * 32 * words
+            seams.append(owner)
+            ends.append(other.astype(np.int32))
+            codes.append(code)
+            # Lists are long on a torus of many axes, so what was copied is to go.
+            del owner, other, code
         chain_offset = (-1,) + (0,) * (self.dimension - 1)
         return Topology(
             num_points=prod(shape),
@@ -229,9 +234,9 @@ class Lattice(Shown):
             occupied=grid.mask(occupied, grid.every_layer()),
             deltas=np.array([grid.delta(offset) for offset in offsets], np.int64),
             neighbours=None,
-            seam_bonds=np.concatenate(bonds),
-            seam_ends=np.concatenate([other for _, other, _ in seams]).astype(np.int32),
-            seam_codes=np.concatenate([codes for *_, codes in seams]),
+            seam_bonds=_joined(seams),
+            seam_ends=_joined(ends),
+            seam_codes=_joined(codes),
             end_layers=tuple(grid.end_layers(axis, occupied) for axis in range(self.dimension)),
             chain=offsets.index(chain_offset) if chain_offset in offsets else -1,
             shape=tuple(shape),
@@ -254,6 +259,13 @@ def lattice_names() -> list[str]:
     """Return the names of the lattices that come with percolab."""
     folder = resources.files("percolab") / "lattices" / "library"
     return sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".toml"))
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Return arrays joined, and forget them."""
+    found = np.concatenate(parts)
+    parts.clear()
+    return found
 
 
 def load_lattice(name: str | Path) -> Lattice:

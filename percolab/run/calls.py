@@ -15,7 +15,10 @@ from dataclasses import dataclass, replace
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph
+from percolab.run.in_slabs import SlabSampler
+from percolab.run.processes import tell
 from percolab.run.sampler import Sampler
+from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.blocks import AnyBlock, ChainEnd
 from percolab.tasks.study import Task
 
@@ -26,7 +29,8 @@ class Call:
 
     run: a name of the run; samplers of another one are forgotten.  devices: by their names; a
     worker that knows its number drives the one of that number, others the first.  share, window,
-    end: as for :class:`Sampler`; end is that of the blocks before.
+    end: as for :class:`Sampler`; end is that of the blocks before.  layers, checkpoints: of samples
+    in slabs, as for :class:`SlabSampler`; a worker tells of the sites that it has labeled.
     """
 
     run: str
@@ -37,6 +41,27 @@ class Call:
     window: tuple[float, float]
     numbers: tuple[int, ...] = ()
     end: ChainEnd | None = None
+    layers: tuple[int, ...] = ()
+    checkpoints: Checkpoints | None = None
+
+    @classmethod
+    def of_sampler(cls, run: str, sampler: Sampler, devices: tuple[str, ...]) -> Call:
+        """Return the call, of no blocks yet, for blocks as a sampler makes them."""
+        own = sampler.task, sampler.labeler or "", devices, sampler.share, sampler.window
+        found = cls(run, *own)
+        if isinstance(sampler, SlabSampler):
+            return replace(found, layers=sampler.layers, checkpoints=sampler.checkpoints)
+        return found
+
+    def new_sampler(self, task: Task, device: Device) -> Sampler:
+        """Return the sampler of the call's task, which may know more of a graph, on a device."""
+        if self.layers:
+            found = SlabSampler(task, self.layers, tell, device=device)
+            found.checkpoints = self.checkpoints
+            return found
+        return Sampler(
+            task, labeler=self.labeler, device=device, share=self.share, window=self.window
+        )
 
     @property
     def without_bonds(self) -> Call:
@@ -75,13 +100,8 @@ class _Process:
                     if graph.digest not in self._graphs:
                         return None
                     task = replace(task, structure=self._graphs[graph.digest])
-                self._samplers[call.task.id] = Sampler(
-                    task,
-                    labeler=call.labeler,
-                    device=self.device(call.devices),
-                    share=call.share,
-                    window=call.window,
-                )
+                device = self.device(call.devices)
+                self._samplers[call.task.id] = call.new_sampler(task, device)
             sampler = self._samplers[call.task.id]
         if call.task.chains:
             sampler.continue_from(call.end)

@@ -43,6 +43,7 @@ from percolab.run.sampler import Sampler, check_memory, required_memory
 from percolab.run.split import SplitSampler, Team, team_of, warm_up_boxes
 from percolab.store.provenance import processor_name, run_record
 from percolab.tasks.blocks import ChainEnd
+from percolab.tasks.settings import EXECUTORS
 from percolab.tasks.study import ALL_BONDS, Study, Task
 from percolab.trees import DEFAULT_TREE_METHOD, tree_class
 
@@ -89,6 +90,18 @@ class Engine:
         is_single = self.given == "processes" and not self.device.is_shared
         return 1 if is_single else self.workers
 
+    @property
+    def pythons(self) -> int:
+        """Processes of this host that have loaded Python, this one among them."""
+        if self.team is not None:
+            return self.team.size if self.team.executor == "processes" else 1
+        return 1 + self.processes if self.given == "processes" else 1
+
+    @property
+    def in_slabs(self) -> int:
+        """Samples in slabs that are measured at a time: one on each GPU, or one by each worker."""
+        return self.processes if self.device.is_shared else self.workers
+
     def sampler(
         self,
         task: Task,
@@ -115,7 +128,8 @@ class Engine:
         if self.team is not None:
             return self.team.opened()
         processes = self.processes, self.threads
-        return opened(self.given, structure, self.every_device, self.workers, processes)
+        devices, workers, hear = self.every_device, self.workers, self.report
+        return opened(self.given, structure, devices, workers, processes, hear)
 
     def crew(self, samplers: Mapping[str, Sampler], executor: Executor) -> Crew:
         """Return those who make the blocks of these tasks by what was opened."""
@@ -146,19 +160,11 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
             raise InputError("observables: functions of labels need whole samples: leave out split")
         return _engine_of_team(study, options, watcher)
     devices, slabs = options["device"].resolve_all(), options.get("slabs")
-    if slabs is None:
-        return _engine_on(devices, study, options, watcher, None)
-    _check_slabs_executor(options.get("executor"))
-    if not devices[0].is_shared:
-        return _engine_on(devices, study, options, watcher, slabs)
-    if slabs == "auto":
-        # Samples that fit are measured by all GPUs, slabs by one.
-        with suppress(InputError):
-            return _engine_on(devices, study, options, watcher, None)
+    check_slabs_executor(slabs, options.get("executor"))
     try:
-        return _engine_on(devices[:1], study, options, watcher, slabs)
+        return _engine_on(devices, study, options, watcher, slabs)
     except InputError as error:
-        if options["device"].kind != "auto":
+        if slabs is None or options["device"].kind != "auto" or not devices[0].is_shared:
             raise
         # Said only if it is measured there.
         note = f"on the CPU, since on {devices[0]} it cannot be: {error}"
@@ -195,10 +201,13 @@ def _engine_of_team(study: Study, options: SweepOptions, watcher: Watcher) -> En
     )
 
 
-def _check_slabs_executor(executor: str | Executor | None) -> None:
-    """Raise InputError unless threads of this process make the blocks, as slabs need."""
-    if executor not in (None, "threads"):
-        raise InputError("--slabs: slabs are measured by threads; leave out --executor")
+def check_slabs_executor(slabs: int | str | None, executor: str | Executor | None) -> None:
+    """Raise InputError unless slabs, if any, are measured on this host, beside the checkpoints."""
+    if slabs is not None and executor not in (None, *EXECUTORS):
+        raise InputError(
+            "--slabs: threads or processes of one host measure slabs; on many hosts take --part "
+            "k/n on each, or --split lattice with --executor mpi"
+        )
 
 
 def _engine_on(
@@ -234,8 +243,9 @@ def _engine_on(
     layers: dict[int, tuple[int, ...]] = {}
     for size in sorted(study.sizes):
         task = study.task(size)
+        given: dict[str, Any] = {"held": held, "device": device, "share": share}
         if slabs not in (None, "auto"):
-            layers[size] = layers_of(task, slabs, workers, held=held, device=device, share=share)
+            layers[size] = layers_of(task, slabs, engine.in_slabs, **given)
             continue
         try:
             task.structure.check_size(size, task.boundary)
@@ -247,15 +257,16 @@ def _engine_on(
             if slabs is None:
                 raise InputError(f"{error}{advice(task)}") from error
             try:
-                layers[size] = layers_of(
-                    task, slabs, workers, held=held, device=device, share=share
-                )
+                layers[size] = layers_of(task, slabs, engine.in_slabs, **given)
             except InputError as other:
                 raise InputError(f"{error}; {other}") from other
             continue
         held += engine.processes * needed
     if layers:
         check_labeler(options.get("labeler"), device)
+    if len(layers) == len(study.sizes) and device.is_shared and options.get("workers") is None:
+        # A GPU has one sample in slabs at a time; what waits for it is better left to others.
+        engine = replace(engine, workers=1)
     return replace(engine, slabs=layers, report=watcher.labeled)
 
 

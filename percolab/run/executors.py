@@ -6,9 +6,10 @@ Blocks are the same whoever makes them, and only the process of the study writes
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -29,10 +30,15 @@ def default_workers(device: Device, devices: int = 1) -> int:
     A GPU measures small lattices faster than one thread sums up their rows.  devices: GPUs that
     share the cores, of which each gets so many workers.
     """
-    cores = os.cpu_count() or 1
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     return min(max(cores // devices, 2), _CUDA_THREADS) if device.is_shared else cores
+
+
+def usable_cores() -> int:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def check_workers(workers: int) -> None:
@@ -83,12 +89,14 @@ def opened(
     devices: tuple[Device, ...],
     workers: int,
     processes: tuple[int, int],
+    hear: Callable[[Any], None] | None = None,
 ) -> Iterator[Executor]:
     """Open what makes the blocks of a study until the end of the context.
 
     executor: "threads", "processes", or an executor, which is left open.  structure: what is
     sampled; of a graph all processes are told at once.  workers: threads.  processes: how many, and
-    the threads of each; they are started at once, so that they are there after a pilot.
+    the threads of each; they are started at once, so that they are there after a pilot.  hear: is
+    called with what they tell of the blocks in work.
     """
     if executor == "threads":
         with make_executor(devices[0], workers) as threads:
@@ -96,7 +104,8 @@ def opened(
     elif isinstance(executor, str):
         graph = structure if isinstance(structure, Graph) else None
         names = tuple(map(str, devices))
-        with Processes(*processes, begin=be_worker, arguments=(names, graph), halt=stop) as pool:
+        given: dict[str, Any] = {"begin": be_worker, "arguments": (names, graph)}
+        with Processes(*processes, **given, halt=stop, hear=hear) as pool:
             pool.start()
             yield pool
     else:

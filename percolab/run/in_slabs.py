@@ -98,7 +98,7 @@ def most_open(task: Task) -> float:
 def layers_of(
     task: Task,
     slabs: int | str,
-    workers: int,
+    samples: int,
     *,
     held: int = 0,
     device: Device = CPU,
@@ -106,9 +106,9 @@ def layers_of(
 ) -> tuple[int, ...]:
     """Return the layers of the slabs of a task's samples, from the first on.
 
-    slabs: how many, or "auto".  held: bytes that other tasks take.  share: of the free memory of a
-    GPU, which measures one sample at a time.  InputError: it cannot be cut, or not into so many; or
-    slabs of as many samples as there are workers do not fit in memory.
+    slabs: how many, or "auto".  samples: that are measured at a time on this host, a GPU each.
+    held: bytes that other tasks take.  share: of the free memory of a GPU, which others are like.
+    InputError: it cannot be cut, or not into so many; or slabs of all these samples do not fit.
     """
     whole = whole_of(task)
     problem = refusal(whole, device.kind)
@@ -117,7 +117,6 @@ def layers_of(
             f"slabs: {whole.lattice.name} cannot be labeled in slabs on {device}: {problem}; "
             "use --device cpu"
         )
-    samples = 1 if device.is_shared else workers
     available = Memory(psutil.virtual_memory().available - held)
     if device.is_shared:
         available = Memory(available.host, int(share * device.free_memory()))

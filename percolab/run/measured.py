@@ -188,10 +188,7 @@ class Callers:
         self._executor = executor
         self._gives_up: tuple[type[Exception], ...] = getattr(executor, "gives_up", ())
         run = uuid4().hex
-        self._calls = {
-            key: Call(run, item.task, item.labeler or "", devices, item.share, item.window)
-            for key, item in samplers.items()
-        }
+        self._calls = {key: Call.of_sampler(run, item, devices) for key, item in samplers.items()}
         self._ends: dict[str, ChainEnd | None] = {key: item.end for key, item in samplers.items()}
         # Jobs whose worker did not know the graph.
         self._with_bonds: set[Job] = set()

@@ -125,7 +125,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     if options.get("executor") not in (None, *EXECUTORS):
         raise InputError("--plan measures on this machine: leave out --executor")
     opened = open_study(study, rule, options)
-    results, asked, rule = _with_given_p(opened), opened.asked, opened.rule
+    results, asked, rule = with_given_p(opened), opened.asked, opened.rule
     engine = choose_engine(asked, options, watcher)
     if engine.slabs:
         check_p(opened.missing.values())
@@ -134,6 +134,14 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
         # The pilot measured on the first.
         rates = [replace(item, rate=item.rate * engine.processes) for item in pilot.sizes]
         pilot = replace(pilot, sizes=tuple(rates))
+    return plan_of(results, asked, rule, engine, pilot)
+
+
+def plan_of(results: Results, asked: Study, rule: StopRule, engine: Engine, pilot: Pilot) -> Plan:
+    """Return the plan of a sweep, of which a pilot has measured every size.
+
+    results: what the file holds, with tasks at given p; asked: the sizes that are wanted.
+    """
     base = psutil.Process().memory_info().rss
     end = _end_of(results, rule, pilot, _tasks_of(results, asked, pilot))
     return _plan_of(results, rule, engine, pilot, end, base)
@@ -221,14 +229,14 @@ def _plan_of(
     return Plan(
         device=device_names(engine.every_device),
         labeler=engine.labeler,
-        workers=engine.processes * engine.threads,
+        workers=record["workers"],
         sizes=rows,
         seconds=seconds if sampling else 0.0,
         placing_seconds=placing,
         analysis_seconds=analysis,
         compile_seconds=pilot.compiling,
         # A file is built in memory, from arrays that are stacked, beside the blocks themselves.
-        host_bytes=base * (1 if engine.processes == 1 else 1 + engine.processes)
+        host_bytes=base * engine.pythons
         + sum(row.host_bytes for row in rows)
         + 2 * blocks_bytes
         + size,
@@ -256,7 +264,7 @@ def _missing(results: Results, rule: StopRule) -> dict[int, int]:
     return {size: max(wanted[size] - held.get(size, 0), 0) for size in wanted}
 
 
-def _with_given_p(opened: Opened) -> Results:
+def with_given_p(opened: Opened) -> Results:
     """Return results with the tasks that will be added at p that are known."""
     results = opened.results
     known = [
@@ -433,7 +441,7 @@ def _targets(
 
 def _slab_notes(engine: Engine, pilot: Pilot) -> Iterator[str]:
     """Yield one line a size that is measured in slabs."""
-    samples = 1 if engine.device.is_shared else engine.workers
+    samples = engine.in_slabs
     for item in pilot.sizes:
         layers = engine.slabs.get(item.task.size)
         if layers:

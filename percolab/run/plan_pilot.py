@@ -3,19 +3,21 @@
 The pilot's samples come from another seed than the study's.  What is compiled or loaded at the
 first call is timed by itself: it is no part of a rate.  Where finding the p values of the larger
 sizes would take too long, they are extrapolated from those of the smaller ones: a transition keeps
-its place and narrows as a power of L.
+its place and narrows as a power of L.  So are seconds of samples that take long on the CPU, where a
+site of a larger lattice takes as long as one of a large one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from percolab.bonds.words import threshold_of
+from percolab.errors import InputError
 from percolab.run.engine import Engine, share_of
 from percolab.run.measured import Threads, Work, missing_jobs
 from percolab.run.placement import grids_of, new_task, place_windows, with_tasks
@@ -27,8 +29,16 @@ from percolab.tasks.blocks import AnyBlock
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 
-#: Seconds that a pilot may take for placing p, and for measuring, or these parts of the run.
-_PLACING, _MEASURING, _PART = 2.0, 3.5, 0.025
+#: Seconds that a pilot may take for placing p, and for measuring, or these parts of the run; but
+#: never more than these.
+_PLACING, _MEASURING, _PART, _MOST = 2.0, 3.5, 0.025, 10.0
+#: Looks that placing p takes for a size, about; and seconds for the first two sizes, of which
+#: smaller lattices are taken if they take longer.
+_PLACING_LOOKS, _FIRST = 700, 5.0
+#: Seconds for the samples of one of these.
+_BESIDE = 1.5
+#: Sites of the largest sample that is measured on the CPU, by method: T takes many looks.
+_MOST_SITES = {"grid": 2**24, "threshold": 2**21}
 #: Samples of a size, kept one by one: for the curve and the file, and at least.
 _MOST_KEPT, _LEAST_KEPT = 1000, 4
 # Samples in whole blocks are for the rate, and for the curve: more would not sharpen either.
@@ -40,6 +50,9 @@ _GRID_COST = 1.5
 _LOOKS = {"cpu": 1, "cuda": 48}
 # A look is repeated so often, or until so many seconds are over: others may use the machine too.
 _REPEATS, _LOOKING = 5, 0.1
+
+# The smallest lattice that stands for a larger one.
+_LEAST_SIZE = 8
 
 Spans = dict[int, tuple[float, ...]]
 
@@ -97,7 +110,9 @@ def run_pilot(
     compiling = _compile(study.task(study.sizes[0]), engine)
     looks = {size: _look_seconds(study.task(size), engine) for size in study.sizes}
     run = sum(_GRID_COST * looks[size] * n / engine.workers for size, n in samples.items())
-    tasks, windows, placing, extrapolated = _placed(results, study, engine, looks, run, watcher)
+    tasks, windows, placing, extrapolated, beside = _placed(
+        results, study, engine, looks, run, watcher
+    )
     own = own_tasks(results)
     tasks = {
         size: task if task.id in results.tasks else new_task(results.study, own, rule, size, task.p)
@@ -105,22 +120,81 @@ def run_pilot(
     }
     free, samplers, found = _free(engine), [], []
     with engine.executor() as executor:
-        budget = max(_MEASURING, _PART * run)
+        budget, small_ones = _allowed(_MEASURING, run), _stand_ins(tasks.values(), engine)
         for left, size in zip(range(len(study.sizes), 0, -1), study.sizes):
             begin = time.perf_counter()
             window = windows.get(size, (0.0, 1.0))
+            task, small = tasks[size], small_ones[size]
             measuring = _Measuring(
-                tasks[size], window, engine, executor, budget / left, share_of(len(study.sizes))
+                small, window, engine, executor, budget / left, share_of(len(study.sizes))
             )
             samplers.append(measuring)
-            found.append(measuring.pilot(placing.get(size, 0.0)))
+            pilot, times = measuring.pilot(placing.get(size, 0.0)), _times(task, small)
+            found.append(
+                replace(pilot, task=task, rate=pilot.rate / times, setup=pilot.setup * times)
+            )
             # What a small size does not use goes to the larger ones.
             budget = max(budget - (time.perf_counter() - begin), 0.0)
+        for task in beside:
+            # Of large samples there are too few for a curve.
+            window = windows.get(task.size, (0.0, 1.0))
+            more = _Measuring(task, window, engine, executor, _BESIDE, share_of(2)).pilot(0.0)
+            found[0] = replace(found[0], measured=(*found[0].measured, *more.measured))
     return Pilot(tuple(found), compiling, extrapolated, max(free - _free(engine), 0))
+
+
+def _allowed(least: float, run: float) -> float:
+    """Return the seconds that a pilot may take: at least so many, more for a long run."""
+    return min(max(least, _PART * run), _MOST)
+
+
+def _smaller(task: Task, sites: float) -> Task:
+    """Return a task of a smaller lattice with at most so many sites; the same if there is none."""
+    found = task
+    while found.num_points > sites and found.size >= 2 * _LEAST_SIZE:
+        try:
+            found = replace(found, size=found.size // 2)
+            found.structure.check_size(found.size, found.boundary)
+        except InputError:
+            # Lattices whose size must be even, say, are asked for once more above.
+            return task
+    return found
+
+
+def _stand_in(task: Task, engine: Engine) -> Task:
+    """Return a task whose samples take no more than moments, to be measured for another.
+
+    On the CPU it takes as long a site; a GPU is fast enough, and must be full.
+    """
+    if engine.device.is_shared or not task.structure.is_scalable or task.is_wide:
+        return task
+    return _smaller(task, _MOST_SITES[task.method])
+
+
+def _stand_ins(tasks: Iterable[Task], engine: Engine) -> dict[int, Task]:
+    """Return the stand-ins of tasks, by the tasks' sizes: of different sizes, for the curve."""
+    found: dict[int, Task] = {}
+    for task in sorted(tasks, key=lambda task: -task.size):
+        small = _stand_in(task, engine)
+        if small.size in {other.size for other in found.values()}:
+            small = _smaller(small, small.num_points / 2)
+        found[task.size] = small
+    return found
+
+
+def _times(task: Task, small: Task) -> float:
+    """Return how many times longer a task's samples take than those of its stand-in."""
+    return task.num_points / small.num_points
+
+
+def _clock(engine: Engine) -> Callable[[], float]:
+    """Return the clock for what one thread does: on the CPU, whatever else that is at work with."""
+    return time.perf_counter if engine.device.is_shared else time.thread_time
 
 
 def _compile(task: Task, engine: Engine) -> float:
     """Return the seconds that the first call of what a sweep calls takes."""
+    task = _stand_in(task, engine)
     begin = time.perf_counter()
     _look_seconds(task, engine)
     sampler = engine.sampler(_single(task))
@@ -134,17 +208,19 @@ def _compile(task: Task, engine: Engine) -> float:
 def _look_seconds(task: Task, engine: Engine) -> float:
     """Return the seconds that one sample at one p takes, in the way p values are looked for."""
     grid = replace(task, method="grid", measure=(), p=task.p or (0.5,))
-    sampler = engine.sampler(grid)
+    small = _stand_in(grid, engine)
+    sampler = engine.sampler(small)
     items = _LOOKS[engine.device.kind]
     samples = np.arange(items, dtype=np.uint64)
     thresholds = np.full(items, threshold_of(grid.p[0]), np.uint64)
     sampler.rows(samples[:1], thresholds[:1])
     found: list[float] = []
+    clock = _clock(engine)
     while len(found) < _REPEATS and sum(found) < _LOOKING:
-        begin = time.perf_counter()
+        begin = clock()
         sampler.rows(samples, thresholds)
-        found.append(time.perf_counter() - begin)
-    return min(found) / items
+        found.append(clock() - begin)
+    return min(found) / items * _times(task, small)
 
 
 def _single(task: Task) -> Task:
@@ -167,19 +243,34 @@ def _placed(
     looks: Mapping[int, float],
     run: float,
     watcher: Watcher,
-) -> tuple[dict[int, Task], dict[int, tuple[float, float]], dict[int, float], tuple[int, ...]]:
-    """Return every size's task, window and seconds of placing, and the sizes extrapolated."""
+) -> tuple[
+    dict[int, Task], dict[int, tuple[float, float]], dict[int, float], tuple[int, ...], list[Task]
+]:
+    """Return every size's task, window and seconds of placing, and the sizes extrapolated.
+
+    Where the first sizes take long, tasks of smaller lattices as well, which tell of the curve.
+    """
     # Of several tasks of a size, the one that most is missing of.
     own = sorted(own_tasks(results), key=lambda task: -len(results.tasks[task.id].blocks))
     stored = {task.size: task for task in own if task.size in study.sizes}
-    if study.method == "grid" and len(stored) == len(study.sizes):
-        return stored, {}, {}, ()
     study = replace(study, p=None)
-    few = study.sizes[:2] if study.structure.is_scalable else study.sizes
+    allowed, few = _allowed(_PLACING, run), study.sizes
+    looks = dict(looks)
+    if study.structure.is_scalable:
+        few = _first_placed(study, engine, looks)
+        watcher = _Beside(watcher, study.sizes)
+    smaller = [size for size in few if size not in study.sizes]
+    if study.method == "grid" and len(stored) == len(study.sizes):
+        try:
+            spans = _timed_spans(results, study, few, engine, watcher)[0] if smaller else {}
+        except InputError:
+            # Nothing spans, and p was given.
+            return stored, {}, {}, (), []
+        return stored, {}, {}, (), [study.task(size, spans[size]) for size in smaller]
     spans, seconds = _timed_spans(results, study, few, engine, watcher)
     left = [size for size in study.sizes if size not in few]
     per_look = seconds / sum(looks[size] for size in few)
-    allowed, near = max(_PLACING, _PART * run), list(few)
+    near = list(few)
     while left and per_look * sum(looks[size] for size in [*near, left[0]]) <= allowed:
         near.append(left.pop(0))
     if len(near) > len(few):
@@ -190,9 +281,43 @@ def _placed(
     placing = {s: per_look * looks[s] for s in study.sizes if s not in stored}
     if study.method == "grid":
         tasks = {s: stored.get(s) or study.task(s, spans[s]) for s in study.sizes}
-        return tasks, {}, placing, tuple(size for size in left if size not in stored)
+        beside = [study.task(size, spans[size]) for size in smaller]
+        return tasks, {}, placing, tuple(size for size in left if size not in stored), beside
     windows = {size: (span[0], span[-1]) for size, span in spans.items()}
-    return {s: study.task(s) for s in study.sizes}, windows, placing, tuple(left)
+    tasks = {s: study.task(s) for s in study.sizes}
+    return tasks, windows, placing, tuple(left), [study.task(size) for size in smaller]
+
+
+class _Beside(Watcher):
+    """Passes on the p of the sizes of a study alone."""
+
+    def __init__(self, watcher: Watcher, sizes: tuple[int, ...]) -> None:
+        self._watcher, self._sizes = watcher, sizes
+
+    def noted(self, text: str) -> None:
+        """Take what differs from what was asked for."""
+
+    def placed(self, size: int, p: tuple[float, ...]) -> None:
+        """Take the p values that the pilot placed for a size."""
+        if size in self._sizes:
+            self._watcher.placed(size, p)
+
+
+def _first_placed(study: Study, engine: Engine, looks: dict[int, float]) -> tuple[int, ...]:
+    """Return two sizes whose p are looked for in about _FIRST seconds at most.
+
+    These are the first of the study, or smaller ones, whose looks are added to ``looks``.
+    """
+    few = study.sizes[:2]
+    if _PLACING_LOOKS * sum(looks[size] for size in few) <= _FIRST:
+        return few
+    task = study.task(few[0])
+    a_site = looks[few[0]] / task.num_points
+    one = _smaller(task, _FIRST / 2 / _PLACING_LOOKS / a_site)
+    other = _smaller(one, one.num_points / 2)
+    found = tuple(sorted({one.size, other.size}))
+    looks |= {size: _look_seconds(study.task(size), engine) for size in found}
+    return found
 
 
 def _timed_spans(
@@ -200,12 +325,13 @@ def _timed_spans(
 ) -> tuple[Spans, float]:
     """Return the p of these sizes, or the ends of their windows, and the seconds that took."""
     study = replace(study, sizes=sizes)
-    begin = time.perf_counter()
+    clock = _clock(engine)
+    begin = clock()
     if study.method == "grid":
-        return grids_of(study, engine, watcher), time.perf_counter() - begin
+        return grids_of(study, engine, watcher), clock() - begin
     part = Results(study, {key: results.tasks[key] for key in results.tasks})
     windows = place_windows(part, sizes, engine, watcher)
-    return {**windows}, time.perf_counter() - begin
+    return {**windows}, clock() - begin
 
 
 def extrapolated(spans: Mapping[int, tuple[float, ...]], size: int) -> tuple[float, ...]:

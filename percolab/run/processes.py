@@ -4,7 +4,7 @@ A ``ProcessPoolExecutor`` has one thread a process and is lost with any of its p
 process that is lost fails the jobs in its hands with BrokenExecutor, and is started anew for the
 next.  Processes are started afresh, since CUDA does not survive a fork, and end with the one that
 started them, however that ends.  SIGINT and SIGTERM, which go to all processes of a terminal or of
-a batch job, are left to it.
+a batch job, are left to it.  A call may tell how far it has come (:func:`tell`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ _PROGRAM = "import sys; from percolab.run import processes; processes.serve(sys.
 # Seconds that a process has to end by itself.
 _PATIENCE = 2.0
 
+# What a message of a thread is: what its call returned or raised, or what it tells on the way.
+_RETURNED, _RAISED, _TOLD = range(3)
+
 
 class Processes(Executor):
     """So many processes of so many threads; functions and arguments must be picklable.
 
     begin: called first in each process, with its number from 0 on and these arguments.  halt:
     called in each process by :meth:`stop`.  leave: called last in each, also when the process that
-    started it was killed.
+    started it was killed.  hear: called here, by threads of this process, with what calls tell.
     """
 
     def __init__(
@@ -49,11 +52,12 @@ class Processes(Executor):
         arguments: tuple[Any, ...] = (),
         halt: Callable[[], None],
         leave: Callable[[], None] | None = None,
+        hear: Callable[[Any], None] | None = None,
     ) -> None:
         self._own = threading.local()
         places: SimpleQueue[tuple[_Process, int]] = SimpleQueue()
         self._processes = [
-            _Process(threads, begin, (number, *arguments), halt, leave)
+            _Process(threads, begin, (number, *arguments), halt, leave, hear)
             for number in range(processes)
         ]
         for thread in range(threads):
@@ -109,8 +113,10 @@ class _Process:
         arguments: tuple[Any, ...],
         halt: Callable[[], None],
         leave: Callable[[], None] | None,
+        hear: Callable[[Any], None] | None,
     ) -> None:
         self._threads, self._asked = threads, (begin, arguments, halt, leave)
+        self._hear = hear
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: Connection | None = None
@@ -125,16 +131,32 @@ class _Process:
         assert process is not None
         try:
             line.send(question)
-            is_answer, value = line.recv()
+            kind, value = line.recv()
+            while kind == _TOLD:
+                self._take(value, process)
+                kind, value = line.recv()
         except (EOFError, OSError) as error:
-            with self._lock:
-                if process is self._process:
-                    self._leave()
-            code = process.wait()
+            code = self._lose(process)
             raise BrokenExecutor(f"process {process.pid} ended ({code})") from error
-        if is_answer:
+        if kind == _RETURNED:
             return value
         raise value
+
+    def _take(self, value: Any, process: subprocess.Popen[bytes]) -> None:
+        """Hand on what a call tells; if nobody can take it, nobody waits for its answer either."""
+        try:
+            if self._hear is not None:
+                self._hear(value)
+        except BaseException:
+            self._lose(process)
+            raise
+
+    def _lose(self, process: subprocess.Popen[bytes]) -> int:
+        """Close the lines to a process that is lost, and return its exit code."""
+        with self._lock:
+            if process is self._process:
+                self._leave()
+        return process.wait()
 
     def _start(self) -> None:
         ours, theirs = zip(*(Pipe() for _ in range(1 + self._threads)))
@@ -198,19 +220,35 @@ def serve(handles: list[str]) -> None:
     os._exit(0)
 
 
+class _Thread(threading.local):
+    """The line of a thread that answers, or None of any other."""
+
+    line: Connection | None = None
+
+
+_THREAD = _Thread()
+
+
+def tell(value: Any) -> None:
+    """Tell the process that asked for the call that this thread is at; nobody, if none did."""
+    if _THREAD.line is not None:
+        _THREAD.line.send((_TOLD, value))
+
+
 def _answer(line: Connection) -> None:
     """Answer the questions of one line, one after the other."""
+    _THREAD.line = line
     with suppress(EOFError, OSError):
         while True:
             function, args, kwargs = line.recv()
             try:
-                answer = True, function(*args, **kwargs)
+                answer = _RETURNED, function(*args, **kwargs)
             except BaseException as error:
                 error.add_note("".join(traceback.format_exception(error)))
-                answer = False, error
+                answer = _RAISED, error
             try:
                 line.send(answer)
             except OSError:
                 raise
             except Exception as error:  # what cannot be sent is told in many ways
-                line.send((False, RuntimeError(f"its answer cannot be sent: {error}")))
+                line.send((_RAISED, RuntimeError(f"its answer cannot be sent: {error}")))

@@ -9,7 +9,7 @@ import logging
 from contextlib import ExitStack
 from typing import Unpack
 
-from percolab.run.engine import Engine, choose_engine, warm_up
+from percolab.run.engine import Engine, check_slabs_executor, choose_engine, warm_up
 from percolab.run.executors import connected
 from percolab.run.in_slabs import begin_checkpoints, check_p
 from percolab.run.measured import Crew
@@ -49,6 +49,8 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
         return opened.results
     if options.get("split") is not None:
         check_split_executor(options.get("executor"))
+    else:
+        check_slabs_executor(options.get("slabs"), options.get("executor"))
     with ExitStack() as stack:
         options["executor"] = stack.enter_context(connected(options.get("executor")))
         engine = choose_engine(opened.asked, options, watcher)

@@ -73,7 +73,7 @@ def pilot_of_slabs(task: Task, engine: Engine) -> SizePilot:
     whole, layers = whole_of(task), engine.slabs[task.size]
     part = _part_of(whole, max(layers), engine.device.kind)
     thick = part.num_layers // _SLABS
-    ps = np.unique(np.quantile(task.p, np.linspace(0, 1, _POINTS), method="nearest")).tolist()
+    ps = some_of(task.p)
     threads = 1 if engine.device.is_shared else engine.workers
     with engine.executor() as executor:
         # As many at a time as the sweep will measure, since they share the memory's bandwidth.
@@ -86,20 +86,18 @@ def pilot_of_slabs(task: Task, engine: Engine) -> SizePilot:
     starts = accumulate((0, *layers[:-1]))
     kinds = {(whole.phase(first), own) for first, own in zip(starts, layers)}
     setup = max(one.first - max(one.seconds), 0.0) / thick * sum(own for _, own in kinds)
-    numbers = _rows_like(one.row, task, whole.num_points / part.num_points)
-    single = replace(task, purpose="plan", block_size=1)
-    kept: list[AnyBlock] = [block_of(single, 0, [row] * len(task.p)) for row in numbers]
+    numbers = rows_like(one.row, task, whole.num_points / part.num_points)
     done = tuple(numbers[:1] * min(task.block_size * len(task.p) - 1, 1000))
     return SizePilot(
         task=task,
-        kept=kept,
+        kept=blocks_of_rows(task, numbers),
         measured=(),
         rate=threads / of_sample,
         setup=setup,
         placing=0.0,
-        host_bytes=threads * _host_bytes(whole, layers, one.front, engine.device.kind),
+        host_bytes=engine.in_slabs * _host_bytes(whole, layers, one.front, engine.device.kind),
         device_bytes=one.device_bytes,
-        checkpoint_bytes=threads * bytes_of(Checkpoint(task.id, 0, done, one.front)),
+        checkpoint_bytes=engine.in_slabs * bytes_of(Checkpoint(task.id, 0, done, one.front)),
     )
 
 
@@ -154,7 +152,21 @@ def _host_bytes(whole: Whole, layers: Sequence[int], front: Front, kind: str) ->
     return tables + slab + 3 * front.num_bytes + joining
 
 
-def _rows_like(row: Row, task: Task, ratio: float) -> list[Row]:
+def some_of(ps: Sequence[float], count: int = _POINTS) -> list[float]:
+    """Return so many of ascending p, the first and the last among them; all if they are fewer."""
+    found: list[float] = np.unique(
+        np.quantile(ps, np.linspace(0, 1, count), method="nearest")
+    ).tolist()
+    return found
+
+
+def blocks_of_rows(task: Task, rows: Sequence[Row]) -> list[AnyBlock]:
+    """Return blocks of one sample each with the same row at every p, as a pilot keeps them."""
+    single = replace(task, purpose="plan", block_size=1)
+    return [block_of(single, 0, [row] * len(task.p)) for row in rows]
+
+
+def rows_like(row: Row, task: Task, ratio: float) -> list[Row]:
     """Return rows as those of whole samples may be, for the size of the file."""
     rng = np.random.default_rng(0)
     tally = is_gathered_from(TALLY, task.columns)

@@ -18,6 +18,7 @@ CASES = [
     pytest.param("simulated_fronts.py", "kagome", marks=slow),
     ("simulated_slab_study.py", "choices"),
     pytest.param("simulated_slab_study.py", "study", marks=slow),
+    pytest.param("simulated_slab_study.py", "gpus", marks=slow),
 ]
 
 

@@ -15,6 +15,7 @@ from multiprocessing import get_context
 import psutil
 import pytest
 from cli_support import assert_equal_datasets, blocks_in, refusal, running, start, wait_for_blocks
+from process_support import worker_processes
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -24,7 +25,7 @@ from percolab.lattices.lattice import load_lattice
 from percolab.run.calls import Call, measure_blocks
 from percolab.run.executors import workers_of
 from percolab.run.measured import Callers
-from percolab.run.processes import Processes
+from percolab.run.processes import Processes, tell
 from percolab.run.stored import Interrupted
 from percolab.store.results import encode, read_results
 from percolab.tasks.study import Task
@@ -46,15 +47,6 @@ def without_runs(results):
 
 def serial(**settings):
     return sweep("square", **{"executor": "threads", "workers": 1} | settings)
-
-
-def worker_processes():
-    """Return the processes that percolab has started here."""
-    return [
-        child
-        for child in psutil.Process().children()
-        if "processes.serve" in " ".join(child.cmdline())
-    ]
 
 
 def has_ended(pid):
@@ -155,6 +147,22 @@ def test_processes_answer_and_raise_what_was_raised():
             future.result()
         assert time.monotonic() - begin < 0.9
     assert has_ended(first)
+
+
+def test_processes_tell_what_they_have_come_to():
+    heard = []
+    with Processes(1, threads=2, begin=abs, halt=os.getpid, hear=heard.append) as pool:
+        found = [pool.submit(tell, n) for n in range(4)]
+        assert [future.result() for future in found] == [None] * 4
+    assert sorted(heard) == [0, 1, 2, 3]
+    tell("of no call, so that nobody hears it")
+
+
+def test_the_answer_to_a_call_of_which_nobody_hears_is_not_taken_for_the_next():
+    with Processes(1, begin=abs, halt=os.getpid, hear={"one": 1}.__getitem__) as pool:
+        with pytest.raises(KeyError, match="two"):
+            pool.submit(tell, "two").result()
+        assert pool.submit(divmod, 7, 2).result() == (3, 1)
 
 
 def test_a_lost_process_fails_what_it_has_in_hand_alone():

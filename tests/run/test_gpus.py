@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from process_support import impatient_worker, worker_processes
 
 from percolab.api import sweep
 from percolab.kernels.device import Device, cuda_problem, gpu_count
 from percolab.lattices.graph import Graph
 from percolab.run import calls
 from percolab.run.processes import Processes
+from percolab.run.request import Watcher
 from percolab.store.results import encode
 
 STUDIES = {
@@ -33,6 +35,7 @@ STUDIES = {
         "samples": 40 * 20,
         "chains": 1,
     },
+    "slabs": {"L": [300], "p": [0.45, 0.5], "samples": 8, "block_size": 1, "slabs": 5},
     "trees": {"L": [64], "method": "tree", "samples": 2000},
 }
 
@@ -79,6 +82,33 @@ def test_the_record_of_a_run_lists_them():
     found = sweep("square", device="cuda:1,0", L=[16], p=[0.5], samples=200).runs[0]
     assert (found["device"], found["executor"]) == ("cuda:1,0", "processes")
     assert found["device_name"].count(",") == 1
+
+
+def test_samples_in_slabs_are_measured_side_by_side_and_go_on_after_a_kill(tmp_path, monkeypatch):
+    monkeypatch.setattr("percolab.run.executors.be_worker", impatient_worker)
+    asked = {"L": [1000], "p": [0.5], "samples": 8, "block_size": 2, "measure": ["sizes"]}
+    killer = Killer()
+    found = sweep(
+        "square", device="cuda:0,1", slabs=50, out=tmp_path / "r.h5", watcher=killer, **asked
+    )
+    assert killer.killed
+    assert killer.seen <= 8 * 50 + 3
+    (run,) = found.runs
+    assert (run["device"], run["executor"], run["workers"]) == ("cuda:0,1", "processes", 2)
+    assert without_runs(found) == without_runs(sweep("square", device="cpu", **asked))
+
+
+class Killer(Watcher):
+    """Kills one of the processes in the middle."""
+
+    seen, killed = 0, 0
+
+    def labeled(self, sites):
+        self.seen += 1
+        if self.seen == 150:
+            process = next(iter(worker_processes()))
+            self.killed = process.pid
+            process.kill()
 
 
 def test_a_graph_is_told_to_every_gpu():

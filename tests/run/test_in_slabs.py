@@ -1,17 +1,21 @@
 """A study in slabs has the blocks of the study of whole samples, wherever it was killed."""
 
 import csv
+import pickle
 import re
 import signal
 import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_support import answer, assert_equal_datasets, refusal, start, stored
+from cli_support import answer, assert_equal_datasets, refusal, run, start, stored
 from helpers import lattice
+from process_support import impatient_worker, worker_processes
 
 from percolab.analysis.stored_data import cluster_curves_of
 from percolab.api import sweep
@@ -21,6 +25,7 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.measure.rows import BINS
 from percolab.measure.tallies import row_width_of, wide_bin_of
+from percolab.run.calls import Call, measure_blocks
 from percolab.run.in_slabs import (
     SlabSampler,
     block_of,
@@ -408,6 +413,90 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(tmp_path, at_once):
              "--measure", "sizes", "--samples", 6, "--device", "cpu", "--slabs", 6)  # fmt: skip
     message = refusal("sweep", *given, "--out", path)
     assert re.search(r"results-\w{16}-0\.checkpoint: is damaged or no checkpoint", message)
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+
+class WorkerKiller(Watcher):
+    """Kills a process that measures when so many slabs are done; counts them all."""
+
+    def __init__(self, slabs):
+        self.left, self.seen, self.killed = slabs, 0, 0
+
+    def labeled(self, sites):
+        self.seen += 1
+        if self.seen == self.left:
+            process = next(iter(worker_processes()))
+            self.killed = process.pid
+            process.kill()
+
+
+def test_a_call_of_a_sampler_in_slabs_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    sampler, told = SlabSampler(_task(12, block_size=2), (3, 3, 3, 3)), []
+    sampler.checkpoints = Checkpoints(tmp_path / "results.h5")
+    monkeypatch.setattr("percolab.run.calls.tell", told.append)
+    call = replace(Call.of_sampler("run", sampler, ("cpu",)), numbers=(4,))
+    calls = iter([False] * 5 + [True])
+    with pytest.raises(Stopped):
+        sampler.sample([4], lambda: next(calls))
+    (found,) = measure_blocks(pickle.loads(pickle.dumps(call)))
+    assert told == [36, 36]
+    (whole,) = Sampler(sampler.task, device=Device("cpu")).sample([4])
+    assert same_block(found, whole)
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_is_replaced_and_its_sample_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("percolab.run.executors.be_worker", impatient_worker)
+    asked = ASKED | {"L": [60], "workers": 2}
+    killer, whole = WorkerKiller(100), sweep("square", **ASKED | {"L": [60]})
+    path = tmp_path / "results.h5"
+    found = sweep("square", **asked, slabs=20, out=path, watcher=killer, executor="processes")
+    assert not list(tmp_path.glob("*.checkpoint"))
+    (key,) = whole.tasks
+    assert same_blocks(found.tasks[key].blocks, whole.tasks[key].blocks)
+    (run,) = found.runs
+    assert (run["executor"], run["workers"], run["slabs"]) == ("processes", 2, {"60": 20})
+    assert killer.killed
+    # 2 blocks of 3 samples at 2 p in 20 slabs, and of one block about 50 were done: those before
+    # its last checkpoint are not measured again, and that is two slabs old at most.
+    assert killer.seen <= 240 + 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_samples_of_all_processes_go_on_after_the_end_of_their_parent(tmp_path, number):
+    path, whole = tmp_path / "results.h5", tmp_path / "whole.h5"
+    given = ("sweep", "--lattice", "square", "-L", "600", "-p", "0.5", "--samples", 2, "--device",
+             "cpu", "--workers", 2)  # fmt: skip
+    answer(*given, "--out", whole)
+    cut = (*given, "--slabs", 200, "--executor", "processes", "--out", path)
+    before = (
+        f"sys.path.insert(0, {str(Path(impatient_worker.__code__.co_filename).parent)!r})\n"
+        "import percolab.run.executors, process_support\n"
+        "percolab.run.executors.be_worker = process_support.impatient_worker\n"
+    )
+    process = start(*cut, before=before)
+    while process.poll() is None and len(list(tmp_path.glob("*.checkpoint"))) < 2:
+        time.sleep(0.001)
+    process.send_signal(number)
+    process.communicate()
+    assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
+    assert len(list(tmp_path.glob("*.checkpoint"))) == 2
+    told = run(*cut).stderr
+    assert len(re.findall(r"L = 600: block [01] goes on at layer \d+ of 600", told)) == 2, told
+    assert_equal_datasets(path, whole)
+    assert not list(tmp_path.glob("*.checkpoint"))
+
+
+def test_slabs_are_measured_on_one_host(tmp_path):
+    given = ("--lattice", "square", "-L", "8", "-p", "0.5", "--slabs", "2", "--device", "cpu")
+    told = "--slabs: threads or processes of one host measure slabs; on many hosts take --part k/n"
+    out = "--out", tmp_path / "none.h5"
+    assert told in refusal("sweep", *given, *out, "--executor", "dask:tcp://127.0.0.1:9")
+    with ThreadPoolExecutor(1) as executor, pytest.raises(InputError, match=told):
+        sweep("square", **ASKED, slabs=2, executor=executor)
 
 
 # --- sums beyond an int64 ------------------------------------------------------------------------

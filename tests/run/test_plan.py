@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
+from percolab.run import plan_pilot
+from percolab.run.engine import Engine
 from percolab.run.plan import expected_curve, plan_study
 from percolab.run.plan_file import likely_block
 from percolab.run.plan_pilot import extrapolated
@@ -145,6 +148,58 @@ def test_a_plan_of_a_bethe_lattice_says_what_it_leaves_out(tmp_path, given):
     assert any("errors are not predicted" in note for note in plan.notes)
     # Shells do not scale, so the p of no size are foreseen from those of others.
     assert not any("extrapolated" in note for note in plan.notes)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        {},
+        pytest.param({"p": [0.46, 0.48, 0.5, 0.52]}, marks=pytest.mark.slow),
+        pytest.param({"method": "threshold"}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_samples_that_take_long_are_planned_by_smaller_ones(tmp_path, monkeypatch, kinds):
+    monkeypatch.setattr(plan_pilot, "_MOST_SITES", {"grid": 300, "threshold": 300})
+    # A look takes a microsecond a site: 700 of them are 0.5 s at 357 sites, half of it for each.
+    monkeypatch.setattr(plan_pilot, "_FIRST", 0.5)
+    monkeypatch.setattr(plan_pilot, "_look_seconds", lambda task, engine: 1e-6 * task.num_points)
+    monkeypatch.setattr(plan_pilot, "_allowed", lambda least, run: 0.3 * (least > 3))
+    sample, sizes = Sampler.sample, set()
+
+    def watched(sampler, *given):
+        sizes.add(sampler.task.size)
+        return sample(sampler, *given)
+
+    settings = SQUARE | {"L": [32, 64], "samples": 300} | kinds
+    with monkeypatch.context() as only:
+        only.setattr(Sampler, "sample", watched)
+        plan = planned(tmp_path / "results.h5", **settings)
+    # Two for the times, and others for the curve.
+    assert {8, 16} <= sizes
+    assert max(sizes) == 16
+    assert [(row.L, row.samples) for row in plan.sizes] == [(32, 300), (64, 300)]
+    assert plan.threshold_error is not None, plan.notes
+    assert "p" in kinds or any("p of L = 32, 64 are extrapolated" in note for note in plan.notes)
+    results, seconds = swept(tmp_path / "results.h5", **settings)
+    assert seconds / 5 < plan.seconds < 5 * seconds + 2
+    assert plan.file_bytes == pytest.approx(os.path.getsize(tmp_path / "results.h5"), rel=0.3)
+    error = fit_results(results, bootstrap=0).fisher_error
+    assert plan.threshold_error == pytest.approx(error, rel=0.7)
+
+
+def test_a_stand_in_has_the_seconds_of_a_site(monkeypatch):
+    task = Task(load_lattice("square"), 64, ("open", "open"), p=(0.5,))
+    engine = Engine(Device("cpu"), "raster", 1)
+    monkeypatch.setattr(plan_pilot, "_MOST_SITES", {"grid": 300})
+    small = plan_pilot._stand_in(task, engine)
+    assert (small.size, small.p) == (16, task.p)
+    assert plan_pilot._times(task, small) == 16
+    both = plan_pilot._stand_ins([task, replace(task, size=32)], engine)
+    assert {size: other.size for size, other in both.items()} == {64: 16, 32: 8}
+    ticks = iter(range(100))
+    monkeypatch.setattr(plan_pilot, "_clock", lambda engine: lambda: next(ticks))
+    assert plan_pilot._look_seconds(task, engine) == 16
 
 
 def test_likely_blocks_have_the_sums_of_as_many_samples():

@@ -257,8 +257,8 @@ def test_a_plan_tells_what_ranks_send(monkeypatch):
         assert size["sample_bytes"] == pytest.approx(told["bytes"] / 10, rel=0.3)
         assert size["message_bytes"] < size["bound_bytes"]
         assert (size["slabs"], size["points"]) == (8, 2)
-        # A block of 100 samples.
-        assert size["seconds"] == pytest.approx(200 * size["row_seconds"])
+        setup = size["seconds"] - 180 * size["row_seconds"]
+        assert 0 <= setup < 60
     lines = answer(*PLANNED, "--plan", "--out", "none.h5").splitlines()
     assert lines[0] == "simple cubic; would go to none.h5"
     assert lines[1] == "4 ranks on cpu, joined in 2 stages; memory is a rank's"

@@ -23,10 +23,12 @@ from percolab.domains.boxes import BoxRaster
 from percolab.domains.transport import Local
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.run import split
+from percolab.run import split, split_plan
+from percolab.run.plan import Plan, SizePlan
 from percolab.run.request import Watcher
 from percolab.run.sampler import Stopped
 from percolab.run.split import RankExecutor, SplitSampler, team_of
+from percolab.run.split_plan import _grown, _Joined
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
@@ -264,7 +266,7 @@ def test_a_plan_tells_what_ranks_send(merge, monkeypatch):
         assert size["message_bytes"] == pytest.approx(one["stages"][1]["bytes"] / 3, rel=0.3)
     assert 0 < size["message_bytes"] < size["bound_bytes"]
     assert (size["slabs"], size["points"]) == (4, 2)
-    assert size["seconds"] == pytest.approx(200 * size["row_seconds"])
+    assert 0 <= size["seconds"] - 180 * size["row_seconds"] < 60
     if merge == "tree":
         return
     lines = answer(*asked).splitlines()
@@ -274,6 +276,41 @@ def test_a_plan_tells_what_ranks_send(merge, monkeypatch):
     assert re.split("  +", lines[2].strip())[2] == "boxes"
     alone = answer(*asked, "--workers", 1).splitlines()
     assert alone[-1] == "note: all boxes are measured in one process, which sends nothing"
+
+
+def test_the_time_of_a_plan_is_that_of_measuring_joining_and_closing(monkeypatch):
+    monkeypatch.setattr(split_plan, "_PILOT_SITES", 2**12)
+    monkeypatch.setattr(split_plan, "usable_cores", lambda: 2)
+    asked = ("sweep", "--lattice", "square", "-L", "64", "-p", "0.5", "--device", "cpu", "--split",
+             "lattice", "--blocks", "4x2", "--merge", "quad", "--out", "none.h5")  # fmt: skip
+    # A box takes 1 s, a stage 16 rank seconds of which 3 in one rank, closing 0.25 s.
+    calls = iter([0.0, 0.25] * 20)
+    monkeypatch.setattr(split_plan.time, "thread_time", lambda: next(calls))
+    monkeypatch.setattr(split_plan, "_time_box", lambda small, task, ps: [2.0, 1.0])
+    simulate = split_plan.simulate
+
+    def timed(*given, **kinds):
+        found = simulate(*given, clock=lambda: 0.0, **kinds)
+        for name, stage in found.stages.items():
+            stage.seconds = [3.0, 13.0] if name == "stage 1" else [3.0, 1.0]
+        return found
+
+    monkeypatch.setattr(split_plan, "simulate", timed)
+    plan = json.loads(answer(*asked, "--samples", 10, "--plan", "--json"))
+    (size,) = plan["sizes"]
+    # 8 boxes on 2 cores; the first of 3 stages is as long as its longest rank; and "prepare".
+    assert size["row_seconds"] == pytest.approx(8 / 2 + 13 + 3 * 3 + 0.25)
+    assert size["seconds"] == pytest.approx(10 * size["row_seconds"] + 2 * 4)
+    assert any("which 8 ranks share" in note for note in plan["notes"])
+    usual = {*Plan.__dataclass_fields__, "study", "results"}
+    assert plan.keys() == usual | {"ranks", "stages", "blocks", "merge"}
+    assert size.keys() > set(SizePlan.__dataclass_fields__)
+
+
+def test_what_ranks_join_grows_along_a_line():
+    small, large = (_Joined(*numbers, None) for numbers in ((10, 30, 1.0), (30, 50, 2.0)))
+    assert _grown([small, large], [100, 200], 600) == _Joined(110, 130, 6.0, None)
+    assert _grown([large, large], [100, 100], 600) == large
 
 
 # --- processes -----------------------------------------------------------------------------------

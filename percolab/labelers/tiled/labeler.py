@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cuda import CudaBatch, copied_by_class, narrow_codes
+from percolab.bonds.batch_cuda import CudaBatch, narrow_codes
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
@@ -63,7 +63,7 @@ def refusal(topology: Topology) -> str:
     tiling = tiling_of(topology, TILE_WORDS, LANES)
     if tiling.room > MAX_ROOM:
         return "nearly every site is at the border of a tile"
-    if tiling.crossing.words.size > MAX_ENTRIES:
+    if tiling.num_entries > MAX_ENTRIES:
         return "its tiles share more bonds than have a 32-bit name"
     return ""
 
@@ -110,8 +110,8 @@ class Tiled:
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
         shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * extent.end_sites
         of_item += 4 * bounds.crossing + 4
-        # Of entries words and masks, and what is copied; words of bonds are copied class by class.
-        tiles = Memory(host=8 * words + 12 * bounds.entries)
+        # A mask and the border, parts of the entries, and seam bonds of a class, made one by one.
+        tiles = Memory(host=8 * words + 3 * bounds.entries + 8 * extent.seam_bonds)
         tiles = tiles.plus(Memory(device=items * of_item + shared))
         tiles = tiles.plus(RowsBatch.memory(points, items, needs))
         if not needs.radii_axes:
@@ -126,6 +126,7 @@ class Tiled:
     def _load(self) -> None:
         top, tiling, capacity = self.batch.topology, self.tiling, self.batch.capacity
         logarithms = [extent.bit_length() - 1 for extent in tiling.tile]
+        inner = self._load_bonds()
         self.tiles = Tiles(
             shape=tuple(map(np.uint32, tiling.shape)),
             extents=tuple(map(np.uint32, logarithms)),
@@ -133,23 +134,14 @@ class Tiled:
             classes=tuple(map(np.int32, tiling.classes)),
             shifts=tuple(map(np.int32, tiling.shifts)),
             rows=tuple(map(np.int32, tiling.rows)),
-            inner=copied_by_class(top, tiling.inner_of),
+            inner=inner,
             occupied=self.batch.existing_sites,
             chain=np.int32(top.chain),
             num_words=np.uint32(top.num_words),
             words_per_item=np.uint32(top.exists.size),
             points=np.uint32(top.num_points),
         )
-        crossing = tiling.crossing
-        deltas, codes = crossing.run_deltas.astype(np.int32), narrow_codes(top, crossing.run_codes)
-        self.crossing = Crossing(
-            words=cuda.to_device(crossing.words),
-            owners=cuda.to_device(crossing.owners),
-            masks=cuda.to_device(crossing.masks),
-            deltas=cuda.to_device(crossing.of_entries(deltas)),
-            codes=cuda.to_device(crossing.of_entries(codes)),
-        )
-        room = crossing.num_bonds
+        room = tiling.num_crossing
         bonds = self.batch.arrays.array("listed", max(capacity * room, 1), np.uint32)
         self.listed = Listed(bonds, cuda.device_array(capacity, np.uint32), np.uint32(room))
         self._ends = cuda.to_device(tiling.ends)
@@ -158,6 +150,30 @@ class Tiled:
         nothing = cuda.device_array((1, 1, 4), np.uint32), cuda.device_array(1, np.uint32)
         overflow = cuda.device_array(1, np.uint32)
         self._no_openings = Openings(self.batch.opened, *nothing, np.uint32(0), overflow)
+
+    def _load_bonds(self) -> Any:
+        """Copy the bonds between tiles to the device class by class, and return the inner ones."""
+        top, tiling, length = self.batch.topology, self.tiling, self.batch.topology.num_words
+        inner = cuda.device_array(top.exists.size, np.uint32)
+        kinds = np.uint32, np.uint32, np.uint32, np.int32, np.int32
+        self.crossing = Crossing(*(cuda.device_array(tiling.num_entries, kind) for kind in kinds))
+
+        def copied(k: int) -> np.ndarray:
+            words = tiling.inner_of(k)
+            inner[k * length : (k + 1) * length].copy_to_device(words)
+            return words
+
+        start = 0
+        for part in tiling.crossing_parts(copied):
+            stop = start + part.words.size
+            deltas, codes = part.run_deltas.astype(np.int32), narrow_codes(top, part.run_codes)
+            own = part.words, part.owners, part.masks
+            runs = (part.of_entries(each) for each in (deltas, codes))
+            for to, values in zip(self.crossing, (*own, *runs), strict=True):
+                if start < stop:
+                    to[start:stop].copy_to_device(values)
+            start = stop
+        return inner
 
     def make_room(self, room: int) -> bool:
         """See to it that tiles have room for so many nodes; return whether memory is new."""
@@ -256,7 +272,7 @@ class Tiled:
         """List the open bonds between tiles, and mark what is at the border of a tile."""
         launch, ends, listed = self.batch.launches, self._ends, self.listed
         launch.each(clear_border_kernel, ends.size, items, self.border, ends, listed.counts)
-        tiles, entries = self.tiles, self.tiling.crossing.words.size
+        tiles, entries = self.tiles, self.tiling.num_entries
         bonds = opened, tiles.words_per_item, self.crossing, self.border, tiles.num_words
         launch.one(list_crossing_kernel, entries, items, *bonds, listed)
 

@@ -5,6 +5,7 @@ Everything here is the same for all samples of a topology.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, product
@@ -22,11 +23,13 @@ from percolab.lattices.topology import Topology, set_bits
 # A tile takes as long as so many bonds between tiles, near p_c: 31 ns against 33 ps on an H200
 # (docs/performance.md, slabs).
 BONDS_A_TILE = 1000
+# Parts in which the bonds of a class are listed.
+_PARTS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class CrossingBonds:
-    """Bonds between tiles: those of one word that lead equally far are one entry of n.
+    """Bonds between tiles, all or some: those of one word that lead equally far are one entry of n.
 
     words:      uint32 (n,), the bond word
     masks:      uint32 (n,), which of its bonds lead to another tile
@@ -71,9 +74,9 @@ class Tiling:
     topology:  what is cut
     room:      the most sites of a tile that may be at its border: in end layers, or ends of bonds
                between tiles
+    num_entries, num_crossing: entries of the bonds between tiles, and these bonds
     classes, shifts, rows: for every class but the chain's, its number, and how many grid points
                         along axis 0 and how many words of a tile the other end is away
-    crossing:  the bonds between tiles
     """
 
     shape: tuple[int, int, int]
@@ -84,7 +87,8 @@ class Tiling:
     classes: tuple[int, ...]
     shifts: tuple[int, ...]
     rows: tuple[int, ...]
-    crossing: CrossingBonds
+    num_entries: int = 0
+    num_crossing: int = 0
 
     @property
     def num_tiles(self) -> int:
@@ -99,6 +103,28 @@ class Tiling:
     def inner_of(self, k: int) -> np.ndarray:
         """Return the bonds of class k with both ends in one tile, uint32 (num_words,)."""
         return bonds_in_boxes(self.topology, k, _extents(self.tile))
+
+    @property
+    def crossing(self) -> CrossingBonds:
+        """All bonds between tiles, made anew."""
+        parts = list(self.crossing_parts())
+        arrays = ("words", "masks", "lengths", "run_deltas", "run_codes")
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in arrays}
+        return CrossingBonds(**joined, num_words=self.topology.num_words)
+
+    def crossing_parts(
+        self, inner_of: Callable[[int], np.ndarray] | None = None
+    ) -> Iterator[CrossingBonds]:
+        """Yield the bonds between tiles, made anew: those inside the lattice, then across seams.
+
+        Those of a class come in parts, of which each takes little memory.
+
+        inner_of: is asked for :meth:`inner_of` of every class in turn; what it returns is changed.
+        """
+        for k in range(self.topology.num_classes):
+            yield from _leaving_bonds(self.topology, k, (inner_of or self.inner_of)(k))
+        for k in range(self.topology.num_classes):
+            yield _seam_bonds(self.topology, k)
 
     @property
     def ends(self) -> np.ndarray:
@@ -136,12 +162,13 @@ def tiling_of(topology: Topology, words: int, strip: int) -> Tiling:
         classes=tuple(others),
         shifts=tuple(offsets[k][0] for k in others),
         rows=tuple(tile[0] * (offsets[k][1] + tile[1] * offsets[k][2]) for k in others),
-        crossing=_crossing_bonds(topology, tile),
     )
-    border = tiling.ends
-    tiling.crossing.mark_ends(border)
+    border, entries, bonds = tiling.ends, 0, 0
+    for part in tiling.crossing_parts():
+        part.mark_ends(border)
+        entries, bonds = entries + part.words.size, bonds + part.num_bonds
     room = int(most_in_a_tile(border, shape, _extents(tile), tiling.tiles))
-    return replace(tiling, room=room)
+    return replace(tiling, room=room, num_entries=entries, num_crossing=bonds)
 
 
 class TilingBounds(NamedTuple):
@@ -220,44 +247,39 @@ def _tile_of(
     return min(fitting, key=cost)
 
 
-def _leaving_bonds(
-    topology: Topology, tile: tuple[int, int, int], k: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the words and masks of the bonds of class k between tiles, but across no seam."""
-    others = bonds_in_boxes(topology, k, _extents(tile))
-    if topology.seam_bonds.size:
-        others |= topology.seam_of(k)
-    words, masks = bits_beside(topology.exists[k], others)
-    words += np.uint32(k * topology.num_words)
-    return words, masks
+def _seam_range(topology: Topology, k: int) -> slice:
+    """Return where the seam bonds of class k are listed."""
+    stride = 32 * topology.num_words
+    return slice(*np.searchsorted(topology.seam_bonds, [k * stride, (k + 1) * stride]).tolist())
 
 
-def _crossing_bonds(topology: Topology, tile: tuple[int, int, int]) -> CrossingBonds:
-    """Return all bonds that are not inner: first those inside the lattice, then across seams."""
-    seam, length = topology.seam_bonds, topology.num_words
-    leaving = [_leaving_bonds(topology, tile, k) for k in range(topology.num_classes)]
-    words, masks = map(list, zip(*leaving))
-    lengths = [part.size for part in words]
-    del leaving  # Parts are to go when they are joined.
-    # Those across seams are listed bond by bond, in the order of their words.
-    deltas = topology.seam_ends - seam % (32 * length)
-    alike = seam >> 5, deltas, topology.seam_codes
-    starts = np.flatnonzero(np.any([np.diff(each, prepend=-1) != 0 for each in alike], axis=0))
-    words.append((seam[starts] >> 5).astype(np.uint32))
-    bits = np.uint32(1) << (seam & 31).astype(np.uint32)
-    masks.append(np.bitwise_or.reduceat(bits, starts))
-    return CrossingBonds(
-        words=_emptied(words),
-        masks=_emptied(masks),
-        lengths=np.append(lengths, np.ones_like(starts)),
-        run_deltas=np.append(topology.deltas, deltas[starts]),
-        run_codes=np.append(np.zeros_like(topology.deltas), topology.seam_codes[starts]),
-        num_words=length,
-    )
+def _leaving_bonds(topology: Topology, k: int, others: np.ndarray) -> Iterator[CrossingBonds]:
+    """Yield the bonds of class k between tiles, but across no seam; others: inner ones, changed."""
+    length = topology.num_words
+    set_bits(others, topology.seam_bonds[_seam_range(topology, k)] - k * 32 * length)
+    deltas = topology.deltas[k : k + 1]
+    step = -(-length // _PARTS)
+    for first in range(0, length, step):
+        part = slice(first, first + step)
+        words, masks = bits_beside(topology.exists[k, part], others[part])
+        words += np.uint32(k * length + first)
+        runs = np.array([words.size]), deltas, np.zeros_like(deltas)
+        yield CrossingBonds(words, masks, *runs, num_words=length)
 
 
-def _emptied(parts: list[np.ndarray]) -> np.ndarray:
-    """Return the parts joined, and forget them."""
-    joined = np.concatenate(parts)
-    parts.clear()
-    return joined
+def _seam_bonds(topology: Topology, k: int) -> CrossingBonds:
+    """Return the bonds of class k across seams, which are listed bond by bond."""
+    part, length = _seam_range(topology, k), topology.num_words
+    seam, codes = topology.seam_bonds[part], topology.seam_codes[part]
+    deltas = topology.seam_ends[part] - seam % (32 * length)
+    words = (seam >> 5).astype(np.uint32)
+    begins = np.ones(seam.size, bool)
+    begins[1:] = words[1:] != words[:-1]
+    for each in (deltas, codes):
+        begins[1:] |= each[1:] != each[:-1]
+    starts = np.flatnonzero(begins)
+    bits = (seam & 31).astype(np.uint32)
+    np.left_shift(np.uint32(1), bits, out=bits)
+    masks = np.bitwise_or.reduceat(bits, starts) if starts.size else bits
+    runs = np.ones_like(starts), deltas[starts], codes[starts]
+    return CrossingBonds(words[starts], masks, *runs, num_words=length)

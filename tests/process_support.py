@@ -1,0 +1,21 @@
+"""What the tests of processes share: those that were started, and workers that tests change."""
+
+import psutil
+
+from percolab.run import in_slabs
+from percolab.run.calls import be_worker
+
+
+def worker_processes():
+    """Return the processes that percolab has started here."""
+    return [
+        child
+        for child in psutil.Process().children()
+        if "processes.serve" in " ".join(child.cmdline())
+    ]
+
+
+def impatient_worker(number, devices, graph=None):
+    """Be a worker that saves a checkpoint after every slab."""
+    in_slabs._CHECKPOINT_EVERY = in_slabs._CHECKPOINT_SHARE = 0.0
+    be_worker(number, devices, graph)
