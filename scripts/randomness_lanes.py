@@ -30,7 +30,6 @@ import click
 import cupy
 import numba
 import numpy as np
-from percolab.validation.version_1 import open_word_of_version_1
 from randomness_relations import SUSPECT_SETS
 from scipy.stats import chi2, norm
 
@@ -38,6 +37,7 @@ from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.bonds.words_cuda import open_words_kernel
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS
+from percolab.validation.version_1 import open_word_of_version_1
 
 cuda = load_cuda()
 

@@ -15,12 +15,17 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
 from percolab.domains.front import Face, close, join, no_face, row_of
 from percolab.domains.join_cuda import FrontsCuda, to_device, to_host
+from percolab.domains.join_kernels import GATHERED, TOTALS, gather_clusters_kernel
 from percolab.domains.parts import Parts, Whole
 from percolab.domains.raster import Draw, SlabRaster
 from percolab.domains.slabs import thicknesses
 from percolab.errors import InputError
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import THREADS, Launches
 from percolab.lattices.topology import period_codes
 from percolab.measure.tallies import num_bins
+
+cuda = load_cuda()
 
 #: Shapes and boundaries of a few dozen sites, which meet the edges of blocks.
 SHAPES = {
@@ -107,6 +112,34 @@ def compare_chains():
     print("chains")
 
 
+def check_gathering():
+    """Check that every cluster has its root as its parent, whoever passes by meanwhile."""
+    launches, rng = Launches(), np.random.default_rng(4)
+    for _ in range(20):
+        # Long paths to a few roots.
+        count, roots = 100, int(rng.integers(1, 4))
+        parents = np.arange(count) - rng.integers(1, 4, count)
+        parents = np.where(np.arange(count) < roots, np.arange(count), np.maximum(parents, 0))
+        expected = np.zeros(roots, np.int64)
+        for n in range(count):
+            root = n
+            while parents[root] != root:
+                root = parents[root]
+            expected[root] += n + 1
+        split = np.uint64(7)
+        forest = cuda.to_device(parents.astype(np.uint64))
+        sizes = cuda.to_device(np.arange(1, count + 1, dtype=np.uint64))
+        flags = cuda.to_device(np.ones(count, np.uint32))
+        totals = cuda.to_device(np.zeros(TOTALS, np.uint64))
+        grid = -(-count // (GATHERED * THREADS)), 1
+        given = forest, np.uint64(count), split, np.uint64(0), sizes, flags, totals
+        launches.blocks(gather_clusters_kernel, grid, THREADS, *given)
+        found = forest.copy_to_host().astype(np.int64) & 127
+        assert set(found.tolist()) <= set(range(roots)), "a parent that is no root"
+        assert sizes.copy_to_host()[:roots].tolist() == expected.tolist()
+    print("gathering")
+
+
 def compare_crowds():
     """Compare a few clusters that many bonds join in any order, at places that do not wind."""
     gpu, rng = FrontsCuda(), np.random.default_rng(3)
@@ -184,6 +217,7 @@ def main(name):
         return
     compare_sizes()
     compare_chains()
+    check_gathering()
     compare_crowds()
     compare_periods()
     compare_empty()

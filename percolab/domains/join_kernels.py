@@ -105,6 +105,25 @@ def _climbed(forest, i, split, halves):
 
 
 @cuda.jit(device=True)
+def _root_of(forest, i, split, halves):
+    """Return what :func:`_climbed` returns, and write nothing.
+
+    Where nodes get their roots as their parents, a shortened path of another thread, which had
+    read what was there before, must not be written over one of them.
+    """
+    total, fit = int64(0), True
+    node = forest[i]
+    parent = _parent_of(node, split)
+    while parent != i:
+        total = int64(total + _code_of(node, split))
+        fit = fit and _fits(total, split, halves)
+        i = parent
+        node = forest[i]
+        parent = _parent_of(node, split)
+    return i, total, fit
+
+
+@cuda.jit(device=True)
 def _join(forest, i, j, code, split, halves):
     """Join i and j by a bond that leads from i to j over ``code`` periods.
 
@@ -226,7 +245,7 @@ def gather_clusters_kernel(forest, count, split, halves, sizes, flags, totals):
     for step in range(GATHERED):
         n = _element(step, GATHERED)
         if n < count:
-            root, code, good = _climbed(forest, uint32(n), split, halves)
+            root, code, good = _root_of(forest, uint32(n), split, halves)
             fit = fit and good
             if uint64(root) != n:
                 forest[n] = _node_of(root, code, split)

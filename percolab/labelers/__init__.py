@@ -154,8 +154,14 @@ def check_labeler(name: str) -> None:
 
 
 def told_labeler(name: str) -> str:
-    """Return a labeler's name, with the package that it is of: "mine of percolab-mine 0.3"."""
-    return name if name in LABELERS else f"{name} of {_brought(name).package}"
+    """Return a labeler's name, with the package that it is of: "mine of percolab-mine 0.3".
+
+    What is no labeler's, such as the name of a tree method, stays as it is.
+    """
+    if name in LABELERS:
+        return name
+    packages_of = {item.name: item.package for item in packages.brought(packages.LABELERS)}
+    return f"{name} of {packages_of[name]}" if name in packages_of else name
 
 
 def _brought(name: str) -> packages.Brought:
