@@ -160,6 +160,7 @@ def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, openings, numbe
                     if flags != uint32(0):
                         root = find(forest, base, node)
                         before = cuda.atomic.or_(reach, uint32(base + root), flags)
+                        # The last one to set a bit sees both; all who do write the same.
                         if uint32(before | flags) == both:
                             spans[row, block // tiles] = uint32(1)
 
@@ -180,6 +181,7 @@ def list_brackets_kernel(tiles, blocks, openings, numbers, brackets, listed, pla
                     if slot < uint32(LISTED):
                         places[row, item, slot] = (uint64(block) << uint64(32)) | uint64(n)
                     else:
+                        # Whoever writes it writes the same.
                         openings.overflow[0] = uint32(1)
 
 

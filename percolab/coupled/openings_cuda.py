@@ -39,6 +39,7 @@ def cross_openings_kernel(
                 found[block, slot, 2] = uint32(uint32(word << uint32(5)) | bit)
                 found[block, slot, 3] = uint32(crossing.codes[n])
             else:
+                # Whoever writes it writes the same.
                 openings.overflow[0] = uint32(1)
         k = uint32(k + uint32(cuda.gridsize(1)))
 

@@ -213,6 +213,7 @@ def read_face_kernel(
                 node = labels[uint32(site + int64(shift))]
                 root = nodes.parents[node]
                 roots[entry] = root
+                # Whoever writes it writes the same.
                 if nodes.origins[root] != uint32(NAMED):
                     nodes.origins[root] = uint32(NAMED)
                 if has_codes != uint32(0):

@@ -7,6 +7,8 @@ The split is where the numbers of these clusters end, so that a code has all the
 36 for three axes up to 2^28 clusters, and the last axis fewer beyond.  No code wraps around: one
 that does not fit, or that has more than MOST_PERIODS along an axis, is noted in the totals.
 
+Where several threads write a number plainly, all write the same: TOO_FAR, or that a root is named.
+
 The totals are uint64: the places below, then the number of clusters in each bin of sizes, and
 behind them the two largest sizes that each block of :func:`finish_kernel` has found.
 """
@@ -245,6 +247,7 @@ def gather_clusters_kernel(forest, count, split, halves, sizes, flags, totals):
     for step in range(GATHERED):
         n = _element(step, GATHERED)
         if n < count:
+            # Its own thread alone writes a node here: others read its parent or its root.
             root, code, good = _root_of(forest, uint32(n), split, halves)
             fit = fit and good
             if uint64(root) != n:

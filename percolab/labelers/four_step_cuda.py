@@ -33,7 +33,11 @@ def initialization_kernel(labels, opened, adjacency):
 
 @cuda.jit(cache=True)
 def analysis_kernel(labels, num_points):
-    """Steps (ii) and (iv) for every site of every item."""
+    """Steps (ii) and (iv) for every site of every item.
+
+    Only its own thread writes a site's label; for those who pass by it is the parent or the root,
+    and no root changes here.
+    """
     start = uint32(uint32(cuda.blockIdx.y) * num_points)
     for step in range(PER_THREAD):
         i = element(step)

@@ -40,6 +40,7 @@ def flatten_kernel(forest, size, reach, sums, sums_of_item):
                 total = int32(total + periods_to(node))
                 root = parent_of(node)
                 node = forest[root]
+            # One write of 64 bits: who passes by follows the parent or the root, with its periods.
             forest[i] = (uint64(uint32(total)) << uint64(32)) | uint64(root)
 
 

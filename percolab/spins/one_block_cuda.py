@@ -262,6 +262,7 @@ def _shorten(table, n):
 
     On the way it points to what has been reached, so that those who come through here reach it in
     one step: all threads together come to a root that is d steps away in about log2(d) of them.
+    No other thread writes this entry, since sizes are added to roots, which stay roots here.
     """
     entry = table[n]
     if entry < uint32(ROOT):
@@ -499,6 +500,7 @@ def _measure(depends, generator, seed, number, rule, table, runs, nodes, forest,
             ends = uint32(uint32(found >> uint32(ENDS)) & uint32(_ENDS))
             if ends != uint32(0):
                 cuda.atomic.or_(flags, 0, uint32(spanning_bits(ends)))
+        # Another thread may put a field into this entry meanwhile; its place stays.
         first = table[uint32(uint32(found >> uint32(RUN)) & uint32(_RUNS))]
         chosen = depends and uint32(found & uint32(CHOSEN_NODE)) != uint32(0)
         change = _change_at(

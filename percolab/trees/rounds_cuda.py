@@ -278,7 +278,7 @@ def _place_in(shared, counts, target, stays):
 def _append(shared, counts, target, forest, bond, i, j, listed):
     """Append a bond between roots i and j to a list unless i is j; all threads of a block call it.
 
-    The roots begin their next round without an offer.
+    The roots begin their next round without an offer; all threads write the same there.
     """
     place = _place_in(shared, counts, target, i != j)
     if i != j:

@@ -392,11 +392,13 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
                 best[place] = uint32(NO_SITE)
                 root = _root_in(parents, place)
                 if root != place:
+                    # Who passes by goes on from the parent or from the root.
                     parents[place] = root
                     if is_first and outwards[place] != uint32(NO_SITE):
                         cuda.atomic.min(outwards, root, outwards[place])
             place = uint32(place + uint32(TILE_THREADS))
-        # What is behind the list, and not put aside, is room.
+        # What is behind the list, and not put aside, is room.  Another warp may still lower
+        # ``outwards``: a bond that is listed once more for that is not chosen either.
         room = uint32(size - uint32(count + aside)) if is_first else uint32(0)
         count, aside = _list_again(
             lists, parents, outwards, counters, uint32(0), count, uint32(0), aside, room

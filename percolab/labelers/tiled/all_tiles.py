@@ -253,6 +253,7 @@ def tile_kernel(
     sites[word] = site
     if word == 0:
         counter[0], counter[1], counter[2] = uint32(0), uint32(0), uint32(0)
+        # All tiles of an item write the same.
         spanning[item] = uint32(0)
         first_loops[item] = int32(0)
     base = uint32(item * tiles.words_per_item)

@@ -149,6 +149,8 @@ def gather_kernel(nodes, interior, blocks, forest, with_origins):
                 else:
                     root = uint32(find(parents, uint32(0), node))
             if root != node:
+                # Others on their way through here find the parent or the root; sizes and flags
+                # are added to roots, and so not to this node any more.
                 parents[node] = root
                 add_size(keys, counts, sizes, uint32(0), root, size)
                 sizes[node] = uint32(0)

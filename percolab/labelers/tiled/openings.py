@@ -74,6 +74,7 @@ def write_openings(
                         )
                         found[block, slot, 3] = uint32(0)
                     else:
+                        # Whoever writes it writes the same.
                         openings.overflow[0] = uint32(1)
 
 
