@@ -22,7 +22,11 @@ from percolab.domains.slabs import thicknesses
 from percolab.errors import InputError
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS, Launches
+from percolab.labelers.four_step_cuda import analysis_kernel
+from percolab.labelers.tiled.borders import NODES, TILES_PER_BLOCK, gather_kernel
+from percolab.labelers.tiled.records import Nodes
 from percolab.lattices.topology import period_codes
+from percolab.measure.radii_cuda import flatten_kernel
 from percolab.measure.tallies import num_bins
 
 cuda = load_cuda()
@@ -112,20 +116,23 @@ def compare_chains():
     print("chains")
 
 
+def long_paths(count, rng):
+    """Return parents along long paths to a few roots, and the roots."""
+    nodes, roots = np.arange(count), int(rng.integers(1, 4))
+    parents = np.where(nodes < roots, nodes, np.maximum(nodes - rng.integers(1, 4, count), 0))
+    found = parents.copy()
+    while (found != parents[found]).any():
+        found = parents[found]
+    return parents, found
+
+
 def check_gathering():
     """Check that every cluster has its root as its parent, whoever passes by meanwhile."""
     launches, rng = Launches(), np.random.default_rng(4)
     for _ in range(20):
-        # Long paths to a few roots.
-        count, roots = 100, int(rng.integers(1, 4))
-        parents = np.arange(count) - rng.integers(1, 4, count)
-        parents = np.where(np.arange(count) < roots, np.arange(count), np.maximum(parents, 0))
-        expected = np.zeros(roots, np.int64)
-        for n in range(count):
-            root = n
-            while parents[root] != root:
-                root = parents[root]
-            expected[root] += n + 1
+        count = 100
+        parents, roots = long_paths(count, rng)
+        expected = np.bincount(roots, np.arange(1, count + 1))
         split = np.uint64(7)
         forest = cuda.to_device(parents.astype(np.uint64))
         sizes = cuda.to_device(np.arange(1, count + 1, dtype=np.uint64))
@@ -134,10 +141,55 @@ def check_gathering():
         grid = -(-count // (GATHERED * THREADS)), 1
         given = forest, np.uint64(count), split, np.uint64(0), sizes, flags, totals
         launches.blocks(gather_clusters_kernel, grid, THREADS, *given)
-        found = forest.copy_to_host().astype(np.int64) & 127
-        assert set(found.tolist()) <= set(range(roots)), "a parent that is no root"
-        assert sizes.copy_to_host()[:roots].tolist() == expected.tolist()
+        assert (forest.copy_to_host() & np.uint64(127) == roots).all(), "a parent that is no root"
+        assert sizes.copy_to_host()[: expected.size].tolist() == expected.tolist()
     print("gathering")
+
+
+def check_flattening():
+    """Check the same of nodes of tiles, of sites with their periods, and of labels."""
+    launches, rng = Launches(), np.random.default_rng(5)
+    room, blocks = 9, 8
+    count = room * blocks
+    item_of = np.uint32(count)
+    for with_forest in (False, True) * 5:
+        parents, roots = long_paths(count, rng)
+        # Places along a line: the code of a node is how far its parent is.
+        places = rng.integers(-50, 50, count)
+        codes = np.where(parents == np.arange(count), 0, places - places[parents])
+        high = codes.astype(np.int32).view(np.uint32).astype(np.uint64) << np.uint64(32)
+        packed = high | parents.astype(np.uint64)
+        # Nearly every node lowers its root's origin, and none has another's flag.
+        ends = np.zeros(count, np.uint32)
+        ends[rng.permutation(count)[:32]] = np.uint32(1) << np.arange(32, dtype=np.uint32)
+        origins = np.arange(count, dtype=np.uint32)[::-1].copy()
+        given = parents if not with_forest else np.arange(count)
+        ones = np.ones(count, np.uint32)
+        arrays = given.astype(np.uint32), ones, ends, origins
+        nodes = Nodes(*map(cuda.to_device, arrays), np.uint32(room))
+        interior = np.zeros((blocks, NODES + 1), np.uint32)
+        interior[:, NODES] = room
+        forest = cuda.to_device(packed if with_forest else np.zeros(1, np.uint64))
+        sizes = cuda.to_device(interior), np.int32(blocks), forest, np.uint32(1)
+        grid = -(-blocks // TILES_PER_BLOCK)
+        launches.blocks(gather_kernel, grid, THREADS, nodes, *sizes)
+        assert (nodes.parents.copy_to_host() == roots).all(), "a parent that is no root"
+        assert (nodes.sizes.copy_to_host() == np.bincount(roots, minlength=count)).all()
+        for root in set(roots.tolist()):
+            own = roots == root
+            assert nodes.ends.copy_to_host()[root] == np.bitwise_or.reduce(ends[own])
+            assert nodes.origins.copy_to_host()[root] == origins[own].min()
+        forest, reach = cuda.to_device(packed), cuda.to_device(ones)
+        sums = cuda.to_device(np.ones(count, np.uint64))
+        launches.each(flatten_kernel, count, 1, forest, item_of, reach, sums, np.uint64(count))
+        found = forest.copy_to_host()
+        assert (found & np.uint64(0xFFFFFFFF) == roots).all(), "a parent that is no root"
+        away = (found >> np.uint64(32)).astype(np.uint32).view(np.int32)
+        assert (away == places - places[roots]).all()
+        labels = cuda.to_device(parents.astype(np.uint32))
+        launches.each(analysis_kernel, count, 1, labels, item_of)
+        assert (labels.copy_to_host() == roots).all(), "a label that is no root"
+    print("flattening")
 
 
 def compare_crowds():
@@ -218,6 +270,7 @@ def main(name):
     compare_sizes()
     compare_chains()
     check_gathering()
+    check_flattening()
     compare_crowds()
     compare_periods()
     compare_empty()
