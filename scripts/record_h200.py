@@ -1,6 +1,6 @@
 """Make the records of results/h200 again, each by its command: two at a time, one a GPU.
 
-    python scripts/record_h200.py --commit abc1234 --budget 480 --out results/h200
+    python scripts/record_h200.py --commit abc1234 --budget 580 --out results/h200
 
 A record is what its commands print, under a head that says by which machine, versions, commit and
 command, and when; or a JSON file that a command writes, with the same head in "record".  A command
@@ -108,7 +108,7 @@ RECORDS = (
         "split.txt",
         "one sample over two GPUs beside one; one study over two GPUs",
         ("python scripts/bench_split.py --device {device}",),
-        105,
+        140,
         gpus=2,
         small="--sites 4096 --samples 2 -L 16 --study 60",
     ),
@@ -116,7 +116,7 @@ RECORDS = (
         "test-gpus.txt",
         "several GPUs against one and the CPU, bit for bit; memory that is stated",
         (f"{_PYTEST} tests/run/test_gpus.py tests/kernels/test_device.py {_ALONE}",),
-        25,
+        80,
         gpus=2,
         small="--collect-only",
     ),
@@ -181,14 +181,14 @@ RECORDS = (
             "python scripts/bench_grid.py --device {device} --lattice cubic --boundary periodic "
             "--points 1,7 -L 16,64,128,256 --repeats 3",
         ),
-        45,
+        35,
         small="-L 8 --sites 1000 --repeats 1",
     ),
     Record(
         "slabs.txt",
         "fronts of slabs and their joins, whole and kernel by kernel, beside one piece",
         ("python scripts/bench_slabs.py --device {device}",),
-        50,
+        100,
         small="--sites 4096 --repeats 1",
     ),
     Record(
@@ -214,7 +214,7 @@ RECORDS = (
             "python scripts/bench_kernels.py",
             "python scripts/bench_kernels.py --lattice cubic --boundary periodic -L 128",
         ),
-        30,
+        15,
         small="-L 32 --sites 4096 --repeats 1",
     ),
     Record(
@@ -262,7 +262,7 @@ RECORDS = (
         "calls.txt",
         "whole calls by the host's clock, replayed",
         ("python scripts/bench_calls.py",),
-        12,
+        5,
         small=None,
     ),
     Record(
