@@ -192,7 +192,8 @@ def layers_wanted(whole: Whole, kind: str, most: int | None = None) -> int:
     most = max(min(most or usual, whole.num_layers), whole.reach, 1)
     unit = whole.lattice.cell[-1]
     # Slabs of whole cells are alike.
-    fitting = [most - most % unit if most > unit else most]
+    of_cells = most - most % unit
+    fitting = [of_cells if of_cells >= max(whole.reach, 1) else most]
     if kind == "cuda":
         from percolab.domains.tiled_cuda import seconds_a_layer
 
