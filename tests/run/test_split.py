@@ -267,6 +267,41 @@ def test_a_plan_tells_what_ranks_send(monkeypatch):
     assert not Path("none.h5").exists()
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--workers", "16"),
+        ("--blocks", "4x4", "--merge", "quad"),
+        pytest.param(("--workers", "2", "--executor", "processes"), marks=pytest.mark.slow),
+        pytest.param(("--blocks", "4x2", "-L", "3600"), marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
+)
+def test_a_plan_tells_how_long_a_row_takes(given, monkeypatch):
+    row, seconds = Team.row, []
+
+    def timed(*args):
+        begin = time.perf_counter()
+        found = row(*args)
+        seconds.append(time.perf_counter() - begin)
+        return found
+
+    monkeypatch.setattr(Team, "row", timed)
+    asked = ("sweep", "--lattice", "square", "-L", "128", "-p", "0.5", "--samples", "10",
+             "--device", "cpu", "--split", "lattice", *given, "--out")  # fmt: skip
+    ratios = []
+    # Others may use the machine.
+    while len(ratios) < 4 and not any(0.5 < ratio < 2 for ratio in ratios):
+        plan = json.loads(answer(*asked, "none.h5", "--plan", "--json"))
+        answer(*asked, f"{len(ratios)}.h5", "--quiet")
+        ratios.append(plan["sizes"][0]["row_seconds"] / min(seconds))
+        # Until processes are there takes longer than these rows.
+        opening = plan["seconds"] - plan["sizes"][0]["seconds"]
+        assert opening > (0.2 if "processes" in given else 0.0)
+        seconds.clear()
+    assert 0.5 < ratios[-1] < 2, ratios
+
+
 # --- processes -----------------------------------------------------------------------------------
 
 _PROGRAM = """
