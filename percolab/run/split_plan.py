@@ -46,7 +46,7 @@ from percolab.tasks.study import Study, Task
 
 # Sites of a lattice that ranks measure in a pilot at most, and how many times fewer the other has.
 _PILOT_SITES, _SMALLER = 2**23, 16
-# How many p are timed, and how often: that often, or once, and then until so many seconds are over.
+# How many p are timed, and how often each, or fewer times once so many seconds are over; but twice.
 _POINTS, _REPEATS, _SECONDS = 5, 10, 0.2
 # Layers of a rank in a pilot at least, so that its two faces hardly know of each other; and grid
 # points along another axis, of the smaller and of the larger lattice.
@@ -369,7 +369,7 @@ def _timed_rows(job: _Job, task: Task, leader: Leader, ps: Sequence[float]) -> _
     first, seconds, sent = time.perf_counter() - begin, [], []
     for p in ps:
         draw = _draw_of(task, p)
-        least, found = _least(partial(leader.row, job, draw), time.perf_counter)
+        least, found = _least(partial(leader.row, job, draw))
         assert found is not None
         row, steps = found
         seconds.append(least)
@@ -397,7 +397,7 @@ def _time_parts(job: _Job, task: Task, ps: Sequence[float], threads: int) -> tup
 
 def _time_part(job: _Job, draws: Sequence[Draw]) -> list[float]:
     """Return the seconds of making the tables of a part, and of measuring it for each draw."""
-    begin = time.thread_time()
+    begin = time.perf_counter()
     if isinstance(job, BoxJob):
         raster, first = BoxRaster(job.blocks, tally=job.tally), (0,) * len(job.counts)
 
@@ -410,19 +410,19 @@ def _time_part(job: _Job, draws: Sequence[Draw]) -> list[float]:
             return slabs.front(0, draw)
 
     measure(draws[0])
-    first_seconds = time.thread_time() - begin
-    found = [_least(partial(measure, draw), time.thread_time)[0] for draw in draws]
+    first_seconds = time.perf_counter() - begin
+    found = [_least(partial(measure, draw))[0] for draw in draws]
     return [max(first_seconds - found[0], 0.0), *found]
 
 
-def _least(work: Callable[[], _T], clock: Callable[[], float]) -> tuple[float, _T]:
+def _least(work: Callable[[], _T]) -> tuple[float, _T]:
     """Return the least seconds of several times that the same is done, and what it returns."""
     found: list[float] = []
     start = time.perf_counter()
-    while not found or (len(found) < _REPEATS and time.perf_counter() - start < _SECONDS):
-        begin = clock()
+    while len(found) < 2 or (len(found) < _REPEATS and time.perf_counter() - start < _SECONDS):
+        begin = time.perf_counter()
         result = work()
-        found.append(clock() - begin)
+        found.append(time.perf_counter() - begin)
     return min(found), result
 
 
