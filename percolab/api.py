@@ -30,7 +30,7 @@ from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
 from percolab.tasks.settings import Settings, takes_settings
 from percolab.tasks.study_file import make_request
-from percolab.tasks.values import take_integer
+from percolab.tasks.values import take_integer, take_number, take_path
 
 if TYPE_CHECKING:
     import pandas
@@ -150,7 +150,7 @@ class Results(StoredResults):
 
         InputError: there is a file of this name, or it cannot be written.
         """
-        with ResultsWriter(path) as writer:
+        with ResultsWriter(take_path("out", path)) as writer:
             if writer.path.exists():
                 raise InputError(f"{path}: exists already; save writes a new file")
             writer.save(self)
@@ -198,8 +198,8 @@ class Results(StoredResults):
         if study.has_spins:
             keys |= {"update": study.update, "sweeps": 100}
         figure, numbers = picture_of_sample(
-            study.structure, size, _number("p", p), sample=take_integer("sample", sample),
-            boundary=",".join(study.boundary) or None, **keys, **options,
+            study.structure, size, take_number("p", p), sample=take_integer("sample", sample),
+            boundary=",".join(study.boundary) or None, **keys | options,
         )  # fmt: skip
         figure.numbers = numbers  # type: ignore[attr-defined]
         return figure
@@ -247,7 +247,7 @@ def open_results(path: str | Path) -> Results:
     ...
     percolab.errors.InputError: nowhere.h5: no such file
     """
-    return _shown_results(read_results(path))
+    return _shown_results(read_results(take_path("results", path)))
 
 
 def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = None) -> Results:
@@ -266,9 +266,9 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
     if isinstance(parts, StoredResults | str | Path):
         raise InputError("merge: give a list of results or of files")
     named = [
-        (str(part), read_results(part))
-        if isinstance(part, str | Path)
-        else (f"part {number}", part)
+        (f"part {number}", part)
+        if isinstance(part, StoredResults)
+        else (str(part), open_results(part))
         for number, part in enumerate(parts, 1)
     ]
     merged = _shown_results(merge_results(named, told=_LOGGER.info))
@@ -316,21 +316,13 @@ def fit(
         if value is not None and (name == "bootstrap" or value != "auto"):
             options[name] = take_integer(name, value)
     if options.get("omega") is not None:
-        options["omega"] = _number("omega", options["omega"])
+        options["omega"] = take_number("omega", options["omega"])
     try:
         return fit_results(results, observable, **options)
     except (AnalysisError, InputError):
         raise
     except ValueError as error:
         raise InputError(str(error)) from error
-
-
-def _number(key: str, value: Any) -> float:
-    """Return a number as a float; InputError if it is none."""
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{key} = {value!r}, but it must be a number") from error
 
 
 def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
@@ -387,6 +379,6 @@ def plot(
     if ax is None:
         figure.numbers = numbers
     if path is not None:
-        save_figure(figure, Path(path))
+        save_figure(figure, take_path("path", path))
     drawn: Figure = figure
     return drawn

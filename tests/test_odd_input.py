@@ -154,3 +154,23 @@ def test_plot_tells_of_its_kind_before_its_file():
     percolab.sweep("square", out="r.h5", **QUICK)
     assert "unknown kind '../x'" in refusal("plot", "r.h5", "--kind", "../x")
     assert "none.h5: no such file" in refusal("plot", "none.h5", "--kind", "invasion")
+
+
+def test_what_is_no_name_of_a_file_is_told_in_one_line(results):
+    told = "but it must be the name of a file"
+    for asked in (
+        lambda: percolab.open_results(3),
+        lambda: percolab.open_results("a\0.h5"),
+        lambda: percolab.merge([results, 3]),
+        lambda: results.save(None),
+        lambda: results.plot(3, kind="curves"),
+    ):
+        with pytest.raises(InputError, match=told):
+            asked()
+
+
+@pytest.mark.parametrize("key", ["lattice", "graph", "out"])
+def test_a_null_byte_in_a_name_of_a_study_file_is_told_in_one_line(key, tmp_path):
+    study = tmp_path / "study.toml"
+    study.write_text(f'{key} = "a\\u0000{".toml" if key == "lattice" else ".h5"}"\n')
+    assert "study.toml" in refusal("sweep", study)

@@ -81,7 +81,7 @@ BAD = [
     ((*P, "-T", "2"), "p and T are both given, but one follows from the other"),
     ((*P, "--beta", "2"), "p and beta are both given"),
     (("-K", ".4", "--beta", ".4"), "beta and K are both given"),
-    (("-K", ".4", "--model", "potts:q=3"), "potts:q=3 has beta (--beta)"),
+    (("-K", ".4", "--model", "potts:q=3"), "potts:q=3 has beta"),
     (("--beta", ".4", "--model", "bond"), "beta: bond percolation has no temperature"),
     (("-T", "2", "--model", "site"), "T: site percolation has no temperature"),
     ((*P, "--sweeps", "50", "--burn-in", "50"), "sweeps = 50, but with a burn-in of 50 nothing"),

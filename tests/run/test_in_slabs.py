@@ -106,7 +106,7 @@ def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
     monkeypatch.setattr("percolab.run.in_slabs._SITES_PER_SLAB", 1280)
     found = sweep("square", **asked, slabs="auto")
     assert found.runs[0]["slabs"] == {"160": 20}
-    with pytest.raises(InputError, match=r"L = 160 needs .* free; --slabs auto measures it"):
+    with pytest.raises(InputError, match=r"L = 160 needs .* free; slabs auto measures it"):
         sweep("square", **asked)
 
 
