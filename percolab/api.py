@@ -225,7 +225,8 @@ def sweep(
     watcher: is told of what is done, in place of the bar and of the logger "percolab", which gets
         what differs from what was asked for and what takes time (level INFO).
 
-    Raises InputError (one line) for anything that cannot be used.
+    Raises InputError (one line) for anything that cannot be used.  Ctrl-C ends it by an exception
+    that says whether what was finished is saved: with ``out`` it is, and the same call goes on.
 
     >>> results = sweep("square", L=[8, 16], p=[0.4, 0.5, 0.6], samples=200, device="cpu")
     >>> [item.num_samples for item in results.tasks.values()]
