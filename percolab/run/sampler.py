@@ -111,7 +111,8 @@ def check_memory(
 ) -> None:
     """Raise InputError if a task needs more memory than there is, before allocating any.
 
-    held: host memory that all else takes: tasks of other sizes, other processes, what is returned.  share: as for :class:`Sampler`.
+    held: host memory that all else takes, as tasks of other sizes, other processes, or labels.
+    share: as for :class:`Sampler`.
     """
     needed = memory_of_task(task, labeler, device.kind, workers)
     available = psutil.virtual_memory().available
