@@ -25,12 +25,13 @@ from percolab.run.request import Watcher, options_of
 from percolab.run.runner import run_study
 from percolab.store.merging import merge as merge_results
 from percolab.store.results import Results as StoredResults
-from percolab.store.results import ResultsWriter, read_results
+from percolab.store.results import ResultsWriter, check_results, read_results
 from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
 from percolab.tasks.settings import Settings, takes_settings
+from percolab.tasks.study import check_probabilities
 from percolab.tasks.study_file import make_request
-from percolab.tasks.values import take_integer, take_number, take_path
+from percolab.tasks.values import take_integer, take_number, take_path, take_probabilities
 
 if TYPE_CHECKING:
     import pandas
@@ -106,7 +107,7 @@ class Results(StoredResults):
         observable: str,
         L: int | None = None,
         *,
-        p: Sequence[float] | None = None,
+        p: float | str | Sequence[float] | None = None,
         seed: int | None = None,
     ) -> tuple[Floats, Floats, Floats]:
         """Return p, means and standard errors of an observable at one size, float64 (points,).
@@ -123,6 +124,9 @@ class Results(StoredResults):
         >>> p.tolist()
         [0.4, 0.6]
         """
+        if p is not None:
+            p = sorted(set(take_probabilities("p", p) or ()))
+            check_probabilities(tuple(p))
         header, rows = long_table(self, p)
         at = {name: header.index(name) for name in header}
         wanted = {
@@ -303,6 +307,7 @@ def fit(
     >>> abs(estimate.threshold - 0.5) < 5 * estimate.threshold_error
     True
     """
+    check_results(results)
     if results.study.has_spins:
         if observable is not None:
             raise InputError(
@@ -310,14 +315,19 @@ def fit(
                 "(names=[...])"
             )
         return fit_spins(results, **options)
-    for name in ("min_size", "degree", "bootstrap"):
+    for name in ("min_size", "degree", "bootstrap", "seed"):
         value = options.get(name)
-        if isinstance(value, str) and value != "auto" and name != "bootstrap":
+        has_auto = name in ("min_size", "degree")
+        if isinstance(value, str) and value != "auto" and has_auto:
             raise InputError(f"{name} = {value!r}, but it must be an integer or 'auto'")
-        if value is not None and (name == "bootstrap" or value != "auto"):
+        if value is not None and not (has_auto and value == "auto"):
             options[name] = take_integer(name, value)
     if options.get("omega") is not None:
         options["omega"] = take_number("omega", options["omega"])
+    if "window" in options:
+        if np.shape(options["window"]) != (2,):
+            raise InputError(f"window = {options['window']!r}, but it must be two numbers")
+        options["window"] = tuple(take_number("window", end) for end in options["window"])
     try:
         return fit_results(results, observable, **options)
     except (AnalysisError, InputError):
@@ -336,6 +346,7 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
     >>> [item.name for item in estimates(results)[0].estimates]
     ['second', 'chi', 'ratio']
     """
+    check_results(results)
     if take_integer("bootstrap", bootstrap) < 0:
         raise InputError(f"bootstrap = {bootstrap}, but it must be an integer of at least 0")
     return estimates_of(results, bootstrap=bootstrap)
@@ -370,6 +381,7 @@ def plot(
     >>> len(figure.axes)
     4
     """
+    check_results(results)
     figure, numbers = study_figure(
         results,
         observable=observable,
