@@ -64,7 +64,7 @@ def to_xarray(results: Results) -> xarray.Dataset:
     >>> data.swap_dims(task="L").largest.sel(L=16)  # doctest: +SKIP
     """
     check_results(results)
-    xarray: Any = _imported("xarray")
+    module = _imported("xarray")
     points: dict[str, list[tuple[float, dict[str, Pair]]]] = {}
     for result, p, means in task_means(results):
         points.setdefault(result.task.id, []).append((p, means))
@@ -89,7 +89,7 @@ def to_xarray(results: Results) -> xarray.Dataset:
     arrays = size_arrays(tasks, shape[1])
     bins = {name: ("bin", arrays[name]) for name in ("s_low", "s_high") if arrays}
     varying = {"long_name": tasks[0].task.draw.varying, "units": "1"} if tasks else {}
-    return xarray.Dataset(
+    data: xarray.Dataset = module.Dataset(
         variables,
         coords={
             "L": ("task", [item.task.size for item in tasks]),
@@ -106,6 +106,7 @@ def to_xarray(results: Results) -> xarray.Dataset:
             "study": json.dumps(study.description()),
         },
     )
+    return data
 
 
 def _extras(

@@ -45,7 +45,7 @@ def parse_probabilities(text: str) -> tuple[float, ...]:
     count = int(parts[2])
     if not 2 <= count <= _MAX_COUNT or high <= low:
         raise InputError(
-            f"p = {shown(text)} is empty: from must be below to, and count from 2 to {_MAX_COUNT}"
+            f"p = {shown(text)}: from must be below to, and count from 2 to {_MAX_COUNT}"
         )
     # In decimal arithmetic 0.5:0.6:3 holds 0.55, not 0.55000000000000004.
     return tuple(float(low + (high - low) * n / (count - 1)) for n in range(count))
@@ -81,8 +81,7 @@ def parse_couplings(key: str) -> Callable[[str], tuple[float, ...]]:
         low, high = _number(key, ends[0]), _number(key, ends[1])
         if not 2 <= int(count[:9]) <= _MAX_COUNT or high <= low:
             raise InputError(
-                f"{key} = {shown(text)} is empty: from must be below to, and count from 2 to "
-                f"{_MAX_COUNT}"
+                f"{key} = {shown(text)}: from must be below to, and count from 2 to {_MAX_COUNT}"
             )
         steps = int(count) - 1
         return check_couplings(key, [low + (high - low) * n / steps for n in range(steps + 1)])
