@@ -189,7 +189,7 @@ def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
     assert (found.size, found.executor, found.devices) == (3, "processes", gpus)
     with pytest.raises(InputError, match="4 ranks on one host, which has cuda:0,2,3; every rank"):
         team(gpus, workers=4)
-    with pytest.raises(InputError, match="threads drive one GPU; take --executor processes"):
+    with pytest.raises(InputError, match="threads drive one GPU; take executor processes"):
         team(gpus, workers=2, executor="threads")
     monkeypatch.setattr(split.Job, "most_memory", Memory(10**6, 10**11))
     with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB are its"):

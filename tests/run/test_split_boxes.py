@@ -145,7 +145,7 @@ def test_what_cannot_be_cut_or_merged_is_refused_in_one_line(given, message):
 )
 def test_blocks_and_merge_go_with_split(given):
     told = refusal("sweep", "--lattice", "square", "-L", "8", "-p", "0.5", *given)
-    assert told == f"{given[0][2:]} = {given[1]}: goes with split lattice (--split lattice)"
+    assert told == f"{given[0][2:]} = {given[1]}: goes with --split lattice"
     with pytest.raises(InputError, match=r"blocks = \(2, 2\), but it must be text, as 4x4x2"):
         sweep("square", split="lattice", blocks=(2, 2))
 
@@ -178,7 +178,7 @@ def test_ranks_are_as_many_as_boxes(monkeypatch):
 def test_boxes_are_not_on_a_gpu_and_fit_in_memory(monkeypatch):
     gpu = Device("cuda", 0)
     for kinds, words in (({"blocks": "2x2"}, "blocks"), ({"merge": "quad"}, "merge quad")):
-        message = f"--split lattice: {words}: boxes are labeled on the CPU alone; use --device cpu"
+        message = f"split lattice: {words}: boxes are labeled on the CPU alone; use device cpu"
         with pytest.raises(InputError, match=message):
             team((gpu,), **kinds)
     memory = type("", (), {"available": 10**4})
@@ -194,7 +194,7 @@ def test_boxes_of_auto_are_on_the_cpu_and_that_is_said(monkeypatch):
     given = ASKED | {"L": [8], "split": "lattice", "blocks": "2x1", "watcher": watched}
     assert sweep("square", **given, device="auto").runs[0]["device"] == "cpu"
     (note,) = notes
-    assert note.startswith("on the CPU, since on cuda:0 it cannot be: --split lattice: blocks: ")
+    assert note.startswith("on the CPU, since on cuda:0 it cannot be: split lattice: blocks: ")
 
 
 def test_a_stop_is_between_two_rows():
