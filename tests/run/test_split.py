@@ -267,13 +267,14 @@ def test_a_plan_tells_what_ranks_send(monkeypatch):
     assert not Path("none.h5").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [
         ("--workers", "16"),
         ("--blocks", "4x4", "--merge", "quad"),
-        pytest.param(("--workers", "2", "--executor", "processes"), marks=pytest.mark.slow),
-        pytest.param(("--blocks", "4x2", "-L", "3600"), marks=pytest.mark.slow),
+        ("--workers", "2", "--executor", "processes"),
+        ("--blocks", "4x2", "-L", "3600"),
     ],
     ids=" ".join,
 )
