@@ -193,7 +193,8 @@ def test_time_memory_and_bytes_of_slabs_are_planned(tmp_path):
     begin = time.perf_counter()
     found = sweep(lattice("square"), **study, device="cpu", workers=1, out=path)
     seconds = time.perf_counter() - begin
-    assert seconds / 5 < plan.seconds < 5 * seconds + 2
+    assert seconds < 5 * plan.seconds + 2
+    assert plan.seconds < 5 * seconds + 2
     assert plan.file_bytes == pytest.approx(path.stat().st_size, rel=0.3)
     assert plan.threshold_error is None
     assert any("L = 900: 5 slabs of 180 layers, " in note for note in plan.notes)

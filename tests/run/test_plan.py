@@ -61,7 +61,8 @@ def test_file_error_and_samples_come_out_as_planned(tmp_path, name):
     error = fit_results(results, bootstrap=0).fisher_error
     assert plan.threshold_error == pytest.approx(error, rel=0.3)
     # A machine that others use too may be slow for a while: measured alone, 0.8 to 1.3.
-    assert seconds / 5 < plan.seconds < 5 * seconds + 2
+    assert seconds < 5 * plan.seconds + 2
+    assert plan.seconds < 5 * seconds + 2
     assert plan.compile_seconds >= 0
     for row in plan.sizes:
         (item,) = results.of_size(row.L)
@@ -182,7 +183,8 @@ def test_samples_that_take_long_are_planned_by_smaller_ones(tmp_path, monkeypatc
     assert plan.threshold_error is not None, plan.notes
     assert "p" in kinds or any("p of L = 32, 64 are extrapolated" in note for note in plan.notes)
     results, seconds = swept(tmp_path / "results.h5", **settings)
-    assert seconds / 5 < plan.seconds < 5 * seconds + 2
+    assert seconds < 5 * plan.seconds + 2
+    assert plan.seconds < 5 * seconds + 2
     assert plan.file_bytes == pytest.approx(os.path.getsize(tmp_path / "results.h5"), rel=0.3)
     error = fit_results(results, bootstrap=0).fisher_error
     assert plan.threshold_error == pytest.approx(error, rel=0.7)
