@@ -17,7 +17,7 @@ from percolab.kernels.launches import Launches
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import Topology, WordsOf, num_words_of, periods_of
+from percolab.lattices.topology import Topology, WordsOf, num_words_of, periods_by_axis
 
 cuda = load_cuda()
 
@@ -32,7 +32,7 @@ def period_width(topology: Topology) -> int:
 def narrow_codes(topology: Topology, codes: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return codes of periods as CUDA has them, ``period_width`` bits an axis."""
     found, width = np.zeros(codes.size, np.int32), period_width(topology)
-    for axis, periods in enumerate(periods_of(codes, topology.num_axes).T):
+    for axis, periods in enumerate(periods_by_axis(codes, topology.num_axes)):
         found += np.left_shift(periods, width * axis, dtype=np.int32, casting="unsafe")
     return found
 
@@ -56,10 +56,9 @@ def _seam_lists_on_device(topology: Topology) -> tuple[Any, Any, Any]:
         owners, ends, codes = topology.seam_list_of(k)
         part = slice(start, start := start + owners.size)
         if owners.size:
-            bonds = np.add(owners, k * stride, dtype=np.int64)
-            lists = bonds, ends, narrow_codes(topology, codes)
-            for to, values in zip(found, lists, strict=True):
-                to[part].copy_to_device(values)
+            found[0][part].copy_to_device(np.add(owners, k * stride, dtype=np.int64))
+            found[1][part].copy_to_device(ends)
+            found[2][part].copy_to_device(narrow_codes(topology, codes))
     return found[0], found[1], found[2]
 
 

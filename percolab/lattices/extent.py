@@ -38,7 +38,7 @@ class Extent:
             topology.num_axes,
             topology.shape,
             topology.offsets,
-            topology.seam_bonds.size,
+            topology.num_seam_bonds,
             tuple(_depth_along(topology, axis) for axis in range(len(topology.shape))),
             topology.neighbours is not None,
         )

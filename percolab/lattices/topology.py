@@ -8,7 +8,7 @@ of those bonds are open is a sample's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -298,14 +298,19 @@ def periods_of(codes: np.ndarray, axes: int) -> np.ndarray:
     >>> periods_of(period_codes(np.array([[1, -2, 3]])), 3).tolist()
     [[1, -2, 3]]
     """
-    rest, found = codes, np.empty((axes, codes.size), np.int64)
+    return np.stack([*periods_by_axis(codes, axes)], axis=1)
+
+
+def periods_by_axis(codes: np.ndarray, axes: int) -> Iterator[np.ndarray]:
+    """Yield what :func:`periods_of` returns axis by axis, int64 (n,) each."""
     half = 1 << (PERIOD_BITS - 1)
-    for periods in found:
-        np.bitwise_and(rest, 2 * half - 1, out=periods)
+    for _ in range(axes):
+        periods = codes & (2 * half - 1)
         periods ^= half
         periods -= half
-        rest = (rest - periods) >> PERIOD_BITS
-    return found.T
+        yield periods
+        codes = codes - periods
+        codes >>= PERIOD_BITS
 
 
 def num_words_of(num_points: int) -> int:
