@@ -170,7 +170,9 @@ class CudaBatch:
         if extent.is_stored:
             shared += 4 * extent.num_classes * extent.num_points
         words = 4 * extent.num_words + site_words * model.draws_sites
-        return Memory(host=keys, device=shared + keys + items * words)
+        # The bonds of a class and the lists of its seam bonds are made one class after the other.
+        host = keys + site_words + extent.class_bytes
+        return Memory(host=host, device=shared + keys + items * words)
 
     def fill(
         self,

@@ -286,16 +286,25 @@ class Parts:
         )
 
     @staticmethod
-    def memory(whole: Whole, slabs: Iterable[tuple[int, int]]) -> Memory:
-        """Return the memory of the tables of slabs (first layer, layers), and of making one."""
+    def memory(whole: Whole, slabs: Iterable[tuple[int, int]], kind: str = "cpu") -> Memory:
+        """Return the memory of the tables of slabs (first layer, layers), and of making one.
+
+        kind: "cpu", or "cuda": there kernels take bonds and lists from the device.
+        """
         kinds = {(whole.phase(first), layers) for first, layers in slabs}
         extents = [whole.slab_extent(layers) for _, layers in kinds]
         cuts = len({phase for phase, _ in kinds}) + 1
-        made = [*extents, *[whole.slab_extent(whole.reach)] * cuts]
-        tables = sum(extent.topology_bytes + extent.seam_bytes for extent in made)
-        # The sites of end layers once more, with their flags.
-        ends = sum(8 * extent.end_sites for extent in extents)
-        return Memory(host=tables + ends + max(extent.building_bytes for extent in made))
+        cut = whole.slab_extent(whole.reach)
+        tables = cuts * (cut.topology_bytes + cut.seam_bytes)
+        if kind == "cuda":
+            tables += sum(extent.base_bytes for extent in extents)
+        else:
+            # The sites of end layers once more, with their flags.
+            tables += sum(
+                extent.topology_bytes + extent.seam_bytes + 8 * extent.end_sites
+                for extent in extents
+            )
+        return Memory(host=tables + max(extent.building_bytes for extent in (*extents, cut)))
 
     def _tables_of(self, first_layer: int, layers: int) -> Tables:
         key = self.whole.phase(first_layer), layers

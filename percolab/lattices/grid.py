@@ -18,6 +18,13 @@ Point = tuple[int, ...]
 _PART_WORDS = 2**17
 
 
+def layers_of_part(shape: Point) -> int:
+    """Return how many layers along the last axis are a part of a grid, if there are so many."""
+    layer = prod(shape[:-1])
+    whole = 32 // gcd(32, layer)
+    return max(32 * _PART_WORDS // (layer * whole), 1) * whole
+
+
 class Grid:
     """Packed masks over the grid points of one shape, and lists of some of them.
 
@@ -44,9 +51,7 @@ class Grid:
 
     def parts(self) -> list[slice]:
         """Return layers along the last axis, part by part; every part begins with a word."""
-        num_layers, layer = self.shape[-1], prod(self.shape[:-1])
-        whole = 32 // gcd(32, layer)
-        step = max(32 * _PART_WORDS // (layer * whole), 1) * whole
+        num_layers, step = self.shape[-1], layers_of_part(self.shape)
         return [slice(low, min(low + step, num_layers)) for low in range(0, num_layers, step)]
 
     def mask(
@@ -109,11 +114,10 @@ class Grid:
     def count(self, points: Collection[Point], layers: Sequence[np.ndarray]) -> int:
         """Return how many grid points :meth:`mask` finds."""
         axes = tuple(zip(layers, self.cell, strict=True))
-        found = [
-            [np.count_nonzero(there[x::cell]) for x, (there, cell) in zip(point, axes, strict=True)]
+        return sum(
+            prod(int(there[x::cell].sum()) for x, (there, cell) in zip(point, axes, strict=True))
             for point in points
-        ]
-        return sum(map(prod, found))
+        )
 
     def other_ends(self, owners: np.ndarray, offset: Point) -> tuple[np.ndarray, np.ndarray]:
         """Return the other ends of bonds that may cross seams, like owners, and their codes, int64.

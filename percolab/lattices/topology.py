@@ -96,9 +96,10 @@ class Topology(Shown):
     @cached_property
     def num_seam_bonds(self) -> int:
         """Bonds that cross a periodic boundary."""
-        return sum(map(self._num_seam_bonds_of, range(self.num_classes)))
+        return sum(map(self.num_seam_bonds_of, range(self.num_classes)))
 
-    def _num_seam_bonds_of(self, k: int) -> int:
+    def num_seam_bonds_of(self, k: int) -> int:
+        """Return how many bonds of class k cross a periodic boundary."""
         if self.grid is None:
             return 0
         kinds = self.grid.owner_layers(self.offsets[k]), self.grid.inside_layers(self.offsets[k])
@@ -174,7 +175,7 @@ class Topology(Shown):
         Made anew, by ascending owner.  The code is that of the periods which the bond leads over
         from its owner along each axis, as :func:`period_codes` has it.
         """
-        owners, start = np.empty(self._num_seam_bonds_of(k), np.int32), 0
+        owners, start = np.empty(self.num_seam_bonds_of(k), np.int32), 0
         if self.grid is None or not owners.size:
             return owners, owners, np.empty(0, np.int64)
         for part in self.parts:

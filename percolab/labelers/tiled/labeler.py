@@ -110,8 +110,8 @@ class Tiled:
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
         shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * extent.end_sites
         of_item += 4 * bounds.crossing + 4
-        # A mask and the border, parts of the entries, and seam bonds of a class, made one by one.
-        tiles = Memory(host=8 * words + 3 * bounds.entries + 8 * extent.seam_bonds)
+        # The border of the tiling, parts of the entries, and lists of end layers.
+        tiles = Memory(host=4 * words + 5 * bounds.entries + 16 * extent.end_sites)
         tiles = tiles.plus(Memory(device=items * of_item + shared))
         tiles = tiles.plus(RowsBatch.memory(points, items, needs))
         if not needs.radii_axes:
