@@ -11,7 +11,7 @@ from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology, num_words_of
 
 # What a seam bond takes while its class's are listed.
-_LIST_BYTES = 64
+_LIST_BYTES = 60
 
 
 @dataclass(frozen=True)
@@ -107,16 +107,20 @@ class Extent:
         if self.is_stored:
             return 2 * self.num_points
         # Masks of a part, and of a list owners, ends, codes, and what it takes to make these.
-        layer = prod(self.shape[:-1])
-        part = min(num_words_of(layers_of_part(self.shape) * layer), num_words_of(self.num_points))
-        return 12 * part + _LIST_BYTES * self.class_seam
+        return 12 * self.part_words + _LIST_BYTES * self.class_seam
+
+    @property
+    def part_words(self) -> int:
+        """Words of a part of a topology on a grid, at most."""
+        words = num_words_of(self.num_points)
+        return min(layers_of_part(self.shape) * num_words_of(prod(self.shape[:-1])), words)
 
     @property
     def building_bytes(self) -> int:
         """The host memory that is taken beside the topology while it is made."""
         if self.is_stored:
             return (2 * self.num_classes + 16) * self.num_points
-        return 32 * sum(self.shape) + 12 * self.end_sites + self.class_bytes
+        return 32 * sum(self.shape) + max(12 * self.end_sites, self.class_bytes)
 
 
 def _depth_along(topology: Topology, axis: int) -> int:

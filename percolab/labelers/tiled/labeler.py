@@ -35,7 +35,7 @@ from percolab.labelers.tiled.borders import (
 from percolab.labelers.tiled.one_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
 from percolab.labelers.tiled.records import Crossing, Listed, Nodes, Openings, Tallies, Tiles
 from percolab.labelers.tiled.tallies import TILE_BINS, tally_nodes_kernel
-from percolab.labelers.tiled.tiling import tiling_bounds, tiling_of, why_not_tiled
+from percolab.labelers.tiled.tiling import PARTS, tiling_bounds, tiling_of, why_not_tiled
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of
@@ -110,8 +110,12 @@ class Tiled:
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
         shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * extent.end_sites
         of_item += 4 * bounds.crossing + 4
-        # The border of the tiling, parts of the entries, and lists of end layers.
-        tiles = Memory(host=4 * words + 5 * bounds.entries + 16 * extent.end_sites)
+        # One after the other: parts of the entries, seam bonds of a class, and end layers.  What
+        # the batch says that a class takes is free again.
+        entries = min(bounds.entries, words // PARTS + extent.part_words)
+        seam = extent.class_bytes + 20 * extent.class_seam
+        most = max(36 * entries, seam, 16 * extent.end_sites)
+        tiles = Memory(host=max(most - extent.class_bytes, 0))
         tiles = tiles.plus(Memory(device=items * of_item + shared))
         tiles = tiles.plus(RowsBatch.memory(points, items, needs))
         if not needs.radii_axes:

@@ -23,8 +23,8 @@ from percolab.lattices.topology import ALL, Topology, set_bits
 # A tile takes as long as so many bonds between tiles, near p_c: 31 ns against 33 ps on an H200
 # (docs/performance.md, slabs).
 BONDS_A_TILE = 1000
-# Parts in which the bonds of a class are listed.
-_PARTS = 8
+#: Parts in which the bonds of a class are listed, at most.
+PARTS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ class Tiling:
         """Yield the bonds of class k between tiles, but across no seam."""
         top = self.topology
         deltas, parts = top.deltas[k : k + 1], top.parts
-        step = -(-len(parts) // _PARTS)
+        step = -(-len(parts) // PARTS)
         for first in range(0, len(parts), step):
             found = [self._leaving_bonds_of(k, part) for part in parts[first : first + step]]
             words, masks = map(np.concatenate, zip(*found))
