@@ -126,7 +126,9 @@ class CudaBatch:
         self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
         self.model = model
         self.launches, self.arrays = launches or Launches(), arrays or Arrays()
-        self.opened = self.arrays.array("opened", self.capacity * topology.num_bond_words, np.uint32)
+        self.opened = self.arrays.array(
+            "opened", self.capacity * topology.num_bond_words, np.uint32
+        )
         self.keys = KeysOfBatch(model, self.capacity, self.launches)
         self.adjacency = self._adjacency()
         self.exists = copied_by_class(topology, topology.exists_of)

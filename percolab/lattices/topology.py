@@ -193,8 +193,7 @@ class Topology(Shown):
         for k in range(self.num_classes):
             owners, *ends_and_codes = self.seam_list_of(k)
             part = slice(start, start := start + owners.size)
-            found[0][part] = owners
-            found[0][part] += k * 32 * self.num_words
+            found[0][part] = np.add(owners, k * 32 * self.num_words, dtype=np.int64)
             for all_of_them, here in zip(found[1:], ends_and_codes, strict=True):
                 all_of_them[part] = here
         return found[0], found[1], found[2]

@@ -94,7 +94,7 @@ def is_one_block(labeler: Any, rule: Rule) -> bool:
         return False
     if len(_others_of(top)) > _MOST_CLASSES or top.num_axes > _MOST_AXES:
         return False
-    if any(top.inside_of(k).any() for k in np.flatnonzero(top.deltas >= 0)):
+    if any(top.inside_of(k).any() for k in np.flatnonzero(top.deltas >= 0).tolist()):
         # A run's parent must come before it.
         return False
     return shared_bytes(top, int(rule.planes)) + STATIC_BYTES <= _MOST_SHARED

@@ -114,7 +114,7 @@ def test_masks_and_lists_are_equal_made_in_any_parts(name, monkeypatch):
             if whole[1] is not None:
                 np.testing.assert_array_equal(again.seam, whole[1])
         monkeypatch.undo()
-    assert cut > 5
+    assert cut > 0
 
 
 @pytest.mark.parametrize("name", ["stacked-triangular", "far", "chain"])
