@@ -41,7 +41,7 @@ sweep: $(INSTALLED) stale-kernels  ## install percolab, find the honeycomb thres
 test: $(DEVELOPED) stale-kernels  ## run the tests that need no GPU, but for the slowest
 	$(BIN)/python -m pytest -m "not gpu and not slow" -n auto --dist worksteal
 
-test-slow: $(DEVELOPED) $(DOCUMENTED) stale-kernels  ## run the slowest ones: more lattices, every command of the documentation, the wheel
+test-slow: $(DEVELOPED) stale-kernels  ## run the slowest ones: more lattices, every command of the documentation
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
 
 lint: $(DEVELOPED)  ## check style and types
@@ -76,7 +76,7 @@ notebooks: $(DOCUMENTED) stale-kernels  ## execute the notebooks of the document
 docs-figures: $(INSTALLED) stale-kernels  ## draw the figures of the documentation again, by the commands on its pages
 	$(BIN)/python scripts/docs_blocks.py figures
 
-wheel: $(BIN)/python  ## build sdist and wheel into dist/ and test the wheel in a clean environment
+wheel: $(DEVELOPED)  ## build sdist and wheel into dist/ and test the wheel in a clean environment
 	$(BIN)/python scripts/check_wheel.py
 
 # Numba's kernel cache notices a change in a kernel's own file, not in the functions it calls: no

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 import tomllib
@@ -79,9 +81,8 @@ def run(*command: object, cwd: Path) -> str:
     return done.stdout
 
 
-def check_contents(out: Path, version: str) -> Path:
+def check_contents(out: Path, version: str, tracked: list[str]) -> Path:
     """Compare the built files with the repository and return the wheel."""
-    tracked = run("git", "ls-files", cwd=ROOT).splitlines()
     base = f"percolab-{version}"
     with tarfile.open(out / f"{base}.tar.gz") as file:
         held = {item.name.partition("/")[2] for item in file if item.isfile()}
@@ -121,10 +122,13 @@ def main() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        tools = new_environment(folder / "tools")
-        run(tools / "pip", "install", "--quiet", "build", cwd=folder)
-        run(tools / "python", "-m", "build", "--outdir", out, ROOT, cwd=folder)
-        wheel = check_contents(out, version)
+        # A copy is built: a build leaves files beside the sources, and takes them away again.
+        tracked = run("git", "ls-files", cwd=ROOT).splitlines()
+        for file in tracked:
+            (folder / "source" / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / file, folder / "source" / file)
+        run(sys.executable, "-m", "build", "--outdir", out, folder / "source", cwd=folder)
+        wheel = check_contents(out, version, tracked)
         clean = new_environment(folder / "clean")
         run(clean / "pip", "install", "--quiet", "--no-compile", wheel, cwd=folder)
         (folder / "empty").mkdir()

@@ -1,6 +1,11 @@
 """Fixtures of many files; tests marked ``gpu`` are skipped where none can be used."""
 
+import signal
+
 import pytest
+
+# Where tests run in the background of a shell they inherit that Ctrl-C is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):

@@ -1,7 +1,6 @@
 """What says something about the package in several places says the same everywhere."""
 
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -95,13 +94,3 @@ def test_completing_a_command_imports_none(monkeypatch, capsys):
         monkeypatch.delitem(sys.modules, f"percolab.cli.{name}", raising=False)
     completed(monkeypatch, capsys, "percolab ")
     assert not {f"percolab.cli.{name}" for name in COMMANDS} & sys.modules.keys()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_the_wheel_works_in_a_clean_environment(tmp_path):
-    # `make wheel`, which takes about a minute of processor time: pip fetches all that it needs.
-    command = [sys.executable, str(ROOT / "scripts" / "check_wheel.py"), "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith("works in a clean environment\n")

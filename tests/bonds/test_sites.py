@@ -70,8 +70,15 @@ def thick(name):
             yield case, topology
 
 
-@every_model
-@pytest.mark.parametrize("name", ["honeycomb", "triangular", "kagome", "cubic"])
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        pytest.param(name, model, marks=[] if name == "kagome" or n == m else pytest.mark.slow)
+        for n, name in enumerate(("honeycomb", "triangular", "cubic", "kagome"))
+        for m, model in enumerate(MODELS)
+    ],
+    ids=str,
+)
 def test_rows_and_labels_follow_from_the_numbers(name, model):
     seed = np.uint64(SEED)
     for number, (case, topology) in enumerate(thick(name)):

@@ -14,6 +14,7 @@ from percolab.measure.columns import wrapping_names
 from percolab.measure.rows import SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS, are_parallel, periods_along
 
+PLANAR = ("square", "honeycomb", "triangular", "kagome")
 GRID = np.array([threshold_of(p) for p in (0.0, 0.2, 0.35, 0.5, 0.6, 0.7, 1.0)], np.uint64)
 
 
@@ -22,8 +23,17 @@ def flags_of(name, topology, samples=8, model=BOND):
     return labeler.grid_rows(XORWOW, 2, np.arange(samples, dtype=np.uint64), GRID)[..., SPANNING]
 
 
-@pytest.mark.parametrize("model", [BOND, Model("site")], ids=str)
-@pytest.mark.parametrize("name", ["square", "honeycomb", "triangular", "kagome", "cubic"])
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        *((name, BOND) for name in PLANAR),
+        ("cubic", BOND),
+        ("square", Model("site")),
+        *(pytest.param(name, Model("site"), marks=pytest.mark.slow) for name in PLANAR[1:]),
+        pytest.param("cubic", Model("site"), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_every_labeler_finds_the_windings_of_the_reference(name, model):
     seen = set()
     for case, topology in parity_topologies(name):

@@ -200,8 +200,9 @@ def test_one_sample_is_labeled_by_a_package(package):
     ],
 )
 def test_a_labeler_of_a_package_that_errs_is_refused(package, name, told):
+    one = {"L": [12], "p": [0.4], "samples": 1}
     with pytest.raises(InputError) as error:
-        percolab.sweep("square", labeler=name, workers=1, **OPTIONS | {"L": [12], "p": [0.4], "samples": 1})
+        percolab.sweep("square", labeler=name, workers=1, **OPTIONS | one)
     assert str(error.value) == f"labeler {name} of package percolab_mine 0.3: {told}"
 
 

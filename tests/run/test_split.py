@@ -398,7 +398,7 @@ else:
 
 
 @by_mpi
-@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [2, 4])
 def test_real_ranks_have_the_row_of_the_whole_lattice(ranks):
     command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c", _TWO_RANKS]
     found = subprocess.run(command, capture_output=True, text=True, timeout=120)

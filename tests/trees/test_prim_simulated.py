@@ -10,7 +10,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("part", ["minima", "rounds", "persistent"])
+@pytest.mark.parametrize(
+    "part", ["minima", pytest.param("rounds", marks=pytest.mark.slow), "persistent"]
+)
 def test_simulated_kernels_equal_the_judge(part):
     done = run_simulated("simulated_prim.py", part)
     assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
