@@ -12,15 +12,12 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from percolab.errors import InputError
 from percolab.lattices.shown import Shown
-
-if TYPE_CHECKING:
-    from percolab.lattices.grid import Grid
 
 #: Bits of a seam bond's code for the periods along one axis: up to 2047 to either side.
 PERIOD_BITS = 12
@@ -49,7 +46,7 @@ class Topology(Shown):
     shape:        grid points along each axis, first axis fastest; () where there is no grid
     offsets:      grid points from owner to other end along each axis, one tuple a class; ()
                   where there is no grid
-    grid:         what makes the masks, or None when ``neighbours`` is given
+    grid:         the :class:`percolab.lattices.grid.Grid` that makes the masks, or None when ``neighbours`` is given
     owners_at:    the cell points that own the bonds of each class; () where there is no grid
     """
 
@@ -61,7 +58,7 @@ class Topology(Shown):
     chain: int
     shape: tuple[int, ...] = ()
     offsets: tuple[tuple[int, ...], ...] = ()
-    grid: Grid | None = None
+    grid: Any = None
     owners_at: tuple[Collection[tuple[int, ...]], ...] = ()
 
     def _facts(self) -> dict[str, object]:
@@ -104,7 +101,7 @@ class Topology(Shown):
             return 0
         kinds = self.grid.owner_layers(self.offsets[k]), self.grid.inside_layers(self.offsets[k])
         every, inside = (self.grid.count(self.owners_at[k], layers) for layers in kinds)
-        return every - inside
+        return int(every - inside)
 
     def _crosses_in(self, k: int, part: slice) -> bool:
         if self.grid is None:
@@ -117,7 +114,7 @@ class Topology(Shown):
     @property
     def parts(self) -> list[slice]:
         """Its parts, of which masks can be made alone: layers along the last axis of the grid."""
-        return [ALL] if self.grid is None else self.grid.parts()
+        return [ALL] if self.grid is None else list(self.grid.parts())
 
     def first_word(self, part: slice) -> int:
         """Return the first word of a part."""
@@ -133,13 +130,19 @@ class Topology(Shown):
         if self.neighbours is not None:
             return pack_bits(self.neighbours[k] >= 0)
         assert self.grid is not None
-        return self.grid.mask(self.owners_at[k], self.grid.owner_layers(self.offsets[k]), part)
+        made: np.ndarray = self.grid.mask(
+            self.owners_at[k], self.grid.owner_layers(self.offsets[k]), part
+        )
+        return made
 
     def inside_of(self, k: int, part: slice = ALL) -> np.ndarray:
         """Return the bonds of class k that cross no periodic boundary, like :meth:`exists_of`."""
         if self.grid is None:
             return self.exists_of(k)
-        return self.grid.mask(self.owners_at[k], self.grid.inside_layers(self.offsets[k]), part)
+        made: np.ndarray = self.grid.mask(
+            self.owners_at[k], self.grid.inside_layers(self.offsets[k]), part
+        )
+        return made
 
     def seam_of(self, k: int, part: slice = ALL) -> np.ndarray:
         """Return the bonds of class k that cross a periodic boundary, like :meth:`exists_of`."""
