@@ -166,4 +166,5 @@ def bonds_in_boxes(
     for there, step, edge in zip(stays, topology.offsets[k], edges):
         here = np.arange(there.size)
         there &= here // edge == (here + step) // edge
-    return topology.grid.mask(topology.owners_at[k], stays, part)
+    found: np.ndarray = topology.grid.mask(topology.owners_at[k], stays, part)
+    return found
