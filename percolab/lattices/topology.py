@@ -46,7 +46,7 @@ class Topology(Shown):
     shape:        grid points along each axis, first axis fastest; () where there is no grid
     offsets:      grid points from owner to other end along each axis, one tuple a class; ()
                   where there is no grid
-    grid:         the ``lattices.grid.Grid`` that makes the masks, or None when ``neighbours`` is given
+    grid:         the ``lattices.grid.Grid`` that makes the masks; None if ``neighbours`` is given
     owners_at:    the cell points that own the bonds of each class; () where there is no grid
     """
 
