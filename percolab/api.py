@@ -25,12 +25,13 @@ from percolab.run.request import Watcher, options_of
 from percolab.run.runner import run_study
 from percolab.store.merging import merge as merge_results
 from percolab.store.results import Results as StoredResults
-from percolab.store.results import ResultsWriter, read_results
+from percolab.store.results import ResultsWriter, check_results, read_results
 from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
 from percolab.tasks.settings import Settings, takes_settings
+from percolab.tasks.study import check_probabilities
 from percolab.tasks.study_file import make_request
-from percolab.tasks.values import take_integer
+from percolab.tasks.values import take_integer, take_number, take_path, take_probabilities
 
 if TYPE_CHECKING:
     import pandas
@@ -106,7 +107,7 @@ class Results(StoredResults):
         observable: str,
         L: int | None = None,
         *,
-        p: Sequence[float] | None = None,
+        p: float | str | Sequence[float] | None = None,
         seed: int | None = None,
     ) -> tuple[Floats, Floats, Floats]:
         """Return p, means and standard errors of an observable at one size, float64 (points,).
@@ -123,6 +124,9 @@ class Results(StoredResults):
         >>> p.tolist()
         [0.4, 0.6]
         """
+        if p is not None:
+            p = sorted(set(take_probabilities("p", p) or ()))
+            check_probabilities(tuple(p))
         header, rows = long_table(self, p)
         at = {name: header.index(name) for name in header}
         wanted = {
@@ -150,7 +154,7 @@ class Results(StoredResults):
 
         InputError: there is a file of this name, or it cannot be written.
         """
-        with ResultsWriter(path) as writer:
+        with ResultsWriter(take_path("out", path)) as writer:
             if writer.path.exists():
                 raise InputError(f"{path}: exists already; save writes a new file")
             writer.save(self)
@@ -198,8 +202,8 @@ class Results(StoredResults):
         if study.has_spins:
             keys |= {"update": study.update, "sweeps": 100}
         figure, numbers = picture_of_sample(
-            study.structure, size, _number("p", p), sample=take_integer("sample", sample),
-            boundary=",".join(study.boundary) or None, **keys, **options,
+            study.structure, size, take_number("p", p), sample=take_integer("sample", sample),
+            boundary=",".join(study.boundary) or None, **keys | options,
         )  # fmt: skip
         figure.numbers = numbers  # type: ignore[attr-defined]
         return figure
@@ -225,7 +229,8 @@ def sweep(
     watcher: is told of what is done, in place of the bar and of the logger "percolab", which gets
         what differs from what was asked for and what takes time (level INFO).
 
-    Raises InputError (one line) for anything that cannot be used.
+    Raises InputError (one line) for anything that cannot be used.  Ctrl-C ends it by an exception
+    that says whether what was finished is saved: with ``out`` it is, and the same call goes on.
 
     >>> results = sweep("square", L=[8, 16], p=[0.4, 0.5, 0.6], samples=200, device="cpu")
     >>> [item.num_samples for item in results.tasks.values()]
@@ -247,7 +252,7 @@ def open_results(path: str | Path) -> Results:
     ...
     percolab.errors.InputError: nowhere.h5: no such file
     """
-    return _shown_results(read_results(path))
+    return _shown_results(read_results(take_path("results", path)))
 
 
 def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = None) -> Results:
@@ -266,9 +271,9 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
     if isinstance(parts, StoredResults | str | Path):
         raise InputError("merge: give a list of results or of files")
     named = [
-        (str(part), read_results(part))
-        if isinstance(part, str | Path)
-        else (f"part {number}", part)
+        (f"part {number}", part)
+        if isinstance(part, StoredResults)
+        else (str(part), open_results(part))
         for number, part in enumerate(parts, 1)
     ]
     merged = _shown_results(merge_results(named, told=_LOGGER.info))
@@ -302,6 +307,7 @@ def fit(
     >>> abs(estimate.threshold - 0.5) < 5 * estimate.threshold_error
     True
     """
+    check_results(results)
     if results.study.has_spins:
         if observable is not None:
             raise InputError(
@@ -309,28 +315,25 @@ def fit(
                 "(names=[...])"
             )
         return fit_spins(results, **options)
-    for name in ("min_size", "degree", "bootstrap"):
+    for name in ("min_size", "degree", "bootstrap", "seed"):
         value = options.get(name)
-        if isinstance(value, str) and value != "auto" and name != "bootstrap":
+        has_auto = name in ("min_size", "degree")
+        if isinstance(value, str) and value != "auto" and has_auto:
             raise InputError(f"{name} = {value!r}, but it must be an integer or 'auto'")
-        if value is not None and (name == "bootstrap" or value != "auto"):
+        if value is not None and not (has_auto and value == "auto"):
             options[name] = take_integer(name, value)
     if options.get("omega") is not None:
-        options["omega"] = _number("omega", options["omega"])
+        options["omega"] = take_number("omega", options["omega"])
+    if "window" in options:
+        if np.shape(options["window"]) != (2,):
+            raise InputError(f"window = {options['window']!r}, but it must be two numbers")
+        options["window"] = tuple(take_number("window", end) for end in options["window"])
     try:
         return fit_results(results, observable, **options)
     except (AnalysisError, InputError):
         raise
     except ValueError as error:
         raise InputError(str(error)) from error
-
-
-def _number(key: str, value: Any) -> float:
-    """Return a number as a float; InputError if it is none."""
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{key} = {value!r}, but it must be a number") from error
 
 
 def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
@@ -343,6 +346,7 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
     >>> [item.name for item in estimates(results)[0].estimates]
     ['second', 'chi', 'ratio']
     """
+    check_results(results)
     if take_integer("bootstrap", bootstrap) < 0:
         raise InputError(f"bootstrap = {bootstrap}, but it must be an integer of at least 0")
     return estimates_of(results, bootstrap=bootstrap)
@@ -377,6 +381,7 @@ def plot(
     >>> len(figure.axes)
     4
     """
+    check_results(results)
     figure, numbers = study_figure(
         results,
         observable=observable,
@@ -387,6 +392,6 @@ def plot(
     if ax is None:
         figure.numbers = numbers
     if path is not None:
-        save_figure(figure, Path(path))
+        save_figure(figure, take_path("path", path))
     drawn: Figure = figure
     return drawn

@@ -3,18 +3,59 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+#: An option of a text, --min-size or -L; the options of a command in it belong to that command.
+_OPTION = re.compile(r"(percolab \w+ [^,;)]*)|(?<![^\s(])(?:--([a-z][a-z-]*)|-([pLTK])(?!\w))")
 
 
-class InputError(ValueError):
-    """Input that cannot be used; its text is the one line a user should read."""
+class UserError(ValueError):
+    """What a user can mend; its text is one line, which names options as a shell has them.
+
+    Read in Python the line names arguments in their place, ``min_size`` for ``--min-size``.
+    """
+
+    #: Whether the command line reads the texts.
+    _in_shell = False
+
+    def __str__(self) -> str:
+        """Return the line for whoever called."""
+        text = super().__str__()
+        return text if UserError._in_shell else _OPTION.sub(_argument, text)
+
+    @staticmethod
+    @contextmanager
+    def read_in_shell() -> Iterator[None]:
+        """Keep options in texts until the end of the context."""
+        before, UserError._in_shell = UserError._in_shell, True
+        try:
+            yield
+        finally:
+            UserError._in_shell = before
+
+
+def _argument(found: re.Match[str]) -> str:
+    command, name, letter = found.groups()
+    return command or letter or name.replace("-", "_")
+
+
+class InputError(UserError):
+    """Input that cannot be used; its text is the one line a user should read.
+
+    >>> print(InputError("the fit is poor: give --min-size auto, or more -L"))
+    the fit is poor: give min_size auto, or more L
+    >>> print(InputError("no trees: percolab sweep --method tree, or --method grid"))
+    no trees: percolab sweep --method tree, or method grid
+    """
 
 
 def nearest(word: str, known: Collection[str]) -> str:
     """Return a hint naming the known word nearest to ``word``, or listing them all."""
-    close = difflib.get_close_matches(word, known, n=1)
+    close = difflib.get_close_matches(str(word), known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
 
 
-class AnalysisError(ValueError):
+class AnalysisError(UserError):
     """The data cannot answer the question; the message is one line that says what is missing."""

@@ -5,12 +5,12 @@ from importlib.metadata import version
 
 import numpy as np
 import pytest
-from cli_support import answer, assert_equal_datasets, small_results, stored
+from cli_support import answer, assert_equal_datasets, refusal, small_results, stored
 
 import percolab
 from percolab.api import estimates, fit, open_results, plot, sweep
 from percolab.configurations.label import label
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.run.request import Watcher
@@ -185,7 +185,7 @@ def test_a_mask_may_be_a_file(tmp_path):
 def test_what_is_asked_of_an_array_is_told_in_names_of_python():
     with pytest.raises(InputError, match="name its lattice with on="):
         label(np.ones(5))
-    with pytest.raises(InputError, match=r"threshold=0\.2 \(Otsu"):
+    with pytest.raises(InputError, match=r"threshold 0\.2 \(Otsu"):
         label(np.array([[0.1, 0.2], [0.8, 0.9]]))
 
 
@@ -262,11 +262,22 @@ def test_labels_of_nothing_are_refused(options, told):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"workers": 0}, "--workers 0: must be at least 1"),
+        ({"workers": 0}, "workers 0: must be at least 1"),
         ({"samples": 0}, "samples must be at least 1"),
         ({"samples": 0.5}, "samples = 0.5, but only integers"),
         ({"target_error": 0.0}, "target error 0.0 must be above 0"),
+        ({"target_error": "small"}, "target_error = 'small', but it must be a number"),
         ({"out": "nowhere/results.h5"}, "nowhere does not exist"),
+        ({"out": 3}, "out = 3, but it must be the name of a file"),
+        ({"out": "a\0.h5"}, "out = 'a\\x00.h5', but it must be the name of a file"),
+        ({"workers": "many"}, "workers = 'many', but only integers"),
+        ({"device": 3}, "device 3: must be auto, cpu, cuda or cuda:n"),
+        ({"model": 3}, "unknown model '3'"),
+        ({"model": "ising", "update": 3}, "unknown update 3; known"),
+        ({"method": 3}, "unknown method 3; known: grid, threshold, tree"),
+        ({"measure": 3}, "measure = 3, but only words are allowed"),
+        ({"labeler": 3}, "unknown labeler '3'; known"),
+        ({"boundary": ["open", 3]}, "unknown boundary 3; known"),
     ],
     ids=str,
 )
@@ -399,3 +410,12 @@ def test_numbers_of_numpy_and_paths_are_taken_everywhere(tmp_path):
     figure = results.plot(tmp_path / "a.png", kind="clusters")
     assert (tmp_path / "a.png").stat().st_size > 0
     assert figure.numbers["kind"] == "clusters"
+
+
+def test_a_message_names_arguments_in_python_and_options_in_a_shell():
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"^device x: must be auto"):
+            sweep(device="x")
+        with pytest.raises(AnalysisError, match=r"\(sweep with measure sizes\)"):
+            raise AnalysisError("no S_4 (sweep with --measure sizes)")
+        assert refusal("sweep", "--device", "x").startswith("--device x: must be auto")

@@ -154,3 +154,62 @@ def test_plot_tells_of_its_kind_before_its_file():
     percolab.sweep("square", out="r.h5", **QUICK)
     assert "unknown kind '../x'" in refusal("plot", "r.h5", "--kind", "../x")
     assert "none.h5: no such file" in refusal("plot", "none.h5", "--kind", "invasion")
+
+
+def test_what_is_no_name_of_a_file_is_told_in_one_line(results):
+    told = "but it must be the name of a file"
+    for asked in (
+        lambda: percolab.open_results(3),
+        lambda: percolab.open_results("a\0.h5"),
+        lambda: percolab.merge([results, 3]),
+        lambda: results.save(None),
+        lambda: results.plot(3, kind="curves"),
+    ):
+        with pytest.raises(InputError, match=told):
+            asked()
+
+
+@pytest.mark.parametrize("key", ["lattice", "graph", "out"])
+def test_a_null_byte_in_a_name_of_a_study_file_is_told_in_one_line(key, tmp_path):
+    study = tmp_path / "study.toml"
+    study.write_text(f'{key} = "a\\u0000{".toml" if key == "lattice" else ".h5"}"\n')
+    assert "study.toml" in refusal("sweep", study)
+
+
+@pytest.mark.parametrize("given", ["results.h5", 3])
+def test_what_is_no_results_is_told_in_one_line(given):
+    told = "open_results makes results" if given == "results.h5" else "int given, but a sweep"
+    functions = percolab.fit, percolab.plot, percolab.estimates
+    for function in (*functions, percolab.to_pandas, percolab.to_xarray):
+        with pytest.raises(InputError, match=told):
+            function(given)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"window": (0.2,)}, r"window = \(0.2,\), but it must be two numbers"),
+        ({"window": "x"}, "window = 'x', but it must be two numbers"),
+        ({"window": (0.1, "x")}, "window = 'x', but it must be a number"),
+        ({"seed": "x"}, "seed = 'x', but only integers are allowed"),
+    ],
+    ids=str,
+)
+def test_options_of_a_fit_of_another_type_are_refused(results, options, told):
+    with pytest.raises(InputError, match=told):
+        results.fit(**options)
+
+
+def test_means_at_p_of_exact_thresholds():
+    results = percolab.sweep("square", L=[4], samples=40, method="threshold", device="cpu")
+    p, mean, error = results.means("spanning_y", p=[0.6, 0.4])
+    assert p.tolist() == [0.4, 0.6]
+    one = results.means("spanning_y", p=0.6)
+    assert [values.tolist() for values in one] == [[0.6], mean[1:].tolist(), error[1:].tolist()]
+    for given, told in (
+        (2, "p = 2.0, but it must be"),
+        ("a", "'a' is not a number"),
+        ([], "empty"),
+    ):
+        with pytest.raises(InputError, match=told):
+            results.means("spanning_y", p=given)

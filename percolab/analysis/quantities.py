@@ -229,7 +229,7 @@ def choose_quantities(
             raise InputError(
                 f"quantity {name!r} is not in this file: {', '.join(known[name].needs)} "
                 "was not measured"
-                + (" (percolab sweep --measure sizes)" if "s^4" in known[name].needs else "")
+                + (" (sweep with --measure sizes)" if "s^4" in known[name].needs else "")
             )
         if names.count(name) > 1:
             raise InputError(f"quantity {name!r} is given twice")

@@ -99,7 +99,7 @@ class Model:
     @classmethod
     def parse(cls, text: str) -> Model:
         """Read a name alone, "site-bond:site=0.9", "site-bond:bond=0.7", or "potts:q=3"."""
-        name, colon, rest = text.partition(":")
+        name, colon, rest = str(text).partition(":")
         if not colon:
             return cls(name)
         key, equals, number = (part.strip() for part in rest.partition("="))

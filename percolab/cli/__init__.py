@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from percolab.errors import AnalysisError, InputError, nearest
+from percolab.errors import InputError, UserError, nearest
 from percolab.store.interrupts import exit_code_of, sigterm_like_ctrl_c
 
 COMMANDS = {
@@ -73,6 +73,7 @@ class Commands(click.Group):
         ]
         return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
+    @UserError.read_in_shell()
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, and turn errors a user can mend into one line and exit code 2."""
         kwargs["standalone_mode"] = False
@@ -84,9 +85,7 @@ class Commands(click.Group):
             sys.exit(2)
         except click.ClickException as error:
             _fail(error.format_message())
-        except ValueError as error:
-            if not isinstance(error, InputError | AnalysisError):
-                raise
+        except UserError as error:
             _fail(str(error))
         except MemoryError:
             _fail("not enough memory")

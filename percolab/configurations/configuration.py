@@ -297,8 +297,7 @@ def _occupied(given: np.ndarray, name: str) -> np.ndarray:
         advice = ""
         if given.dtype.kind != "f" or np.isfinite(given).all():
             value = otsu_threshold(given)
-            option = "threshold=" if name == AN_ARRAY else "--threshold "
-            advice = f"; {option}{value:g} (Otsu's value) takes what is above it"
+            advice = f"; --threshold {value:g} (Otsu's value) takes what is above it"
         raise InputError(
             f"{name}: holds {shown}, but a site configuration holds 0 (vacant) and one positive "
             f"value (occupied){advice}"

@@ -16,6 +16,7 @@ from percolab.errors import InputError
 from percolab.figures import new_figure
 from percolab.figures.axes import set_title
 from percolab.figures.colours import ClusterColours, colours_of, spin_rgb
+from percolab.figures.lattice import check_places
 from percolab.figures.legend import add_legend, numbers_of
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.site_bonds import is_open
@@ -34,7 +35,6 @@ _BOND, _SITE = 0.17, 0.36
 _ARROW = "0.45"
 #: Inches of a figure that its title and legend take.
 _BELOW = 1.3
-_EPSILON = 1e-6
 
 
 def plot_clusters(
@@ -109,12 +109,7 @@ def plot_clusters(
 
 def check_drawable(lattice: Lattice, num_points: int) -> None:
     """Raise InputError unless so many grid points of a lattice can be drawn."""
-    if lattice.dimension not in (2, 3):
-        raise InputError(
-            f"{lattice.name} has dimension {lattice.dimension}; only 2 and 3 can be drawn"
-        )
-    if not lattice.vectors or abs(np.linalg.det(lattice.vectors)) < _EPSILON:
-        raise InputError(f"{lattice.name}: to be drawn it needs independent [drawing] vectors")
+    check_places(lattice)
     if num_points > MOST_POINTS:
         raise InputError(f"{num_points} grid points, but at most {MOST_POINTS} can be drawn")
 

@@ -60,17 +60,26 @@ class _Patch:
         return found
 
 
-def plot_lattice(lattice: Lattice) -> Figure:
-    """Draw the cell of a lattice and the copies around it.
-
-    InputError where the dimension is not 2 or 3, or the file has no [drawing] vectors.
-    """
+def check_places(lattice: Lattice) -> None:
+    """Raise InputError unless the sites of a lattice have places in two or three dimensions."""
     if lattice.dimension not in (2, 3):
         raise InputError(
             f"{lattice.name} has dimension {lattice.dimension}; only 2 and 3 can be drawn"
         )
     if not lattice.vectors or abs(np.linalg.det(lattice.vectors)) < _EPSILON:
-        raise InputError(f"{lattice.name}: to be drawn it needs independent [drawing] vectors")
+        vectors = np.eye(lattice.dimension, dtype=int).tolist()
+        raise InputError(
+            f"{lattice.name}: to be drawn it needs independent [drawing] vectors, as in "
+            f"drawing = {{ vectors = {vectors} }}"
+        )
+
+
+def plot_lattice(lattice: Lattice) -> Figure:
+    """Draw the cell of a lattice and the copies around it.
+
+    InputError where the dimension is not 2 or 3, or the file has no [drawing] vectors.
+    """
+    check_places(lattice)
     with new_figure(4.2, 4.7) as figure:
         figure.set_layout_engine("constrained", h_pad=0.1)
         axes: Any = figure.subplots()

@@ -132,7 +132,11 @@ class StudyView:
         if not self.model.has_spins:
             return _exact(self.study.structure, self.study.model)
         known = critical_bond_probability(self._library_name, self.model.states)
-        return None if known is None else (known.value, f"at T_c [{known.reference}]")
+        return (
+            None
+            if known is None
+            else (known.value, f"at the critical temperature [{known.reference}]")
+        )
 
     @property
     def _library_name(self) -> str:

@@ -41,6 +41,7 @@ class Device:
 
         InputError otherwise, for one that is not there, or one that is named twice.
         """
+        text = str(text)
         if text == "cuda":
             numbers = [str(number) for number in range(gpu_count(text))]
         else:
@@ -60,6 +61,7 @@ class Device:
     @classmethod
     def parse(cls, text: str) -> Device:
         """Read "auto", "cpu", "cuda" or "cuda:n"; InputError otherwise, or if it is not there."""
+        text = str(text)
         if text == "cpu":
             return cls("cpu")
         kind, _, number = text.partition(":")

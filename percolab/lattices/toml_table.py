@@ -29,6 +29,8 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not a text file in UTF-8") from error
+    except ValueError as error:  # a NUL byte in the name
+        raise InputError(f"{path}: cannot be read: {error}") from error
 
 
 def parse_toml(text: str, *, where: str) -> dict[str, Any]:

@@ -302,8 +302,9 @@ def _check_same(study: Study, stored: Results, path: Path | None) -> None:
     for key in here:
         if here[key] != there[key]:
             advice = " and join the files with percolab merge" if key in _MERGED else ""
+            name = "observables" if key == "functions" else key
             raise InputError(
-                f"{path}: holds another study ({key} is {there[key]} there, {here[key]} here); "
+                f"{path}: holds another study ({name} is {there[key]} there, {here[key]} here); "
                 f"choose another --out{advice}"
             )
 

@@ -114,12 +114,13 @@ def check_memory(
 ) -> None:
     """Raise InputError if a task needs more memory than there is, before allocating any.
 
-    held: host memory that other tasks of the study take.  share: as for :class:`Sampler`.
+    held: host memory that all else takes, as tasks of other sizes, other processes, or labels.
+    share: as for :class:`Sampler`.
     """
     needed = memory_of_task(task, labeler, device.kind, workers)
     available = psutil.virtual_memory().available
     if held + needed.host > available:
-        beside = f" beside {held / 1e9:.1f} GB for the other sizes" if held > 1e8 else ""
+        beside = f" beside {held / 1e9:.1f} GB for all else" if held > 1e8 else ""
         raise InputError(
             f"L = {task.size} needs {needed.host / 1e9:.1f} GB of memory{beside}; "
             f"{available / 1e9:.1f} GB are free"

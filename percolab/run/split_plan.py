@@ -1,55 +1,63 @@
 """What samples that are split take: slabs, memory, time, and the bytes that ranks send.
 
-A pilot splits small lattices of the same kind over as many ranks, does the work of all of them one
-after the other, counts what they would send and times their joining.  What crosses the faces of a
-rank grows as these do, and so do bytes and seconds: two sizes tell what does not grow.  The time of
-slabs is that of a plan of samples in slabs (:mod:`.slab_pilot`); that of boxes is that of one box.
-Where there are more ranks than cores they share them.
+A pilot opens the ranks of the study and lets them measure small lattices, by the transport of the
+study.  One that is small enough is measured as it is.  Of a larger one two smaller lattices of the
+same kind tell what a row takes beside measuring, in bytes and in seconds: that grows as the faces
+of ranks do.  The time of measuring itself is that of a plan of samples in slabs
+(:mod:`.slab_pilot`), or of one box, by as many threads as ranks work at a time.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from math import prod
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.domains.boxes import BOND_BYTES, Blocks, BoxRaster, row_of_whole
-from percolab.domains.front import Row, join
+from percolab.domains.box_ranks import BoxJob
+from percolab.domains.boxes import BOND_BYTES, Blocks, BoxRaster
+from percolab.domains.front import Row
 from percolab.domains.parts import Whole
-from percolab.domains.quad import Boxes, sent_bytes, simulate
-from percolab.domains.ranks import arrays_of, layers_of_ranks, most_message
+from percolab.domains.quad import Boxes
+from percolab.domains.ranks import Job, Leader, layers_of_ranks, most_message
 from percolab.domains.raster import Draw
 from percolab.domains.slabs import Slabs
+from percolab.domains.transport import RankLost
+from percolab.errors import InputError
 from percolab.measure.columns import TALLY, is_gathered_from
 from percolab.run.engine import Engine, choose_engine, warm_up
 from percolab.run.executors import usable_cores
-from percolab.run.in_slabs import check_p, most_open
+from percolab.run.in_slabs import CPU, check_p, most_open
 from percolab.run.plan import Plan, SizePlan, plan_of, with_given_p
 from percolab.run.plan_pilot import Pilot, SizePilot
 from percolab.run.request import SweepOptions, Watcher, open_study, own_tasks
 from percolab.run.slab_pilot import blocks_of_rows, pilot_of_slabs, rows_like, some_of
-from percolab.run.split import BoxesWanted, Team, check_split_executor, split_whole
+from percolab.run.split import RankExecutor, Team, check_split_executor, split_whole
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 
-# Sites of the larger lattice that a pilot splits, about, and how many times fewer the other has.
-_PILOT_SITES, _SMALLER = 2**20, 16
-# Values of p whose messages are counted, and how often what is timed is done.
-_POINTS, _REPEATS = 5, 2
-# Layers of a rank in a pilot at least, so that its two faces hardly know of each other.
-_THICK = 16
+# Sites of a lattice that ranks measure in a pilot at most, and how many times fewer the other has.
+_PILOT_SITES, _SMALLER = 2**23, 16
+# How many p are timed, and how often each, or fewer times once so many seconds are over; but twice.
+_POINTS, _REPEATS, _SECONDS = 5, 10, 0.2
+# Layers of a rank in a pilot at least, so that its two faces hardly know of each other; and grid
+# points along another axis, of the smaller and of the larger lattice.
+_THICK, _SIDES = 16, (8, 16)
 # Sites of the box that a pilot times at most; its memory comes from the system, as a larger one's.
 _BOX_SITES = 2**23
 # Grid points of a box along an axis in a pilot at least.
 _LEAST_SIDE = 4
 
+_T = TypeVar("_T")
+_Job = Job | BoxJob
 Floats = NDArray[np.float64]
 
 
@@ -97,16 +105,18 @@ class _Measured:
     sample_bytes: int
 
 
-@dataclass(frozen=True)
-class _Joined:
-    """What ranks do to join a row.
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What rows take, at each p that is timed.
 
-    largest, sent: bytes of a message at most, and of all.  seconds: that joining takes.
+    seconds: of a row, or of what is not measuring.  largest, sent: bytes of a message at most, and
+    of all.  setup: seconds of getting ready.  row: one of them
     """
 
-    largest: float
-    sent: float
-    seconds: float
+    seconds: Floats
+    largest: Floats
+    sent: Floats
+    setup: float
     row: Row
 
 
@@ -125,11 +135,16 @@ def plan_split(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     begin = time.perf_counter()
     warm_up(opened.asked, engine, watcher, with_pilot=False)
     compiling, results = time.perf_counter() - begin, with_given_p(opened)
-    measure = _of_layers if team.boxes is None else _of_boxes
-    found = {
-        size: measure(_longest([t for t in own_tasks(results) if t.size == size]), engine, team)
-        for size in sorted(opened.asked.sizes)
-    }
+    own, measure = own_tasks(results), _of_layers if team.boxes is None else _of_boxes
+    tasks = [_longest(own, size) for size in sorted(opened.asked.sizes)]
+    begin = time.perf_counter()
+    with _opened(team) as (ranks, leader):
+        first = _pilots(tasks[0], ranks)[0], _draw_of(tasks[0], tasks[0].p[0])
+        leader.row(*first)
+        there = time.perf_counter()
+        leader.row(*first)
+        opening = max(2 * there - begin - time.perf_counter(), 0.0)
+        found = {task.size: measure(task, engine, ranks, leader) for task in tasks}
     pilots = tuple(item.pilot for item in found.values())
     device_bytes = max(pilot.device_bytes for pilot in pilots)
     pilot = Pilot(pilots, compiling, (), device_bytes)
@@ -137,15 +152,33 @@ def plan_split(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     told = {name: getattr(plan, name) for name in Plan.__dataclass_fields__}
     told |= {
         "sizes": tuple(_row(row, found[row.L]) for row in plan.sizes),
-        "notes": (*plan.notes, *_notes(engine, team)),
+        "seconds": plan.seconds + opening if plan.seconds else 0.0,
+        "notes": (*plan.notes, *_notes(engine, team, opening)),
     }
     if team.boxes is not None:
         told |= {"blocks": str(team.boxes), "merge": str(team.boxes.merge)}
     return SplitPlan(**told, ranks=team.size, stages=team.stages)
 
 
-def _longest(tasks: Sequence[Task]) -> Task:
-    return max(tasks, key=lambda task: len(task.p))
+def _longest(tasks: Sequence[Task], size: int) -> Task:
+    """Return the task of a size that has most p."""
+    return max((task for task in tasks if task.size == size), key=lambda task: len(task.p))
+
+
+@contextmanager
+def _opened(team: Team) -> Iterator[tuple[Team, Leader]]:
+    """Open the ranks of a study; of GPUs as many threads, which send the same.
+
+    InputError: one has ended.
+    """
+    if team.devices[0].is_shared:
+        team = Team("threads", team.size, (CPU,), team.layers)
+    try:
+        with team.opened() as executor:
+            assert isinstance(executor, RankExecutor)
+            yield team, executor.leader
+    except RankLost as error:
+        raise InputError(f"--plan: {error}") from error
 
 
 def _row(row: SizePlan, measured: _Measured) -> SplitSizePlan:
@@ -155,135 +188,99 @@ def _row(row: SizePlan, measured: _Measured) -> SplitSizePlan:
     return SplitSizePlan(**asdict(row), **more, row_seconds=1 / rows)
 
 
-def _notes(engine: Engine, team: Team) -> list[str]:
+def _notes(engine: Engine, team: Team, opening: float) -> list[str]:
     """Return what the numbers of a plan are of."""
     cores = usable_cores()
-    shared = f" by {cores} cores, which {team.size} ranks share" if team.size > cores else ""
     if team.boxes is not None and team.size == 1:
         return ["all boxes are measured in one process, which sends nothing"]
-    joining = "alone" if engine.device.is_shared else f"and joining{shared}, not of sending"
+    notes = [
+        "message: the largest; bound: if every open bond at a face led to a cluster of its own"
+    ]
+    if engine.device.is_shared:
+        return [*notes, "time: of measuring alone"]
+    shared = f" by {cores} cores, which {team.size} ranks share" if team.size > cores else ""
     return [
-        "message: the largest; bound: if every open bond at a face led to a cluster of its own",
-        f"time: of measuring {joining}",
+        *notes,
+        f"time: of measuring, joining and sending{shared}; {opening:.1f} s of it, once, until all "
+        "ranks are there",
     ]
 
 
 # --- layers --------------------------------------------------------------------------------------
 
 
-def _of_layers(task: Task, engine: Engine, team: Team) -> _Measured:
+def _of_layers(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measured:
     """Return what a pilot finds of samples whose ranks have layers."""
     whole, layers = split_whole(task), team.layers[task.size]
-    is_gpu, cores = engine.device.is_shared, usable_cores()
-    threads = 1 if is_gpu else min(team.size, cores)
+    is_gpu = engine.device.is_shared
+    threads = 1 if is_gpu else min(team.size, usable_cores())
     # As many threads at a time as work side by side measure slabs, or the first GPU does.
     longest = max(layers, key=lambda own: max(own))
     alone = replace(engine, team=None, slabs={task.size: longest}, workers=threads)
-    pilot = pilot_of_slabs(task, alone)
-    smaller = [_layers_of(whole, team.size, sites) for sites in _two_sizes()]
-    ps = some_of(task.p, _POINTS)
-    found = [
-        _grown(
-            [_join_layers(small, team.size, task, p, cores) for small in smaller],
-            [small.layer_points for small in smaller],
-            whole.layer_points,
-        )
-        for p in ps
-    ]
-    rate = pilot.rate * (team.size if is_gpu else 1)
-    joining = 0.0 if is_gpu or team.size == 1 else _of_all_p(task, ps, found)
-    largest = round(max(item.largest for item in found))
+    pilot, ps = pilot_of_slabs(task, alone), some_of(task.p, _POINTS)
+    rows = _rows_of(task, team, leader, ps)
+    if is_gpu:
+        pilot = replace(pilot, rate=pilot.rate * team.size)
+    elif _is_small(whole):
+        pilot = replace(pilot, rate=1 / _of_all_p(task, ps, rows.seconds), setup=rows.setup)
+    else:
+        pilot = replace(pilot, rate=1 / (1 / pilot.rate + _of_all_p(task, ps, rows.seconds)))
+    largest = round(rows.largest.max())
     rank_bytes = (pilot.host_bytes or 0) // threads + largest
     beside = team.size if engine.pythons > 1 or not is_gpu else 1
-    rate = 1 / (1 / rate + joining)
-    own = replace(pilot, rate=rate, host_bytes=beside * rank_bytes, checkpoint_bytes=0)
     return _Measured(
-        own,
+        replace(pilot, host_bytes=beside * rank_bytes, checkpoint_bytes=0),
         slabs=sum(map(len, layers)),
         rank_bytes=rank_bytes,
         message_bytes=largest,
         bound_bytes=most_message(whole, most_open(task)) if team.size > 1 else 0,
-        sample_bytes=round(max(item.sent for item in found)),
+        sample_bytes=round(rows.sent.max()),
     )
 
 
-def _layers_of(whole: Whole, ranks: int, sites: int) -> Whole:
-    """Return a lattice of the same kind of about so many sites, with layers for all ranks."""
-    cell, axes = whole.lattice.cell, len(whole.shape)
-    thick = ranks * max(_THICK, whole.reach)
-    shape = []
-    for axis, height in enumerate(cell):
-        side = round((sites / thick) ** (1 / (axes - 1))) if axis < axes - 1 else thick
-        side = max(side, 8)
-        shape.append(min(whole.shape[axis], -(-side // height) * height))
+def _layers_of(whole: Whole, ranks: int, sites: int, least: int) -> Whole:
+    """Return a lattice of the same kind of about so many sites, with layers for all ranks.
+
+    least: grid points along an axis that is not cut
+    """
+    thick = min(ranks * max(_THICK, whole.reach), whole.num_layers)
+    side = max(round((sites / thick) ** (1 / (len(whole.shape) - 1))), least)
+    wanted = (*(side,) * (len(whole.shape) - 1), thick)
+    shape = (min(-(-n // cell) * cell, most)
+             for n, cell, most in zip(wanted, whole.lattice.cell, whole.shape))  # fmt: skip
     return replace(whole, shape=tuple(shape))
-
-
-def _join_layers(small: Whole, ranks: int, task: Task, p: float, cores: int) -> _Joined:
-    """Join the fronts of all ranks by a tree, as these do."""
-    layers = [own for part in layers_of_ranks(small, ranks, ranks) for own in part]
-    tally = is_gathered_from(TALLY, task.columns)
-    slabs = Slabs(small, layers, tally=tally)
-    draw = _draw_of(task, p)
-    every = [slabs.front(n, draw) for n in range(ranks)]
-
-    def joined() -> _Joined:
-        fronts, sent, seconds, bit = list(every), [0], 0.0, 1
-        while bit < ranks:
-            stage = []
-            for low in range(0, ranks - bit, 2 * bit):
-                sent.append(sum(array.nbytes for array in arrays_of(fronts[low + bit])))
-                begin = time.thread_time()
-                fronts[low] = join(fronts[low], fronts[low + bit])
-                stage.append(time.thread_time() - begin)
-            seconds, bit = seconds + _side_by_side(stage, cores), 2 * bit
-        begin = time.thread_time()
-        row = slabs.row_of_all(fronts[0])
-        return _Joined(max(sent), sum(sent), seconds + time.thread_time() - begin, row)
-
-    return _quickest(joined)
 
 
 # --- boxes ---------------------------------------------------------------------------------------
 
 
-def _of_boxes(task: Task, engine: Engine, team: Team) -> _Measured:
+def _of_boxes(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measured:
     """Return what a pilot finds of samples in boxes."""
-    boxes, is_rank, cores = team.boxes, team.size > 1, usable_cores()
+    boxes, is_rank, threads = team.boxes, team.size > 1, min(team.size, usable_cores())
     assert boxes is not None
     blocks = Blocks(split_whole(task), boxes.counts)
-    crossing = blocks.most_crossing(boxes.counts)
-    smaller = [_boxes_of(blocks, sites // boxes.num_boxes) for sites in _two_sizes()]
-    threads, timed = min(team.size, cores), some_of(task.p)
-    small = _boxes_of(blocks, _BOX_SITES)
-    with ThreadPoolExecutor(threads) as executor:
-        # As many at a time as work side by side, since they share the memory's bandwidth.
-        every = list(executor.map(lambda n: _time_box(small, task, timed), range(threads)))
     ps = some_of(task.p, _POINTS)
-    found = [
-        _grown(
-            [_join_boxes(small, boxes, task, p, cores if is_rank else 0) for small in smaller],
-            [small.most_crossing(boxes.counts) for small in smaller],
-            crossing,
-        )
-        for p in ps
-    ]
-    setup, *seconds = np.mean(every, axis=0) * prod(blocks.box) / prod(small.box)
-    measuring = float(np.interp(task.p, timed, seconds).sum()) * boxes.num_boxes / threads
-    largest = round(max(item.largest for item in found)) if is_rank else 0
+    rows = _rows_of(task, team, leader, ps)
+    seconds, setup = rows.seconds, rows.setup
+    if not _is_small(blocks.whole):
+        small = _boxes_of(blocks, _BOX_SITES)
+        own, measuring = _time_parts(replace(_job_of(task, team), whole=small), task, ps, threads)
+        times = blocks.whole.num_points / small.num_points
+        seconds = seconds + times * measuring
+        setup = own * times * team.size / threads
+    largest = round(rows.largest.max()) if is_rank else 0
     if is_rank:
         # Its own boundary and another one are joined to a third.
         rank_bytes = BoxRaster.memory(blocks).host + 3 * largest
     else:
         rank_bytes = Boxes.memory(blocks, is_rank=False).host
-    last = found[-1].row
-    ratio = blocks.whole.num_points / smaller[-1].whole.num_points
+    ratio = blocks.whole.num_points / prod(_pilots(task, team)[-1].whole.shape)
     pilot = SizePilot(
         task=task,
-        kept=blocks_of_rows(task, rows_like(last, task, ratio)),
+        kept=blocks_of_rows(task, rows_like(rows.row, task, ratio)),
         measured=(),
-        rate=1 / (measuring + _of_all_p(task, ps, found)),
-        setup=setup * max(team.size / threads, 1.0),
+        rate=1 / _of_all_p(task, ps, seconds),
+        setup=setup,
         placing=0.0,
         host_bytes=team.size * rank_bytes,
     )
@@ -292,53 +289,12 @@ def _of_boxes(task: Task, engine: Engine, team: Team) -> _Measured:
         slabs=boxes.num_boxes,
         rank_bytes=rank_bytes,
         message_bytes=largest,
-        bound_bytes=BOND_BYTES * crossing if is_rank else 0,
-        sample_bytes=round(max(item.sent for item in found)) if is_rank else 0,
+        bound_bytes=BOND_BYTES * blocks.most_crossing(boxes.counts) if is_rank else 0,
+        sample_bytes=round(rows.sent.max()) if is_rank else 0,
     )
 
 
-def _join_boxes(small: Blocks, boxes: BoxesWanted, task: Task, p: float, cores: int) -> _Joined:
-    """Merge all boxes as ranks do; cores: of these, or 0 where one process has all boxes."""
-    raster = BoxRaster(small, tally=is_gathered_from(TALLY, task.columns))
-    draw = _draw_of(task, p)
-    every = [raster.boundary(box, draw) for box in small.coordinates()]
-
-    def joined() -> _Joined:
-        begin = time.thread_time()
-        found = simulate(every, boxes.merge, length=sent_bytes)
-        seconds = time.thread_time() - begin
-        stages = found.stages.values()
-        if cores:
-            seconds = sum(_side_by_side(stage.seconds, cores) for stage in stages)
-        first = found.boundaries[0]
-        assert first is not None
-        begin = time.thread_time()
-        row = row_of_whole(first)
-        seconds += time.thread_time() - begin
-        largest = max(stage.most_bytes for stage in stages)
-        return _Joined(largest, sum(stage.num_bytes for stage in stages), seconds, row)
-
-    return _quickest(joined)
-
-
-def _time_box(small: Blocks, task: Task, ps: Sequence[float]) -> list[float]:
-    """Return the seconds of making the tables of a box, and of measuring it at each p."""
-    begin = time.thread_time()
-    raster = BoxRaster(small, tally=is_gathered_from(TALLY, task.columns))
-    box, found = (0,) * len(small.counts), []
-    raster.boundary(box, _draw_of(task, ps[0]))
-    first = time.thread_time() - begin
-    for p in ps:
-        best = np.inf
-        for _ in range(_REPEATS):
-            begin = time.thread_time()
-            raster.boundary(box, _draw_of(task, p))
-            best = min(best, time.thread_time() - begin)
-        found.append(best)
-    return [max(first - found[0], 0.0), *found]
-
-
-def _boxes_of(blocks: Blocks, sites: int) -> Blocks:
+def _boxes_of(blocks: Blocks, sites: int) -> Whole:
     """Return a lattice in as many boxes, of about so many sites each, or as it is if it has less.
 
     All axes shrink alike, to whole cells and at least as bonds reach.
@@ -349,51 +305,146 @@ def _boxes_of(blocks: Blocks, sites: int) -> Blocks:
     for n, cell, reach in zip(blocks.box, whole.lattice.cell, blocks.reaches):
         side = max(round(n * factor), reach, _LEAST_SIDE)
         box.append(min(-(-side // cell) * cell, n))
-    shape = tuple(n * count for n, count in zip(box, blocks.counts))
-    return Blocks(replace(whole, shape=shape), blocks.counts)
+    return replace(whole, shape=tuple(n * count for n, count in zip(box, blocks.counts)))
 
 
 # --- both ----------------------------------------------------------------------------------------
 
 
-def _two_sizes() -> tuple[int, int]:
-    """Return the sites of the lattices that a pilot splits."""
-    return _PILOT_SITES // _SMALLER, _PILOT_SITES
+def _is_small(whole: Whole) -> bool:
+    """Return whether a lattice is measured as it is."""
+    return whole.num_points <= _PILOT_SITES
 
 
 def _draw_of(task: Task, p: float) -> Draw:
     return Draw(GENERATORS[task.rng], task.stream_seed, 0, threshold_of(p))
 
 
-def _quickest(work: Callable[[], _Joined]) -> _Joined:
-    """Return the quickest of several times that the same is done."""
-    return min((work() for _ in range(_REPEATS)), key=lambda found: found.seconds)
+def _job_of(task: Task, team: Team) -> _Job:
+    job = team.job(task, tally=is_gathered_from(TALLY, task.columns))
+    assert isinstance(job, Job | BoxJob)
+    return job
 
 
-def _side_by_side(seconds: Sequence[float], cores: int) -> float:
-    """Return how long ranks take that work so long each, on so many cores."""
-    return max(max(seconds, default=0.0), sum(seconds) / cores)
+def _pilots(task: Task, team: Team) -> list[_Job]:
+    """Return the lattices that ranks measure for a plan: of the task, or two smaller ones."""
+    job = _job_of(task, team)
+    if _is_small(job.whole):
+        return [job]
+    found: list[_Job] = []
+    for sites, least in zip((_PILOT_SITES // _SMALLER, _PILOT_SITES), _SIDES):
+        if isinstance(job, BoxJob):
+            found.append(replace(job, whole=_boxes_of(job.blocks, sites // job.blocks.num_boxes)))
+        else:
+            small = _layers_of(job.whole, job.ranks, sites, least)
+            layers = layers_of_ranks(small, job.ranks, job.ranks)
+            found.append(replace(job, whole=small, layers=layers))
+    return found
 
 
-def _grown(found: Sequence[_Joined], sizes: Sequence[int], size: int) -> _Joined:
-    """Return what is joined of a larger lattice: a line through what two smaller ones have.
+def _rows_of(task: Task, team: Team, leader: Leader, ps: Sequence[float]) -> _Rows:
+    """Return what rows take, of a small lattice in all, else beside measuring."""
+    jobs = _pilots(task, team)
+    found = [_timed_rows(job, task, leader, ps) for job in jobs]
+    if len(jobs) == 1:
+        return found[0]
+    threads = min(team.size, usable_cores())
+    measuring = [_time_parts(job, task, ps, threads)[1] for job in jobs]
+    beside = [replace(own, seconds=own.seconds - m) for own, m in zip(found, measuring)]
+    sizes = [_faces(job) for job in jobs]
+    return _grown(beside, sizes, _faces(_job_of(task, team)))
+
+
+def _faces(job: _Job) -> int:
+    """Return what all faces between ranks grow as."""
+    if isinstance(job, BoxJob):
+        return job.blocks.most_crossing(job.counts)
+    return job.whole.layer_points
+
+
+def _timed_rows(job: _Job, task: Task, leader: Leader, ps: Sequence[float]) -> _Rows:
+    """Let ranks measure a lattice at several p."""
+    begin = time.perf_counter()
+    leader.row(job, _draw_of(task, ps[0]))
+    first, seconds, sent = time.perf_counter() - begin, [], []
+    for p in ps:
+        draw = _draw_of(task, p)
+        least, found = _least(partial(leader.row, job, draw))
+        assert found is not None
+        row, steps = found
+        seconds.append(least)
+        sent.append([step.bytes for step in steps])
+    largest, total = (np.array([f(own) for own in sent], float) for f in (max, sum))
+    return _Rows(np.array(seconds), largest, total, max(first - seconds[0], 0.0), row)
+
+
+def _time_parts(job: _Job, task: Task, ps: Sequence[float], threads: int) -> tuple[float, Floats]:
+    """Return the seconds of one part's tables, and of measuring all parts at each p.
+
+    A part is a slab, or a box.  As many at a time are measured as work side by side, since they
+    share the memory's bandwidth.
+    """
+    draws = [_draw_of(task, p) for p in ps]
+    with ThreadPoolExecutor(threads) as executor:
+        every = list(executor.map(lambda n: _time_part(job, draws), range(threads)))
+    if isinstance(job, BoxJob):
+        parts: float = job.blocks.num_boxes
+    else:
+        parts = job.whole.num_layers / job.layers[0][0]
+    setup, *seconds = np.mean(every, axis=0)
+    return setup, np.array(seconds) * parts / threads
+
+
+def _time_part(job: _Job, draws: Sequence[Draw]) -> list[float]:
+    """Return the seconds of making the tables of a part, and of measuring it for each draw."""
+    begin = time.perf_counter()
+    if isinstance(job, BoxJob):
+        raster, first = BoxRaster(job.blocks, tally=job.tally), (0,) * len(job.counts)
+
+        def measure(draw: Draw) -> object:
+            return raster.boundary(first, draw)
+    else:
+        slabs = Slabs(job.whole, job.layers[0], tally=job.tally, first_layer=0)
+
+        def measure(draw: Draw) -> object:
+            return slabs.front(0, draw)
+
+    measure(draws[0])
+    first_seconds = time.perf_counter() - begin
+    found = [_least(partial(measure, draw))[0] for draw in draws]
+    return [max(first_seconds - found[0], 0.0), *found]
+
+
+def _least(work: Callable[[], _T]) -> tuple[float, _T]:
+    """Return the least seconds of several times that the same is done, and what it returns."""
+    found: list[float] = []
+    start = time.perf_counter()
+    while len(found) < 2 or (len(found) < _REPEATS and time.perf_counter() - start < _SECONDS):
+        begin = time.perf_counter()
+        result = work()
+        found.append(time.perf_counter() - begin)
+    return min(found), result
+
+
+def _grown(found: Sequence[_Rows], sizes: Sequence[int], size: int) -> _Rows:
+    """Return what rows of a larger lattice take: a line through what those of two smaller ones do.
 
     sizes, size: what grows in proportion, of the smaller ones and of the larger one
     """
     small, large = found
     steps = (size - sizes[0]) / (sizes[1] - sizes[0]) if sizes[1] > sizes[0] else 1.0
 
-    def at(one: float, other: float) -> float:
-        return max(one + steps * (other - one), 0.0)
+    def at(one: Floats, other: Floats) -> Floats:
+        return np.maximum(one + steps * (other - one), 0.0)
 
     return replace(
         large,
+        seconds=at(small.seconds, large.seconds),
         largest=at(small.largest, large.largest),
         sent=at(small.sent, large.sent),
-        seconds=at(small.seconds, large.seconds),
     )
 
 
-def _of_all_p(task: Task, ps: Sequence[float], found: Sequence[_Joined]) -> float:
-    """Return the seconds of joining a sample at all its p, of which some were timed."""
-    return float(np.interp(task.p, ps, [item.seconds for item in found]).sum())
+def _of_all_p(task: Task, ps: Sequence[float], seconds: Floats) -> float:
+    """Return the seconds of a sample at all its p, of which some were timed."""
+    return float(np.interp(task.p, ps, seconds).sum())

@@ -95,8 +95,8 @@ class Saver:
 
     @property
     def all_saved(self) -> bool:
-        """Whether all that was taken is saved."""
-        return self._unsaved is None
+        """Whether all that was taken is saved; without a file nothing is."""
+        return self._unsaved is None and self._writer is not None
 
 
 def saving_seconds(sampling: float, one: float) -> float:

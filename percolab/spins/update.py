@@ -65,7 +65,7 @@ class Update:
     @classmethod
     def parse(cls, text: str) -> Update:
         """Read "sw", "wolff" or "few:k,flip=f"; InputError otherwise."""
-        name, colon, rest = text.partition(":")
+        name, colon, rest = str(text).partition(":")
         if name not in UPDATES:
             raise InputError(f"unknown update {text!r}; {nearest(name, UPDATES)}")
         if name != "few":

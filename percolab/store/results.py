@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 
 from percolab.errors import InputError
 from percolab.lattices.shown import counted
+from percolab.lattices.toml_table import shown
 from percolab.measure.columns import Column
 from percolab.store.hdf5_format import Contents, decode_contents, encode_contents
 from percolab.store.output_files import check_place, replace_file
@@ -159,6 +160,16 @@ def encode(results: Results) -> bytes:
     buffer = io.BytesIO()
     write_tree(buffer, encode_contents(contents))
     return buffer.getvalue()
+
+
+def check_results(given: Any) -> None:
+    """Raise InputError unless these are results, as the name of their file is not."""
+    if not isinstance(given, Results):
+        raise InputError(
+            f"results = {shown(given)}, but percolab.open_results makes results of a file's name"
+            if isinstance(given, str | Path)
+            else f"results: {type(given).__name__} given, but a sweep returns results"
+        )
 
 
 def read_results(path: str | Path) -> Results:

@@ -18,7 +18,7 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.measure.columns import Column
 from percolab.store.joined import joined
-from percolab.store.results import Results
+from percolab.store.results import Results, check_results
 from percolab.store.task_result import TaskResult
 from percolab.tables.flat import Pair, Table, long_table, tabulated, task_means
 from percolab.tables.sizes import single_arrays, size_arrays, size_table
@@ -42,6 +42,7 @@ def to_pandas(results: Results, *, sizes: bool = False) -> pandas.DataFrame:
     >>> frame = percolab.to_pandas(results)  # doctest: +SKIP
     >>> frame.pivot(index=["L", "p"], columns="observable", values="mean")  # doctest: +SKIP
     """
+    check_results(results)
     pandas = _imported("pandas")
     header, rows = size_table(results) if sizes else long_table(results)
     return pandas.DataFrame(list(rows), columns=header)
@@ -62,7 +63,8 @@ def to_xarray(results: Results) -> xarray.Dataset:
     >>> data = percolab.to_xarray(results)  # doctest: +SKIP
     >>> data.swap_dims(task="L").largest.sel(L=16)  # doctest: +SKIP
     """
-    xarray = _imported("xarray")
+    check_results(results)
+    module = _imported("xarray")
     points: dict[str, list[tuple[float, dict[str, Pair]]]] = {}
     for result, p, means in task_means(results):
         points.setdefault(result.task.id, []).append((p, means))
@@ -87,7 +89,7 @@ def to_xarray(results: Results) -> xarray.Dataset:
     arrays = size_arrays(tasks, shape[1])
     bins = {name: ("bin", arrays[name]) for name in ("s_low", "s_high") if arrays}
     varying = {"long_name": tasks[0].task.draw.varying, "units": "1"} if tasks else {}
-    return xarray.Dataset(
+    data: xarray.Dataset = module.Dataset(
         variables,
         coords={
             "L": ("task", [item.task.size for item in tasks]),
@@ -104,6 +106,7 @@ def to_xarray(results: Results) -> xarray.Dataset:
             "study": json.dumps(study.description()),
         },
     )
+    return data
 
 
 def _extras(

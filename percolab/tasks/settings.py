@@ -53,6 +53,7 @@ from percolab.tasks.values import (
     take_integer,
     take_integers,
     take_measure,
+    take_number,
     take_probabilities,
 )
 
@@ -355,7 +356,12 @@ class Settings(TypedDict, total=False):
     ]
     target_error: Annotated[
         float | None,
-        Setting(help="Sample until the error of p_c is this small.", kind=float, read=read_number),
+        Setting(
+            help="Sample until the error of p_c is this small.",
+            kind=float,
+            read=read_number,
+            take=lambda key, value: None if value is None else take_number(key, value),
+        ),
     ]
     seed: Annotated[
         int,
@@ -412,6 +418,7 @@ class Settings(TypedDict, total=False):
             kind=int,
             low=1,
             read=None,
+            take=lambda key, value: None if value is None else take_integer(key, value),
         ),
     ]
     executor: Annotated[

@@ -34,7 +34,7 @@ from percolab.tasks.settings import (
 )
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, check_boundary
-from percolab.tasks.values import take_couplings, take_integers
+from percolab.tasks.values import take_couplings, take_integers, take_path
 
 #: Shells of a Bethe lattice: 94 to 24 574 sites at z = 3.
 DEFAULT_SHELLS = (5, 7, 9, 11, 13)
@@ -100,19 +100,23 @@ def make_request(
     )
     for name in ("blocks", "merge"):
         if wanted[name] is not None and wanted["split"] is None:
-            raise InputError(f"{name} = {wanted[name]}: goes with split lattice (--split lattice)")
+            raise InputError(f"{name} = {wanted[name]}: goes with --split lattice")
     left_open = {"L"} if wanted["L"] is None else set()
-    samples, target_error = wanted["samples"], wanted["target_error"]
+    samples, target_error = (
+        SETTINGS[name].take(name, wanted[name]) for name in ("samples", "target_error")
+    )
     if samples is None and target_error is None:
         samples = DEFAULT_SAMPLES
         left_open.add("samples")
     return SweepRequest(
         study,
         StopRule(_per_size(samples, sizes), target_error),
-        _results_path(DEFAULT_OUT if wanted["out"] is None else wanted["out"]),
+        _results_path(take_path("out", DEFAULT_OUT if wanted["out"] is None else wanted["out"])),
         frozenset(left_open),
-        **{name: wanted[name] for name in ("device", "labeler", "workers")},
-        executor=SETTINGS["executor"].take("executor", wanted["executor"]),
+        **{
+            name: SETTINGS[name].take(name, wanted[name])
+            for name in ("device", "labeler", "workers", "executor")
+        },
         part=WHOLE if wanted["part"] is None else Part.parse(wanted["part"]),
         **{
             name: SETTINGS[name].check(name, wanted[name])
@@ -139,7 +143,7 @@ def _p_of(wanted: Mapping[str, Any]) -> Any:
     if not model.has_spins:
         raise InputError(f"{name}: {model} percolation has no temperature (--model ising)")
     if name == "K" and model.name != "ising":
-        raise InputError(f"K is the coupling of the Ising model; {model} has beta (--beta)")
+        raise InputError(f"K is the coupling of the Ising model; {model} has beta")
     couplings = take_couplings(name, wanted[name]) or ()
     if name == "T":
         couplings = tuple(1 / value for value in couplings)
@@ -154,7 +158,7 @@ def _structure_of(lattice: str | Path | Structure | None, wanted: Mapping[str, A
         given = {"lattice": lattice, "L": wanted["L"], "boundary": wanted["boundary"]}
         return _graph_of(wanted["graph"], source, target, multi, given)
     if source is not None or target is not None or multi:
-        raise InputError("source, target and multi belong to a graph: give it (--graph FILE)")
+        raise InputError("source, target and multi belong to a graph: give --graph")
     if lattice is None or isinstance(lattice, str | Path):
         return load_structure(DEFAULT_LATTICE if lattice is None else str(lattice))
     if not hasattr(lattice, "is_scalable"):
@@ -177,9 +181,8 @@ def _boundary_of(structure: Structure, given: str | Sequence[str] | None) -> tup
     return boundary
 
 
-def _results_path(out: str | Path) -> Path:
+def _results_path(path: Path) -> Path:
     """Return the path of a results file; InputError if it ends as something else does."""
-    path = Path(out)
     if path.suffix not in _SUFFIXES and not path.is_dir():
         ending = f"ends in {path.suffix}" if path.suffix else "has no suffix"
         allowed = " or ".join(_SUFFIXES)

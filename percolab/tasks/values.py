@@ -6,6 +6,7 @@ Every function raises InputError that names the setting, what was given and what
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -44,7 +45,7 @@ def parse_probabilities(text: str) -> tuple[float, ...]:
     count = int(parts[2])
     if not 2 <= count <= _MAX_COUNT or high <= low:
         raise InputError(
-            f"p = {shown(text)} is empty: from must be below to, and count from 2 to {_MAX_COUNT}"
+            f"p = {shown(text)}: from must be below to, and count from 2 to {_MAX_COUNT}"
         )
     # In decimal arithmetic 0.5:0.6:3 holds 0.55, not 0.55000000000000004.
     return tuple(float(low + (high - low) * n / (count - 1)) for n in range(count))
@@ -80,8 +81,7 @@ def parse_couplings(key: str) -> Callable[[str], tuple[float, ...]]:
         low, high = _number(key, ends[0]), _number(key, ends[1])
         if not 2 <= int(count[:9]) <= _MAX_COUNT or high <= low:
             raise InputError(
-                f"{key} = {shown(text)} is empty: from must be below to, and count from 2 to "
-                f"{_MAX_COUNT}"
+                f"{key} = {shown(text)}: from must be below to, and count from 2 to {_MAX_COUNT}"
             )
         steps = int(count) - 1
         return check_couplings(key, [low + (high - low) * n / steps for n in range(steps + 1)])
@@ -297,6 +297,21 @@ def take_integer(key: str, value: Any) -> int:
     return found[0]
 
 
+def take_number(key: str, value: Any) -> float:
+    """Return a number as a float."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{key} = {shown(value)}, but it must be a number") from error
+
+
+def take_path(key: str, value: Any) -> Path:
+    """Return the name of a file as a path."""
+    if not isinstance(value, str | os.PathLike) or "\0" in os.fspath(value):
+        raise InputError(f"{key} = {shown(value)}, but it must be the name of a file")
+    return Path(value)
+
+
 def take_integers(key: str, value: Any) -> tuple[int, ...]:
     """Return an integer or a sequence of them as a tuple of ints, NumPy's included."""
     try:
@@ -325,7 +340,7 @@ def take_measure(key: str, value: str | Sequence[str]) -> tuple[str, ...]:
     >>> take_measure("measure", "sizes")
     ('sizes',)
     """
-    parts = [value] if isinstance(value, str) else list(value)
+    parts = list(value) if np.iterable(value) and not isinstance(value, str) else [value]
     if not all(isinstance(part, str) for part in parts):
         raise InputError(f"{key} = {value!r}, but only words are allowed")
     found = tuple(word.strip() for part in parts for word in part.split(",") if word.strip())

@@ -82,7 +82,7 @@ def test_what_all_stands_for_depends_on_what_was_measured():
     assert "Q_B" not in available_quantities(plain)
     names = [item.name for item in choose_quantities(["all"], TORUS, available_quantities(sizes))]
     assert names == ["wrapping_any", "wrapping_all", "Q_1", "Q_2", "Q_B", "s_2/s_1"]
-    with pytest.raises(InputError, match="--measure sizes"):
+    with pytest.raises(InputError, match="measure sizes"):
         choose_quantities(["Q_B"], TORUS, available_quantities(plain))
     with pytest.raises(InputError, match="unknown quantity 'Q_7'"):
         choose_quantities(["Q_7"], TORUS, available_quantities(plain))

@@ -74,14 +74,14 @@ def test_a_coupling_of_no_ferromagnet_is_refused(key, text):
 
 BAD = [
     (("-K", "0.1:0.3"), "a range is from:to:count"),
-    (("-K", "0.3:0.1:3"), "is empty: from must be below to"),
+    (("-K", "0.3:0.1:3"), "from must be below to"),
     (("-K", "0.1:0.3:1"), "count from 2 to 10000"),
     (("-T", "hot"), "T = 'hot' is not a number"),
     (("-K", ","), "K: the list is empty"),
     ((*P, "-T", "2"), "p and T are both given, but one follows from the other"),
     ((*P, "--beta", "2"), "p and beta are both given"),
     (("-K", ".4", "--beta", ".4"), "beta and K are both given"),
-    (("-K", ".4", "--model", "potts:q=3"), "potts:q=3 has beta (--beta)"),
+    (("-K", ".4", "--model", "potts:q=3"), "potts:q=3 has beta"),
     (("--beta", ".4", "--model", "bond"), "beta: bond percolation has no temperature"),
     (("-T", "2", "--model", "site"), "T: site percolation has no temperature"),
     ((*P, "--sweeps", "50", "--burn-in", "50"), "sweeps = 50, but with a burn-in of 50 nothing"),

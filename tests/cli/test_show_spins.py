@@ -106,3 +106,12 @@ def test_every_spin_has_its_colour_and_vacant_points_are_white(states):
 )
 def test_what_no_sweep_has_is_refused(options, reason):
     assert reason in refusal("show", "--lattice", "square", "-L", 8, *options)
+
+
+def test_a_sample_of_results_is_shown_after_as_many_sweeps_as_asked():
+    results = percolab.sweep(
+        "square", model="ising", L=[4], p=[0.5], samples=20, boundary="periodic", device="cpu"
+    )
+    usual = results.show(4).numbers
+    assert usual == results.show(4, sweeps=100).numbers
+    assert usual["title"] != results.show(4, sweeps=3).numbers["title"]

@@ -236,7 +236,7 @@ def test_histograms_integrate_to_one_and_have_the_mean_energy():
 
 
 def test_a_figure_is_refused_with_its_reason():
-    with pytest.raises(InputError, match=r"--measure series"):
+    with pytest.raises(InputError, match=r"measure series"):
         plot(potts(), "x.png", kind="histogram")
 
 

@@ -77,9 +77,11 @@ def test_functions_are_stored_tabulated_and_continued_by_name():
     whole = percolab.sweep("square", observables=own, **OPTIONS | {"samples": 50})
     for key, item in more.tasks.items():
         np.testing.assert_array_equal(item.extra("corner"), whole.tasks[key].extra("corner"))
-    with pytest.raises(InputError, match=r"holds another study \(functions is \['corner'\] there"):
+    with pytest.raises(
+        InputError, match=r"holds another study \(observables is \['corner'\] there"
+    ):
         percolab.sweep("square", out="a.h5", **OPTIONS | {"samples": 70})
-    assert "functions is ['corner'] there" in refusal(
+    assert "observables is ['corner'] there" in refusal(
         "sweep", "-L", "4,6", "-p", "0.4,0.6", "--samples", 70, "--lattice",
         "square", "--out", "a.h5",
     )  # fmt: skip

@@ -106,7 +106,7 @@ def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
     monkeypatch.setattr("percolab.run.in_slabs._SITES_PER_SLAB", 1280)
     found = sweep("square", **asked, slabs="auto")
     assert found.runs[0]["slabs"] == {"160": 20}
-    with pytest.raises(InputError, match=r"L = 160 needs .* free; --slabs auto measures it"):
+    with pytest.raises(InputError, match=r"L = 160 needs .* free; slabs auto measures it"):
         sweep("square", **asked)
 
 
@@ -492,7 +492,7 @@ def test_samples_of_all_processes_go_on_after_the_end_of_their_parent(tmp_path, 
 
 def test_slabs_are_measured_on_one_host(tmp_path):
     given = ("--lattice", "square", "-L", "8", "-p", "0.5", "--slabs", "2", "--device", "cpu")
-    told = "--slabs: threads or processes of one host measure slabs; on many hosts take --part k/n"
+    told = "slabs: threads or processes of one host measure slabs; on many hosts take "
     out = "--out", tmp_path / "none.h5"
     assert told in refusal("sweep", *given, *out, "--executor", "dask:tcp://127.0.0.1:9")
     with ThreadPoolExecutor(1) as executor, pytest.raises(InputError, match=told):

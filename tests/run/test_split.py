@@ -189,7 +189,7 @@ def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
     assert (found.size, found.executor, found.devices) == (3, "processes", gpus)
     with pytest.raises(InputError, match="4 ranks on one host, which has cuda:0,2,3; every rank"):
         team(gpus, workers=4)
-    with pytest.raises(InputError, match="threads drive one GPU; take --executor processes"):
+    with pytest.raises(InputError, match="threads drive one GPU; take executor processes"):
         team(gpus, workers=2, executor="threads")
     monkeypatch.setattr(split.Job, "most_memory", Memory(10**6, 10**11))
     with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB are its"):
@@ -265,6 +265,41 @@ def test_a_plan_tells_what_ranks_send(monkeypatch):
     headings = " L  p  slabs  a row   time   memory  message   bound  all of a row"
     assert re.split("  +", lines[2].strip()) == re.split("  +", headings.strip())
     assert not Path("none.h5").exists()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--workers", "16"),
+        ("--blocks", "4x4", "--merge", "quad"),
+        pytest.param(("--workers", "2", "--executor", "processes"), marks=pytest.mark.slow),
+        pytest.param(("--blocks", "4x2", "-L", "3600"), marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
+)
+def test_a_plan_tells_how_long_a_row_takes(given, monkeypatch):
+    row, seconds = Team.row, []
+
+    def timed(*args):
+        begin = time.perf_counter()
+        found = row(*args)
+        seconds.append(time.perf_counter() - begin)
+        return found
+
+    monkeypatch.setattr(Team, "row", timed)
+    asked = ("sweep", "--lattice", "square", "-L", "128", "-p", "0.5", "--samples", "10",
+             "--device", "cpu", "--split", "lattice", *given, "--out")  # fmt: skip
+    ratios = []
+    # Others may use the machine.
+    while len(ratios) < 4 and not any(0.5 < ratio < 2 for ratio in ratios):
+        plan = json.loads(answer(*asked, "none.h5", "--plan", "--json"))
+        answer(*asked, f"{len(ratios)}.h5", "--quiet")
+        ratios.append(plan["sizes"][0]["row_seconds"] / min(seconds))
+        # Until processes are there takes longer than these rows.
+        opening = plan["seconds"] - plan["sizes"][0]["seconds"]
+        assert opening > (0.2 if "processes" in given else 0.0)
+        seconds.clear()
+    assert 0.5 < ratios[-1] < 2, ratios
 
 
 # --- processes -----------------------------------------------------------------------------------

@@ -9,9 +9,11 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_for_blocks
@@ -24,11 +26,10 @@ from percolab.domains.transport import Local
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.run import split, split_plan
-from percolab.run.plan import Plan, SizePlan
 from percolab.run.request import Watcher
 from percolab.run.sampler import Stopped
 from percolab.run.split import RankExecutor, SplitSampler, team_of
-from percolab.run.split_plan import _grown, _Joined
+from percolab.run.split_plan import SplitPlan, _grown, _Rows
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
@@ -144,7 +145,7 @@ def test_what_cannot_be_cut_or_merged_is_refused_in_one_line(given, message):
 )
 def test_blocks_and_merge_go_with_split(given):
     told = refusal("sweep", "--lattice", "square", "-L", "8", "-p", "0.5", *given)
-    assert told == f"{given[0][2:]} = {given[1]}: goes with split lattice (--split lattice)"
+    assert told == f"{given[0][2:]} = {given[1]}: goes with --split lattice"
     with pytest.raises(InputError, match=r"blocks = \(2, 2\), but it must be text, as 4x4x2"):
         sweep("square", split="lattice", blocks=(2, 2))
 
@@ -177,7 +178,7 @@ def test_ranks_are_as_many_as_boxes(monkeypatch):
 def test_boxes_are_not_on_a_gpu_and_fit_in_memory(monkeypatch):
     gpu = Device("cuda", 0)
     for kinds, words in (({"blocks": "2x2"}, "blocks"), ({"merge": "quad"}, "merge quad")):
-        message = f"--split lattice: {words}: boxes are labeled on the CPU alone; use --device cpu"
+        message = f"split lattice: {words}: boxes are labeled on the CPU alone; use device cpu"
         with pytest.raises(InputError, match=message):
             team((gpu,), **kinds)
     memory = type("", (), {"available": 10**4})
@@ -193,7 +194,7 @@ def test_boxes_of_auto_are_on_the_cpu_and_that_is_said(monkeypatch):
     given = ASKED | {"L": [8], "split": "lattice", "blocks": "2x1", "watcher": watched}
     assert sweep("square", **given, device="auto").runs[0]["device"] == "cpu"
     (note,) = notes
-    assert note.startswith("on the CPU, since on cuda:0 it cannot be: --split lattice: blocks: ")
+    assert note.startswith("on the CPU, since on cuda:0 it cannot be: split lattice: blocks: ")
 
 
 def test_a_stop_is_between_two_rows():
@@ -278,39 +279,65 @@ def test_a_plan_tells_what_ranks_send(merge, monkeypatch):
     assert alone[-1] == "note: all boxes are measured in one process, which sends nothing"
 
 
-def test_the_time_of_a_plan_is_that_of_measuring_joining_and_closing(monkeypatch):
-    monkeypatch.setattr(split_plan, "_PILOT_SITES", 2**12)
+@pytest.mark.parametrize(
+    ("given", "faces"),
+    [
+        (("--boundary", "periodic", "--blocks", "4x2", "--merge", "quad"), 4 * 512),
+        (("--workers", "8"), 512),
+    ],
+)
+def test_the_time_of_a_plan_grows_as_sites_and_faces(given, faces, monkeypatch):
+    """Ranks take 3 s, 20 ns a site over cores, and 1 ms for every bond that may cross."""
+    monkeypatch.setattr(split_plan, "_PILOT_SITES", 2**16)
+    monkeypatch.setattr(split_plan, "_BOX_SITES", 2**10)
     monkeypatch.setattr(split_plan, "usable_cores", lambda: 2)
-    asked = ("sweep", "--lattice", "square", "-L", "64", "-p", "0.5", "--device", "cpu", "--split",
-             "lattice", "--blocks", "4x2", "--merge", "quad", "--out", "none.h5")  # fmt: skip
-    # A box takes 1 s, a stage 16 rank seconds of which 3 in one rank, closing 0.25 s.
-    calls = iter([0.0, 0.25] * 20)
-    monkeypatch.setattr(split_plan.time, "thread_time", lambda: next(calls))
-    monkeypatch.setattr(split_plan, "_time_box", lambda small, task, ps: [2.0, 1.0])
-    simulate = split_plan.simulate
 
-    def timed(*given, **kinds):
-        found = simulate(*given, clock=lambda: 0.0, **kinds)
-        for name, stage in found.stages.items():
-            stage.seconds = [3.0, 13.0] if name == "stage 1" else [3.0, 1.0]
-        return found
+    def row_of(job, task, leader, ps):
+        sites = job.whole.num_points
+        seconds = [3 + 2e-8 * sites + 1e-3 * split_plan._faces(job) + p for p in ps]
+        return timed_rows(job, task, leader, ps, np.array(seconds))
 
-    monkeypatch.setattr(split_plan, "simulate", timed)
-    plan = json.loads(answer(*asked, "--samples", 10, "--plan", "--json"))
-    (size,) = plan["sizes"]
-    # 8 boxes on 2 cores; the first of 3 stages is as long as its longest rank; and "prepare".
-    assert size["row_seconds"] == pytest.approx(8 / 2 + 13 + 3 * 3 + 0.25)
-    assert size["seconds"] == pytest.approx(10 * size["row_seconds"] + 2 * 4)
-    assert any("which 8 ranks share" in note for note in plan["notes"])
-    usual = {*Plan.__dataclass_fields__, "study", "results"}
-    assert plan.keys() == usual | {"ranks", "stages", "blocks", "merge"}
-    assert size.keys() > set(SizePlan.__dataclass_fields__)
+    def timed_rows(job, task, leader, ps, seconds):
+        row, _ = leader.row(job, split_plan._draw_of(task, ps[0]))
+        return _Rows(seconds, 0 * seconds, 0 * seconds, 0.5, row)
+
+    def parts(job, task, ps, threads):
+        return 0.25, np.full(len(ps), 2e-8 * job.whole.num_points)
+
+    of_slabs = split_plan.pilot_of_slabs
+
+    def pilot_of_slabs(task, engine):
+        rate = 1 / (2e-8 * task.num_points * len(task.p))
+        return replace(of_slabs(task, engine), rate=rate, setup=0.25)
+
+    monkeypatch.setattr(split_plan, "_timed_rows", row_of)
+    monkeypatch.setattr(split_plan, "_time_parts", parts)
+    monkeypatch.setattr(split_plan, "pilot_of_slabs", pilot_of_slabs)
+    for size, num_faces in ((512, faces), (128, faces / 4)):
+        asked = ("sweep", "--lattice", "square", "-L", size, "-p", "0.25,0.75", "--samples", 10,
+                 "--device", "cpu", "--split", "lattice", *given, "--out", "none.h5")  # fmt: skip
+        plan = json.loads(answer(*asked, "--plan", "--json"))
+        (row,) = plan["sizes"]
+        expected = 3 + 2e-8 * size**2 + 1e-3 * num_faces + 0.5
+        assert row["row_seconds"] == pytest.approx(expected, rel=1e-6)
+        if size == 128:
+            # It is measured as it is.
+            assert row["seconds"] == pytest.approx(20 * expected + 0.5)
+        else:
+            assert row["seconds"] > 20 * expected
+        assert any("which 8 ranks share" in note for note in plan["notes"])
+    assert plan.keys() == {*SplitPlan.__dataclass_fields__, "study", "results"}
 
 
-def test_what_ranks_join_grows_along_a_line():
-    small, large = (_Joined(*numbers, None) for numbers in ((10, 30, 1.0), (30, 50, 2.0)))
-    assert _grown([small, large], [100, 200], 600) == _Joined(110, 130, 6.0, None)
-    assert _grown([large, large], [100, 100], 600) == large
+def test_what_ranks_send_grows_along_a_line():
+    small, large = (
+        _Rows(*(np.array([number]) for number in numbers), 0.0, None)
+        for numbers in ((1.0, 10, 30), (2.0, 30, 50))
+    )
+    found = _grown([small, large], [100, 200], 600)
+    assert (found.seconds, found.largest, found.sent) == (6.0, 110, 130)
+    assert _grown([large, large], [100, 100], 600).sent == 50
+    assert _grown([large, small], [100, 200], 600).sent == 0
 
 
 # --- processes -----------------------------------------------------------------------------------

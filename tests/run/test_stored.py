@@ -141,6 +141,13 @@ def test_pressing_ctrl_c_twice_still_saves():
     assert (raised.stored, raised.exit_code) == (True, 130)
 
 
+def test_without_a_file_a_stop_says_that_nothing_is_saved():
+    results, key = fresh()
+    crew = crew_of({key: Sampler(KeyboardInterrupt(), fails=(3,))})
+    with pytest.raises(Interrupted, match="interrupted, finished blocks not saved"):
+        with_blocks(results, {key: WANTED}, {}, crew, Engine(), Saver(None), Told())
+
+
 def test_sigterm_is_ctrl_c_with_an_exit_code_of_its_own():
     blocks, saved, raised = run(Sampler(Terminated(), fails=(3,)))
     assert isinstance(raised, Interrupted)

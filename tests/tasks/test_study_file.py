@@ -230,7 +230,7 @@ WRONG = {
     "p = -0.5": "p = -0.5, but",
     "p = []": "p = [], but it must be a list of numbers from 0 to 1",
     "p = [true]": "p = [True], but",
-    "p = '0.6:0.5:3'": "p = '0.6:0.5:3' is empty",
+    "p = '0.6:0.5:3'": "p = '0.6:0.5:3': from must be below",
     "p = [0.6, 0.5]": "ascend",
     "boundary = 'opne'": "unknown boundary 'opne'; did you mean 'open'?",
     "boundary = ['open', 3]": "boundary = ['open', 3], but",
