@@ -54,7 +54,7 @@ class PeerTime:
 
 def open_bond_list(topology: Topology, p: float) -> tuple[np.ndarray, np.ndarray]:
     """Return owner and other end, int32 each, of sample 0's open bonds; nothing is periodic."""
-    opened = np.zeros(topology.exists.size, np.uint32)
+    opened = np.zeros(topology.num_bond_words, np.uint32)
     key = (np.uint64(SEED), np.uint64(0), np.uint64(threshold_of(p)))
     fill_open_bonds(XORWOW, *key, np.uint64(0), topology.exists.ravel(), opened)
     words = opened.reshape(topology.exists.shape)

@@ -81,7 +81,7 @@ def bytes_moved(stage: str, topology: Topology, *, needs_labels: bool) -> int:
     shared as well, but is as large as labels and more.  It counts whole: what is read of memory at
     once has room for 8 neighbours or more, and hardly ever are all of their bonds closed.
     """
-    words, labels = 4 * topology.exists.size, 4 * topology.num_points
+    words, labels = 4 * topology.num_bond_words, 4 * topology.num_points
     stored = 0 if topology.neighbours is None else topology.neighbours.nbytes
     measure = 2 * words + stored + _ROW_BYTES + (4 * labels if needs_labels else 0)
     return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from percolab.kernels.launches import Launches
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import Topology, num_words_of, period_codes, periods_of
+from percolab.lattices.topology import Topology, WordsOf, num_words_of, periods_by_axis
 
 cuda = load_cuda()
 
@@ -32,18 +31,35 @@ def period_width(topology: Topology) -> int:
 
 def narrow_codes(topology: Topology, codes: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return codes of periods as CUDA has them, ``period_width`` bits an axis."""
-    if not topology.seam_codes.size:
-        return np.zeros(codes.size, np.int32)
-    periods = periods_of(codes, topology.num_axes)
-    return period_codes(periods, period_width(topology)).astype(np.int32)
-
-
-def copied_by_class(topology: Topology, words_of: Callable[[int], NDArray[np.uint32]]) -> Any:
-    """Return bond words on the device, which are made on the host one class after the other."""
-    length, found = topology.num_words, cuda.device_array(topology.exists.size, np.uint32)
-    for k in range(topology.num_classes):
-        found[k * length : (k + 1) * length].copy_to_device(words_of(k))
+    found, width = np.zeros(codes.size, np.int32), period_width(topology)
+    for axis, periods in enumerate(periods_by_axis(codes, topology.num_axes)):
+        found += np.left_shift(periods, width * axis, dtype=np.int32, casting="unsafe")
     return found
+
+
+def copied_by_class(topology: Topology, words_of: WordsOf) -> Any:
+    """Return bond words on the device, which are made on the host one class after the other."""
+    length, found = topology.num_words, cuda.device_array(topology.num_bond_words, np.uint32)
+    words = np.empty(length, np.uint32)
+    for k in range(topology.num_classes):
+        topology.write_class(k, words_of, words)
+        found[k * length : (k + 1) * length].copy_to_device(words)
+    return found
+
+
+def _seam_lists_on_device(topology: Topology) -> tuple[Any, Any, Any]:
+    """Return the lists of all seam bonds on the device: numbers, other ends and narrow codes."""
+    kinds = np.int64, np.int32, np.int32
+    found = tuple(cuda.device_array(topology.num_seam_bonds, kind) for kind in kinds)
+    stride, start = 32 * topology.num_words, 0
+    for k in range(topology.num_classes):
+        owners, ends, codes = topology.seam_list_of(k)
+        part = slice(start, start := start + owners.size)
+        if owners.size:
+            found[0][part].copy_to_device(np.add(owners, k * stride, dtype=np.int64))
+            found[1][part].copy_to_device(ends)
+            found[2][part].copy_to_device(narrow_codes(topology, codes))
+    return found[0], found[1], found[2]
 
 
 class KeysOfBatch:
@@ -106,14 +122,16 @@ class CudaBatch:
         arrays: Arrays | None = None,
     ) -> None:
         # The kernels index the whole batch with 32 bits.
-        fitting = (2**32 - 1) // max(topology.num_points, topology.exists.size)
+        fitting = (2**32 - 1) // max(topology.num_points, topology.num_bond_words)
         self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
         self.model = model
         self.launches, self.arrays = launches or Launches(), arrays or Arrays()
-        self.opened = self.arrays.array("opened", self.capacity * topology.exists.size, np.uint32)
+        self.opened = self.arrays.array(
+            "opened", self.capacity * topology.num_bond_words, np.uint32
+        )
         self.keys = KeysOfBatch(model, self.capacity, self.launches)
         self.adjacency = self._adjacency()
-        self.exists = cuda.to_device(topology.exists.ravel())
+        self.exists = copied_by_class(topology, topology.exists_of)
         self.existing_sites = cuda.to_device(topology.occupied)
         #: The occupied sites, and how many words of them each item has, 0 where all share them.
         self.occupied, self.occupied_words = self.existing_sites, np.uint32(0)
@@ -123,7 +141,7 @@ class CudaBatch:
             words = self.capacity * topology.num_words
             self.occupied = self.arrays.array("occupied", words, np.uint32)
             self.occupied_words = self.adjacency.num_words
-            first = np.uint32(topology.exists.size)
+            first = np.uint32(topology.num_bond_words)
             self.sites = Sites(
                 model.rule, first, self.adjacency, self.existing_sites, self.occupied
             )
@@ -131,12 +149,13 @@ class CudaBatch:
     def _adjacency(self) -> Adjacency:
         top = self.topology
         deltas = tuple(np.int32(delta) for delta in top.deltas)
+        bonds, ends, codes = _seam_lists_on_device(top)
         return Adjacency(
             ends=deltas if top.neighbours is None else cuda.to_device(top.neighbours),
-            seam=copied_by_class(top, top.seam_of) if top.seam_bonds.size else (),
-            seam_bonds=cuda.to_device(top.seam_bonds),
-            seam_ends=cuda.to_device(top.seam_ends),
-            seam_codes=cuda.to_device(narrow_codes(top, top.seam_codes)),
+            seam=copied_by_class(top, top.seam_of) if top.num_seam_bonds else (),
+            seam_bonds=bonds,
+            seam_ends=ends,
+            seam_codes=codes,
             num_points=np.uint32(top.num_points),
             num_words=np.uint32(top.num_words),
             chain=np.int32(top.chain),
@@ -153,7 +172,9 @@ class CudaBatch:
         if extent.is_stored:
             shared += 4 * extent.num_classes * extent.num_points
         words = 4 * extent.num_words + site_words * model.draws_sites
-        return Memory(host=keys, device=shared + keys + items * words)
+        # The bonds of a class and the lists of its seam bonds are made one class after the other.
+        host = keys + site_words + extent.class_bytes
+        return Memory(host=host, device=shared + keys + items * words)
 
     def fill(
         self,
@@ -191,7 +212,7 @@ class CudaBatch:
         if self.sites:
             top, launch = self.topology, self.launches
             launch.one(close_bonds_kernel, top.num_words, items, opened, self.sites)
-            launch.one(close_seam_kernel, top.seam_bonds.size, items, opened, self.sites)
+            launch.one(close_seam_kernel, top.num_seam_bonds, items, opened, self.sites)
 
     def load(self, opened: NDArray[np.uint32]) -> int:
         """Copy given open bonds, (items, num_classes * num_words), into the batch."""
@@ -203,7 +224,7 @@ class CudaBatch:
     def opened_of(self, items: int) -> NDArray[np.uint32]:
         """Return the bond words of the first items, (items, num_classes * num_words)."""
         self.launches.wait()
-        words = self.topology.exists.size
+        words = self.topology.num_bond_words
         found: NDArray[np.uint32] = self.opened[: items * words].copy_to_host()
         return found.reshape(items, words)
 

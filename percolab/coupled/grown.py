@@ -63,7 +63,7 @@ class GrownCoupling(CoupledBatches):
         words = labeler.labels, batch.opened, self._later, batch.adjacency
         launch.one(grow_kernel, top.num_words, items, *words)
         labeler.join_seam(items)
-        if top.seam_codes.size:
+        if top.num_seam_bonds:
             join_more(batch, items, labeler.windings, labeler.read.loops)
         sizes = batch.adjacency.num_points, labeler.size_mask, labeler.sizes
         launch.each(absorb_kernel, top.num_points, items, labeler.labels, *sizes)

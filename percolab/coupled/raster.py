@@ -33,7 +33,7 @@ def _most_ordered(topology: Topology) -> int:
 
 
 def _grid_lists(topology: Topology) -> GridLists:
-    countable = topology.exists.size <= _MOST_WORDS
+    countable = topology.num_bond_words <= _MOST_WORDS
     listed = topology.num_classes * topology.num_points // 3 if countable else 0
     return GridLists(
         bonds=np.empty(listed, np.uint32),
@@ -41,12 +41,12 @@ def _grid_lists(topology: Topology) -> GridLists:
         order=np.empty(listed, np.uint32),
         ends=np.empty(MAX_STEPS + 2, np.int64),
         planes=np.empty(63, np.uint32),
-        later=np.empty(topology.exists.size, np.uint32),
+        later=np.empty(topology.num_bond_words, np.uint32),
     )
 
 
 def _bond_order(topology: Topology, later: NDArray[np.uint32]) -> BondOrder:
-    listed = _most_ordered(topology) if topology.exists.size <= _MOST_WORDS else 0
+    listed = _most_ordered(topology) if topology.num_bond_words <= _MOST_WORDS else 0
     # With so many digits, few bonds agree in all that are compared.
     digits = min(4 * (topology.num_bonds.bit_length() // 4 + 2), 60)
     return BondOrder(

@@ -151,7 +151,7 @@ class TiledCoupling(CoupledBatches):
     def _has_room(self, openings: int) -> bool:
         """Return whether so many openings a tile fit beside its nodes, and have 32-bit names."""
         room = self.labeler.tiling.room + 2 * _room_for(openings, self._burst)
-        return room <= MAX_ROOM and self.labeler.batch.topology.exists.size <= 2**27
+        return room <= MAX_ROOM and self.labeler.batch.topology.num_bond_words <= 2**27
 
     def _make_room(self, expected: int, steps: int) -> Openings:
         """Return memory for so many openings of a tile, and make room for nodes and rows."""

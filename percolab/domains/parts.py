@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import ceil, prod, sqrt
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from percolab.lattices.topology import (
     Topology,
     num_words_of,
     period_codes,
-    set_bits,
+    places_of,
     unpack_bits,
 )
 
@@ -166,15 +167,22 @@ class Whole:
 class Tables:
     """What equal slabs share: their sites, the bonds inside, and the end layers at their sides.
 
-    topology:  of a lattice of the slab's shape, open along the last axis, without end layers there
-    adjacency: where its bonds lead
-    end_sites: int32, the sites of the other axes' end layers; end_flags: uint32, their flags
+    What is for kernels on the CPU is made when it is asked for.
+
+    topology: of a lattice of the slab's shape, open along the last axis, without end layers there
     """
 
     topology: Topology
-    adjacency: Adjacency
-    end_sites: NDArray[np.int32]
-    end_flags: NDArray[np.uint32]
+
+    @cached_property
+    def adjacency(self) -> Adjacency:
+        """Where its bonds lead."""
+        return adjacency_of(self.topology)
+
+    @cached_property
+    def end_flags(self) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
+        """The sites of the other axes' end layers, and their flags."""
+        return self.topology.end_flags()
 
 
 class Cut(NamedTuple):
@@ -232,7 +240,7 @@ class Part:
 
         As :meth:`percolab.lattices.topology.Topology.end_flags` has them, sites of this slab.
         """
-        sites, flags = [self.tables.end_sites], [self.tables.end_flags]
+        sites, flags = map(list, zip(self.tables.end_flags))
         whole, axis = self.whole, len(self.whole.shape) - 1
         if not whole.is_closed:
             ends = (0, whole.depth), (whole.num_layers - whole.depth, whole.num_layers)
@@ -278,16 +286,25 @@ class Parts:
         )
 
     @staticmethod
-    def memory(whole: Whole, slabs: Iterable[tuple[int, int]]) -> Memory:
-        """Return the memory of the tables of slabs (first layer, layers), and of making one."""
+    def memory(whole: Whole, slabs: Iterable[tuple[int, int]], kind: str = "cpu") -> Memory:
+        """Return the memory of the tables of slabs (first layer, layers), and of making one.
+
+        kind: "cpu", or "cuda": there kernels take bonds and lists from the device.
+        """
         kinds = {(whole.phase(first), layers) for first, layers in slabs}
         extents = [whole.slab_extent(layers) for _, layers in kinds]
         cuts = len({phase for phase, _ in kinds}) + 1
-        made = [*extents, *[whole.slab_extent(whole.reach)] * cuts]
-        tables = sum(extent.topology_bytes + extent.seam_bytes for extent in made)
-        # The sites of end layers once more, with their flags.
-        ends = sum(8 * extent.end_sites for extent in extents)
-        return Memory(host=tables + ends + max(extent.building_bytes for extent in made))
+        cut = whole.slab_extent(whole.reach)
+        tables = cuts * (cut.topology_bytes + cut.seam_bytes)
+        if kind == "cuda":
+            tables += sum(extent.base_bytes for extent in extents)
+        else:
+            # The sites of end layers once more, with their flags.
+            tables += sum(
+                extent.topology_bytes + extent.seam_bytes + 8 * extent.end_sites
+                for extent in extents
+            )
+        return Memory(host=tables + max(extent.building_bytes for extent in (*extents, cut)))
 
     def _tables_of(self, first_layer: int, layers: int) -> Tables:
         key = self.whole.phase(first_layer), layers
@@ -323,7 +340,7 @@ def _tables_of(whole: Whole, phase: int, layers: int) -> Tables:
     topology = _from_layer(whole.lattice, phase).topology(shape, boundary)
     if whole.model.draws_sites:
         topology.check_end_layers()
-    return Tables(topology, adjacency_of(topology), *topology.end_flags())
+    return Tables(topology)
 
 
 def _cut_below(whole: Whole, phase: int) -> Cut:
@@ -332,7 +349,7 @@ def _cut_below(whole: Whole, phase: int) -> Cut:
     shape, boundary = (*whole.shape[:-1], reach), (*whole.boundary[:-1], "open")
     grid = Grid(lattice.cell, shape, boundary, depths=lattice.per_size)
     words, layer = num_words_of(prod(shape)), whole.layer_points
-    exists, deltas, bonds, ends, codes = [], [], [], [], []
+    exists, seam, deltas, bonds, ends, codes = [], [], [], [], [], []
     classes = [k for k, bond in enumerate(lattice.bonds) if bond.offset[-1] < 0]
     for n, k in enumerate(classes):
         *aside, step = lattice.bonds[k].offset
@@ -341,20 +358,24 @@ def _cut_below(whole: Whole, phase: int) -> Cut:
         layers = grid.owner_layers(offset)
         # Bonds of layer -step and above end in the upper slab.
         layers[-1][-step:] = False
-        owner, other, codes_of_class = grid.seam_list(at, offset, layers)
+        inside = zip(layers, grid.inside_layers(offset), strict=True)
+        there = grid.mask(at, layers)
+        across = there ^ grid.mask(at, [one & other for one, other in inside])
+        owners = places_of(across)
+        other_ends, codes_of_class = grid.other_ends(owners, offset)
         down = (reach + step) * layer
-        exists.append(grid.mask(at, layers))
+        exists.append(there)
+        seam.append(across)
         deltas.append(grid.delta(offset) + down)
-        bonds.append(n * 32 * words + owner)
-        ends.append(other + down)
+        bonds.append(np.add(owners, n * 32 * words, dtype=np.int64))
+        ends.append(other_ends + np.int32(down))
         codes.append(codes_of_class)
     seam_bonds = np.concatenate(bonds)
-    seam = np.zeros(len(classes) * words if seam_bonds.size else 0, np.uint32)
     adjacency = Adjacency(
         ends=np.array(deltas, np.int64),
-        seam=set_bits(seam, seam_bonds),
+        seam=np.concatenate(seam) if seam_bonds.size else np.empty(0, np.uint32),
         seam_bonds=seam_bonds,
-        seam_ends=np.concatenate(ends).astype(np.int32),
+        seam_ends=np.concatenate(ends),
         seam_codes=np.concatenate(codes),
         num_points=np.uint32(prod(shape)),
         num_words=np.uint32(words),

@@ -85,14 +85,14 @@ class SlabRaster:
         """Return the front of a part of a sample."""
         top, keys = part.tables.topology, draw.keys(self.whole)
         words, points = top.num_words, top.num_points
-        opened = self.opened[: top.exists.size].reshape(top.exists.shape)
+        opened = self.opened[: top.num_bond_words].reshape(top.exists.shape)
         drawn = self.occupied[:words]
         first = np.uint64(part.first_site)
         adjacency = part.tables.adjacency
         fill_slab(keys, first, top.exists, top.occupied, adjacency, opened, drawn)
         occupied = drawn if drawn.size else top.occupied
         runs = Runs(self.runs.starts[:words], self.runs.first[:words], *self.runs[2:])
-        periods = self.periods[:points] if top.seam_codes.size else self.periods[:0]
+        periods = self.periods[:points] if top.num_seam_bonds else self.periods[:0]
         windings = Windings(periods, np.zeros(1, np.int64), top.num_axes)
         count, wrapping = find_clusters(opened.ravel(), adjacency, occupied, runs, windings)
         forest = runs, periods

@@ -142,7 +142,7 @@ class Slabs:
         to a cluster of its own.  p: of bonds or of sites, of whichever is smaller.
         """
         starts = accumulate((0, *layers[:-1]))
-        tables = Parts.memory(whole, zip(starts, layers))
+        tables = Parts.memory(whole, zip(starts, layers), kind)
         if kind == "cuda":
             from percolab.domains.join_cuda import FrontsCuda
             from percolab.domains.tiled_cuda import SlabTiled

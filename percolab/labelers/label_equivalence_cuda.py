@@ -86,4 +86,4 @@ class LabelEquivalenceCuda(LabeledBatch):
         bonds = self.labels, self.batch.opened, self.batch.adjacency
         change = self._last_change, np.uint32(iteration)
         launch.each(scan_kernel, top.num_points, items, *bonds, *change)
-        launch.one(scan_seam_kernel, top.seam_bonds.size, items, *bonds, *change)
+        launch.one(scan_seam_kernel, top.num_seam_bonds, items, *bonds, *change)

@@ -92,7 +92,7 @@ class LabeledBatch:
 
     def join_seam(self, items: int) -> None:
         """Join the labels at the ends of the open bonds across periodic seams."""
-        seam_bonds = self.batch.topology.seam_bonds.size
+        seam_bonds = self.batch.topology.num_seam_bonds
         bonds = self.batch.opened, self.batch.adjacency
         self.batch.launches.one(seam_kernel, seam_bonds, items, self.labels, *bonds)
 
@@ -154,7 +154,7 @@ class LabelsOfBatch:
         points = batch.adjacency.num_points
         sizes, spanning = labeler.sizes, labeler.read.spanning
         launch.each(clear_kernel, top.num_points, items, sizes, points, spanning)
-        if top.seam_codes.size:
+        if top.num_seam_bonds:
             if labeler.windings is None:
                 labeler.windings = cuda.device_array(labeler.labels.size, np.uint64)
             join_all(batch, items, labeler.windings, labeler.read.loops)

@@ -92,7 +92,7 @@ class LabelsOfOneSample:
         row_of_labels(self._labels, top.occupied, *labeler.end_flags, sizes, reach, row)
         if row.size > ROW_WIDTH:
             tally_sizes(sizes, sizes.size, reach, row)
-        if top.seam_codes.size:
+        if top.num_seam_bonds:
             row[SPANNING] |= labeler.wrapping()
         return row[None]
 

@@ -40,7 +40,7 @@ class Raster(OneSample):
             sizes=np.empty(points, np.int32),
             reach=np.empty(points, np.uint32),
         )
-        periods = np.empty(points if top.seam_codes.size else 0, np.int64)
+        periods = np.empty(points if top.num_seam_bonds else 0, np.int64)
         self.windings = Windings(periods, np.zeros(1, np.int64), top.num_axes)
         # Radii are summed here; made when first asked for.
         self.sums = np.empty(0, np.uint64)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from percolab.lattices.grid import layers_of_part
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology, num_words_of
+
+# What a seam bond takes while its class's are listed.
+_LIST_BYTES = 60
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,7 @@ class Extent:
 
     num_points, num_classes, num_axes, shape, offsets: as :class:`Topology` has them
     seam_bonds:  bonds across periodic seams, at most
+    class_seam:  those of the class that has most of them
     depths:      how many grid points end layers are thick along each axis, 0 where there are none
     is_stored:   whether other ends are a stored list
     """
@@ -28,6 +33,7 @@ class Extent:
     seam_bonds: int
     depths: tuple[int, ...]
     is_stored: bool
+    class_seam: int = 0
 
     @classmethod
     def of_topology(cls, topology: Topology) -> Extent:
@@ -38,9 +44,10 @@ class Extent:
             topology.num_axes,
             topology.shape,
             topology.offsets,
-            topology.seam_bonds.size,
+            topology.num_seam_bonds,
             tuple(_depth_along(topology, axis) for axis in range(len(topology.shape))),
             topology.neighbours is not None,
+            max(map(topology.num_seam_bonds_of, range(topology.num_classes)), default=0),
         )
 
     @classmethod
@@ -53,17 +60,19 @@ class Extent:
             return cls(points, structure.num_classes, axes, (), (), 0, (), True)
         offsets = tuple(bond.offset for bond in structure.bonds)
         crossing = [
-            points // n * min(abs(offset[axis]), n)
+            sum(
+                points // n * min(abs(step), n)
+                for n, kind, step in zip(shape, boundary, offset, strict=True)
+                if kind == "periodic"
+            )
             for offset in offsets
-            for axis, (n, kind) in enumerate(zip(shape, boundary, strict=True))
-            if kind == "periodic"
         ]
         depths = tuple(
             min(depth, n) if kind == "open" else 0
             for n, kind, depth in zip(shape, boundary, structure.per_size, strict=True)
         )
-        seam = sum(crossing)
-        return cls(points, structure.num_classes, axes, shape, offsets, seam, depths, False)
+        numbers = points, structure.num_classes, axes
+        return cls(*numbers, shape, offsets, sum(crossing), depths, False, max(crossing))
 
     @property
     def num_words(self) -> int:
@@ -77,11 +86,15 @@ class Extent:
         return sum(2 * self.num_points // n * depth for n, depth in layers)
 
     @property
-    def topology_bytes(self) -> int:
-        """The host memory that the topology takes, with its lists of seam bonds and end layers."""
+    def base_bytes(self) -> int:
+        """The host memory that a topology takes of which bonds are asked for class by class."""
         stored = 4 * self.num_classes * self.num_points if self.is_stored else 0
-        listed = 20 * self.seam_bonds + 4 * self.end_sites
-        return 4 * (self.num_words + num_words_of(self.num_points)) + listed + stored
+        return 4 * num_words_of(self.num_points) + 4 * self.end_sites + stored
+
+    @property
+    def topology_bytes(self) -> int:
+        """The host memory that it takes with all bonds, and lists of all seam bonds."""
+        return self.base_bytes + 4 * self.num_words + 20 * self.seam_bonds
 
     @property
     def seam_bytes(self) -> int:
@@ -89,13 +102,25 @@ class Extent:
         return 4 * self.num_words if self.seam_bonds else 0
 
     @property
+    def class_bytes(self) -> int:
+        """The host memory that is taken while bonds or lists of one class are made."""
+        if self.is_stored:
+            return 2 * self.num_points
+        # Masks of a part, and of a list owners, ends, codes, and what it takes to make these.
+        return 12 * self.part_words + _LIST_BYTES * self.class_seam
+
+    @property
+    def part_words(self) -> int:
+        """Words of a part of a topology on a grid, at most."""
+        words = num_words_of(self.num_points)
+        return min(layers_of_part(self.shape) * num_words_of(prod(self.shape[:-1])), words)
+
+    @property
     def building_bytes(self) -> int:
         """The host memory that is taken beside the topology while it is made."""
         if self.is_stored:
             return (2 * self.num_classes + 16) * self.num_points
-        # Two masks, coordinates, and lists of a class: indices, codes, and what sorting takes.
-        masks, axes = 8 * num_words_of(self.num_points), 32 * sum(self.shape)
-        return masks + axes + 32 * self.seam_bonds + 12 * self.end_sites
+        return 32 * sum(self.shape) + max(12 * self.end_sites, self.class_bytes)
 
 
 def _depth_along(topology: Topology, axis: int) -> int:

@@ -406,19 +406,11 @@ def graph_topology(
     first_layer = _distinct(_sites("source", source, num_sites))
     last_layer = _distinct(_sites("target", target, num_sites))
     neighbours = _neighbour_list(pairs.reshape(-1, 2), num_sites)
-    num_classes = len(neighbours)
-    exists = np.empty((num_classes, num_words_of(num_sites)), np.uint32)
-    for klass, others in enumerate(neighbours):
-        exists[klass] = pack_bits(others >= 0)
     return Topology(
         num_points=num_sites,
-        exists=exists,
         occupied=pack_bits(np.ones(num_sites, bool)),
-        deltas=np.zeros(num_classes, np.int64),
+        deltas=np.zeros(len(neighbours), np.int64),
         neighbours=neighbours,
-        seam_bonds=np.empty(0, np.int64),
-        seam_ends=np.empty(0, np.int32),
-        seam_codes=np.empty(0, np.int64),
         end_layers=((first_layer, last_layer),) if first_layer.size and last_layer.size else (),
         chain=-1,
     )

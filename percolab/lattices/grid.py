@@ -7,13 +7,22 @@ index x + shape[0] * (y + ...): the first axis runs fastest.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
-from percolab.lattices.topology import PERIOD_BITS, Topology, num_words_of
+from percolab.lattices.topology import ALL, PERIOD_BITS, Topology, num_words_of
 
 Point = tuple[int, ...]
+# Words of a part of a grid, about: masks of parts take few bytes, and stay in the caches.
+_PART_WORDS = 2**17
+
+
+def layers_of_part(shape: Point) -> int:
+    """Return how many layers along the last axis are a part of a grid, if there are so many."""
+    layer = prod(shape[:-1])
+    whole = 32 // gcd(32, layer)
+    return max(32 * _PART_WORDS // (layer * whole), 1) * whole
 
 
 class Grid:
@@ -40,16 +49,26 @@ class Grid:
             cell[point[::-1]] = True
         return cell
 
-    def mask(self, points: Collection[Point], layers: Sequence[np.ndarray]) -> np.ndarray:
+    def parts(self) -> list[slice]:
+        """Return layers along the last axis, part by part; every part begins with a word."""
+        num_layers, step = self.shape[-1], layers_of_part(self.shape)
+        return [slice(low, min(low + step, num_layers)) for low in range(0, num_layers, step)]
+
+    def mask(
+        self, points: Collection[Point], layers: Sequence[np.ndarray], part: slice = ALL
+    ) -> np.ndarray:
         """Return the copies of the given cell points in some layers, as words of a bit a point.
 
         layers: along every axis which layers, booleans; a point must be in one along all of them
+        part:   one of :meth:`parts`: its words alone
         """
         from percolab.lattices.packed_rows import put_rows  # brings Numba along
 
+        *others, last = layers
         # For every cell point of the axes to come, the grid points of those that there were.
-        rows, bits = self._cell_with(points).reshape(-1, 1).astype(np.uint32), 1
-        for cell, there in zip(self.cell, layers, strict=True):
+        cell_points = np.roll(self._cell_with(points), -(part.start or 0), axis=0)
+        rows, bits = cell_points.reshape(-1, 1).astype(np.uint32), 1
+        for cell, there in zip(self.cell, (*others, last[part]), strict=True):
             short = rows.reshape(-1, cell, rows.shape[1])
             rows = np.zeros((len(short), num_words_of(bits * there.size)), np.uint32)
             for words, parts in zip(rows, short, strict=True):
@@ -75,8 +94,10 @@ class Grid:
 
     def _inside(self, offset: Point, axis: int) -> np.ndarray:
         """Return from which layers an offset leads to another layer of the grid."""
-        end = np.arange(self.shape[axis]) + offset[axis]
-        return (end >= 0) & (end < self.shape[axis])
+        there, step = np.ones(self.shape[axis], bool), offset[axis]
+        there[: max(-step, 0)] = False
+        there[max(there.size - max(step, 0), 0) :] = False
+        return there
 
     def owner_layers(self, offset: Point) -> list[np.ndarray]:
         """Return in which layers along each axis a bond may have its owner."""
@@ -86,29 +107,34 @@ class Grid:
             for axis, (kind, every) in enumerate(axes)
         ]
 
-    def seam_list(
-        self, points: Collection[Point], offset: Point, layers: Sequence[np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return owner, other end and code, int64, of every bond across a periodic seam.
+    def inside_layers(self, offset: Point) -> list[np.ndarray]:
+        """Return in which layers along each axis a bond has its owner and crosses no boundary."""
+        return [self._inside(offset, axis) for axis in range(len(self.shape))]
 
-        Its owners are copies of the given cell points in some layers (:meth:`mask`), ascending.
+    def count(self, points: Collection[Point], layers: Sequence[np.ndarray]) -> int:
+        """Return how many grid points :meth:`mask` finds."""
+        axes = tuple(zip(layers, self.cell, strict=True))
+        return sum(
+            prod(int(there[x::cell].sum()) for x, (there, cell) in zip(point, axes, strict=True))
+            for point in points
+        )
+
+    def other_ends(self, owners: np.ndarray, offset: Point) -> tuple[np.ndarray, np.ndarray]:
+        """Return the other ends of bonds that may cross seams, like owners, and their codes, int64.
+
         The code is that of the periods which the bond leads over from its owner
         (:func:`percolab.lattices.topology.period_codes`).
         """
-        along, found = [np.flatnonzero(there) for there in layers], [np.empty(0, np.int64)]
-        for axis, kind in enumerate(self.boundary):
-            if kind == "periodic":
-                crossing = np.flatnonzero(layers[axis] & ~self._inside(offset, axis))
-                found.append(self.listed(points, [*along[:axis], crossing, *along[axis + 1 :]]))
-        # Each list is ascending, and this sort makes use of it.
-        owner = np.sort(np.concatenate(found), kind="stable")
-        owner = owner[np.diff(owner, prepend=-1) > 0]
-        other, codes = np.zeros_like(owner), np.zeros_like(owner)
+        left, other, codes = owners, np.zeros_like(owners), np.zeros(owners.size, np.int64)
         for axis, (n, stride, step) in enumerate(zip(self.shape, self.strides, offset)):
-            end = owner // stride % n + step
-            other += end % n * stride
-            codes += end // n << PERIOD_BITS * axis
-        return owner, other, codes
+            # Several times as fast as np.divmod.
+            rest = left // n
+            end = left - rest * n + step
+            periods = end // n
+            other += (end - periods * n) * stride
+            codes += np.left_shift(periods, PERIOD_BITS * axis, dtype=np.int64)
+            left = rest
+        return other, codes
 
     def end_layers(self, axis: int, points: Collection[Point]) -> tuple[np.ndarray, np.ndarray]:
         """Return the sites of the first and last layer along an axis; none if it is periodic.
@@ -127,18 +153,18 @@ class Grid:
         return first, last
 
 
-def bonds_in_boxes(topology: Topology, k: int, edges: Sequence[int]) -> np.ndarray:
+def bonds_in_boxes(
+    topology: Topology, k: int, edges: Sequence[int], part: slice = ALL
+) -> np.ndarray:
     """Return the bonds of class k that stay in one of the boxes that a grid is cut into.
 
-    uint32 (num_words,) like ``Topology.exists``.  Bonds across periodic seams are none of these.
+    uint32 like ``Topology.exists_of``.  Bonds across periodic seams are none of these.
     edges: grid points of a box along the axes; more axes than the grid's are left out
     """
-    shape, ones, stays = topology.shape, (1,) * len(topology.shape), []
-    for n, step, edge in zip(shape, topology.offsets[k], edges):
-        here = np.arange(n)
-        there = here + step
-        stays.append((here // edge == there // edge) & (there < n))
-    every_point = Grid(ones, shape, ("open",) * len(shape), depths=ones)
-    found = every_point.mask([(0,) * len(shape)], stays)
-    found &= topology.exists[k]
+    assert topology.grid is not None, "boxes are cut out of a grid"
+    stays = topology.grid.inside_layers(topology.offsets[k])
+    for there, step, edge in zip(stays, topology.offsets[k], edges):
+        here = np.arange(there.size)
+        there &= here // edge == (here + step) // edge
+    found: np.ndarray = topology.grid.mask(topology.owners_at[k], stays, part)
     return found

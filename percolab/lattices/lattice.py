@@ -28,7 +28,7 @@ from percolab.lattices.grid import Grid
 from percolab.lattices.one_piece import unreached
 from percolab.lattices.shown import Shown, counted
 from percolab.lattices.toml_table import Table, parse_toml, read_text
-from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of
+from percolab.lattices.topology import MAX_POINTS, Topology
 
 Point = tuple[int, ...]
 Vector = tuple[float, ...]
@@ -214,33 +214,19 @@ class Lattice(Shown):
         self.check_cells(shape, boundary)
         grid = Grid(self.cell, shape, boundary, depths=self.per_size)
         occupied = set(product(*(range(n) for n in self.cell))) - self.vacant
-        words, offsets = num_words_of(prod(shape)), [bond.offset for bond in self.bonds]
-        exists = np.empty((len(offsets), words), np.uint32)
-        seams, ends, codes = [], [], []
-        for k, bond in enumerate(self.bonds):
-            layers = grid.owner_layers(bond.offset)
-            exists[k] = grid.mask(bond.at, layers)
-            owner, other, code = grid.seam_list(bond.at, bond.offset, layers)
-            owner += k * 32 * words
-            seams.append(owner)
-            ends.append(other.astype(np.int32))
-            codes.append(code)
-            # Lists are long on a torus of many axes, so what was copied is to go.
-            del owner, other, code
+        offsets = tuple(bond.offset for bond in self.bonds)
         chain_offset = (-1,) + (0,) * (self.dimension - 1)
         return Topology(
             num_points=prod(shape),
-            exists=exists,
             occupied=grid.mask(occupied, grid.every_layer()),
             deltas=np.array([grid.delta(offset) for offset in offsets], np.int64),
             neighbours=None,
-            seam_bonds=_joined(seams),
-            seam_ends=_joined(ends),
-            seam_codes=_joined(codes),
             end_layers=tuple(grid.end_layers(axis, occupied) for axis in range(self.dimension)),
             chain=offsets.index(chain_offset) if chain_offset in offsets else -1,
             shape=tuple(shape),
-            offsets=tuple(offsets),
+            offsets=offsets,
+            grid=grid,
+            owners_at=tuple(bond.at for bond in self.bonds),
         )
 
     def positions(self, shape: Point) -> np.ndarray:
@@ -259,13 +245,6 @@ def lattice_names() -> list[str]:
     """Return the names of the lattices that come with percolab."""
     folder = resources.files("percolab") / "lattices" / "library"
     return sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".toml"))
-
-
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
-    """Return arrays joined, and forget them."""
-    found = np.concatenate(parts)
-    parts.clear()
-    return found
 
 
 def load_lattice(name: str | Path) -> Lattice:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit, uint32
+from numba import njit, uint32, uint64
 
 
 @njit(nogil=True, cache=True)
@@ -16,15 +16,17 @@ def put_rows(words, rows, bits, there):
     for n in range(there.size):
         if there[n]:
             row = rows[n % kinds]
-            place, shift = (n * bits) >> 5, uint32((n * bits) & 31)
-            words[place] |= uint32(row[0] << shift)
+            place, shift = uint64((n * bits) >> 5), uint32((n * bits) & 31)
             if shift == 0:
-                for j in range(1, count):
-                    words[place + j] |= row[j]
+                for j in range(uint64(count)):
+                    words[place + j] = row[j]
             else:
                 back = uint32(uint32(32) - shift)
-                for j in range(1, count):
-                    words[place + j] |= uint32(uint32(row[j] << shift) | uint32(row[j - 1] >> back))
+                words[place] |= uint32(row[0] << shift)
+                for j in range(uint64(1), uint64(count)):
+                    words[place + j] = uint32(
+                        uint32(row[j] << shift) | uint32(row[j - uint64(1)] >> back)
+                    )
                 beyond = uint32(row[count - 1] >> back)
                 if beyond != 0:
-                    words[place + count] |= beyond
+                    words[place + uint64(count)] = beyond

@@ -22,10 +22,8 @@ def at_other_end(topology: Topology, klass: int, values: np.ndarray) -> np.ndarr
         found[-delta:] = values[:delta]
     else:
         found[: max(values.size - delta, 0)] = values[delta:]
-    stride = 32 * topology.num_words
-    low, high = np.searchsorted(topology.seam_bonds, [klass * stride, (klass + 1) * stride])
-    owners = topology.seam_bonds[low:high] - klass * stride
-    found[owners] = values[topology.seam_ends[low:high]]
+    owners, ends, _ = topology.seam_list_of(klass)
+    found[owners] = values[ends]
     return found
 
 

@@ -8,7 +8,11 @@ of those bonds are open is a sample's business.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -19,67 +23,134 @@ from percolab.lattices.shown import Shown
 PERIOD_BITS = 12
 #: Labels are int32 and a bond word's number is a uint32.
 MAX_POINTS = 2**31 - 64
+#: All parts of a topology.
+ALL = slice(None)
+#: Makes words of a class, uint32, of a part.
+WordsOf = Callable[[int, slice], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Topology(Shown):
     """Sites, bonds and end layers, ready for the kernels.
 
+    Masks and lists of bonds follow from few numbers.  They are made anew where one class is asked
+    for; those of all classes stay when they were asked for once.
+
     num_points:   grid points (site indices run below it; vacant points carry no site)
-    exists:       uint32 (num_classes, num_words), one bit a bond
     occupied:     uint32 (num_words,), one bit a site; vacant points are 0
     deltas:       int64 (num_classes,), index difference to the other end inside the lattice;
                   meaningless (zeros) when ``neighbours`` is given
     neighbours:   int32 (num_classes, num_points) or None; -1 where there is no bond
-    seam_bonds:   int64 (num_seam,), k * 32 * num_words + i of every bond that crosses a periodic
-                  boundary, ascending
-    seam_ends:    int32 (num_seam,), the other end
-    seam_codes:   int64 (num_seam,), over how many periods the bond leads from its owner along
-                  each axis, as :func:`period_codes` has it
     end_layers:   per axis a pair of int32 site arrays; two empty arrays where the axis is periodic
     chain:        the class whose bonds join i to i - 1, or -1
     shape:        grid points along each axis, first axis fastest; () where there is no grid
     offsets:      grid points from owner to other end along each axis, one tuple a class; ()
                   where there is no grid
+    grid:         the ``lattices.grid.Grid`` that makes the masks; None if ``neighbours`` is given
+    owners_at:    the cell points that own the bonds of each class; () where there is no grid
     """
 
     num_points: int
-    exists: np.ndarray
     occupied: np.ndarray
     deltas: np.ndarray
     neighbours: np.ndarray | None
-    seam_bonds: np.ndarray
-    seam_ends: np.ndarray
-    seam_codes: np.ndarray
     end_layers: tuple[tuple[np.ndarray, np.ndarray], ...]
     chain: int
     shape: tuple[int, ...] = ()
     offsets: tuple[tuple[int, ...], ...] = ()
+    grid: Any = None
+    owners_at: tuple[Collection[tuple[int, ...]], ...] = ()
 
     def _facts(self) -> dict[str, object]:
         shape = {"grid points": " x ".join(map(str, self.shape))} if self.shape else {}
-        bonds = int(np.bitwise_count(self.exists).sum(dtype=np.int64))
-        return {**shape, "sites": self.num_sites, "bonds": bonds}
+        return {**shape, "sites": self.num_sites, "bonds": self.num_bonds}
 
     @property
     def num_classes(self) -> int:
         """Bond classes."""
-        return len(self.exists)
+        return len(self.deltas)
 
     @property
     def num_words(self) -> int:
         """Bond words of one class."""
-        return int(self.exists.shape[1])
+        return num_words_of(self.num_points)
+
+    @property
+    def num_bond_words(self) -> int:
+        """Bond words of all classes."""
+        return self.num_classes * self.num_words
 
     @property
     def num_sites(self) -> int:
         """Occupied grid points."""
-        return int(np.bitwise_count(self.occupied).sum(dtype=np.int64))
+        return num_bits(self.occupied)
 
     @property
     def num_bonds(self) -> int:
         """Bonds that exist."""
-        return int(np.bitwise_count(self.exists).sum(dtype=np.int64))
+        return sum(num_bits(self.exists_of(k)) for k in range(self.num_classes))
+
+    @cached_property
+    def num_seam_bonds(self) -> int:
+        """Bonds that cross a periodic boundary."""
+        return sum(map(self.num_seam_bonds_of, range(self.num_classes)))
+
+    def num_seam_bonds_of(self, k: int) -> int:
+        """Return how many bonds of class k cross a periodic boundary."""
+        if self.grid is None:
+            return 0
+        kinds = self.grid.owner_layers(self.offsets[k]), self.grid.inside_layers(self.offsets[k])
+        every, inside = (self.grid.count(self.owners_at[k], layers) for layers in kinds)
+        return int(every - inside)
+
+    def _crosses_in(self, k: int, part: slice) -> bool:
+        if self.grid is None:
+            return False
+        kinds = self.grid.owner_layers(self.offsets[k]), self.grid.inside_layers(self.offsets[k])
+        *others, (every, inside) = zip(*kinds, strict=True)
+        aside = not all(map(np.array_equal, *zip(*others))) if others else False
+        return aside or not np.array_equal(every[part], inside[part])
+
+    @property
+    def parts(self) -> list[slice]:
+        """Its parts, of which masks can be made alone: layers along the last axis of the grid."""
+        return [ALL] if self.grid is None else list(self.grid.parts())
+
+    def first_word(self, part: slice) -> int:
+        """Return the first word of a part."""
+        return (part.start or 0) * prod(self.shape[:-1]) // 32
+
+    @cached_property
+    def exists(self) -> np.ndarray:
+        """Which bonds there are, uint32 (num_classes, num_words), one bit a bond."""
+        return self._of_all_classes(self.exists_of)
+
+    def exists_of(self, k: int, part: slice = ALL) -> np.ndarray:
+        """Return the bonds that there are of class k, made anew: uint32 (num_words,), or a part."""
+        if self.neighbours is not None:
+            return pack_bits(self.neighbours[k] >= 0)
+        assert self.grid is not None
+        made: np.ndarray = self.grid.mask(
+            self.owners_at[k], self.grid.owner_layers(self.offsets[k]), part
+        )
+        return made
+
+    def inside_of(self, k: int, part: slice = ALL) -> np.ndarray:
+        """Return the bonds of class k that cross no periodic boundary, like :meth:`exists_of`."""
+        if self.grid is None:
+            return self.exists_of(k)
+        made: np.ndarray = self.grid.mask(
+            self.owners_at[k], self.grid.inside_layers(self.offsets[k]), part
+        )
+        return made
+
+    def seam_of(self, k: int, part: slice = ALL) -> np.ndarray:
+        """Return the bonds of class k that cross a periodic boundary, like :meth:`exists_of`."""
+        found = self.exists_of(k, part)
+        if not self._crosses_in(k, part):
+            return np.zeros_like(found)
+        found ^= self.inside_of(k, part)
+        return found
 
     @property
     def seam(self) -> np.ndarray | None:
@@ -87,15 +158,63 @@ class Topology(Shown):
 
         Their other ends are in the seam list, not where ``deltas`` would have them.
         """
-        if not self.seam_bonds.size:
-            return None
-        return np.stack([self.seam_of(k) for k in range(self.num_classes)])
+        return self._of_all_classes(self.seam_of) if self.num_seam_bonds else None
 
-    def seam_of(self, k: int) -> np.ndarray:
-        """Return the seam bonds of class k as words, uint32 (num_words,)."""
-        stride = 32 * self.num_words
-        low, high = np.searchsorted(self.seam_bonds, [k * stride, (k + 1) * stride])
-        return set_bits(np.zeros(self.num_words, np.uint32), self.seam_bonds[low:high] - k * stride)
+    def _of_all_classes(self, words_of: WordsOf) -> np.ndarray:
+        found = np.empty((self.num_classes, self.num_words), np.uint32)
+        for k, words in enumerate(found):
+            self.write_class(k, words_of, words)
+        return found
+
+    def write_class(self, k: int, words_of: WordsOf, words: np.ndarray) -> None:
+        """Write the words of class k, uint32 (num_words,), made part by part."""
+        for part in self.parts:
+            found, first = words_of(k, part), self.first_word(part)
+            words[first : first + found.size] = found
+
+    def seam_list_of(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return owner and other end, int32, and code, int64, of the seam bonds of class k.
+
+        Made anew, by ascending owner.  The code is that of the periods which the bond leads over
+        from its owner along each axis, as :func:`period_codes` has it.
+        """
+        owners, start = np.empty(self.num_seam_bonds_of(k), np.int32), 0
+        if self.grid is None or not owners.size:
+            return owners, owners, np.empty(0, np.int64)
+        for part in self.parts:
+            places = places_of(self.seam_of(k, part))
+            places += 32 * self.first_word(part)
+            owners[start : start + places.size] = places
+            start += places.size
+        return owners, *self.grid.other_ends(owners, self.offsets[k])
+
+    @cached_property
+    def _seam_lists(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        kinds = np.int64, np.int32, np.int64
+        found = tuple(np.empty(self.num_seam_bonds, kind) for kind in kinds)
+        start = 0
+        for k in range(self.num_classes):
+            owners, *ends_and_codes = self.seam_list_of(k)
+            part = slice(start, start := start + owners.size)
+            found[0][part] = np.add(owners, k * 32 * self.num_words, dtype=np.int64)
+            for all_of_them, here in zip(found[1:], ends_and_codes, strict=True):
+                all_of_them[part] = here
+        return found[0], found[1], found[2]
+
+    @property
+    def seam_bonds(self) -> np.ndarray:
+        """The numbers k * 32 * num_words + i of all seam bonds, int64 (num_seam_bonds,)."""
+        return self._seam_lists[0]
+
+    @property
+    def seam_ends(self) -> np.ndarray:
+        """The other ends of all seam bonds, int32 (num_seam_bonds,)."""
+        return self._seam_lists[1]
+
+    @property
+    def seam_codes(self) -> np.ndarray:
+        """The codes of all seam bonds, int64 (num_seam_bonds,)."""
+        return self._seam_lists[2]
 
     @property
     def num_axes(self) -> int:
@@ -136,15 +255,13 @@ class Topology(Shown):
         """Return every bond as rows (class, owner, other end), int64, in canonical order."""
         rows = []
         for k in range(self.num_classes):
-            owner = np.flatnonzero(unpack_bits(self.exists[k], self.num_points))
+            owner = np.flatnonzero(unpack_bits(self.exists_of(k), self.num_points))
             if self.neighbours is not None:
                 other = self.neighbours[k, owner].astype(np.int64)
             else:
                 other = owner + self.deltas[k]
-                stride = 32 * self.num_words
-                low, high = np.searchsorted(self.seam_bonds, [k * stride, (k + 1) * stride])
-                at = np.searchsorted(owner, self.seam_bonds[low:high] - k * stride)
-                other[at] = self.seam_ends[low:high]
+                crossing, ends, _ = self.seam_list_of(k)
+                other[np.searchsorted(owner, crossing)] = ends
             rows.append(np.column_stack([np.full_like(owner, k), owner, other]))
         return np.concatenate(rows) if rows else np.empty((0, 3), np.int64)
 
@@ -157,12 +274,11 @@ class Topology(Shown):
             self,
             neighbours=neighbours,
             deltas=np.zeros_like(self.deltas),
-            seam_bonds=np.empty(0, np.int64),
-            seam_ends=np.empty(0, np.int32),
-            seam_codes=np.empty(0, np.int64),
             chain=-1,
             shape=(),
             offsets=(),
+            grid=None,
+            owners_at=(),
         )
 
 
@@ -185,17 +301,41 @@ def periods_of(codes: np.ndarray, axes: int) -> np.ndarray:
     >>> periods_of(period_codes(np.array([[1, -2, 3]])), 3).tolist()
     [[1, -2, 3]]
     """
-    rest, found = codes.copy(), np.empty((codes.size, axes), np.int64)
+    return np.stack([*periods_by_axis(codes, axes)], axis=1)
+
+
+def periods_by_axis(codes: np.ndarray, axes: int) -> Iterator[np.ndarray]:
+    """Yield what :func:`periods_of` returns axis by axis, int64 (n,) each."""
     half = 1 << (PERIOD_BITS - 1)
-    for axis in range(axes):
-        found[:, axis] = ((rest & (2 * half - 1)) ^ half) - half
-        rest = (rest - found[:, axis]) >> PERIOD_BITS
-    return found
+    for _ in range(axes):
+        periods = codes & (2 * half - 1)
+        periods ^= half
+        periods -= half
+        yield periods
+        codes = codes - periods
+        codes >>= PERIOD_BITS
 
 
 def num_words_of(num_points: int) -> int:
     """Return how many words hold one bit a grid point."""
     return (num_points + 31) // 32
+
+
+def num_bits(words: np.ndarray) -> int:
+    """Return how many bits of uint32 words are set."""
+    return int(np.bitwise_count(words).sum(dtype=np.int64))
+
+
+def places_of(words: np.ndarray) -> np.ndarray:
+    """Return where the bits of uint32 words are set, int32, ascending.
+
+    >>> places_of(np.array([1, 10, 0], np.uint32)).tolist()
+    [0, 33, 35]
+    """
+    filled = np.flatnonzero(words != 0)
+    bits = np.flatnonzero(unpack_bits(words[filled], 32 * filled.size))
+    places: np.ndarray = ((filled[bits >> 5] << 5) + (bits & 31)).astype(np.int32)
+    return places
 
 
 def set_bits(words: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -219,4 +359,4 @@ def pack_bits(flags: np.ndarray) -> np.ndarray:
 def unpack_bits(words: np.ndarray, count: int) -> np.ndarray:
     """Return the first ``count`` bits of uint32 words (..., w) as booleans (..., count)."""
     octets = np.ascontiguousarray(words.astype("<u4", copy=False)).view(np.uint8)
-    return np.unpackbits(octets, axis=-1, count=count, bitorder="little").astype(bool)
+    return np.unpackbits(octets, axis=-1, count=count, bitorder="little").view(bool)

@@ -92,7 +92,7 @@ class RadiiBatch:
         sums = self._reach, self._sums, size
         launch.each(flatten_kernel, top.num_points, items, self._forest, points, *sums)
         bonds = self._batch.opened, self._batch.adjacency
-        seam_bonds = top.seam_bonds.size if top.seam_codes.size else 0
+        seam_bonds = top.num_seam_bonds
         launch.one(mark_seam_kernel, seam_bonds, items, self._forest, *bonds, self._reach)
         sites, flags = self._end_flags
         ends = self._forest, points, sites, flags, self._reach

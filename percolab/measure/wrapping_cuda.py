@@ -142,4 +142,4 @@ def join_more(batch: CudaBatch, items: int, forest: Any, loops: Loops) -> None:
     top, launch = batch.topology, batch.launches
     bonds = forest, batch.opened, batch.adjacency, loops
     launch.one(join_words_kernel, top.num_words, items, *bonds)
-    launch.one(join_seam_kernel, top.seam_bonds.size, items, *bonds)
+    launch.one(join_seam_kernel, top.num_seam_bonds, items, *bonds)

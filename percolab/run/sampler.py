@@ -75,8 +75,11 @@ def memory_of_task(task: Task, labeler: str | None, kind: str, workers: int = 1)
     name = labeler or defaults[kind]
     needs = needs_of(task, max(len(task.p), 1))
     one = _memory_of(task, name, kind, extent, needs)
+    # Kernels of a device have the bonds there; trees are read on the host, too.
+    is_short = kind == "cuda" and not task.has_trees
+    tables = extent.base_bytes if is_short else extent.topology_bytes
     # While the topology is made there is no labeler yet.
-    host = max(extent.building_bytes, workers * one.host) + extent.topology_bytes
+    host = max(extent.building_bytes, workers * one.host) + tables
     return Memory(host, one.device)
 
 
@@ -205,7 +208,11 @@ class Sampler:
         """The sites and bonds of the task, built at first use."""
         with self._building:
             if self._topology is None:
-                self._topology = self.task.structure.topology(self.task.shape, self.task.boundary)
+                found = self.task.structure.topology(self.task.shape, self.task.boundary)
+                if not self.device.is_shared:
+                    # Threads on the CPU share all bonds and lists, which are made once.
+                    _ = found.exists, found.seam_bonds
+                self._topology = found
             return self._topology
 
     @property

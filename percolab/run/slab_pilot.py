@@ -141,7 +141,7 @@ def _timed(
 def _host_bytes(whole: Whole, layers: Sequence[int], front: Front, kind: str) -> int:
     """Return the memory of one sample in slabs on the host, with fronts like this one."""
     starts = accumulate((0, *layers[:-1]))
-    tables = Parts.memory(whole, zip(starts, layers)).host
+    tables = Parts.memory(whole, zip(starts, layers), kind).host
     if kind == "cuda":
         from percolab.domains.tiled_cuda import SlabTiled
 

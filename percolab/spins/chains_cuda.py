@@ -219,7 +219,7 @@ class CudaChains:
         bonds = self.planes, batch.exists, batch.existing_sites, batch.adjacency, batch.opened
         key = self._generator, self._chains, self._clock, self.rule, self._planes
         launch.one(open_satisfied_kernel, self._num_words, items, *key, *bonds, self._counts)
-        seam = self.batch.topology.seam_bonds.size
+        seam = self.batch.topology.num_seam_bonds
         ends = self._planes, self.planes, batch.adjacency, np.uint32(batch.exists.size)
         launch.one(close_seam_kernel, seam, items, *ends, batch.opened, self._counts)
 

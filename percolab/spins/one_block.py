@@ -80,7 +80,7 @@ def shared_bytes(topology: Topology, planes: int) -> int:
     """Return the dynamic shared memory of a block, for spins with so many bit planes."""
     others, listed = len(_others_of(topology)), _listed_of(topology)
     scratch = scratch_words(others, listed, _most_nodes(topology))
-    beyond = topology.exists.size if topology.seam_bonds.size else 0
+    beyond = topology.num_bond_words if topology.num_seam_bonds else 0
     return 4 * dynamic_words(topology.num_words, scratch, beyond, planes)
 
 
@@ -94,8 +94,7 @@ def is_one_block(labeler: Any, rule: Rule) -> bool:
         return False
     if len(_others_of(top)) > _MOST_CLASSES or top.num_axes > _MOST_AXES:
         return False
-    inner = top.exists if top.seam is None else top.exists & ~top.seam
-    if np.any(top.deltas[inner.any(axis=1)] >= 0):
+    if any(top.inside_of(k).any() for k in np.flatnonzero(top.deltas >= 0).tolist()):
         # A run's parent must come before it.
         return False
     return shared_bytes(top, int(rule.planes)) + STATIC_BYTES <= _MOST_SHARED

@@ -56,7 +56,7 @@ def new_walk(topology: Topology, seeds: int) -> Walk:
     is_end[ends] = True
     return Walk(
         found=np.zeros(topology.num_words, np.uint32),
-        drawn=np.zeros(topology.exists.size, np.uint32),
+        drawn=np.zeros(topology.num_bond_words, np.uint32),
         stamp=np.zeros(1, np.int64),
         ends=np.zeros(seeds, np.int64),
         arrivals=order,

@@ -94,7 +94,7 @@ def new_trees(name: str | None, kind: str, topology: Topology, *, capacity: int 
     """
     from percolab.trees.weights import MOST_BONDS
 
-    if 32 * topology.exists.size > MOST_BONDS:
-        raise ValueError(f"{32 * topology.exists.size} bond numbers do not fit in 32 bits")
+    if 32 * topology.num_bond_words > MOST_BONDS:
+        raise ValueError(f"{32 * topology.num_bond_words} bond numbers do not fit in 32 bits")
     found: Trees = tree_class(name, kind)(topology, capacity)
     return found

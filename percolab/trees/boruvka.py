@@ -65,7 +65,7 @@ class Boruvka:
 
     def __init__(self, topology: Topology, capacity: int = 1) -> None:
         self.topology, self.capacity = topology, 1
-        self.tree = np.zeros(topology.exists.size, np.uint32)
+        self.tree = np.zeros(topology.num_bond_words, np.uint32)
         self.rounds = 0
         klass, owner, other = topology.bonds().T
         self._bonds = (klass * 32 * topology.num_words + owner).astype(np.uint32)

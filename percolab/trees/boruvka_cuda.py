@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cuda import CudaBatch
+from percolab.bonds.batch_cuda import CudaBatch, copied_by_class
 from percolab.bonds.model import BOND
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import bonds_in_boxes
-from percolab.lattices.topology import Topology, unpack_bits
+from percolab.lattices.topology import ALL, Topology, places_of
 from percolab.trees.rounds_cuda import (
     BEGINNING,
     COUNTS,
@@ -97,7 +97,7 @@ class BoruvkaCuda:
 
         ValueError: too many bonds for their numbers.
         """
-        slots = 32 * topology.exists.size
+        slots = 32 * topology.num_bond_words
         # The number 2^32 - 1 is left to what is no bond.
         if slots >= 2**32:
             raise ValueError(f"{slots} bond numbers do not fit in 32 bits")
@@ -155,8 +155,13 @@ class BoruvkaCuda:
         wide, high, _ = extents
         shifts = [x + (y << wide) + (z << (wide + high)) for x, y, z in offsets]
         edges = [1 << extent for extent in extents]
-        inner = np.stack([bonds_in_boxes(top, k, edges) for k in range(top.num_classes)])
-        crossing = bond_numbers(top.exists & ~inner)
+
+        def inner_of(k: int, part: slice = ALL) -> NDArray[np.uint32]:
+            return bonds_in_boxes(top, k, edges, part)
+
+        found = [places_of(top.exists_of(k) ^ inner_of(k)) for k in range(top.num_classes)]
+        stride = np.uint32(32 * top.num_words)
+        numbers = [own.astype(np.uint32) + np.uint32(k) * stride for k, own in enumerate(found)]
         self._num_tiles = prod(counts)
         self._tiles = Tiles(
             shape=tuple(map(np.uint32, shape)),
@@ -164,12 +169,12 @@ class BoruvkaCuda:
             counts=tuple(map(np.uint32, counts)),
             # Adding is modulo 2^32.
             shifts=tuple(np.uint32(shift % 2**32) for shift in shifts),
-            inner=cuda.to_device(inner.ravel()),
+            inner=copied_by_class(top, inner_of),
             num_words=np.uint32(top.num_words),
-            words_per_item=np.uint32(top.exists.size),
+            words_per_item=np.uint32(top.num_bond_words),
             points=np.uint32(top.num_points),
         )
-        self._crossing = cuda.to_device(crossing)
+        self._crossing = cuda.to_device(np.concatenate(numbers))
 
     def _make_lists(self, room: int) -> None:
         """Make two lists for so many bonds of the whole batch."""
@@ -189,7 +194,7 @@ class BoruvkaCuda:
 
         def draw() -> None:
             self.batch.keys.upload(items)
-            words = self.topology.exists.size
+            words = self.topology.num_bond_words
             counted = np.uint32(items * words), np.uint32(words)
             self.launches.one(prefixes_kernel, items * words, 1, keys, *counted, self._prefixes)
             self._join(keys, items)
@@ -244,7 +249,7 @@ class BoruvkaCuda:
     def _join(self, keys: Keys, items: int) -> None:
         """Launch everything from prefixes on: lists, the first rounds, what is left."""
         top, launch, forest = self.topology, self.launches, self._forest
-        sites, words = items * top.num_points, items * top.exists.size
+        sites, words = items * top.num_points, items * top.num_bond_words
         listed = items * int(self._crossing.size) if self.is_tiled else 0
         begin = forest.parents, np.uint32(sites), forest.tree, np.uint32(words)
         counted = self._counts, np.uint32(listed), np.uint32(self.is_tiled)
@@ -342,13 +347,3 @@ def most_crossing(extent: Extent) -> int:
         for axis, (n, edge) in enumerate(zip(shape, edges, strict=False))
     ]
     return sum(cuts) + extent.seam_bonds
-
-
-def bond_numbers(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return the numbers of the bonds of words (classes, words), uint32, ascending."""
-    length = 32 * words.shape[1]
-    found = [
-        np.flatnonzero(unpack_bits(of_class, length)).astype(np.uint32) + np.uint32(k * length)
-        for k, of_class in enumerate(words)
-    ]
-    return np.concatenate(found)

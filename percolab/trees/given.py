@@ -182,7 +182,7 @@ def keys_of_list(graph: Graph, values: NDArray[Any]) -> NDArray[np.uint64]:
             f"{graph.num_bonds} bonds"
         )
     topology = graph.topology((graph.num_sites,))
-    keys = np.zeros(32 * topology.exists.size, np.uint64)
+    keys = np.zeros(32 * topology.num_bond_words, np.uint64)
     keys[graph.bond_numbers()] = keys_of_values(values)
     return keys
 

@@ -97,6 +97,6 @@ class Heap:
 
     def words(self, items: int) -> NDArray[np.uint32]:
         """Return the bonds of the tree, uint32 (1, words of all classes)."""
-        flags = np.zeros(32 * self.topology.exists.size, bool)
+        flags = np.zeros(32 * self.topology.num_bond_words, bool)
         flags[self.bonds[self._chosen]] = True
         return pack_bits(flags)[None]

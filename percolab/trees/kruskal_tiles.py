@@ -165,9 +165,8 @@ def _crossing_bonds(topology: Topology, bits: NDArray[np.int64]) -> NDArray[np.i
         leaves = exists & ~bonds_in_boxes(topology, k, 1 << bits)
         owner = np.flatnonzero(unpack_bits(leaves, topology.num_points))
         other = owner + topology.deltas[k]
-        low, high = np.searchsorted(topology.seam_bonds, [k * stride, (k + 1) * stride])
-        at = np.searchsorted(owner, topology.seam_bonds[low:high] - k * stride)
-        other[at] = topology.seam_ends[low:high]
+        crossing, ends, _ = topology.seam_list_of(k)
+        other[np.searchsorted(owner, crossing)] = ends
         found.append(np.column_stack([k * stride + owner, owner, other]))
     return np.concatenate(found)
 

@@ -89,7 +89,7 @@ def words_of_ranks(
     topology: Topology, graph: CompressedAdjacency, chosen: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
     """Return chosen bonds, uint32 (items, n) of ranks and starts of trees, as words of bonds."""
-    found = np.zeros((len(chosen), topology.exists.size), np.uint32)
+    found = np.zeros((len(chosen), topology.num_bond_words), np.uint32)
     item, place = np.nonzero(chosen < NO_BOND)
     number = graph.numbers[chosen[item, place]]
     one = np.uint32(1) << (number & np.uint32(31))

@@ -67,7 +67,7 @@ class _CudaPrim:
         self._graph = self._on_device(self._host)
         self._samples = cuda.device_array(self.capacity + 1, np.uint64)
         self._weights = cuda.device_array(self.capacity * max(self._host.halves, 1), np.uint64)
-        self._words = cuda.device_array(self.capacity * topology.exists.size, np.uint32)
+        self._words = cuda.device_array(self.capacity * topology.num_bond_words, np.uint32)
         # What is chosen by an item, as many entries as are marked.
         self._chosen: Any = None
         self._length = 0
@@ -114,7 +114,7 @@ class _CudaPrim:
 
     def words(self, items: int) -> NDArray[np.uint32]:
         """Return the bonds of the first trees, uint32 (items, words of all classes)."""
-        num_words = self.topology.exists.size
+        num_words = self.topology.num_bond_words
         own = self._words[: items * num_words]
         self.launches.one(clear_tree_kernel, own.size, 1, own)
         if self._length and self._host.halves:

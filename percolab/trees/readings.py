@@ -114,7 +114,7 @@ def _listed(
 
 
 def _sorted(topology: Topology, weights: Weights, tree: _SortedTree) -> _SortedTree:
-    prefixes = np.empty(0 if weights.given.size else 32 * topology.exists.size, np.uint32)
+    prefixes = np.empty(0 if weights.given.size else 32 * topology.num_bond_words, np.uint32)
     if prefixes.size:
         fill_prefixes(weights.generator, weights.seed, weights.sample, prefixes)
     items = np.empty((2, tree.bonds.size), np.uint64)

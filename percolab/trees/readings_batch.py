@@ -82,7 +82,7 @@ class ReadingsBatch:
         for device, zeros in zip(self._device, self._zeros, strict=True):
             launch.upload(device, zeros)
         sums, bins, tallies = self._device
-        words = np.uint32(top.exists.size)
+        words = np.uint32(top.num_bond_words)
         key = trees.generator or 0, batch.keys.on_device.samples
         weighed = batch.opened, words, np.uint32(drawn), sums, bins
         launch.one(weigh_kernel, -(-int(words) // _WORDS_A_THREAD), items, *key, *weighed)
@@ -90,7 +90,7 @@ class ReadingsBatch:
         counted = batch.opened, batch.adjacency, words, degrees
         if top.neighbours is None:
             launch.each(lattice_degrees_kernel, top.num_points, items, *counted)
-            launch.one(seam_degrees_kernel, top.seam_bonds.size, items, *counted)
+            launch.one(seam_degrees_kernel, top.num_seam_bonds, items, *counted)
         else:
             sites = np.uint32(items * top.num_points)
             launch.each(clear_kernel, int(sites), 1, degrees, sites)

@@ -44,6 +44,11 @@ def cases(name):
                 yield topology, tiling_of(topology, words, strip), words, strip
 
 
+def inner_words(tiling):
+    """Return the bonds with both ends in one tile, uint32 like ``Topology.exists``."""
+    return np.stack([tiling.inner_of(k) for k in range(tiling.topology.num_classes)])
+
+
 def crossing_bonds(tiling):
     """Return the bond word, owner, other end and code of every bond between tiles, int64 (n, 4)."""
     crossing = tiling.crossing
@@ -65,7 +70,7 @@ def tile_of(sites, tiling):
 def test_every_bond_is_inside_a_tile_or_between_two(name):
     for topology, tiling, _, _ in cases(name):
         k, owner, other = topology.bonds().T
-        inner = unpack_bits(tiling.inner, topology.num_points)[k, owner]
+        inner = unpack_bits(inner_words(tiling), topology.num_points)[k, owner]
         direct = other - owner == topology.deltas[k]
         same = np.all(tile_of(owner, tiling) == tile_of(other, tiling), axis=1)
         # A bond across a seam is never inside, even if its ends lie in one tile.
@@ -126,7 +131,7 @@ def test_a_tile_fits_its_words_and_its_strips_hold_whole_rows(name):
 def test_the_other_end_is_found_by_bits_and_words(name):
     for topology, tiling, _, _ in cases(name):
         for k, shift, row in zip(tiling.classes, tiling.shifts, tiling.rows, strict=True):
-            owner = np.flatnonzero(unpack_bits(tiling.inner[k], topology.num_points))
+            owner = np.flatnonzero(unpack_bits(tiling.inner_of(k), topology.num_points))
             place = [place_in_tile(sites, tiling) for sites in (owner, owner + topology.deltas[k])]
             word, bit = place[0]
             step = bit + shift

@@ -1,6 +1,7 @@
 """Tables of topologies: packed masks and lists against a judge of one boolean a point; memory."""
 
 import tracemalloc
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -8,12 +9,16 @@ import numpy as np
 import pytest
 from helpers import BUILT_IN, lattice
 
+from percolab.bonds.model import BOND
 from percolab.errors import InputError
 from percolab.labelers.tiled.tiling import tiling_of
+from percolab.lattices import grid
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import bonds_in_boxes
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.lattices.topology import pack_bits, period_codes
+from percolab.run.sampler import memory_of_task
+from percolab.tasks.study import Task
 
 SHAPES = {
     1: ((1,), (33,), (64,)),
@@ -95,6 +100,23 @@ def test_masks_and_lists_are_those_of_every_point(name):
                 np.testing.assert_array_equal(layer, index[*cut][occupied[*cut]])
 
 
+@pytest.mark.parametrize("name", ["maple-leaf", "stacked-triangular", "far", "chain"])
+def test_masks_and_lists_are_equal_made_in_any_parts(name, monkeypatch):
+    cut = 0
+    for _, _, _, topology in topologies(name):
+        whole = topology.exists, topology.seam, topology.seam_bonds
+        for words in (1, 5):
+            monkeypatch.setattr(grid, "_PART_WORDS", words)
+            again = replace(topology)
+            cut += len(again.parts) > 1
+            np.testing.assert_array_equal(again.exists, whole[0])
+            np.testing.assert_array_equal(again.seam_bonds, whole[2])
+            if whole[1] is not None:
+                np.testing.assert_array_equal(again.seam, whole[1])
+        monkeypatch.undo()
+    assert cut > 0
+
+
 @pytest.mark.parametrize("name", ["stacked-triangular", "far", "chain"])
 def test_bonds_in_boxes_have_both_ends_in_one(name):
     for item, shape, boundary, topology in topologies(name):
@@ -128,28 +150,81 @@ def traced(make):
 def test_memory_of_a_topology_is_stated(name, shape, kind):
     boundary = (kind,) * len(shape)
     extent = Extent.of_structure(load_lattice(name), shape, boundary)
-    _, held, peak = traced(lambda: load_lattice(name).topology(shape, boundary))
-    assert 0.85 * extent.topology_bytes <= held <= extent.topology_bytes + 10_000
-    most = extent.topology_bytes + extent.building_bytes
-    assert 0.4 * most <= peak <= most + 10_000
+
+    def made(*asked):
+        topology = load_lattice(name).topology(shape, boundary)
+        return topology, [getattr(topology, each) for each in asked]
+
+    for said, asked in (
+        (extent.base_bytes, ()),
+        (extent.topology_bytes, ("exists", "seam_bonds")),
+    ):
+        _, held, peak = traced(lambda asked=asked: made(*asked))
+        assert 0.85 * said <= held <= said + 10_000
+        most = said + extent.building_bytes
+        assert 0.4 * most <= peak <= most + 10_000 or not asked
+
+
+class OnDevice:
+    """An array of a device, of which the host has nothing."""
+
+    def __init__(self, shape, dtype, nothing=None):
+        self.array = np.broadcast_to(np.zeros(1, dtype), shape)
+
+    def __getattr__(self, name):
+        return getattr(self.array, name)
+
+    def __getitem__(self, key):
+        return OnDevice(self.array[key].shape, self.array.dtype)
+
+    def copy_to_device(self, values):
+        assert (values.shape, values.dtype) == (self.array.shape, self.array.dtype)
+
+
+def set_up(name, shape, kind, monkeypatch):
+    """Return the bytes of the host that a sample on CUDA takes until its tables are copied."""
+    cuda = pytest.importorskip("numba.cuda")
+    pytest.importorskip("numba_cuda")
+    from percolab.bonds.batch_cuda import CudaBatch
+    from percolab.labelers.tiled.labeler import Tiled
+
+    monkeypatch.setattr(cuda, "device_array", OnDevice)
+    monkeypatch.setattr(cuda, "pinned_array", np.empty)
+    monkeypatch.setattr(cuda, "stream", lambda: None)
+    monkeypatch.setattr(cuda, "to_device", lambda host: OnDevice(host.shape, host.dtype))
+
+    def loaded():
+        tiling_of.cache_clear()
+        topology = load_lattice(name).topology(shape, (kind,) * len(shape))
+        return Tiled(CudaBatch(topology, BOND, 1))
+
+    _, _, peak = traced(loaded)
+    tiling_of.cache_clear()
+    return peak
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "kind"),
+    [("square", 1500, "open"), ("kagome", 400, "periodic"), ("cubic", 96, "periodic")]
+    + [("fcc", 60, "open"), ("fcc", 96, "periodic")],
+)
+def test_memory_of_a_cuda_sample_is_stated(name, size, kind, monkeypatch):
+    item = load_lattice(name)
+    peak = set_up(name, item.shape(size), kind, monkeypatch)
+    task = Task(structure=item, size=size, boundary=(kind,) * item.dimension, p=(0.5,))
+    assert peak <= memory_of_task(task, "tiled", "cuda").host + 20_000 <= 2.6 * peak
 
 
 @pytest.mark.parametrize(
     ("name", "shape", "kind"),
     [("square", (2048, 2048), "open"), ("triangular", (2048, 2048), "periodic")]
-    + [("cubic", (400, 300, 300), "open"), ("cubic", (320, 320, 320), "periodic")],
+    + [("cubic", (256,) * 3, "periodic"), ("fcc", (256,) * 3, "open")]
+    + [
+        pytest.param(name, (256,) * 3, kind, marks=pytest.mark.slow)
+        for name, kind in product(("bcc", "fcc"), ("open", "periodic"))
+        if (name, kind) != ("fcc", "open")
+    ],
 )
-def test_tables_of_a_cuda_sample_take_at_most_a_byte_a_site(name, shape, kind):
-    item = load_lattice(name)
-
-    def loaded():
-        topology = item.topology(shape, (kind,) * item.dimension)
-        tiling = tiling_of.__wrapped__(topology, 128, 32)
-        for part in tiling.crossing_parts():
-            part.of_entries(part.run_deltas.astype(np.int32))
-        return tiling.ends, topology.end_flags()
-
-    extent = Extent.of_structure(item, shape, (kind,) * item.dimension)
-    _, _, peak = traced(loaded)
-    # Of seam bonds there are the fewer, the larger the lattice is: 0.08 bytes a site here.
-    assert peak <= prod(shape) + 9 * (extent.end_sites + extent.seam_bonds)
+def test_tables_of_a_cuda_sample_take_less_than_a_byte_a_site(name, shape, kind, monkeypatch):
+    peak = set_up(name, shape, kind, monkeypatch)
+    assert peak < 0.8 * prod(shape)

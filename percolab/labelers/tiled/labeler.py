@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cuda import CudaBatch, narrow_codes
+from percolab.bonds.batch_cuda import CudaBatch, copied_by_class, narrow_codes
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
@@ -35,7 +35,7 @@ from percolab.labelers.tiled.borders import (
 from percolab.labelers.tiled.one_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
 from percolab.labelers.tiled.records import Crossing, Listed, Nodes, Openings, Tallies, Tiles
 from percolab.labelers.tiled.tallies import TILE_BINS, tally_nodes_kernel
-from percolab.labelers.tiled.tiling import tiling_bounds, tiling_of, why_not_tiled
+from percolab.labelers.tiled.tiling import PARTS, tiling_bounds, tiling_of, why_not_tiled
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of
@@ -86,12 +86,12 @@ class Tiled:
         self.read = RowsBatch(batch, partials, tally=tally)
         self.row_width = self.read.row_width
         #: Whether an axis is periodic, so that clusters may wrap.
-        self.may_wrap = bool(top.seam_codes.size)
+        self.may_wrap = top.num_seam_bonds > 0
         # At their border sites, the numbers of nodes; then labels, where they are asked for.
         self.labels = arrays.array("labels", batch.capacity * top.num_points, np.uint32)
         #: What is summed over the finished clusters of a tile, and the number of its nodes.
         self.interior = cuda.device_array((self.num_blocks, NODES + 1), np.uint32)
-        self.border = arrays.array("border", batch.capacity * tiling.ends.size, np.uint32)
+        self.border = arrays.array("border", batch.capacity * top.num_words, np.uint32)
         self._kept: Any = None
         self._nothing_kept = cuda.device_array(1, np.uint16)
         self._radii: RadiiBatch | None = None
@@ -110,8 +110,12 @@ class Tiled:
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
         shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * extent.end_sites
         of_item += 4 * bounds.crossing + 4
-        # A mask and the border, parts of the entries, and seam bonds of a class, made one by one.
-        tiles = Memory(host=8 * words + 3 * bounds.entries + 8 * extent.seam_bonds)
+        # One after the other: parts of the entries, seam bonds of a class, and end layers.  What
+        # the batch says that a class takes is free again.
+        entries = min(bounds.entries, words // PARTS + extent.part_words)
+        seam = extent.class_bytes + 20 * extent.class_seam
+        most = max(36 * entries, seam, 16 * extent.end_sites)
+        tiles = Memory(host=max(most - extent.class_bytes, 0))
         tiles = tiles.plus(Memory(device=items * of_item + shared))
         tiles = tiles.plus(RowsBatch.memory(points, items, needs))
         if not needs.radii_axes:
@@ -126,7 +130,7 @@ class Tiled:
     def _load(self) -> None:
         top, tiling, capacity = self.batch.topology, self.tiling, self.batch.capacity
         logarithms = [extent.bit_length() - 1 for extent in tiling.tile]
-        inner = self._load_bonds()
+        self._load_bonds()
         self.tiles = Tiles(
             shape=tuple(map(np.uint32, tiling.shape)),
             extents=tuple(map(np.uint32, logarithms)),
@@ -134,11 +138,11 @@ class Tiled:
             classes=tuple(map(np.int32, tiling.classes)),
             shifts=tuple(map(np.int32, tiling.shifts)),
             rows=tuple(map(np.int32, tiling.rows)),
-            inner=inner,
+            inner=copied_by_class(top, tiling.inner_of),
             occupied=self.batch.existing_sites,
             chain=np.int32(top.chain),
             num_words=np.uint32(top.num_words),
-            words_per_item=np.uint32(top.exists.size),
+            words_per_item=np.uint32(top.num_bond_words),
             points=np.uint32(top.num_points),
         )
         room = tiling.num_crossing
@@ -151,20 +155,13 @@ class Tiled:
         overflow = cuda.device_array(1, np.uint32)
         self._no_openings = Openings(self.batch.opened, *nothing, np.uint32(0), overflow)
 
-    def _load_bonds(self) -> Any:
-        """Copy the bonds between tiles to the device class by class, and return the inner ones."""
-        top, tiling, length = self.batch.topology, self.tiling, self.batch.topology.num_words
-        inner = cuda.device_array(top.exists.size, np.uint32)
+    def _load_bonds(self) -> None:
+        """Copy the bonds between tiles to the device part by part."""
+        top, tiling = self.batch.topology, self.tiling
         kinds = np.uint32, np.uint32, np.uint32, np.int32, np.int32
         self.crossing = Crossing(*(cuda.device_array(tiling.num_entries, kind) for kind in kinds))
-
-        def copied(k: int) -> np.ndarray:
-            words = tiling.inner_of(k)
-            inner[k * length : (k + 1) * length].copy_to_device(words)
-            return words
-
         start = 0
-        for part in tiling.crossing_parts(copied):
+        for part in tiling.crossing_parts():
             stop = start + part.words.size
             deltas, codes = part.run_deltas.astype(np.int32), narrow_codes(top, part.run_codes)
             own = part.words, part.owners, part.masks
@@ -173,7 +170,6 @@ class Tiled:
                 if start < stop:
                     to[start:stop].copy_to_device(values)
             start = stop
-        return inner
 
     def make_room(self, room: int) -> bool:
         """See to it that tiles have room for so many nodes; return whether memory is new."""

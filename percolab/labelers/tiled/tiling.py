@@ -5,7 +5,7 @@ Everything here is the same for all samples of a topology.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, product
@@ -18,13 +18,13 @@ from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.border_words import bits_beside, mark_both_ends, most_in_a_tile
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import bonds_in_boxes
-from percolab.lattices.topology import Topology, set_bits
+from percolab.lattices.topology import ALL, Topology, set_bits
 
 # A tile takes as long as so many bonds between tiles, near p_c: 31 ns against 33 ps on an H200
 # (docs/performance.md, slabs).
 BONDS_A_TILE = 1000
-# Parts in which the bonds of a class are listed.
-_PARTS = 8
+#: Parts in which the bonds of a class are listed, at most.
+PARTS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +95,9 @@ class Tiling:
         """Tiles of one sample."""
         return prod(self.tiles)
 
-    @property
-    def inner(self) -> np.ndarray:
-        """The bonds with both ends in one tile, uint32 like ``Topology.exists``, made anew."""
-        return np.stack([self.inner_of(k) for k in range(self.topology.num_classes)])
-
-    def inner_of(self, k: int) -> np.ndarray:
-        """Return the bonds of class k with both ends in one tile, uint32 (num_words,)."""
-        return bonds_in_boxes(self.topology, k, _extents(self.tile))
+    def inner_of(self, k: int, part: slice = ALL) -> np.ndarray:
+        """Return the bonds of class k with both ends in one tile, as ``Topology.exists_of``."""
+        return bonds_in_boxes(self.topology, k, _extents(self.tile), part)
 
     @property
     def crossing(self) -> CrossingBonds:
@@ -112,19 +107,32 @@ class Tiling:
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in arrays}
         return CrossingBonds(**joined, num_words=self.topology.num_words)
 
-    def crossing_parts(
-        self, inner_of: Callable[[int], np.ndarray] | None = None
-    ) -> Iterator[CrossingBonds]:
+    def crossing_parts(self) -> Iterator[CrossingBonds]:
         """Yield the bonds between tiles, made anew: those inside the lattice, then across seams.
 
         Those of a class come in parts, of which each takes little memory.
-
-        inner_of: is asked for :meth:`inner_of` of every class in turn; what it returns is changed.
         """
         for k in range(self.topology.num_classes):
-            yield from _leaving_bonds(self.topology, k, (inner_of or self.inner_of)(k))
+            yield from self._leaving_bonds(k)
         for k in range(self.topology.num_classes):
             yield _seam_bonds(self.topology, k)
+
+    def _leaving_bonds(self, k: int) -> Iterator[CrossingBonds]:
+        """Yield the bonds of class k between tiles, but across no seam."""
+        top = self.topology
+        deltas, parts = top.deltas[k : k + 1], top.parts
+        step = -(-len(parts) // PARTS)
+        for first in range(0, len(parts), step):
+            found = [self._leaving_bonds_of(k, part) for part in parts[first : first + step]]
+            words, masks = map(np.concatenate, zip(*found))
+            runs = np.array([words.size]), deltas, np.zeros_like(deltas)
+            yield CrossingBonds(words, masks, *runs, num_words=top.num_words)
+
+    def _leaving_bonds_of(self, k: int, part: slice) -> tuple[np.ndarray, np.ndarray]:
+        top = self.topology
+        words, masks = bits_beside(top.inside_of(k, part), self.inner_of(k, part))
+        words += np.uint32(k * top.num_words + top.first_word(part))
+        return words, masks
 
     @property
     def ends(self) -> np.ndarray:
@@ -247,39 +255,20 @@ def _tile_of(
     return min(fitting, key=cost)
 
 
-def _seam_range(topology: Topology, k: int) -> slice:
-    """Return where the seam bonds of class k are listed."""
-    stride = 32 * topology.num_words
-    return slice(*np.searchsorted(topology.seam_bonds, [k * stride, (k + 1) * stride]).tolist())
-
-
-def _leaving_bonds(topology: Topology, k: int, others: np.ndarray) -> Iterator[CrossingBonds]:
-    """Yield the bonds of class k between tiles, but across no seam; others: inner ones, changed."""
-    length = topology.num_words
-    set_bits(others, topology.seam_bonds[_seam_range(topology, k)] - k * 32 * length)
-    deltas = topology.deltas[k : k + 1]
-    step = -(-length // _PARTS)
-    for first in range(0, length, step):
-        part = slice(first, first + step)
-        words, masks = bits_beside(topology.exists[k, part], others[part])
-        words += np.uint32(k * length + first)
-        runs = np.array([words.size]), deltas, np.zeros_like(deltas)
-        yield CrossingBonds(words, masks, *runs, num_words=length)
-
-
 def _seam_bonds(topology: Topology, k: int) -> CrossingBonds:
     """Return the bonds of class k across seams, which are listed bond by bond."""
-    part, length = _seam_range(topology, k), topology.num_words
-    seam, codes = topology.seam_bonds[part], topology.seam_codes[part]
-    deltas = topology.seam_ends[part] - seam % (32 * length)
-    words = (seam >> 5).astype(np.uint32)
-    begins = np.ones(seam.size, bool)
+    length = topology.num_words
+    owners, ends, codes = topology.seam_list_of(k)
+    words = (owners >> 5).astype(np.uint32)
+    bits = (owners & 31).astype(np.uint32)
+    np.left_shift(np.uint32(1), bits, out=bits)
+    deltas = np.subtract(ends, owners, out=ends)
+    begins = np.ones(owners.size, bool)
     begins[1:] = words[1:] != words[:-1]
     for each in (deltas, codes):
         begins[1:] |= each[1:] != each[:-1]
     starts = np.flatnonzero(begins)
-    bits = (seam & 31).astype(np.uint32)
-    np.left_shift(np.uint32(1), bits, out=bits)
     masks = np.bitwise_or.reduceat(bits, starts) if starts.size else bits
-    runs = np.ones_like(starts), deltas[starts], codes[starts]
-    return CrossingBonds(words[starts], masks, *runs, num_words=length)
+    runs = np.ones_like(starts), deltas[starts].astype(np.int64), codes[starts]
+    words = words[starts] + np.uint32(k * length)
+    return CrossingBonds(words, masks, *runs, num_words=length)

@@ -47,14 +47,17 @@ def border_of(topology, tiles):
     width, edge = int(tiles.width), int(tiles.edge)
     x, y = (np.arange(points) % edge for points in topology.shape)
     stride = 32 * topology.num_words
-    bonds, owners, others = [topology.seam_bonds], [topology.seam_bonds % stride], []
-    others.append(topology.seam_ends.astype(np.int64))
+    bonds, owners, others = [], [], []
+    for k in range(topology.num_classes):
+        owner, end, _ = (part.astype(np.int64) for part in topology.seam_list_of(k))
+        bonds.append(k * stride + owner)
+        owners.append(owner)
+        others.append(end)
     for k, (right, down) in enumerate(topology.offsets):
         leaves_x = (x + right < 0) | (x + right >= edge)
         leaves_y = (y + down < 0) | (y + down >= edge)
-        inside = topology.exists[k] & ~topology.seam_of(k)
         leaves = (leaves_x | leaves_y[:, np.newaxis]).ravel()
-        owner = np.flatnonzero(leaves & unpack_bits(inside, topology.num_points))
+        owner = np.flatnonzero(leaves & unpack_bits(topology.inside_of(k), topology.num_points))
         bonds.append(k * stride + owner)
         owners.append(owner)
         others.append(owner + topology.deltas[k])
@@ -149,7 +152,7 @@ class Relaxation(Step):
 
     def _prepare(self, items):
         batch, points = self.batch, self.batch.adjacency.num_points
-        words = np.uint32(batch.topology.exists.size)
+        words = np.uint32(batch.topology.num_bond_words)
         sources = self.labels, points, batch.opened, words, self._border
         batch.launches.one(prepare_relaxation_kernel, self._entries, items, self._roots, *sources)
 

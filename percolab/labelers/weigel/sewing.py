@@ -77,4 +77,4 @@ class Sewing(Step):
             grid = num_tiles(shape, 2 * half), items
             launch.blocks(sewing_kernel, grid, 2, *bonds, self.tiles, np.int32(half))
             half *= 2
-        launch.one(seam_kernel, batch.topology.seam_bonds.size, items, *bonds)
+        launch.one(seam_kernel, batch.topology.num_seam_bonds, items, *bonds)
