@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.bonds.batch_cpu import CpuBatch
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.one_sample import LabelingOneSample
 from percolab.lattices.extent import Extent
@@ -22,6 +23,10 @@ class Reference(LabelingOneSample):
     """Labels by breadth-first search from every unvisited site in ascending order."""
 
     name: ClassVar[str] = "reference"
+
+    def __init__(self, batch: CpuBatch, *, tally: bool = False) -> None:
+        super().__init__(batch, tally=tally)
+        self._bonds: list[list[int]] = batch.topology.bonds().tolist()
 
     @staticmethod
     def memory(extent: Extent, needs: Needs, items: int = 1) -> Memory:
@@ -35,7 +40,7 @@ class Reference(LabelingOneSample):
         points = top.num_points
         is_open = unpack_bits(self.batch.opened.reshape(top.num_classes, -1), points)
         neighbours: list[list[int]] = [[] for _ in range(points)]
-        for k, owner, other in top.bonds().tolist():
+        for k, owner, other in self._bonds:
             if is_open[k, owner]:
                 neighbours[owner].append(other)
                 neighbours[other].append(owner)
@@ -62,7 +67,7 @@ class Reference(LabelingOneSample):
         is_open = unpack_bits(self.batch.opened.reshape(top.num_classes, -1), top.num_points)
         coordinates = np.unravel_index(np.arange(top.num_points), top.shape[::-1])[::-1]
         steps: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in range(top.num_points)]
-        for k, owner, other in top.bonds().tolist():
+        for k, owner, other in self._bonds:
             if is_open[k, owner]:
                 at = [int(axis[owner]) + d for axis, d in zip(coordinates, top.offsets[k])]
                 periods = tuple(x // n for x, n in zip(at, top.shape, strict=True))

@@ -85,7 +85,7 @@ class Topology(Shown):
         """Occupied grid points."""
         return num_bits(self.occupied)
 
-    @property
+    @cached_property
     def num_bonds(self) -> int:
         """Bonds that exist."""
         return sum(num_bits(self.exists_of(k)) for k in range(self.num_classes))

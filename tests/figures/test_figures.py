@@ -127,7 +127,9 @@ def test_the_inset_covers_no_data_point():
             assert not box.contains(*point)
 
 
-@pytest.mark.parametrize("count", range(2, 9))
+@pytest.mark.parametrize(
+    "count", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 8)), 8]
+)
 def test_the_inset_and_the_legend_of_the_sizes_do_not_overlap(count):
     # Curves that cross low leave room in the upper left corner alone.
     low = replace(TRUTH, coefficients=(-0.73, 1.3, 0.05, -0.06))

@@ -22,14 +22,14 @@ TILES = BASELINES[1:]
 
 
 #: What repeats on other lattices what these tell.
-SLOW = ("honeycomb", "kagome", "triangular", "cubic", "rows")
+SLOW = ("edges", "honeycomb", "kagome", "triangular", "cubic", "rows")
 
 
 @needs_cuda
 @pytest.mark.parametrize(
     "case",
     [
-        *("square", "edges"),
+        "square",
         *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
     ],
 )

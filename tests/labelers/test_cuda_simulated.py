@@ -24,6 +24,7 @@ SLOW = {
     ("kagome", "gyration"),
     ("honeycomb", "gyration"),
     ("hypercubic_4d",),
+    ("kagome",),
     ("cubic",),
     ("triangular",),
 }

@@ -49,7 +49,13 @@ def swept(path, **settings):
     return results, time.perf_counter() - begin
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in ("triangular", "torus")))
+        for name in STUDIES
+    ],
+)
 def test_file_error_and_samples_come_out_as_planned(tmp_path, name):
     path = tmp_path / "results.h5"
     plan = planned(path, **STUDIES[name])

@@ -71,9 +71,9 @@ os.{function} = stand_in
     ("moment", "readable"),
     [
         (kill_at("fsync", 1), False),
-        (kill_at("replace", 1), False),
+        pytest.param(kill_at("replace", 1), False, marks=pytest.mark.slow),
         pytest.param(kill_at("replace", 1, after=True), True, marks=pytest.mark.slow),
-        (kill_at("fsync", 3), True),
+        pytest.param(kill_at("fsync", 3), True, marks=pytest.mark.slow),
         pytest.param(kill_at("replace", 4), True, marks=pytest.mark.slow),
         (kill_at("replace", 5, after=True), True),
     ],
