@@ -26,9 +26,19 @@ UPDATES = ("sw", "wolff", "few:2,flip=0.6")
 P = {2: 0.4, 3: 0.45, 4: 0.5, 10: 0.6}
 
 
-@pytest.mark.parametrize("rng", GENERATORS)
+@pytest.mark.parametrize(
+    ("name", "rng"),
+    [
+        *((name, "xorwow") for name in TINY),
+        ("irregular", "philox"),
+        *(
+            pytest.param(name, "philox", marks=pytest.mark.slow)
+            for name in TINY
+            if name != "irregular"
+        ),
+    ],
+)
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("name", TINY)
 def test_means_are_the_exact_ones(name, update, rng):
     topology = tiny_topology(name)
     sites, _ = graph_of(topology)
