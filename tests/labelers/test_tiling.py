@@ -11,6 +11,7 @@ from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import refusal
 from percolab.labelers.tiled.one_tile import LANES, TILE_WORDS
 from percolab.labelers.tiled.tiling import tiling_bounds, tiling_of, why_not_tiled
+from percolab.lattices import grid
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import lattice_from_text
@@ -64,6 +65,23 @@ def tile_of(sites, tiling):
     x, y, z = sites % nx, sites // nx % ny, sites // (nx * ny)
     wide, high, deep = tiling.tile
     return np.stack([x // (32 * wide), y // high, z // deep], axis=-1)
+
+
+@pytest.mark.parametrize("name", ["honeycomb", "fcc"])
+def test_bonds_are_equal_made_in_any_parts(name, monkeypatch):
+    cut = 0
+    for topology, tiling, _, _ in cases(name):
+        whole, inner = crossing_bonds(tiling), inner_words(tiling)
+        # The device gets the bonds inside tiles part by part, and those between as they come.
+        monkeypatch.setattr(grid, "_PART_WORDS", 1)
+        cut += len(topology.parts) > 1
+        np.testing.assert_array_equal(crossing_bonds(tiling), whole)
+        for k, expected in enumerate(inner):
+            found = np.empty_like(expected)
+            topology.write_class(k, tiling.inner_of, found)
+            np.testing.assert_array_equal(found, expected)
+        monkeypatch.undo()
+    assert cut > 0
 
 
 @pytest.mark.parametrize("name", FLAT)
