@@ -16,13 +16,17 @@ from percolab.lattices.topology import ALL, PERIOD_BITS, Topology, num_words_of
 Point = tuple[int, ...]
 # Words of a part of a grid, about: masks of parts take few bytes, and stay in the caches.
 _PART_WORDS = 2**17
+# Rows of a part at least: the points of one are looked at one by one for every part.
+_PART_ROWS = 32
 
 
 def layers_of_part(shape: Point) -> int:
     """Return how many layers along the last axis are a part of a grid, if there are so many."""
     layer = prod(shape[:-1])
     whole = 32 // gcd(32, layer)
-    return max(32 * _PART_WORDS // (layer * whole), 1) * whole
+    row = shape[0] if len(shape) > 1 else 1
+    points = max(32 * _PART_WORDS, _PART_ROWS * row)
+    return max(points // (layer * whole), 1) * whole
 
 
 class Grid:

@@ -73,6 +73,7 @@ def test_bonds_are_equal_made_in_any_parts(name, monkeypatch):
     for topology, tiling, _, _ in cases(name):
         whole, inner = crossing_bonds(tiling), inner_words(tiling)
         # The device gets the bonds inside tiles part by part, and those between as they come.
+        monkeypatch.setattr(grid, "_PART_ROWS", 0)
         monkeypatch.setattr(grid, "_PART_WORDS", 1)
         cut += len(topology.parts) > 1
         np.testing.assert_array_equal(crossing_bonds(tiling), whole)

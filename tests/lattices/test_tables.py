@@ -106,6 +106,7 @@ def test_masks_and_lists_are_equal_made_in_any_parts(name, monkeypatch):
     for _, _, _, topology in topologies(name):
         whole = topology.exists, topology.seam, topology.seam_bonds
         for words in (1, 5):
+            monkeypatch.setattr(grid, "_PART_ROWS", 0)
             monkeypatch.setattr(grid, "_PART_WORDS", words)
             again = replace(topology)
             cut += len(again.parts) > 1
@@ -115,6 +116,15 @@ def test_masks_and_lists_are_equal_made_in_any_parts(name, monkeypatch):
                 np.testing.assert_array_equal(again.seam, whole[1])
         monkeypatch.undo()
     assert cut > 0
+
+
+def test_points_of_a_row_are_looked_at_for_few_parts():
+    """Once for every layer of a wide slab made tables take forty times as long."""
+    for shape in ((2**22, 256), (2**22 - 1, 256), (2**20, 8, 32), (2**24,)):
+        parts = grid.Grid((1,) * len(shape), shape, ("open",) * len(shape), depths=shape).parts()
+        rows = shape[0] if len(shape) > 1 else 1
+        assert len(parts) * rows <= np.prod(shape) / 16
+        assert [parts[0].start, parts[-1].stop] == [0, shape[-1]]
 
 
 @pytest.mark.parametrize("name", ["stacked-triangular", "far", "chain"])
