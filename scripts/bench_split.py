@@ -144,9 +144,11 @@ def time_study(device: str, size: int, samples: int) -> None:
 @click.option("--device", default="cuda:0,1", show_default=True, help="cuda:n,m, or cpu.")
 @click.option("--lattice", "names", multiple=True, default=("square", "cubic"), show_default=True)
 @click.option("--sites", default=1e11, show_default=True)
-@click.option("--samples", default=4, show_default=True, help="Rows of each case, from 2 on.")
+@click.option(
+    "--samples", default=4, show_default=True, help="Rows of each case, from 2 on; 0: none."
+)
 @click.option("-L", "size", default=4096, show_default=True, help="Of the study.")
-@click.option("--study", default=45_000, show_default=True, help="Its samples; 0: none.")
+@click.option("--study", default=230_000, show_default=True, help="Its samples; 0: none.")
 def main(
     device: str, names: tuple[str, ...], sites: float, samples: int, size: int, study: int
 ) -> None:
@@ -156,7 +158,7 @@ def main(
     if study:
         time_study(device, size, study)
     found = watch_rows()
-    for name in names:
+    for name in names if samples else ():
         scale(name, device, sites, samples, found)
 
 

@@ -106,11 +106,19 @@ _ALONE = "tests/domains/test_gpu_join.py::test_memory_of_slabs_on_a_gpu_is_state
 RECORDS = (
     Record(
         "split.txt",
-        "one sample over two GPUs beside one; one study over two GPUs",
-        ("python scripts/bench_split.py --device {device}",),
-        140,
+        "one sample over two GPUs beside one",
+        ("python scripts/bench_split.py --device {device} --study 0",),
+        120,
         gpus=2,
-        small="--sites 4096 --samples 2 -L 16 --study 60",
+        small="--sites 4096 --samples 2",
+    ),
+    Record(
+        "study.txt",
+        "one study of a minute over two GPUs beside one",
+        ("python scripts/bench_split.py --device {device} --samples 0",),
+        120,
+        gpus=2,
+        small="-L 16 --study 60",
     ),
     Record(
         "test-gpus.txt",
