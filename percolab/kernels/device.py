@@ -6,8 +6,10 @@ it, so modules with CUDA kernels are imported only after :func:`cuda_problem` re
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -177,8 +179,25 @@ def load_cuda() -> Any:
         register_cuda()
         # Small lattices fill no GPU; a user need not be told at every launch.
         cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+        # Called before the finalizers that it detaches.
+        atexit.register(_leave_kernels_loaded)
     _registered = True
     return cuda
+
+
+def _leave_kernels_loaded() -> None:
+    """Keep numba-cuda from unloading kernels at exit.
+
+    It does so once for every GPU that a kernel is on, but all of them have one handle: a process
+    that drove two GPUs crashed (numba-cuda 0.30.4, a segmentation fault in cuLibraryUnload).
+    """
+    from numba.cuda.cudadrv.driver import driver
+
+    for gpu in driver.devices.values():
+        modules = gpu.primary_context.modules.values() if gpu.primary_context else ()
+        for reference in (found for module in modules for found in weakref.getweakrefs(module)):
+            if isinstance(reference.__callback__, weakref.finalize):
+                reference.__callback__.detach()
 
 
 def gpu_count(name: str) -> int:

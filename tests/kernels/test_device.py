@@ -1,5 +1,8 @@
 """Threads that drive a CUDA device select it first: a thread that selected none has the first."""
 
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -33,6 +36,53 @@ def test_the_cpu_is_driven_by_all_threads_at_once():
     cpu = Device("cpu", 0)
     with cpu.driven(), cpu.driven():
         pass
+
+
+LOADED_TWICE = """
+import weakref
+from types import SimpleNamespace
+from numba.cuda.cudadrv.driver import driver
+from percolab.kernels.device import load_cuda
+
+class Module:
+    "One that tells when it is unloaded, on a GPU that is not there."
+
+load_cuda()
+for number in range(2):
+    module = Module()
+    weakref.finalize(module, print, "unloaded")
+    driver.devices[number] = SimpleNamespace(primary_context=SimpleNamespace(modules={1: module}))
+driver.devices[2] = SimpleNamespace(primary_context=None)
+print("done")
+"""
+
+
+def test_kernels_are_not_unloaded_at_exit():
+    """numba-cuda unloads them once a GPU, and the second time crashes."""
+    pytest.importorskip("numba_cuda")
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_ENABLE_CUDASIM"}
+    ended = subprocess.run(
+        [sys.executable, "-c", LOADED_TWICE], env=environment, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
+
+
+TWO_GPUS = """
+import percolab
+
+for device in ("cuda:0", "cuda:1"):
+    percolab.sweep("square", L=[16], p=[0.5], samples=200, device=device)
+"""
+
+
+@pytest.mark.gpu
+def test_a_process_that_drove_two_gpus_ends_well():
+    from numba import cuda
+
+    if not cuda.is_available() or len(cuda.gpus) < 2:
+        pytest.skip("one CUDA device at most")
+    ended = subprocess.run([sys.executable, "-c", TWO_GPUS], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @pytest.mark.gpu
