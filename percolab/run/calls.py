@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from percolab.errors import InputError
@@ -87,6 +88,11 @@ class _Process:
         """Keep the bonds of a graph."""
         self._graphs[graph.digest] = graph
 
+    def forget(self) -> None:
+        """Keep nothing of the run that this process took part in."""
+        self._graphs, self._run, self._samplers = {}, "", {}
+        self.stopped.clear()
+
     def sampler(self, call: Call) -> Sampler | None:
         """Return the sampler of a call's task, or None if its graph is not known."""
         with self._lock:
@@ -132,6 +138,20 @@ def be_worker(number: int, devices: tuple[str, ...], graph: Graph | None = None)
     # The first call tells what is wrong.
     with suppress(InputError):
         _HERE.device(devices)
+
+
+@contextmanager
+def taking_part(graph: Graph | None = None) -> Iterator[None]:
+    """Let the process of a study be a worker of it, too: the one of the first device.
+
+    graph: one to know.
+    """
+    if graph is not None:
+        _HERE.know(graph)
+    try:
+        yield
+    finally:
+        _HERE.forget()
 
 
 def stop() -> None:

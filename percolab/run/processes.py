@@ -5,6 +5,8 @@ process that is lost fails the jobs in its hands with BrokenExecutor, and is sta
 next.  Processes are started afresh, since CUDA does not survive a fork, and end with the one that
 started them, however that ends.  SIGINT and SIGTERM, which go to all processes of a terminal or of
 a batch job, are left to it.  A call may tell how far it has come (:func:`tell`).
+
+The process that starts them may be one of them itself: it is there already.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ class Processes(Executor):
     begin: called first in each process, with its number from 0 on and these arguments.  halt:
     called in each process by :meth:`stop`.  leave: called last in each, also when the process that
     started it was killed.  hear: called here, by threads of this process, with what calls tell.
+    with_this: whether this process is the one of number 0, in which only ``halt`` is called.
     """
 
     def __init__(
@@ -53,15 +56,18 @@ class Processes(Executor):
         halt: Callable[[], None],
         leave: Callable[[], None] | None = None,
         hear: Callable[[Any], None] | None = None,
+        with_this: bool = False,
     ) -> None:
         self._own = threading.local()
-        places: SimpleQueue[tuple[_Process, int]] = SimpleQueue()
+        places: SimpleQueue[tuple[_Process | _ThisProcess, int]] = SimpleQueue()
         self._processes = [
             _Process(threads, begin, (number, *arguments), halt, leave, hear)
-            for number in range(processes)
+            for number in range(int(with_this), processes)
         ]
+        self._this = [_ThisProcess(halt, hear)] if with_this else []
         for thread in range(threads):
-            for process in self._processes:
+            # Those that are to be started have their threads here first.
+            for process in (*self._processes, *self._this):
                 places.put((process, thread))
 
         def take_place() -> None:
@@ -89,7 +95,7 @@ class Processes(Executor):
 
     def stop(self) -> None:
         """Ask all processes to leave what they are at."""
-        for process in self._processes:
+        for process in (*self._processes, *self._this):
             process.stop()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -101,6 +107,23 @@ class Processes(Executor):
 
 def _nothing() -> None:
     """Be the first call of a process."""
+
+
+class _ThisProcess:
+    """The process that starts the others, as one of them: its calls are made as they are asked."""
+
+    def __init__(self, halt: Callable[[], None], hear: Callable[[Any], None] | None) -> None:
+        self._halt, self._hear = halt, hear
+
+    def ask(self, thread: int, question: Any) -> Any:
+        """Return what a function returns, called by this thread."""
+        _THREAD.tell = self._hear
+        function, args, kwargs = question
+        return function(*args, **kwargs)
+
+    def stop(self) -> None:
+        """Call halt."""
+        self._halt()
 
 
 class _Process:
@@ -221,9 +244,9 @@ def serve(handles: list[str]) -> None:
 
 
 class _Thread(threading.local):
-    """The line of a thread that answers, or None of any other."""
+    """What takes what a thread that answers tells, or None of any other."""
 
-    line: Connection | None = None
+    tell: Callable[[Any], None] | None = None
 
 
 _THREAD = _Thread()
@@ -231,13 +254,13 @@ _THREAD = _Thread()
 
 def tell(value: Any) -> None:
     """Tell the process that asked for the call that this thread is at; nobody, if none did."""
-    if _THREAD.line is not None:
-        _THREAD.line.send((_TOLD, value))
+    if _THREAD.tell is not None:
+        _THREAD.tell(value)
 
 
 def _answer(line: Connection) -> None:
     """Answer the questions of one line, one after the other."""
-    _THREAD.line = line
+    _THREAD.tell = lambda value: line.send((_TOLD, value))
     with suppress(EOFError, OSError):
         while True:
             function, args, kwargs = line.recv()
