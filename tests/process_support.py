@@ -1,5 +1,7 @@
 """What the tests of processes share: those that were started, and workers that tests change."""
 
+import time
+
 import psutil
 
 from percolab.run import in_slabs
@@ -19,3 +21,8 @@ def impatient_worker(number, devices, graph=None):
     """Be a worker that saves a checkpoint after every slab."""
     in_slabs._CHECKPOINT_EVERY = in_slabs._CHECKPOINT_SHARE = 0.0
     be_worker(number, devices, graph)
+
+
+def endless_begin(number):
+    """Be a process that is never there."""
+    time.sleep(100)

@@ -70,8 +70,14 @@ class Processes(Executor):
             for process in (*self._processes, *self._this):
                 places.put((process, thread))
 
+        # Whether calls are kept for a process until it is there, and how many have no answer yet.
+        self._is_ready_first, self._unanswered = False, 0
+        self._counting = threading.Lock()
+
         def take_place() -> None:
-            self._own.place = places.get()
+            process, thread = self._own.place = places.get()
+            if self._is_ready_first:
+                process.be_ready(thread)
 
         # Each of these waits for the answers of one thread of one process.
         self._waiting = ThreadPoolExecutor(
@@ -82,12 +88,25 @@ class Processes(Executor):
         self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> Future[_T]:
         """Have a function called in one of the processes."""
-        return self._waiting.submit(self._ask, function, *args, **kwargs)
+        with self._counting:
+            self._unanswered += 1
+        future = self._waiting.submit(self._ask, function, *args, **kwargs)
+        future.add_done_callback(self._count)
+        return future
+
+    def _count(self, future: Future[Any]) -> None:
+        with self._counting:
+            self._unanswered -= 1
 
     def start(self) -> None:
-        """Start all processes now, not with their first calls; return before they are there."""
+        """Start all processes now, not with their first calls; return before they are there.
+
+        A process gets no call before it is there, so that others make what it would come late for.
+        """
+        self._is_ready_first = True
         for _ in self._processes:
-            self.submit(_nothing)
+            # Of each process, which come first, one thread here.
+            self._waiting.submit(_nothing)
 
     def _ask(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         process, thread = self._own.place
@@ -99,14 +118,17 @@ class Processes(Executor):
             process.stop()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes, after what they are at."""
+        """End the processes, after what they are at; those that still start, at once."""
+        if self._is_ready_first and not self._unanswered:
+            for process in self._processes:
+                process.give_up_starting()
         self._waiting.shutdown(wait=wait, cancel_futures=cancel_futures)
         for process in self._processes:
             process.end()
 
 
 def _nothing() -> None:
-    """Be the first call of a process."""
+    """Be the first call."""
 
 
 class _ThisProcess:
@@ -120,6 +142,9 @@ class _ThisProcess:
         _THREAD.tell = self._hear
         function, args, kwargs = question
         return function(*args, **kwargs)
+
+    def be_ready(self, thread: int) -> None:
+        """Be there."""
 
     def stop(self) -> None:
         """Call halt."""
@@ -144,10 +169,25 @@ class _Process:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: Connection | None = None
         self._lines: list[Connection] = []
+        self._is_there = self._is_given_up = False
+
+    def be_ready(self, thread: int) -> None:
+        """Start the process and wait until it is there; what keeps it from that, calls will say."""
+        with suppress(BrokenExecutor, OSError):
+            self.ask(thread, (_nothing, (), {}))
+
+    def give_up_starting(self) -> None:
+        """End the process if it is not there yet, and start it no more."""
+        with self._lock:
+            self._is_given_up = not self._is_there
+            if self._process is not None and self._is_given_up:
+                self._process.kill()
 
     def ask(self, thread: int, question: Any) -> Any:
         """Return what a thread of the process answers; BrokenExecutor if the process is lost."""
         with self._lock:
+            if self._is_given_up:
+                raise BrokenExecutor("a process was ended before it was there")
             if self._control is None:
                 self._start()
             line, process = self._lines[thread], self._process
@@ -155,6 +195,7 @@ class _Process:
         try:
             line.send(question)
             kind, value = line.recv()
+            self._is_there = True
             while kind == _TOLD:
                 self._take(value, process)
                 kind, value = line.recv()
@@ -182,6 +223,7 @@ class _Process:
         return process.wait()
 
     def _start(self) -> None:
+        self._is_there = False
         ours, theirs = zip(*(Pipe() for _ in range(1 + self._threads)))
         handles = [end.fileno() for end in theirs]
         # A child begins with the signals blocked that this thread has blocked.
