@@ -1,6 +1,7 @@
 """What the tests of processes share: those that were started, and workers that tests change."""
 
 import time
+from pathlib import Path
 
 import psutil
 
@@ -26,3 +27,14 @@ def impatient_worker(number, devices, graph=None):
 def endless_begin(number):
     """Be a process that is never there."""
     time.sleep(100)
+
+
+def early_note(number):
+    """Leave a file that tells of this."""
+    Path(f"early-{number}").touch()
+
+
+def begin_after_note(number):
+    """Begin as soon as there is the file."""
+    while not Path(f"early-{number}").exists():
+        time.sleep(0.01)

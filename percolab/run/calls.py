@@ -3,6 +3,8 @@
 A worker keeps the samplers of one run, so that a topology is built once in each process.  The bonds
 of a graph do not travel with every call: a process is told of a graph once, and one that does not
 know it answers None, for the call to be made again with the bonds.
+
+A process imports this before its first call, so what is needed for slabs alone is imported late.
 """
 
 from __future__ import annotations
@@ -12,16 +14,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph
-from percolab.run.in_slabs import SlabSampler
 from percolab.run.processes import tell
 from percolab.run.sampler import Sampler
-from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.blocks import AnyBlock, ChainEnd
 from percolab.tasks.study import Task
+
+if TYPE_CHECKING:
+    from percolab.store.checkpoints import Checkpoints
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +52,8 @@ class Call:
     @classmethod
     def of_sampler(cls, run: str, sampler: Sampler, devices: tuple[str, ...]) -> Call:
         """Return the call, of no blocks yet, for blocks as a sampler makes them."""
+        from percolab.run.in_slabs import SlabSampler
+
         own = sampler.task, sampler.labeler or "", devices, sampler.share, sampler.window
         found = cls(run, *own)
         if isinstance(sampler, SlabSampler):
@@ -57,6 +63,8 @@ class Call:
     def new_sampler(self, task: Task, device: Device) -> Sampler:
         """Return the sampler of the call's task, which may know more of a graph, on a device."""
         if self.layers:
+            from percolab.run.in_slabs import SlabSampler
+
             found = SlabSampler(task, self.layers, tell, device=device)
             found.checkpoints = self.checkpoints
             return found

@@ -9,10 +9,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from percolab.errors import InputError
-from percolab.kernels.device import Device
+from percolab.kernels.device import Device, begin_context
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
 from percolab.run.calls import be_worker, stop, taking_part
@@ -116,6 +117,8 @@ def opened(
         names = tuple(map(str, devices))
         given: dict[str, Any] = {"begin": be_worker, "arguments": (names, graph)}
         given |= {"halt": stop, "hear": hear, "with_this": is_worker_too(devices)}
+        if devices[0].is_shared:
+            given["early"] = partial(begin_context, names)
         with ExitStack() as stack:
             if given["with_this"]:
                 stack.enter_context(taking_part(graph))

@@ -44,6 +44,8 @@ class Processes(Executor):
     called in each process by :meth:`stop`.  leave: called last in each, also when the process that
     started it was killed.  hear: called here, by threads of this process, with what calls tell.
     with_this: whether this process is the one of number 0, in which only ``halt`` is called.
+    early: called in each other one with its number, by a thread, while what ``begin`` needs is
+    imported.
     """
 
     def __init__(
@@ -57,11 +59,12 @@ class Processes(Executor):
         leave: Callable[[], None] | None = None,
         hear: Callable[[Any], None] | None = None,
         with_this: bool = False,
+        early: Callable[[int], None] | None = None,
     ) -> None:
         self._own = threading.local()
         places: SimpleQueue[tuple[_Process | _ThisProcess, int]] = SimpleQueue()
         self._processes = [
-            _Process(threads, begin, (number, *arguments), halt, leave, hear)
+            _Process(threads, begin, (number, *arguments), halt, leave, hear, (early, number))
             for number in range(int(with_this), processes)
         ]
         self._this = [_ThisProcess(halt, hear)] if with_this else []
@@ -162,8 +165,9 @@ class _Process:
         halt: Callable[[], None],
         leave: Callable[[], None] | None,
         hear: Callable[[Any], None] | None,
+        early: tuple[Callable[[int], None] | None, int],
     ) -> None:
-        self._threads, self._asked = threads, (begin, arguments, halt, leave)
+        self._threads, self._early, self._asked = threads, early, (begin, arguments, halt, leave)
         self._hear = hear
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -240,6 +244,7 @@ class _Process:
         self._control, *self._lines = ours
         # If it is lost already, so are its lines.
         with suppress(OSError):
+            self._control.send(self._early)
             self._control.send(self._asked)
 
     def _leave(self) -> None:
@@ -273,6 +278,10 @@ def serve(handles: list[str]) -> None:
     control, *lines = ends
     leave = None
     with suppress(EOFError, OSError):
+        early, number = control.recv()
+        if early is not None:
+            threading.Thread(target=early, args=(number,), daemon=True).start()
+        # Received is a name, and what has that name is imported now.
         begin, arguments, halt, leave = control.recv()
         begin(*arguments)
         for line in lines:

@@ -11,11 +11,17 @@ from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolEx
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import get_context
+from pathlib import Path
 
 import psutil
 import pytest
 from cli_support import assert_equal_datasets, blocks_in, refusal, running, start, wait_for_blocks
-from process_support import endless_begin, worker_processes
+from process_support import (
+    begin_after_note,
+    early_note,
+    endless_begin,
+    worker_processes,
+)
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -225,6 +231,14 @@ def test_nobody_waits_for_a_process_that_still_starts():
         assert {future.result() for future in found} == {os.getpid()}
     assert not worker_processes()
     assert time.monotonic() - begin < 50
+
+
+def test_what_is_called_early_is_called_beside_the_begin_of_each_process_but_this():
+    with Processes(
+        2, begin=begin_after_note, halt=os.getpid, with_this=True, early=early_note
+    ) as pool:
+        assert pool.submit(divmod, 7, 2).result() == (3, 1)
+    assert [path.name for path in Path().glob("early-*")] == ["early-1"]
 
 
 def test_the_answer_to_a_call_of_which_nobody_hears_is_not_taken_for_the_next():
