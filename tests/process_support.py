@@ -35,6 +35,8 @@ def early_note(number):
 
 
 def begin_after_note(number):
-    """Begin as soon as there is the file."""
-    while not Path(f"early-{number}").exists():
+    """Begin as soon as there is the file, or after ten seconds."""
+    for _ in range(1000):
+        if Path(f"early-{number}").exists():
+            return
         time.sleep(0.01)

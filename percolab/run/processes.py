@@ -67,15 +67,17 @@ class Processes(Executor):
             _Process(threads, begin, (number, *arguments), halt, leave, hear, (early, number))
             for number in range(int(with_this), processes)
         ]
-        self._this = [_ThisProcess(halt, hear)] if with_this else []
+        # Those that are to be started have their threads here first.
+        self._all: list[_Process | _ThisProcess] = [*self._processes]
+        if with_this:
+            self._all.append(_ThisProcess(halt, hear))
         for thread in range(threads):
-            # Those that are to be started have their threads here first.
-            for process in (*self._processes, *self._this):
+            for process in self._all:
                 places.put((process, thread))
 
-        # Whether calls are kept for a process until it is there, and how many have no answer yet.
-        self._is_ready_first, self._unanswered = False, 0
-        self._counting = threading.Lock()
+        # Whether a process gets calls once it is there, or starts with its first one.
+        self._is_ready_first = False
+        self._unanswered: set[Future[Any]] = set()
 
         def take_place() -> None:
             process, thread = self._own.place = places.get()
@@ -91,15 +93,10 @@ class Processes(Executor):
         self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> Future[_T]:
         """Have a function called in one of the processes."""
-        with self._counting:
-            self._unanswered += 1
-        future = self._waiting.submit(self._ask, function, *args, **kwargs)
-        future.add_done_callback(self._count)
+        future: Future[_T] = self._waiting.submit(self._ask, function, *args, **kwargs)
+        self._unanswered.add(future)
+        future.add_done_callback(self._unanswered.discard)
         return future
-
-    def _count(self, future: Future[Any]) -> None:
-        with self._counting:
-            self._unanswered -= 1
 
     def start(self) -> None:
         """Start all processes now, not with their first calls; return before they are there.
@@ -117,12 +114,12 @@ class Processes(Executor):
 
     def stop(self) -> None:
         """Ask all processes to leave what they are at."""
-        for process in (*self._processes, *self._this):
+        for process in self._all:
             process.stop()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the processes, after what they are at; those that still start, at once."""
-        if self._is_ready_first and not self._unanswered:
+        if self._is_ready_first and all(future.done() for future in list(self._unanswered)):
             for process in self._processes:
                 process.give_up_starting()
         self._waiting.shutdown(wait=wait, cancel_futures=cancel_futures)
