@@ -7,6 +7,7 @@ import psutil
 
 from percolab.run import in_slabs
 from percolab.run.calls import be_worker
+from percolab.run.processes import Processes
 
 
 def worker_processes():
@@ -18,13 +19,23 @@ def worker_processes():
     ]
 
 
+def start_and_wait(pool, start=Processes.start):
+    """Start processes and return when they are there, so that each gets some of the first calls."""
+    start(pool)
+    for _ in range(6000):
+        if all(process._is_there for process in pool._processes):
+            return
+        time.sleep(0.01)
+    raise AssertionError("a process does not start")
+
+
 def impatient_worker(number, devices, graph=None):
     """Be a worker that saves a checkpoint after every slab."""
     in_slabs._CHECKPOINT_EVERY = in_slabs._CHECKPOINT_SHARE = 0.0
     be_worker(number, devices, graph)
 
 
-def endless_begin(number):
+def endless_begin(number, *arguments):
     """Be a process that is never there."""
     time.sleep(100)
 

@@ -123,6 +123,9 @@ class Processes(Executor):
             for process in self._processes:
                 process.give_up_starting()
         self._waiting.shutdown(wait=wait, cancel_futures=cancel_futures)
+        # They end side by side.
+        for process in self._processes:
+            process.let_go()
         for process in self._processes:
             process.end()
 
@@ -256,10 +259,15 @@ class _Process:
             if self._control is not None:
                 self._control.send("stop")
 
-    def end(self) -> None:
-        """End the process."""
+    def let_go(self) -> None:
+        """Have the process end by itself."""
         with self._lock:
             self._leave()
+
+    def end(self) -> None:
+        """End the process."""
+        self.let_go()
+        with self._lock:
             if self._process is not None:
                 with suppress(subprocess.TimeoutExpired):
                     self._process.wait(_PATIENCE)

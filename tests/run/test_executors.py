@@ -20,6 +20,7 @@ from process_support import (
     begin_after_note,
     early_note,
     endless_begin,
+    start_and_wait,
     worker_processes,
 )
 
@@ -162,8 +163,11 @@ def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
         sweep("square", out="r.h5", watcher=InterruptedOnce(), **settings)
     assert own
     assert not calls._HERE.stopped.is_set()
+    own.clear()
+    monkeypatch.setattr(Processes, "start", start_and_wait)
     found = sweep("square", out="r.h5", **settings)
     assert without_runs(found) == without_runs(serial(**GRID | {"L": [8], "samples": 4000}))
+    assert 0 < len(own) < sum(found.runs[-1]["blocks"].values())
     assert max(started) == 1
     assert not worker_processes()
     assert not calls._HERE._samplers
