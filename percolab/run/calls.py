@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
@@ -96,11 +96,6 @@ class _Process:
         """Keep the bonds of a graph."""
         self._graphs[graph.digest] = graph
 
-    def forget(self) -> None:
-        """Keep nothing of the run that this process took part in."""
-        self._graphs, self._run, self._samplers = {}, "", {}
-        self.stopped.clear()
-
     def sampler(self, call: Call) -> Sampler | None:
         """Return the sampler of a call's task, or None if its graph is not known."""
         with self._lock:
@@ -135,6 +130,15 @@ class _Process:
 _HERE = _Process()
 
 
+class _Thread(threading.local):
+    """The worker that a thread makes calls for."""
+
+    worker = _HERE
+
+
+_THREAD = _Thread()
+
+
 def be_worker(number: int, devices: tuple[str, ...], graph: Graph | None = None) -> None:
     """Make this process the worker of a number on its host, from 0 on, with its device open.
 
@@ -148,18 +152,25 @@ def be_worker(number: int, devices: tuple[str, ...], graph: Graph | None = None)
         _HERE.device(devices)
 
 
-@contextmanager
-def taking_part(graph: Graph | None = None) -> Iterator[None]:
-    """Let the process of a study be a worker of it, too: the one of the first device.
+class ThisWorker:
+    """The process of a study as a worker of it, too: the one of the first device.
 
-    graph: one to know.
+    What it knows goes with the study.  graph: one to know.
     """
-    if graph is not None:
-        _HERE.know(graph)
-    try:
-        yield
-    finally:
-        _HERE.forget()
+
+    def __init__(self, graph: Graph | None = None) -> None:
+        self._worker = _Process()
+        if graph is not None:
+            self._worker.know(graph)
+
+    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Return what a function returns that is called by this worker."""
+        _THREAD.worker = self._worker
+        return function(*args, **kwargs)
+
+    def stop(self) -> None:
+        """Let what is being measured end without blocks."""
+        self._worker.stopped.set()
 
 
 def stop() -> None:
@@ -172,5 +183,6 @@ def measure_blocks(call: Call) -> list[AnyBlock] | None:
 
     InputError: there is no such device here.  Stopped: :func:`stop` was called.
     """
-    sampler = _HERE.sampler(call)
-    return None if sampler is None else sampler.sample(call.numbers, _HERE.stopped.is_set)
+    worker = _THREAD.worker
+    sampler = worker.sampler(call)
+    return None if sampler is None else sampler.sample(call.numbers, worker.stopped.is_set)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device, begin_context
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
-from percolab.run.calls import be_worker, stop, taking_part
+from percolab.run.calls import ThisWorker, be_worker, stop
 from percolab.run.measured import Callers, Crew, Threads
 from percolab.run.processes import Processes
 from percolab.run.sampler import Sampler
@@ -116,13 +116,12 @@ def opened(
         graph = structure if isinstance(structure, Graph) else None
         names = tuple(map(str, devices))
         given: dict[str, Any] = {"begin": be_worker, "arguments": (names, graph)}
-        given |= {"halt": stop, "hear": hear, "with_this": is_worker_too(devices)}
+        given |= {"halt": stop, "hear": hear}
+        if is_worker_too(devices):
+            given["this"] = ThisWorker(graph)
         if devices[0].is_shared:
             given["early"] = partial(begin_context, names)
-        with ExitStack() as stack:
-            if given["with_this"]:
-                stack.enter_context(taking_part(graph))
-            pool = stack.enter_context(Processes(*processes, **given))
+        with Processes(*processes, **given) as pool:
             pool.start()
             yield pool
     else:

@@ -23,7 +23,7 @@ from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -37,13 +37,23 @@ _PATIENCE = 2.0
 _RETURNED, _RAISED, _TOLD = range(3)
 
 
+class This(Protocol):
+    """How the process that starts others makes calls itself."""
+
+    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Return what a function returns."""
+
+    def stop(self) -> None:
+        """Have the calls that are being made leave what they are at."""
+
+
 class Processes(Executor):
     """So many processes of so many threads; functions and arguments must be picklable.
 
     begin: called first in each process, with its number from 0 on and these arguments.  halt:
     called in each process by :meth:`stop`.  leave: called last in each, also when the process that
     started it was killed.  hear: called here, by threads of this process, with what calls tell.
-    with_this: whether this process is the one of number 0, in which only ``halt`` is called.
+    this: makes the calls of this process, which is then the one of number 0; by default it is none.
     early: called in each other one with its number, by a thread, while what ``begin`` needs is
     imported.
     """
@@ -58,19 +68,19 @@ class Processes(Executor):
         halt: Callable[[], None],
         leave: Callable[[], None] | None = None,
         hear: Callable[[Any], None] | None = None,
-        with_this: bool = False,
+        this: This | None = None,
         early: Callable[[int], None] | None = None,
     ) -> None:
         self._own = threading.local()
         places: SimpleQueue[tuple[_Process | _ThisProcess, int]] = SimpleQueue()
         self._processes = [
             _Process(threads, begin, (number, *arguments), halt, leave, hear, (early, number))
-            for number in range(int(with_this), processes)
+            for number in range(0 if this is None else 1, processes)
         ]
         # Those that are to be started have their threads here first.
         self._all: list[_Process | _ThisProcess] = [*self._processes]
-        if with_this:
-            self._all.append(_ThisProcess(halt, hear))
+        if this is not None:
+            self._all.append(_ThisProcess(this, hear))
         for thread in range(threads):
             for process in self._all:
                 places.put((process, thread))
@@ -135,23 +145,23 @@ def _nothing() -> None:
 
 
 class _ThisProcess:
-    """The process that starts the others, as one of them: its calls are made as they are asked."""
+    """The process that starts the others, as one of them: threads here make calls themselves."""
 
-    def __init__(self, halt: Callable[[], None], hear: Callable[[Any], None] | None) -> None:
-        self._halt, self._hear = halt, hear
+    def __init__(self, this: This, hear: Callable[[Any], None] | None) -> None:
+        self._this, self._hear = this, hear
 
     def ask(self, thread: int, question: Any) -> Any:
         """Return what a function returns, called by this thread."""
         _THREAD.tell = self._hear
         function, args, kwargs = question
-        return function(*args, **kwargs)
+        return self._this.call(function, *args, **kwargs)
 
     def be_ready(self, thread: int) -> None:
         """Be there."""
 
     def stop(self) -> None:
-        """Call halt."""
-        self._halt()
+        """Have calls leave what they are at."""
+        self._this.stop()
 
 
 class _Process:

@@ -36,6 +36,7 @@ from percolab.run.executors import workers_of
 from percolab.run.measured import Callers
 from percolab.run.processes import Processes, tell
 from percolab.run.request import Watcher
+from percolab.run.sampler import Stopped
 from percolab.run.stored import Interrupted
 from percolab.store.results import encode, read_results
 from percolab.tasks.study import Task
@@ -150,19 +151,19 @@ class InterruptedOnce(Watcher):
 def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
     """As it is where there are several GPUs: it is stopped as they are, and goes on anew."""
     monkeypatch.setattr("percolab.run.executors.is_worker_too", lambda devices: True)
-    real, own, started = calls._HERE.sampler, [], []
+    own, started = [], []
 
-    def sampler(call):
-        own.append(call.numbers)
-        started.append(len(worker_processes()))
-        return real(call)
+    class This(calls.ThisWorker):
+        def call(self, function, call):
+            own.append(call.numbers)
+            started.append(len(worker_processes()))
+            return super().call(function, call)
 
-    monkeypatch.setattr(calls._HERE, "sampler", sampler)
+    monkeypatch.setattr("percolab.run.executors.ThisWorker", This)
     settings = GRID | {"L": [8], "samples": 4000, "executor": "processes", "workers": 2}
     with pytest.raises(Interrupted):
         sweep("square", out="r.h5", watcher=InterruptedOnce(), **settings)
     assert own
-    assert not calls._HERE.stopped.is_set()
     own.clear()
     monkeypatch.setattr(Processes, "start", start_and_wait)
     found = sweep("square", out="r.h5", **settings)
@@ -170,7 +171,6 @@ def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
     assert 0 < len(own) < sum(found.runs[-1]["blocks"].values())
     assert max(started) == 1
     assert not worker_processes()
-    assert not calls._HERE._samplers
 
 
 def test_a_process_of_its_own_has_loaded_python_for_each_further_gpu():
@@ -215,7 +215,7 @@ def test_processes_tell_what_they_have_come_to():
 
 def test_this_process_answers_while_another_starts():
     heard = []
-    given = {"begin": abs, "halt": os.getpid, "hear": heard.append, "with_this": True}
+    given = {"begin": abs, "halt": os.getpid, "hear": heard.append, "this": calls.ThisWorker()}
     with Processes(2, **given) as pool:
         other = pool.submit(time.sleep, 0.3)
         assert pool.submit(os.getpid).result() == os.getpid()
@@ -229,7 +229,7 @@ def test_this_process_answers_while_another_starts():
 
 def test_nobody_waits_for_a_process_that_still_starts():
     begin = time.monotonic()
-    with Processes(2, 2, begin=endless_begin, halt=os.getpid, with_this=True) as pool:
+    with Processes(2, 2, begin=endless_begin, halt=os.getpid, this=calls.ThisWorker()) as pool:
         pool.start()
         found = [pool.submit(os.getpid) for _ in range(20)]
         assert {future.result() for future in found} == {os.getpid()}
@@ -239,7 +239,7 @@ def test_nobody_waits_for_a_process_that_still_starts():
 
 def test_what_is_called_early_is_called_beside_the_begin_of_each_process_but_this():
     with Processes(
-        2, begin=begin_after_note, halt=os.getpid, with_this=True, early=early_note
+        2, begin=begin_after_note, halt=os.getpid, this=calls.ThisWorker(), early=early_note
     ) as pool:
         assert pool.submit(divmod, 7, 2).result() == (3, 1)
     assert [path.name for path in Path().glob("early-*")] == ["early-1"]
@@ -433,6 +433,16 @@ def test_a_worker_without_a_device_of_its_own_is_refused(monkeypatch):
     call = Call("run", task, "four_step", ("cuda:0", "cuda:1"), 0.9, (0.0, 1.0), (0,))
     with pytest.raises(InputError, match=r"worker 3 on .* has no GPU of its own: there are cuda:0"):
         measure_blocks(call)
+
+
+def test_one_study_that_is_stopped_here_stops_no_other():
+    task = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
+    call = Call("run", task, "raster", ("cpu",), 0.9, (0.0, 1.0), (0,))
+    stopped, other = calls.ThisWorker(), calls.ThisWorker()
+    stopped.stop()
+    with pytest.raises(Stopped):
+        stopped.call(measure_blocks, call)
+    assert len(other.call(measure_blocks, call)) == 1
 
 
 def test_executors_tell_how_much_they_do_at_once():
