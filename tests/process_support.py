@@ -2,7 +2,7 @@
 
 import psutil
 
-from percolab.run import in_slabs
+from percolab.run import checkpointed
 from percolab.run.calls import be_worker
 
 
@@ -17,5 +17,5 @@ def worker_processes():
 
 def impatient_worker(number, devices, graph=None):
     """Be a worker that saves a checkpoint after every slab."""
-    in_slabs._CHECKPOINT_EVERY = in_slabs._CHECKPOINT_SHARE = 0.0
+    checkpointed._CHECKPOINT_EVERY = checkpointed._CHECKPOINT_SHARE = 0.0
     be_worker(number, devices, graph)
