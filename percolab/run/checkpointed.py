@@ -177,8 +177,11 @@ def begin_checkpoints(
         if task_id not in own or held.key != key:
             watcher.noted(f"{found}: is a checkpoint of another task, and is left as it is")
             continue
-        if rank is None:
+        if held.rank_row is None:
             rows[block] = len(held.rows)
+        elif held.rank_row[1:] in own[task_id].items(number)[: rows[block]]:
+            # Its row is done.
+            continue
         goes_on = own[task_id].goes_on_from(held, rows[block])
         if rank is None and goes_on:
             watcher.noted(_told(found, held, own[task_id]))
