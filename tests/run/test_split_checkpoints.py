@@ -24,8 +24,10 @@ from process_support import impatient_rank
 
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
+from percolab.domains.ranks import Job, Leader
 from percolab.domains.raster import Draw, SlabRaster
 from percolab.domains.slabs import Slabs
+from percolab.domains.transport import Local
 from percolab.kernels.device import Device
 from percolab.run.checkpointed import RankKeeper
 from percolab.run.request import Watcher
@@ -167,7 +169,7 @@ def task(**kinds):
     return Task(lattice("square"), 12, boundary=("open", "open"), p=(0.5,), **kinds)
 
 
-def test_a_stop_between_two_slabs_keeps_all_that_is_measured(at_once, made):
+def test_a_stop_between_two_slabs_keeps_all_that_is_measured(made):
     PATH.touch()
     own = Team("threads", RANKS, (Device("cpu"),), {12: ((1,) * 4,) * RANKS})
     done = []
@@ -183,7 +185,37 @@ def test_a_stop_between_two_slabs_keeps_all_that_is_measured(at_once, made):
     (whole,) = Sampler(sampler.task, device=Device("cpu")).sample([3])
     assert same_block(found, whole)
     assert len(made) == 2 * 12
-    assert set(made.values()) == {1}
+    # Another rank may have been done with its layers, which are kept once a minute.
+    again = {(draw.sample, layer) for (draw, layer), count in made.items() if count > 1}
+    assert again <= {(7, layer) for layer in range(4, 12)}
+
+
+class Recorder:
+    """Keeps nothing, and says what it is told."""
+
+    is_due = True
+
+    def __init__(self):
+        self.told = []
+
+    def begin(self, draw):
+        self.told.append("begin")
+
+    def keep(self, copied):
+        self.told.append(copied().layers)
+
+    def end(self):
+        self.told.append("end")
+
+
+def test_a_front_is_sent_when_what_is_kept_is_written(monkeypatch):
+    recorder = Recorder()
+    monkeypatch.setattr(Job, "keeper", lambda job, rank: recorder)
+    leader = Leader(Local.ranks(1)[0])
+    job, draw = Job(split_whole(task()), ((4, 5, 3),)), Draw(0, 1, 7, threshold_of(0.5))
+    assert leader.row(job, draw) is not None
+    assert leader.row(job, draw, lambda: len(recorder.told) == 7) is None
+    assert recorder.told == ["begin", 4, 9, 12, "end", "begin", 4, 9, "end"]
 
 
 # --- what is used, and what is not ---------------------------------------------------------------
@@ -205,10 +237,18 @@ def killed(at_once, made):
     made.clear()
 
 
+def of_third_row():
+    """Return the checkpoints of ranks that had begun the third row."""
+    held = {path: read_checkpoint(path) for path in checkpoints_of_ranks()}
+    return {path: item for path, item in held.items() if item.rank_row.sample == 1}
+
+
 def test_where_a_block_goes_on_is_said(killed):
-    fronts = [read_checkpoint(path) for path in checkpoints_of_ranks()]
-    # A rank may not yet have been so far.
-    layers = [item.front.layers for item in fronts if item.rank_row.sample == 1]
+    layers = [item.front.layers for item in of_third_row().values()]
+    # Nothing is said of what is kept of rows that are done.
+    old = next(iter(of_third_row().values()))
+    row = RankRow(RANKS, 0, threshold_of(0.5))
+    Checkpoints(PATH).save(replace(old, rank_row=row))
     (first, second) = run_killed().lines
     assert re.fullmatch(
         r"L = 12: block 0 goes on after 2 rows \(from split-\w{16}-0.checkpoint\)", first
@@ -221,7 +261,7 @@ def test_where_a_block_goes_on_is_said(killed):
 
 
 def test_ranks_with_other_layers_measure_them_anew(killed, made):
-    left = checkpoints_of_ranks()
+    left = sorted(of_third_row())
     (first, second) = run_killed(workers=2, slabs=2).lines
     assert "block 0 goes on after 2 rows" in first
     more = f" and {len(left) - 1} more: are" if len(left) > 1 else ": is"
@@ -234,9 +274,10 @@ def test_ranks_with_other_layers_measure_them_anew(killed, made):
 
 
 def test_slabs_go_on_with_the_rows_of_ranks_and_ranks_with_those_of_slabs(killed, made):
-    told = run_killed(5, split=None, workers=1, slabs=6)
+    told = run_killed(5, split=None, workers=1, slabs=12)
     assert "block 0 goes on after 2 rows" in told.lines[0]
     assert "of other ranks, slabs or rows" in told.lines[1]
+    assert len(told.lines) == 2
     assert set(made.values()) == {1}
     told = run_killed()
     assert any("is of other slabs; its sample in work is measured anew" in x for x in told.lines)
@@ -264,6 +305,14 @@ def test_what_is_kept_of_another_task_is_left_alone(killed, made):
     )
     assert made.total() == ROWS * SLABS
     assert [path.read_bytes() for path in left] == content
+
+
+def test_what_has_the_name_of_another_rank_is_left_alone(killed):
+    (path, *_) = of_third_row()
+    other = path.rename(re.sub(r"-\d\.", f"-{RANKS}.", path.name))
+    assert f"{other.resolve()}: is a checkpoint of another task, and is left as it is" in (
+        run_killed(1).lines
+    )
 
 
 def test_a_rank_uses_what_is_its_own_alone():
@@ -315,7 +364,7 @@ def test_a_rank_that_does_not_see_the_file_keeps_nothing(at_once):
     assert not Path("elsewhere").exists()
 
 
-def test_a_damaged_checkpoint_of_a_rank_is_refused_in_one_line(killed):
+def test_a_damaged_checkpoint_of_a_rank_is_refused_in_one_line(killed, monkeypatch):
     left = checkpoints_of_ranks()[-1]
     good = left.read_bytes()
     given = ("--lattice", "square", "-L", "12", "-p", "0.4,0.5", "--boundary", "open,periodic",
@@ -329,6 +378,7 @@ def test_a_damaged_checkpoint_of_a_rank_is_refused_in_one_line(killed):
         assert f"error: {left.resolve()}: is damaged or no checkpoint; remove it to" in line
     # One that was not yet whole when it was killed is none.
     left.rename(f".{left.name}.tmp")
+    monkeypatch.setattr("percolab.run.checkpointed._CHECKPOINT_EVERY", 60.0)
     run_killed()
     assert_whole()
 
