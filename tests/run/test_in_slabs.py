@@ -552,7 +552,9 @@ def test_a_kill_of_the_process_loses_nothing(tmp_path):
     given = ("sweep", "--lattice", "square", "-L", "600", "-p", "0.5", "--samples", 2, "--device",
              "cpu", "--workers", 1, "--quiet")  # fmt: skip
     answer(*given, "--out", whole)
-    before = "import percolab.run.checkpointed as m; m._CHECKPOINT_EVERY = m._CHECKPOINT_SHARE = 0.0"
+    before = (
+        "import percolab.run.checkpointed as m; m._CHECKPOINT_EVERY = m._CHECKPOINT_SHARE = 0.0"
+    )
     process = start(*given, "--slabs", 200, "--out", path, before=before)
     while process.poll() is None and not list(tmp_path.glob("*.checkpoint")):
         time.sleep(0.001)

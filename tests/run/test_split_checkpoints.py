@@ -190,6 +190,15 @@ def test_a_stop_between_two_slabs_keeps_all_that_is_measured(made):
     assert again <= {(7, layer) for layer in range(4, 12)}
 
 
+def test_of_boxes_the_rows_that_are_done_are_kept(at_once):
+    boxes = {"slabs": None, "blocks": "1x3"}
+    run_killed(2, **boxes)
+    assert not checkpoints_of_ranks()
+    (line,) = run_killed(**boxes).lines
+    assert "block 0 goes on after 2 rows" in line
+    assert_whole()
+
+
 class Recorder:
     """Keeps nothing, and says what it is told."""
 
