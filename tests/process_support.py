@@ -5,9 +5,10 @@ from pathlib import Path
 
 import psutil
 
-from percolab.run import in_slabs
+from percolab.run import checkpointed
 from percolab.run.calls import be_worker
 from percolab.run.processes import Processes
+from percolab.run.split import be_rank
 
 
 def worker_processes():
@@ -31,7 +32,7 @@ def start_and_wait(pool, start=Processes.start):
 
 def impatient_worker(number, devices, graph=None):
     """Be a worker that saves a checkpoint after every slab."""
-    in_slabs._CHECKPOINT_EVERY = in_slabs._CHECKPOINT_SHARE = 0.0
+    checkpointed._CHECKPOINT_EVERY = checkpointed._CHECKPOINT_SHARE = 0.0
     be_worker(number, devices, graph)
 
 
@@ -51,3 +52,9 @@ def begin_after_note(number):
         if Path(f"early-{number}").exists():
             return
         time.sleep(0.01)
+
+
+def impatient_rank(number, folder, size):
+    """Be a rank that saves a checkpoint after every slab."""
+    checkpointed._CHECKPOINT_EVERY = checkpointed._CHECKPOINT_SHARE = 0.0
+    be_rank(number, folder, size)
