@@ -8,10 +8,10 @@ of those bonds are open is a sample's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,8 @@ PERIOD_BITS = 12
 MAX_POINTS = 2**31 - 64
 #: All parts of a topology.
 ALL = slice(None)
-#: Makes words of a class, uint32, of a part.
-WordsOf = Callable[[int, slice], np.ndarray]
+#: The number of a part's first word, and its words, uint32.
+PartWords = tuple[int, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +88,11 @@ class Topology(Shown):
     @cached_property
     def num_bonds(self) -> int:
         """Bonds that exist."""
-        return sum(num_bits(self.exists_of(k)) for k in range(self.num_classes))
+        if self.neighbours is not None:
+            return sum(int(np.count_nonzero(ends >= 0)) for ends in self.neighbours)
+        assert self.grid is not None
+        layers = map(self.grid.owner_layers, self.offsets)
+        return sum(map(self.grid.count, self.owners_at, layers))
 
     @cached_property
     def num_seam_bonds(self) -> int:
@@ -103,54 +107,53 @@ class Topology(Shown):
         every, inside = (self.grid.count(self.owners_at[k], layers) for layers in kinds)
         return int(every - inside)
 
-    def _crosses_in(self, k: int, part: slice) -> bool:
-        if self.grid is None:
-            return False
-        kinds = self.grid.owner_layers(self.offsets[k]), self.grid.inside_layers(self.offsets[k])
-        *others, (every, inside) = zip(*kinds, strict=True)
-        aside = not all(map(np.array_equal, *zip(*others))) if others else False
-        return aside or not np.array_equal(every[part], inside[part])
-
     @property
     def parts(self) -> list[slice]:
         """Its parts, of which masks can be made alone: layers along the last axis of the grid."""
         return [ALL] if self.grid is None else list(self.grid.parts())
 
-    def first_word(self, part: slice) -> int:
-        """Return the first word of a part."""
-        return (part.start or 0) * prod(self.shape[:-1]) // 32
-
     @cached_property
     def exists(self) -> np.ndarray:
         """Which bonds there are, uint32 (num_classes, num_words), one bit a bond."""
-        return self._of_all_classes(self.exists_of)
+        return self._of_all_classes(self.exists_parts)
 
-    def exists_of(self, k: int, part: slice = ALL) -> np.ndarray:
-        """Return the bonds that there are of class k, made anew: uint32 (num_words,), or a part."""
-        if self.neighbours is not None:
-            return pack_bits(self.neighbours[k] >= 0)
-        assert self.grid is not None
-        made: np.ndarray = self.grid.mask(
-            self.owners_at[k], self.grid.owner_layers(self.offsets[k]), part
-        )
-        return made
+    def exists_of(self, k: int) -> np.ndarray:
+        """Return the bonds that there are of class k, made anew: uint32 (num_words,)."""
+        return self._of_class(self.exists_parts(k))
 
-    def inside_of(self, k: int, part: slice = ALL) -> np.ndarray:
+    def inside_of(self, k: int) -> np.ndarray:
         """Return the bonds of class k that cross no periodic boundary, like :meth:`exists_of`."""
-        if self.grid is None:
-            return self.exists_of(k)
-        made: np.ndarray = self.grid.mask(
-            self.owners_at[k], self.grid.inside_layers(self.offsets[k]), part
-        )
-        return made
+        return self._of_class(self.inside_parts(k))
 
-    def seam_of(self, k: int, part: slice = ALL) -> np.ndarray:
-        """Return the bonds of class k that cross a periodic boundary, like :meth:`exists_of`."""
-        found = self.exists_of(k, part)
-        if not self._crosses_in(k, part):
-            return np.zeros_like(found)
-        found ^= self.inside_of(k, part)
-        return found
+    def exists_parts(self, k: int) -> Iterator[PartWords]:
+        """Yield the first word of each part, and the words of :meth:`exists_of` that it has."""
+        if self.neighbours is not None:
+            return iter([(0, pack_bits(self.neighbours[k] >= 0))])
+        assert self.grid is not None
+        layers = self.grid.owner_layers(self.offsets[k])
+        return self.grid.masks(self.owners_at[k], layers, self.parts)
+
+    def inside_parts(self, k: int) -> Iterator[PartWords]:
+        """Yield the bonds of class k that cross no periodic boundary, like :meth:`exists_parts`."""
+        if self.grid is None:
+            return self.exists_parts(k)
+        layers = self.grid.inside_layers(self.offsets[k])
+        return self.grid.masks(self.owners_at[k], layers, self.parts)
+
+    def seam_parts(self, k: int) -> Iterator[PartWords]:
+        """Yield the bonds of class k that cross a periodic boundary, like :meth:`exists_parts`.
+
+        Only parts that may have some.
+        """
+        if self.grid is None:
+            return
+        offset = self.offsets[k]
+        every, inside = self.grid.owner_layers(offset), self.grid.inside_layers(offset)
+        aside = not all(map(np.array_equal, every[:-1], inside[:-1]))
+        crosses = [aside or not np.array_equal(every[-1][p], inside[-1][p]) for p in self.parts]
+        parts = list(compress(self.parts, crosses))
+        both = (self.grid.masks(self.owners_at[k], layers, parts) for layers in (every, inside))
+        yield from map(_beside, *both)
 
     @property
     def seam(self) -> np.ndarray | None:
@@ -158,19 +161,18 @@ class Topology(Shown):
 
         Their other ends are in the seam list, not where ``deltas`` would have them.
         """
-        return self._of_all_classes(self.seam_of) if self.num_seam_bonds else None
+        return self._of_all_classes(self.seam_parts) if self.num_seam_bonds else None
 
-    def _of_all_classes(self, words_of: WordsOf) -> np.ndarray:
-        found = np.empty((self.num_classes, self.num_words), np.uint32)
+    def _of_all_classes(self, parts_of: Callable[[int], Iterable[PartWords]]) -> np.ndarray:
+        found = np.zeros((self.num_classes, self.num_words), np.uint32)
         for k, words in enumerate(found):
-            self.write_class(k, words_of, words)
+            write_parts(parts_of(k), words)
         return found
 
-    def write_class(self, k: int, words_of: WordsOf, words: np.ndarray) -> None:
-        """Write the words of class k, uint32 (num_words,), made part by part."""
-        for part in self.parts:
-            found, first = words_of(k, part), self.first_word(part)
-            words[first : first + found.size] = found
+    def _of_class(self, parts: Iterable[PartWords]) -> np.ndarray:
+        found = np.zeros(self.num_words, np.uint32)
+        write_parts(parts, found)
+        return found
 
     def seam_list_of(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return owner and other end, int32, and code, int64, of the seam bonds of class k.
@@ -181,9 +183,9 @@ class Topology(Shown):
         owners, start = np.empty(self.num_seam_bonds_of(k), np.int32), 0
         if self.grid is None or not owners.size:
             return owners, owners, np.empty(0, np.int64)
-        for part in self.parts:
-            places = places_of(self.seam_of(k, part))
-            places += 32 * self.first_word(part)
+        for first, words in self.seam_parts(k):
+            places = places_of(words)
+            places += 32 * first
             owners[start : start + places.size] = places
             start += places.size
         return owners, *self.grid.other_ends(owners, self.offsets[k])
@@ -282,6 +284,13 @@ class Topology(Shown):
         )
 
 
+def _beside(every: PartWords, others: PartWords) -> PartWords:
+    """Return the words of a part without the bits of others, which are among them."""
+    first, words = every
+    words ^= others[1]
+    return first, words
+
+
 def period_codes(periods: np.ndarray, width: int = PERIOD_BITS) -> np.ndarray:
     """Return one integer for periods along all axes, int64 (n, axes) to (n,).
 
@@ -326,6 +335,12 @@ def num_bits(words: np.ndarray) -> int:
     return int(np.bitwise_count(words).sum(dtype=np.int64))
 
 
+def write_parts(parts: Iterable[PartWords], words: np.ndarray) -> None:
+    """Write what there is in parts to the words of all of them, uint32."""
+    for first, found in parts:
+        words[first : first + found.size] = found
+
+
 def places_of(words: np.ndarray) -> np.ndarray:
     """Return where the bits of uint32 words are set, int32, ascending.
 
@@ -334,7 +349,9 @@ def places_of(words: np.ndarray) -> np.ndarray:
     """
     filled = np.flatnonzero(words != 0)
     bits = np.flatnonzero(unpack_bits(words[filled], 32 * filled.size))
-    places: np.ndarray = ((filled[bits >> 5] << 5) + (bits & 31)).astype(np.int32)
+    places: np.ndarray = (filled.astype(np.int32) << 5)[bits >> 5]
+    bits &= 31
+    places += bits.astype(np.int32)
     return places
 
 
