@@ -127,10 +127,9 @@ class Grid:
 
     def owner_layers(self, offset: Point) -> list[np.ndarray]:
         """Return in which layers along each axis a bond may have its owner."""
-        axes = zip(self.boundary, self.every_layer(), strict=True)
         return [
-            every if kind == "periodic" else self._inside(offset, axis)
-            for axis, (kind, every) in enumerate(axes)
+            np.ones(n, bool) if kind == "periodic" else self._inside(offset, axis)
+            for axis, (n, kind) in enumerate(zip(self.shape, self.boundary, strict=True))
         ]
 
     def inside_layers(self, offset: Point) -> list[np.ndarray]:

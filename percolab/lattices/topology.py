@@ -97,15 +97,22 @@ class Topology(Shown):
     @cached_property
     def num_seam_bonds(self) -> int:
         """Bonds that cross a periodic boundary."""
-        return sum(map(self.num_seam_bonds_of, range(self.num_classes)))
+        return sum(self._seam_counts)
 
     def num_seam_bonds_of(self, k: int) -> int:
         """Return how many bonds of class k cross a periodic boundary."""
-        if self.grid is None:
-            return 0
-        kinds = self.grid.owner_layers(self.offsets[k]), self.grid.inside_layers(self.offsets[k])
-        every, inside = (self.grid.count(self.owners_at[k], layers) for layers in kinds)
-        return int(every - inside)
+        return self._seam_counts[k]
+
+    @cached_property
+    def _seam_counts(self) -> tuple[int, ...]:
+        grid = self.grid
+        if grid is None or "periodic" not in grid.boundary:
+            return (0,) * self.num_classes
+        return tuple(
+            grid.count(points, grid.owner_layers(offset))
+            - grid.count(points, grid.inside_layers(offset))
+            for points, offset in zip(self.owners_at, self.offsets, strict=True)
+        )
 
     @property
     def parts(self) -> list[slice]:
@@ -145,8 +152,9 @@ class Topology(Shown):
 
         Only parts that may have some.
         """
-        if self.grid is None:
+        if not self._seam_counts[k]:
             return
+        assert self.grid is not None
         offset = self.offsets[k]
         every, inside = self.grid.owner_layers(offset), self.grid.inside_layers(offset)
         aside = not all(map(np.array_equal, every[:-1], inside[:-1]))
@@ -181,8 +189,9 @@ class Topology(Shown):
         from its owner along each axis, as :func:`period_codes` has it.
         """
         owners, start = np.empty(self.num_seam_bonds_of(k), np.int32), 0
-        if self.grid is None or not owners.size:
+        if not owners.size:
             return owners, owners, np.empty(0, np.int64)
+        assert self.grid is not None
         for first, words in self.seam_parts(k):
             places = places_of(words)
             places += 32 * first
@@ -367,10 +376,10 @@ def set_bits(words: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 def pack_bits(flags: np.ndarray) -> np.ndarray:
     """Pack booleans (..., n) into uint32 words (..., ceil(n / 32)), bit 0 first."""
-    width = num_words_of(flags.shape[-1]) * 4
-    packed = np.packbits(flags, axis=-1, bitorder="little")
-    padding = [(0, 0)] * (packed.ndim - 1) + [(0, width - packed.shape[-1])]
-    return np.ascontiguousarray(np.pad(packed, padding)).view("<u4").astype(np.uint32, copy=False)
+    octets = np.packbits(flags, axis=-1, bitorder="little")
+    words = np.zeros((*flags.shape[:-1], num_words_of(flags.shape[-1])), "<u4")
+    words.view(np.uint8)[..., : octets.shape[-1]] = octets
+    return words.astype(np.uint32, copy=False)
 
 
 def unpack_bits(words: np.ndarray, count: int) -> np.ndarray:
