@@ -24,7 +24,7 @@ Point = tuple[int, ...]
 # Words of a part of a grid, about: masks of parts take few bytes, and stay in the caches.
 _PART_WORDS = 2**17
 # Bonds whose other ends are found at once.
-_SOME = 2**16
+_SOME = 2**14
 
 
 def layers_of_part(shape: Point) -> int:
