@@ -112,7 +112,7 @@ class Extent:
             return 2 * self.num_points
         # Masks of a part, the layers of cells that parts share, and of a list owners, ends, codes,
         # and what it takes to make these.
-        layers = 8 * self.cell_layers * num_words_of(prod(self.shape[:-1]))
+        layers = 12 * self.cell_layers * num_words_of(prod(self.shape[:-1]))
         return 12 * self.part_words + layers + _LIST_BYTES * self.class_seam
 
     @property

@@ -124,18 +124,21 @@ def test_masks_and_lists_are_equal_made_in_any_parts(name, monkeypatch):
 def test_many_parts_are_as_much_work_as_one(name, shape, kind, monkeypatch):
     """Rows, and layers of all axes, once for every part made tables take forty times as long."""
     looked_at = []
-    put_rows, inside, every = packed_rows.put_rows, grid.Grid._inside, grid.Grid.every_layer
 
-    def counting(function, size):
+    def count(owner, function, size):
+        made = getattr(owner, function)
+
         def counted(*given):
             looked_at.append(size(*given))
-            return function(*given)
+            return made(*given)
 
-        return counted
+        monkeypatch.setattr(owner, function, counted)
 
-    monkeypatch.setattr(packed_rows, "put_rows", counting(put_rows, lambda *given: given[-1].size))
-    monkeypatch.setattr(grid.Grid, "_inside", counting(inside, lambda *given: max(shape)))
-    monkeypatch.setattr(grid.Grid, "every_layer", counting(every, lambda *given: sum(shape)))
+    # Rows, the first axis' and others, and which layers there are along all axes.
+    count(grid, "_repeated", lambda cells, there: cells.size * there.size)
+    count(packed_rows, "put_rows", lambda words, rows, first, bits, there: there.size)
+    count(grid.Grid, "inside_layers", lambda *given: sum(shape))
+    count(grid.Grid, "owner_layers", lambda *given: sum(shape))
     work = []
     for words in (2**17, 1):
         monkeypatch.setattr(grid, "_PART_WORDS", words)
