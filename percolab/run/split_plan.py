@@ -228,8 +228,10 @@ def _of_layers(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measu
     largest = round(rows.largest.max())
     rank_bytes = (pilot.host_bytes or 0) // threads + largest
     beside = team.size if engine.pythons > 1 or not is_gpu else 1
+    # Rank 0's with the rows of the block, and fronts of the others.
+    checkpoints = pilot.checkpoint_bytes // threads + (team.size - 1) * largest
     return _Measured(
-        replace(pilot, host_bytes=beside * rank_bytes, checkpoint_bytes=0),
+        replace(pilot, host_bytes=beside * rank_bytes, checkpoint_bytes=checkpoints),
         slabs=sum(map(len, layers)),
         rank_bytes=rank_bytes,
         message_bytes=largest,
