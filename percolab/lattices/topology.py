@@ -140,14 +140,16 @@ class Topology(Shown):
             return iter([(0, pack_bits(self.neighbours[k] >= 0))])
         assert self.grid is not None
         layers = self.grid.owner_layers(self.offsets[k])
-        return self.grid.masks(self.owners_at[k], layers, self.parts)
+        made: Iterator[PartWords] = self.grid.masks(self.owners_at[k], layers, self.parts)
+        return made
 
     def inside_parts(self, k: int) -> Iterator[PartWords]:
         """Yield the bonds of class k that cross no periodic boundary, like :meth:`exists_parts`."""
         if self.grid is None:
             return self.exists_parts(k)
         layers = self.grid.inside_layers(self.offsets[k])
-        return self.grid.masks(self.owners_at[k], layers, self.parts)
+        made: Iterator[PartWords] = self.grid.masks(self.owners_at[k], layers, self.parts)
+        return made
 
     def seam_parts(self, k: int) -> Iterator[PartWords]:
         """Yield the bonds of class k that cross a periodic boundary, like :meth:`exists_parts`.
