@@ -180,7 +180,9 @@ def traced(make):
 
 @pytest.mark.parametrize("kind", ["open", "periodic"])
 @pytest.mark.parametrize(
-    ("name", "shape"), [("square", (1000, 600)), ("kagome", (602, 800)), ("fcc", (80, 60, 90))]
+    ("name", "shape"),
+    [("square", (1000, 600)), ("kagome", (602, 800)), ("fcc", (80, 60, 90))]
+    + [("square", (100_003, 24)), ("stacked-triangular", (4, 10_000, 6))],
 )
 def test_memory_of_a_topology_is_stated(name, shape, kind):
     boundary = (kind,) * len(shape)
