@@ -164,6 +164,10 @@ class Topology(Shown):
         aside = not all(map(np.array_equal, every[:-1], inside[:-1]))
         crosses = [aside or not np.array_equal(every[-1][p], inside[-1][p]) for p in self.parts]
         parts = list(compress(self.parts, crosses))
+        if not aside:
+            layers = [*every[:-1], every[-1] & ~inside[-1]]
+            yield from self.grid.masks(self.owners_at[k], layers, parts)
+            return
         both = (self.grid.masks(self.owners_at[k], layers, parts) for layers in (every, inside))
         yield from map(_beside, *both)
 
