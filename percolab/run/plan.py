@@ -134,6 +134,11 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     opened = open_study(study, rule, options)
     results, asked, rule = with_given_p(opened), opened.asked, opened.rule
     engine = choose_engine(asked, options, watcher)
+    if counted is not None and engine.device.is_shared:
+        raise InputError(
+            "--plan: GPUs of --executor mpi are not planned; leave out --executor on one of the "
+            "hosts, or take --device cpu"
+        )
     if engine.slabs:
         check_p(opened.missing.values())
     pilot = _pilot_with_slabs(results, asked, rule, engine, watcher)
@@ -154,15 +159,7 @@ def _plan_of_counted(
     pilot: Pilot,
     counted: CountedWorkers,
 ) -> Plan:
-    """Return the plan of a sweep by workers of many hosts; a pilot has measured on this one.
-
-    InputError: they would drive GPUs.
-    """
-    if engine.device.is_shared:
-        raise InputError(
-            "--plan: GPUs of --executor mpi are not planned; leave out --executor on one of the "
-            "hosts, or take --device cpu"
-        )
+    """Return the plan of a sweep by workers of many hosts; a pilot has measured on this one."""
     times = counted.at_once / min(engine.workers, usable_cores())
     rates = [replace(item, rate=item.rate * times) for item in pilot.sizes]
     plan = plan_of(results, asked, rule, engine, replace(pilot, sizes=tuple(rates)))
