@@ -46,8 +46,9 @@ from percolab.tasks.study import Study, Task
 
 # Sites of a lattice that ranks measure in a pilot at most, and how many times fewer the other has.
 _PILOT_SITES, _SMALLER = 2**23, 16
-# How many p are timed, and how often each, or fewer times once so many seconds are over; but twice.
-_POINTS, _REPEATS, _SECONDS = 5, 10, 0.2
+# How many p are timed, and how often each, or fewer times once so many seconds are over, of all p
+# together; but twice.
+_POINTS, _REPEATS, _SECONDS = 5, 10, 1.0
 # Layers of a rank in a pilot at least, so that its two faces hardly know of each other; and grid
 # points along another axis, of the smaller and of the larger lattice.
 _THICK, _SIDES = 16, (8, 16)
@@ -229,6 +230,11 @@ def _of_layers(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measu
         pilot = replace(pilot, rate=1 / _of_all_p(task, ps, rows.seconds), setup=rows.setup)
     else:
         measuring = threads / at_once / pilot.rate
+        if all(len(own) == 1 for own in layers):
+            # Slabs of a pilot are joined to each other, and these only by ranks.
+            thick = max(min(longest[0], _PILOT_SITES // whole.layer_points), whole.reach, 1)
+            one = replace(_job_of(task, team), layers=((thick,),))
+            measuring = _of_all_p(task, ps, _time_parts(one, task, ps, team)[1])
         pilot = replace(pilot, rate=1 / (measuring + _of_all_p(task, ps, rows.seconds)))
     largest = round(rows.largest.max())
     rank_bytes = (pilot.host_bytes or 0) // threads + largest
@@ -383,7 +389,7 @@ def _timed_rows(job: _Job, task: Task, leader: Leader, ps: Sequence[float]) -> _
     first, seconds, sent = time.perf_counter() - begin, [], []
     for p in ps:
         draw = _draw_of(task, p)
-        least, found = _least(partial(leader.row, job, draw))
+        least, found = _least(partial(leader.row, job, draw), len(ps))
         assert found is not None
         row, steps = found
         seconds.append(least)
@@ -426,15 +432,18 @@ def _time_part(job: _Job, draws: Sequence[Draw]) -> list[float]:
 
     measure(draws[0])
     first_seconds = time.perf_counter() - begin
-    found = [_least(partial(measure, draw))[0] for draw in draws]
+    found = [_least(partial(measure, draw), len(draws))[0] for draw in draws]
     return [max(first_seconds - found[0], 0.0), *found]
 
 
-def _least(work: Callable[[], _T]) -> tuple[float, _T]:
-    """Return the least seconds of several times that the same is done, and what it returns."""
+def _least(work: Callable[[], _T], points: int) -> tuple[float, _T]:
+    """Return the least seconds of several times that the same is done, and what it returns.
+
+    points: p, of each of which this is done
+    """
     found: list[float] = []
-    start = time.perf_counter()
-    while len(found) < 2 or (len(found) < _REPEATS and time.perf_counter() - start < _SECONDS):
+    end = time.perf_counter() + _SECONDS / points
+    while len(found) < 2 or (len(found) < _REPEATS and time.perf_counter() < end):
         begin = time.perf_counter()
         result = work()
         found.append(time.perf_counter() - begin)
@@ -443,6 +452,9 @@ def _least(work: Callable[[], _T]) -> tuple[float, _T]:
 
 def _grown(found: Sequence[_Rows], sizes: Sequence[int], size: int) -> _Rows:
     """Return what rows of a larger lattice take: a line through what those of two smaller ones do.
+
+    Where many ranks share a core, small parts may take longer beside measuring than larger ones, as
+    ranks contend; then the time is that of the larger ones.
 
     sizes, size: what grows in proportion, of the smaller ones and of the larger one
     """
@@ -454,7 +466,7 @@ def _grown(found: Sequence[_Rows], sizes: Sequence[int], size: int) -> _Rows:
 
     return replace(
         large,
-        seconds=at(small.seconds, large.seconds),
+        seconds=np.maximum(at(small.seconds, large.seconds), large.seconds),
         largest=at(small.largest, large.largest),
         sent=at(small.sent, large.sent),
     )
