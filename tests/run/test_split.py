@@ -181,8 +181,12 @@ def test_ranks_of_many_hosts_work_where_there_are_cores(monkeypatch):
     one.beside, one.in_one_process = 2, False
     given = RankExecutor(one, "mpi", at_once=5)
     found = team(executor=given)
-    given.shutdown()
     assert (found.size, found.beside, found.pythons) == (6, 2, 2)
+    on_gpus = Team(given, 6, (Device("cuda"),), found.layers)
+    with split_plan._opened(on_gpus) as (ranks, leader):
+        # They are there, and measure for a plan on their CPUs.
+        assert (ranks.executor, ranks.devices, leader) == (given, ON_CPU, given.leader)
+    given.shutdown()
     times = []
     monkeypatch.setattr(split_plan, "usable_cores", lambda: 8)
     monkeypatch.setattr(split_plan, "_time_part", lambda job, draws: times.append(1) or [2.0, 3.0])
