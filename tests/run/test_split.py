@@ -553,8 +553,8 @@ def test_ranks_of_mpi_plan_what_threads_do(ranks, given):
 @pytest.mark.slow
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_plan_of_ranks_is_interrupted(sent, code):
-    """A row of these ranks takes a minute."""
-    slow = "import time; time.sleep(30)"
+    """Rank 0 waits for others when it is stopped."""
+    slow = "import time; from mpi4py import MPI; time.sleep(60 * MPI.COMM_WORLD.rank)"
     process = start(*PLANNED_BY_MPI[:-1], ranks=3, slow=slow)
     try:
         time.sleep(6)
