@@ -48,7 +48,7 @@ from percolab.tasks.study import Study, Task
 _PILOT_SITES, _SMALLER = 2**23, 16
 # How many p are timed, and how often each, or fewer times once so many seconds are over, of all p
 # together; but twice.
-_POINTS, _REPEATS, _SECONDS = 5, 10, 1.0
+_POINTS, _REPEATS, _SECONDS = 5, 20, 1.0
 # Layers of a rank in a pilot at least, so that its two faces hardly know of each other; and grid
 # points along another axis, of the smaller and of the larger lattice.
 _THICK, _SIDES = 16, (8, 16)
