@@ -174,8 +174,8 @@ def _opened(team: Team) -> Iterator[tuple[Team, Leader]]:
     """
     if team.devices[0].is_shared:
         # Ranks of MPI are there.
-        executor = team.executor if isinstance(team.executor, RankExecutor) else "threads"
-        team = Team(executor, team.size, (CPU,), team.layers)
+        there = team.executor if isinstance(team.executor, RankExecutor) else "threads"
+        team = Team(there, team.size, (CPU,), team.layers)
     try:
         with team.opened() as executor:
             assert isinstance(executor, RankExecutor)
@@ -233,7 +233,7 @@ def _of_layers(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measu
         if all(len(own) == 1 for own in layers):
             # Slabs of a pilot are joined to each other, and these only by ranks.
             thick = max(min(longest[0], _PILOT_SITES // whole.layer_points), whole.reach, 1)
-            one = replace(_job_of(task, team), layers=((thick,),))
+            one = Job(whole, ((thick,),), is_gathered_from(TALLY, task.columns))
             measuring = _of_all_p(task, ps, _time_parts(one, task, ps, team)[1])
         pilot = replace(pilot, rate=1 / (measuring + _of_all_p(task, ps, rows.seconds)))
     largest = round(rows.largest.max())
