@@ -124,7 +124,7 @@ RECORDS = (
         "test-gpus.txt",
         "several GPUs against one and the CPU, bit for bit; memory that is stated",
         (f"{_PYTEST} tests/run/test_gpus.py tests/kernels/test_device.py {_ALONE}",),
-        80,
+        130,
         gpus=2,
         small="--collect-only",
     ),
@@ -136,7 +136,7 @@ RECORDS = (
             f"{_PYTEST} -n 20 --dist worksteal --ignore tests/run/test_dask.py "
             f"--deselect {_ALONE} tests",
         ),
-        180,
+        210,
         small="--collect-only",
     ),
     Record(
@@ -153,9 +153,9 @@ RECORDS = (
     ),
     Record(
         "validate.txt",
-        "generators, every labeler, exact values, thresholds, tori: 170 checks",
+        "generators, every labeler, exact values, thresholds, tori: 750 checks",
         ("percolab validate --device {device}",),
-        60,
+        120,
         small=None,
     ),
     Record(
@@ -196,7 +196,7 @@ RECORDS = (
         "slabs.txt",
         "fronts of slabs and their joins, whole and kernel by kernel, beside one piece",
         ("python scripts/bench_slabs.py --device {device}",),
-        100,
+        130,
         small="--sites 4096 --repeats 1",
     ),
     Record(

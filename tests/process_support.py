@@ -2,8 +2,9 @@
 
 import psutil
 
-from percolab.run import in_slabs
+from percolab.run import checkpointed
 from percolab.run.calls import be_worker
+from percolab.run.split import be_rank
 
 
 def worker_processes():
@@ -17,5 +18,11 @@ def worker_processes():
 
 def impatient_worker(number, devices, graph=None):
     """Be a worker that saves a checkpoint after every slab."""
-    in_slabs._CHECKPOINT_EVERY = in_slabs._CHECKPOINT_SHARE = 0.0
+    checkpointed._CHECKPOINT_EVERY = checkpointed._CHECKPOINT_SHARE = 0.0
     be_worker(number, devices, graph)
+
+
+def impatient_rank(number, folder, size):
+    """Be a rank that saves a checkpoint after every slab."""
+    checkpointed._CHECKPOINT_EVERY = checkpointed._CHECKPOINT_SHARE = 0.0
+    be_rank(number, folder, size)

@@ -4,8 +4,12 @@ NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_split.p
 """
 
 import sys
+import tempfile
 import warnings
+from pathlib import Path
 from unittest import mock
+
+import pytest
 
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
@@ -14,8 +18,15 @@ from percolab.domains.ranks import Job, Leader, follow, layers_of_ranks
 from percolab.domains.raster import Draw
 from percolab.domains.slabs import row_by_slabs
 from percolab.domains.transport import run_local
+from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
+from percolab.run.sampler import Sampler, Stopped
+from percolab.run.split import SplitSampler, Team
+from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.blocks import same_block
+from percolab.tasks.study import Task
+
+CPU, CUDA = Device("cpu"), Device("cuda", 0)
 
 CASES = {
     "square": ((7, 9), ("open", "periodic"), 3, 5, 0.5),
@@ -61,12 +72,45 @@ def compare_study():
     print("study")
 
 
+def compare_checkpoints():
+    """Stop a sample on one device between two slabs, and go on with it on the other."""
+    task = Task(load_lattice("square"), 6, ("open", "periodic"), p=(0.5,), block_size=1)
+    (expected,) = Sampler(task, device=CPU).sample([3])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results.h5"
+        path.touch()
+        # The front that is kept is of some layers, or of all.
+        for one, other, slabs in ((CUDA, CPU, 2), (CPU, CUDA, 2), (CUDA, CUDA, 3)):
+            done, checkpoints = [], Checkpoints(path)
+            with pytest.raises(Stopped):
+                sampled(task, one, done, checkpoints, lambda n=slabs, done=done: len(done) == n)
+            (found,) = sampled(task, other, done, checkpoints)
+            assert done == [12] * 3, "nothing was measured twice"
+            assert same_block(found, expected)
+            checkpoints.remove(task.id, [3])
+    print("checkpoints")
+
+
+def sampled(task, device, done, checkpoints, stopped=None):
+    """Return a block that one rank measures on a device, in three slabs."""
+    team = Team("threads", 1, (device,), {6: ((2, 2, 2),)})
+    sampler = SplitSampler(task, team, done.append)
+    sampler.checkpoints = checkpoints
+    with team.opened():
+        return sampler.sample([3], stopped)
+
+
 def main(what):
-    """Compare rows of a lattice, or a study."""
+    """Compare rows of a lattice, a study, or what goes on from checkpoints."""
     # NumPy warns where CUDA wraps around.
     warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
     with mock.patch("percolab.kernels.device.free_memory", return_value=10**12):
-        compare_study() if what == "study" else compare_rows(what)
+        if what == "study":
+            compare_study()
+        elif what == "checkpoints":
+            compare_checkpoints()
+        else:
+            compare_rows(what)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -90,6 +91,23 @@ class Member(Protocol):
         """Return the row of a sample from what all ranks have found."""
 
 
+class Keeper(Protocol):
+    """Keeps the front of a rank's first slabs, so that a row goes on from there after a kill."""
+
+    def begin(self, draw: Draw) -> Front | None:
+        """Begin a row; return the front that is kept of it, on the host, or None."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to keep a front."""
+
+    def keep(self, copied: Callable[[], Front]) -> None:
+        """Begin to keep the front that ``copied`` returns on the host."""
+
+    def end(self) -> None:
+        """Wait until what is kept is written."""
+
+
 class AnyJob(Protocol):
     """What ranks measure samples of: a lattice, and how it is cut."""
 
@@ -149,6 +167,10 @@ class Job:
     def member(self, transport: Transport) -> Member:
         """Return this rank, ready; InputError: there is no device for it, or no memory."""
         return _Member(transport, self)
+
+    def keeper(self, rank: int) -> Keeper | None:
+        """Return what keeps the fronts of a rank; None if nothing does."""
+        return None
 
     def record(self) -> dict[str, Any]:
         """Return it as JSON has it, for the other ranks."""
@@ -213,6 +235,11 @@ def layers_of_ranks(
     return found
 
 
+def first_layer_of(layers: Sequence[Sequence[int]], rank: int) -> int:
+    """Return where the slabs of a rank begin, of those of all ranks."""
+    return sum(map(sum, layers[:rank]))
+
+
 def _alone(whole: Whole, layers: int) -> Whole:
     shape, boundary = (*whole.shape[:-1], layers), (*whole.boundary[:-1], "open")
     return replace(whole, shape=shape, boundary=boundary, model=BOND)
@@ -221,12 +248,12 @@ def _alone(whole: Whole, layers: int) -> Whole:
 def rank_memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
     """Return the memory of a rank with slabs of these layers, at no larger p.
 
-    That of a chain, and of one more front, which is on its way; on a GPU fronts have two faces, not
-    the one of a chain that begins at an open end, and are copied to the host and from it.
+    That of a chain, and of one more front, which is on its way, or which is read or written as a
+    checkpoint, twice; on a GPU fronts have two faces, not the one of a chain that begins at an open
+    end, and are copied to the host and from it.
     """
     own, front = Slabs.memory(whole, layers, kind, p), most_message(whole, p)
-    more = Memory(2 * front, 2 * front) if kind == "cuda" else Memory(front)
-    return own.plus(more)
+    return own.plus(Memory(2 * front, 2 * front if kind == "cuda" else 0))
 
 
 def most_message(whole: Whole, p: float = 1.0) -> int:
@@ -334,10 +361,11 @@ class _Member:
 
     def __init__(self, transport: Transport, job: Job) -> None:
         self.transport, self.device = transport, job.device_of(transport)
+        self._keeper = job.keeper(transport.rank)
         self.job: AnyJob = job
         self.stages = (job.ranks - 1).bit_length()
         check_memory(job, transport, self.device)
-        first = sum(map(sum, job.layers[: transport.rank]))
+        first = first_layer_of(job.layers, transport.rank)
         layers, kind = job.layers[transport.rank], self.device.kind
         with self.device.driven():
             self._slabs = Slabs(job.whole, layers, tally=job.tally, kind=kind, first_layer=first)
@@ -381,17 +409,37 @@ class _Member:
         self, draw: Draw, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Front:
         """Return the front of this rank's layers, by a chain; _Left if they are left."""
-        fronts, before = self._slabs.fronts(draw), 0
-        front: Front | None = None
-        for _ in self._slabs.layers:
-            with self.device.driven():
-                front = next(fronts)
-            done(front.layers - before)
+        keeper, front, before = self._keeper, None, 0
+        if keeper is not None:
+            front = keeper.begin(draw)
+        if front is not None:
             before = front.layers
-            if left():
-                raise _Left
+            with self.device.driven():
+                front = self._slabs.placed(front)
+        fronts = self._slabs.fronts(draw, front)
+        try:
+            while True:
+                with self.device.driven():
+                    longer = next(fronts, None)
+                if longer is None:
+                    break
+                front = longer
+                done(front.layers - before)
+                before, is_left = front.layers, left()
+                if keeper is not None and (is_left or keeper.is_due):
+                    keeper.keep(partial(self._on_host, front))
+                if is_left:
+                    raise _Left
+        finally:
+            if keeper is not None:
+                # A checkpoint must not appear where one was removed.
+                keeper.end()
         assert front is not None
         return front
+
+    def _on_host(self, front: Front) -> Front:
+        with self.device.driven():
+            return self._slabs.copied(front)
 
     def _send(self, to: int, front: Front | None, steps: list[Step]) -> None:
         """Send a front to the rank that joins it, over the link between GPUs if there is one."""
@@ -407,9 +455,7 @@ class _Member:
                 if self._is_taken(to):
                     return
             self._outbox = None
-        with self.device.driven():
-            arrays = arrays_of(self._slabs.copied(front))
-        self.transport.send(to, [told, *arrays])
+        self.transport.send(to, [told, *arrays_of(self._on_host(front))])
 
     def _is_taken(self, by: int) -> bool:
         """Wait for the answer to a front that was offered."""

@@ -170,7 +170,7 @@ class Slabs:
         and on the host.  What is yielded lies where it was made.
         """
         if front is not None:
-            front = self._placed(front)
+            front = self.placed(front)
         first = 0 if front is None else (0, *accumulate(self.layers)).index(front.layers)
         for n in range(first, len(self.layers)):
             own = self.front(n, draw)
@@ -181,10 +181,10 @@ class Slabs:
 
     def joined(self, low: Front, high: Front) -> Front:
         """Return the front of neighbours: of these slabs, as yielded, and one from the host."""
-        return self._joiner.join(low, self._placed(high))
+        return self._joiner.join(low, self.placed(high))
 
-    def _placed(self, front: Front) -> Front:
-        """Return a front from the host where fronts are joined."""
+    def placed(self, front: Front) -> Front:
+        """Return a front where fronts are joined, which may be there or on the host."""
         if not self._is_cuda:
             return front
         from percolab.domains.join_cuda import to_device
@@ -193,7 +193,9 @@ class Slabs:
 
     def row_of_all(self, front: Front) -> Row:
         """Return the row of a sample from the front of all its slabs."""
-        return row_of(self._joiner.close(front) if self.whole.is_closed else front)
+        if self.whole.is_closed:
+            front = self._joiner.close(self.placed(front))
+        return row_of(front)
 
     def copied(self, front: Front) -> Front:
         """Return a front that was yielded, with its arrays on the host."""
@@ -211,6 +213,11 @@ class Slabs:
         fronts = [self.copied(self.front(n, draw)) for n in range(len(self.layers))]
         front = join_in_order(fronts, order)
         return row_of(on_host.close(front) if self.whole.is_closed else front)
+
+
+def is_of_first(front: Front, layers: Sequence[int], first_layer: int = 0) -> bool:
+    """Return whether a front is that of the first of slabs with these layers, from a layer on."""
+    return front.first_layer == first_layer and front.layers in accumulate(layers)
 
 
 def refusal(whole: Whole, kind: str) -> str:

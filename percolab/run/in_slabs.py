@@ -7,14 +7,11 @@ slabs are no part of a task: the results file is the same.
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, product
+from itertools import accumulate
 from math import lcm
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -24,7 +21,7 @@ from percolab.bonds.words import GENERATORS
 from percolab.domains.front import Front, Row, front_bytes
 from percolab.domains.parts import Whole
 from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs, equal_slabs, refusal, thicknesses
+from percolab.domains.slabs import Slabs, equal_slabs, is_of_first, refusal, thicknesses
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
@@ -33,10 +30,9 @@ from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.columns import LOW_BITS
 from percolab.measure.rows import BINS
 from percolab.measure.tallies import EXACT, sums_of_tallies
-from percolab.run.request import Watcher
-from percolab.run.sampler import Sampler, Stopped
-from percolab.store.checkpoints import Checkpoint, Checkpoints, read_checkpoint
-from percolab.store.results import Results
+from percolab.run.checkpointed import CheckpointedSampler, Saving
+from percolab.run.sampler import Stopped
+from percolab.store.checkpoints import Checkpoint
 from percolab.tasks.blocks import AnyBlock, Block, blocks_of
 from percolab.tasks.study import Task
 
@@ -54,8 +50,6 @@ _FEW_ON_CUDA, _LARGE = 32, 2**39
 _PATIENCE = 0.1
 # The most layers of a tile that slabs are fitted to.
 _DEEPEST = 64
-# Seconds between checkpoints of a block, and how many times longer than slabs waited for one.
-_CHECKPOINT_EVERY, _CHECKPOINT_SHARE = 60.0, 20.0
 
 
 def whole_of(task: Task) -> Whole:
@@ -215,20 +209,13 @@ def check_labeler(labeler: str | None, device: Device) -> None:
 class _InWork:
     """The block in work: rows of its samples that are done, and the front of the next.
 
-    saving: a checkpoint that is being written while the next slabs are measured
+    saving: of its checkpoints, while the next slabs are measured
     """
 
     number: int
     rows: list[Row]
     front: Front | None
-    next_save: float
-    saving: Future[None] | None = None
-
-    def finish_saving(self) -> None:
-        """Wait until the last checkpoint is written; InputError if it could not be."""
-        if self.saving is not None:
-            saving, self.saving = self.saving, None
-            saving.result()
+    saving: Saving
 
 
 class _Held:
@@ -242,7 +229,7 @@ class _HeldByThread(threading.local, _Held):
     """The same, one for each thread."""
 
 
-class SlabSampler(Sampler):
+class SlabSampler(CheckpointedSampler):
     """Measures blocks of one task in slabs.
 
     On the CPU every thread has memory of its own, on a GPU one thread at a time measures a block.
@@ -262,7 +249,6 @@ class SlabSampler(Sampler):
     ) -> None:
         super().__init__(task, labeler=LABELERS[device.kind], device=device)
         self.whole, self.layers = whole_of(task), tuple(layers)
-        self.checkpoints: Checkpoints | None = None
         self._report = report
 
     def call_first(self, *, with_pilot: bool) -> None:
@@ -307,17 +293,15 @@ class SlabSampler(Sampler):
             self._measure(work, stopped)
         finally:
             # A checkpoint must not appear where one was removed.
-            work.finish_saving()
+            work.saving.finish()
         return block_of(self.task, number, work.rows)
 
     def _measure(self, work: _InWork, stopped: Callable[[], bool] | None) -> None:
         """Measure what is left of a block; Stopped if asked to stop, and then it is saved."""
-        task, number = self.task, work.number
+        task = self.task
         with self.device.driven():
             slabs = self._slabs()
-        samples = range(number * task.block_size, (number + 1) * task.block_size)
-        items = list(product(samples, self._thresholds.tolist()))
-        for sample, threshold in items[len(work.rows) :]:
+        for sample, threshold in self.items(work.number)[len(work.rows) :]:
             draw = Draw(GENERATORS[task.rng], task.stream_seed, sample, threshold)
             fronts = slabs.fronts(draw, work.front)
             while True:
@@ -332,7 +316,7 @@ class SlabSampler(Sampler):
                 if stopped is not None and stopped():
                     self._save(work, slabs)
                     raise Stopped
-                if time.monotonic() > work.next_save:
+                if work.saving.is_due:
                     self._save(work, slabs)
             assert work.front is not None
             with self.device.driven():
@@ -341,42 +325,29 @@ class SlabSampler(Sampler):
 
     def _begun(self, number: int) -> _InWork:
         """Return a block as its checkpoint has it, or before its first slab."""
-        work = _InWork(number, [], None, time.monotonic() + _CHECKPOINT_EVERY)
-        if self.checkpoints is None:
-            return work
-        held = self.checkpoints.load(self.task.id, number)
-        if held is not None and self._takes(held, number):
+        work, held = _InWork(number, [], None, Saving(self.checkpoints)), self.held(number)
+        if held is not None:
             work.rows = list(held.rows)
-            work.front = held.front if self.goes_on_from(held) else None
+            work.front = held.front if self.goes_on_from(held, len(held.rows)) else None
         return work
 
-    def _takes(self, held: Checkpoint, number: int) -> bool:
-        """Return whether a checkpoint is of a block."""
-        return (held.task_id, held.number) == (self.task.id, number)
-
-    def goes_on_from(self, held: Checkpoint) -> bool:
+    def goes_on_from(self, held: Checkpoint, rows: int) -> bool:
         """Return whether the front of a checkpoint ends where one of the slabs does."""
-        return held.front is None or held.front.layers in accumulate(self.layers)
+        if held.rank_row is not None:
+            return False
+        return held.front is None or is_of_first(held.front, self.layers)
 
     def _save(self, work: _InWork, slabs: Slabs) -> None:
-        """Begin to save a checkpoint, if there is a file to be beside.
+        """Begin to save a checkpoint, with its front on the host."""
 
-        Slabs wait for copying to the host and for the one before, not for writing.
-        """
-        if self.checkpoints is None:
-            return
-        start = time.monotonic()
-        work.finish_saving()
-        done, front = tuple(work.rows), work.front
-        if front is not None:
-            with self.device.driven():
-                front = slabs.copied(front)
-        checkpoint = Checkpoint(self.task.id, work.number, done, front)
-        writer = ThreadPoolExecutor(1, "checkpoint")
-        work.saving = writer.submit(self.checkpoints.save, checkpoint)
-        writer.shutdown(wait=False)
-        end = time.monotonic()
-        work.next_save = end + max(_CHECKPOINT_EVERY, _CHECKPOINT_SHARE * (end - start))
+        def made() -> Checkpoint:
+            done, front = tuple(work.rows), work.front
+            if front is not None:
+                with self.device.driven():
+                    front = slabs.copied(front)
+            return Checkpoint(self.task.id, work.number, done, front)
+
+        work.saving.begin(made)
 
 
 def block_of(task: Task, number: int, rows: Sequence[Row]) -> Block:
@@ -407,47 +378,6 @@ def _powers_of(numbers: np.ndarray, rows: Sequence[Row]) -> np.ndarray:
             for block in range(shape[0])
         ]
     return np.asarray(powers, np.float64)
-
-
-def begin_checkpoints(
-    samplers: Mapping[str, Sampler], path: Path, results: Results, watcher: Watcher
-) -> Callable[[Results], None]:
-    """Let samplers in slabs keep checkpoints beside a results file, and go on from those there are.
-
-    One line is said of each that is not used.  InputError: one is damaged.  Returns what removes
-    those of blocks that are stored; call it after every save.
-    """
-    own = {key: item for key, item in samplers.items() if isinstance(item, SlabSampler)}
-    if not own:
-        return lambda results: None
-    checkpoints = Checkpoints(path)
-
-    def forget(stored: Results) -> None:
-        for key in own:
-            checkpoints.remove(key, stored.tasks[key].blocks.keys())
-
-    forget(results)
-    for found, task_id, number in checkpoints.found():
-        held = read_checkpoint(found)
-        if held.task_id not in own or (held.task_id, held.number) != (task_id, number):
-            watcher.noted(f"{found}: is a checkpoint of another task, and is left as it is")
-        elif own[task_id].goes_on_from(held):
-            watcher.noted(_told(found, held, own[task_id]))
-        else:
-            watcher.noted(f"{found}: is of other slabs; its sample in work is measured anew")
-    for sampler in own.values():
-        sampler.checkpoints = checkpoints
-    return forget
-
-
-def _told(path: Path, held: Checkpoint, sampler: SlabSampler) -> str:
-    """Return one line on where a block goes on."""
-    done = 0 if held.front is None else held.front.layers
-    rows = f" after {len(held.rows)} rows" if held.rows else ""
-    return (
-        f"L = {sampler.task.size}: block {held.number} goes on{rows} at layer {done} of "
-        f"{sampler.whole.num_layers} (from {path.name})"
-    )
 
 
 def advice(task: Task) -> str:

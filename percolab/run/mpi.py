@@ -15,13 +15,12 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
-from percolab.domains.box_ranks import job_of_record
 from percolab.domains.ranks import follow
 from percolab.domains.transport import Mpi
 from percolab.errors import InputError
 from percolab.run.calls import be_worker
 from percolab.run.executors import CountedWorkers, cores_here
-from percolab.run.split import RankExecutor
+from percolab.run.split import RankExecutor, job_of_record
 from percolab.store.interrupts import exit_code_of
 
 # Seconds after which a rank that waits for the end looks again.

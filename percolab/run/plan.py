@@ -85,7 +85,7 @@ class Plan:
     ``analysis_seconds`` are parts of it, ``compile_seconds`` is not: what the first call of this
     process took longer.
     host_bytes: peak of the process; ``base_bytes`` of it are Python and its libraries.
-    checkpoint_bytes: beside the file, of all samples in slabs that are in work at a time.
+    checkpoint_bytes: beside the file, of all samples in parts that are in work at a time.
     threshold_error: sigma(p_c), None where there is none.  rounds: of a target error.
     """
 

@@ -9,9 +9,10 @@ import logging
 from contextlib import ExitStack
 from typing import Unpack
 
+from percolab.run.checkpointed import begin_checkpoints
 from percolab.run.engine import Engine, check_slabs_executor, choose_engine, warm_up
 from percolab.run.executors import connected
-from percolab.run.in_slabs import begin_checkpoints, check_p
+from percolab.run.in_slabs import check_p
 from percolab.run.measured import Crew
 from percolab.run.placement import Placed, place, samplers_of
 from percolab.run.request import (

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import product
 from math import gcd, prod
 from pathlib import Path
 from typing import Any
@@ -23,24 +22,28 @@ from typing import Any
 import psutil
 
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.domains.box_ranks import BoxJob, job_of_record
+from percolab.domains import box_ranks
+from percolab.domains.box_ranks import BoxJob
 from percolab.domains.boxes import Vector, blocks_from_text
 from percolab.domains.parts import Whole
 from percolab.domains.quad import BUBBLES, Boxes, Merge, stages_of
 from percolab.domains.ranks import (
     AnyJob,
     Job,
+    Keeper,
     Leader,
     Step,
+    first_layer_of,
     follow,
     layers_of_ranks,
 )
 from percolab.domains.raster import Draw
-from percolab.domains.slabs import refusal
+from percolab.domains.slabs import is_of_first, refusal
 from percolab.domains.transport import Local, RankLost, Sockets, Transport
 from percolab.errors import InputError
 from percolab.kernels.device import Device, device_names
 from percolab.kernels.memory import Memory
+from percolab.run.checkpointed import CheckpointedSampler, RankKeeper, Saving
 from percolab.run.executors import check_workers, default_workers
 from percolab.run.in_slabs import (
     CPU,
@@ -55,7 +58,8 @@ from percolab.run.in_slabs import (
 )
 from percolab.run.measured import WorkersLost
 from percolab.run.processes import Processes
-from percolab.run.sampler import Sampler, Stopped
+from percolab.run.sampler import Stopped
+from percolab.store.checkpoints import Checkpoint, Checkpoints
 from percolab.tasks.blocks import AnyBlock, Block
 from percolab.tasks.settings import EXECUTORS, SPLITS
 from percolab.tasks.study import Task
@@ -151,6 +155,34 @@ class BoxesWanted:
         return "x".join(map(str, self.counts))
 
 
+@dataclass(frozen=True)
+class KeptJob(Job):
+    """A job whose ranks keep checkpoints.
+
+    kept: the path of the results file, the task's id, and the samples of a block
+    """
+
+    kept: tuple[str, str, int] = ("", "", 1)
+
+    def keeper(self, rank: int) -> Keeper:
+        """Return what keeps the fronts of a rank."""
+        path, task_id, block_size = self.kept
+        own = rank, self.layers[rank], first_layer_of(self.layers, rank)
+        return RankKeeper(Checkpoints(Path(path)), task_id, block_size, *own)
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON has it, for the other ranks."""
+        return super().record() | {"kept": self.kept}
+
+
+def job_of_record(record: dict[str, Any]) -> AnyJob:
+    """Return the job of a record: of boxes, or of layers with checkpoints or without."""
+    job = box_ranks.job_of_record(record)
+    if not isinstance(job, Job) or "kept" not in record:
+        return job
+    return KeptJob(**vars(job), kept=tuple(record["kept"]))
+
+
 class Team:
     """The ranks that measure the samples of a study, of which rank 0 is in this process.
 
@@ -197,13 +229,19 @@ class Team:
             return sum(self.layers[task.size][0])
         return 1 if self.size > 1 else self.boxes.num_boxes
 
-    def job(self, task: Task, *, tally: bool) -> AnyJob:
-        """Return what the ranks measure samples of, of a task."""
+    def job(self, task: Task, *, tally: bool, checkpoints: Checkpoints | None = None) -> AnyJob:
+        """Return what the ranks measure samples of, of a task.
+
+        checkpoints: in which ranks that have layers keep what they are at; None for none
+        """
         whole = split_whole(task)
         if self.boxes is not None:
             return BoxJob(whole, self.boxes.counts, self.boxes.merge, self.size, tally)
         devices = tuple(map(str, self.devices))
-        return Job(whole, self.layers[task.size], tally, devices, most_open(task))
+        job = Job(whole, self.layers[task.size], tally, devices, most_open(task))
+        if checkpoints is None:
+            return job
+        return KeptJob(**vars(job), kept=(str(checkpoints.path), task.id, task.block_size))
 
     def record(self) -> dict[str, Any]:
         """Return what a run's record says of its ranks; it grows as rows are measured."""
@@ -250,17 +288,19 @@ class Team:
         tally: bool,
         left: Callable[[], bool],
         done: Callable[[int], None],
+        checkpoints: Checkpoints | None = None,
     ) -> Any:
         """Return the row of a sample, or None if it is to be left.
 
-        InputError: what a rank cannot do.  WorkersLost: one has ended.
+        checkpoints: as for :meth:`job`.  InputError: what a rank cannot do.  WorkersLost: one has
+        ended.
         """
         assert self._leader is not None
         if self._error is not None:
             raise self._error
         if self.boxes is not None and left():
             return None
-        job = self.job(task, tally=tally)
+        job = self.job(task, tally=tally, checkpoints=checkpoints)
         try:
             found = self._leader.row(job, draw, left, done)
         except Exception as error:
@@ -579,7 +619,7 @@ def follow_here() -> None:
         _HERE[0].close()
 
 
-class SplitSampler(Sampler):
+class SplitSampler(CheckpointedSampler):
     """Measures blocks of one task by all ranks, sample after sample.
 
     report: is told of sites that were labeled, as rank 0 gets on with its own.
@@ -588,8 +628,22 @@ class SplitSampler(Sampler):
     def __init__(self, task: Task, team: Team, report: Callable[[int], None] | None = None) -> None:
         device = team.devices[0]
         super().__init__(task, labeler=LABELERS[device.kind], device=device)
-        split_whole(task)
+        self.whole = split_whole(task)
         self._team, self._report = team, report
+
+    def goes_on_from(self, held: Checkpoint, rows: int) -> bool:
+        """Return whether the front of a checkpoint is of one rank's first slabs, of the next row.
+
+        That of a block has rows alone.
+        """
+        if held.rank_row is None or held.front is None:
+            return held.rank_row is None and held.front is None
+        rank, *row = held.rank_row
+        left = self.items(held.number)[rows:]
+        if self._team.boxes is not None or rank >= self._team.size or tuple(row) not in left[:1]:
+            return False
+        layers = self._team.layers[self.task.size]
+        return is_of_first(held.front, layers[rank], first_layer_of(layers, rank))
 
     def _blocks(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
@@ -597,14 +651,25 @@ class SplitSampler(Sampler):
         return [self._block(number, stopped or (lambda: False)) for number in numbers]
 
     def _block(self, number: int, stopped: Callable[[], bool]) -> Block:
-        task, size = self.task, self.task.block_size
-        samples, rows = range(number * size, (number + 1) * size), []
-        for sample, threshold in product(samples, self._thresholds.tolist()):
+        task, held, saving = self.task, self.held(number), Saving(self.checkpoints)
+        rows = [] if held is None else list(held.rows)
+
+        def save() -> None:
+            saving.begin(lambda: Checkpoint(task.id, number, tuple(rows), None))
+            saving.finish()
+
+        for sample, threshold in self.items(number)[len(rows) :]:
             draw = Draw(GENERATORS[task.rng], task.stream_seed, sample, threshold)
-            row = self._team.row(task, draw, self._tallied, stopped, self._progress())
+            given = stopped, self._progress(), self.checkpoints
+            row = self._team.row(task, draw, self._tallied, *given)
             if row is None:
+                if rows:
+                    save()
                 raise Stopped
             rows.append(row)
+            if saving.is_due:
+                # Before ranks replace what they have kept of this row, a minute from now.
+                save()
         return block_of(task, number, rows)
 
     def _progress(self) -> Callable[[int], None]:

@@ -238,8 +238,10 @@ def _of_layers(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measu
         pilot = replace(pilot, rate=1 / (measuring + _of_all_p(task, ps, rows.seconds)))
     largest = round(rows.largest.max())
     rank_bytes = (pilot.host_bytes or 0) // threads + largest
+    # Rank 0's with the rows of the block, and fronts of the others.
+    checkpoints = pilot.checkpoint_bytes // threads + (team.size - 1) * largest
     return _Measured(
-        replace(pilot, host_bytes=team.beside * rank_bytes, checkpoint_bytes=0),
+        replace(pilot, host_bytes=team.beside * rank_bytes, checkpoint_bytes=checkpoints),
         slabs=sum(map(len, layers)),
         rank_bytes=rank_bytes,
         message_bytes=largest,

@@ -1,8 +1,10 @@
-"""Checkpoints of blocks that are measured in slabs: beside the results file, one for each block.
+"""Checkpoints of blocks that are measured in parts: beside the results file, one for each block.
 
 A checkpoint is a sealed HDF5 file (:mod:`percolab.store.tree`) with the rows of a block that are
-done and the front of the sample in work.  Like a results file it is written beside its place and
-renamed, so that it is whole at any moment; nothing in it is evaluated.
+done and the front of the sample in work.  Where ranks measure a sample together, that of the block
+has the rows, and every rank has one of its own with the front of its layers.  Like a results file
+it is written beside its place and renamed, so that it is whole at any moment; nothing in it is
+evaluated.
 """
 
 from __future__ import annotations
@@ -10,17 +12,17 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.domains.front import Face, Front, Row, Sums
 from percolab.errors import InputError
-from percolab.store.output_files import replace_file
+from percolab.store.output_files import final_name, replace_file
 from percolab.store.reading import read_file
 from percolab.store.tree import Data, Node, check_seal, write_tree
 
@@ -31,6 +33,17 @@ _DIGITS = 4
 _SUMS = ("clusters", "isolated", "largest", "second", "flags", "loop")
 _POWERS = ("squares", "cubes", "fourths")
 
+#: A task's id, the number of a block, and a rank; None for the checkpoint of the block itself.
+Key = tuple[str, int, int | None]
+
+
+class RankRow(NamedTuple):
+    """A rank, and the sample and the threshold of the row that its front is of."""
+
+    rank: int
+    sample: int
+    threshold: int
+
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
@@ -39,12 +52,19 @@ class Checkpoint:
     task_id, number: of the block
     rows:            of its samples at their p that are done, p by p and sample by sample
     front:           of the first slabs of the next one; None before its first slab
+    rank_row:        whose front it is, and of which row, in a rank's own checkpoint; else None
     """
 
     task_id: str
     number: int
     rows: tuple[Row, ...]
     front: Front | None
+    rank_row: RankRow | None = None
+
+    @property
+    def key(self) -> Key:
+        """What it is a checkpoint of."""
+        return self.task_id, self.number, None if self.rank_row is None else self.rank_row.rank
 
 
 class Checkpoints:
@@ -54,37 +74,44 @@ class Checkpoints:
     """
 
     def __init__(self, path: Path) -> None:
-        target = Path(os.path.realpath(path))
+        self.path = target = Path(os.path.realpath(path))
         self._folder, self._stem = target.parent, target.stem
         self._pattern = re.compile(
-            rf"{re.escape(self._stem)}-([0-9a-f]{{16}})-([0-9]+)\.checkpoint"
+            rf"{re.escape(self._stem)}-([0-9a-f]{{16}})-([0-9]+)(?:-([0-9]+))?\.checkpoint"
         )
 
-    def path_of(self, task_id: str, number: int) -> Path:
-        """Return where the checkpoint of a block is, if there is one."""
-        return self._folder / f"{self._stem}-{task_id}-{number}.checkpoint"
+    def path_of(self, task_id: str, number: int, rank: int | None = None) -> Path:
+        """Return where the checkpoint of a block, or of one rank for it, is if there is one."""
+        of_rank = "" if rank is None else f"-{rank}"
+        return self._folder / f"{self._stem}-{task_id}-{number}{of_rank}.checkpoint"
 
-    def found(self) -> Iterator[tuple[Path, str, int]]:
-        """Yield (path, task's id, number of the block) of every file with a checkpoint's name."""
-        for path in sorted(self._folder.iterdir()):
-            match = self._pattern.fullmatch(path.name)
-            if match:
-                yield path, match[1], int(match[2])
+    def found(self) -> list[tuple[Path, Key]]:
+        """Return every file with a checkpoint's name, that of a block before those of ranks."""
+        keys = {path: self._key_of(path.name) for path in self._folder.iterdir()}
+        found = [(path, key) for path, key in keys.items() if key is not None]
+        return sorted(found, key=lambda item: [-1 if part is None else part for part in item[1]])
+
+    def _key_of(self, name: str) -> Key | None:
+        match = self._pattern.fullmatch(name)
+        if match is None:
+            return None
+        return match[1], int(match[2]), None if match[3] is None else int(match[3])
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Put a checkpoint in place of the one before; InputError, and that stays, if it fails."""
-        path = self.path_of(checkpoint.task_id, checkpoint.number)
-        replace_file(path, _written(checkpoint))
+        replace_file(self.path_of(*checkpoint.key), _written(checkpoint))
 
-    def load(self, task_id: str, number: int) -> Checkpoint | None:
-        """Return the checkpoint of a block, or None; InputError if it is damaged."""
-        path = self.path_of(task_id, number)
+    def load(self, task_id: str, number: int, rank: int | None = None) -> Checkpoint | None:
+        """Return the checkpoint of a block, or of a rank, or None; InputError if it is damaged."""
+        path = self.path_of(task_id, number, rank)
         return read_checkpoint(path) if path.exists() else None
 
     def remove(self, task_id: str, numbers: Collection[int]) -> None:
-        """Remove the checkpoints of these blocks, as far as there are any."""
-        for path, own_id, number in self.found():
-            if own_id == task_id and number in numbers:
+        """Remove the checkpoints of these blocks and of ranks for them, as far as there are any."""
+        for path in list(self._folder.iterdir()):
+            # A kill may have left one that was being written.
+            key = self._key_of(path.name) or self._key_of(final_name(path.name))
+            if key is not None and key[0] == task_id and key[1] in numbers:
                 path.unlink(missing_ok=True)
 
 
@@ -109,7 +136,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     ) as error:  # fmt: skip
         reason = " ".join(str(error).split()) or type(error).__name__
     raise InputError(
-        f"{path}: is damaged or no checkpoint; remove it to measure its block anew ({reason})"
+        f"{path}: is damaged or no checkpoint; remove it to measure what it has anew ({reason})"
     )
 
 
@@ -129,6 +156,8 @@ def _encoded(checkpoint: Checkpoint) -> Node:
         wide = [[_digits(n) for n in (row.sum_squares, row.cubes, row.fourths)] for row in rows]
         root.datasets["rows"] = Data(np.array([row.numbers for row in rows], np.int64))
         root.datasets["powers"] = Data(np.array(wide, np.uint64))
+    if checkpoint.rank_row is not None:
+        root.datasets["rank_row"] = Data(np.array(checkpoint.rank_row, np.uint64))
     if front is not None:
         root.groups["front"] = _encoded_front(front)
     return root
@@ -164,7 +193,11 @@ def _decoded(root: Node) -> Checkpoint:
             Row(own, *map(_integer, digits)) for own, digits in zip(numbers, powers, strict=True)
         )
     front = _decoded_front(root.groups["front"]) if "front" in root.groups else None
-    return Checkpoint(root.text("task"), number, rows, front)
+    rank_row = None
+    if "rank_row" in root.datasets:
+        rank, sample, threshold = root.array("rank_row", np.uint64).tolist()
+        rank_row = RankRow(rank, sample, threshold)
+    return Checkpoint(root.text("task"), number, rows, front, rank_row)
 
 
 def _decoded_front(node: Node) -> Front:

@@ -139,6 +139,11 @@ def replace_file(path: Path, content: bytes, *, name: Path | None = None) -> Non
             temporary.unlink(missing_ok=True)
 
 
+def final_name(name: str) -> str:
+    """Return what a file is called once it is complete, of which a kill has left the beginning."""
+    return name.removeprefix(".").removesuffix(".tmp")
+
+
 def _keep_mode(descriptor: int, path: Path) -> None:
     """Give an open new file the owner and mode of the one it will replace, as far as allowed."""
     with suppress(OSError, AttributeError):

@@ -326,7 +326,7 @@ def test_layers_are_even():
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("numba_cuda") is None, reason="numba-cuda is not installed")
-@pytest.mark.parametrize("case", ["square", "cubic", "study"])
+@pytest.mark.parametrize("case", ["square", "cubic", "study", "checkpoints"])
 def test_ranks_of_simulated_gpus_have_the_rows_of_the_cpu(case):
     done = run_simulated("simulated_split.py", case)
     assert done.returncode == 0, f"after {done.stdout}{done.stderr}"

@@ -265,8 +265,8 @@ class Killer(Watcher):
 @pytest.fixture
 def at_once(monkeypatch):
     """Let checkpoints be saved after every slab."""
-    monkeypatch.setattr("percolab.run.in_slabs._CHECKPOINT_EVERY", 0.0)
-    monkeypatch.setattr("percolab.run.in_slabs._CHECKPOINT_SHARE", 0.0)
+    monkeypatch.setattr("percolab.run.checkpointed._CHECKPOINT_EVERY", 0.0)
+    monkeypatch.setattr("percolab.run.checkpointed._CHECKPOINT_SHARE", 0.0)
 
 
 def run_killed(path, slabs):
@@ -552,7 +552,9 @@ def test_a_kill_of_the_process_loses_nothing(tmp_path):
     given = ("sweep", "--lattice", "square", "-L", "600", "-p", "0.5", "--samples", 2, "--device",
              "cpu", "--workers", 1, "--quiet")  # fmt: skip
     answer(*given, "--out", whole)
-    before = "import percolab.run.in_slabs as m; m._CHECKPOINT_EVERY = m._CHECKPOINT_SHARE = 0.0"
+    before = (
+        "import percolab.run.checkpointed as m; m._CHECKPOINT_EVERY = m._CHECKPOINT_SHARE = 0.0"
+    )
     process = start(*given, "--slabs", 200, "--out", path, before=before)
     while process.poll() is None and not list(tmp_path.glob("*.checkpoint")):
         time.sleep(0.001)

@@ -279,6 +279,8 @@ def test_a_plan_tells_what_ranks_send(monkeypatch):
         assert size["sample_bytes"] == pytest.approx(told["bytes"] / 10, rel=0.3)
         assert size["message_bytes"] < size["bound_bytes"]
         assert (size["slabs"], size["points"]) == (8, 2)
+        # A front of every rank, and rows.
+        assert 3 * size["message_bytes"] < plan["checkpoint_bytes"] < 9 * size["message_bytes"]
         setup = size["seconds"] - 180 * size["row_seconds"]
         assert 0 <= setup < 60
     lines = answer(*PLANNED, "--plan", "--out", "none.h5").splitlines()
