@@ -20,12 +20,19 @@ _SHIFT = 2  # of PER_OCTAVE
 
 
 def num_bins(largest: int) -> int:
-    """Return how many bins clusters of up to ``largest`` sites need.
+    """Return how many bins clusters of up to ``largest`` sites need, at least 1.
+
+    In plain Python, as modules ask for it when they are imported, before anything is compiled.
 
     >>> num_bins(63), num_bins(64), num_bins(128), num_bins(2**40)
     (63, 64, 68, 200)
     """
-    return int(wide_bin_of(np.uint64(largest))) + 1
+    largest = int(largest)
+    if largest < EXACT:
+        return largest
+    octave = largest.bit_length() - 1
+    part = (largest >> (octave - _SHIFT)) - PER_OCTAVE
+    return EXACT + PER_OCTAVE * (octave - _OCTAVE) + part
 
 
 def row_width_of(largest: int) -> int:

@@ -94,7 +94,7 @@ class Engine:
     def pythons(self) -> int:
         """Processes of this host that have loaded Python, this one among them."""
         if self.team is not None:
-            return self.team.size if self.team.executor == "processes" else 1
+            return self.team.pythons
         return 1 + self.processes if self.given == "processes" else 1
 
     @property

@@ -81,6 +81,7 @@ def test_bins_hold_what_their_edges_say():
     assert edges.size == num_bins(2**31) + 1
     for size in (*range(1, 200), *(2**n + d for n in range(8, 31) for d in (-1, 0, 1)), 2**31):
         assert edges[bin_of(size)] <= size < edges[bin_of(size) + 1]
+        assert num_bins(size) == bin_of(size) + 1
 
 
 def test_fourth_powers_of_the_largest_cluster_do_not_overflow():

@@ -24,7 +24,7 @@ from percolab.domains.slabs import equal_slabs
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.measure.rows import BINS
-from percolab.measure.tallies import row_width_of, wide_bin_of
+from percolab.measure.tallies import num_bins, row_width_of, wide_bin_of
 from percolab.run.calls import Call, measure_blocks
 from percolab.run.in_slabs import (
     SlabSampler,
@@ -530,6 +530,8 @@ def test_sums_of_powers_beyond_128_bits_are_those_of_the_row():
     sizes = [2**45 + 12345, 2**44 - 7, 100, 3, 3, 1]
     numbers = np.zeros(row_width_of(task.num_points), np.int64)
     numbers[[0, 1, 2]] = len(sizes), *sizes[:2]
+    for size in (*sizes, *(2**n + d for n in range(30, 63) for d in (-1, 0, 1))):
+        assert num_bins(size) == int(wide_bin_of(np.uint64(size))) + 1
     np.add.at(numbers, [BINS + int(wide_bin_of(np.uint64(size))) for size in sizes], 1)
     squares, cubes, fourths = (sum(s**n for s in sizes if s >= 64 or n == 2) for n in (2, 3, 4))
     assert fourths > cubes > 2**128

@@ -1,6 +1,7 @@
 """A results file gives back what was put in, and anything else is refused in one line."""
 
 import errno
+import io
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from percolab.measure.columns import observables_of
 from percolab.store.merging import merge
 from percolab.store.results import ResultsWriter, encode, read_results
 from percolab.store.task_result import TaskResult
+from percolab.store.tree import Data, Node, write_tree
 
 ROOT = Path(__file__).parents[2]
 EVIDENCE = sorted((ROOT / "results").rglob("*.h5"))
@@ -223,6 +225,23 @@ def test_nothing_in_a_file_has_variable_length(file):
         opened.visititems(lambda _, item: look(item))
     assert len(kinds) > 60
     assert not any(kind.hasobject for kind in kinds)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int64, np.uint32, np.uint8])
+@pytest.mark.parametrize("shape", [(3, 5), (700, 7, 66)])
+def test_hdf5_unpacks_what_threads_have_packed(kind, shape):
+    """One chunk, and many, whose last ones reach beyond the numbers."""
+    values = np.random.default_rng(1).integers(0, 250, shape).astype(kind)
+    buffer = io.BytesIO()
+    write_tree(buffer, Node(datasets={"sums": Data(values)}))
+    with h5py.File(buffer) as opened:
+        found = opened["sums"]
+        assert (found.compression, found.compression_opts, found.shuffle) == ("gzip", 4, True)
+        assert found.dtype == kind
+        np.testing.assert_array_equal(found[:], values)
+        assert found.id.get_num_chunks() == len(list(found.iter_chunks()))
+        is_cut = any(n % chunk for n, chunk in zip(shape, found.chunks, strict=True))
+        assert is_cut == (len(shape) == 3)
 
 
 def test_a_save_keeps_the_mode_of_a_file(file):
