@@ -1,6 +1,6 @@
 """Make the records of results/h200 again, each by its command: two at a time, one a GPU.
 
-    python scripts/record_h200.py --commit abc1234 --budget 580 --out results/h200
+    python scripts/record_h200.py --commit abc1234 --budget 1000 --out results/h200
 
 A record is what its commands print, under a head that says by which machine, versions, commit and
 command, and when; or a JSON file that a command writes, with the same head in "record".  A command

@@ -18,9 +18,10 @@ from percolab.lattices.topology import Topology, num_words_of
 
 def adjacency_of(topology: Topology) -> Adjacency:
     """Return where the bonds of a topology lead, for kernels on the CPU."""
+    seam = topology.seam
     return Adjacency(
         ends=topology.deltas if topology.neighbours is None else topology.neighbours,
-        seam=np.empty(0, np.uint32) if topology.seam is None else topology.seam.ravel(),
+        seam=np.empty(0, np.uint32) if seam is None else seam.ravel(),
         seam_bonds=topology.seam_bonds,
         seam_ends=topology.seam_ends,
         seam_codes=topology.seam_codes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,13 @@ from percolab.kernels.launches import Launches
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
-from percolab.lattices.topology import Topology, WordsOf, num_words_of, periods_by_axis
+from percolab.lattices.topology import (
+    PartWords,
+    Topology,
+    num_words_of,
+    periods_by_axis,
+    write_parts,
+)
 
 cuda = load_cuda()
 
@@ -37,12 +44,13 @@ def narrow_codes(topology: Topology, codes: NDArray[np.int64]) -> NDArray[np.int
     return found
 
 
-def copied_by_class(topology: Topology, words_of: WordsOf) -> Any:
+def copied_by_class(topology: Topology, parts_of: Callable[[int], Iterable[PartWords]]) -> Any:
     """Return bond words on the device, which are made on the host one class after the other."""
     length, found = topology.num_words, cuda.device_array(topology.num_bond_words, np.uint32)
     words = np.empty(length, np.uint32)
     for k in range(topology.num_classes):
-        topology.write_class(k, words_of, words)
+        words.fill(0)
+        write_parts(parts_of(k), words)
         found[k * length : (k + 1) * length].copy_to_device(words)
     return found
 
@@ -131,7 +139,7 @@ class CudaBatch:
         )
         self.keys = KeysOfBatch(model, self.capacity, self.launches)
         self.adjacency = self._adjacency()
-        self.exists = copied_by_class(topology, topology.exists_of)
+        self.exists = copied_by_class(topology, topology.exists_parts)
         self.existing_sites = cuda.to_device(topology.occupied)
         #: The occupied sites, and how many words of them each item has, 0 where all share them.
         self.occupied, self.occupied_words = self.existing_sites, np.uint32(0)
@@ -152,7 +160,7 @@ class CudaBatch:
         bonds, ends, codes = _seam_lists_on_device(top)
         return Adjacency(
             ends=deltas if top.neighbours is None else cuda.to_device(top.neighbours),
-            seam=copied_by_class(top, top.seam_of) if top.num_seam_bonds else (),
+            seam=copied_by_class(top, top.seam_parts) if top.num_seam_bonds else (),
             seam_bonds=bonds,
             seam_ends=ends,
             seam_codes=codes,

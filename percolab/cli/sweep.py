@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -65,16 +67,21 @@ def command(
     the others are largest; with --source and --target, also where they are connected.
     """  # fmt: skip
     flags = {"quiet": quiet, "plan": plan, "prepare": prepare, "as_json": as_json}
-    if plan and given["executor"] == MPI:
-        raise InputError("--plan measures on this machine: leave out --executor")
     if given["executor"] != MPI:
         _sweep(study, given, **flags)
         return
-    from percolab.run.mpi import mpi_executor, mpi_ranks
-
-    with mpi_ranks() if given["split"] else mpi_executor() as executor:
+    with _opened_by_mpi(given["split"], plan=plan) as executor:
         if executor is not None:
             _sweep(study, given | {"executor": executor}, **flags)
+
+
+def _opened_by_mpi(split: object, *, plan: bool) -> AbstractContextManager[Executor | None]:
+    """Return what opens an executor on rank 0, and on the others yields None after their work."""
+    from percolab.run.mpi import mpi_executor, mpi_ranks, mpi_workers
+
+    if split:
+        return mpi_ranks()
+    return mpi_workers() if plan else mpi_executor()
 
 
 def _sweep(

@@ -437,6 +437,8 @@ class Mpi(Transport):
         """Write a line and end all ranks with an exit code."""
         print(line, file=sys.stderr, flush=True)
         self._mpi.COMM_WORLD.Abort(exit_code)
+        # It may return before this rank is ended, which then has nothing more to say.
+        os._exit(exit_code)
 
     def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
         # Kept until they are sent.

@@ -23,6 +23,7 @@ class Extent:
     class_seam:  those of the class that has most of them
     depths:      how many grid points end layers are thick along each axis, 0 where there are none
     is_stored:   whether other ends are a stored list
+    cell_layers: grid points of a cell along the last axis
     """
 
     num_points: int
@@ -34,6 +35,7 @@ class Extent:
     depths: tuple[int, ...]
     is_stored: bool
     class_seam: int = 0
+    cell_layers: int = 1
 
     @classmethod
     def of_topology(cls, topology: Topology) -> Extent:
@@ -48,6 +50,7 @@ class Extent:
             tuple(_depth_along(topology, axis) for axis in range(len(topology.shape))),
             topology.neighbours is not None,
             max(map(topology.num_seam_bonds_of, range(topology.num_classes)), default=0),
+            topology.grid.cell[-1] if topology.grid is not None else 1,
         )
 
     @classmethod
@@ -72,7 +75,8 @@ class Extent:
             for n, kind, depth in zip(shape, boundary, structure.per_size, strict=True)
         )
         numbers = points, structure.num_classes, axes
-        return cls(*numbers, shape, offsets, sum(crossing), depths, False, max(crossing))
+        most = max(crossing), structure.cell[-1]
+        return cls(*numbers, shape, offsets, sum(crossing), depths, False, *most)
 
     @property
     def num_words(self) -> int:
@@ -106,8 +110,10 @@ class Extent:
         """The host memory that is taken while bonds or lists of one class are made."""
         if self.is_stored:
             return 2 * self.num_points
-        # Masks of a part, and of a list owners, ends, codes, and what it takes to make these.
-        return 12 * self.part_words + _LIST_BYTES * self.class_seam
+        # Masks of a part, the layers of cells that parts share, and of a list owners, ends, codes,
+        # and what it takes to make these.
+        layers = 12 * self.cell_layers * num_words_of(prod(self.shape[:-1]))
+        return 12 * self.part_words + layers + _LIST_BYTES * self.class_seam
 
     @property
     def part_words(self) -> int:

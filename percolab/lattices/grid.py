@@ -6,27 +6,32 @@ index x + shape[0] * (y + ...): the first axis runs fastest.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from math import gcd, prod
 
 import numpy as np
 
-from percolab.lattices.topology import ALL, PERIOD_BITS, Topology, num_words_of
+from percolab.lattices.topology import (
+    ALL,
+    PERIOD_BITS,
+    PartWords,
+    Topology,
+    num_words_of,
+    pack_bits,
+)
 
 Point = tuple[int, ...]
 # Words of a part of a grid, about: masks of parts take few bytes, and stay in the caches.
 _PART_WORDS = 2**17
-# Rows of a part at least: the points of one are looked at one by one for every part.
-_PART_ROWS = 32
+# Bonds whose other ends are found at once.
+_SOME = 2**14
 
 
 def layers_of_part(shape: Point) -> int:
     """Return how many layers along the last axis are a part of a grid, if there are so many."""
     layer = prod(shape[:-1])
     whole = 32 // gcd(32, layer)
-    row = shape[0] if len(shape) > 1 else 1
-    points = max(32 * _PART_WORDS, _PART_ROWS * row)
-    return max(points // (layer * whole), 1) * whole
+    return max(32 * _PART_WORDS // (layer * whole), 1) * whole
 
 
 class Grid:
@@ -58,28 +63,45 @@ class Grid:
         num_layers, step = self.shape[-1], layers_of_part(self.shape)
         return [slice(low, min(low + step, num_layers)) for low in range(0, num_layers, step)]
 
-    def mask(
-        self, points: Collection[Point], layers: Sequence[np.ndarray], part: slice = ALL
-    ) -> np.ndarray:
+    def mask(self, points: Collection[Point], layers: Sequence[np.ndarray]) -> np.ndarray:
         """Return the copies of the given cell points in some layers, as words of a bit a point.
 
         layers: along every axis which layers, booleans; a point must be in one along all of them
-        part:   one of :meth:`parts`: its words alone
+        """
+        ((_, words),) = self.masks(points, layers, [ALL])
+        return words
+
+    def masks(
+        self, points: Collection[Point], layers: Sequence[np.ndarray], parts: Sequence[slice]
+    ) -> Iterator[PartWords]:
+        """Yield the first word of each of some :meth:`parts`, and its words of :meth:`mask`.
+
+        What all parts share, one layer for every cell point of the last axis, is made once.
         """
         from percolab.lattices.packed_rows import put_rows  # brings Numba along
 
         *others, last = layers
         # For every cell point of the axes to come, the grid points of those that there were.
-        cell_points = np.roll(self._cell_with(points), -(part.start or 0), axis=0)
-        rows, bits = cell_points.reshape(-1, 1).astype(np.uint32), 1
-        for cell, there in zip(self.cell, (*others, last[part]), strict=True):
+        rows, bits = self._cell_with(points).reshape(-1, 1).astype(np.uint32), 1
+        for axis, (cell, there) in enumerate(zip(self.cell, others)):
             short = rows.reshape(-1, cell, rows.shape[1])
-            rows = np.zeros((len(short), num_words_of(bits * there.size)), np.uint32)
-            for words, parts in zip(rows, short, strict=True):
-                put_rows(words, parts, bits, there)
+            if axis == 0:
+                rows = _repeated(short[..., 0] > 0, there)
+            else:
+                rows = np.zeros((len(short), num_words_of(bits * there.size)), np.uint32)
+                for words, kinds in zip(rows, short, strict=True):
+                    put_rows(words, kinds, 0, bits, there)
             bits *= there.size
-        found: np.ndarray = rows[0]
-        return found
+
+        def words_of(first: int, there: np.ndarray) -> np.ndarray:
+            words = np.zeros(num_words_of(bits * there.size), np.uint32)
+            put_rows(words, rows, first, bits, there)
+            return words
+
+        for part in parts:
+            first = part.start or 0
+            # Who takes them has them alone, and they are gone before the next are made.
+            yield first * bits // 32, words_of(first, last[part])
 
     def listed(self, points: Collection[Point], along: Sequence[np.ndarray]) -> np.ndarray:
         """Return the copies of the given cell points at some coordinates, int64, ascending.
@@ -105,10 +127,9 @@ class Grid:
 
     def owner_layers(self, offset: Point) -> list[np.ndarray]:
         """Return in which layers along each axis a bond may have its owner."""
-        axes = zip(self.boundary, self.every_layer(), strict=True)
         return [
-            every if kind == "periodic" else self._inside(offset, axis)
-            for axis, (kind, every) in enumerate(axes)
+            np.ones(n, bool) if kind == "periodic" else self._inside(offset, axis)
+            for axis, (n, kind) in enumerate(zip(self.shape, self.boundary, strict=True))
         ]
 
     def inside_layers(self, offset: Point) -> list[np.ndarray]:
@@ -117,10 +138,12 @@ class Grid:
 
     def count(self, points: Collection[Point], layers: Sequence[np.ndarray]) -> int:
         """Return how many grid points :meth:`mask` finds."""
-        axes = tuple(zip(layers, self.cell, strict=True))
+        axes = [
+            [int(np.count_nonzero(there[x::cell])) for x in range(cell)]
+            for there, cell in zip(layers, self.cell, strict=True)
+        ]
         return sum(
-            prod(int(there[x::cell].sum()) for x, (there, cell) in zip(point, axes, strict=True))
-            for point in points
+            prod(counts[x] for x, counts in zip(point, axes, strict=True)) for point in points
         )
 
     def other_ends(self, owners: np.ndarray, offset: Point) -> tuple[np.ndarray, np.ndarray]:
@@ -129,16 +152,19 @@ class Grid:
         The code is that of the periods which the bond leads over from its owner
         (:func:`percolab.lattices.topology.period_codes`).
         """
-        left, other, codes = owners, np.zeros_like(owners), np.zeros(owners.size, np.int64)
-        for axis, (n, stride, step) in enumerate(zip(self.shape, self.strides, offset)):
-            # Several times as fast as np.divmod.
-            rest = left // n
-            end = left - rest * n + step
-            periods = end // n
-            other += (end - periods * n) * stride
-            codes += np.left_shift(periods, PERIOD_BITS * axis, dtype=np.int64)
-            left = rest
-        return other, codes
+        all_others, all_codes = np.zeros_like(owners), np.zeros(owners.size, np.int64)
+        for low in range(0, owners.size, _SOME):
+            some = slice(low, low + _SOME)
+            left, other, codes = owners[some], all_others[some], all_codes[some]
+            for axis, (n, stride, step) in enumerate(zip(self.shape, self.strides, offset)):
+                # Several times as fast as np.divmod.
+                rest = left // n
+                end = left - rest * n + step
+                periods = end // n
+                other += (end - periods * n) * stride
+                codes += np.left_shift(periods, PERIOD_BITS * axis, dtype=np.int64)
+                left = rest
+        return all_others, all_codes
 
     def end_layers(self, axis: int, points: Collection[Point]) -> tuple[np.ndarray, np.ndarray]:
         """Return the sites of the first and last layer along an axis; none if it is periodic.
@@ -157,18 +183,37 @@ class Grid:
         return first, last
 
 
-def bonds_in_boxes(
-    topology: Topology, k: int, edges: Sequence[int], part: slice = ALL
-) -> np.ndarray:
+def _repeated(cells: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Return cells repeated along a row as far as its points are there, as words.
+
+    cells: bool (kinds, points of a cell); there: bool (points of a row,)
+    """
+    # As many words as a cell has points hold whole cells.
+    period, patterns = cells.shape[1], pack_bits(np.tile(cells, 32))
+    rows = np.repeat(pack_bits(there)[np.newaxis], len(cells), axis=0)
+    for n in range(period):
+        rows[:, n::period] &= patterns[:, n : n + 1]
+    return rows
+
+
+def bonds_in_boxes(topology: Topology, k: int, edges: Sequence[int]) -> np.ndarray:
     """Return the bonds of class k that stay in one of the boxes that a grid is cut into.
 
     uint32 like ``Topology.exists_of``.  Bonds across periodic seams are none of these.
     edges: grid points of a box along the axes; more axes than the grid's are left out
     """
+    ((_, words),) = parts_in_boxes(topology, k, edges, [ALL])
+    return words
+
+
+def parts_in_boxes(
+    topology: Topology, k: int, edges: Sequence[int], parts: Sequence[slice] | None = None
+) -> Iterator[PartWords]:
+    """Yield :func:`bonds_in_boxes` part by part, like ``Topology.exists_parts``."""
     assert topology.grid is not None, "boxes are cut out of a grid"
     stays = topology.grid.inside_layers(topology.offsets[k])
     for there, step, edge in zip(stays, topology.offsets[k], edges):
-        here = np.arange(there.size)
+        here = np.arange(there.size, dtype=np.int32)
         there &= here // edge == (here + step) // edge
-    found: np.ndarray = topology.grid.mask(topology.owners_at[k], stays, part)
-    return found
+    parts = topology.parts if parts is None else parts
+    yield from topology.grid.masks(topology.owners_at[k], stays, parts)

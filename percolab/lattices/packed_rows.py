@@ -6,16 +6,16 @@ from numba import njit, uint32, uint64
 
 
 @njit(nogil=True, cache=True)
-def put_rows(words, rows, bits, there):
+def put_rows(words, rows, first, bits, there):
     """Put a row of ``bits`` bits at every place n that is there, from bit ``n * bits`` on.
 
-    words: uint32, zeros before; rows: uint32 (kinds, words of a row), taken in turns, with zeros
-    after their bits; there: bool (places,)
+    words: uint32, zeros before; rows: uint32 (kinds, words of a row), taken in turns from row
+    ``first`` on, with zeros after their bits; there: bool (places,)
     """
     kinds, count = rows.shape
     for n in range(there.size):
         if there[n]:
-            row = rows[n % kinds]
+            row = rows[(first + n) % kinds]
             place, shift = uint64((n * bits) >> 5), uint32((n * bits) & 31)
             if shift == 0:
                 for j in range(uint64(count)):

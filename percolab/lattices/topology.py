@@ -8,10 +8,10 @@ of those bonds are open is a sample's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,12 @@ from percolab.lattices.shown import Shown
 PERIOD_BITS = 12
 #: Labels are int32 and a bond word's number is a uint32.
 MAX_POINTS = 2**31 - 64
+# Words whose bits are looked at at once: more took more memory, and no less time.
+_SOME_WORDS = 2**12
 #: All parts of a topology.
 ALL = slice(None)
-#: Makes words of a class, uint32, of a part.
-WordsOf = Callable[[int, slice], np.ndarray]
+#: The number of a part's first word, and its words, uint32.
+PartWords = tuple[int, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,69 +90,86 @@ class Topology(Shown):
     @cached_property
     def num_bonds(self) -> int:
         """Bonds that exist."""
-        return sum(num_bits(self.exists_of(k)) for k in range(self.num_classes))
+        if self.neighbours is not None:
+            return sum(int(np.count_nonzero(ends >= 0)) for ends in self.neighbours)
+        assert self.grid is not None
+        layers = map(self.grid.owner_layers, self.offsets)
+        return sum(map(self.grid.count, self.owners_at, layers))
 
     @cached_property
     def num_seam_bonds(self) -> int:
         """Bonds that cross a periodic boundary."""
-        return sum(map(self.num_seam_bonds_of, range(self.num_classes)))
+        return sum(self._seam_counts)
 
     def num_seam_bonds_of(self, k: int) -> int:
         """Return how many bonds of class k cross a periodic boundary."""
-        if self.grid is None:
-            return 0
-        kinds = self.grid.owner_layers(self.offsets[k]), self.grid.inside_layers(self.offsets[k])
-        every, inside = (self.grid.count(self.owners_at[k], layers) for layers in kinds)
-        return int(every - inside)
+        return self._seam_counts[k]
 
-    def _crosses_in(self, k: int, part: slice) -> bool:
-        if self.grid is None:
-            return False
-        kinds = self.grid.owner_layers(self.offsets[k]), self.grid.inside_layers(self.offsets[k])
-        *others, (every, inside) = zip(*kinds, strict=True)
-        aside = not all(map(np.array_equal, *zip(*others))) if others else False
-        return aside or not np.array_equal(every[part], inside[part])
+    @cached_property
+    def _seam_counts(self) -> tuple[int, ...]:
+        grid = self.grid
+        if grid is None or "periodic" not in grid.boundary:
+            return (0,) * self.num_classes
+        return tuple(
+            grid.count(points, grid.owner_layers(offset))
+            - grid.count(points, grid.inside_layers(offset))
+            for points, offset in zip(self.owners_at, self.offsets, strict=True)
+        )
 
     @property
     def parts(self) -> list[slice]:
         """Its parts, of which masks can be made alone: layers along the last axis of the grid."""
         return [ALL] if self.grid is None else list(self.grid.parts())
 
-    def first_word(self, part: slice) -> int:
-        """Return the first word of a part."""
-        return (part.start or 0) * prod(self.shape[:-1]) // 32
-
     @cached_property
     def exists(self) -> np.ndarray:
         """Which bonds there are, uint32 (num_classes, num_words), one bit a bond."""
-        return self._of_all_classes(self.exists_of)
+        return self._of_all_classes(self.exists_parts)
 
-    def exists_of(self, k: int, part: slice = ALL) -> np.ndarray:
-        """Return the bonds that there are of class k, made anew: uint32 (num_words,), or a part."""
-        if self.neighbours is not None:
-            return pack_bits(self.neighbours[k] >= 0)
-        assert self.grid is not None
-        made: np.ndarray = self.grid.mask(
-            self.owners_at[k], self.grid.owner_layers(self.offsets[k]), part
-        )
-        return made
+    def exists_of(self, k: int) -> np.ndarray:
+        """Return the bonds that there are of class k, made anew: uint32 (num_words,)."""
+        return self._of_class(self.exists_parts(k))
 
-    def inside_of(self, k: int, part: slice = ALL) -> np.ndarray:
+    def inside_of(self, k: int) -> np.ndarray:
         """Return the bonds of class k that cross no periodic boundary, like :meth:`exists_of`."""
-        if self.grid is None:
-            return self.exists_of(k)
-        made: np.ndarray = self.grid.mask(
-            self.owners_at[k], self.grid.inside_layers(self.offsets[k]), part
-        )
+        return self._of_class(self.inside_parts(k))
+
+    def exists_parts(self, k: int) -> Iterator[PartWords]:
+        """Yield the first word of each part, and the words of :meth:`exists_of` that it has."""
+        if self.neighbours is not None:
+            return iter([(0, pack_bits(self.neighbours[k] >= 0))])
+        assert self.grid is not None
+        layers = self.grid.owner_layers(self.offsets[k])
+        made: Iterator[PartWords] = self.grid.masks(self.owners_at[k], layers, self.parts)
         return made
 
-    def seam_of(self, k: int, part: slice = ALL) -> np.ndarray:
-        """Return the bonds of class k that cross a periodic boundary, like :meth:`exists_of`."""
-        found = self.exists_of(k, part)
-        if not self._crosses_in(k, part):
-            return np.zeros_like(found)
-        found ^= self.inside_of(k, part)
-        return found
+    def inside_parts(self, k: int) -> Iterator[PartWords]:
+        """Yield the bonds of class k that cross no periodic boundary, like :meth:`exists_parts`."""
+        if self.grid is None:
+            return self.exists_parts(k)
+        layers = self.grid.inside_layers(self.offsets[k])
+        made: Iterator[PartWords] = self.grid.masks(self.owners_at[k], layers, self.parts)
+        return made
+
+    def seam_parts(self, k: int) -> Iterator[PartWords]:
+        """Yield the bonds of class k that cross a periodic boundary, like :meth:`exists_parts`.
+
+        Only parts that may have some.
+        """
+        if not self._seam_counts[k]:
+            return
+        assert self.grid is not None
+        offset = self.offsets[k]
+        every, inside = self.grid.owner_layers(offset), self.grid.inside_layers(offset)
+        aside = not all(map(np.array_equal, every[:-1], inside[:-1]))
+        crosses = [aside or not np.array_equal(every[-1][p], inside[-1][p]) for p in self.parts]
+        parts = list(compress(self.parts, crosses))
+        if not aside:
+            layers = [*every[:-1], every[-1] & ~inside[-1]]
+            yield from self.grid.masks(self.owners_at[k], layers, parts)
+            return
+        both = (self.grid.masks(self.owners_at[k], layers, parts) for layers in (every, inside))
+        yield from map(_beside, *both)
 
     @property
     def seam(self) -> np.ndarray | None:
@@ -158,19 +177,18 @@ class Topology(Shown):
 
         Their other ends are in the seam list, not where ``deltas`` would have them.
         """
-        return self._of_all_classes(self.seam_of) if self.num_seam_bonds else None
+        return self._of_all_classes(self.seam_parts) if self.num_seam_bonds else None
 
-    def _of_all_classes(self, words_of: WordsOf) -> np.ndarray:
-        found = np.empty((self.num_classes, self.num_words), np.uint32)
+    def _of_all_classes(self, parts_of: Callable[[int], Iterable[PartWords]]) -> np.ndarray:
+        found = np.zeros((self.num_classes, self.num_words), np.uint32)
         for k, words in enumerate(found):
-            self.write_class(k, words_of, words)
+            write_parts(parts_of(k), words)
         return found
 
-    def write_class(self, k: int, words_of: WordsOf, words: np.ndarray) -> None:
-        """Write the words of class k, uint32 (num_words,), made part by part."""
-        for part in self.parts:
-            found, first = words_of(k, part), self.first_word(part)
-            words[first : first + found.size] = found
+    def _of_class(self, parts: Iterable[PartWords]) -> np.ndarray:
+        found = np.zeros(self.num_words, np.uint32)
+        write_parts(parts, found)
+        return found
 
     def seam_list_of(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return owner and other end, int32, and code, int64, of the seam bonds of class k.
@@ -179,11 +197,12 @@ class Topology(Shown):
         from its owner along each axis, as :func:`period_codes` has it.
         """
         owners, start = np.empty(self.num_seam_bonds_of(k), np.int32), 0
-        if self.grid is None or not owners.size:
+        if not owners.size:
             return owners, owners, np.empty(0, np.int64)
-        for part in self.parts:
-            places = places_of(self.seam_of(k, part))
-            places += 32 * self.first_word(part)
+        assert self.grid is not None
+        for first, words in self.seam_parts(k):
+            places = places_of(words)
+            places += 32 * first
             owners[start : start + places.size] = places
             start += places.size
         return owners, *self.grid.other_ends(owners, self.offsets[k])
@@ -282,6 +301,13 @@ class Topology(Shown):
         )
 
 
+def _beside(every: PartWords, others: PartWords) -> PartWords:
+    """Return the words of a part without the bits of others, which are among them."""
+    first, words = every
+    words ^= others[1]
+    return first, words
+
+
 def period_codes(periods: np.ndarray, width: int = PERIOD_BITS) -> np.ndarray:
     """Return one integer for periods along all axes, int64 (n, axes) to (n,).
 
@@ -326,6 +352,12 @@ def num_bits(words: np.ndarray) -> int:
     return int(np.bitwise_count(words).sum(dtype=np.int64))
 
 
+def write_parts(parts: Iterable[PartWords], words: np.ndarray) -> None:
+    """Write what there is in parts to the words of all of them, uint32."""
+    for first, found in parts:
+        words[first : first + found.size] = found
+
+
 def places_of(words: np.ndarray) -> np.ndarray:
     """Return where the bits of uint32 words are set, int32, ascending.
 
@@ -333,9 +365,17 @@ def places_of(words: np.ndarray) -> np.ndarray:
     [0, 33, 35]
     """
     filled = np.flatnonzero(words != 0)
-    bits = np.flatnonzero(unpack_bits(words[filled], 32 * filled.size))
-    places: np.ndarray = ((filled[bits >> 5] << 5) + (bits & 31)).astype(np.int32)
-    return places
+    found, start = np.empty(num_bits(words), np.int32), 0
+    for low in range(0, filled.size, _SOME_WORDS):
+        some = filled[low : low + _SOME_WORDS]
+        bits = np.flatnonzero(unpack_bits(words[some], 32 * some.size))
+        places = found[start : start + bits.size]
+        start += bits.size
+        places[:] = some[bits >> 5]
+        places <<= 5
+        bits &= 31
+        places += bits
+    return found
 
 
 def set_bits(words: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -350,10 +390,10 @@ def set_bits(words: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 def pack_bits(flags: np.ndarray) -> np.ndarray:
     """Pack booleans (..., n) into uint32 words (..., ceil(n / 32)), bit 0 first."""
-    width = num_words_of(flags.shape[-1]) * 4
-    packed = np.packbits(flags, axis=-1, bitorder="little")
-    padding = [(0, 0)] * (packed.ndim - 1) + [(0, width - packed.shape[-1])]
-    return np.ascontiguousarray(np.pad(packed, padding)).view("<u4").astype(np.uint32, copy=False)
+    octets = np.packbits(flags, axis=-1, bitorder="little")
+    words = np.zeros((*flags.shape[:-1], num_words_of(flags.shape[-1])), "<u4")
+    words.view(np.uint8)[..., : octets.shape[-1]] = octets
+    return words.astype(np.uint32, copy=False)
 
 
 def unpack_bits(words: np.ndarray, count: int) -> np.ndarray:

@@ -95,7 +95,7 @@ class Engine:
     def pythons(self) -> int:
         """Processes of this host that have loaded Python, this one among them."""
         if self.team is not None:
-            return self.team.size if self.team.executor == "processes" else 1
+            return self.team.pythons
         if self.given != "processes":
             return 1
         return self.processes + int(not is_worker_too(self.every_device))

@@ -36,10 +36,15 @@ def default_workers(device: Device, devices: int = 1) -> int:
 
 
 def usable_cores() -> int:
-    """Return the cores that this process may use."""
+    """Return how many cores this process may use."""
+    return len(cores_here())
+
+
+def cores_here() -> set[int]:
+    """Return the numbers of the cores of this host that this process may use."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))
 
 
 def check_workers(workers: int) -> None:
@@ -52,6 +57,16 @@ def make_executor(device: Device, workers: int) -> Executor:
     """Return threads: the CPU kernels release the GIL, and threads take turns with a GPU."""
     check_workers(workers)
     return ThreadPoolExecutor(workers, thread_name_prefix=f"percolab-{device.kind}")
+
+
+class CountedWorkers(Executor):
+    """Workers of one or many hosts that a study is planned for, and that make nothing.
+
+    total: in all; here: on this host; at_once: how many of all have a core of their host at a time
+    """
+
+    def __init__(self, total: int, here: int, at_once: int) -> None:
+        self.total, self.here, self.at_once = total, here, at_once
 
 
 def executor_name(executor: str | Executor) -> str:

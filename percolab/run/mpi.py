@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -18,7 +19,12 @@ from percolab.domains.ranks import follow
 from percolab.domains.transport import Mpi
 from percolab.errors import InputError
 from percolab.run.calls import be_worker
+from percolab.run.executors import CountedWorkers, cores_here
 from percolab.run.split import RankExecutor, job_of_record
+from percolab.store.interrupts import exit_code_of
+
+# Seconds after which a rank that waits for the end looks again.
+_PATIENCE = 0.01
 
 
 @contextmanager
@@ -28,21 +34,37 @@ def mpi_executor() -> Iterator[Executor | None]:
     Worker k of a host drives the k-th of the GPUs.  InputError: there is no MPI, or one rank alone.
     """
     mpi, futures = _mpi()
-    world = mpi.COMM_WORLD
-    if world.Get_size() < 2:
-        raise InputError(
-            "--executor mpi: this is one process; mpiexec -n 9 percolab sweep ... --executor mpi "
-            "has 8 that measure and one that writes"
-        )
+    world = _world_of_workers(mpi)
     is_parent = world.Get_rank() == 0
     own = number_on_host(world, mpi.COMM_TYPE_SHARED)
     if not is_parent:
-        # A batch system tells all ranks; the first stores what is finished and ends the others.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _leave_signals_to_rank_0()
         be_worker(own, ("cpu",))
     with futures.MPICommExecutor(world, root=0, main=False) as executor:
         yield executor
+
+
+@contextmanager
+def mpi_workers() -> Iterator[CountedWorkers | None]:
+    """Yield on rank 0 the workers that :func:`mpi_executor` has; None on the others, at the end.
+
+    They leave all cores to rank 0 until then.  InputError: as there.
+    """
+    mpi, _ = _mpi()
+    world = _world_of_workers(mpi)
+    here, at_once = ranks_at_once(world, mpi.COMM_TYPE_SHARED, first=1)
+    if world.Get_rank():
+        _leave_signals_to_rank_0()
+    try:
+        if world.Get_rank() == 0:
+            yield CountedWorkers(world.Get_size() - 1, here, at_once)
+    finally:
+        # A rank that waits for the others in MPI itself takes a core.
+        is_end = world.Ibarrier()
+        while not is_end.Test():
+            time.sleep(_PATIENCE)
+    if world.Get_rank():
+        yield None
 
 
 @contextmanager
@@ -54,17 +76,16 @@ def mpi_ranks() -> Iterator[Executor | None]:
     """
     mpi, _ = _mpi()
     transport = Mpi(mpi)
+    _, at_once = ranks_at_once(mpi.COMM_WORLD, mpi.COMM_TYPE_SHARED)
     if transport.rank:
-        # Rank 0 tells the others when to stop.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _leave_signals_to_rank_0()
         try:
             follow(transport, job_of_record)
         except BaseException as error:
             transport.abort(*_told(transport.rank, error))
         yield None
         return
-    executor = RankExecutor(transport, "mpi")
+    executor = RankExecutor(transport, "mpi", at_once)
     try:
         yield executor
     except BaseException as error:
@@ -80,6 +101,8 @@ def _told(rank: int, error: BaseException) -> tuple[str, int]:
     """Return one line on what ended a rank, and the exit code for it."""
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return "", error.code
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", exit_code_of(error)
     kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
     line = " ".join(f"{kind}{error}".split())
     return f"percolab: error: rank {rank}: {line}", 2 if isinstance(error, InputError) else 1
@@ -97,6 +120,26 @@ def _mpi() -> tuple[Any, Any]:
     return MPI, futures
 
 
+def _leave_signals_to_rank_0() -> None:
+    """Ignore Ctrl-C and SIGTERM, of which a batch system tells all ranks.
+
+    Rank 0 stores what is finished and ends the others.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _world_of_workers(mpi: Any) -> Any:
+    """Return the communicator of all ranks; InputError if there is one alone."""
+    world = mpi.COMM_WORLD
+    if world.Get_size() < 2:
+        raise InputError(
+            "--executor mpi: this is one process; mpiexec -n 9 percolab sweep ... --executor mpi "
+            "has 8 that measure and one that writes"
+        )
+    return world
+
+
 def number_on_host(world: Any, kind: int) -> int:
     """Return which of the workers of its host a rank is, from 0 on; called by all ranks.
 
@@ -106,3 +149,19 @@ def number_on_host(world: Any, kind: int) -> int:
     ranks = host.allgather(world.Get_rank())
     host.Free()
     return sum(0 < rank < world.Get_rank() for rank in ranks)
+
+
+def ranks_at_once(world: Any, kind: int, first: int = 0) -> tuple[int, int]:
+    """Return how many ranks there are on this host, and how many of all have a core at a time.
+
+    Called by all ranks.  kind: as for :func:`number_on_host`.  first: of the ranks that count.
+    """
+    host = world.Split_type(kind)
+    found = host.allgather((world.Get_rank(), cores_here()))
+    host.Free()
+    ranks = [rank for rank, _ in found]
+    here = sum(rank >= first for rank in ranks)
+    cores: set[int] = set().union(*(own for _, own in found))
+    # One of each host speaks for all.
+    told = min(here, len(cores)) if world.Get_rank() == min(ranks) else 0
+    return here, sum(world.allgather(told))

@@ -29,7 +29,8 @@ from percolab.analysis.stored_data import POINTS, curves_of
 from percolab.analysis.stored_fits import omega_of
 from percolab.errors import InputError
 from percolab.kernels.device import device_names
-from percolab.run.engine import Engine, choose_engine
+from percolab.run.engine import Engine, check_slabs_executor, choose_engine
+from percolab.run.executors import CountedWorkers, usable_cores
 from percolab.run.in_slabs import check_p
 from percolab.run.placement import new_task, rounded_up, with_tasks
 from percolab.run.plan_file import at_points, file_bytes
@@ -122,11 +123,22 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
         )
     if study.has_trees:
         raise InputError("--plan: trees are not planned; a study of a few samples tells their rate")
-    if options.get("executor") not in (None, *EXECUTORS):
+    executor = options.get("executor")
+    counted = executor if isinstance(executor, CountedWorkers) else None
+    if counted is not None:
+        check_slabs_executor(options.get("slabs"), executor)
+        # Those of this host are like processes; where it has none, one measures for the others.
+        options = {**options, "executor": "processes", "workers": max(counted.here, 1)}
+    elif executor not in (None, *EXECUTORS):
         raise InputError("--plan measures on this machine: leave out --executor")
     opened = open_study(study, rule, options)
     results, asked, rule = with_given_p(opened), opened.asked, opened.rule
     engine = choose_engine(asked, options, watcher)
+    if counted is not None and engine.device.is_shared:
+        raise InputError(
+            "--plan: GPUs of --executor mpi are not planned; leave out --executor on one of the "
+            "hosts, or take --device cpu"
+        )
     if engine.slabs:
         check_p(opened.missing.values())
     pilot = _pilot_with_slabs(results, asked, rule, engine, watcher)
@@ -134,7 +146,29 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
         # The pilot measured on the first.
         rates = [replace(item, rate=item.rate * engine.processes) for item in pilot.sizes]
         pilot = replace(pilot, sizes=tuple(rates))
+    if counted is not None:
+        return _plan_of_counted(results, asked, rule, engine, pilot, counted)
     return plan_of(results, asked, rule, engine, pilot)
+
+
+def _plan_of_counted(
+    results: Results,
+    asked: Study,
+    rule: StopRule,
+    engine: Engine,
+    pilot: Pilot,
+    counted: CountedWorkers,
+) -> Plan:
+    """Return the plan of a sweep by workers of many hosts; a pilot has measured on this one."""
+    times = counted.at_once / min(engine.workers, usable_cores())
+    rates = [replace(item, rate=item.rate * times) for item in pilot.sizes]
+    plan = plan_of(results, asked, rule, engine, replace(pilot, sizes=tuple(rates)))
+    notes = (
+        [f"memory at most: of this host, which has {counted.here} of {counted.total} workers"]
+        if counted.here < counted.total
+        else []
+    )
+    return replace(plan, workers=counted.total, notes=(*plan.notes, *notes))
 
 
 def plan_of(results: Results, asked: Study, rule: StopRule, engine: Engine, pilot: Pilot) -> Plan:

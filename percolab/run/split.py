@@ -75,11 +75,15 @@ RankLayers = tuple[tuple[int, ...], ...]
 
 
 class RankExecutor(ThreadPoolExecutor):
-    """The one thread of rank 0, among ranks that are there; what Python gives as an executor."""
+    """The one thread of rank 0, among ranks that are there; what Python gives as an executor.
 
-    def __init__(self, transport: Transport, name: str) -> None:
+    at_once: how many of all ranks work at a time, for which their hosts have cores; 0 if all are on
+    this host
+    """
+
+    def __init__(self, transport: Transport, name: str, at_once: int = 0) -> None:
         super().__init__(1, thread_name_prefix="percolab-rank")
-        self.leader, self.name = Leader(transport), name
+        self.leader, self.name, self.at_once = Leader(transport), name, at_once
 
 
 def split_whole(task: Task) -> Whole:
@@ -204,6 +208,20 @@ class Team:
         self._error: Exception | None = None
         self._record: dict[str, Any] = {}
         self.stages = (ranks - 1).bit_length() if boxes is None else len(stages_of(boxes.counts))
+
+    @property
+    def beside(self) -> int:
+        """How many of the ranks are on this host."""
+        if isinstance(self.executor, RankExecutor):
+            return self.executor.leader.transport.beside
+        return self.size
+
+    @property
+    def pythons(self) -> int:
+        """How many processes of this host the ranks are."""
+        if isinstance(self.executor, RankExecutor):
+            return 1 if self.executor.leader.transport.in_one_process else self.beside
+        return self.size if self.executor == "processes" else 1
 
     def parts(self, task: Task) -> int:
         """Return how many layers, or boxes, rank 0 measures of a sample."""

@@ -4,7 +4,7 @@ A pilot opens the ranks of the study and lets them measure small lattices, by th
 study.  One that is small enough is measured as it is.  Of a larger one two smaller lattices of the
 same kind tell what a row takes beside measuring, in bytes and in seconds: that grows as the faces
 of ranks do.  The time of measuring itself is that of a plan of samples in slabs
-(:mod:`.slab_pilot`), or of one box, by as many threads as ranks work at a time.
+(:mod:`.slab_pilot`), or of one box, by as many threads as ranks of this host work at a time.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ from percolab.tasks.study import Study, Task
 
 # Sites of a lattice that ranks measure in a pilot at most, and how many times fewer the other has.
 _PILOT_SITES, _SMALLER = 2**23, 16
-# How many p are timed, and how often each, or fewer times once so many seconds are over; but twice.
-_POINTS, _REPEATS, _SECONDS = 5, 10, 0.2
+# How many p are timed, and how often each, or fewer times once so many seconds are over, of all p
+# together; but twice.
+_POINTS, _REPEATS, _SECONDS = 5, 20, 1.0
 # Layers of a rank in a pilot at least, so that its two faces hardly know of each other; and grid
 # points along another axis, of the smaller and of the larger lattice.
 _THICK, _SIDES = 16, (8, 16)
@@ -167,12 +168,14 @@ def _longest(tasks: Sequence[Task], size: int) -> Task:
 
 @contextmanager
 def _opened(team: Team) -> Iterator[tuple[Team, Leader]]:
-    """Open the ranks of a study; of GPUs as many threads, which send the same.
+    """Open the ranks of a study; of GPUs as many on the CPU, which send the same.
 
     InputError: one has ended.
     """
     if team.devices[0].is_shared:
-        team = Team("threads", team.size, (CPU,), team.layers)
+        # Ranks of MPI are there.
+        there = team.executor if isinstance(team.executor, RankExecutor) else "threads"
+        team = Team(there, team.size, (CPU,), team.layers)
     try:
         with team.opened() as executor:
             assert isinstance(executor, RankExecutor)
@@ -190,14 +193,16 @@ def _row(row: SizePlan, measured: _Measured) -> SplitSizePlan:
 
 def _notes(engine: Engine, team: Team, opening: float) -> list[str]:
     """Return what the numbers of a plan are of."""
-    cores = usable_cores()
     if team.boxes is not None and team.size == 1:
         return ["all boxes are measured in one process, which sends nothing"]
     notes = [
         "message: the largest; bound: if every open bond at a face led to a cluster of its own"
     ]
+    if team.beside < team.size:
+        notes.append(f"memory at most: of this host, which has {team.beside} of the ranks")
     if engine.device.is_shared:
         return [*notes, "time: of measuring alone"]
+    cores = _at_once(team)
     shared = f" by {cores} cores, which {team.size} ranks share" if team.size > cores else ""
     return [
         *notes,
@@ -213,7 +218,7 @@ def _of_layers(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measu
     """Return what a pilot finds of samples whose ranks have layers."""
     whole, layers = split_whole(task), team.layers[task.size]
     is_gpu = engine.device.is_shared
-    threads = 1 if is_gpu else min(team.size, usable_cores())
+    threads, at_once = 1 if is_gpu else _threads(team), _at_once(team)
     # As many threads at a time as work side by side measure slabs, or the first GPU does.
     longest = max(layers, key=lambda own: max(own))
     alone = replace(engine, team=None, slabs={task.size: longest}, workers=threads)
@@ -224,14 +229,19 @@ def _of_layers(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measu
     elif _is_small(whole):
         pilot = replace(pilot, rate=1 / _of_all_p(task, ps, rows.seconds), setup=rows.setup)
     else:
-        pilot = replace(pilot, rate=1 / (1 / pilot.rate + _of_all_p(task, ps, rows.seconds)))
+        measuring = threads / at_once / pilot.rate
+        if all(len(own) == 1 for own in layers):
+            # Slabs of a pilot are joined to each other, and these only by ranks.
+            thick = max(min(longest[0], _PILOT_SITES // whole.layer_points), whole.reach, 1)
+            one = Job(whole, ((thick,),), is_gathered_from(TALLY, task.columns))
+            measuring = _of_all_p(task, ps, _time_parts(one, task, ps, team)[1])
+        pilot = replace(pilot, rate=1 / (measuring + _of_all_p(task, ps, rows.seconds)))
     largest = round(rows.largest.max())
     rank_bytes = (pilot.host_bytes or 0) // threads + largest
-    beside = team.size if engine.pythons > 1 or not is_gpu else 1
     # Rank 0's with the rows of the block, and fronts of the others.
     checkpoints = pilot.checkpoint_bytes // threads + (team.size - 1) * largest
     return _Measured(
-        replace(pilot, host_bytes=beside * rank_bytes, checkpoint_bytes=checkpoints),
+        replace(pilot, host_bytes=team.beside * rank_bytes, checkpoint_bytes=checkpoints),
         slabs=sum(map(len, layers)),
         rank_bytes=rank_bytes,
         message_bytes=largest,
@@ -258,7 +268,7 @@ def _layers_of(whole: Whole, ranks: int, sites: int, least: int) -> Whole:
 
 def _of_boxes(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measured:
     """Return what a pilot finds of samples in boxes."""
-    boxes, is_rank, threads = team.boxes, team.size > 1, min(team.size, usable_cores())
+    boxes, is_rank = team.boxes, team.size > 1
     assert boxes is not None
     blocks = Blocks(split_whole(task), boxes.counts)
     ps = some_of(task.p, _POINTS)
@@ -266,10 +276,10 @@ def _of_boxes(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measur
     seconds, setup = rows.seconds, rows.setup
     if not _is_small(blocks.whole):
         small = _boxes_of(blocks, _BOX_SITES)
-        own, measuring = _time_parts(replace(_job_of(task, team), whole=small), task, ps, threads)
+        own, measuring = _time_parts(replace(_job_of(task, team), whole=small), task, ps, team)
         times = blocks.whole.num_points / small.num_points
         seconds = seconds + times * measuring
-        setup = own * times * team.size / threads
+        setup = own * times * team.size / _at_once(team)
     largest = round(rows.largest.max()) if is_rank else 0
     if is_rank:
         # Its own boundary and another one are joined to a third.
@@ -284,7 +294,7 @@ def _of_boxes(task: Task, engine: Engine, team: Team, leader: Leader) -> _Measur
         rate=1 / _of_all_p(task, ps, seconds),
         setup=setup,
         placing=0.0,
-        host_bytes=team.size * rank_bytes,
+        host_bytes=team.beside * rank_bytes,
     )
     return _Measured(
         pilot,
@@ -311,6 +321,17 @@ def _boxes_of(blocks: Blocks, sites: int) -> Whole:
 
 
 # --- both ----------------------------------------------------------------------------------------
+
+
+def _threads(team: Team) -> int:
+    """Return how many ranks of this host work at a time, on the cores of rank 0."""
+    return min(team.beside, usable_cores())
+
+
+def _at_once(team: Team) -> int:
+    """Return how many of all ranks work at a time."""
+    given = team.executor.at_once if isinstance(team.executor, RankExecutor) else 0
+    return given or _threads(team)
 
 
 def _is_small(whole: Whole) -> bool:
@@ -350,8 +371,7 @@ def _rows_of(task: Task, team: Team, leader: Leader, ps: Sequence[float]) -> _Ro
     found = [_timed_rows(job, task, leader, ps) for job in jobs]
     if len(jobs) == 1:
         return found[0]
-    threads = min(team.size, usable_cores())
-    measuring = [_time_parts(job, task, ps, threads)[1] for job in jobs]
+    measuring = [_time_parts(job, task, ps, team)[1] for job in jobs]
     beside = [replace(own, seconds=own.seconds - m) for own, m in zip(found, measuring)]
     sizes = [_faces(job) for job in jobs]
     return _grown(beside, sizes, _faces(_job_of(task, team)))
@@ -371,7 +391,7 @@ def _timed_rows(job: _Job, task: Task, leader: Leader, ps: Sequence[float]) -> _
     first, seconds, sent = time.perf_counter() - begin, [], []
     for p in ps:
         draw = _draw_of(task, p)
-        least, found = _least(partial(leader.row, job, draw))
+        least, found = _least(partial(leader.row, job, draw), len(ps))
         assert found is not None
         row, steps = found
         seconds.append(least)
@@ -380,12 +400,13 @@ def _timed_rows(job: _Job, task: Task, leader: Leader, ps: Sequence[float]) -> _
     return _Rows(np.array(seconds), largest, total, max(first - seconds[0], 0.0), row)
 
 
-def _time_parts(job: _Job, task: Task, ps: Sequence[float], threads: int) -> tuple[float, Floats]:
+def _time_parts(job: _Job, task: Task, ps: Sequence[float], team: Team) -> tuple[float, Floats]:
     """Return the seconds of one part's tables, and of measuring all parts at each p.
 
-    A part is a slab, or a box.  As many at a time are measured as work side by side, since they
-    share the memory's bandwidth.
+    A part is a slab, or a box.  As many at a time are measured as work side by side here, since
+    they share the memory's bandwidth.
     """
+    threads = _threads(team)
     draws = [_draw_of(task, p) for p in ps]
     with ThreadPoolExecutor(threads) as executor:
         every = list(executor.map(lambda n: _time_part(job, draws), range(threads)))
@@ -394,7 +415,7 @@ def _time_parts(job: _Job, task: Task, ps: Sequence[float], threads: int) -> tup
     else:
         parts = job.whole.num_layers / job.layers[0][0]
     setup, *seconds = np.mean(every, axis=0)
-    return setup, np.array(seconds) * parts / threads
+    return setup, np.array(seconds) * parts / _at_once(team)
 
 
 def _time_part(job: _Job, draws: Sequence[Draw]) -> list[float]:
@@ -413,15 +434,18 @@ def _time_part(job: _Job, draws: Sequence[Draw]) -> list[float]:
 
     measure(draws[0])
     first_seconds = time.perf_counter() - begin
-    found = [_least(partial(measure, draw))[0] for draw in draws]
+    found = [_least(partial(measure, draw), len(draws))[0] for draw in draws]
     return [max(first_seconds - found[0], 0.0), *found]
 
 
-def _least(work: Callable[[], _T]) -> tuple[float, _T]:
-    """Return the least seconds of several times that the same is done, and what it returns."""
+def _least(work: Callable[[], _T], points: int) -> tuple[float, _T]:
+    """Return the least seconds of several times that the same is done, and what it returns.
+
+    points: p, of each of which this is done
+    """
     found: list[float] = []
-    start = time.perf_counter()
-    while len(found) < 2 or (len(found) < _REPEATS and time.perf_counter() - start < _SECONDS):
+    end = time.perf_counter() + _SECONDS / points
+    while len(found) < 2 or (len(found) < _REPEATS and time.perf_counter() < end):
         begin = time.perf_counter()
         result = work()
         found.append(time.perf_counter() - begin)
@@ -430,6 +454,9 @@ def _least(work: Callable[[], _T]) -> tuple[float, _T]:
 
 def _grown(found: Sequence[_Rows], sizes: Sequence[int], size: int) -> _Rows:
     """Return what rows of a larger lattice take: a line through what those of two smaller ones do.
+
+    Where many ranks share a core, small parts may take longer beside measuring than larger ones, as
+    ranks contend; then the time is that of the larger ones.
 
     sizes, size: what grows in proportion, of the smaller ones and of the larger one
     """
@@ -441,7 +468,7 @@ def _grown(found: Sequence[_Rows], sizes: Sequence[int], size: int) -> _Rows:
 
     return replace(
         large,
-        seconds=at(small.seconds, large.seconds),
+        seconds=np.maximum(at(small.seconds, large.seconds), large.seconds),
         largest=at(small.largest, large.largest),
         sent=at(small.sent, large.sent),
     )

@@ -11,6 +11,7 @@ there is one left.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -23,8 +24,8 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
-from percolab.lattices.grid import bonds_in_boxes
-from percolab.lattices.topology import ALL, Topology, places_of
+from percolab.lattices.grid import parts_in_boxes
+from percolab.lattices.topology import PartWords, Topology, places_of
 from percolab.trees.rounds_cuda import (
     BEGINNING,
     COUNTS,
@@ -156,12 +157,15 @@ class BoruvkaCuda:
         shifts = [x + (y << wide) + (z << (wide + high)) for x, y, z in offsets]
         edges = [1 << extent for extent in extents]
 
-        def inner_of(k: int, part: slice = ALL) -> NDArray[np.uint32]:
-            return bonds_in_boxes(top, k, edges, part)
+        def inner_parts(k: int) -> Iterator[PartWords]:
+            return parts_in_boxes(top, k, edges)
 
-        found = [places_of(top.exists_of(k) ^ inner_of(k)) for k in range(top.num_classes)]
-        stride = np.uint32(32 * top.num_words)
-        numbers = [own.astype(np.uint32) + np.uint32(k) * stride for k, own in enumerate(found)]
+        numbers = []
+        for k in range(top.num_classes):
+            parts = zip(top.exists_parts(k), inner_parts(k), strict=True)
+            for (first, exists), (_, inner) in parts:
+                owners = places_of(exists ^ inner).astype(np.uint32)
+                numbers.append(owners + np.uint32(32 * (k * top.num_words + first)))
         self._num_tiles = prod(counts)
         self._tiles = Tiles(
             shape=tuple(map(np.uint32, shape)),
@@ -169,7 +173,7 @@ class BoruvkaCuda:
             counts=tuple(map(np.uint32, counts)),
             # Adding is modulo 2^32.
             shifts=tuple(np.uint32(shift % 2**32) for shift in shifts),
-            inner=copied_by_class(top, inner_of),
+            inner=copied_by_class(top, inner_parts),
             num_words=np.uint32(top.num_words),
             words_per_item=np.uint32(top.num_bond_words),
             points=np.uint32(top.num_points),

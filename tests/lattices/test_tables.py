@@ -12,7 +12,7 @@ from helpers import BUILT_IN, lattice
 from percolab.bonds.model import BOND
 from percolab.errors import InputError
 from percolab.labelers.tiled.tiling import tiling_of
-from percolab.lattices import grid
+from percolab.lattices import grid, packed_rows
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import bonds_in_boxes
 from percolab.lattices.lattice import lattice_from_text, load_lattice
@@ -106,7 +106,6 @@ def test_masks_and_lists_are_equal_made_in_any_parts(name, monkeypatch):
     for _, _, _, topology in topologies(name):
         whole = topology.exists, topology.seam, topology.seam_bonds
         for words in (1, 5):
-            monkeypatch.setattr(grid, "_PART_ROWS", 0)
             monkeypatch.setattr(grid, "_PART_WORDS", words)
             again = replace(topology)
             cut += len(again.parts) > 1
@@ -118,13 +117,39 @@ def test_masks_and_lists_are_equal_made_in_any_parts(name, monkeypatch):
     assert cut > 0
 
 
-def test_points_of_a_row_are_looked_at_for_few_parts():
-    """Once for every layer of a wide slab made tables take forty times as long."""
-    for shape in ((2**22, 256), (2**22 - 1, 256), (2**20, 8, 32), (2**24,)):
-        parts = grid.Grid((1,) * len(shape), shape, ("open",) * len(shape), depths=shape).parts()
-        rows = shape[0] if len(shape) > 1 else 1
-        assert len(parts) * rows <= np.prod(shape) / 16
-        assert [parts[0].start, parts[-1].stop] == [0, shape[-1]]
+@pytest.mark.parametrize("kind", ["open", "periodic"])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("square", (96, 64)), ("cubic", (1, 96, 64)), ("bcc", (4, 4, 64))]
+)
+def test_many_parts_are_as_much_work_as_one(name, shape, kind, monkeypatch):
+    """Rows, and layers of all axes, once for every part made tables take forty times as long."""
+    looked_at = []
+
+    def count(owner, function, size):
+        made = getattr(owner, function)
+
+        def counted(*given):
+            looked_at.append(size(*given))
+            return made(*given)
+
+        monkeypatch.setattr(owner, function, counted)
+
+    # Rows, the first axis' and others, and which layers there are along all axes.
+    count(grid, "_repeated", lambda cells, there: cells.size * there.size)
+    count(packed_rows, "put_rows", lambda words, rows, first, bits, there: there.size)
+    count(grid.Grid, "inside_layers", lambda *given: sum(shape))
+    count(grid.Grid, "owner_layers", lambda *given: sum(shape))
+    work = []
+    for words in (2**17, 1):
+        monkeypatch.setattr(grid, "_PART_WORDS", words)
+        topology = load_lattice(name).topology(shape, (kind,) * len(shape))
+        looked_at.clear()
+        assert topology.exists.any()
+        assert (topology.seam is None) == (kind == "open")
+        assert tiling_of(topology, 1, 1).num_crossing > 0
+        work.append(sum(looked_at))
+    assert len(topology.parts) >= 32
+    assert work[1] <= work[0]
 
 
 @pytest.mark.parametrize("name", ["stacked-triangular", "far", "chain"])
@@ -155,7 +180,9 @@ def traced(make):
 
 @pytest.mark.parametrize("kind", ["open", "periodic"])
 @pytest.mark.parametrize(
-    ("name", "shape"), [("square", (1000, 600)), ("kagome", (602, 800)), ("fcc", (80, 60, 90))]
+    ("name", "shape"),
+    [("square", (1000, 600)), ("kagome", (602, 800)), ("fcc", (80, 60, 90))]
+    + [("square", (100_003, 24)), ("stacked-triangular", (4, 10_000, 6))],
 )
 def test_memory_of_a_topology_is_stated(name, shape, kind):
     boundary = (kind,) * len(shape)

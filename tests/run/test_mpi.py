@@ -1,10 +1,13 @@
 """``--executor mpi``: real ranks where mpi4py and an mpiexec are installed, and what is refused."""
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,8 +17,12 @@ from cli_support import answer, blocks_in, refusal, wait_for_blocks
 
 from percolab.api import sweep
 from percolab.errors import InputError
-from percolab.run import mpi
-from percolab.store.results import encode, read_results
+from percolab.kernels.device import Device
+from percolab.run import mpi, plan
+from percolab.run.executors import CountedWorkers
+from percolab.run.plan import plan_study
+from percolab.store.results import ResultsWriter, encode, read_results
+from percolab.tasks.study_file import make_request
 
 STUDY = ("sweep", "--lattice", "square", "-L", "8,12", "-p", "0.4,0.5", "--device", "cpu")
 MPIEXEC = shutil.which("mpiexec", path=f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
@@ -84,15 +91,71 @@ def test_one_rank_is_refused():
     assert errors.startswith("percolab: error: --executor mpi: this is one process; mpiexec -n 9 ")
 
 
-def test_mpi_without_mpi4py_is_refused_in_one_line(monkeypatch):
+@pytest.mark.parametrize("given", [(), ("--plan",), ("--plan", "--split", "lattice")])
+def test_mpi_without_mpi4py_is_refused_in_one_line(given, monkeypatch):
     monkeypatch.setattr(mpi.importlib.util, "find_spec", lambda name: None)
-    told = refusal(*STUDY, "--executor", "mpi")
+    told = refusal(*STUDY, *given, "--executor", "mpi")
     assert told == "--executor mpi: mpi4py is not installed (pip install 'percolab[mpi]')"
 
 
-def test_a_plan_is_not_measured_by_mpi():
-    told = refusal(*STUDY, "--executor", "mpi", "--plan")
-    assert told == "--plan measures on this machine: leave out --executor"
+@by_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ranks", "given", "told"),
+    [
+        (1, (), "--executor mpi: this is one process; mpiexec -n 9 percolab sweep ... "),
+        (3, ("--slabs", "2"), "--slabs: threads or processes of one host measure slabs; "),
+    ],
+)
+def test_ranks_plan_nothing_that_they_refuse(ranks, given, told):
+    process = start(*STUDY, *given, "--plan", "--samples", 10, "--out", "mpi.h5", ranks=ranks)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (2, "")
+    (line,) = [line for line in errors.splitlines() if line.startswith("percolab: error: ")]
+    assert line.startswith(f"percolab: error: {told}")
+
+
+@by_mpi
+@pytest.mark.slow
+def test_ranks_plan_a_study():
+    asked = (*STUDY, "--samples", 2000, "--plan", "--json", "--out", "mpi.h5")
+    process = start(*asked)
+    output, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    found, other = json.loads(output), json.loads(answer(*asked, "--workers", 2))
+    assert found["workers"] == 2
+    assert [size["samples"] for size in found["sizes"]] == [2000, 2000]
+    assert found["file_bytes"] == pytest.approx(other["file_bytes"], rel=0.1)
+    # Rank 0 and two that measure.
+    assert found["host_bytes"] > 3 * found["base_bytes"]
+    assert not Path("mpi.h5").exists()
+
+
+def test_the_plan_of_a_study_has_the_workers_of_all_hosts(monkeypatch):
+    """Two of nine are on this host, and seven have cores; both plans are of one pilot."""
+    pilots, pilot_of = [], plan._pilot_with_slabs
+
+    def first_pilot(*args):
+        pilots[1:] = pilots[:1] or [pilot_of(*args)]
+        return pilots[-1]
+
+    monkeypatch.setattr(plan, "_pilot_with_slabs", first_pilot)
+    monkeypatch.setattr(plan, "usable_cores", lambda: 2)
+    request = make_request(lattice="square", L=[8], p=[0.5], samples=10)
+    given = {"writer": ResultsWriter(Path("none.h5")), "device": Device("cpu")}
+    here = plan_study(request.study, request.rule, **given, executor="processes", workers=2)
+    given["executor"] = CountedWorkers(total=9, here=2, at_once=7)
+    found = plan_study(request.study, request.rule, **given)
+    assert (here.workers, found.workers) == (2, 9)
+    assert found.sizes[0].rate == 7 / 2 * here.sizes[0].rate
+    assert found.sizes[0].host_bytes == here.sizes[0].host_bytes
+    told = "memory at most: of this host, which has 2 of 9 workers"
+    assert found.notes == (*here.notes, told)
+    choose = plan.choose_engine
+    on_gpu = lambda *args: replace(choose(*args), device=Device("cuda"))  # noqa: E731
+    monkeypatch.setattr(plan, "choose_engine", on_gpu)
+    with pytest.raises(InputError, match="plan: GPUs of executor mpi are not planned; leave out"):
+        plan_study(request.study, request.rule, **given)
 
 
 def test_python_is_told_to_give_an_executor():
@@ -126,3 +189,45 @@ def test_the_workers_of_each_host_are_numbered_from_0():
     """Rank 0 hands out, so that of its host the next one drives the first GPU."""
     found = [mpi.number_on_host(World(rank), kind=0) for rank in range(1, 5)]
     assert found == [0, 1, 0, 1]
+
+
+class Meeting(World):
+    """A communicator of ranks that are threads, and meet; of a host, or of all."""
+
+    def __init__(self, rank, groups, barriers, host=None):
+        super().__init__(rank)
+        self.groups, self.barriers, self.own = groups, barriers, host or sum(self.hosts, ())
+
+    def Split_type(self, kind):
+        return Meeting(self.rank, self.groups, self.barriers, self.host)
+
+    def allgather(self, value):
+        told, barrier = self.groups[self.own], self.barriers[self.own]
+        told[self.rank] = value
+        barrier.wait(timeout=10)
+        return [told[rank] for rank in self.own]
+
+
+@pytest.mark.parametrize(
+    ("cores", "first", "expected"),
+    [
+        # Two cores on each host, for three ranks and two.
+        (lambda rank: {0, 1}, 0, [(3, 4), (3, 4), (3, 4), (2, 4), (2, 4)]),
+        # Bound to a core each.
+        (lambda rank: {rank}, 0, [(3, 5), (3, 5), (3, 5), (2, 5), (2, 5)]),
+        (lambda rank: {rank % 2}, 1, [(2, 4), (2, 4), (2, 4), (2, 4), (2, 4)]),
+        (lambda rank: {7}, 1, [(2, 2), (2, 2), (2, 2), (2, 2), (2, 2)]),
+    ],
+)
+def test_ranks_work_at_a_time_where_their_hosts_have_cores(cores, first, expected, monkeypatch):
+    own = threading.local()
+    monkeypatch.setattr(mpi, "cores_here", lambda: own.cores)
+    groups = [*World.hosts, sum(World.hosts, ())]
+    told, barriers = {g: {} for g in groups}, {g: threading.Barrier(len(g)) for g in groups}
+
+    def work(rank):
+        own.cores = cores(rank)
+        return mpi.ranks_at_once(Meeting(rank, told, barriers), 0, first)
+
+    with ThreadPoolExecutor(5) as executor:
+        assert list(executor.map(work, range(5))) == expected

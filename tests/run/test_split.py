@@ -28,7 +28,7 @@ from percolab.domains.transport import Local
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
-from percolab.run import split
+from percolab.run import split, split_plan
 from percolab.run.request import Watcher
 from percolab.run.sampler import Stopped
 from percolab.run.split import RankExecutor, SplitSampler, Team, split_layers, team_of
@@ -173,6 +173,28 @@ ON_CPU = (Device("cpu"),)
 
 def team(devices=ON_CPU, **kinds):
     return team_of([task()], devices, **kinds)
+
+
+def test_ranks_of_many_hosts_work_where_there_are_cores(monkeypatch):
+    """Two of six ranks are on this host, and a part takes 3 s."""
+    one = Local.ranks(6)[0]
+    one.beside, one.in_one_process = 2, False
+    given = RankExecutor(one, "mpi", at_once=5)
+    found = team(executor=given)
+    assert (found.size, found.beside, found.pythons) == (6, 2, 2)
+    on_gpus = Team(given, 6, (Device("cuda"),), found.layers)
+    with split_plan._opened(on_gpus) as (ranks, leader):
+        # They are there, and measure for a plan on their CPUs.
+        assert (ranks.executor, ranks.devices, leader) == (given, ON_CPU, given.leader)
+    given.shutdown()
+    times = []
+    monkeypatch.setattr(split_plan, "usable_cores", lambda: 8)
+    monkeypatch.setattr(split_plan, "_time_part", lambda job, draws: times.append(1) or [2.0, 3.0])
+    setup, seconds = split_plan._time_parts(found.job(task(), tally=False), task(), [0.5], found)
+    assert (setup, seconds.tolist(), len(times)) == (2.0, [6 * 3 / 5], 2)
+    local = team(workers=3)
+    assert (local.beside, local.pythons, split_plan._at_once(local)) == (3, 1, 3)
+    assert team(workers=3, executor="processes").pythons == 3
 
 
 def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
@@ -347,12 +369,14 @@ def test_a_process_that_is_killed_ends_the_run_with_what_is_finished(is_early):
     process = start(*given, "--out", "split.h5")
     try:
         if is_early:
-            while not psutil.Process(process.pid).children():
+            # Python itself may start a program that soon ends.
+            while len(others := psutil.Process(process.pid).children()) < 2:
                 assert process.poll() is None
                 time.sleep(0.01)
         else:
             wait_for_blocks(Path("split.h5"), process)
-        psutil.Process(process.pid).children()[-1].send_signal(signal.SIGKILL)
+            others = psutil.Process(process.pid).children()
+        others[-1].send_signal(signal.SIGKILL)
         _, errors = process.communicate(timeout=40)
     finally:
         process.kill()
@@ -476,11 +500,75 @@ def test_a_rank_that_fails_ends_all_with_one_line(first, rank):
 
 @by_mpi
 @pytest.mark.slow
-def test_ranks_of_mpi_end_with_one_line_for_bad_input():
-    process = start(*GIVEN, "-L", 2, "--out", "split.h5", ranks=3)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 2
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((), "L = 2 over 3 ranks: 3 ranks, but there are 2 layers"),
+        (("--plan",), "L = 2 over 3 ranks: 3 ranks, but there are 2 layers"),
+        (("--plan", "--blocks", "1x3"),
+         "L = 2: blocks 1x3 do not divide the lattice: 2 grid points along axis y"),
+        (("--plan", "--blocks", "2x2"),
+         "3 ranks, but blocks 2x2 are 4 boxes: each rank has one, or one has all"),
+    ],
+    ids=lambda item: " ".join(item) if isinstance(item, tuple) else "",
+)  # fmt: skip
+def test_ranks_of_mpi_end_with_one_line_for_bad_input(given, told):
+    process = start(*GIVEN, "-L", 2, *given, "--out", "split.h5", ranks=3)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (2, "")
     lines = [line for line in errors.splitlines() if line.startswith("percolab: error: ")]
-    assert lines == [
-        "percolab: error: --split lattice: L = 2 over 3 ranks: 3 ranks, but there are 2 layers"
-    ]
+    assert lines == [f"percolab: error: --split lattice: {told}"]
+
+
+PLANNED_BY_MPI = ("sweep", "--lattice", "cubic", "-L", "24", "-p", "0.1,0.2488", "--samples", "90",
+                  "--boundary", "periodic", "--device", "cpu", "--split", "lattice",
+                  "--out", "none.h5", "--plan", "--json")  # fmt: skip
+
+
+@by_mpi
+@pytest.mark.parametrize(
+    ("ranks", "given"),
+    [
+        (2, ()),
+        pytest.param(4, (), marks=pytest.mark.slow),
+        pytest.param(
+            4, ("--blocks", "1x2x2", "--merge", "quad:bubbles"), marks=pytest.mark.slow
+        ),
+    ],
+)  # fmt: skip
+def test_ranks_of_mpi_plan_what_threads_do(ranks, given):
+    process = start(*PLANNED_BY_MPI, *given, ranks=ranks)
+    output, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    plan = json.loads(output)
+    threads = json.loads(answer(*PLANNED_BY_MPI, *given, "--workers", ranks))
+    assert (plan["ranks"], plan["workers"], plan["stages"]) == (ranks, ranks, (ranks + 1) // 2)
+    (row,), (other,) = plan["sizes"], threads["sizes"]
+    # Measured as it is, of the same samples.
+    for name in ("message_bytes", "bound_bytes", "sample_bytes", "rank_bytes", "slabs", "points"):
+        assert row[name] == other[name] > 0
+    assert row["host_bytes"] == ranks * row["rank_bytes"]
+    assert plan["host_bytes"] > ranks * (plan["base_bytes"] + row["rank_bytes"])
+    assert 0 < row["row_seconds"] < 1
+    assert not Path("none.h5").exists()
+
+
+@by_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_plan_of_ranks_is_interrupted(sent, code):
+    """Rank 0 waits for others when it is stopped."""
+    slow = "import time; from mpi4py import MPI; time.sleep(60 * MPI.COMM_WORLD.rank)"
+    process = start(*PLANNED_BY_MPI[:-1], ranks=3, slow=slow)
+    try:
+        time.sleep(6)
+        assert process.poll() is None
+        process.send_signal(sent)
+        output, errors = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == code
+    # mpiexec says something itself.
+    assert "ranks on cpu" not in output
+    assert errors.splitlines().count("interrupted") == 1
+    assert "Traceback" not in errors

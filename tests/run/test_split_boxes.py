@@ -284,6 +284,7 @@ def test_a_plan_tells_what_ranks_send(merge, monkeypatch):
     [
         (("--boundary", "periodic", "--blocks", "4x2", "--merge", "quad"), 4 * 512),
         (("--workers", "8"), 512),
+        (("--workers", "8", "--slabs", "16"), 512),
     ],
 )
 def test_the_time_of_a_plan_grows_as_sites_and_faces(given, faces, monkeypatch):
@@ -307,7 +308,9 @@ def test_the_time_of_a_plan_grows_as_sites_and_faces(given, faces, monkeypatch):
     of_slabs = split_plan.pilot_of_slabs
 
     def pilot_of_slabs(task, engine):
-        rate = 1 / (2e-8 * task.num_points * len(task.p))
+        # It joins slabs, as ranks that have one each do not.
+        own = 2e-8 if "--slabs" in given else 9e-8
+        rate = 1 / (own * task.num_points * len(task.p))
         return replace(of_slabs(task, engine), rate=rate, setup=0.25)
 
     monkeypatch.setattr(split_plan, "_timed_rows", row_of)
@@ -338,6 +341,8 @@ def test_what_ranks_send_grows_along_a_line():
     assert (found.seconds, found.largest, found.sent) == (6.0, 110, 130)
     assert _grown([large, large], [100, 100], 600).sent == 50
     assert _grown([large, small], [100, 200], 600).sent == 0
+    # A larger lattice takes no less than the larger pilot, where ranks contend.
+    assert _grown([large, small], [100, 200], 600).seconds == 1.0
 
 
 # --- processes -----------------------------------------------------------------------------------

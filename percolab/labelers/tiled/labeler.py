@@ -138,7 +138,7 @@ class Tiled:
             classes=tuple(map(np.int32, tiling.classes)),
             shifts=tuple(map(np.int32, tiling.shifts)),
             rows=tuple(map(np.int32, tiling.rows)),
-            inner=copied_by_class(top, tiling.inner_of),
+            inner=copied_by_class(top, tiling.inner_parts),
             occupied=self.batch.existing_sites,
             chain=np.int32(top.chain),
             num_words=np.uint32(top.num_words),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, product
+from itertools import chain, islice, product
 from math import prod
 from typing import NamedTuple
 
@@ -17,8 +17,8 @@ import numpy as np
 from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.border_words import bits_beside, mark_both_ends, most_in_a_tile
 from percolab.lattices.extent import Extent
-from percolab.lattices.grid import bonds_in_boxes
-from percolab.lattices.topology import ALL, Topology, set_bits
+from percolab.lattices.grid import parts_in_boxes
+from percolab.lattices.topology import PartWords, Topology, set_bits
 
 # A tile takes as long as so many bonds between tiles, near p_c: 31 ns against 33 ps on an H200
 # (docs/performance.md, slabs).
@@ -95,9 +95,9 @@ class Tiling:
         """Tiles of one sample."""
         return prod(self.tiles)
 
-    def inner_of(self, k: int, part: slice = ALL) -> np.ndarray:
-        """Return the bonds of class k with both ends in one tile, as ``Topology.exists_of``."""
-        return bonds_in_boxes(self.topology, k, _extents(self.tile), part)
+    def inner_parts(self, k: int) -> Iterator[PartWords]:
+        """Yield the bonds of class k with both ends in one tile, as ``Topology.exists_parts``."""
+        return parts_in_boxes(self.topology, k, _extents(self.tile))
 
     @property
     def crossing(self) -> CrossingBonds:
@@ -120,19 +120,21 @@ class Tiling:
     def _leaving_bonds(self, k: int) -> Iterator[CrossingBonds]:
         """Yield the bonds of class k between tiles, but across no seam."""
         top = self.topology
-        deltas, parts = top.deltas[k : k + 1], top.parts
-        step = -(-len(parts) // PARTS)
-        for first in range(0, len(parts), step):
-            found = [self._leaving_bonds_of(k, part) for part in parts[first : first + step]]
-            words, masks = map(np.concatenate, zip(*found))
+        deltas, found = top.deltas[k : k + 1], self._leaving_parts(k)
+        step = -(-len(top.parts) // PARTS)
+        while some := list(islice(found, step)):
+            words, masks = map(np.concatenate, zip(*some))
             runs = np.array([words.size]), deltas, np.zeros_like(deltas)
             yield CrossingBonds(words, masks, *runs, num_words=top.num_words)
 
-    def _leaving_bonds_of(self, k: int, part: slice) -> tuple[np.ndarray, np.ndarray]:
-        top = self.topology
-        words, masks = bits_beside(top.inside_of(k, part), self.inner_of(k, part))
-        words += np.uint32(k * top.num_words + top.first_word(part))
-        return words, masks
+    def _leaving_parts(self, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        def leaving(every: PartWords, others: PartWords) -> tuple[np.ndarray, np.ndarray]:
+            (first, inside), (_, inner) = every, others
+            words, masks = bits_beside(inside, inner)
+            words += np.uint32(k * self.topology.num_words + first)
+            return words, masks
+
+        return map(leaving, self.topology.inside_parts(k), self.inner_parts(k))
 
     @property
     def ends(self) -> np.ndarray:
