@@ -212,8 +212,10 @@ def _leave_kernels_loaded() -> None:
     for gpu in driver.devices.values():
         modules = gpu.primary_context.modules.values() if gpu.primary_context else ()
         for reference in (found for module in modules for found in weakref.getweakrefs(module)):
-            if isinstance(reference.__callback__, weakref.finalize):
-                reference.__callback__.detach()
+            # What is asked of a proxy, its module answers.
+            callback = reference.__callback__ if isinstance(reference, weakref.ref) else None
+            if isinstance(callback, weakref.finalize):
+                callback.detach()
 
 
 def gpu_count(name: str) -> int:

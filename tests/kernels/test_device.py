@@ -41,16 +41,16 @@ def test_the_cpu_is_driven_by_all_threads_at_once():
 LOADED_TWICE = """
 import weakref
 from types import SimpleNamespace
-from numba.cuda.cudadrv.driver import driver
+from numba.cuda.cudadrv.driver import CudaPythonModule, driver
 from percolab.kernels.device import load_cuda
 
-class Module:
-    "One that tells when it is unloaded, on a GPU that is not there."
-
 load_cuda()
+code = SimpleNamespace(handle=1)
+kept = []
 for number in range(2):
-    module = Module()
-    weakref.finalize(module, print, "unloaded")
+    # As numba-cuda loads a kernel; it hands out proxies of the module.
+    module = CudaPythonModule(None, code, lambda: print("unloaded"))
+    kept += [weakref.proxy(module), weakref.ref(module, print)]
     driver.devices[number] = SimpleNamespace(primary_context=SimpleNamespace(modules={1: module}))
 driver.devices[2] = SimpleNamespace(primary_context=None)
 print("done")
