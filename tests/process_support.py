@@ -1,9 +1,13 @@
 """What the tests of processes share: those that were started, and workers that tests change."""
 
+import time
+from pathlib import Path
+
 import psutil
 
 from percolab.run import checkpointed
 from percolab.run.calls import be_worker
+from percolab.run.processes import Processes
 from percolab.run.split import be_rank
 
 
@@ -16,10 +20,38 @@ def worker_processes():
     ]
 
 
+def start_and_wait(pool, start=Processes.start):
+    """Start processes and return when they are there, so that each gets some of the first calls."""
+    start(pool)
+    for _ in range(6000):
+        if all(process._is_there for process in pool._processes):
+            return
+        time.sleep(0.01)
+    raise AssertionError("a process does not start")
+
+
 def impatient_worker(number, devices, graph=None):
     """Be a worker that saves a checkpoint after every slab."""
     checkpointed._CHECKPOINT_EVERY = checkpointed._CHECKPOINT_SHARE = 0.0
     be_worker(number, devices, graph)
+
+
+def endless_begin(number, *arguments):
+    """Be a process that is never there."""
+    time.sleep(100)
+
+
+def early_note(number):
+    """Leave a file that tells of this."""
+    Path(f"early-{number}").touch()
+
+
+def begin_after_note(number):
+    """Begin as soon as there is the file, or after ten seconds."""
+    for _ in range(1000):
+        if Path(f"early-{number}").exists():
+            return
+        time.sleep(0.01)
 
 
 def impatient_rank(number, folder, size):

@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from process_support import worker_processes
 from simulated_worker import simulated_worker, two_gpus
 
 from percolab.api import sweep
@@ -52,20 +53,36 @@ def compare_study():
     print("study")
 
 
+class Counts(Watcher):
+    """Keeps how many processes there are when blocks come in."""
+
+    def __init__(self):
+        self.found = []
+
+    def advanced(self, results, item, blocks):
+        self.found.append(len(worker_processes()))
+
+
 def compare_gpus():
-    """Compare the blocks of a study in slabs, by a process for each of two GPUs."""
+    """Compare the blocks of studies, in slabs and not, by this process and one for a second GPU."""
     asked = {"L": [6], "p": [0.4, 0.6], "samples": 4, "block_size": 1, "measure": "sizes"}
     two_gpus()
-    with mock.patch("percolab.run.executors.be_worker", simulated_worker):
-        found = sweep("square", **asked, device="cuda", slabs=3)
     expected = sweep("square", **asked, device="cpu")
-    (run,) = found.runs
-    assert (run["device"], run["executor"], run["workers"]) == ("cuda:0,1", "processes", 2)
-    assert run["slabs"] == {"6": 3}
-    for key, item in expected.tasks.items():
-        blocks = found.tasks[key].blocks
-        assert blocks.keys() == item.blocks.keys()
-        assert all(same_block(block, item.blocks[n]) for n, block in blocks.items())
+    for slabs, workers in ((3, 1), (None, 2)):
+        counts = Counts()
+        with mock.patch("percolab.run.executors.be_worker", simulated_worker):
+            found = sweep(
+                "square", **asked, device="cuda", slabs=slabs, workers=workers, watcher=counts
+            )
+        (run,) = found.runs
+        told = run["device"], run["executor"], run["workers"]
+        assert told == ("cuda:0,1", "processes", 2 * workers)
+        assert run.get("slabs") == ({"6": 3} if slabs else None)
+        assert set(counts.found) == {1}
+        for key, item in expected.tasks.items():
+            blocks = found.tasks[key].blocks
+            assert blocks.keys() == item.blocks.keys()
+            assert all(same_block(block, item.blocks[n]) for n, block in blocks.items())
     print("gpus")
 
 

@@ -7,6 +7,8 @@ def two_gpus():
     """Let the simulator of this process have two GPUs."""
     first = cuda.gpus.lst[0]
     cuda.gpus.lst = first, type(first)(1)
+    # The simulator's own refuses all but the first.
+    cuda.select_device = lambda number: cuda.gpus[number]
 
 
 def simulated_worker(number, devices, graph=None):

@@ -7,11 +7,12 @@ it, so modules with CUDA kernels are imported only after :func:`cuda_problem` re
 from __future__ import annotations
 
 import atexit
+import ctypes
 import importlib.util
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,6 +162,21 @@ def open_device(name: str):
         raise InputError(f"--device {name}: this machine has {len(cuda.gpus)} CUDA device(s)")
     cuda.select_device(number)
     return cuda
+
+
+def begin_context(names: Sequence[str], number: int) -> None:
+    """Have the driver make a context on the GPU that has this name among others, if it can.
+
+    That takes tenths of a second without Python's lock, in which another thread can import what
+    uses the GPU.  Whoever opens it then finds the context, or is told what is wrong.
+    """
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    with suppress(OSError):
+        driver = ctypes.CDLL("libcuda.so.1")
+        gpu = int(names[number].removeprefix("cuda:"))
+        # Each returns 0 if it could do it.
+        if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), gpu) == 0:
+            driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
 
 
 _registered = False

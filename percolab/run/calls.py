@@ -3,24 +3,29 @@
 A worker keeps the samplers of one run, so that a topology is built once in each process.  The bonds
 of a graph do not travel with every call: a process is told of a graph once, and one that does not
 know it answers None, for the call to be made again with the bonds.
+
+A process imports this before its first call, so what is needed for slabs alone is imported late.
 """
 
 from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph
-from percolab.run.in_slabs import SlabSampler
 from percolab.run.processes import tell
 from percolab.run.sampler import Sampler
-from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.blocks import AnyBlock, ChainEnd
 from percolab.tasks.study import Task
+
+if TYPE_CHECKING:
+    from percolab.store.checkpoints import Checkpoints
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +52,8 @@ class Call:
     @classmethod
     def of_sampler(cls, run: str, sampler: Sampler, devices: tuple[str, ...]) -> Call:
         """Return the call, of no blocks yet, for blocks as a sampler makes them."""
+        from percolab.run.in_slabs import SlabSampler
+
         own = sampler.task, sampler.labeler or "", devices, sampler.share, sampler.window
         found = cls(run, *own)
         if isinstance(sampler, SlabSampler):
@@ -56,6 +63,8 @@ class Call:
     def new_sampler(self, task: Task, device: Device) -> Sampler:
         """Return the sampler of the call's task, which may know more of a graph, on a device."""
         if self.layers:
+            from percolab.run.in_slabs import SlabSampler
+
             found = SlabSampler(task, self.layers, tell, device=device)
             found.checkpoints = self.checkpoints
             return found
@@ -121,6 +130,15 @@ class _Process:
 _HERE = _Process()
 
 
+class _Thread(threading.local):
+    """The worker that a thread makes calls for."""
+
+    worker = _HERE
+
+
+_THREAD = _Thread()
+
+
 def be_worker(number: int, devices: tuple[str, ...], graph: Graph | None = None) -> None:
     """Make this process the worker of a number on its host, from 0 on, with its device open.
 
@@ -134,6 +152,27 @@ def be_worker(number: int, devices: tuple[str, ...], graph: Graph | None = None)
         _HERE.device(devices)
 
 
+class ThisWorker:
+    """The process of a study as a worker of it, too: the one of the first device.
+
+    What it knows goes with the study.  graph: one to know.
+    """
+
+    def __init__(self, graph: Graph | None = None) -> None:
+        self._worker = _Process()
+        if graph is not None:
+            self._worker.know(graph)
+
+    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Return what a function returns that is called by this worker."""
+        _THREAD.worker = self._worker
+        return function(*args, **kwargs)
+
+    def stop(self) -> None:
+        """Let what is being measured end without blocks."""
+        self._worker.stopped.set()
+
+
 def stop() -> None:
     """Let what this process measures end without blocks."""
     _HERE.stopped.set()
@@ -144,5 +183,6 @@ def measure_blocks(call: Call) -> list[AnyBlock] | None:
 
     InputError: there is no such device here.  Stopped: :func:`stop` was called.
     """
-    sampler = _HERE.sampler(call)
-    return None if sampler is None else sampler.sample(call.numbers, _HERE.stopped.is_set)
+    worker = _THREAD.worker
+    sampler = worker.sampler(call)
+    return None if sampler is None else sampler.sample(call.numbers, worker.stopped.is_set)

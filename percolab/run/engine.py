@@ -25,6 +25,7 @@ from percolab.run.executors import (
     crew_of,
     default_workers,
     executor_name,
+    is_worker_too,
     make_executor,
     opened,
     workers_of,
@@ -95,7 +96,9 @@ class Engine:
         """Processes of this host that have loaded Python, this one among them."""
         if self.team is not None:
             return self.team.pythons
-        return 1 + self.processes if self.given == "processes" else 1
+        if self.given != "processes":
+            return 1
+        return self.processes + int(not is_worker_too(self.every_device))
 
     @property
     def in_slabs(self) -> int:

@@ -6,16 +6,17 @@ Blocks are the same whoever makes them, and only the process of the study writes
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from percolab.errors import InputError
-from percolab.kernels.device import Device
+from percolab.kernels.device import Device, begin_context
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
-from percolab.run.calls import be_worker, stop
+from percolab.run.calls import ThisWorker, be_worker, stop
 from percolab.run.measured import Callers, Crew, Threads
 from percolab.run.processes import Processes
 from percolab.run.sampler import Sampler
@@ -85,6 +86,15 @@ def workers_of(executor: Executor) -> int:
     return os.cpu_count() or 1
 
 
+def is_worker_too(devices: Sequence[Device]) -> bool:
+    """Return whether the process of a study over processes makes blocks itself.
+
+    It has to have one of several GPUs open for a study's first calls, so that it can begin there
+    seconds before another process could.
+    """
+    return len(devices) > 1
+
+
 @contextmanager
 def connected(executor: str | Executor | None) -> Iterator[str | Executor | None]:
     """Yield an executor as it is; in place of "dask:ADDRESS" that of the scheduler there."""
@@ -110,8 +120,9 @@ def opened(
 
     executor: "threads", "processes", or an executor, which is left open.  structure: what is
     sampled; of a graph all processes are told at once.  workers: threads.  processes: how many, and
-    the threads of each; they are started at once, so that they are there after a pilot.  hear: is
-    called with what they tell of the blocks in work.
+    the threads of each; they are started at once, so that they are there after a pilot.  Where they
+    drive several GPUs, this process drives the first.  hear: is called with what they tell of the
+    blocks in work.
     """
     if executor == "threads":
         with make_executor(devices[0], workers) as threads:
@@ -120,7 +131,12 @@ def opened(
         graph = structure if isinstance(structure, Graph) else None
         names = tuple(map(str, devices))
         given: dict[str, Any] = {"begin": be_worker, "arguments": (names, graph)}
-        with Processes(*processes, **given, halt=stop, hear=hear) as pool:
+        given |= {"halt": stop, "hear": hear}
+        if is_worker_too(devices):
+            given["this"] = ThisWorker(graph)
+        if devices[0].is_shared:
+            given["early"] = partial(begin_context, names)
+        with Processes(*processes, **given) as pool:
             pool.start()
             yield pool
     else:

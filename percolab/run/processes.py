@@ -5,6 +5,8 @@ process that is lost fails the jobs in its hands with BrokenExecutor, and is sta
 next.  Processes are started afresh, since CUDA does not survive a fork, and end with the one that
 started them, however that ends.  SIGINT and SIGTERM, which go to all processes of a terminal or of
 a batch job, are left to it.  A call may tell how far it has come (:func:`tell`).
+
+The process that starts them may be one of them itself: it is there already.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -35,12 +37,25 @@ _PATIENCE = 2.0
 _RETURNED, _RAISED, _TOLD = range(3)
 
 
+class This(Protocol):
+    """How the process that starts others makes calls itself."""
+
+    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Return what a function returns."""
+
+    def stop(self) -> None:
+        """Have the calls that are being made leave what they are at."""
+
+
 class Processes(Executor):
     """So many processes of so many threads; functions and arguments must be picklable.
 
     begin: called first in each process, with its number from 0 on and these arguments.  halt:
     called in each process by :meth:`stop`.  leave: called last in each, also when the process that
     started it was killed.  hear: called here, by threads of this process, with what calls tell.
+    this: makes the calls of this process, which is then the one of number 0; by default it is none.
+    early: called in each other one with its number, by a thread, while what ``begin`` needs is
+    imported.
     """
 
     def __init__(
@@ -53,19 +68,31 @@ class Processes(Executor):
         halt: Callable[[], None],
         leave: Callable[[], None] | None = None,
         hear: Callable[[Any], None] | None = None,
+        this: This | None = None,
+        early: Callable[[int], None] | None = None,
     ) -> None:
         self._own = threading.local()
-        places: SimpleQueue[tuple[_Process, int]] = SimpleQueue()
+        places: SimpleQueue[tuple[_Process | _ThisProcess, int]] = SimpleQueue()
         self._processes = [
-            _Process(threads, begin, (number, *arguments), halt, leave, hear)
-            for number in range(processes)
+            _Process(threads, begin, (number, *arguments), halt, leave, hear, (early, number))
+            for number in range(0 if this is None else 1, processes)
         ]
+        # Those that are to be started have their threads here first.
+        self._all: list[_Process | _ThisProcess] = [*self._processes]
+        if this is not None:
+            self._all.append(_ThisProcess(this, hear))
         for thread in range(threads):
-            for process in self._processes:
+            for process in self._all:
                 places.put((process, thread))
 
+        # Whether a process gets calls once it is there, or starts with its first one.
+        self._is_ready_first = False
+        self._unanswered: set[Future[Any]] = set()
+
         def take_place() -> None:
-            self._own.place = places.get()
+            process, thread = self._own.place = places.get()
+            if self._is_ready_first:
+                process.be_ready(thread)
 
         # Each of these waits for the answers of one thread of one process.
         self._waiting = ThreadPoolExecutor(
@@ -76,12 +103,20 @@ class Processes(Executor):
         self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> Future[_T]:
         """Have a function called in one of the processes."""
-        return self._waiting.submit(self._ask, function, *args, **kwargs)
+        future: Future[_T] = self._waiting.submit(self._ask, function, *args, **kwargs)
+        self._unanswered.add(future)
+        future.add_done_callback(self._unanswered.discard)
+        return future
 
     def start(self) -> None:
-        """Start all processes now, not with their first calls; return before they are there."""
+        """Start all processes now, not with their first calls; return before they are there.
+
+        A process gets no call before it is there, so that others make what it would come late for.
+        """
+        self._is_ready_first = True
         for _ in self._processes:
-            self.submit(_nothing)
+            # Of each process, which come first, one thread here.
+            self._waiting.submit(_nothing)
 
     def _ask(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         process, thread = self._own.place
@@ -89,18 +124,44 @@ class Processes(Executor):
 
     def stop(self) -> None:
         """Ask all processes to leave what they are at."""
-        for process in self._processes:
+        for process in self._all:
             process.stop()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes, after what they are at."""
+        """End the processes, after what they are at; those that still start, at once."""
+        if self._is_ready_first and all(future.done() for future in list(self._unanswered)):
+            for process in self._processes:
+                process.give_up_starting()
         self._waiting.shutdown(wait=wait, cancel_futures=cancel_futures)
+        # They end side by side.
+        for process in self._processes:
+            process.let_go()
         for process in self._processes:
             process.end()
 
 
 def _nothing() -> None:
-    """Be the first call of a process."""
+    """Be the first call."""
+
+
+class _ThisProcess:
+    """The process that starts the others, as one of them: threads here make calls themselves."""
+
+    def __init__(self, this: This, hear: Callable[[Any], None] | None) -> None:
+        self._this, self._hear = this, hear
+
+    def ask(self, thread: int, question: Any) -> Any:
+        """Return what a function returns, called by this thread."""
+        _THREAD.tell = self._hear
+        function, args, kwargs = question
+        return self._this.call(function, *args, **kwargs)
+
+    def be_ready(self, thread: int) -> None:
+        """Be there."""
+
+    def stop(self) -> None:
+        """Have calls leave what they are at."""
+        self._this.stop()
 
 
 class _Process:
@@ -114,17 +175,33 @@ class _Process:
         halt: Callable[[], None],
         leave: Callable[[], None] | None,
         hear: Callable[[Any], None] | None,
+        early: tuple[Callable[[int], None] | None, int],
     ) -> None:
-        self._threads, self._asked = threads, (begin, arguments, halt, leave)
+        self._threads, self._early, self._asked = threads, early, (begin, arguments, halt, leave)
         self._hear = hear
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: Connection | None = None
         self._lines: list[Connection] = []
+        self._is_there = self._is_given_up = False
+
+    def be_ready(self, thread: int) -> None:
+        """Start the process and wait until it is there; what keeps it from that, calls will say."""
+        with suppress(BrokenExecutor, OSError):
+            self.ask(thread, (_nothing, (), {}))
+
+    def give_up_starting(self) -> None:
+        """End the process if it is not there yet, and start it no more."""
+        with self._lock:
+            self._is_given_up = not self._is_there
+            if self._process is not None and self._is_given_up:
+                self._process.kill()
 
     def ask(self, thread: int, question: Any) -> Any:
         """Return what a thread of the process answers; BrokenExecutor if the process is lost."""
         with self._lock:
+            if self._is_given_up:
+                raise BrokenExecutor("a process was ended before it was there")
             if self._control is None:
                 self._start()
             line, process = self._lines[thread], self._process
@@ -132,6 +209,7 @@ class _Process:
         try:
             line.send(question)
             kind, value = line.recv()
+            self._is_there = True
             while kind == _TOLD:
                 self._take(value, process)
                 kind, value = line.recv()
@@ -159,6 +237,7 @@ class _Process:
         return process.wait()
 
     def _start(self) -> None:
+        self._is_there = False
         ours, theirs = zip(*(Pipe() for _ in range(1 + self._threads)))
         handles = [end.fileno() for end in theirs]
         # A child begins with the signals blocked that this thread has blocked.
@@ -175,6 +254,7 @@ class _Process:
         self._control, *self._lines = ours
         # If it is lost already, so are its lines.
         with suppress(OSError):
+            self._control.send(self._early)
             self._control.send(self._asked)
 
     def _leave(self) -> None:
@@ -189,10 +269,15 @@ class _Process:
             if self._control is not None:
                 self._control.send("stop")
 
-    def end(self) -> None:
-        """End the process."""
+    def let_go(self) -> None:
+        """Have the process end by itself."""
         with self._lock:
             self._leave()
+
+    def end(self) -> None:
+        """End the process."""
+        self.let_go()
+        with self._lock:
             if self._process is not None:
                 with suppress(subprocess.TimeoutExpired):
                     self._process.wait(_PATIENCE)
@@ -208,6 +293,10 @@ def serve(handles: list[str]) -> None:
     control, *lines = ends
     leave = None
     with suppress(EOFError, OSError):
+        early, number = control.recv()
+        if early is not None:
+            threading.Thread(target=early, args=(number,), daemon=True).start()
+        # Received is a name, and what has that name is imported now.
         begin, arguments, halt, leave = control.recv()
         begin(*arguments)
         for line in lines:
@@ -221,9 +310,9 @@ def serve(handles: list[str]) -> None:
 
 
 class _Thread(threading.local):
-    """The line of a thread that answers, or None of any other."""
+    """What takes what a thread that answers tells, or None of any other."""
 
-    line: Connection | None = None
+    tell: Callable[[Any], None] | None = None
 
 
 _THREAD = _Thread()
@@ -231,13 +320,13 @@ _THREAD = _Thread()
 
 def tell(value: Any) -> None:
     """Tell the process that asked for the call that this thread is at; nobody, if none did."""
-    if _THREAD.line is not None:
-        _THREAD.line.send((_TOLD, value))
+    if _THREAD.tell is not None:
+        _THREAD.tell(value)
 
 
 def _answer(line: Connection) -> None:
     """Answer the questions of one line, one after the other."""
-    _THREAD.line = line
+    _THREAD.tell = lambda value: line.send((_TOLD, value))
     with suppress(EOFError, OSError):
         while True:
             function, args, kwargs = line.recv()

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from percolab.kernels import device
-from percolab.kernels.device import Device
+from percolab.kernels.device import Device, begin_context
 
 
 def test_every_thread_that_drives_a_device_selects_it(monkeypatch):
@@ -65,6 +65,65 @@ def test_kernels_are_not_unloaded_at_exit():
         [sys.executable, "-c", LOADED_TWICE], env=environment, capture_output=True, text=True
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
+
+
+class Driver:
+    """A CUDA driver of one GPU that notes what it is asked for."""
+
+    def __init__(self, name):
+        self.asked = [name]
+
+    def cuInit(self, flags):
+        self.asked.append("init")
+        return 0
+
+    def cuDeviceGet(self, device, number):
+        self.asked.append(f"device {number}")
+        device._obj.value = 40 + number
+        return 101 if number else 0
+
+    def cuDevicePrimaryCtxRetain(self, context, device):
+        self.asked.append(f"context on {device.value}")
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(0, ["device 0", "context on 40"]), (1, ["device 5"])]
+)
+def test_a_context_is_begun_on_the_gpu_of_that_name_if_it_is_there(monkeypatch, number, told):
+    made = []
+    monkeypatch.setattr("ctypes.CDLL", lambda name: made.append(Driver(name)) or made[0])
+    begin_context(("cuda:0", "cuda:5"), number)
+    assert made[0].asked == ["libcuda.so.1", "init", *told]
+
+
+def test_without_a_driver_no_context_is_begun(monkeypatch):
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr("ctypes.CDLL", missing)
+    begin_context(("cuda:0",), 0)
+
+
+BEGUN = """
+from percolab.kernels.device import begin_context
+begin_context(("cuda:0",), 0)
+from cuda.bindings import driver
+driver.cuInit(0)
+print(driver.cuDevicePrimaryCtxGetState(0)[2])
+import percolab
+percolab.sweep("square", L=[16], p=[0.5], samples=200, device="cuda:0")
+"""
+
+
+@pytest.mark.gpu
+def test_a_context_that_was_begun_is_the_one_that_is_used():
+    from numba import cuda
+
+    if not cuda.is_available():
+        pytest.skip("no CUDA device")
+    ended = subprocess.run([sys.executable, "-c", BEGUN], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout.split(), ended.stderr) == (0, ["1"], "")
 
 
 TWO_GPUS = """

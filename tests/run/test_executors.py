@@ -11,21 +11,32 @@ from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolEx
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import get_context
+from pathlib import Path
 
 import psutil
 import pytest
 from cli_support import assert_equal_datasets, blocks_in, refusal, running, start, wait_for_blocks
-from process_support import worker_processes
+from process_support import (
+    begin_after_note,
+    early_note,
+    endless_begin,
+    start_and_wait,
+    worker_processes,
+)
 
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
+from percolab.run import calls
 from percolab.run.calls import Call, measure_blocks
+from percolab.run.engine import Engine
 from percolab.run.executors import workers_of
 from percolab.run.measured import Callers
 from percolab.run.processes import Processes, tell
+from percolab.run.request import Watcher
+from percolab.run.sampler import Stopped
 from percolab.run.stored import Interrupted
 from percolab.store.results import encode, read_results
 from percolab.tasks.study import Task
@@ -126,6 +137,50 @@ def test_processes_make_the_same_file_and_one_that_is_killed_is_replaced(monkeyp
     assert not worker_processes()
 
 
+class InterruptedOnce(Watcher):
+    """Is interrupted by the first blocks."""
+
+    done = False
+
+    def advanced(self, results, item, blocks):
+        if not self.done:
+            self.done = True
+            raise KeyboardInterrupt
+
+
+def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
+    """As it is where there are several GPUs: it is stopped as they are, and goes on anew."""
+    monkeypatch.setattr("percolab.run.executors.is_worker_too", lambda devices: True)
+    own, started = [], []
+
+    class This(calls.ThisWorker):
+        def call(self, function, call):
+            own.append(call.numbers)
+            started.append(len(worker_processes()))
+            return super().call(function, call)
+
+    monkeypatch.setattr("percolab.run.executors.ThisWorker", This)
+    settings = GRID | {"L": [8], "samples": 4000, "executor": "processes", "workers": 2}
+    with pytest.raises(Interrupted):
+        sweep("square", out="r.h5", watcher=InterruptedOnce(), **settings)
+    assert own
+    own.clear()
+    monkeypatch.setattr(Processes, "start", start_and_wait)
+    found = sweep("square", out="r.h5", **settings)
+    assert without_runs(found) == without_runs(serial(**GRID | {"L": [8], "samples": 4000}))
+    assert 0 < len(own) < sum(found.runs[-1]["blocks"].values())
+    assert max(started) == 1
+    assert not worker_processes()
+
+
+def test_a_process_of_its_own_has_loaded_python_for_each_further_gpu():
+    gpus = tuple(Device("cuda", number) for number in range(3))
+    several = Engine(gpus[0], "tiled", 6, gpus, "processes")
+    assert (several.processes, several.pythons) == (3, 3)
+    one = Engine(gpus[0], "tiled", 6, gpus[:1], "processes")
+    assert (one.processes, one.pythons) == (1, 2)
+
+
 # Processes by themselves, of light functions.
 
 
@@ -156,6 +211,38 @@ def test_processes_tell_what_they_have_come_to():
         assert [future.result() for future in found] == [None] * 4
     assert sorted(heard) == [0, 1, 2, 3]
     tell("of no call, so that nobody hears it")
+
+
+def test_this_process_answers_while_another_starts():
+    heard = []
+    given = {"begin": abs, "halt": os.getpid, "hear": heard.append, "this": calls.ThisWorker()}
+    with Processes(2, **given) as pool:
+        other = pool.submit(time.sleep, 0.3)
+        assert pool.submit(os.getpid).result() == os.getpid()
+        pool.submit(tell, "here").result()
+        with pytest.raises(ZeroDivisionError):
+            pool.submit(divmod, 7, 0).result()
+        assert heard == ["here"]
+        assert not other.done()
+    assert other.result() is None
+
+
+def test_nobody_waits_for_a_process_that_still_starts():
+    begin = time.monotonic()
+    with Processes(2, 2, begin=endless_begin, halt=os.getpid, this=calls.ThisWorker()) as pool:
+        pool.start()
+        found = [pool.submit(os.getpid) for _ in range(20)]
+        assert {future.result() for future in found} == {os.getpid()}
+    assert not worker_processes()
+    assert time.monotonic() - begin < 50
+
+
+def test_what_is_called_early_is_called_beside_the_begin_of_each_process_but_this():
+    with Processes(
+        2, begin=begin_after_note, halt=os.getpid, this=calls.ThisWorker(), early=early_note
+    ) as pool:
+        assert pool.submit(divmod, 7, 2).result() == (3, 1)
+    assert [path.name for path in Path().glob("early-*")] == ["early-1"]
 
 
 def test_the_answer_to_a_call_of_which_nobody_hears_is_not_taken_for_the_next():
@@ -341,13 +428,21 @@ def test_the_executor_changes_no_id(tmp_path):
 
 
 def test_a_worker_without_a_device_of_its_own_is_refused(monkeypatch):
-    from percolab.run import calls
-
     monkeypatch.setattr(calls._HERE, "number", 2)
     task = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
     call = Call("run", task, "four_step", ("cuda:0", "cuda:1"), 0.9, (0.0, 1.0), (0,))
     with pytest.raises(InputError, match=r"worker 3 on .* has no GPU of its own: there are cuda:0"):
         measure_blocks(call)
+
+
+def test_one_study_that_is_stopped_here_stops_no_other():
+    task = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
+    call = Call("run", task, "raster", ("cpu",), 0.9, (0.0, 1.0), (0,))
+    stopped, other = calls.ThisWorker(), calls.ThisWorker()
+    stopped.stop()
+    with pytest.raises(Stopped):
+        stopped.call(measure_blocks, call)
+    assert len(other.call(measure_blocks, call)) == 1
 
 
 def test_executors_tell_how_much_they_do_at_once():

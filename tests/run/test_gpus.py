@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from process_support import impatient_worker, worker_processes
+from process_support import endless_begin, impatient_worker, start_and_wait, worker_processes
 
 from percolab.api import sweep
 from percolab.kernels.device import Device, cuda_problem, gpu_count
@@ -13,6 +13,7 @@ from percolab.run.processes import Processes
 from percolab.run.request import Watcher
 from percolab.store.results import encode
 
+START = Processes.start
 STUDIES = {
     "grid": {"L": [64, 256], "p": [0.45, 0.5], "samples": 20_000, "measure": ["sizes"]},
     "threshold": {"L": [64], "method": "threshold", "samples": 20_000},
@@ -46,9 +47,11 @@ def several():
 
 
 @pytest.fixture(autouse=True)
-def two_gpus():
+def two_gpus(monkeypatch):
     if not several():
         pytest.skip("there are no two GPUs")
+    # Small studies would be over before the second GPU takes part.
+    monkeypatch.setattr(Processes, "start", start_and_wait)
 
 
 pytestmark = pytest.mark.gpu
@@ -86,6 +89,8 @@ def test_the_record_of_a_run_lists_them():
 
 def test_samples_in_slabs_are_measured_side_by_side_and_go_on_after_a_kill(tmp_path, monkeypatch):
     monkeypatch.setattr("percolab.run.executors.be_worker", impatient_worker)
+    # The first GPU has a process that can be killed, too.
+    monkeypatch.setattr("percolab.run.executors.is_worker_too", lambda devices: False)
     asked = {"L": [1000], "p": [0.5], "samples": 8, "block_size": 2, "measure": ["sizes"]}
     killer = Killer()
     found = sweep(
@@ -96,6 +101,27 @@ def test_samples_in_slabs_are_measured_side_by_side_and_go_on_after_a_kill(tmp_p
     (run,) = found.runs
     assert (run["device"], run["executor"], run["workers"]) == ("cuda:0,1", "processes", 2)
     assert without_runs(found) == without_runs(sweep("square", device="cpu", **asked))
+
+
+def test_the_first_is_driven_by_the_process_of_the_study():
+    counts = set()
+
+    class Count(Watcher):
+        def advanced(self, results, item, blocks):
+            counts.add(len(worker_processes()))
+
+    asked = {"L": [256], "p": [0.45, 0.5], "samples": 200_000}
+    several = sweep("square", device="cuda:0,1", watcher=Count(), **asked)
+    assert counts == {1}
+    assert without_runs(several) == without_runs(sweep("square", device="cuda:0", **asked))
+
+
+def test_a_study_that_is_over_early_does_not_wait_for_the_others(monkeypatch):
+    monkeypatch.setattr("percolab.run.executors.be_worker", endless_begin)
+    monkeypatch.setattr(Processes, "start", START)
+    found = sweep("square", device="cuda:0,1", L=[64], p=[0.5], samples=2000)
+    assert [item.num_samples for item in found.tasks.values()] == [2000]
+    assert not worker_processes()
 
 
 class Killer(Watcher):
