@@ -85,7 +85,8 @@ class FrontsCuda:
     """
 
     def __init__(self) -> None:
-        self._launches = Launches()
+        # The next slab is labeled at the same time, by more blocks than the device holds.
+        self._launches = Launches(is_urgent=True)
         self._rooms, self._results, self._turn = _Room(), (_Room(), _Room()), 0
         self._pinned = cuda.pinned_array(TOTALS + ALL_BINS + 2 * BLOCKS, np.uint64)
         self._totals = cuda.device_array(TOTALS + ALL_BINS + 2 * BLOCKS, np.uint64)

@@ -116,7 +116,7 @@ class Pinned(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A slab whose bonds are drawn.
+    """A slab whose bonds are drawn and whose tiles are joined, or will have been.
 
     key:     its first layer, its layers, and the draw
     labeler: what labels it
@@ -255,7 +255,7 @@ class SlabTiled:
         return memory.plus(Memory(device=parts))
 
     def begin(self, part: Part, draw: Draw) -> None:
-        """Draw the bonds of a part, whose front is asked for next; this does not wait for them.
+        """Draw and label a part, whose front is asked for next; this does not wait for it.
 
         Thus the device is not idle while something else is done with the front before.
         """
@@ -266,8 +266,10 @@ class SlabTiled:
         high = self._crossed_at(part.high, part.first_site + part.num_points, draw)
         shift = part.num_points - (part.high.num_points if part.high else 0)
         sides = Side("low", low, True, 0), Side("high", high, False, shift)
-        key = part.first_layer, part.layers, draw
-        self._begun = Begun(key, labeler, sides, self.launches.mark())
+        key, counted = (part.first_layer, part.layers, draw), self.launches.mark()
+        labeler.sides, labeler.end_layers = sides, self._end_layers_of(part)
+        self._label(labeler)
+        self._begun = Begun(key, labeler, sides, counted)
 
     def front_of(self, part: Part, draw: Draw) -> Front:
         """Return the front of a part of a sample, with arrays of the device."""
@@ -277,8 +279,6 @@ class SlabTiled:
         assert self._begun is not None
         _, labeler, sides, counted = self._begun
         self._begun = None
-        labeler.sides, labeler.end_layers = sides, self._end_layers_of(part)
-        self._label(labeler)
         counted.synchronize()
         below, over, sizes, flags = self._read_faces(part, labeler, sides)
         sums = self._sums_of(labeler)

@@ -41,8 +41,8 @@ class Launches:
     #: Recorded calls that are kept; the oldest goes when there are more.
     MOST_RECORDED = 16
 
-    def __init__(self) -> None:
-        self.stream = cuda.stream()
+    def __init__(self, *, is_urgent: bool = False) -> None:
+        self.stream = _urgent_stream() if is_urgent else cuda.stream()
         self._called: set[Hashable] = set()
         self._recorded: dict[Hashable, Any] = {}
 
@@ -125,6 +125,19 @@ class Launches:
 
     def _launch(self, graph: _Graph) -> None:
         graph.launch(int(self.stream))
+
+
+def _urgent_stream() -> Any:
+    """Return a stream of the highest priority, which stays until the process ends."""
+    if config.ENABLE_CUDASIM:
+        return cuda.stream()
+    from cuda.bindings import driver
+
+    cuda.current_context()
+    error, _, greatest = driver.cuCtxGetStreamPriorityRange()
+    checked((error,))
+    handle = checked(driver.cuStreamCreateWithPriority(0, greatest))
+    return cuda.external_stream(int(handle))
 
 
 class _Graph:
