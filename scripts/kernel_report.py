@@ -168,6 +168,9 @@ def on_host(
         made(found)
         return found
 
+    def stream() -> SimpleNamespace:
+        return SimpleNamespace(synchronize=lambda: None)
+
     with ExitStack() as stack:
         for place in kernel_modules():
             for name, kernel in kernels_of(place).items():
@@ -177,10 +180,11 @@ def on_host(
             ("device_array", array),
             ("pinned_array", _host_array),
             ("to_device", copy),
-            ("stream", lambda: SimpleNamespace(synchronize=lambda: None)),
+            ("stream", stream),
             ("event", _Event),
         ):
             stack.enter_context(mock.patch.object(cuda, name, stand_in))
+        stack.enter_context(mock.patch("percolab.kernels.launches.urgent_stream", stream))
         # Nothing is recorded as a graph.
         direct = mock.patch.object(Launches, "call", lambda self, key, work: work())
         stack.enter_context(direct)

@@ -7,7 +7,7 @@ entries are given those numbers.  Marks and numbers stand where the origins of n
 labels need.
 """
 
-from numba import int32, int64, types, uint32, uint64
+from numba import int64, types, uint32, uint64
 
 from percolab.domains.words import seam_of_cut
 from percolab.kernels.bits import popcount, trailing_zeros
@@ -18,7 +18,7 @@ from percolab.labelers.tiled.borders import NODES, TILES_PER_BLOCK, mark_from
 from percolab.labelers.tiled.one_tile import LANES
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
-from percolab.measure.wrapping import parent_of, periods_to
+from percolab.measure.wrapping import periods_to
 from percolab.measure.wrapping_cuda import periods_along
 
 cuda = load_cuda()
@@ -137,16 +137,11 @@ def flag_layers_kernel(labels, nodes, sites, first, after, flag):
 
 
 @cuda.jit(device=True)
-def _wide_periods(forest, node, axes, width):
-    """Return the periods from the root of a node to it, as a code of PERIOD_BITS an axis."""
-    total, entry = int32(0), forest[node]
-    while parent_of(entry) != node:
-        total = int32(total + periods_to(entry))
-        node = parent_of(entry)
-        entry = forest[node]
+def _wide_periods(narrow, axes, width):
+    """Return a code of periods with ``width`` bits an axis as one of PERIOD_BITS an axis."""
     code = int64(0)
     for axis in range(axes):
-        along = int64(periods_along(total, axis, width))
+        along = int64(periods_along(narrow, axis, width))
         code = int64(code + int64(along << int64(PERIOD_BITS * axis)))
     return code
 
@@ -218,7 +213,9 @@ def read_face_kernel(
                     nodes.origins[root] = uint32(NAMED)
                 if has_codes != uint32(0):
                     if forest.size > 1:
-                        code = int64(code + _wide_periods(forest, node, loops.axes, loops.width))
+                        # Its parent there is its root since sizes were gathered.
+                        narrow = periods_to(forest[node])
+                        code = int64(code + _wide_periods(narrow, loops.axes, loops.width))
                     codes[entry] = code
         cuda.syncthreads()
 

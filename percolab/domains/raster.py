@@ -81,8 +81,8 @@ class SlabRaster:
         ends = 0 if whole.is_closed else 32 * whole.depth * whole.layer_points
         return Memory(host=4 * words * drawn + 8 * words + 12 * points + periods + ends)
 
-    def front_of(self, part: Part, draw: Draw) -> Front:
-        """Return the front of a part of a sample."""
+    def front_of(self, part: Part, draw: Draw, following: Part | None = None) -> Front:
+        """Return the front of a part of a sample; the one that follows is not begun."""
         top, keys = part.tables.topology, draw.keys(self.whole)
         words, points = top.num_words, top.num_points
         opened = self.opened[: top.num_bond_words].reshape(top.exists.shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Protocol
 
@@ -64,8 +64,11 @@ def _shared(layers: int, reach: int) -> tuple[int, ...]:
 class Maker(Protocol):
     """Finds fronts of parts: :class:`percolab.domains.raster.SlabRaster`, or that of CUDA."""
 
-    def front_of(self, part: Part, draw: Draw) -> Front:
-        """Return the front of a part of a sample, with its arrays where they were made."""
+    def front_of(self, part: Part, draw: Draw, following: Part | None = None) -> Front:
+        """Return the front of a part of a sample, with its arrays where they were made.
+
+        following: the part of the sample that is asked for next, which may be begun by then.
+        """
 
 
 class Joiner(Protocol):
@@ -122,14 +125,12 @@ class Slabs:
         self._is_cuda = kind == "cuda"
         self._labeler: Maker
         self._joiner: Joiner
-        # Draws the bonds of a slab while the fronts before it are joined.
-        self._begin: Callable[[Part, Draw], None] | None = None
         if self._is_cuda:
             from percolab.domains.join_cuda import FrontsCuda
             from percolab.domains.tiled_cuda import SlabTiled
 
-            tiled = SlabTiled(whole, max(layers), tally=tally)
-            self._labeler, self._joiner, self._begin = tiled, FrontsCuda(), tiled.begin
+            self._labeler = SlabTiled(whole, max(layers), tally=tally)
+            self._joiner = FrontsCuda()
         else:
             self._labeler = SlabRaster(whole, max(layers), tally=tally)
             self._joiner = _OnHost()
@@ -173,9 +174,8 @@ class Slabs:
             front = self.placed(front)
         first = 0 if front is None else (0, *accumulate(self.layers)).index(front.layers)
         for n in range(first, len(self.layers)):
-            own = self.front(n, draw)
-            if self._begin is not None and n + 1 < len(self.layers):
-                self._begin(self._part(n + 1), draw)
+            following = self._part(n + 1) if n + 1 < len(self.layers) else None
+            own = self._labeler.front_of(self._part(n), draw, following)
             front = own if front is None else self._joiner.join(front, own)
             yield front
 

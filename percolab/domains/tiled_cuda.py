@@ -255,10 +255,7 @@ class SlabTiled:
         return memory.plus(Memory(device=parts))
 
     def begin(self, part: Part, draw: Draw) -> None:
-        """Draw and label a part, whose front is asked for next; this does not wait for it.
-
-        Thus the device is not idle while something else is done with the front before.
-        """
+        """Draw and label a part, whose front is asked for next; this does not wait for it."""
         self._take_keys(draw)
         labeler = self._labeler_of(part)
         self._draw_slab(part, labeler)
@@ -271,8 +268,12 @@ class SlabTiled:
         self._label(labeler)
         self._begun = Begun(key, labeler, sides, counted)
 
-    def front_of(self, part: Part, draw: Draw) -> Front:
-        """Return the front of a part of a sample, with arrays of the device."""
+    def front_of(self, part: Part, draw: Draw, following: Part | None = None) -> Front:
+        """Return the front of a part of a sample, with arrays of the device.
+
+        following: the part of the sample that is asked for next.  It is begun before this waits, so
+        that the device is idle neither then nor while something else is done with the front.
+        """
         key = part.first_layer, part.layers, draw
         if self._begun is None or self._begun.key != key:
             self.begin(part, draw)
@@ -281,7 +282,7 @@ class SlabTiled:
         self._begun = None
         counted.synchronize()
         below, over, sizes, flags = self._read_faces(part, labeler, sides)
-        sums = self._sums_of(labeler)
+        sums = self._sums_of(labeler, following, draw)
         clusters = int(self._pinned.clusters[0])
         layers = part.first_layer, part.layers, self.whole.num_layers, len(self.whole.shape)
         sizes, flags = self._first(sizes, clusters), self._first(flags, clusters)
@@ -441,8 +442,8 @@ class SlabTiled:
         """Return the first numbers of an array of the device."""
         return array[:count] if count else self._none[array.dtype.type]
 
-    def _sums_of(self, labeler: SlabLabels) -> Sums:
-        """Wait, and return the sums of the clusters that touch no face."""
+    def _sums_of(self, labeler: SlabLabels, following: Part | None, draw: Draw) -> Sums:
+        """Wait, with what follows begun, and return the sums of what touches no face."""
         launch, read, (clusters, vacant) = self.launches, labeler.read, self._counts
         labeler.sum_nodes(1)
         labeler.tally_nodes(1, read.tallies)
@@ -451,7 +452,14 @@ class SlabTiled:
         for count, pinned in ((clusters, self._pinned.clusters), (vacant, self._pinned.vacant)):
             launch.download(count, pinned)
         launch.download(read.loops.first, self._pinned.loop)
-        (found,) = read.fetch(1)
+        done = None
+        if following is not None and not self.tally:
+            done = launch.mark()
+            self.begin(following, draw)
+        (found,) = read.fetch(1, done=done)
+        if following is not None and self.tally:
+            # Not before: there is one tally, which begins as empty.
+            self.begin(following, draw)
         without_vacant(found, self._pinned.vacant[0].astype(np.int64))
         row = np.zeros(self.row_width, np.int64)
         row[: found.size] = found

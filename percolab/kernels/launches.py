@@ -42,7 +42,7 @@ class Launches:
     MOST_RECORDED = 16
 
     def __init__(self, *, is_urgent: bool = False) -> None:
-        self.stream = _urgent_stream() if is_urgent else cuda.stream()
+        self.stream = urgent_stream() if is_urgent else cuda.stream()
         self._called: set[Hashable] = set()
         self._recorded: dict[Hashable, Any] = {}
 
@@ -127,7 +127,7 @@ class Launches:
         graph.launch(int(self.stream))
 
 
-def _urgent_stream() -> Any:
+def urgent_stream() -> Any:
     """Return a stream of the highest priority, which stays until the process ends."""
     if config.ENABLE_CUDASIM:
         return cuda.stream()

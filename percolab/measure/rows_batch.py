@@ -95,9 +95,16 @@ class RowsBatch:
         if items * steps <= _PINNED_ROWS:
             self._batch.launches.download(self._rows[:size], self._pinned[:size])
 
-    def fetch(self, items: int, steps: int = 1) -> NDArray[np.int64]:
-        """Wait, and return the rows of the first items, (items * steps, row_width)."""
-        self._batch.launches.wait()
+    def fetch(self, items: int, steps: int = 1, *, done: Any = None) -> NDArray[np.int64]:
+        """Wait, and return the rows of the first items, (items * steps, row_width).
+
+        done: an event after :meth:`download`, where more was launched since that is not waited for;
+        of few rows without tallies.
+        """
+        if done is None:
+            self._batch.launches.wait()
+        else:
+            done.synchronize()
         size = items * steps * ROW_WIDTH
         if items * steps <= _PINNED_ROWS:
             rows: NDArray[np.int64] = self._pinned[:size].copy().reshape(-1, ROW_WIDTH)

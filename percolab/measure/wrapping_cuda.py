@@ -37,6 +37,30 @@ class Loops(NamedTuple):
 
 
 @cuda.jit(device=True)
+def _node_of(parent, code):
+    return uint64(uint64(uint64(uint32(code)) << uint64(32)) | uint64(parent))
+
+
+@cuda.jit(device=True)
+def shortened(forest, i):
+    """Return the root of i, uint32, which is its parent from now on.
+
+    Whoever follows parents meanwhile adds up the same periods, by the old parent or by the root.
+    """
+    node = forest[i]
+    parent, total = parent_of(node), periods_to(node)
+    above = forest[parent]
+    if parent_of(above) == parent:
+        return parent
+    while parent_of(above) != parent:
+        total = int32(total + periods_to(above))
+        parent = parent_of(above)
+        above = forest[parent]
+    forest[i] = _node_of(parent, total)
+    return parent
+
+
+@cuda.jit(device=True)
 def join_over_periods(forest, i, j, code):
     """Join i and j by a bond over ``code`` periods; return the winding of the loop it closes."""
     i, j = uint32(i), uint32(j)
@@ -56,15 +80,13 @@ def join_over_periods(forest, i, j, code):
         if i == j:
             return wound
         if i < j:
-            packed = (uint64(uint32(wound)) << uint64(32)) | uint64(i)
-            old = cuda.atomic.cas(forest, j, uint64(j), packed)
+            old = cuda.atomic.cas(forest, j, uint64(j), _node_of(i, wound))
             if old == uint64(j):
                 return int32(0)
             to_j = int32(to_j + periods_to(old))
             j = parent_of(old)
         else:
-            packed = (uint64(uint32(-wound)) << uint64(32)) | uint64(j)
-            old = cuda.atomic.cas(forest, i, uint64(i), packed)
+            old = cuda.atomic.cas(forest, i, uint64(i), _node_of(j, -wound))
             if old == uint64(i):
                 return int32(0)
             to_i = int32(to_i + periods_to(old))

@@ -223,10 +223,10 @@ class Slow(SlabRaster):
 
     made = 0
 
-    def front_of(self, part, draw):
+    def front_of(self, part, draw, following=None):
         Slow.made += 1
         time.sleep(0.01)
-        return super().front_of(part, draw)
+        return super().front_of(part, draw, following)
 
 
 @pytest.mark.parametrize("answers", [[True], [False, False, True]], ids=["at work", "waiting"])
@@ -250,10 +250,10 @@ def test_ranks_leave_a_row_that_rank_0_leaves(answers, monkeypatch):
 class Broken(SlabRaster):
     """Cannot find the front of the last layers."""
 
-    def front_of(self, part, draw):
+    def front_of(self, part, draw, following=None):
         if part.first_layer >= 24:
             raise ZeroDivisionError("of a rank")
-        return super().front_of(part, draw)
+        return super().front_of(part, draw, following)
 
 
 def test_a_rank_that_fails_fails_the_others(monkeypatch):

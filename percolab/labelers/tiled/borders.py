@@ -32,8 +32,7 @@ from percolab.measure.rows_cuda import (
     with_cluster,
     write_partial,
 )
-from percolab.measure.wrapping import root_in
-from percolab.measure.wrapping_cuda import join_over_periods, note_loop
+from percolab.measure.wrapping_cuda import join_over_periods, note_loop, shortened
 
 cuda = load_cuda()
 
@@ -130,7 +129,7 @@ def gather_kernel(nodes, interior, blocks, forest, with_origins):
     """Move the size and the end flags of every node that was joined to another to its root.
 
     With ``with_origins`` the root gets the smallest origin, too.  Where ``forest`` has the nodes
-    they were joined there, and their parents follow it now.
+    they were joined there; their parents follow it now, and there, too, lead straight to the root.
     """
     keys = cuda.shared.array(SLOTS, types.uint32)
     counts = cuda.shared.array(SLOTS, types.uint32)
@@ -145,7 +144,7 @@ def gather_kernel(nodes, interior, blocks, forest, with_origins):
             size, root = sizes[node], node
             if size != uint32(0):
                 if forest.size > 1:
-                    root = root_in(forest, node)
+                    root = shortened(forest, node)
                 else:
                     root = uint32(find(parents, uint32(0), node))
             if root != node:
