@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import TOP, threshold_of
 from percolab.coupled import new_coupling
@@ -291,6 +292,22 @@ def assert_cuda_equals_cpu(
             host.open_bonds(generator, seed, samples[n], thresholds[n])
             np.testing.assert_array_equal(words[n], host.opened, err_msg=message)
             np.testing.assert_array_equal(labels[n], host.label(), err_msg=message)
+
+
+def assert_vacant_counts_equal(topology, model, generator, *, grid):
+    """Compare the vacant sites of CUDA with the CPU's, at so many thresholds of three samples."""
+    samples = np.array([0, 1, 2**40], np.uint64)
+    limits = np.linspace(0, 1, grid * samples.size).reshape(-1, samples.size).T
+    limits = np.array([[threshold_of(p) for p in row] for row in limits], np.uint64)
+    for thresholds in (limits, limits[:, 0]):
+        counts = [
+            new_batch(kind, topology, model).count_vacant(generator, 2**63 + 1, samples, thresholds)
+            for kind in ("cuda", "cpu")
+        ]
+        np.testing.assert_array_equal(*counts)
+        assert counts[0].shape == thresholds.shape
+        if thresholds is limits and model.site_varies:
+            assert counts[0].min() == 0 < counts[0].max() == topology.num_sites
 
 
 def assert_gyration_equal(

@@ -15,6 +15,7 @@ from helpers import (
     CUDA_LABELERS,
     assert_cuda_equals_cpu,
     assert_gyration_equal,
+    assert_vacant_counts_equal,
     cpu_labeler,
     cuda_coupling,
     items_of,
@@ -113,6 +114,7 @@ def compare_models(name):
             )
         if dimension and number < 2:
             compare_thresholds(name, shape, model)
+        assert_vacant_counts_equal(small[number % len(small)], model, number % 2, grid=34)
         print(model)
 
 

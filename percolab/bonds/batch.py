@@ -52,7 +52,10 @@ class Batch(Protocol):
         samples: NDArray[np.uint64],
         thresholds: NDArray[np.uint64],
     ) -> NDArray[np.int64]:
-        """Return how many sites of each item the model leaves vacant, (n,) for any n."""
+        """Return how many sites of each item the model leaves vacant, int64 like thresholds.
+
+        samples: (n,), for any n.  thresholds: (n,), or (n, m) for m items of each sample.
+        """
         ...
 
 

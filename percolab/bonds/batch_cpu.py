@@ -92,12 +92,13 @@ class CpuBatch:
         samples: NDArray[np.uint64],
         thresholds: NDArray[np.uint64],
     ) -> NDArray[np.int64]:
-        """Return how many sites of each item are vacant, int64 (n,); the sites are overwritten."""
-        left = np.empty(len(samples), np.int64)
-        for n, (sample, threshold) in enumerate(zip(samples, thresholds, strict=True)):
+        """Return how many sites of each item are vacant; the occupied sites are overwritten."""
+        left = np.empty(thresholds.shape, np.int64)
+        for place, threshold in np.ndenumerate(thresholds):
+            sample = samples[place[0]]
             limit, _ = limits_at(self.model.rule, np.uint64(threshold))
             key = np.uint64(seed), np.uint64(sample), np.uint64(limit)
             first, there = np.uint64(self.sites.first_word), self.sites.exists
             fill_open_bonds(generator, *key, first, there, self.occupied)
-            left[n] = np.bitwise_count(self.occupied).sum(dtype=np.int64)
+            left[place] = np.bitwise_count(self.occupied).sum(dtype=np.int64)
         return self.topology.num_sites - left

@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
 from percolab.bonds.sites import Sites
-from percolab.bonds.sites_cuda import close_bonds_kernel, close_seam_kernel, count_sites_kernel
+from percolab.bonds.sites_cuda import (
+    MOST_LIMITS,
+    close_bonds_kernel,
+    close_seam_kernel,
+    count_sites_kernel,
+)
 from percolab.bonds.words_cuda import Keys, open_words_kernel
 from percolab.kernels.arrays import Arrays
 from percolab.kernels.device import load_cuda
@@ -252,16 +257,22 @@ class CudaBatch:
         samples: NDArray[np.uint64],
         thresholds: NDArray[np.uint64],
     ) -> NDArray[np.int64]:
-        """Return how many sites of each item the model leaves vacant, int64 (n,)."""
-        left = np.empty(len(samples), np.int64)
-        for first in range(0, len(samples), self.capacity):
-            part = slice(first, first + self.capacity)
-            items = len(samples[part])
-            self.keys.write(seed, samples[part], thresholds[part])
-            self.keys.upload(items)
-            counts = cuda.to_device(np.zeros(items, np.uint32))
-            arguments = generator, self.keys.on_device, self.sites, counts
-            self.launches.each(count_sites_kernel, self.sites.exists.size, items, *arguments)
-            self.launches.wait()
-            left[part] = counts.copy_to_host()
-        return self.topology.num_sites - left
+        """Return how many sites of each item the model leaves vacant, int64 like thresholds."""
+        rule = self.model.rule
+        limits = thresholds if rule.site_varies else np.full_like(thresholds, rule.site_limit)
+        limits = limits.reshape(len(samples), -1)
+        left = np.empty(limits.shape, np.int64)
+        self.launches.wait()
+        for first in range(0, len(samples), _MAX_GRID_Y):
+            part = slice(first, first + _MAX_GRID_Y)
+            chosen = cuda.to_device(samples[part])
+            for begin in range(0, limits.shape[1], MOST_LIMITS):
+                place = part, slice(begin, begin + MOST_LIMITS)
+                asked = np.ascontiguousarray(limits[place])
+                counts = cuda.to_device(np.zeros(asked.shape, np.uint32))
+                keys = generator, np.uint64(seed), chosen, cuda.to_device(asked)
+                words, items = self.sites.exists.size, len(asked)
+                self.launches.each(count_sites_kernel, words, items, *keys, self.sites, counts)
+                self.launches.wait()
+                left[place] = counts.copy_to_host()
+        return self.topology.num_sites - left.reshape(thresholds.shape)

@@ -3,12 +3,19 @@
 from numba import uint32, uint64
 
 from percolab.bonds.sites import close_word, is_vacant
-from percolab.bonds.words import open_word
+from percolab.bonds.words import BLIND_PLANES, XORWOW, open_by_planes, open_word
+from percolab.bonds.xorwow import next_digits, xorwow_state
 from percolab.kernels.bits import popcount
 from percolab.kernels.device import load_cuda
-from percolab.kernels.launches import PER_THREAD, element
+from percolab.kernels.launches import PER_THREAD, THREADS, element
 
 cuda = load_cuda()
+
+#: Thresholds at which sites are counted in one launch.
+MOST_LIMITS = 32
+# Counters of a threshold, so that the threads of a warp do not queue for one; and of all.
+_COUNTERS = 32
+_ALL_COUNTERS = MOST_LIMITS * _COUNTERS
 
 
 @cuda.jit(cache=True)
@@ -40,24 +47,50 @@ def close_seam_kernel(opened, sites):
             cuda.atomic.and_(opened, place, uint32(~bit))
 
 
+@cuda.jit(device=True)
+def _add_occupied(counters, limits, item, planes, state, exists):
+    """Add up what a word has at every threshold, from the first planes of its XORWOW stream."""
+    for n in range(limits.shape[1]):
+        found = popcount(open_by_planes(planes, state, limits[item, n], exists))
+        place = uint32(n * _COUNTERS + cuda.threadIdx.x % _COUNTERS)
+        cuda.atomic.add(counters, place, uint32(found))
+
+
 @cuda.jit(cache=True)
-def count_sites_kernel(generator, keys, sites, counts):
-    """Add up how many sites of every item are occupied; ``counts`` begin as zeros."""
-    shared = cuda.shared.array(1, uint32)
-    item = uint32(cuda.blockIdx.y)
-    seed, sample = keys.samples[0], keys.samples[uint32(item + uint32(1))]
-    threshold = keys.sites[item]
-    if cuda.threadIdx.x == 0:
-        shared[0] = uint32(0)
+def count_sites_kernel(generator, seed, samples, limits, sites, counts):
+    """Add up how many sites of every item are occupied at each of its thresholds.
+
+    samples: uint64 (items,); limits: uint64 (items, n), the thresholds of sites, n <= MOST_LIMITS
+    counts:  uint32 (items, n), begin as zeros
+    A word's random digits are made once for all thresholds.
+    """
+    counters = cuda.shared.array(_ALL_COUNTERS, uint32)
+    planes = cuda.local.array(BLIND_PLANES, uint32)
+    item, thread = uint32(cuda.blockIdx.y), cuda.threadIdx.x
+    sample, count = samples[item], limits.shape[1]
+    for n in range(thread, count * _COUNTERS, THREADS):
+        counters[n] = uint32(0)
     cuda.syncthreads()
-    found = uint32(0)
     for step in range(PER_THREAD):
         word = element(step)
         if word < sites.exists.size:
             number = uint64(uint64(sites.first_word) + uint64(word))
-            occupied = open_word(generator, seed, sample, number, threshold, sites.exists[word])
-            found = uint32(found + uint32(popcount(occupied)))
-    cuda.atomic.add(shared, 0, found)
+            exists = sites.exists[word]
+            if generator == XORWOW:
+                v0, v1, v2, v3, v4, d = xorwow_state(seed, sample, number)
+                for plane in range(BLIND_PLANES):
+                    digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
+                    planes[plane] = digits
+                _add_occupied(counters, limits, item, planes, (v0, v1, v2, v3, v4, d), exists)
+            else:
+                for n in range(count):
+                    occupied = open_word(generator, seed, sample, number, limits[item, n], exists)
+                    place = uint32(n * _COUNTERS + thread % _COUNTERS)
+                    cuda.atomic.add(counters, place, uint32(popcount(occupied)))
     cuda.syncthreads()
-    if cuda.threadIdx.x == 0:
-        cuda.atomic.add(counts, item, shared[0])
+    for n in range(thread, count, THREADS):
+        found = uint32(0)
+        for k in range(_COUNTERS):
+            # Each thread begins at another counter, so that they lie in different banks.
+            found = uint32(found + counters[n * _COUNTERS + (n + k) % _COUNTERS])
+        cuda.atomic.add(counts, (item, n), found)

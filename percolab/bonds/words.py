@@ -23,9 +23,9 @@ TOP = 2**63
 #: A sample's spanning threshold where it does not span with all its bonds open.
 NEVER = 2**64 - 1
 
-# So many planes run without asking whether any bond is undecided: a warp of 32 words needs 11 on
-# average, and a loop without a test is cheaper than one with.
-_BLIND_PLANES = 10
+#: So many planes run without asking whether any bond is undecided: a warp of 32 words needs 11 on
+#: average, and a loop without a test is cheaper than one with.
+BLIND_PLANES = 10
 _LAST_PLANE = 63
 
 
@@ -57,14 +57,36 @@ def _digit(threshold, plane):
 
 
 @njit
+def open_by_planes(planes, state, threshold, exists):
+    """Return the word of open bonds at one of several thresholds, as :func:`open_word` does.
+
+    planes: the first BLIND_PLANES digit planes of a word's XORWOW stream, uint32
+    state:  (v0, v1, v2, v3, v4, d), the stream's state after them
+    """
+    if uint64(threshold) >> uint64(_LAST_PLANE) != uint64(0):
+        return uint32(exists)
+    undecided, opened = uint32(exists), uint32(0)
+    for plane in range(BLIND_PLANES):
+        is_one = _digit(threshold, plane)
+        undecided, opened = compare_plane(planes[plane], is_one, undecided, opened)
+    v0, v1, v2, v3, v4, d = state
+    plane = BLIND_PLANES
+    while undecided != uint32(0) and plane < _LAST_PLANE:
+        digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
+        undecided, opened = compare_plane(digits, _digit(threshold, plane), undecided, opened)
+        plane += 1
+    return opened
+
+
+@njit
 def open_word_xorwow(seed, sample, word, threshold, exists):
     """Return the uint32 word of open bonds, from the XORWOW stream of (seed, sample, word)."""
     undecided, opened = uint32(exists), uint32(0)
     v0, v1, v2, v3, v4, d = xorwow_state(seed, sample, word)
-    for plane in range(_BLIND_PLANES):
+    for plane in range(BLIND_PLANES):
         digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
         undecided, opened = compare_plane(digits, _digit(threshold, plane), undecided, opened)
-    plane = _BLIND_PLANES
+    plane = BLIND_PLANES
     while undecided != uint32(0) and plane < _LAST_PLANE:
         digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
         undecided, opened = compare_plane(digits, _digit(threshold, plane), undecided, opened)

@@ -72,9 +72,8 @@ class CoupledBatches(RecordedPoints):
         ]
         rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if batch.model.draws_sites:
-            items = np.repeat(samples, grid.size), np.tile(grid, len(samples))
-            vacant = batch.count_vacant(generator, seed, *items)
-            without_vacant(rows, vacant.reshape(len(samples), grid.size))
+            grids = np.tile(grid, (len(samples), 1))
+            without_vacant(rows, batch.count_vacant(generator, seed, samples, grids))
         return rows
 
 

@@ -14,6 +14,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 import percolab
+from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, TOP, XORWOW, threshold_of, uniform_of
 from percolab.coupled.thresholds import find_thresholds
@@ -68,6 +69,22 @@ def thick(name):
     for case, topology in parity_topologies(name):
         if not any(np.intersect1d(*pair).size for pair in topology.end_layers):
             yield case, topology
+
+
+@every_model
+@pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
+def test_vacant_sites_are_counted_at_every_threshold(generator, model):
+    topology, samples = lattice("kagome").topology((9, 11)), np.array([3, 5], np.uint64)
+    batch = new_batch("cpu", topology, model)
+    found = batch.count_vacant(generator, SEED, samples, np.array([GRID, GRID[::-1]]))
+    there = unpack_bits(topology.occupied, topology.num_points)
+    for sample, counts, grid in zip(samples, found, (GRID, GRID[::-1])):
+        own = numbers_of(topology, generator, sample)[0][there]
+        for count, threshold in zip(counts, grid.tolist()):
+            site_p = threshold / TOP if model.site_varies else model.site_p or 1.0
+            assert count == (own >= site_p).sum()
+    single = batch.count_vacant(generator, SEED, samples, GRID[2:4])
+    assert single.tolist() == [found[0, 2], found[1, -4]]
 
 
 @pytest.mark.parametrize(

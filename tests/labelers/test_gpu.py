@@ -12,6 +12,7 @@ from helpers import (
     assert_cuda_equals_cpu,
     assert_gyration_equal,
     assert_thresholds_equal,
+    assert_vacant_counts_equal,
     cpu_labeler,
     cuda_coupling,
     items_of,
@@ -146,6 +147,14 @@ def test_a_large_torus_in_the_schemes_of_papers_equals_the_cpu(labeler):
         capacity=2,
         case="torus",
     )
+
+
+@every_generator
+@pytest.mark.parametrize("model", ["site", "site-bond", "site-bond:site=0.8"])
+def test_vacant_sites_of_many_thresholds_are_those_of_the_cpu(model, generator):
+    for shape, grid in (((3, 5), 1), ((301, 203), 70), ((1025, 1023), 32)):
+        topology = lattice("honeycomb").topology(shape, ("periodic", "open"))
+        assert_vacant_counts_equal(topology, Model.parse(model), generator, grid=grid)
 
 
 @pytest.mark.parametrize("edge", [3, 8, 24, 32, 64])
