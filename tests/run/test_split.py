@@ -245,10 +245,10 @@ def test_a_stop_is_between_two_slabs():
 class Broken(SlabRaster):
     """Fails at the last layers."""
 
-    def front_of(self, part, draw):
+    def front_of(self, part, draw, following=None):
         if part.first_layer > 5:
             raise ZeroDivisionError("of a rank")
-        return super().front_of(part, draw)
+        return super().front_of(part, draw, following)
 
 
 def test_what_a_rank_raises_is_raised(monkeypatch):
@@ -332,9 +332,9 @@ def test_a_plan_tells_how_long_a_row_takes(given, monkeypatch):
 _PROGRAM = """
 from percolab.domains import ranks, raster
 front_of = raster.SlabRaster.front_of
-def slow(own, part, draw):
+def slow(own, part, draw, following=None):
     {slow}
-    return front_of(own, part, draw)
+    return front_of(own, part, draw, following)
 raster.SlabRaster.front_of = slow
 from percolab.cli import main
 main()

@@ -82,12 +82,12 @@ class Counted(SlabRaster):
 
     made, lock = Counter(), threading.Lock()
 
-    def front_of(self, part, draw):
+    def front_of(self, part, draw, following=None):
         # Not those of a small lattice, which are measured first so that all is compiled.
         if part.whole.num_layers == 12:
             with self.lock:
                 self.made[draw, part.first_layer] += 1
-        return super().front_of(part, draw)
+        return super().front_of(part, draw, following)
 
 
 @pytest.fixture
