@@ -51,6 +51,7 @@ class Record:
               filled in
     seconds:  expected, on an H200, kernels being compiled among them
     gpus:     that it needs
+    is_alone: whether nothing is made beside it, for it keeps all cores of the host at work
     small:    options that make every command a rehearsal; None: it has none
     is_long:  whether it is left out unless it is asked for
     keeps:    where the results files of the scratch folder go, beside the record; "" if nowhere
@@ -61,6 +62,7 @@ class Record:
     commands: tuple[str, ...]
     seconds: float
     gpus: int = 1
+    is_alone: bool = False
     small: str | None = ""
     is_long: bool = False
     keeps: str = ""
@@ -137,6 +139,7 @@ RECORDS = (
             f"--deselect {_ALONE} tests",
         ),
         210,
+        is_alone=True,
         small="--collect-only",
     ),
     Record(
@@ -520,12 +523,19 @@ def head_lines(told: dict[str, object]) -> list[str]:
 
 def make_all(records: Sequence[Record], place: Place) -> dict[str, str]:
     """Make records as GPUs become free; return what became of each, by its file."""
+
+    def may_begin(record: Record) -> bool:
+        beside = [other for other, _ in at_work.values()]
+        if any(one.is_alone for one in (record, *beside)) and beside:
+            return False
+        return bool(free) and (not place.gpus or record.gpus <= len(free))
+
     free = list(place.gpus or [""])
     left, found = list(records), {}
     at_work: dict[Future[float], tuple[Record, list[str]]] = {}
     with ThreadPoolExecutor(len(free)) as pool:
         while left or at_work:
-            while left and (not place.gpus or left[0].gpus <= len(free)) and free:
+            while left and may_begin(left[0]):
                 record = left.pop(0)
                 if time.monotonic() + record.seconds * (not place.small) > place.end:
                     found[record.file] = "not begun: the budget does not last"

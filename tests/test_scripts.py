@@ -165,6 +165,19 @@ def test_records_have_heads_and_gpus_of_their_own(work):
     ]
 
 
+def test_nothing_is_made_beside_a_record_that_takes_the_whole_host(work):
+    told = "begin = time.time()\ntime.sleep(0.3)\nprint(begin, time.time())\n"
+    names = ["before.txt", "alone.txt", "after.txt", "beside.txt"]
+    found = work.make(*(work.record(n, told, is_alone=n == "alone.txt") for n in names))
+    assert all(became.endswith(" s") for became in found.values()), found
+    begins, ends = zip(
+        *(map(float, (work.folder / n).read_text().splitlines()[-1].split()) for n in names),
+    )
+    assert ends[0] <= begins[1]
+    assert ends[1] <= min(begins[2:])
+    assert begins[3] < ends[2]
+
+
 def test_a_failure_keeps_the_older_record_and_the_others_go_on(work):
     (work.folder / "bad.txt").write_text("older\n")
     begin = time.monotonic()
