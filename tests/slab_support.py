@@ -55,12 +55,13 @@ def compare_fronts(whole, draws, layers, first=0, *, tally=False) -> list[list[F
     for draw in draws:
         start, together = first, None
         for thick in layers:
-            part = parts.part(start, thick)
-            front, expected = (labeler.front_of(part, draw) for labeler in labelers)
+            part, following = parts.part(start, thick), None
             after = start + thick + thick % 2
             if after + thick <= whole.num_layers:
-                # The next one is drawn beforehand, or another one, of which nothing may stay.
-                labelers[0].begin(parts.part(after, thick), draw)
+                # The next one is begun beforehand, or another one, of which nothing may stay.
+                following = parts.part(after, thick)
+            front = labelers[0].front_of(part, draw, following)
+            expected = labelers[1].front_of(part, draw)
             front, case = on_host(front), (whole, draw, start, thick)
             assert_same_clusters(front, expected, case)
             together = front if together is None else join(together, front)

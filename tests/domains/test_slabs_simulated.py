@@ -24,3 +24,11 @@ def test_simulated_fronts_equal_those_of_the_cpu(case):
     done = run_simulated("simulated_slabs.py", *case)
     assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
     assert done.stdout.strip(), "no case was run"
+
+
+# Every seventh case has all lattices, boundaries and ways to be late.
+@pytest.mark.parametrize("case", ["0 7", pytest.param("0 1", marks=pytest.mark.slow)])
+def test_rows_in_slabs_stay_the_same_where_streams_are_late(case):
+    done = run_simulated("simulated_streams.py", *case.split())
+    assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
+    assert "late" in done.stdout
