@@ -4,7 +4,7 @@
 
 A lattice of four slabs, each of as many sites, at p_c.  Printed are by the host's clock: the front
 of the second slab alone; a slab of a whole row, whose fronts are made and joined one after the
-other, while bonds of the next are drawn; one sample of as many sites as a slab in one piece; and
+other, while the next slab is labeled; one sample of as many sites as a slab in one piece; and
 joining the fronts of the first two slabs.  On a GPU then the kernels of such a front and such a
 join, by device events.
 """
