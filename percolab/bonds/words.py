@@ -57,6 +57,18 @@ def _digit(threshold, plane):
 
 
 @njit
+def _open_in_the_end(state, threshold, undecided, opened):
+    """Return the word of open bonds, once BLIND_PLANES planes have left some undecided."""
+    v0, v1, v2, v3, v4, d = state
+    plane = BLIND_PLANES
+    while undecided != uint32(0) and plane < _LAST_PLANE:
+        digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
+        undecided, opened = compare_plane(digits, _digit(threshold, plane), undecided, opened)
+        plane += 1
+    return opened
+
+
+@njit
 def open_by_planes(planes, state, threshold, exists):
     """Return the word of open bonds at one of several thresholds, as :func:`open_word` does.
 
@@ -69,13 +81,7 @@ def open_by_planes(planes, state, threshold, exists):
     for plane in range(BLIND_PLANES):
         is_one = _digit(threshold, plane)
         undecided, opened = compare_plane(planes[plane], is_one, undecided, opened)
-    v0, v1, v2, v3, v4, d = state
-    plane = BLIND_PLANES
-    while undecided != uint32(0) and plane < _LAST_PLANE:
-        digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
-        undecided, opened = compare_plane(digits, _digit(threshold, plane), undecided, opened)
-        plane += 1
-    return opened
+    return _open_in_the_end(state, threshold, undecided, opened)
 
 
 @njit
@@ -86,12 +92,7 @@ def open_word_xorwow(seed, sample, word, threshold, exists):
     for plane in range(BLIND_PLANES):
         digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
         undecided, opened = compare_plane(digits, _digit(threshold, plane), undecided, opened)
-    plane = BLIND_PLANES
-    while undecided != uint32(0) and plane < _LAST_PLANE:
-        digits, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
-        undecided, opened = compare_plane(digits, _digit(threshold, plane), undecided, opened)
-        plane += 1
-    return opened
+    return _open_in_the_end((v0, v1, v2, v3, v4, d), threshold, undecided, opened)
 
 
 @njit
