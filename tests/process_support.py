@@ -1,4 +1,4 @@
-"""What the tests of processes share: those that were started, and workers that tests change."""
+"""What the tests of processes share: those that were started, workers that tests change, kills."""
 
 import time
 from pathlib import Path
@@ -8,7 +8,31 @@ import psutil
 from percolab.run import checkpointed
 from percolab.run.calls import be_worker
 from percolab.run.processes import Processes
+from percolab.run.request import Watcher
 from percolab.run.split import be_rank
+
+
+class Killed(BaseException):
+    """What a kill is to a thread of this process."""
+
+
+class Killer(Watcher):
+    """Ends a run when so many slabs are done; counts them, and keeps what is noted.
+
+    sites: that every slab has, if all have as many
+    """
+
+    def __init__(self, slabs=10**9, *, sites=None):
+        self.left, self.sites, self.seen, self.lines = slabs, sites, 0, []
+
+    def labeled(self, sites):
+        assert self.sites in (None, sites)
+        self.seen += 1
+        if self.seen > self.left:
+            raise Killed
+
+    def noted(self, text):
+        self.lines.append(text)
 
 
 def worker_processes():

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, run, start, stored
 from helpers import lattice
-from process_support import impatient_worker, worker_processes
+from process_support import Killed, Killer, impatient_worker, worker_processes
 
 from percolab.analysis.stored_data import cluster_curves_of
 from percolab.api import sweep
@@ -242,26 +242,6 @@ ASKED = {
 }
 
 
-class Killed(BaseException):
-    """What a kill is to a thread of this process."""
-
-
-class Killer(Watcher):
-    """Ends a run when so many slabs are done; counts them, and keeps what is noted."""
-
-    def __init__(self, slabs=10**9):
-        self.left, self.seen, self.lines = slabs, 0, []
-
-    def labeled(self, sites):
-        assert sites == 24
-        self.seen += 1
-        if self.seen > self.left:
-            raise Killed
-
-    def noted(self, text):
-        self.lines.append(text)
-
-
 @pytest.fixture
 def at_once(monkeypatch):
     """Let checkpoints be saved after every slab."""
@@ -271,7 +251,7 @@ def at_once(monkeypatch):
 
 def run_killed(path, slabs):
     """Run the study to its end or until so many slabs are done; return what was told."""
-    killer = Killer(slabs)
+    killer = Killer(slabs, sites=24)
     with suppress(Killed):
         sweep("square", **ASKED, slabs=6, out=path, watcher=killer)
     return killer

@@ -20,7 +20,7 @@ import psutil
 import pytest
 from cli_support import answer, assert_equal_datasets, run, start, stored
 from helpers import lattice
-from process_support import impatient_rank
+from process_support import Killed, Killer, impatient_rank
 
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
@@ -30,7 +30,6 @@ from percolab.domains.slabs import Slabs
 from percolab.domains.transport import Local
 from percolab.kernels.device import Device
 from percolab.run.checkpointed import RankKeeper
-from percolab.run.request import Watcher
 from percolab.run.sampler import Sampler, Stopped
 from percolab.run.split import SplitSampler, Team, split_whole
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow, read_checkpoint
@@ -56,25 +55,6 @@ ASKED = {
 }
 # A block of 2 samples at 2 p, in 9 slabs, 3 of each rank.
 ROWS, SLABS, RANKS = 4, 9, 3
-
-
-class Killed(BaseException):
-    """What a kill is to a thread of this process."""
-
-
-class Killer(Watcher):
-    """Ends a run when rank 0 has done so many slabs; keeps what is noted."""
-
-    def __init__(self, slabs):
-        self.left, self.lines = slabs, []
-
-    def labeled(self, sites):
-        self.left -= 1
-        if self.left < 0:
-            raise Killed
-
-    def noted(self, text):
-        self.lines.append(text)
 
 
 class Counted(SlabRaster):
