@@ -23,8 +23,8 @@ from percolab.measure.wrapping_cuda import periods_along
 
 cuda = load_cuda()
 
-#: Words of a cut that one block reads.
-FACE_WORDS = PER_THREAD * THREADS
+#: Words of a cut that one block reads, at most THREADS; so few that a face makes many blocks.
+FACE_WORDS = THREADS // 2
 #: Stands for the number of a root that an entry names; no origin is as large.
 NAMED = 0xFFFFFFFF
 
@@ -51,18 +51,14 @@ def _sum_before(sums, thread, count):
 
 @cuda.jit(cache=True)
 def count_bonds_kernel(opened, counts):
-    """Count the open bonds of every FACE_WORDS words of a cut: one block each."""
+    """Count the open bonds of every FACE_WORDS words of a cut: one block each, a thread a word."""
     shared = cuda.shared.array(1, types.uint32)
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
     cuda.syncthreads()
-    found = uint32(0)
-    for step in range(PER_THREAD):
-        place = element(step)
-        if place < opened.size:
-            found = uint32(found + uint32(popcount(opened[place])))
-    if found != uint32(0):
-        cuda.atomic.add(shared, 0, found)
+    place = uint32(uint32(cuda.blockIdx.x * FACE_WORDS) + cuda.threadIdx.x)
+    if place < opened.size:
+        cuda.atomic.add(shared, 0, uint32(popcount(opened[place])))
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
         counts[cuda.blockIdx.x] = shared[0]
@@ -75,13 +71,19 @@ def scan_counts_kernel(counts, total):
     thread = cuda.threadIdx.x
     begin, base = 0, uint32(0)
     while begin < counts.size:
-        n = begin + thread
-        count = counts[n] if n < counts.size else uint32(0)
-        before, whole = _sum_before(sums, thread, count)
-        if n < counts.size:
-            counts[n] = uint32(base + before)
+        least = begin + PER_THREAD * thread
+        end = min(least + PER_THREAD, counts.size)
+        own = uint32(0)
+        for n in range(least, end):
+            own = uint32(own + counts[n])
+        before, whole = _sum_before(sums, thread, own)
+        before = uint32(base + before)
+        for n in range(least, end):
+            count = counts[n]
+            counts[n] = before
+            before = uint32(before + count)
         base = uint32(base + whole)
-        begin += THREADS
+        begin += PER_THREAD * THREADS
         cuda.syncthreads()
     if thread == 0:
         total[0] = base
@@ -164,8 +166,8 @@ def read_face_kernel(
 ):
     """Write the root and the code of every open bond of a cut, and mark the roots.
 
-    The order is that of the bonds.  A block reads FACE_WORDS words, its warps a word at a time, a
-    lane a bond.
+    The order is that of the bonds.  A block of THREADS reads FACE_WORDS words, its warps a word at
+    a time, a lane a bond.
 
     before:   open bonds before the words of each block, uint32
     is_upper: whether the slab holds the owners, at sites from ``shift`` on, or the other ends
@@ -174,50 +176,48 @@ def read_face_kernel(
     roots:    uint32; codes: int64, written with has_codes, where an axis is periodic
     """
     sums = cuda.shared.array(THREADS, types.uint32)
-    words = cuda.shared.array(THREADS, types.uint32)
-    entries = cuda.shared.array(THREADS, types.uint32)
+    words = cuda.shared.array(FACE_WORDS, types.uint32)
+    entries = cuda.shared.array(FACE_WORDS, types.uint32)
     thread, per_class = cuda.threadIdx.x, uint32(cut.adjacency.num_words)
-    base = before[cuda.blockIdx.x]
-    for step in range(PER_THREAD):
-        place = element(step)
-        word = opened[place] if place < opened.size else uint32(0)
-        earlier, whole = _sum_before(sums, thread, uint32(popcount(word)))
-        words[thread], entries[thread] = word, uint32(base + earlier)
-        cuda.syncthreads()
-        base = uint32(base + whole)
-        for n in range(thread, 32 * THREADS, THREADS):
-            row, bit = n >> 5, uint32(n & 31)
-            if has_bit(words[row], bit):
-                below = uint32(words[row] & uint32(uint32(uint32(1) << bit) - uint32(1)))
-                entry = uint32(entries[row] + uint32(popcount(below)))
-                place = uint32(uint32((cuda.blockIdx.x * PER_THREAD + step) * THREADS) + row)
-                k = uint32(place // per_class)
-                owner = uint32(uint32(uint32(place - uint32(k * per_class)) << uint32(5)) + bit)
-                site, code = int64(owner), int64(0)
-                aside = int64(-1)
-                if has_bit(seam_word(cut.adjacency.seam, place), bit):
-                    aside = seam_of_cut(cut.adjacency, place, bit)
-                if is_upper != uint32(0):
-                    code = int64(crossing)
-                    if aside >= int64(0):
-                        code = int64(code + int64(cut.adjacency.seam_codes[aside]))
-                elif aside >= int64(0):
-                    site = int64(cut.adjacency.seam_ends[aside])
-                else:
-                    site = int64(site + int64(cut.adjacency.ends[k]))
-                node = labels[uint32(site + int64(shift))]
-                root = nodes.parents[node]
-                roots[entry] = root
-                # Whoever writes it writes the same.
-                if nodes.origins[root] != uint32(NAMED):
-                    nodes.origins[root] = uint32(NAMED)
-                if has_codes != uint32(0):
-                    if forest.size > 1:
-                        # Its parent there is its root since sizes were gathered.
-                        narrow = periods_to(forest[node])
-                        code = int64(code + _wide_periods(narrow, loops.axes, loops.width))
-                    codes[entry] = code
-        cuda.syncthreads()
+    first, word = uint32(cuda.blockIdx.x * FACE_WORDS), uint32(0)
+    if thread < FACE_WORDS and uint32(first + thread) < opened.size:
+        word = opened[uint32(first + thread)]
+    earlier, _ = _sum_before(sums, thread, uint32(popcount(word)))
+    if thread < FACE_WORDS:
+        words[thread], entries[thread] = word, uint32(before[cuda.blockIdx.x] + earlier)
+    cuda.syncthreads()
+    for n in range(thread, 32 * FACE_WORDS, THREADS):
+        row, bit = n >> 5, uint32(n & 31)
+        if has_bit(words[row], bit):
+            below = uint32(words[row] & uint32(uint32(uint32(1) << bit) - uint32(1)))
+            entry = uint32(entries[row] + uint32(popcount(below)))
+            place = uint32(first + uint32(row))
+            k = uint32(place // per_class)
+            owner = uint32(uint32(uint32(place - uint32(k * per_class)) << uint32(5)) + bit)
+            site, code = int64(owner), int64(0)
+            aside = int64(-1)
+            if has_bit(seam_word(cut.adjacency.seam, place), bit):
+                aside = seam_of_cut(cut.adjacency, place, bit)
+            if is_upper != uint32(0):
+                code = int64(crossing)
+                if aside >= int64(0):
+                    code = int64(code + int64(cut.adjacency.seam_codes[aside]))
+            elif aside >= int64(0):
+                site = int64(cut.adjacency.seam_ends[aside])
+            else:
+                site = int64(site + int64(cut.adjacency.ends[k]))
+            node = labels[uint32(site + int64(shift))]
+            root = nodes.parents[node]
+            roots[entry] = root
+            # Whoever writes it writes the same.
+            if nodes.origins[root] != uint32(NAMED):
+                nodes.origins[root] = uint32(NAMED)
+            if has_codes != uint32(0):
+                if forest.size > 1:
+                    # Its parent there is its root since sizes were gathered.
+                    narrow = periods_to(forest[node])
+                    code = int64(code + _wide_periods(narrow, loops.axes, loops.width))
+                codes[entry] = code
 
 
 @cuda.jit(cache=True)

@@ -365,7 +365,8 @@ class SlabTiled:
                 self._fill(site, self._site_class, words, *sites)
             sites = self._above, self._below, crossed.opened
             launch.one(close_cut_kernel, crossed.opened.size, 1, cut, *sites)
-        launch.each(count_bonds_kernel, crossed.opened.size, 1, crossed.opened, crossed.before)
+        counts = crossed.opened, crossed.before
+        launch.blocks(count_bonds_kernel, crossed.before.size, FACE_WORDS, *counts)
         launch.blocks(scan_counts_kernel, 1, THREADS, crossed.before, crossed.total)
         launch.download(crossed.total, crossed.pinned)
 
