@@ -8,6 +8,9 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
+from percolab.domains.parts import Whole
+from percolab.domains.raster import Draw
+from percolab.domains.slabs import Slabs
 from percolab.labelers import LABELERS
 from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import geometry_of
@@ -34,4 +37,15 @@ for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classe
             if "open" in boundary and name == "tiled":
                 find_thresholds(coupling, XORWOW, 1, SAMPLES, (int(GRID[0]), int(GRID[-1])))
     print(name)
+
+# Slabs: fronts are joined while the next slab is labeled, on another stream.
+SLABS = (("square", (300,), BOND), ("cubic", (20, 16), Model("site")))
+for (name, layer, model), boundary in product(SLABS, ("open", "periodic")):
+    shape, kinds = (*layer, 60), (boundary,) * (len(layer) + 1)
+    whole = Whole(load_lattice(name), shape, kinds, model)
+    for tally in (False, True):
+        slabs = Slabs(whole, (20, 20, 13, 7), tally=tally, kind="cuda")
+        for n in range(2):
+            slabs.row(Draw(XORWOW, 1, n, threshold_of(0.4)))
+print("slabs")
 print("done")

@@ -20,6 +20,7 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import TOP, threshold_of
 from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
+from percolab.kernels.device import load_cuda
 from percolab.labelers import LABELERS
 from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import geometry_of
@@ -294,20 +295,28 @@ def assert_cuda_equals_cpu(
             np.testing.assert_array_equal(labels[n], host.label(), err_msg=message)
 
 
-def assert_vacant_counts_equal(topology, model, generator, *, grid):
-    """Compare the vacant sites of CUDA with the CPU's, at so many thresholds of three samples."""
-    samples = np.array([0, 1, 2**40], np.uint64)
-    limits = np.linspace(0, 1, grid * samples.size).reshape(-1, samples.size).T
-    limits = np.array([[threshold_of(p) for p in row] for row in limits], np.uint64)
-    for thresholds in (limits, limits[:, 0]):
-        counts = [
-            new_batch(kind, topology, model).count_vacant(generator, 2**63 + 1, samples, thresholds)
-            for kind in ("cuda", "cpu")
-        ]
-        np.testing.assert_array_equal(*counts)
-        assert counts[0].shape == thresholds.shape
-        if thresholds is limits and model.site_varies:
-            assert counts[0].min() == 0 < counts[0].max() == topology.num_sites
+def assert_vacant_counts_equal(topology, model, generator, *, steps):
+    """Compare the vacant sites of CUDA with the CPU's: of what was drawn, and along a grid of p."""
+    samples, seed = np.array([0, 1, 2**40], np.uint64), 2**63 + 1
+    grid = np.array([threshold_of(p) for p in np.linspace(0, 1, steps)], np.uint64)
+    batch = new_batch("cuda", topology, model, capacity=samples.size)
+    host = new_batch("cpu", topology, model)
+    at_all = host.count_vacant(generator, seed, samples, np.tile(grid, (samples.size, 1)))
+    batch.vacant.make_room(samples.size, steps)
+    for step in (0, steps // 2, steps - 1):
+        # Two items first, so that what is counted was not zero before.
+        batch.fill(generator, seed, samples[:2], grid[[0, 0]])
+        assert batch.vacant_of(2).tolist() == at_all[:2, 0].tolist()
+        items = batch.fill(generator, seed, samples, np.full(samples.size, grid[step]))
+        assert batch.vacant_of(items).tolist() == at_all[:, step].tolist()
+    samples_on_device = batch.keys.on_device.samples
+    for _ in range(2):
+        thresholds = load_cuda().to_device(grid)
+        batch.vacant.count_along(generator, samples_on_device, items, thresholds)
+        batch.launches.wait()
+        np.testing.assert_array_equal(batch.vacant.fetch(items, steps), at_all)
+    if model.site_varies:
+        assert at_all.min() == 0 < at_all.max() == topology.num_sites
 
 
 def assert_gyration_equal(

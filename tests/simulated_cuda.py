@@ -114,7 +114,7 @@ def compare_models(name):
             )
         if dimension and number < 2:
             compare_thresholds(name, shape, model)
-        assert_vacant_counts_equal(small[number % len(small)], model, number % 2, grid=34)
+        assert_vacant_counts_equal(small[number % len(small)], model, number % 2, steps=34)
         print(model)
 
 

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 from helpers import cpu_labeler, lattice, probabilities
-from slab_support import compare_fronts
+from slab_support import check_bonds_before, compare_fronts
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
@@ -102,4 +102,5 @@ if __name__ == "__main__":
         compare_far(sys.argv[1])
     else:
         check_many_partials()
+        check_bonds_before()
         compare_lattice(sys.argv[1], *map(int, sys.argv[2:]))

@@ -5,10 +5,15 @@ from dataclasses import replace
 import numpy as np
 
 from percolab.domains.front import Face, Front, join
+from percolab.domains.front_cuda import FACE_WORDS, count_bonds_kernel, scan_counts_kernel
 from percolab.domains.parts import Parts
 from percolab.domains.raster import SlabRaster
 from percolab.domains.tiled_cuda import SlabTiled
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, THREADS
 from percolab.measure.wrapping import FIRST_WRAPPING
+
+cuda = load_cuda()
 
 
 def on_host(front: Front) -> Front:
@@ -45,6 +50,23 @@ def assert_same_clusters(found: Front, expected: Front, case) -> None:
         np.testing.assert_array_equal(one - other, moved[named], err_msg=str(case))
     np.testing.assert_array_equal(found.sizes, expected.sizes[numbers], err_msg=str(case))
     np.testing.assert_array_equal(found.flags, expected.flags[numbers], err_msg=str(case))
+
+
+def check_bonds_before() -> None:
+    """Check how many open bonds there are before each block of a cut, where these are many."""
+    rng, most = np.random.default_rng(1), PER_THREAD * THREADS
+    for blocks in (1, most - 1, most, 2 * most + 3):
+        words = rng.integers(2**32, size=(blocks, FACE_WORDS), dtype=np.uint32)
+        words[-1, -1:] = 0
+        each = np.bitwise_count(words).sum(axis=1)
+        # The last block is not whole.
+        opened = cuda.to_device(words.ravel()[:-1])
+        counts, total = cuda.device_array(blocks, np.uint32), cuda.device_array(1, np.uint32)
+        count_bonds_kernel[blocks, FACE_WORDS](opened, counts)
+        np.testing.assert_array_equal(counts.copy_to_host(), each)
+        scan_counts_kernel[1, THREADS](counts, total)
+        np.testing.assert_array_equal(counts.copy_to_host(), np.cumsum(each) - each)
+        assert total.copy_to_host()[0] == each.sum()
 
 
 def compare_fronts(whole, draws, layers, first=0, *, tally=False) -> list[list[Front]]:

@@ -45,17 +45,8 @@ class Batch(Protocol):
         """Return the occupied sites of the first items, (items, num_words), one bit a site."""
         ...
 
-    def count_vacant(
-        self,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
-    ) -> NDArray[np.int64]:
-        """Return how many sites of each item the model leaves vacant, int64 like thresholds.
-
-        samples: (n,), for any n.  thresholds: (n,), or (n, m) for m items of each sample.
-        """
+    def vacant_of(self, items: int) -> NDArray[np.int64]:
+        """Return how many sites of the first items are vacant as drawn last, int64 (items,)."""
         ...
 
 

@@ -85,6 +85,11 @@ class CpuBatch:
         """Return a copy of the occupied sites, (1, num_words), one bit a site."""
         return self.occupied[None].copy()
 
+    def vacant_of(self, items: int) -> NDArray[np.int64]:
+        """Return how many sites are vacant, as they were drawn last: (1,)."""
+        occupied = np.bitwise_count(self.occupied).sum(dtype=np.int64)
+        return np.array([self.topology.num_sites - occupied])
+
     def count_vacant(
         self,
         generator: int,
@@ -92,7 +97,11 @@ class CpuBatch:
         samples: NDArray[np.uint64],
         thresholds: NDArray[np.uint64],
     ) -> NDArray[np.int64]:
-        """Return how many sites of each item are vacant; the occupied sites are overwritten."""
+        """Return how many sites of each item the model leaves vacant, int64 like thresholds.
+
+        samples: (n,); thresholds: (n,), or (n, m) for m items of each sample.  The occupied sites
+        are overwritten.
+        """
         left = np.empty(thresholds.shape, np.int64)
         for place, threshold in np.ndenumerate(thresholds):
             sample = samples[place[0]]

@@ -12,9 +12,11 @@ from percolab.bonds.model import Model
 from percolab.bonds.sites import Sites
 from percolab.bonds.sites_cuda import (
     MOST_LIMITS,
+    clear_counts_kernel,
     close_bonds_kernel,
     close_seam_kernel,
-    count_sites_kernel,
+    count_vacant_along_kernel,
+    count_vacant_kernel,
 )
 from percolab.bonds.words_cuda import Keys, open_words_kernel
 from percolab.kernels.arrays import Arrays
@@ -113,6 +115,64 @@ def _sizes(capacity: int) -> tuple[int, int, int]:
     return capacity + 1, capacity, capacity
 
 
+class VacantSites:
+    """How many sites of every item the model leaves vacant, at one p or at all steps of a grid.
+
+    To count neither allocates nor waits, so that it can be recorded; where p does not change sites,
+    those that were drawn are counted at any step.
+    """
+
+    def __init__(self, sites: Sites, capacity: int, launches: Launches) -> None:
+        self._sites, self._launches = sites, launches
+        self._counts = cuda.device_array(capacity, np.uint32)
+
+    @staticmethod
+    def memory(items: int, steps: int = 1) -> Memory:
+        """Return the memory that the counts take."""
+        return Memory(host=12 * items * steps, device=4 * items * steps)
+
+    def make_room(self, items: int, steps: int) -> bool:
+        """See to it that there is memory for so many steps of a grid; return whether it is new."""
+        if items * steps <= self._counts.size:
+            return False
+        self._counts = cuda.device_array(items * steps, np.uint32)
+        return True
+
+    def count(self, items: int) -> None:
+        """Count the sites of the first items that are vacant as they were drawn last."""
+        exists, occupied = self._sites.exists, self._sites.occupied
+        self._clear(items)
+        launch = self._launches.each
+        launch(count_vacant_kernel, exists.size, items, exists, occupied, self._counts)
+
+    def count_along(self, generator: int, samples: Any, items: int, grid: Any) -> None:
+        """Count the vacant sites of the first items at all steps of a grid.
+
+        samples: the seed and the items' samples; grid: thresholds, uint64; both on the device
+        """
+        if not self._sites.rule.site_varies:
+            self.count(items)
+            return
+        steps, words = grid.size, self._sites.exists.size
+        self._clear(items * steps)
+        for first in range(0, steps, MOST_LIMITS):
+            keys = generator, samples, grid[first : first + MOST_LIMITS], self._sites
+            places = np.uint32(first), np.uint32(steps), self._counts
+            self._launches.each(count_vacant_along_kernel, words, items, *keys, *places)
+
+    def fetch(self, items: int, steps: int = 1) -> NDArray[np.int64]:
+        """Return what was counted, once the device is done: (items,), or (items, steps)."""
+        counted = steps if self._sites.rule.site_varies else 1
+        counts = self._counts[: items * counted].copy_to_host()
+        found: NDArray[np.int64] = counts.astype(np.int64)
+        if steps == 1:
+            return found
+        return np.broadcast_to(found.reshape(items, counted), (items, steps))
+
+    def _clear(self, counts: int) -> None:
+        self._launches.each(clear_counts_kernel, counts, 1, self._counts, np.uint32(counts))
+
+
 class CudaBatch:
     """The bonds of up to ``capacity`` items; the protocol is :class:`percolab.bonds.batch.Batch`.
 
@@ -120,6 +180,7 @@ class CudaBatch:
     opened:    uint32, the bond words of all items, one item after the other
     adjacency: where the bonds lead
     sites:     what :mod:`percolab.bonds.sites` has to know where sites are drawn, or ()
+    vacant:    how many sites are vacant, where sites are drawn
     keys:      what the items are drawn from
     launches:  the stream that everything of this batch is done on
     arrays:    where its largest arrays lie, and those of its labeler
@@ -158,6 +219,7 @@ class CudaBatch:
             self.sites = Sites(
                 model.rule, first, self.adjacency, self.existing_sites, self.occupied
             )
+            self.vacant = VacantSites(self.sites, self.capacity, self.launches)
 
     def _adjacency(self) -> Adjacency:
         top = self.topology
@@ -185,9 +247,10 @@ class CudaBatch:
         if extent.is_stored:
             shared += 4 * extent.num_classes * extent.num_points
         words = 4 * extent.num_words + site_words * model.draws_sites
+        counts = VacantSites.memory(items if model.draws_sites else 0)
         # The bonds of a class and the lists of its seam bonds are made one class after the other.
         host = keys + site_words + extent.class_bytes
-        return Memory(host=host, device=shared + keys + items * words)
+        return Memory(host=host, device=shared + keys + items * words).plus(counts)
 
     def fill(
         self,
@@ -250,29 +313,8 @@ class CudaBatch:
         found: NDArray[np.uint32] = self.occupied[: items * words].copy_to_host()
         return found.reshape(items, words)
 
-    def count_vacant(
-        self,
-        generator: int,
-        seed: int,
-        samples: NDArray[np.uint64],
-        thresholds: NDArray[np.uint64],
-    ) -> NDArray[np.int64]:
-        """Return how many sites of each item the model leaves vacant, int64 like thresholds."""
-        rule = self.model.rule
-        limits = thresholds if rule.site_varies else np.full_like(thresholds, rule.site_limit)
-        limits = limits.reshape(len(samples), -1)
-        left = np.empty(limits.shape, np.int64)
+    def vacant_of(self, items: int) -> NDArray[np.int64]:
+        """Return how many sites of the first items are vacant, as they were drawn last."""
+        self.vacant.count(items)
         self.launches.wait()
-        for first in range(0, len(samples), _MAX_GRID_Y):
-            part = slice(first, first + _MAX_GRID_Y)
-            chosen = cuda.to_device(samples[part])
-            for begin in range(0, limits.shape[1], MOST_LIMITS):
-                place = part, slice(begin, begin + MOST_LIMITS)
-                asked = np.ascontiguousarray(limits[place])
-                counts = cuda.to_device(np.zeros(asked.shape, np.uint32))
-                keys = generator, np.uint64(seed), chosen, cuda.to_device(asked)
-                words, items = self.sites.exists.size, len(asked)
-                self.launches.each(count_sites_kernel, words, items, *keys, self.sites, counts)
-                self.launches.wait()
-                left[place] = counts.copy_to_host()
-        return self.topology.num_sites - left.reshape(thresholds.shape)
+        return self.vacant.fetch(items)

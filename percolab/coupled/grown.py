@@ -15,6 +15,7 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.labeled_batch import LabeledBatch
 from percolab.lattices.extent import Extent
+from percolab.measure.rows import without_vacant
 from percolab.measure.wrapping_cuda import join_more
 
 cuda = load_cuda()
@@ -38,7 +39,7 @@ class GrownCoupling(CoupledBatches):
     def coupled(
         self, generator: int, seed: int, samples: Samples, grid: Samples
     ) -> NDArray[np.int64]:
-        """Return the rows (n, m, row width) of a batch, vacant sites being clusters."""
+        """Return the rows (n, m, row width) of a batch."""
         labeler, batch, items = self.labeler, self.labeler.batch, len(samples)
         if self._later is None:
             self._later = cuda.device_array(batch.opened.size, np.uint32)
@@ -51,9 +52,13 @@ class GrownCoupling(CoupledBatches):
                 batch.keys.write(seed, samples, np.full(items, threshold, np.uint64))
                 batch.draw(generator, batch.keys, items, self._later)
                 self._join_later(items)
+            if batch.sites:
+                batch.vacant.count(items)
             forest.reduce()
             labeler.read.download(items)
             rows[:, step] = labeler.read.fetch(items)
+            if batch.sites:
+                without_vacant(rows[:, step], batch.vacant.fetch(items))
         return rows
 
     def _join_later(self, items: int) -> None:

@@ -33,9 +33,12 @@ class PointByPoint:
     def measured(
         self, generator: int, seed: int, samples: Samples, thresholds: Samples
     ) -> NDArray[np.int64]:
-        """Return the rows of up to ``capacity`` items, vacant sites being clusters."""
-        items = self.labeler.batch.fill(generator, seed, samples, thresholds)
+        """Return the rows of up to ``capacity`` items."""
+        batch = self.labeler.batch
+        items = batch.fill(generator, seed, samples, thresholds)
         rows: NDArray[np.int64] = self.labeler.join(items).rows()
+        if batch.model.draws_sites:
+            without_vacant(rows, batch.vacant_of(items))
         return rows
 
     def rows(
@@ -52,10 +55,7 @@ class PointByPoint:
             )
             for first in range(0, len(samples), batch.capacity)
         ]
-        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        if batch.model.draws_sites:
-            without_vacant(rows, batch.count_vacant(generator, seed, samples, thresholds))
-        return rows
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def grid_rows(
         self, generator: int, seed: int, samples: Samples, grid: Samples

@@ -15,11 +15,13 @@ class RecordedPoints(PointByPoint):
     def measured(
         self, generator: int, seed: int, samples: Samples, thresholds: Samples
     ) -> NDArray[np.int64]:
-        """Return the rows of up to ``capacity`` items, vacant sites being clusters."""
+        """Return the rows of up to ``capacity`` items."""
         labeler, batch, items = self.labeler, self.labeler.batch, len(samples)
 
         def work() -> None:
             batch.draw(generator, batch.keys, items, batch.opened)
+            if batch.sites:
+                batch.vacant.count(items)
             labeler.join(items).enqueue_rows()
 
         batch.keys.write(seed, samples, thresholds)
@@ -28,6 +30,8 @@ class RecordedPoints(PointByPoint):
         else:
             work()
         rows: NDArray[np.int64] = labeler.read.fetch(items)
+        if batch.sites:
+            without_vacant(rows, batch.vacant.fetch(items))
         return rows
 
 
@@ -39,7 +43,7 @@ class CoupledBatches(RecordedPoints):
     ) -> NDArray[np.int64]:
         """Return the rows (n, m, row width) of up to ``capacity`` samples, n of them.
 
-        grid: ascending, at least two thresholds.  Vacant sites are clusters.
+        grid: ascending, at least two thresholds.
         """
         raise NotImplementedError
 
@@ -70,11 +74,7 @@ class CoupledBatches(RecordedPoints):
             self.coupled(generator, seed, samples[first : first + batch.capacity], grid)
             for first in range(0, len(samples), batch.capacity)
         ]
-        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        if batch.model.draws_sites:
-            grids = np.tile(grid, (len(samples), 1))
-            without_vacant(rows, batch.count_vacant(generator, seed, samples, grids))
-        return rows
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def shared_grid(samples: Samples, thresholds: Samples) -> Samples:

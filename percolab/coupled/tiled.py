@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cuda import KeysOfBatch
+from percolab.bonds.batch_cuda import KeysOfBatch, VacantSites
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
 from percolab.coupled.brackets_cuda import LISTED, spanning_ends_kernel
@@ -36,6 +36,7 @@ from percolab.labelers.tiled.records import Openings
 from percolab.labelers.tiled.tallies import copy_tally_kernel
 from percolab.labelers.tiled.tiling import tiling_bounds
 from percolab.lattices.extent import Extent
+from percolab.measure.rows import without_vacant
 
 cuda = load_cuda()
 
@@ -90,6 +91,8 @@ class TiledCoupling(CoupledBatches):
             return keys
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)
         room = _most_room(bounds.room, _burst_of(extent.num_classes, model))
+        if model.draws_sites:
+            keys = keys.plus(VacantSites.memory(items, needs.steps))
         forest = 24 if extent.seam_bonds else 16
         tile = 4 + 16 * room + forest * 2 * room
         if needs.thresholds:
@@ -101,7 +104,7 @@ class TiledCoupling(CoupledBatches):
     def coupled(
         self, generator: int, seed: int, samples: Samples, grid: Samples
     ) -> NDArray[np.int64]:
-        """Return the rows (n, m, row_width) of a batch, vacant sites being clusters."""
+        """Return the rows (n, m, row_width) of a batch."""
         parts, begin = [], 0
         while begin < grid.size:
             end = self._end_of_part(grid, begin)
@@ -158,6 +161,8 @@ class TiledCoupling(CoupledBatches):
         labeler, room = self.labeler, _room_for(expected, self._burst)
         is_new = labeler.make_room(labeler.tiling.room + 2 * room)
         is_new = labeler.read.make_room(steps) or is_new
+        if labeler.batch.sites:
+            is_new = labeler.batch.vacant.make_room(labeler.batch.capacity, steps) or is_new
         if self._openings is None or self._openings.room < room:
             is_new = True
             upper = None if self._openings is None else self._openings.upper
@@ -184,7 +189,7 @@ class TiledCoupling(CoupledBatches):
         if not self._has_room(expected):
             return None
         openings, labeler = self._make_room(expected, steps), self.labeler
-        launches = labeler.batch.launches
+        batch, launches = labeler.batch, labeler.batch.launches
         ends = (np.full(items, limit, np.uint64) for limit in (grid[0], grid[-1]))
         self._write_keys(seed, samples, *ends)
         self._pinned_grid[:steps] = grid
@@ -193,6 +198,9 @@ class TiledCoupling(CoupledBatches):
             launches.upload(self._grid[:steps], self._pinned_grid[:steps])
             self._join(generator, items, openings, over_periods=True)
             self._rows_from_step_to_step(generator, items, steps, openings)
+            if batch.sites:
+                keys = batch.keys.on_device.samples, items, self._grid[:steps]
+                batch.vacant.count_along(generator, *keys)
             labeler.read.download(items, steps)
             launches.download(self._overflow, self._pinned_overflow)
 
@@ -200,7 +208,10 @@ class TiledCoupling(CoupledBatches):
         rows = labeler.read.fetch(items, steps)
         if self._pinned_overflow[0]:
             return None
-        return rows.reshape(items, steps, labeler.row_width)
+        rows = rows.reshape(items, steps, labeler.row_width)
+        if batch.sites:
+            without_vacant(rows, batch.vacant.fetch(items, steps))
+        return rows
 
     def _write_keys(self, seed: int, samples: Samples, low: Samples, high: Samples) -> None:
         """Write from what to draw samples at two thresholds each."""

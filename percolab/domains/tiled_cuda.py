@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from percolab.bonds.batch_cuda import CudaBatch, KeysOfBatch
+from percolab.bonds.sites_cuda import count_vacant_kernel
 from percolab.domains.front import Face, Front, Sums, front_bytes
 from percolab.domains.front_cuda import (
     FACE_WORDS,
@@ -32,7 +33,6 @@ from percolab.domains.words_cuda import (
     Stretch,
     aligned_words_kernel,
     close_cut_kernel,
-    count_vacant_kernel,
     shifted_words_kernel,
 )
 from percolab.errors import InputError

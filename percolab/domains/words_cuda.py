@@ -11,7 +11,7 @@ from numba import int64, types, uint32, uint64
 from percolab.bonds.sites import is_vacant
 from percolab.bonds.words import open_word
 from percolab.domains.words import seam_of_cut
-from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import has_bit, seam_word
@@ -96,26 +96,6 @@ def shifted_words_kernel(generator, samples, thresholds, stretch, exists, opened
             both = uint32(both | uint32(made[uint32(k + uint32(1))] << up))
             place = uint32(base + word)
             opened[place] = uint32(both & exists[place])
-
-
-@cuda.jit(cache=True)
-def count_vacant_kernel(exists, occupied, count):
-    """Add up the sites that there are and that are not occupied; ``count`` begins as 0."""
-    shared = cuda.shared.array(1, types.uint32)
-    if cuda.threadIdx.x == 0:
-        shared[0] = uint32(0)
-    cuda.syncthreads()
-    found = uint32(0)
-    for step in range(PER_THREAD):
-        word = element(step)
-        if word < exists.size:
-            vacant = uint32(exists[word] & uint32(~occupied[word]))
-            found = uint32(found + uint32(popcount(vacant)))
-    if found != uint32(0):
-        cuda.atomic.add(shared, 0, found)
-    cuda.syncthreads()
-    if cuda.threadIdx.x == 0:
-        cuda.atomic.add(count, 0, shared[0])
 
 
 @cuda.jit(cache=True)

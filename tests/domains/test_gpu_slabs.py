@@ -8,9 +8,11 @@ from helpers import cpu_labeler, probabilities
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
+from percolab.coupled import new_coupling
 from percolab.domains.front import close, row_of
 from percolab.domains.parts import Whole
 from percolab.domains.raster import Draw
+from percolab.domains.slabs import Slabs
 from percolab.lattices.lattice import load_lattice
 
 pytestmark = pytest.mark.gpu
@@ -59,3 +61,24 @@ def test_fronts_far_inside_are_those_of_the_cpu(bits, width):
     whole = Whole(load_lattice("square"), shape, boundary, MODELS[bits % 4])
     draws = [Draw(generator, 5, 1, threshold_of(0.7)) for generator in (0, 1)]
     compare_fronts(whole, draws, (100, 50, 100), 2**bits // width - 120, tally=True)
+
+
+def test_open_bonds_before_every_block_of_a_face_are_counted():
+    from slab_support import check_bonds_before
+
+    check_bonds_before()
+
+
+@pytest.mark.parametrize("boundary", ["open", "periodic"])
+@pytest.mark.parametrize(("name", "width", "p"), [("square", 2**19, 0.5), ("cubic", 512, 0.2488)])
+def test_rows_of_slabs_with_wide_faces_are_those_of_whole_lattices(name, width, p, boundary):
+    item, depth = load_lattice(name), 210
+    shape = (width,) * (item.dimension - 1) + (depth,)
+    kinds = (boundary,) * item.dimension
+    slabs = Slabs(Whole(item, shape, kinds), (32,) * 6 + (18,), kind="cuda")
+    judge = new_coupling(None, "cuda", item.topology(shape, kinds))
+    for generator in (0, 1):
+        draw = Draw(generator, 7, 3, threshold_of(p))
+        one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
+        expected = judge.rows(generator, draw.seed, *one)[0]
+        np.testing.assert_array_equal(slabs.row(draw).numbers, expected)
