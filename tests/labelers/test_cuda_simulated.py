@@ -20,7 +20,7 @@ CASES += [(name, "gyration") for name in ("honeycomb", "kagome", "cubic")]
 #: What repeats on another lattice, or with more items, what others tell.
 SLOW = {
     ("square", "batches"),
-    ("kagome", "models"),
+    ("graph", "models"),
     ("kagome", "gyration"),
     ("honeycomb", "gyration"),
     ("hypercubic_4d",),
