@@ -25,11 +25,12 @@ from percolab.kernels.launches import Launches
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
+from percolab.lattices.seam_loops import put_periods
 from percolab.lattices.topology import (
+    PERIOD_BITS,
     PartWords,
     Topology,
     num_words_of,
-    periods_by_axis,
     write_parts,
 )
 
@@ -45,9 +46,8 @@ def period_width(topology: Topology) -> int:
 
 def narrow_codes(topology: Topology, codes: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return codes of periods as CUDA has them, ``period_width`` bits an axis."""
-    found, width = np.zeros(codes.size, np.int32), period_width(topology)
-    for axis, periods in enumerate(periods_by_axis(codes, topology.num_axes)):
-        found += np.left_shift(periods, width * axis, dtype=np.int32, casting="unsafe")
+    found = np.empty(codes.size, np.int32)
+    put_periods(codes, topology.num_axes, PERIOD_BITS, period_width(topology), found)
     return found
 
 
@@ -68,9 +68,8 @@ def _seam_lists_on_device(topology: Topology) -> tuple[Any, Any, Any]:
     found = tuple(cuda.device_array(topology.num_seam_bonds, kind) for kind in kinds)
     stride, start = 32 * topology.num_words, 0
     for k in range(topology.num_classes):
-        owners, ends, codes = topology.seam_list_of(k)
-        part = slice(start, start := start + owners.size)
-        if owners.size:
+        for owners, ends, codes in topology.seam_list_pieces(k):
+            part = slice(start, start := start + owners.size)
             found[0][part].copy_to_device(np.add(owners, k * stride, dtype=np.int64))
             found[1][part].copy_to_device(ends)
             found[2][part].copy_to_device(narrow_codes(topology, codes))

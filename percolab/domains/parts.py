@@ -28,7 +28,7 @@ from percolab.bonds.model import BOND, Model
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
-from percolab.lattices.extent import Extent
+from percolab.lattices.extent import LIST_BYTES, Extent
 from percolab.lattices.grid import Grid
 from percolab.lattices.lattice import AXIS_NAMES, BondClass, Lattice
 from percolab.lattices.topology import (
@@ -304,7 +304,10 @@ class Parts:
                 extent.topology_bytes + extent.seam_bytes + 8 * extent.end_sites
                 for extent in extents
             )
-        return Memory(host=tables + max(extent.building_bytes for extent in (*extents, cut)))
+        # A cut's seam bonds are listed class by class.
+        making = cut.building_bytes + LIST_BYTES * cut.class_seam
+        making = max(making, *(extent.building_bytes for extent in extents))
+        return Memory(host=tables + making)
 
     def _tables_of(self, first_layer: int, layers: int) -> Tables:
         key = self.whole.phase(first_layer), layers

@@ -8,10 +8,10 @@ from math import prod
 from percolab.lattices.grid import layers_of_part
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import Topology, num_words_of
+from percolab.lattices.topology import Topology, bonds_of_piece, num_words_of
 
-# What a seam bond takes while its class's are listed.
-_LIST_BYTES = 60
+#: What a seam bond takes while it is listed.
+LIST_BYTES = 60
 
 
 @dataclass(frozen=True)
@@ -110,16 +110,21 @@ class Extent:
         """The host memory that is taken while bonds or lists of one class are made."""
         if self.is_stored:
             return 2 * self.num_points
-        # Masks of a part, the layers of cells that parts share, and of a list owners, ends, codes,
-        # and what it takes to make these.
+        # Masks of a part, the layers of cells that parts share, and of a piece of a list owners,
+        # ends, codes, and what is made of these.
         layers = 12 * self.cell_layers * num_words_of(prod(self.shape[:-1]))
-        return 12 * self.part_words + layers + _LIST_BYTES * self.class_seam
+        return 12 * self.part_words + layers + LIST_BYTES * self.piece_bonds
+
+    @property
+    def piece_bonds(self) -> int:
+        """Seam bonds that are listed at once, at most."""
+        return min(self.class_seam, bonds_of_piece(self.num_points))
 
     @property
     def part_words(self) -> int:
         """Words of a part of a topology on a grid, at most."""
         words = num_words_of(self.num_points)
-        return min(layers_of_part(self.shape) * num_words_of(prod(self.shape[:-1])), words)
+        return min(num_words_of(layers_of_part(self.shape) * prod(self.shape[:-1])), words)
 
     @property
     def building_bytes(self) -> int:

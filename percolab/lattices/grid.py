@@ -21,17 +21,17 @@ from percolab.lattices.topology import (
 )
 
 Point = tuple[int, ...]
-# Words of a part of a grid, about: masks of parts take few bytes, and stay in the caches.
-_PART_WORDS = 2**17
-# Bonds whose other ends are found at once.
-_SOME = 2**14
+# Words of a part of a grid, about: masks of parts take few bytes, and stay in the caches.  Smaller
+# grids have four parts, if these are not so small that there is nothing to gain.
+_PART_WORDS, _SMALL_PART = 2**17, 2**12
 
 
 def layers_of_part(shape: Point) -> int:
     """Return how many layers along the last axis are a part of a grid, if there are so many."""
     layer = prod(shape[:-1])
     whole = 32 // gcd(32, layer)
-    return max(32 * _PART_WORDS // (layer * whole), 1) * whole
+    words = min(max(layer * shape[-1] // 128, _SMALL_PART), _PART_WORDS)
+    return max(32 * words // (layer * whole), 1) * whole
 
 
 class Grid:
@@ -152,19 +152,12 @@ class Grid:
         The code is that of the periods which the bond leads over from its owner
         (:func:`percolab.lattices.topology.period_codes`).
         """
-        all_others, all_codes = np.zeros_like(owners), np.zeros(owners.size, np.int64)
-        for low in range(0, owners.size, _SOME):
-            some = slice(low, low + _SOME)
-            left, other, codes = owners[some], all_others[some], all_codes[some]
-            for axis, (n, stride, step) in enumerate(zip(self.shape, self.strides, offset)):
-                # Several times as fast as np.divmod.
-                rest = left // n
-                end = left - rest * n + step
-                periods = end // n
-                other += (end - periods * n) * stride
-                codes += np.left_shift(periods, PERIOD_BITS * axis, dtype=np.int64)
-                left = rest
-        return all_others, all_codes
+        from percolab.lattices.seam_loops import find_other_ends  # brings Numba along
+
+        others, codes = np.empty_like(owners), np.empty(owners.size, np.int64)
+        shape, steps = np.array(self.shape, np.uint32), np.array(offset, np.int64)
+        find_other_ends(owners, shape, steps, PERIOD_BITS, others, codes)
+        return others, codes
 
     def end_layers(self, axis: int, points: Collection[Point]) -> tuple[np.ndarray, np.ndarray]:
         """Return the sites of the first and last layer along an axis; none if it is periodic.
@@ -213,7 +206,7 @@ def parts_in_boxes(
     assert topology.grid is not None, "boxes are cut out of a grid"
     stays = topology.grid.inside_layers(topology.offsets[k])
     for there, step, edge in zip(stays, topology.offsets[k], edges):
-        here = np.arange(there.size, dtype=np.int32)
-        there &= here // edge == (here + step) // edge
+        ends = np.arange(step, step + edge)
+        there &= np.resize((ends >= 0) & (ends < edge), there.size)
     parts = topology.parts if parts is None else parts
     yield from topology.grid.masks(topology.owners_at[k], stays, parts)

@@ -25,10 +25,14 @@ PERIOD_BITS = 12
 MAX_POINTS = 2**31 - 64
 # Words whose bits are looked at at once: more took more memory, and no less time.
 _SOME_WORDS = 2**12
+# Seam bonds that are listed at once: at most, and where there are few grid points.
+_MOST_BONDS, _FEW_BONDS = 2**14, 2**10
 #: All parts of a topology.
 ALL = slice(None)
 #: The number of a part's first word, and its words, uint32.
 PartWords = tuple[int, np.ndarray]
+#: Owners and other ends, int32, and codes, int64, of seam bonds.
+SeamList = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,35 +194,45 @@ class Topology(Shown):
         write_parts(parts, found)
         return found
 
-    def seam_list_of(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def seam_list_of(self, k: int) -> SeamList:
         """Return owner and other end, int32, and code, int64, of the seam bonds of class k.
 
         Made anew, by ascending owner.  The code is that of the periods which the bond leads over
         from its owner along each axis, as :func:`period_codes` has it.
         """
-        owners, start = np.empty(self.num_seam_bonds_of(k), np.int32), 0
-        if not owners.size:
-            return owners, owners, np.empty(0, np.int64)
-        assert self.grid is not None
-        for first, words in self.seam_parts(k):
-            places = places_of(words)
-            places += 32 * first
-            owners[start : start + places.size] = places
-            start += places.size
-        return owners, *self.grid.other_ends(owners, self.offsets[k])
+        return _joined(self.seam_list_pieces(k), self._seam_counts[k], np.int32)
 
     @cached_property
-    def _seam_lists(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        kinds = np.int64, np.int32, np.int64
-        found = tuple(np.empty(self.num_seam_bonds, kind) for kind in kinds)
-        start = 0
-        for k in range(self.num_classes):
-            owners, *ends_and_codes = self.seam_list_of(k)
-            part = slice(start, start := start + owners.size)
-            found[0][part] = np.add(owners, k * 32 * self.num_words, dtype=np.int64)
-            for all_of_them, here in zip(found[1:], ends_and_codes, strict=True):
-                all_of_them[part] = here
-        return found[0], found[1], found[2]
+    def _seam_lists(self) -> SeamList:
+        pieces = (
+            (np.add(owners, k * 32 * self.num_words, dtype=np.int64), *others)
+            for k in range(self.num_classes)
+            for owners, *others in self.seam_list_pieces(k)
+        )
+        return _joined(pieces, self.num_seam_bonds, np.int64)
+
+    def seam_list_pieces(self, k: int) -> Iterator[SeamList]:
+        """Yield :meth:`seam_list_of` piece by piece, each of :func:`bonds_of_piece` at most.
+
+        All bonds of a word are in one piece.
+        """
+        if not self._seam_counts[k]:
+            return
+        from percolab.lattices.seam_loops import list_bits  # brings Numba along
+
+        assert self.grid is not None
+        # What is listed of a word at once needs room for all of its bits.
+        most = min(bonds_of_piece(self.num_points), self._seam_counts[k] + 32)
+        offset = self.offsets[k]
+        owners, count = np.empty(most, np.int32), 0
+        for first, words in self.seam_parts(k):
+            count, start = list_bits(first, words, 0, owners, count)
+            while start < words.size:
+                yield owners[:count], *self.grid.other_ends(owners[:count], offset)
+                owners = np.empty(most, np.int32)
+                count, start = list_bits(first, words, start, owners, 0)
+        if count:
+            yield owners[:count], *self.grid.other_ends(owners[:count], offset)
 
     @property
     def seam_bonds(self) -> np.ndarray:
@@ -299,6 +313,21 @@ class Topology(Shown):
             grid=None,
             owners_at=(),
         )
+
+
+def bonds_of_piece(num_points: int) -> int:
+    """Return how many seam bonds of a class are listed at once, at most."""
+    return min(max(num_points // 256, _FEW_BONDS), _MOST_BONDS)
+
+
+def _joined(pieces: Iterable[tuple[np.ndarray, ...]], size: int, kind: type) -> SeamList:
+    """Return the columns of all pieces, (size,) each; the first is of dtype ``kind``."""
+    owners: np.ndarray = np.empty(size, kind)
+    ends, codes, start = np.empty(size, np.int32), np.empty(size, np.int64), 0
+    for piece in pieces:
+        part = slice(start, start := start + piece[0].size)
+        owners[part], ends[part], codes[part] = piece
+    return owners, ends, codes
 
 
 def _beside(every: PartWords, others: PartWords) -> PartWords:

@@ -11,8 +11,10 @@ from helpers import BUILT_IN, lattice
 
 from percolab.bonds.model import BOND
 from percolab.errors import InputError
+from percolab.kernels.memory import Needs
 from percolab.labelers.tiled.tiling import tiling_of
 from percolab.lattices import grid, packed_rows
+from percolab.lattices import topology as topology_room
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import bonds_in_boxes
 from percolab.lattices.lattice import lattice_from_text, load_lattice
@@ -27,6 +29,8 @@ SHAPES = {
     4: ((3, 4, 5, 3), (32, 2, 3, 2)),
     5: ((3, 2, 4, 3, 5),),
 }
+#: The columns of an empty list of seam bonds.
+NONE = np.empty((3, 0), np.int64)
 #: Long bonds of one axis; and of two, with a vacant point, that lead aside by more than a cell.
 FILES = {
     "chain": "dimension = 1\nbonds = [{ offset = [1] }, { offset = [-3] }]\n[cell]\nshape = [1]",
@@ -113,6 +117,31 @@ def test_masks_and_lists_are_equal_made_in_any_parts(name, monkeypatch):
             np.testing.assert_array_equal(again.seam_bonds, whole[2])
             if whole[1] is not None:
                 np.testing.assert_array_equal(again.seam, whole[1])
+        monkeypatch.undo()
+    assert cut > 0
+
+
+@pytest.mark.parametrize("name", ["triangular", "stacked-triangular", "hypercubic_4d", "far"])
+def test_seam_lists_are_equal_in_pieces_of_any_size(name, monkeypatch):
+    cut = 0
+    for item, shape, boundary, topology in topologies(name):
+        _, _, seams = judged(item, shape, boundary)
+        stride = 32 * topology.num_words
+        for most, words in ((32, 2**17), (40, 1), (1000, 5)):
+            monkeypatch.setattr(topology_room, "bonds_of_piece", lambda _, most=most: most)
+            monkeypatch.setattr(grid, "_PART_WORDS", words)
+            for k in range(topology.num_classes):
+                pieces = list(topology.seam_list_pieces(k))
+                cut += len(pieces) > 1
+                assert all(0 < owners.size <= most for owners, _, _ in pieces)
+                words_of = [set(owners >> 5) for owners, _, _ in pieces]
+                assert all(map(set.isdisjoint, words_of, words_of[1:]))
+                listed = np.column_stack([np.concatenate(each) for each in zip(*pieces)] or NONE)
+                expected = seams[seams[:, 0] // stride == k] - (k * stride, 0, 0)
+                np.testing.assert_array_equal(listed, expected)
+                whole = topology.seam_list_of(k)
+                assert [each.dtype for each in whole] == [np.int32, np.int32, np.int64]
+                np.testing.assert_array_equal(np.column_stack(whole), expected)
         monkeypatch.undo()
     assert cut > 0
 
@@ -243,7 +272,8 @@ def set_up(name, shape, kind, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "size", "kind"),
     [("square", 1500, "open"), ("kagome", 400, "periodic"), ("cubic", 96, "periodic")]
-    + [("fcc", 60, "open"), ("fcc", 96, "periodic")],
+    + [("fcc", 60, "open"), ("fcc", 60, "periodic"), ("fcc", 96, "periodic")]
+    + [("cubic", 40, "periodic"), ("triangular", 400, "periodic")],
 )
 def test_memory_of_a_cuda_sample_is_stated(name, size, kind, monkeypatch):
     item = load_lattice(name)
@@ -265,3 +295,28 @@ def test_memory_of_a_cuda_sample_is_stated(name, size, kind, monkeypatch):
 def test_tables_of_a_cuda_sample_take_less_than_a_byte_a_site(name, shape, kind, monkeypatch):
     peak = set_up(name, shape, kind, monkeypatch)
     assert peak < 0.8 * prod(shape)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("cubic", (100,) * 3), ("fcc", (60,) * 3), ("triangular", (400, 400))]
+    + [("cubic", (600, 600, 8)), ("fcc", (8, 600, 600)), ("bcc", (2000, 500, 2))]
+    + [("square", (200_000, 8)), ("square", (8, 200_000)), ("cubic", (40,) * 3)],
+)
+def test_tables_of_small_and_thin_tori_take_a_byte_a_site(name, shape, monkeypatch):
+    """Parts and pieces are not made smaller than what takes 0.11 MB: 1.8 bytes of cubic 40^3."""
+    peak = set_up(name, shape, "periodic", monkeypatch)
+    assert peak <= max(prod(shape), 130_000)
+
+
+@pytest.mark.parametrize("shape", [(300, 300, 8), (8, 300, 300), (2000, 500, 2)])
+def test_memory_of_a_thin_cuda_sample_is_stated(shape, monkeypatch):
+    pytest.importorskip("numba_cuda")
+    from percolab.bonds.batch_cuda import CudaBatch
+    from percolab.labelers.tiled.labeler import Tiled
+
+    peak = set_up("bcc", shape, "periodic", monkeypatch)
+    extent = Extent.of_structure(load_lattice("bcc"), shape, ("periodic",) * 3)
+    one = CudaBatch.memory(extent, BOND, 1).plus(Tiled.memory(extent, Needs(), 1))
+    said = extent.base_bytes + max(extent.building_bytes, one.host)
+    assert peak <= said + 20_000 <= 1.5 * peak

@@ -24,6 +24,25 @@ def bits_beside(all_bits, others):
 
 
 @njit(nogil=True, cache=True)
+def join_bonds(owners, ends, codes, words, masks, deltas):
+    """Make one entry of bonds of one word that come together and lead equally far.
+
+    owners, ends, codes: of bonds, by ascending owner; words, masks, deltas: as long, get words of
+    sites, bits, and other ends less owners of the entries.  Their codes overwrite those of bonds.
+    Return how many entries there are.
+    """
+    count = 0
+    for n in range(owners.size):
+        word, delta, code = owners[n] >> 5, ends[n] - owners[n], codes[n]
+        last = count - 1
+        if n == 0 or word != words[last] or delta != deltas[last] or code != codes[last]:
+            words[count], masks[count], deltas[count], codes[count] = word, 0, delta, code
+            last, count = count, count + 1
+        masks[last] |= uint32(1) << uint32(owners[n] & 31)
+    return count
+
+
+@njit(nogil=True, cache=True)
 def mark_both_ends(border, words, masks, lengths, deltas):
     """Set the bits of both ends of bonds between tiles (``CrossingBonds``), in place."""
     n, size = int64(0), uint32(border.size)

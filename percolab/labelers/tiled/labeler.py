@@ -110,10 +110,10 @@ class Tiled:
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
         shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * extent.end_sites
         of_item += 4 * bounds.crossing + 4
-        # One after the other: parts of the entries, seam bonds of a class, and end layers.  What
+        # One after the other: parts of the entries, pieces of the seam bonds, and end layers.  What
         # the batch says that a class takes is free again.
         entries = min(bounds.entries, words // PARTS + extent.part_words)
-        seam = extent.class_bytes + 20 * extent.class_seam
+        seam = extent.class_bytes + 20 * extent.piece_bonds
         most = max(36 * entries, seam, 16 * extent.end_sites)
         tiles = Memory(host=max(most - extent.class_bytes, 0))
         tiles = tiles.plus(Memory(device=items * of_item + shared))

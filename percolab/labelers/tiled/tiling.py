@@ -7,15 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import chain, islice, product
+from functools import lru_cache, partial
+from itertools import chain, islice, product, starmap
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from percolab.labelers.tiled import TILE_DIMENSION
-from percolab.labelers.tiled.border_words import bits_beside, mark_both_ends, most_in_a_tile
+from percolab.labelers.tiled.border_words import (
+    bits_beside,
+    join_bonds,
+    mark_both_ends,
+    most_in_a_tile,
+)
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import parts_in_boxes
 from percolab.lattices.topology import PartWords, Topology, set_bits
@@ -115,7 +120,8 @@ class Tiling:
         for k in range(self.topology.num_classes):
             yield from self._leaving_bonds(k)
         for k in range(self.topology.num_classes):
-            yield _seam_bonds(self.topology, k)
+            pieces = self.topology.seam_list_pieces(k)
+            yield from starmap(partial(_seam_bonds, self.topology.num_words, k), pieces)
 
     def _leaving_bonds(self, k: int) -> Iterator[CrossingBonds]:
         """Yield the bonds of class k between tiles, but across no seam."""
@@ -257,20 +263,16 @@ def _tile_of(
     return min(fitting, key=cost)
 
 
-def _seam_bonds(topology: Topology, k: int) -> CrossingBonds:
-    """Return the bonds of class k across seams, which are listed bond by bond."""
-    length = topology.num_words
-    owners, ends, codes = topology.seam_list_of(k)
-    words = (owners >> 5).astype(np.uint32)
-    bits = (owners & 31).astype(np.uint32)
-    np.left_shift(np.uint32(1), bits, out=bits)
-    deltas = np.subtract(ends, owners, out=ends)
-    begins = np.ones(owners.size, bool)
-    begins[1:] = words[1:] != words[:-1]
-    for each in (deltas, codes):
-        begins[1:] |= each[1:] != each[:-1]
-    starts = np.flatnonzero(begins)
-    masks = np.bitwise_or.reduceat(bits, starts) if starts.size else bits
-    runs = np.ones_like(starts), deltas[starts].astype(np.int64), codes[starts]
-    words = words[starts] + np.uint32(k * length)
-    return CrossingBonds(words, masks, *runs, num_words=length)
+def _seam_bonds(
+    length: int, k: int, owners: np.ndarray, ends: np.ndarray, codes: np.ndarray
+) -> CrossingBonds:
+    """Return a piece of the seam bonds of class k, which has ``length`` bond words.
+
+    owners, ends, codes: as ``Topology.seam_list_pieces`` has them; the codes are overwritten
+    """
+    words, masks = np.empty_like(owners, np.uint32), np.empty_like(owners, np.uint32)
+    deltas = np.empty_like(codes)
+    count = join_bonds(owners, ends, codes, words, masks, deltas)
+    words = words[:count] + np.uint32(k * length)
+    runs = np.ones(count, np.int64), deltas[:count], codes[:count]
+    return CrossingBonds(words, masks[:count], *runs, num_words=length)

@@ -1,0 +1,68 @@
+"""Bonds across periodic seams in compiled loops: which there are, and where they lead."""
+
+from __future__ import annotations
+
+from numba import int64, njit, uint32
+
+
+@njit(nogil=True, cache=True)
+def list_bits(first, words, start, found, count):
+    """List the places of bits, from word ``start`` on, while those of another word would fit.
+
+    first: the number of the first of these words; words: uint32; found: int32, at least 32 more
+    than ``count``, after which it gets the places.  Return the new count, and the word to go on
+    from.
+    """
+    for n in range(start, words.size):
+        word = words[n]
+        if word != 0:
+            if count + 32 > found.size:
+                return count, n
+            for low in range(0, 32, 8):
+                if (word >> uint32(low)) & uint32(255):
+                    for bit in range(low, low + 8):
+                        # The next place overwrites that of a bit that is not set.
+                        found[count] = 32 * (first + n) + bit
+                        count += int64((word >> uint32(bit)) & uint32(1))
+    return count, words.size
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def find_other_ends(owners, shape, offset, width, ends, codes):
+    """Write the other ends of bonds and the codes of their periods (``Grid.other_ends``).
+
+    owners, ends: int32 (n,); shape: uint32 (axes,); offset: int64 (axes,); codes: int64 (n,)
+    width: the bits an axis has in a code
+    """
+    for n in range(owners.size):
+        left, end, stride, code = uint32(owners[n]), int64(0), int64(1), int64(0)
+        for axis in range(shape.size):
+            size = int64(shape[axis])
+            rest = uint32(left // shape[axis])
+            to = int64(uint32(left - uint32(rest * shape[axis]))) + offset[axis]
+            # Most bonds lead no further than to the next period: faster than another division.
+            while to < 0:
+                to += size
+                code -= int64(1) << int64(width * axis)
+            while to >= size:
+                to -= size
+                code += int64(1) << int64(width * axis)
+            end += to * stride
+            left, stride = rest, stride * size
+        ends[n], codes[n] = end, code
+
+
+@njit(nogil=True, cache=True)
+def put_periods(codes, axes, width, narrow, found):
+    """Write codes of periods with ``narrow`` bits an axis, which have ``width``.
+
+    codes: int64 (n,); found: int32 (n,)
+    """
+    half = int64(1) << int64(width - 1)
+    for n in range(codes.size):
+        code, put = codes[n], int64(0)
+        for axis in range(axes):
+            periods = ((code & int64(2 * half - 1)) ^ half) - half
+            put += periods << int64(narrow * axis)
+            code = (code - periods) >> int64(width)
+        found[n] = put
