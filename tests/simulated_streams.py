@@ -93,12 +93,15 @@ def on_default_stream(real):
     return copy
 
 
-for name in ("each", "one", "blocks", "upload", "download"):
-    setattr(Launches, name, queued(getattr(Launches, name)))
-Launches.wait = wait
-Launches.mark = lambda launches: Mark(queue_of(launches))
-for name in ("copy_to_host", "copy_to_device"):
-    setattr(FakeCUDAArray, name, on_default_stream(getattr(FakeCUDAArray, name)))
+def be_late():
+    """Let streams be late from now on: not where this file is imported, as pytest does."""
+    for name in ("each", "one", "blocks", "upload", "download"):
+        setattr(Launches, name, queued(getattr(Launches, name)))
+    Launches.wait = wait
+    Launches.mark = lambda launches: Mark(queue_of(launches))
+    for name in ("copy_to_host", "copy_to_device"):
+        setattr(FakeCUDAArray, name, on_default_stream(getattr(FakeCUDAArray, name)))
+
 
 #: Lattice, layer and layers of the slabs, which have one, two and three kinds of tables.
 SHAPES = (
@@ -139,4 +142,5 @@ def compare(part, parts):
 
 
 if __name__ == "__main__":
+    be_late()
     compare(*map(int, sys.argv[1:3]))

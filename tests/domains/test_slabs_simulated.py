@@ -1,9 +1,12 @@
 """Fronts of slabs by CUDA kernels, in CUDA's simulator, are those of the CPU."""
 
+import importlib
 import importlib.util
 
 import pytest
 from helpers import run_simulated
+
+from percolab.kernels.launches import Launches
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
@@ -32,3 +35,9 @@ def test_rows_in_slabs_stay_the_same_where_streams_are_late(case):
     done = run_simulated("simulated_streams.py", *case.split())
     assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
     assert "late" in done.stdout
+
+
+def test_streams_are_late_nowhere_else():
+    """All files of tests are imported by pytest, which looks for examples there."""
+    importlib.import_module("simulated_streams")
+    assert {each.__module__ for each in (Launches.wait, Launches.each)} == {Launches.__module__}
