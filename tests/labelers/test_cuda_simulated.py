@@ -21,6 +21,7 @@ CASES += [(name, "gyration") for name in ("honeycomb", "kagome", "cubic")]
 SLOW = {
     ("square", "batches"),
     ("graph", "models"),
+    ("honeycomb",),
     ("kagome", "gyration"),
     ("honeycomb", "gyration"),
     ("hypercubic_4d",),
