@@ -50,7 +50,15 @@ def assert_equals_scipy(labeler, case: object) -> None:
 
 
 @every_labeler
-@pytest.mark.parametrize("lattice_name", LATTICES)
+@pytest.mark.parametrize(
+    "lattice_name",
+    [
+        pytest.param(
+            name, marks=[pytest.mark.slow] * (name in ("hypercubic_4d", "honeycomb_unit_cell"))
+        )
+        for name in LATTICES
+    ],
+)
 def test_labels_and_rows_equal_scipy(lattice_name, name):
     for number, (case, topology) in enumerate(parity_topologies(lattice_name)):
         labeler = cpu_labeler(name, topology)

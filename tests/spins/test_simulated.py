@@ -14,10 +14,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("kagome", "cubic")]
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("graph", "kagome", "cubic")]
 
 
-@pytest.mark.parametrize("case", ["square", "graph", *SLOW])
+@pytest.mark.parametrize("case", ["square", *SLOW])
 def test_simulated_chains_equal_the_cpu(case):
     done = run_simulated("simulated_spins.py", case)
     assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
