@@ -1,9 +1,10 @@
 """Build the source distribution and, from it, the wheel; test the wheel in a clean environment.
 
-    python scripts/check_wheel.py [--out dist]
+    python scripts/check_wheel.py [--contents] [--out dist]
 
-What is in both is compared with the files of the repository.  Then the wheel is installed into a
-new virtual environment with nothing but what it asks for, and used from an empty directory.
+What is in both is compared with the files of the repository.  Then, without --contents, the wheel
+is installed into a new virtual environment with nothing but what it asks for, and used from an
+empty directory.
 """
 
 from __future__ import annotations
@@ -118,7 +119,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
-    out = parser.parse_args().out.resolve()
+    parser.add_argument("--contents", action="store_true", help="Do not install the wheel.")
+    given = parser.parse_args()
+    out = given.out.resolve()
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -129,6 +132,8 @@ def main() -> None:
             shutil.copy(ROOT / file, folder / "source" / file)
         run(sys.executable, "-m", "build", "--outdir", out, folder / "source", cwd=folder)
         wheel = check_contents(out, version, tracked)
+        if given.contents:
+            return
         clean = new_environment(folder / "clean")
         run(clean / "pip", "install", "--quiet", "--no-compile", wheel, cwd=folder)
         (folder / "empty").mkdir()

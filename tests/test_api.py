@@ -104,7 +104,8 @@ def test_plot_is_the_plot_of_the_command_line(tmp_path):
     assert (tmp_path / "api.png").read_bytes() == (tmp_path / "cli.png").read_bytes()
 
 
-@pytest.mark.parametrize("kind", ["curves", pytest.param("clusters", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["curves", "clusters"])
 def test_one_kind_of_figure_is_that_of_the_command_line(tmp_path, kind):
     path = stored(tmp_path / "results.h5")
     numbers = plot(small_results(), tmp_path / "api.svg", kind=kind).numbers

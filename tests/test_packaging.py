@@ -1,6 +1,7 @@
 """What says something about the package in several places says the same everywhere."""
 
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -94,3 +95,11 @@ def test_completing_a_command_imports_none(monkeypatch, capsys):
         monkeypatch.delitem(sys.modules, f"percolab.cli.{name}", raising=False)
     completed(monkeypatch, capsys, "percolab ")
     assert not {f"percolab.cli.{name}" for name in COMMANDS} & sys.modules.keys()
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_a_clean_environment(tmp_path):
+    command = [sys.executable, ROOT / "scripts" / "check_wheel.py", "--out", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "works in a clean environment" in done.stdout

@@ -76,6 +76,23 @@ def _seam_lists_on_device(topology: Topology) -> tuple[Any, Any, Any]:
     return found[0], found[1], found[2]
 
 
+def end_flags_on_device(topology: Topology) -> tuple[Any, Any]:
+    """Return the sites of all end layers and their flags on the device, uint32 each.
+
+    As :meth:`percolab.lattices.topology.Topology.end_flags` has them, copied layer by layer.
+    """
+    layers = [layer for pair in topology.end_layers for layer in pair]
+    size = sum(layer.size for layer in layers)
+    sites, flags = (cuda.device_array(size, np.uint32) for _ in range(2))
+    start = 0
+    for bit, layer in enumerate(layers):
+        part = slice(start, start := start + layer.size)
+        if layer.size:
+            sites[part].copy_to_device(layer.astype(np.uint32))
+            flags[part].copy_to_device(np.full(layer.size, 1 << bit, np.uint32))
+    return sites, flags
+
+
 class KeysOfBatch:
     """What the items of a batch are drawn from: written on the host, copied to the device."""
 

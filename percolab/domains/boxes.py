@@ -700,7 +700,7 @@ class BoxRaster:
             for bit, (axis, low, high) in enumerate(ends):
                 along = [np.arange(n) for n in shape]
                 along[axis] = along[axis][low:high]
-                found = tables.grid.listed(tables.sites, along).astype(np.int32)
+                found = tables.grid.listed(tables.sites, along)
                 sites.append(found)
                 flags.append(np.full(found.size, 1 << bit, np.uint32))
             self._ends[key] = np.concatenate(sites), np.concatenate(flags)

@@ -131,7 +131,7 @@ class Extent:
         """The host memory that is taken beside the topology while it is made."""
         if self.is_stored:
             return (2 * self.num_classes + 16) * self.num_points
-        return 32 * sum(self.shape) + max(12 * self.end_sites, self.class_bytes)
+        return 32 * sum(self.shape) + max(5 * self.end_sites, self.class_bytes)
 
 
 def _depth_along(topology: Topology, axis: int) -> int:

@@ -104,13 +104,14 @@ class Grid:
             yield first * bits // 32, words_of(first, last[part])
 
     def listed(self, points: Collection[Point], along: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the copies of the given cell points at some coordinates, int64, ascending.
+        """Return the copies of the given cell points at some coordinates, int32, ascending.
 
         along: coordinates along every axis, ascending
         """
         at = np.ix_(*(x % cell for x, cell in zip(along[::-1], self.cell[::-1], strict=True)))
-        steps = (x * stride for x, stride in zip(along[::-1], self.strides[::-1], strict=True))
-        index: np.ndarray = sum(np.ix_(*steps), np.zeros((), np.int64))
+        strides = zip(along[::-1], self.strides[::-1], strict=True)
+        steps = ((x * stride).astype(np.int32) for x, stride in strides)
+        index: np.ndarray = sum(np.ix_(*steps), np.zeros((), np.int32))
         found: np.ndarray = index[self._cell_with(points)[at]]
         return found
 
@@ -169,10 +170,7 @@ class Grid:
         along = [np.arange(n) for n in self.shape]
         depth = min(self.depths[axis], self.shape[axis])
         ends = along[axis][:depth], along[axis][self.shape[axis] - depth :]
-        first, last = (
-            self.listed(points, [*along[:axis], x, *along[axis + 1 :]]).astype(np.int32)
-            for x in ends
-        )
+        first, last = (self.listed(points, [*along[:axis], x, *along[axis + 1 :]]) for x in ends)
         return first, last
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cuda import CudaBatch, period_width
+from percolab.bonds.batch_cuda import CudaBatch, end_flags_on_device, period_width
 from percolab.kernels.device import load_cuda
 from percolab.kernels.memory import Memory
 from percolab.lattices.geometry import Geometry
@@ -51,8 +51,7 @@ class RadiiBatch:
         self._loops = Loops(loop, flags, np.int32(top.num_axes), width)
         places, spans = cuda.to_device(geometry.places), cuda.to_device(geometry.spans)
         self._geometry = places, spans, np.int32(32 // self._axes)
-        sites, of_layers = top.end_flags()
-        self._end_flags = cuda.to_device(sites.astype(np.uint32)), cuda.to_device(of_layers)
+        self._end_flags = end_flags_on_device(top)
         self._width = PER_BIN * num_bins(points)
         self._found = cuda.device_array(self.items * self._width, np.uint64)
 

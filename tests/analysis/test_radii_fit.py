@@ -74,6 +74,7 @@ def test_without_a_cluster_of_two_sites_that_ends_there_are_no_radii(p):
     assert "there are no radii" in Path("radii.html").read_text()
 
 
+@pytest.mark.slow
 def test_radii_of_one_block_leave_their_panel_empty():
     """An empty panel cannot be logarithmic, and does not end the report."""
     results = sweep("cubic", L=[1, 2, 3], p=[0.1, 0.2, 0.3], samples=50, measure="gyration",

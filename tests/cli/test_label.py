@@ -133,7 +133,7 @@ def test_point_without_a_site_has_no_label_whatever_the_image_says():
 
 
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, ">i2", np.float32])
-@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("order", ["C", pytest.param("F", marks=pytest.mark.slow)])
 def test_arrays_of_every_type_say_the_same(dtype, order):
     occupied = np.random.default_rng(1).random((9, 40)) < 0.55
     expected = smallest_sites(ndimage.label(occupied)[0], occupied)

@@ -121,17 +121,12 @@ def assert_windings(known, flags, num_open):
 
 
 #: 2^20 configurations and more; the smaller ones are as exact.
-SLOW = ("hypercubic_open_2x2x3", "hypercubic_torus_2x2x2")
-
-
-def is_slow(name, labeler, kind):
-    """Return whether a case is left to ``make test-slow``: large ones, and large lists of bonds."""
-    return name in SLOW or (name == "square_torus_3x3" and kind != "computed")
+SLOW = ("hypercubic_open_2x2x3", "hypercubic_torus_2x2x2", "square_torus_3x3")
 
 
 @pytest.mark.parametrize(
     ("name", "labeler", "kind"),
-    [pytest.param(*case, marks=[pytest.mark.slow] * is_slow(*case)) for case in cases()],
+    [pytest.param(*case, marks=[pytest.mark.slow] * (case[0] in SLOW)) for case in cases()],
 )
 def test_all_configurations_are_measured_exactly(name, labeler, kind):
     topology = topology_of(name, kind)

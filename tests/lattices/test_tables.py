@@ -285,7 +285,11 @@ def test_memory_of_a_cuda_sample_is_stated(name, size, kind, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "shape", "kind"),
     [("square", (2048, 2048), "open"), ("triangular", (2048, 2048), "periodic")]
-    + [("cubic", (256,) * 3, "periodic"), ("fcc", (256,) * 3, "open")]
+    + [
+        ("cubic", (256,) * 3, "periodic"),
+        ("fcc", (256,) * 3, "open"),
+        ("cubic", (100,) * 3, "open"),
+    ]
     + [
         pytest.param(name, (256,) * 3, kind, marks=pytest.mark.slow)
         for name, kind in product(("bcc", "fcc"), ("open", "periodic"))

@@ -99,6 +99,7 @@ def test_a_plan_counts_what_the_file_holds(tmp_path):
     assert done.file_bytes == pytest.approx(os.path.getsize(path), rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_finished_target_error_adds_nothing(tmp_path):
     """The sweep judges its own samples, so the plan does not foresee what is there."""
     path = tmp_path / "results.h5"

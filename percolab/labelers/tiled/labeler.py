@@ -14,7 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cuda import CudaBatch, copied_by_class, narrow_codes
+from percolab.bonds.batch_cuda import (
+    CudaBatch,
+    copied_by_class,
+    end_flags_on_device,
+    narrow_codes,
+)
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
@@ -110,11 +115,11 @@ class Tiled:
         # Inner bonds and end layers are of all items, and entries of bonds between tiles.
         shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * extent.end_sites
         of_item += 4 * bounds.crossing + 4
-        # One after the other: parts of the entries, pieces of the seam bonds, and end layers.  What
-        # the batch says that a class takes is free again.
+        # One after the other: parts of entries, pieces of the seam bonds, flags of an end layer.
+        # What the batch says that a class takes is free again.
         entries = min(bounds.entries, words // PARTS + extent.part_words)
         seam = extent.class_bytes + 20 * extent.piece_bonds
-        most = max(36 * entries, seam, 16 * extent.end_sites)
+        most = max(36 * entries, seam, 4 * extent.end_sites)
         tiles = Memory(host=max(most - extent.class_bytes, 0))
         tiles = tiles.plus(Memory(device=items * of_item + shared))
         tiles = tiles.plus(RowsBatch.memory(points, items, needs))
@@ -149,8 +154,7 @@ class Tiled:
         bonds = self.batch.arrays.array("listed", max(capacity * room, 1), np.uint32)
         self.listed = Listed(bonds, cuda.device_array(capacity, np.uint32), np.uint32(room))
         self._ends = cuda.to_device(tiling.ends)
-        sites, flags = top.end_flags()
-        self.end_flags = cuda.to_device(sites.astype(np.uint32)), cuda.to_device(flags)
+        self.end_flags = end_flags_on_device(top)
         nothing = cuda.device_array((1, 1, 4), np.uint32), cuda.device_array(1, np.uint32)
         overflow = cuda.device_array(1, np.uint32)
         self._no_openings = Openings(self.batch.opened, *nothing, np.uint32(0), overflow)
