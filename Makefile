@@ -27,7 +27,7 @@ $(INSTALLED): $(BIN)/python pyproject.toml
 
 $(DEVELOPED): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev]"
-	-$(BIN)/python -m compileall -q -j 2 -x '/tests?/|/testing/' $(VENV)/lib >/dev/null 2>&1
+	-$(BIN)/python -m compileall -q -j 2 -x '/(tests?|testing|pip|setuptools|debugpy|IPython|ipykernel|sqlalchemy|jedi|babel)/' $(VENV)/lib >/dev/null 2>&1
 	touch $@
 
 $(DOCUMENTED): $(INSTALLED)

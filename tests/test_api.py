@@ -89,6 +89,7 @@ def test_a_watcher_is_told_of_every_block():
     assert told_of[-1] == ("finished",)
 
 
+@pytest.mark.slow
 def test_fit_is_the_fit_of_the_command_line(tmp_path):
     path = stored(tmp_path / "results.h5")
     assert fit(small_results()).to_dict() == json.loads(answer("fit", path, "--json"))

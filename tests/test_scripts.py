@@ -19,6 +19,7 @@ def run(name, *arguments):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_rows_are_timed_on_a_torus_of_three_dimensions():
     shape = ("--lattice", "cubic", "--boundary", "periodic", "-L", "6,8", "--points", "1,3")
     lines = run("bench_grid.py", "--device", "cpu", "--sites", 2000, "--repeats", 1, *shape)
@@ -29,6 +30,7 @@ def test_rows_are_timed_on_a_torus_of_three_dimensions():
     assert all(float(row[4]) > 0 for row in rows)
 
 
+@pytest.mark.slow
 def test_walks_are_timed_beside_labeling_of_the_same_sweeps():
     lines = run("compare_walks.py", "--seconds", 0.01, "--largest", 16).splitlines()
     (found,) = lines[2:]
@@ -67,6 +69,7 @@ def test_a_calibration_of_tau_goes_on_where_it_was(tmp_path):
     assert (tmp_path / "tau.md").read_text() == more
 
 
+@pytest.mark.slow
 def test_swendsen_wang_is_timed_and_peers_that_are_missing_are_named():
     lines = run("compare_spins.py", "-L", "16,24", "--rounds", 2, "--seconds", 0.01).splitlines()
     rows = [line.split() for line in lines if " ns a spin " in line]

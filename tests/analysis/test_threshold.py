@@ -25,7 +25,9 @@ def test_data_without_noise_give_back_every_parameter():
     assert fit.chi_square.p_value > 0.01
 
 
-@pytest.mark.parametrize("sizes", [SIZES, (32, 128, 512, 2048, 4096)])
+@pytest.mark.parametrize(
+    "sizes", [SIZES, pytest.param((32, 128, 512, 2048, 4096), marks=pytest.mark.slow)]
+)
 def test_the_threshold_is_unbiased_and_its_curvature_error_covers(sizes):
     pulls = []
     for seed in range(200):

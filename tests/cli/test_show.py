@@ -169,7 +169,7 @@ def test_title_names_sample_and_periodic_axes():
     assert told["open_axes"] == ["y"]
 
 
-@pytest.mark.parametrize("serial", [(), ("--serial",)])
+@pytest.mark.parametrize("serial", [(), pytest.param(("--serial",), marks=pytest.mark.slow)])
 def test_labels_of_a_file_are_drawn_as_the_sample_is(serial):
     answer("label", *SAMPLE, *serial)
     of_sample = json.loads(answer("show", *SAMPLE, "--json", "--out", "sample.png"))

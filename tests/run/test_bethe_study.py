@@ -45,6 +45,7 @@ def test_thresholds_of_samples_are_distributed_as_the_recursion_says():
         assert_z((found <= p).mean(), exact, np.sqrt(exact * (1 - exact) / found.size))
 
 
+@pytest.mark.slow
 def test_a_file_of_a_bethe_lattice_is_read_continued_merged_and_drawn():
     sweep = ("sweep", "--lattice", "bethe:3:random", "-L", "4,6", "--quiet", "--samples")
     answer(*sweep, 1000, "--out", "one.h5")

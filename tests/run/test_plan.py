@@ -123,6 +123,7 @@ def test_a_plan_changes_no_sample(tmp_path):
     assert_equal_datasets(first, second)
 
 
+@pytest.mark.slow
 def test_more_samples_cost_in_proportion_and_shrink_the_error(tmp_path):
     one = planned(tmp_path / "one.h5", **SQUARE | {"samples": 10_000})
     four = planned(tmp_path / "four.h5", **SQUARE | {"samples": 40_000})
@@ -250,6 +251,7 @@ def test_p_of_a_large_size_are_extrapolated_as_the_transition_narrows():
     assert extrapolated({16: (0.4, 0.6)}, 64) == (0.4, 0.6)
 
 
+@pytest.mark.slow
 def test_sizes_whose_p_take_long_to_find_are_extrapolated(tmp_path, monkeypatch):
     monkeypatch.setattr("percolab.run.plan_pilot._PLACING", 0.0)
     monkeypatch.setattr("percolab.run.plan_pilot._PART", 0.0)
@@ -329,6 +331,7 @@ def test_a_plan_of_another_study_is_refused(tmp_path):
     assert blocks_in(out) == 30
 
 
+@pytest.mark.slow
 def test_an_interrupted_adaptive_sweep_goes_on_until_its_target_is_met(tmp_path, monkeypatch):
     path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
     settings = ("sweep", "--lattice", "square", "-L", "8,16,32", "--target-error", "5e-3",

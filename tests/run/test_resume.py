@@ -108,7 +108,9 @@ def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_
     assert_equal_datasets(path, undisturbed)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
+)
 def test_ctrl_c_and_sigterm_store_what_is_finished_and_say_how_to_go_on(
     tmp_path, undisturbed, number
 ):

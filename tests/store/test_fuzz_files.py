@@ -59,6 +59,7 @@ def test_sealing_anew_lets_a_changed_number_pass_for_a_true_one(tmp_path):
     assert False in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["lattices"])
 def test_the_program_counts_and_writes_a_record(family, tmp_path):
     command = [sys.executable, PROGRAM, "--mutants", "30", "--family", family, "--out", tmp_path]
