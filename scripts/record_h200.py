@@ -417,7 +417,8 @@ def make(record: Record, gpus: Sequence[str], place: Place) -> float:
         told["seconds"] = round(seconds, 1)
         if is_json:
             document = {"record": told} | json.loads(out.read_bytes())
-            text = json.dumps(document, indent=1) + "\n"
+            # The scratch folder's name says nothing to anybody.
+            text = json.dumps(document, indent=1).replace(str(out), path.name) + "\n"
         else:
             text = "".join([*head_lines(told), *printed])
         for kept in Path(folder).glob("*.h5") if record.keeps else ():

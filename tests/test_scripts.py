@@ -148,7 +148,10 @@ def test_records_have_heads_and_gpus_of_their_own(work):
         work.record("both.txt", told, gpus=2),
         work.record("one.txt", told + meet.format("one.py", "other.py")),
         work.record("other.txt", told + meet.format("other.py", "one.py")),
-        work.record("written.json", "open(sys.argv[2], 'w').write('{\"found\": 1}')\n"),
+        work.record(
+            "written.json",
+            "open(out := sys.argv[2], 'w').write('{\"found\": 1, \"out\": \"' + out + '\"}')\n",
+        ),
     )
     assert all(became.endswith(" s") for became in found.values()), found
     both, one, other = (
@@ -162,6 +165,7 @@ def test_records_have_heads_and_gpus_of_their_own(work):
     assert one[3].startswith(f"# $ python {work.folder / 'one.py'} cuda one.txt")
     document = json.loads((work.folder / "written.json").read_text())
     assert document["found"] == 1
+    assert document["out"] == "written.json"
     assert document["record"]["commit"] == "abc"
     assert document["record"]["commands"] == [
         f"python {work.folder / 'written.py'} cuda written.json"
