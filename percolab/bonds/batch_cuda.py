@@ -264,7 +264,7 @@ class CudaBatch:
             shared += 4 * extent.num_classes * extent.num_points
         words = 4 * extent.num_words + site_words * model.draws_sites
         counts = VacantSites.memory(items if model.draws_sites else 0)
-        # The bonds of a class and the lists of its seam bonds are made one class after the other.
+        # Bonds are made class by class, the lists of seam bonds in pieces.
         host = keys + site_words + extent.class_bytes
         return Memory(host=host, device=shared + keys + items * words).plus(counts)
 

@@ -356,19 +356,11 @@ def periods_of(codes: np.ndarray, axes: int) -> np.ndarray:
     >>> periods_of(period_codes(np.array([[1, -2, 3]])), 3).tolist()
     [[1, -2, 3]]
     """
-    return np.stack([*periods_by_axis(codes, axes)], axis=1)
-
-
-def periods_by_axis(codes: np.ndarray, axes: int) -> Iterator[np.ndarray]:
-    """Yield what :func:`periods_of` returns axis by axis, int64 (n,) each."""
-    half = 1 << (PERIOD_BITS - 1)
-    for _ in range(axes):
-        periods = codes & (2 * half - 1)
-        periods ^= half
-        periods -= half
-        yield periods
-        codes = codes - periods
-        codes >>= PERIOD_BITS
+    half, found = 1 << (PERIOD_BITS - 1), np.empty((codes.size, axes), np.int64)
+    for axis in range(axes):
+        found[:, axis] = ((codes & (2 * half - 1)) ^ half) - half
+        codes = (codes - found[:, axis]) >> PERIOD_BITS
+    return found
 
 
 def num_words_of(num_points: int) -> int:

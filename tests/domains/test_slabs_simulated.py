@@ -1,6 +1,5 @@
 """Fronts of slabs by CUDA kernels, in CUDA's simulator, are those of the CPU."""
 
-import importlib
 import importlib.util
 
 import pytest
