@@ -3,11 +3,11 @@
 The threshold
   curves              the input: how many samples of a task span at each p, how large clusters are
   likelihood          the exact multinomial likelihood of coupled samples, its maximum, its chi^2
-  scaling             the finite-size-scaling function and the model that fits it
+  scaling             the finite-size-scaling function with every known correction, and its priors
+  averaging           the average over degrees and smallest sizes, in place of choosing one fit
   size_fit            one size alone, as a polynomial
   crossings           where neighbouring sizes cross, by R_L or Q_1, and the drift of the crossings
-  threshold           the fit of p_c, which ties these together, and its bootstrap
-  threshold_trials    the table of p_c fits: which sizes and which model, by chi^2
+  threshold           the fit of p_c, which ties these together
   fisher_information  how much a sample of every task tells about p_c
   sample_thresholds   p_c from mean, median and width of single T, and cell to cell
   maxima              the threshold of one size alone: where its clusters are most critical
@@ -15,7 +15,7 @@ The threshold
 Several quantities at once
   quantities          dimensionless quantities in one table, their values and covariance
   quantity_model      their scaling with one p_c and one 1/nu, and one fit of it
-  quantity_fits       the table of joint fits, each quantity alone, the mean, the systematic error
+  quantity_fits       the averaged joint fit, and each quantity alone
 
 At the threshold
   exponents           1/nu, beta/nu, gamma/nu, d_f and tau at the fitted p_c, as power laws in L
@@ -30,7 +30,7 @@ Markov chains of spins
   reweighting         other temperatures; transitions of first order from energy histograms
 
 What all of them use
-  fit_quality         chi^2, when a fit is poor, and which of several is taken
+  fit_quality         chi^2, and when a fit is poor or rejected
   statistics          bootstrap, jackknife, intervals, correlated least squares
   json_values, text   results as JSON and as tables
   stored_data         what the analysis takes from a results file
@@ -63,11 +63,9 @@ from percolab.analysis.text import (
     format_with_error,
     ratio_table,
     sample_table,
-    trial_table,
 )
 from percolab.analysis.theory.known_exponents import Known, known_exponents
 from percolab.analysis.threshold import SizeAnalysis, ThresholdFit, fit_threshold
-from percolab.analysis.threshold_trials import Trial, best_by_size, choose_fit, try_fits
 from percolab.errors import AnalysisError
 
 __all__ = [
@@ -93,10 +91,7 @@ __all__ = [
     "SizeFit",
     "SpanningCurve",
     "ThresholdFit",
-    "Trial",
     "analyse_samples",
-    "best_by_size",
-    "choose_fit",
     "collapse_curves",
     "collapse_table",
     "estimate_size",
@@ -115,6 +110,4 @@ __all__ = [
     "sample_table",
     "synthetic_curve",
     "synthetic_study",
-    "trial_table",
-    "try_fits",
 ]

@@ -84,23 +84,20 @@ class Drift:
         return plain(self)
 
 
-def find_crossing(small: SizeFit, large: SizeFit, *, near: float | None = None) -> Crossing:
+def find_crossing(small: SizeFit, large: SizeFit) -> Crossing:
     """Intersect two curves, `small.L` < `large.L`.
 
     The crossing lies inside the p that both fits cover, the curve of the larger size rising
-    through the other; of several, the one nearest the middle. With `near` given (the crossing of
-    the data, for a bootstrap replica) it is the one nearest that point and may leave the common
-    range by its width, so that the scatter is not cut off at the edge.
+    through the other; of several, the one nearest the middle.
     """
     low, high = max(small.p_low, large.p_low), min(small.p_high, large.p_high)
-    target = 0.5 * (low + high) if near is None else near
-    margin = 0.0 if near is None else high - low
+    target = 0.5 * (low + high)
     difference = large.probit - small.probit.convert(
         domain=large.probit.domain, window=large.probit.window
     )
     roots = difference.roots()
     real = np.real(roots[np.abs(np.imag(roots)) < 1e-9 * (high - low + 1e-300)])
-    inside = real[(real >= low - margin) & (real <= high + margin)]
+    inside = real[(real >= low) & (real <= high)]
     rising = inside[difference.deriv()(inside) > 0]
     if rising.size == 0:
         return Crossing(small.L, large.L, nan, nan)
@@ -108,49 +105,70 @@ def find_crossing(small: SizeFit, large: SizeFit, *, near: float | None = None) 
     return Crossing(small.L, large.L, p, float(large.probability(p)))
 
 
-def find_crossings(fits: Sequence[SizeFit]) -> tuple[Crossing, ...]:
-    """Cross each size with the next larger one; `fits` ascend in L."""
-    return tuple(find_crossing(a, b) for a, b in pairwise(fits))
+def cross_sizes(fits: Sequence[SizeFit]) -> tuple[tuple[Crossing, ...], Floats]:
+    """Cross each size with the next larger one, `fits` ascending in L.
+
+    Returns the crossings and the covariance of their p, float64 (n, n), NaN where absent.
+    Neighbouring crossings share a size, whose error moves them in opposite directions.
+    """
+    found = tuple(find_crossing(a, b) for a, b in pairwise(fits))
+    covariance = np.zeros((len(found), len(found)))
+    for i, (crossing, (small, large)) in enumerate(zip(found, pairwise(fits), strict=True)):
+        p, apart = crossing.p, _slope_difference(crossing, small, large)
+        covariance[i, i] = (small.covariance_at(p, p) + large.covariance_at(p, p)) / apart**2
+        if i + 1 < len(found):
+            shared = large.covariance_at(p, found[i + 1].p)
+            other = _slope_difference(found[i + 1], large, fits[i + 2])
+            covariance[i, i + 1] = covariance[i + 1, i] = -shared / (apart * other)
+    crossings = tuple(
+        _with_errors(crossing, *pair, variance)
+        for crossing, pair, variance in zip(found, pairwise(fits), np.diag(covariance), strict=True)
+    )
+    return crossings, covariance
 
 
-def replica_crossings(crossings: Sequence[Crossing], fits: Sequence[SizeFit]) -> Floats:
-    """(p*, R) of every crossing in one bootstrap replica, float64 (crossings, 2), NaN if absent."""
-    pairs = zip(crossings, pairwise(fits), strict=True)
-    found = [find_crossing(*pair, near=c.p) if c.found else c for c, pair in pairs]
-    return np.array([(c.p, c.probability) for c in found]).reshape(len(found), 2)
+def _slope_difference(crossing: Crossing, small: SizeFit, large: SizeFit) -> float:
+    """Return how much steeper the probit of the larger size is at a crossing."""
+    return float(large.probit.deriv()(crossing.p) - small.probit.deriv()(crossing.p))
 
 
-def with_errors(crossings: Sequence[Crossing], replicas: Floats) -> tuple[Crossing, ...]:
-    """Give each crossing its bootstrap errors; `replicas` is (replicas, crossings, 2)."""
-    errors = [[half_width(values) for values in column.T] for column in replicas.swapaxes(0, 1)]
-    return tuple(
-        replace(crossing, p_error=p_error, probability_error=r_error)
-        for crossing, (p_error, r_error) in zip(crossings, errors, strict=True)
+def _with_errors(
+    crossing: Crossing, small: SizeFit, large: SizeFit, variance: float
+) -> Crossing:
+    """Return a crossing with the errors of its p, whose variance is given, and of R there."""
+    if not crossing.found:
+        return crossing
+    p, apart = crossing.p, _slope_difference(crossing, small, large)
+    # R moves as the probit of the larger size does, and along it with p.
+    steep = float(large.probit.deriv()(p))
+    own = (1 - steep / apart) ** 2 * large.covariance_at(p, p)
+    probit_variance = own + (steep / apart) ** 2 * small.covariance_at(p, p)
+    density = np.exp(-0.5 * large.probit(p) ** 2) / np.sqrt(2 * np.pi)
+    return replace(
+        crossing,
+        p_error=float(np.sqrt(variance)),
+        probability_error=float(density * np.sqrt(probit_variance)),
     )
 
 
 def extrapolate(
-    crossings: Sequence[Crossing], replicas: Floats, *, exponent: float
+    crossings: Sequence[Crossing], covariance: Floats, *, exponent: float
 ) -> Drift | None:
     """Extrapolate the found crossings to infinite size by generalised least squares.
 
-    `replicas` is float64 (replicas, crossings): p* in the bootstrap, whose covariance is used,
-    because neighbouring crossings share a size. Returns None with fewer than two crossings, or
-    when the bootstrap gives no covariance.
+    covariance: float64 (n, n), of their p.  Returns None with fewer than two crossings.
     """
     kept = [index for index, crossing in enumerate(crossings) if crossing.found]
-    samples = replicas[:, kept]
-    samples = samples[np.isfinite(samples).all(axis=1)]
-    if len(kept) < 2 or samples.shape[0] < 10 * len(kept):
+    if len(kept) < 2:
         return None
     p = np.array([crossings[index].p for index in kept])
     size = np.array([crossings[index].mean_size for index in kept])
     design = np.stack([np.ones_like(size), (size / size[0]) ** -exponent], axis=1)
     try:
-        theta, covariance, quality = least_squares(design, p, _robust_covariance(samples))
+        theta, errors, quality = least_squares(design, p, covariance[np.ix_(kept, kept)])
     except AnalysisError:
         return None
-    error = np.sqrt(np.diag(covariance))
+    error = np.sqrt(np.diag(errors))
     unit = size[0] ** exponent
     return Drift(
         threshold=float(theta[0]),

@@ -104,15 +104,11 @@ class SpanningCurve(Shown):
         edges = (np.zeros_like(self.samples), *self.spanning.T, self.samples)
         return np.diff(np.stack(edges, axis=1), axis=1)
 
-    def within(self, low: float, high: float) -> SpanningCurve | None:
-        """Return the curve at the p where low <= R_L(p) <= high, or None where there is none.
+    def at(self, keep: NDArray[np.bool_]) -> SpanningCurve:
+        """Return the curve at some of its p, bool (m,).
 
         Leaving a p out merges two intervals of T, so what remains is still exactly multinomial.
         """
-        probability = self.probability
-        keep = (probability >= low) & (probability <= high)
-        if not keep.any():
-            return None
         return SpanningCurve(self.L, self.p[keep], self.samples, self.spanning[:, keep], self.label)
 
     def to_dict(self) -> dict[str, object]:

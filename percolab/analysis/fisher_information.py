@@ -1,9 +1,9 @@
 """How much a sample of every task tells about p_c: the Fisher information of the threshold fit.
 
-The information of independent samples adds, so that sigma(p_c) of any numbers of samples follows
-from one fit: the inverse of the sum has the variance of p_c with all else fitted too.  It is what
-`--target-error` is compared with, what tells where the next samples help most, and what predicts
-the error of a sweep before it is run.
+The information of independent samples adds to that of the priors, so that the error of p_c with any
+numbers of samples follows from one fit: the inverse of the sum has the variance of p_c with all
+else fitted too.  It tells where the next samples help most, predicts the error of a sweep before it
+is run, and shows what more samples cannot mend: the part of the error that the priors leave.
 """
 
 from __future__ import annotations
@@ -14,69 +14,69 @@ from dataclasses import dataclass
 import numpy as np
 
 from percolab.analysis.curves import SpanningCurve
-from percolab.analysis.likelihood import maximise, sample_information
 from percolab.analysis.statistics import Floats, unit_diagonal
-from percolab.analysis.threshold import WINDOW, model_of, select
+from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.threshold import MemberFits, select
 from percolab.errors import AnalysisError
 
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """Fisher information of one sample of every task at the fitted curve.
+    """Fisher information of one sample of every task at the fitted curve, and of the priors.
 
     by_task: by the curve's label, float64 (k, k); the first of the k parameters is p_c in units of
-    `unit`, the others are fitted beside it.
+    `unit`, the others are fitted with it.  prior: float64 (k, k).
     """
 
     by_task: Mapping[str, Floats]
+    prior: Floats
     unit: float
-
-    @property
-    def num_parameters(self) -> int:
-        """Number k of parameters of the fit."""
-        return len(next(iter(self.by_task.values())))
 
     def of(self, label: str) -> Floats:
         """Return the information of one sample of a task, float64 (k, k); 0 if it is not used."""
-        k = self.num_parameters
-        return self.by_task.get(label, np.zeros((k, k)))
+        return self.by_task.get(label, np.zeros_like(self.prior))
 
     def total(self, samples: Mapping[str, float]) -> Floats:
-        """Return the information of these numbers of samples of every task, float64 (k, k)."""
-        k = self.num_parameters
-        return sum((n * self.of(label) for label, n in samples.items()), np.zeros((k, k)))
+        """Return the information of the priors and of these numbers of samples, float64 (k, k)."""
+        return sum((n * self.of(label) for label, n in samples.items()), self.prior.copy())
 
     def error(self, samples: Mapping[str, float]) -> float:
-        """Return sigma(p_c) from the curvature, with these numbers of samples of every task."""
-        return self.unit * float(np.sqrt(variance_of_first(self.total(samples))))
+        """Return the whole error of p_c with these numbers of samples of every task."""
+        return float(np.hypot(*self.parts(samples)))
+
+    def parts(self, samples: Mapping[str, float]) -> tuple[float, float]:
+        """Return the statistical and the systematic error of p_c; infinite if undetermined."""
+        total = self.total(samples)
+        scaled, scale = unit_diagonal(total)
+        try:
+            row = np.linalg.inv(scaled)[0] * scale[0] * scale
+        except np.linalg.LinAlgError:
+            return float("inf"), float("inf")
+        whole, prior = row[0], row @ self.prior @ row
+        if not whole > 0:
+            return float("inf"), float("inf")
+        statistical = np.sqrt(max(whole - prior, 0.0))
+        return float(self.unit * statistical), float(self.unit * np.sqrt(prior))
 
 
-def variance_of_first(information: Floats) -> float:
-    """Return the variance of the first parameter, or infinity where it is not determined.
-
-    information: float64 (k, k), symmetric.
-    """
-    scaled, scale = unit_diagonal(information)
-    try:
-        covariance = np.linalg.inv(scaled)
-    except np.linalg.LinAlgError:
-        return float("inf")
-    variance = float(covariance[0, 0] * scale[0] ** 2)
-    return variance if variance > 0 else float("inf")
-
-
-def information_of(curves: Sequence[SpanningCurve], *, omega: float = 1.0) -> Information:
+def information_of(
+    curves: Sequence[SpanningCurve], *, omega: float = 1.0, y_t: Known | None = None
+) -> Information:
     """Return the information of the default fit of these curves, labelled by their tasks.
 
-    omega: exponent of the leading correction.  AnalysisError: the curves do not give a threshold.
+    omega: exponent of the leading correction.  y_t: known 1/nu.  AnalysisError: the curves do not
+    give a threshold.
     """
     if len({curve.label for curve in curves}) != len(curves):
         raise ValueError("every curve needs a label of its own")
-    used, _ = select(curves, min_size=None, window=WINDOW)
-    cells, model = model_of(used, omega=omega, degree=3, correction=True, mixed=False)
-    estimate = maximise(model, cells, cells.counts, model.start)
-    found = sample_information(model, cells, estimate.theta)
-    if not np.all(np.isfinite(found)):
+    used, _ = select(curves, min_size=None)
+    best = MemberFits.of(used, omega=omega, y_t=y_t).best
+    slope, probability = best.maximum.slope, best.maximum.probability
+    found = {}
+    for index, curve in enumerate(best.cells.curves):
+        own = best.cells.curve == index
+        found[curve.label] = slope[own].T @ (slope[own] * probability[own][:, None])
+    if not np.all(np.isfinite(list(found.values()))):
         raise AnalysisError("the fit gives no information")
-    labels = (curve.label for curve in used)
-    return Information(dict(zip(labels, found, strict=True)), model.width)
+    prior = np.diag(best.model.prior(y_t).precision)
+    return Information(found, prior, best.model.units.width)

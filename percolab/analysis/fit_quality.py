@@ -19,6 +19,9 @@ from percolab.errors import AnalysisError
 #: A fit whose chi^2 is less probable than this is called poor, and its cut-off L_min is refused.
 POOR_FIT = 0.05
 
+#: A fit whose chi^2 is less probable than this is rejected: it gives no value with an error.
+REJECTED = 1e-3
+
 #: Sizes that a cut-off leaves at least, where there are so many.
 LEAST_SIZES = 4
 
@@ -49,6 +52,11 @@ def chi_square_p_value(value: float, dof: int) -> float:
 def is_poor(quality: ChiSquare) -> bool:
     """Return whether chi^2 rejects a fit; one without degrees of freedom cannot be rejected."""
     return quality.p_value < POOR_FIT
+
+
+def is_rejected(quality: ChiSquare) -> bool:
+    """Return whether chi^2 contradicts a fit so clearly that its value is no answer."""
+    return quality.p_value < REJECTED
 
 
 class Judged(Protocol):

@@ -1,4 +1,4 @@
-"""The exact likelihood of coupled spanning counts, its maximum and its chi^2.
+"""The exact likelihood of coupled spanning counts, its maximum under Gaussian priors, its chi^2.
 
 R_L(p) is the distribution function of a sample's spanning threshold T, and all p of a task use the
 same samples. The numbers of samples with T in each interval of the p grid are therefore one
@@ -20,14 +20,38 @@ from scipy.special import ndtr
 
 from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.fit_quality import ChiSquare
-from percolab.analysis.statistics import MIN_BLOCKS, Floats, draw_blocks, unit_diagonal
+from percolab.analysis.statistics import Floats, unit_diagonal
 from percolab.errors import AnalysisError
 
 ProbitModel = Callable[[Floats], tuple[Floats, Floats]]
 
 _TINY_PROBABILITY = 1e-12
-_MAX_ITERATIONS = 100
-_STALLED = 1e8
+_MAX_ITERATIONS = 300
+# Expected gain of the log-likelihood below which a maximum is reached, and the damping at which no
+# step rises any more: the maximum lies on the edge of monotone R.
+_GAIN, _STALLED = 1e-9, 1e8
+# An information matrix worse conditioned than this leaves the answer to rounding.
+_UNDETERMINED = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Independent Gaussian priors of the parameters.
+
+    mean: float64 (k,). precision: float64 (k,), 1 / sigma^2, 0 where there is no prior.
+    """
+
+    mean: Floats
+    precision: Floats
+
+    @classmethod
+    def none(cls, parameters: int) -> Prior:
+        """Return no prior on any of so many parameters."""
+        return cls(np.zeros(parameters), np.zeros(parameters))
+
+    def penalty(self, theta: Floats) -> float:
+        """Return what the priors add to chi^2 at theta, float64 (k,)."""
+        return float(self.precision @ (theta - self.mean) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +59,8 @@ class ThresholdCells:
     """The cells (curve, interval of T) of several curves, laid end to end.
 
     sizes, p: float64 (points,), linear size and p of every point.
-    difference: float64 (cells, points) and offset: float64 (cells,); the probability of the
-    cells is `difference @ R + offset`.
+    lower, upper: int64 (cells,), the points at the ends of each cell; -2 stands for R = 0 and -1
+    for R = 1.
     curve: int64 (cells,), which curve a cell belongs to.
     counts: float64 (cells,), samples observed in each cell.
     """
@@ -44,8 +68,8 @@ class ThresholdCells:
     curves: tuple[SpanningCurve, ...]
     sizes: Floats
     p: Floats
-    difference: Floats
-    offset: Floats
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
     curve: NDArray[np.int64]
     counts: Floats
 
@@ -53,107 +77,151 @@ class ThresholdCells:
     def from_curves(cls, curves: Sequence[SpanningCurve]) -> ThresholdCells:
         """Lay the cells of `curves` end to end."""
         points = [curve.p.size for curve in curves]
-        difference = np.zeros((sum(points) + len(curves), sum(points)))
-        offset = np.zeros(difference.shape[0])
-        row = column = 0
-        for m in points:
-            block = np.eye(m + 1, m) - np.eye(m + 1, m, k=-1)
-            difference[row : row + m + 1, column : column + m] = block
-            offset[row + m] = 1.0
-            row, column = row + m + 1, column + m
+        indices = np.split(np.arange(sum(points)), np.cumsum(points)[:-1])
         return cls(
             curves=tuple(curves),
             sizes=np.repeat([float(curve.L) for curve in curves], points),
             p=np.concatenate([curve.p for curve in curves]),
-            difference=difference,
-            offset=offset,
+            lower=np.concatenate([np.append(-2, own) for own in indices]),
+            upper=np.concatenate([np.append(own, -1) for own in indices]),
             curve=np.repeat(np.arange(len(curves)), np.array(points) + 1),
             counts=np.concatenate([c.threshold_counts.sum(axis=0) for c in curves]).astype(float),
         )
 
-    def of_size(self, L: int) -> tuple[ThresholdCells, NDArray[np.bool_]]:
-        """Return the cells of one size alone, and the mask (cells,) that picks them here."""
-        chosen = [index for index, curve in enumerate(self.curves) if curve.L == L]
-        own = ThresholdCells.from_curves([self.curves[index] for index in chosen])
-        return own, np.isin(self.curve, chosen)
-
-    def totals(self, counts: Floats) -> Floats:
+    @property
+    def totals(self) -> Floats:
         """Number of samples of each cell's curve, float64 (cells,)."""
-        return np.asarray(np.bincount(self.curve, weights=counts)[self.curve], float)
+        return np.asarray(np.bincount(self.curve, weights=self.counts)[self.curve], float)
 
-    def resample(self, rng: np.random.Generator, replicas: int) -> Floats:
-        """Draw bootstrap replicas of the counts, float64 (replicas, cells).
+    def differences(self, values: Floats, *, last: float) -> Floats:
+        """Return upper minus lower end of every cell, (cells, ...), of values (points, ...).
 
-        Blocks are drawn with replacement within each task; a task with fewer than MIN_BLOCKS
-        blocks has its samples drawn instead, which are independent by construction.
+        last: the value at R = 1; that at R = 0 is 0.
         """
-        return np.hstack([resample_curve(curve, rng, replicas) for curve in self.curves])
+        ends = np.zeros((2, *values.shape[1:]))
+        ends[1] = last
+        extended = np.concatenate([values, ends])
+        return np.asarray(extended[self.upper] - extended[self.lower], float)
 
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodMaximum:
-    """Maximum of the likelihood.
+    """Maximum of the likelihood times the priors.
 
-    theta: float64 (k,). covariance: float64 (k, k), the inverse Fisher information.
+    theta: float64 (k,). information: float64 (k, k), Fisher information of the data alone.
+    covariance: float64 (k, k), the inverse of the information with that of the priors. slope:
+    float64 (cells, k), derivative of the cells' probabilities over these probabilities, so that
+    theta changes by ``covariance @ slope.T @ change`` if counts do. probability: float64 (cells,).
+    deviance: twice the log of the likelihood ratio to the observed frequencies. penalty: of the
+    priors.
     """
 
     theta: Floats
+    information: Floats
     covariance: Floats
-    log_likelihood: float
+    slope: Floats
+    probability: Floats
+    deviance: float
+    penalty: float
+
+    @property
+    def effective_parameters(self) -> float:
+        """Parameters that the data determine: the trace of covariance times information."""
+        return float(np.sum(self.covariance * self.information))
 
 
 def maximise(
-    model: ProbitModel, cells: ThresholdCells, counts: Floats, start: Floats
+    model: ProbitModel, cells: ThresholdCells, start: Floats, prior: Prior | None = None
 ) -> LikelihoodMaximum:
-    """Maximise the multinomial likelihood by Fisher scoring with Levenberg damping.
+    """Maximise the multinomial likelihood times the priors, by damped Fisher scoring.
 
-    `counts` is float64 (cells,), usually `cells.counts` or a bootstrap replica of it; `start` is
-    float64 (k,). Stops when the expected gain is far below a statistical error, or when no step
-    rises because the maximum lies on the edge of monotone R. Raises AnalysisError when the data
-    leave a parameter undetermined or the iteration does not end.
+    start: float64 (k,).  Stops when the expected gain is far below a statistical error, or when no
+    step rises because the maximum lies on the edge of monotone R.  AnalysisError: the data leave a
+    parameter undetermined, or the iteration does not end.
     """
-    theta, damping = np.array(start, float), 0.0
-    totals = cells.totals(counts)
-    probability, slope = _cell_probability(model, cells, theta)
-    if probability is None:
+    prior = prior or Prior.none(len(start))
+    here, damping = _Point.at(model, cells, prior, np.array(start, float)), 0.0
+    if here is None:
         raise AnalysisError("the fit starts from a spanning probability that falls as p rises")
-    value = float(counts @ np.log(probability))
     for _ in range(_MAX_ITERATIONS):
-        score = slope.T @ (counts / probability)
-        information = slope.T @ (slope * (totals / probability)[:, None])
-        step = _solve(information, score)
-        if score @ step < 1e-8 or damping > _STALLED:
-            return LikelihoodMaximum(theta, _solve(information, np.eye(theta.size)), value)
+        information = here.slope.T @ (here.slope * (cells.totals / here.probability)[:, None])
+        curvature = information + np.diag(prior.precision)
+        step = _solve(curvature, here.score)
+        if here.score @ step < _GAIN or damping > _STALLED:
+            return here.maximum(cells, prior, information, _inverse(curvature))
         if damping:
-            step = _solve(information + damping * np.diag(np.diag(information)), score)
-        trial, trial_slope = _cell_probability(model, cells, theta + step)
-        trial_value = -np.inf if trial is None else float(counts @ np.log(trial))
-        if trial is not None and trial_value >= value - 1e-12 * abs(value):
-            theta, probability, slope, value = theta + step, trial, trial_slope, trial_value
-            damping = 0.1 * damping if damping > 1e-5 else 0.0
+            step = _solve(curvature + damping * np.diag(np.diag(curvature)), here.score)
+        there = _best_along(model, cells, prior, here, step)
+        if there is not None:
+            here, damping = there, 0.1 * damping if damping > 1e-5 else 0.0
         else:
             damping = max(10.0 * damping, 1e-3)
     raise AnalysisError("the fit did not converge; give more samples or a lower degree")
 
 
-def sample_information(model: ProbitModel, cells: ThresholdCells, theta: Floats) -> Floats:
-    """Return the Fisher information that one sample of each curve holds, float64 (curves, k, k).
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """The logarithm of likelihood times priors at theta, and its derivative `score`."""
 
-    That of a study is their sum, each times the number of its samples.
+    theta: Floats
+    probability: Floats
+    slope: Floats
+    value: float
+    score: Floats
+
+    @classmethod
+    def at(
+        cls, model: ProbitModel, cells: ThresholdCells, prior: Prior, theta: Floats
+    ) -> _Point | None:
+        """Return a point, None where R falls along p."""
+        probability, slope = _cell_probability(model, cells, theta)
+        if probability is None:
+            return None
+        # Relative to the observed frequencies the sum is small, and its changes are precise.
+        seen = cells.counts > 0
+        counts = cells.counts[seen]
+        value = float(counts @ np.log(cells.totals[seen] * probability[seen] / counts))
+        score = slope.T @ (cells.counts / probability) - prior.precision * (theta - prior.mean)
+        return cls(theta, probability, slope, value - 0.5 * prior.penalty(theta), score)
+
+    def maximum(
+        self, cells: ThresholdCells, prior: Prior, information: Floats, covariance: Floats
+    ) -> LikelihoodMaximum:
+        """Return this point as the maximum."""
+        penalty = prior.penalty(self.theta)
+        relative = self.slope / self.probability[:, None]
+        deviance = -2.0 * self.value - penalty
+        return LikelihoodMaximum(
+            self.theta, information, covariance, relative, self.probability, deviance, penalty
+        )
+
+
+def _best_along(
+    model: ProbitModel, cells: ThresholdCells, prior: Prior, here: _Point, step: Floats
+) -> _Point | None:
+    """Return the better of a step's end and the top of the parabola along it; None if none rises.
+
+    Where the likelihood bends more than its Fisher information says, whole steps overshoot.
     """
-    probability, slope = _cell_probability(model, cells, theta)
-    assert probability is not None
-    weighted = slope / probability[:, None]
-    own = [cells.curve == index for index in range(len(cells.curves))]
-    return np.array([slope[cell].T @ weighted[cell] for cell in own])
+    there = _Point.at(model, cells, prior, here.theta + step)
+    expected = float(here.score @ step)
+    gain = -np.inf if there is None else there.value - here.value
+    if gain < 0.4 * expected and np.isfinite(gain):
+        part = 0.5 * expected / (expected - gain)
+        between = _Point.at(model, cells, prior, here.theta + part * step)
+        if between is not None and between.value - here.value > gain:
+            there, gain = between, between.value - here.value
+    return there if gain >= -1e-14 * abs(here.value) else None
 
 
-def chi_square(model: ProbitModel, cells: ThresholdCells, estimate: LikelihoodMaximum) -> ChiSquare:
-    """Return Pearson's chi^2 over the cells, neighbours merged until each expects 5 samples."""
-    probability, _ = _cell_probability(model, cells, estimate.theta)
-    assert probability is not None
-    expected = probability * cells.totals(cells.counts)
-    value, freedom = 0.0, -estimate.theta.size
+def chi_square(cells: ThresholdCells, found: LikelihoodMaximum) -> ChiSquare:
+    """Return Pearson's chi^2 over the cells, neighbours merged until each expects 5 samples.
+
+    The priors' penalty is added to it; its freedom are the merged cells less the parameters that
+    the data determine.
+    """
+    expected = found.probability * cells.totals
+    value, freedom = found.penalty, -found.effective_parameters
     for index in range(len(cells.curves)):
         of_curve = cells.curve == index
         groups = _merged(expected[of_curve])
@@ -161,8 +229,7 @@ def chi_square(model: ProbitModel, cells: ThresholdCells, estimate: LikelihoodMa
         merged_counts = np.bincount(groups, weights=cells.counts[of_curve])
         value += float(np.sum((merged_counts - merged_expected) ** 2 / merged_expected))
         freedom += merged_expected.size - 1
-    freedom = max(freedom, 0)
-    return ChiSquare.of(value, freedom)
+    return ChiSquare.of(value, max(round(freedom), 0))
 
 
 def _cell_probability(
@@ -171,8 +238,8 @@ def _cell_probability(
     """Probability (cells,) and derivative (cells, k), or (None, ...) where R falls along p."""
     argument, jacobian = model(theta)
     density = np.exp(-0.5 * argument * argument) / np.sqrt(2.0 * np.pi)
-    probability = cells.difference @ ndtr(argument) + cells.offset
-    slope = cells.difference @ (density[:, None] * jacobian)
+    probability = cells.differences(ndtr(argument), last=1.0)
+    slope = cells.differences(density[:, None] * jacobian, last=0.0)
     if not probability.min() >= -_TINY_PROBABILITY:
         return None, slope
     return np.maximum(probability, _TINY_PROBABILITY), slope
@@ -180,21 +247,23 @@ def _cell_probability(
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
     scaled, scale = unit_diagonal(matrix)
-    side = right * (scale if right.ndim == 1 else scale[:, None])
     try:
-        solution = np.linalg.solve(scaled, side)
+        return np.asarray(np.linalg.solve(scaled, right * scale) * scale, float)
     except np.linalg.LinAlgError:
-        raise AnalysisError("the data do not determine all parameters of the fit") from None
-    return solution * (scale if right.ndim == 1 else scale[:, None])
+        raise AnalysisError(_NOT_DETERMINED) from None
 
 
-def resample_curve(curve: SpanningCurve, rng: np.random.Generator, replicas: int) -> Floats:
-    """Draw bootstrap replicas of one curve's counts, float64 (replicas, m + 1)."""
-    counts = curve.threshold_counts
-    if counts.shape[0] < MIN_BLOCKS:
-        fractions = counts.sum(axis=0) / curve.total_samples
-        return rng.multinomial(curve.total_samples, fractions, size=replicas).astype(float)
-    return draw_blocks(counts.shape[0], rng, replicas) @ counts
+_NOT_DETERMINED = "the data do not determine all parameters of the fit"
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """Return the inverse of a curvature; AnalysisError where rounding would decide about it."""
+    scaled, scale = unit_diagonal(matrix)
+    values, vectors = np.linalg.eigh(scaled)
+    if not values[0] > _UNDETERMINED * values[-1]:
+        raise AnalysisError(_NOT_DETERMINED)
+    half = vectors / np.sqrt(values) * scale[:, None]
+    return np.asarray(half @ half.T, float)
 
 
 def _merged(expected: Floats, *, least: float = 5.0) -> NDArray[np.int64]:

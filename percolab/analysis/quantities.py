@@ -43,9 +43,6 @@ _DENG = "Y. Deng and H. W. J. Bloete, Phys. Rev. E 71, 016117 (2005)"
 #: Moments of cluster sizes on a two-dimensional torus: R. M. Ziff, Phys. Rev. E 83, 020107 (2011).
 _PLANE_RATIO = 1.5
 
-#: Beside 1.2 on a three-dimensional torus: that of some wrapping probabilities, and b_2 (Wang).
-_CUBE_SECOND = 2.0
-
 #: Blocks for each value at least, and combinations of a quantity's p at most.
 MIN_BLOCKS_PER_VALUE, MAX_COMBINATIONS = 5, 6
 
@@ -240,28 +237,17 @@ def choose_quantities(
 
 def correction_exponents(
     quantities: Sequence[Quantity], boundary: Sequence[str]
-) -> tuple[list[tuple[float, ...]], float]:
-    """Return the omegas of each quantity, several sets where the right one is unknown; omega_2.
-
-    On a three-dimensional torus the leading correction of probabilities may be too small to be
-    seen, so that 2 stands in its place.  omega_2 is 2 there, else twice the smallest omega.
+) -> list[float]:
+    """Return the exponent omega of the leading correction of each quantity.
 
     >>> from percolab.analysis.quantities import RATIOS
     >>> correction_exponents(RATIOS[:1], ["periodic"] * 2)
-    ([(1.5,)], 3.0)
+    [1.5]
     """
     periodic, dimension = set(boundary) == {"periodic"}, len(boundary)
     base = correction_exponent(dimension, periodic=periodic).value
-    own = {PROBABILITY: base, RATIO: base}
-    sets = [own]
-    if periodic and dimension == 2:
-        own[RATIO] = _PLANE_RATIO
-    if periodic and dimension == 3:
-        sets.append({PROBABILITY: _CUBE_SECOND, RATIO: base})
-    # Without a probability the sets are one.
-    found = dict.fromkeys(tuple(each[item.kind] for item in quantities) for each in sets)
-    second = _CUBE_SECOND if len(sets) > 1 else 2 * min(min(found))
-    return list(found), second
+    ratio = _PLANE_RATIO if periodic and dimension == 2 else base
+    return [ratio if item.kind == RATIO else base for item in quantities]
 
 
 @dataclass(frozen=True, eq=False)

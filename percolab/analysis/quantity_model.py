@@ -1,19 +1,17 @@
-"""The finite-size scaling of several dimensionless quantities with one p_c and one y_t: one fit.
+"""The finite-size scaling of several dimensionless quantities with one p_c and one y: one fit.
 
-    Q(p, L) = Q_c + a_1 x + ... + a_d x^d + b_1 L^-omega + c x L^-omega + b_2 L^-omega_2,
-    x = (p - p_c) L^{y_t}
+Every quantity Q is the f of :mod:`percolab.analysis.scaling` itself: p_c, y and the nonlinear
+scaling field are common to all, the amplitudes and the exponent of the leading correction belong
+to each.
 
-Q_c, a_k, b_1, c and b_2 belong to each quantity.  Source: J. Wang et al., Phys. Rev. E 87, 052107
-(2013).
-
-The start.  For given p_c, y_t and omega the model is linear, so p_c and y_t are searched on a grid,
-with uncorrelated errors that have a floor, because p far away, which no polynomial describes, must
+The start.  For given p_c and y the model is linear, so these two are searched on a grid, with
+uncorrelated errors that have a floor, because p far away, which no polynomial describes, must
 not spoil the start.  Then only the p are kept at which no quantity is further than REACH from its
 value at p_c.
 
-The fit.  Generalised least squares: the residuals are whitened by the covariance of each task, so
-that their sum of squares is chi^2.  Errors are those of its curvature, corrected for the noise of
-the covariances, which come of a finite number of blocks.
+The fit.  Generalised least squares with the same natural priors: the residuals are whitened by the
+covariance of each task, so that their sum of squares is chi^2.  Errors are those of its curvature,
+corrected for the noise of the covariances, which come of a finite number of blocks.
 """
 
 from __future__ import annotations
@@ -21,31 +19,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import nan
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize
 
 from percolab.analysis.fit_quality import ChiSquare
-from percolab.analysis.json_values import plain
 from percolab.analysis.quantities import BlockMoments, Observations, Quantity
+from percolab.analysis.scaling import (
+    OUTER,
+    ScalingFunction,
+    ScalingTerms,
+    Units,
+    amplitude_precision,
+    outer_prior,
+    physical,
+)
 from percolab.analysis.statistics import Floats, geometric_mean, jackknife_error
+from percolab.analysis.theory.known_exponents import Known
 from percolab.errors import AnalysisError
-
-#: Corrections that can be fitted: which of b_1, c and b_2.
-CORRECTIONS = {
-    "none": (False, False, False),
-    "b": (True, False, False),
-    "bc": (True, True, False),
-    "b2": (True, False, True),
-    "bc2": (True, True, True),
-}
 
 #: How far a quantity may be from its value at p_c, in the straight line through it.
 REACH = 0.2
 
-# The grid of the search: p_c within the p of the study, y_t, and how often it is made finer.
+#: A quantity between 0 and 1 changes by so much where its probit changes by 1: the unit in which
+#: its amplitudes have the priors of a probit.
+PROBIT_UNIT = 0.4
+
+# A slope smaller than this part of the steepest one is no unit for the terms that go with it.
+_FLAT = 0.1
+
+# The grid of the search: p_c within the p of the study, y, and how often it is made finer.
 _P, _Y_T, _ROUNDS = 41, np.linspace(0.3, 2.7, 9), 3
 
 # Errors in the search are at least this, and the correction in it decays by this exponent.
@@ -55,91 +58,57 @@ _FLOOR, _DECAY = 0.003, 1.5
 _UNDETERMINED = 1e-9
 
 
-@dataclass(frozen=True)
-class ModelChoice:
-    """Which terms are fitted.
+@dataclass(frozen=True, eq=False)
+class JointModel:
+    """The model of a set of observations, in units of order one.
 
-    degree: d.  omegas: of each quantity.  corrections: a key of CORRECTIONS.  free_omega: the
-    omegas are fitted, one for all quantities that have the same, beginning there.  y_t: held at
-    this, or None to fit it.
+    theta is (delta, y, n, m, amplitudes of the first quantity, of the second, ...), the amplitudes
+    of each (a_0 ... a_d, b, c, B, C).
+
+    omegas: of each quantity.  slopes: a first |a_1| of each, in these units.  known: 1/nu, a prior.
+    wider: factor on the widths of the other priors.
     """
 
+    observations: tuple[Observations, ...]
     degree: int
     omegas: tuple[float, ...]
-    corrections: str = "b"
-    free_omega: bool = False
-    y_t: float | None = None
-
-    @property
-    def corrected(self) -> list[int]:
-        """Indices in "b", "c", "b_2" of the corrections that are fitted."""
-        return [index for index, used in enumerate(CORRECTIONS[self.corrections]) if used]
+    slopes: tuple[float, ...]
+    units: Units
+    known: Known | None = None
+    wider: float = 1.0
 
     @property
     def terms(self) -> int:
         """Amplitudes of each quantity."""
-        return self.degree + 1 + sum(CORRECTIONS[self.corrections])
-
-
-@dataclass(frozen=True)
-class Scales:
-    """Units in which every parameter is of order one: p = p_0 + width delta, L in units of L_0."""
-
-    p_0: float
-    width: float
-    L_0: float
-
-
-@dataclass(frozen=True, eq=False)
-class JointModel:
-    """The model of a set of observations.
-
-    theta is (delta, [y_t], [omegas], amplitudes of the first quantity, of the second, ...), with
-    p_c = p_0 + width delta and amplitudes (A_0 ... A_d, [B, [C], [B_2]]) of the powers of
-    X = (p - p_c) / width (L / L_0)^{y_t} and of (L / L_0)^-omega.
-
-    omega_2: exponent of b_2, of all quantities.
-    """
-
-    observations: tuple[Observations, ...]
-    choice: ModelChoice
-    omega_2: float
-    scales: Scales
+        return self.degree + 5
 
     @cached_property
-    def groups(self) -> tuple[float, ...]:
-        """The omegas that differ; each is one parameter if omega is fitted."""
-        return tuple(sorted(set(self.choice.omegas)))
-
-    @cached_property
-    def outer(self) -> int:
-        """Parameters that the model is not linear in."""
-        groups = len(self.groups) if self.choice.free_omega else 0
-        return 1 + (self.choice.y_t is None) + groups
-
-    @property
-    def parameters(self) -> int:
-        """All parameters."""
-        return self.outer + len(self.choice.omegas) * self.choice.terms
-
-    @cached_property
-    def _data(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
-        """p in units of the width, ln(L / L_0) and quantity of every value, (n,) each."""
+    def _data(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """p in units, ln(L / L_0), which quantity (n, quantities) and omega of every value."""
         p = np.concatenate([item.p for item in self.observations])
         size = np.concatenate([np.full(item.p.size, item.L, float) for item in self.observations])
         of = np.concatenate([item.quantity for item in self.observations])
-        return (p - self.scales.p_0) / self.scales.width, np.log(size / self.scales.L_0), of
-
-    @cached_property
-    def _group_of(self) -> NDArray[np.int64]:
-        """Index of the omega of every value, (n,)."""
-        of_quantity = np.array([self.groups.index(value) for value in self.choice.omegas])
-        return of_quantity[self._data[2]]
+        own = (np.arange(len(self.omegas)) == of[:, None]).astype(float)
+        scaled = (p - self.units.p_0) / self.units.width
+        return scaled, np.log(size / self.units.L_0), own, own @ np.array(self.omegas)
 
     @cached_property
     def target(self) -> Floats:
         """The whitened values, float64 (d,)."""
         return self.whitened(np.concatenate([item.values for item in self.observations]))
+
+    @cached_property
+    def prior(self) -> tuple[Floats, Floats]:
+        """Mean and 1 / sigma of the priors, float64 (k,) each; 0 where there is none."""
+        mean, precision = outer_prior(self.units, self.known, self.wider)
+        roots = [np.sqrt(precision)]
+        for omega, slope in zip(self.omegas, self.slopes, strict=True):
+            # Terms without X are in units of the quantity, those with X in units of its slope.
+            unit = np.full(self.terms, slope)
+            unit[[0, self.degree + 1, self.degree + 3]] = PROBIT_UNIT
+            roots.append(np.sqrt(amplitude_precision(self.units, self.degree, omega, self.wider)) / unit)
+        root = np.concatenate(roots)
+        return np.concatenate([mean, np.zeros(root.size - OUTER)]), root
 
     def whitened(self, values: Floats) -> Floats:
         """Return values (n, ...) as independent numbers of unit variance (d, ...)."""
@@ -149,91 +118,87 @@ class JointModel:
             [item.whiten @ part for item, part in zip(self.observations, parts, strict=True)]
         )
 
-    def split(self, theta: Floats) -> tuple[float, float, Floats, Floats]:
-        """Return delta, y_t, the omegas of the groups, and amplitudes (quantities, terms)."""
-        free_y_t = self.choice.y_t is None
-        y_t = float(theta[1]) if self.choice.y_t is None else self.choice.y_t
-        omegas = np.array(self.groups)
-        if self.choice.free_omega:
-            omegas = theta[1 + free_y_t : self.outer]
-        amplitudes = theta[self.outer :].reshape(len(self.choice.omegas), -1)
-        return float(theta[0]), y_t, omegas, amplitudes
-
-    def _columns(self, delta: float, y_t: float, omegas: Floats) -> tuple[Floats, ...]:
-        """Return x, the stretch, the decay and what the amplitudes multiply (n, terms)."""
-        p, log_size, _ = self._data
-        stretch = np.exp(y_t * log_size)
-        x = (p - delta) * stretch
-        decay = np.exp(-omegas[self._group_of] * log_size)
-        candidates = (decay, x * decay, np.exp(-self.omega_2 * log_size))
-        chosen = [candidates[index] for index in self.choice.corrected]
-        powers = x[:, None] ** np.arange(self.choice.degree + 1)
-        return x, stretch, decay, np.column_stack([powers, *chosen])
+    def _terms(self, outer: Floats) -> ScalingTerms:
+        p, log_size, _, omega = self._data
+        return ScalingTerms.at(p, log_size, outer, self.degree, omega)
 
     def _spread(self, columns: Floats) -> Floats:
-        """Return the columns of each quantity's amplitudes beside one another, (n, amplitudes)."""
-        own = np.arange(len(self.choice.omegas)) == self._data[2][:, None]
-        spread = own[:, :, None] * columns[:, None, :]
+        """Return the columns of each quantity's amplitudes side by side, (n, amplitudes)."""
+        spread = self._data[2][:, :, None] * columns[:, None, :]
         return np.asarray(spread.reshape(len(columns), -1), np.float64)
 
-    def linear_fit(self, outer: Floats) -> Floats:
-        """Return theta with the best amplitudes for given outer parameters."""
-        theta = np.concatenate([outer, np.zeros(len(self.choice.omegas) * self.choice.terms)])
-        delta, y_t, omegas, _ = self.split(theta)
-        design = self.whitened(self._spread(self._columns(delta, y_t, omegas)[-1]))
-        theta[self.outer :] = np.linalg.lstsq(design, self.target, rcond=1e-12)[0]
-        return theta
+    def _amplitudes(self, theta: Floats) -> Floats:
+        """Return the amplitudes of every value's quantity, float64 (n, terms)."""
+        return np.asarray(self._data[2] @ theta[OUTER:].reshape(-1, self.terms), np.float64)
 
-    def values(self, theta: Floats) -> Floats:
-        """Return the values of the model, float64 (n,), one observation after the other."""
-        delta, y_t, omegas, amplitudes = self.split(theta)
-        columns = self._columns(delta, y_t, omegas)[-1]
-        return np.asarray(np.sum(columns * amplitudes[self._data[2]], axis=1), np.float64)
+    def start(self, y_t: float) -> Floats:
+        """Return theta at p_0, with the best amplitudes there."""
+        outer = np.array([0.0, y_t, 0.0, 0.0])
+        mean, root = self.prior
+        design = self.whitened(self._spread(self._terms(outer).columns))
+        design = np.vstack([design, np.diag(root[OUTER:])])
+        target = np.concatenate([self.target, root[OUTER:] * mean[OUTER:]])
+        return np.concatenate([outer, np.linalg.lstsq(design, target, rcond=1e-12)[0]])
 
     def residuals(self, theta: Floats) -> Floats:
-        """Return the whitened residuals, model minus values, float64 (d,)."""
-        return self.whitened(self.values(theta)) - self.target
+        """Return the whitened residuals, model minus values, then those of the priors, (d + k,)."""
+        values = np.sum(self._terms(theta[:OUTER]).columns * self._amplitudes(theta), axis=1)
+        mean, root = self.prior
+        return np.concatenate([self.whitened(values) - self.target, root * (theta - mean)])
 
     def jacobian(self, theta: Floats) -> Floats:
-        """Return the derivatives of the residuals, float64 (d, parameters)."""
-        delta, y_t, omegas, amplitudes = self.split(theta)
-        x, stretch, decay, columns = self._columns(delta, y_t, omegas)
-        own, degree = amplitudes[self._data[2]], self.choice.degree
-        slope = np.sum(own[:, 1 : degree + 1] * np.arange(1, degree + 1) * columns[:, :degree], 1)
-        with_b, with_c, _ = CORRECTIONS[self.choice.corrections]
-        if with_c:
-            slope = slope + own[:, degree + 2] * decay
-        log_size = self._data[1]
-        found = [-slope * stretch]
-        if self.choice.y_t is None:
-            found.append(slope * x * log_size)
-        if self.choice.free_omega:
-            size = own[:, degree + 1] * with_b + (own[:, degree + 2] * x if with_c else 0.0)
-            found += [
-                -size * log_size * decay * (self._group_of == group)
-                for group in range(len(self.groups))
-            ]
-        return self.whitened(np.column_stack([*found, self._spread(columns)]))
+        """Return the derivatives of the residuals, float64 (d + k, k)."""
+        terms = self._terms(theta[:OUTER])
+        outer = terms.slope(self._amplitudes(theta))[:, None] * terms.derivatives
+        data = self.whitened(np.hstack([outer, self._spread(terms.columns)]))
+        return np.vstack([data, np.diag(self.prior[1])])
 
 
-def scales_of(observations: Sequence[Observations], p_0: float, width: float) -> Scales:
-    """Return the scales of some observations."""
-    sizes = sorted({item.L for item in observations})
-    return Scales(p_0, width, geometric_mean(sizes))
+@dataclass(frozen=True, eq=False)
+class JointMaximum:
+    """One joint fit.
+
+    theta: float64 (k,).  covariance, statistical: float64 (k, k), the whole one, and what other
+    samples would change.  functions: of each quantity, in physical parameters.
+    """
+
+    model: JointModel
+    theta: Floats
+    covariance: Floats
+    statistical: Floats
+    chi_square: ChiSquare
+    functions: tuple[ScalingFunction, ...]
+
+    @property
+    def threshold(self) -> float:
+        """p_c."""
+        return self.functions[0].threshold
 
 
 @dataclass(frozen=True)
 class Start:
-    """p_c, y_t and the steepest |a_1| of any quantity, of a first rough fit."""
+    """p_c, y and |a_1| of every quantity in a first rough fit."""
 
     threshold: float
     y_t: float
-    steepest: float
+    slopes: tuple[float, ...]
 
-    def near(self, moments: BlockMoments) -> NDArray[np.bool_]:
+    @property
+    def steepest(self) -> float:
+        """The largest slope."""
+        return max(*self.slopes, 1e-3)
+
+    def near(self, moments: BlockMoments) -> np.ndarray:
         """Return which p of a task are near p_c, bool (m,)."""
         x = (moments.p - self.threshold) * moments.L**self.y_t
         return np.asarray(np.abs(self.steepest * x) <= REACH)
+
+    def units(self, sizes: Sequence[int]) -> tuple[Units, tuple[float, ...]]:
+        """Return units in which the steepest slope is PROBIT_UNIT, and the slopes in them."""
+        L_0 = geometric_mean(sizes)
+        width = PROBIT_UNIT / self.steepest / L_0**self.y_t
+        slopes = [max(abs(slope) / self.steepest, _FLAT) * PROBIT_UNIT for slope in self.slopes]
+        return Units(self.threshold, width, L_0), tuple(slopes)
 
 
 def near_threshold(
@@ -260,7 +225,7 @@ def near_threshold(
 
 
 def _search(moments: Sequence[BlockMoments], quantities: Sequence[Quantity]) -> Start:
-    tables = [table for item in quantities if (table := _table(moments, item)) is not None]
+    tables = [_table(moments, item) for item in quantities]
     p = np.concatenate([item.p for item in moments])
     low, high = float(p.min()), float(p.max())
     y_ts, best = _Y_T, (low, 1.0)
@@ -270,11 +235,11 @@ def _search(moments: Sequence[BlockMoments], quantities: Sequence[Quantity]) -> 
         width, step = (high - low) / (_P - 1), (y_ts[-1] - y_ts[0]) / (len(y_ts) - 1)
         low, high = best[0] - 2 * width, best[0] + 2 * width
         y_ts = np.linspace(max(best[1] - step, 0.1), best[1] + step, 5)
-    slopes = [abs(_misfit(table, *best)[1]) for table in tables]
-    return Start(float(best[0]), float(best[1]), max(*slopes, 1e-3))
+    slopes = tuple(abs(_misfit(table, *best)[1]) for table in tables)
+    return Start(float(best[0]), float(best[1]), slopes)
 
 
-def _table(moments: Sequence[BlockMoments], quantity: Quantity) -> tuple[Floats, ...] | None:
+def _table(moments: Sequence[BlockMoments], quantity: Quantity) -> tuple[Floats, ...]:
     """Return L, p, values and errors of one quantity, each (n,), of all tasks that have it."""
     rows = []
     for item in moments:
@@ -286,7 +251,7 @@ def _table(moments: Sequence[BlockMoments], quantity: Quantity) -> tuple[Floats,
             errors = jackknife_error(replicas[:, 0])
             size = np.full(item.p.size, float(item.L))
             rows.append(np.stack([size, item.p, values[0], np.hypot(errors, _FLOOR)]))
-    return tuple(np.concatenate(rows, axis=1)) if rows else None
+    return tuple(np.concatenate(rows, axis=1))
 
 
 def _misfit(table: tuple[Floats, ...], p_c: float, y_t: float) -> tuple[float, float]:
@@ -299,107 +264,46 @@ def _misfit(table: tuple[Floats, ...], p_c: float, y_t: float) -> tuple[float, f
     return float(np.sum(((values - design @ theta) / errors) ** 2)), float(theta[1] / scale)
 
 
-@dataclass(frozen=True)
-class Amplitudes:
-    """What a fit says of one quantity, with one-sigma errors; NaN where a term was not fitted.
-
-    critical: Q_c.  slopes: a_1 ... a_d.  correction, mixed, second: b_1, c and b_2.  omega: of b_1.
-    """
-
-    name: str
-    critical: float
-    critical_error: float
-    slopes: tuple[float, ...]
-    slope_errors: tuple[float, ...]
-    omega: float
-    omega_error: float
-    correction: float = nan
-    correction_error: float = nan
-    mixed: float = nan
-    mixed_error: float = nan
-    second: float = nan
-    second_error: float = nan
-
-
-@dataclass(frozen=True)
-class QuantityFit:
-    """One joint fit: p_c and y_t with errors (0 where y_t was held), and every quantity's numbers.
-
-    sizes: linear sizes that entered, ascending.  choice: the terms.  points: independent residuals.
-    """
-
-    threshold: float
-    threshold_error: float
-    y_t: float
-    y_t_error: float
-    amplitudes: tuple[Amplitudes, ...]
-    chi_square: ChiSquare
-    sizes: tuple[int, ...]
-    points: int
-    choice: ModelChoice
-    outer: tuple[float, ...]
-
-    @property
-    def min_size(self) -> int:
-        """L_min."""
-        return self.sizes[0]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        return {
-            "min_size": self.min_size,
-            "sizes": list(self.sizes),
-            "degree": self.choice.degree,
-            "corrections": self.choice.corrections,
-            "omega_free": self.choice.free_omega,
-            "y_t_free": self.choice.y_t is None,
-            "threshold": self.threshold,
-            "threshold_error": self.threshold_error,
-            "y_t": self.y_t,
-            "y_t_error": self.y_t_error,
-            "points": self.points,
-            "chi_square": plain(self.chi_square),
-            "quantities": [plain(item) for item in self.amplitudes],
-        }
-
-
-def fit_model(model: JointModel, start: Floats, names: Sequence[str]) -> QuantityFit:
-    """Minimise chi^2 from a start: delta, [y_t], [omegas].  names: of the quantities.
-
-    AnalysisError: the data do not determine a parameter, or there are fewer data than parameters.
-    """
-    freedom = model.target.size - model.parameters
-    if freedom < 0:
-        raise AnalysisError(
-            f"{model.target.size} values are too few for a fit with {model.parameters} parameters"
-        )
+def fit_joint(model: JointModel, y_t: float) -> JointMaximum:
+    """Minimise chi^2 from p_0 and a first y.  AnalysisError: the data do not determine the fit."""
     with np.errstate(over="ignore", invalid="ignore"):
         found = optimize.least_squares(
             model.residuals,
-            model.linear_fit(start),
+            model.start(y_t),
             jac=model.jacobian,
             method="lm",
             x_scale="jac",
-            max_nfev=200,
+            xtol=1e-12,
+            ftol=1e-12,
+            max_nfev=500,
         )
         jacobian = model.jacobian(found.x)
-    covariance = _covariance(model, jacobian)
+    covariance, statistical, effective = _covariance(model, jacobian)
     if not found.success:
-        raise AnalysisError("the fit did not converge: fewer terms or more data are needed")
-    _, y_t, omegas, _ = model.split(found.x)
-    errors = np.sqrt(np.diag(covariance))[model.outer - omegas.size : model.outer]
-    unknown = model.choice.free_omega and np.any(errors > omegas)
-    if y_t <= 0 or np.any(omegas <= 0) or unknown:
+        raise AnalysisError("the fit did not converge: more data are needed")
+    if found.x[1] <= 0:
         raise AnalysisError("the data do not determine the exponents of the fit")
-    quality = ChiSquare.of(float(2 * found.cost), freedom)
-    return _result(model, found.x, covariance, quality, names)
+    freedom = max(round(model.target.size - effective), 0)
+    return JointMaximum(
+        model=model,
+        theta=found.x,
+        covariance=covariance,
+        statistical=statistical,
+        chi_square=ChiSquare.of(float(2 * found.cost), freedom),
+        functions=tuple(
+            physical(found.x[:OUTER], amplitudes, model.units, omega)
+            for amplitudes, omega in zip(
+                found.x[OUTER:].reshape(-1, model.terms), model.omegas, strict=True
+            )
+        ),
+    )
 
 
-def _covariance(model: JointModel, jacobian: Floats) -> Floats:
-    """Return the covariance of the parameters, float64 (k, k).
+def _covariance(model: JointModel, jacobian: Floats) -> tuple[Floats, Floats, float]:
+    """Return the whole and the statistical covariance, (k, k), and parameters that are determined.
 
-    Were the covariances of the data exact it would be the inverse of H = J^T J.  A task whose d
-    residuals are whitened by a covariance of n degrees of freedom, and which determines k
+    Were the covariances of the data exact, the whole one would be the inverse of H = J^T J.  A task
+    whose d residuals are whitened by a covariance of n degrees of freedom, and which determines k
     parameters (the trace of its part of the hat matrix), adds to it by a factor that is exact for
     one task: (n - 1) (n - d - 1) / ((n - 1 - d + k) (n - d + k)), above 1 for k << d, and below
     where k = d, as then the data are only copied.  It follows from the theory of growth curves, C.
@@ -412,84 +316,13 @@ def _covariance(model: JointModel, jacobian: Floats) -> Floats:
     if singular[-1] < _UNDETERMINED * singular[0]:
         raise AnalysisError("the data do not determine all parameters of the fit")
     # Rows of `left` are the residuals in an orthonormal basis of the parameters.
-    total, row = np.zeros((singular.size, singular.size)), 0
+    data, row = np.zeros((singular.size, singular.size)), 0
     for item in model.observations:
         own = left[row : row + item.dimension]
         row += item.dimension
         n, d, k = item.degrees, item.dimension, float(np.sum(own**2))
         factor = (n - 1) * (n - d - 1) / ((n - 1 - d + k) * (n - d + k))
-        total += factor * own.T @ own
+        data += factor * own.T @ own
+    effective, priors = float(np.sum(left[:row] ** 2)), left[row:].T @ left[row:]
     back = right.T / singular / scale[:, None]
-    return np.asarray(back @ total @ back.T, np.float64)
-
-
-def _result(
-    model: JointModel,
-    theta: Floats,
-    covariance: Floats,
-    quality: ChiSquare,
-    names: Sequence[str],
-) -> QuantityFit:
-    errors = np.sqrt(np.diag(covariance))
-    delta, y_t, _, _ = model.split(theta)
-    sizes = sorted({item.L for item in model.observations})
-    return QuantityFit(
-        threshold=model.scales.p_0 + model.scales.width * delta,
-        threshold_error=float(model.scales.width * errors[0]),
-        y_t=y_t,
-        y_t_error=float(errors[1]) if model.choice.y_t is None else 0.0,
-        amplitudes=tuple(
-            _amplitudes(model, theta, covariance, name, index) for index, name in enumerate(names)
-        ),
-        chi_square=quality,
-        sizes=tuple(sizes),
-        points=model.target.size,
-        choice=model.choice,
-        outer=tuple(float(value) for value in theta[: model.outer]),
-    )
-
-
-def _amplitudes(
-    model: JointModel, theta: Floats, covariance: Floats, name: str, index: int
-) -> Amplitudes:
-    """Return one quantity's numbers in units of p and L."""
-    choice, scales = model.choice, model.scales
-    _, y_t, omegas, values = model.split(theta)
-    group = model.groups.index(choice.omegas[index])
-    omega, at_y_t = float(omegas[group]), 1 if choice.y_t is None else None
-    at_omega = 1 + (choice.y_t is None) + group if choice.free_omega else None
-    # An amplitude is its own parameter times width^-k L_0^(-k y_t + m omega + ...): the logarithmic
-    # derivatives after y_t and omega enter its error too.
-    powers = [(k, 0.0, 0.0) for k in range(choice.degree + 1)]
-    kinds = [(0, 1.0, 0.0), (1, 1.0, 0.0), (0, 0.0, 1.0)]
-    powers += [kind for kind, used in zip(kinds, CORRECTIONS[choice.corrections]) if used]
-    log_L, numbers = np.log(scales.L_0), []
-    for term, (k, m, second) in enumerate(powers):
-        grown = -k * y_t + m * omega + second * model.omega_2
-        factor = scales.width**-k * np.exp(grown * log_L)
-        value = values[index, term] * factor
-        gradient = np.zeros(theta.size)
-        gradient[model.outer + index * choice.terms + term] = factor
-        if at_y_t is not None:
-            gradient[at_y_t] = -k * log_L * value
-        if at_omega is not None:
-            gradient[at_omega] = m * log_L * value
-        numbers.append((float(value), float(np.sqrt(gradient @ covariance @ gradient))))
-    rest = iter(numbers[choice.degree + 1 :])
-    found = [next(rest) if used else (nan, nan) for used in CORRECTIONS[choice.corrections]]
-    (b, b_error), (c, c_error), (b_2, b_2_error) = found
-    return Amplitudes(
-        name=name,
-        critical=numbers[0][0],
-        critical_error=numbers[0][1],
-        slopes=tuple(value for value, _ in numbers[1 : choice.degree + 1]),
-        slope_errors=tuple(error for _, error in numbers[1 : choice.degree + 1]),
-        omega=omega,
-        omega_error=float(np.sqrt(covariance[at_omega, at_omega])) if at_omega else 0.0,
-        correction=b,
-        correction_error=b_error,
-        mixed=c,
-        mixed_error=c_error,
-        second=b_2,
-        second_error=b_2_error,
-    )
+    return back @ (data + priors) @ back.T, back @ data @ back.T, effective

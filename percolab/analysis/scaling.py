@@ -1,13 +1,17 @@
-"""The finite-size-scaling function of the spanning probability, and the model that fits it.
+"""The finite-size scaling of a dimensionless quantity, with every correction that is known.
 
-    probit R_L(p) = a_0 + a_1 x + ... + a_d x^d + (b + c x) L^-omega,    x = (p - p_c) L^{y_t}
+    f(p, L) = a_0 + a_1 X + ... + a_d X^d + (b + c X) L^-omega + (B + C X) L^-2omega,
+    X = (t + n t^2 + m t^3) L^y,    t = p - p_c,    y = 1/nu
 
-y_t = 1/nu is the thermal exponent, b L^-omega the leading correction to scaling and c x L^-omega
-the mixed one, which is how it moves the slope. At an open boundary both come of one cause: L is
-uncertain by a constant l, and (L + l)^{y_t} = L^{y_t} (1 + y_t l / L + ...). The polynomial is
-a Taylor expansion about x = 0: it describes the crossing region, not the tails of R_L.
-Sources of the ansatz: K. Binder and D. W. Heermann, Monte Carlo Simulation in Statistical Physics;
-with the mixed term, J. Wang et al., Phys. Rev. E 87, 052107 (2013).
+f is probit R_L(p) of a spanning or wrapping probability, or a quantity itself.  b and c are the
+leading correction to scaling and how it moves the slope, B and C those of next order.  n and m are
+the nonlinear scaling field: over a whole transition p - p_c enters with its square and cube (A.
+Aharony and M. E. Fisher, Phys. Rev. B 27, 4394 (1983); K. Slevin and T. Ohtsuki, Phys. Rev. Lett.
+82, 382 (1999)).  Left out, they bend the other terms, and the more is sampled the more they do.
+
+No term is chosen.  All are fitted, under Gaussian priors that say only what is natural (constrained
+curve fitting: G. P. Lepage et al., Nucl. Phys. B Proc. Suppl. 106, 12 (2002)): with L in lattice
+constants the corrections are of order one, neither absent nor huge.
 """
 
 from __future__ import annotations
@@ -20,33 +24,57 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
-from percolab.analysis.likelihood import ThresholdCells
+from percolab.analysis.likelihood import Prior, ThresholdCells
 from percolab.analysis.statistics import Floats, geometric_mean
+from percolab.analysis.theory.known_exponents import Known
 from percolab.errors import AnalysisError
+
+#: Powers (of X, of L^-omega) of the corrections b, c, B and C, and the widths of their priors.
+CORRECTIONS = ((0, 1), (1, 1), (0, 2), (1, 2))
+CORRECTION_WIDTHS = (3.0, 3.0, 9.0, 9.0)
+#: Widths of the priors of a_2 ... a_d in units of a_1, and of n, and of the root of m, in units of
+#: 1 / (p_c (1 - p_c)).  They matter where there are few p.
+COEFFICIENT_WIDTH, FIELD_WIDTH = 1.0, 3.0
+
+# An exponent that is known exactly has a prior of this width.
+_EXACT = 1e-6
+# Parameters before a_0: p_c, y, n and m.
+OUTER = 4
 
 
 @dataclass(frozen=True)
 class ScalingFunction:
-    """R_L(p) in physical parameters.
+    """f(p, L) in physical parameters.
 
-    threshold: p_c. y_t: 1/nu. coefficients: a_0 ... a_d of the powers of (p - p_c) L^y_t.
-    correction, mixed: b and c, 0 when not fitted. omega: exponent of the corrections.
+    threshold: p_c.  y_t: 1/nu.  coefficients: a_0 ... a_d.  field: n and m.  corrections: b, c, B
+    and C.  omega: exponent of the leading correction.
     """
 
     threshold: float
     y_t: float
     coefficients: tuple[float, ...]
-    correction: float = 0.0
+    field: tuple[float, float] = (0.0, 0.0)
+    corrections: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     omega: float = 1.0
-    mixed: float = 0.0
+
+    def __call__(self, p: ArrayLike, L: ArrayLike) -> Floats:
+        """Return f at `p` for size `L` (broadcast), float64."""
+        size = np.asarray(L, float)
+        x = self.scaled(p) * size**self.y_t
+        value = np.polynomial.polynomial.polyval(x, self.coefficients)
+        for amplitude, (of_x, of_size) in zip(self.corrections, CORRECTIONS, strict=True):
+            value = value + amplitude * x**of_x * size ** (-self.omega * of_size)
+        return np.asarray(value, np.float64)
+
+    def scaled(self, p: ArrayLike) -> Floats:
+        """Return the scaling field t + n t^2 + m t^3 at `p`, float64."""
+        t = np.asarray(p, float) - self.threshold
+        n, m = self.field
+        return np.asarray(t + n * t**2 + m * t**3, np.float64)
 
     def probability(self, p: ArrayLike, L: ArrayLike) -> Floats:
-        """Spanning probability at `p` for size `L` (broadcast), float64."""
-        size = np.asarray(L, float)
-        x = (np.asarray(p, float) - self.threshold) * size**self.y_t
-        value = np.polynomial.polynomial.polyval(x, self.coefficients)
-        probit = value + (self.correction + self.mixed * x) * size**-self.omega
-        return np.asarray(ndtr(probit), np.float64)
+        """Return R = Phi(f) at `p` for size `L` (broadcast), float64."""
+        return np.asarray(ndtr(self(p, L)), np.float64)
 
     @property
     def critical_probability(self) -> float:
@@ -55,103 +83,191 @@ class ScalingFunction:
 
 
 @dataclass(frozen=True)
-class ScalingModel:
-    """The scaling function in variables of order one, so that the optimiser is well conditioned.
+class Units:
+    """Units in which every parameter is of order one: p = p_0 + width delta, L in units of L_0."""
 
-    theta = (delta, y_t, A_0 ... A_d[, B[, C]]) with p_c = p_0 + width * delta,
-    X = (p - p_c) / width * (L / L_0)^{y_t} and
-    probit R = sum A_k X^k + (B + C X) (L / L_0)^-omega. There is no C without B.
-
-    sizes, p: float64 (points,). start: float64 (k,), from straight lines through each size.
-    """
-
-    sizes: Floats
-    p: Floats
-    degree: int
-    with_correction: bool
-    with_mixed: bool
-    omega: float
     p_0: float
     width: float
     L_0: float
+
+    @property
+    def field_width(self) -> float:
+        """Width of the prior of n in these units."""
+        return FIELD_WIDTH * self.width / (self.p_0 * (1.0 - self.p_0))
+
+
+@dataclass(frozen=True, eq=False)
+class ScalingTerms:
+    """What the amplitudes multiply at some points, and how X depends on the other parameters.
+
+    columns: float64 (points, degree + 5), the powers of X and the four corrections.  powers: of X
+    in these, and decay: L^-... of the corrections, float64 (points, 4).  derivatives: of X after
+    delta, y, n and m, float64 (points, 4).
+    """
+
+    columns: Floats
+    decay: Floats
+    derivatives: Floats
+    degree: int
+
+    @classmethod
+    def at(
+        cls, p: Floats, log_size: Floats, outer: Floats, degree: int, omega: float | Floats
+    ) -> ScalingTerms:
+        """Return the terms at p (points,) in units of the width, and ln(L / L_0) (points,).
+
+        outer: delta, y, n and m.  omega: of every point, or of all.
+        """
+        delta, y, n, m = outer
+        t, stretch = p - delta, np.exp(y * log_size)
+        X = (t + n * t**2 + m * t**3) * stretch
+        decay = np.exp(-np.multiply.outer(omega * log_size, [of_size for _, of_size in CORRECTIONS]))
+        powers = X[:, None] ** np.arange(degree + 1)
+        corrections = decay * powers[:, [of_x for of_x, _ in CORRECTIONS]]
+        slope = -(1 + 2 * n * t + 3 * m * t**2) * stretch
+        derivatives = [slope, X * log_size, t**2 * stretch, t**3 * stretch]
+        return cls(np.hstack([powers, corrections]), decay, np.stack(derivatives, axis=1), degree)
+
+    def slope(self, amplitudes: Floats) -> Floats:
+        """Return df / dX, float64 (points,); amplitudes: (..., degree + 5), of every point or all."""
+        polynomial = amplitudes[..., 1 : self.degree + 1] * np.arange(1, self.degree + 1)
+        mixed = [self.degree + 1 + i for i, (of_x, _) in enumerate(CORRECTIONS) if of_x]
+        decay = self.decay[:, [of_x == 1 for of_x, _ in CORRECTIONS]]
+        return np.asarray(
+            np.sum(self.columns[:, : self.degree] * polynomial, axis=1)
+            + np.sum(decay * amplitudes[..., mixed], axis=1),
+            np.float64,
+        )
+
+
+def amplitude_precision(units: Units, degree: int, omega: float, wider: float) -> Floats:
+    """Return 1 / sigma^2 of the priors of a_0 ... a_d, b, c, B and C in these units, (d + 5,).
+
+    wider: factor on all widths.
+    """
+    coefficients = np.full(degree + 1, COEFFICIENT_WIDTH**-2)
+    coefficients[:2] = 0.0
+    scaled = [
+        units.L_0 ** (omega * of_size) / width
+        for width, (_, of_size) in zip(CORRECTION_WIDTHS, CORRECTIONS, strict=True)
+    ]
+    return np.concatenate([coefficients, np.square(scaled)]) / wider**2
+
+
+def outer_prior(units: Units, known: Known | None, wider: float) -> tuple[Floats, Floats]:
+    """Return mean and 1 / sigma^2 of the priors of delta, y, n and m, float64 (4,) each."""
+    mean, precision = np.zeros(OUTER), np.zeros(OUTER)
+    width = wider * units.field_width
+    precision[2:] = width**-2, width**-4
+    if known is not None:
+        mean[1], precision[1] = known.value, max(known.error, _EXACT) ** -2
+    return mean, precision
+
+
+@dataclass(frozen=True, eq=False)
+class ScalingModel:
+    """probit R in variables of order one, so that the optimiser is well conditioned.
+
+    theta = (delta, y, n, m, a_0 ... a_d, b, c, B, C), float64 (degree + 9,), in `units`.
+
+    p, log_size: float64 (points,), p in units of the width and ln(L / L_0).
+    start: float64 (k,), from straight lines through each size.
+    """
+
+    p: Floats
+    log_size: Floats
+    degree: int
+    omega: float
+    units: Units
     start: Floats
 
     @classmethod
-    def of(
-        cls,
-        cells: ThresholdCells,
-        *,
-        degree: int,
-        with_correction: bool,
-        with_mixed: bool = False,
-        omega: float,
-    ) -> ScalingModel:
-        """Choose scales and a starting point from the data."""
-        lines = [_probit_line(cells.curves, size) for size in linear_sizes(cells.curves)]
-        sizes = np.array(linear_sizes(cells.curves), float)
-        centre, slope = (np.array(values) for values in zip(*lines, strict=True))
-        L_0 = geometric_mean(sizes)
-        y_t, log_slope = np.polyfit(np.log(sizes / L_0), np.log(slope), 1)
-        width = float(np.exp(-log_slope))
-        # slope_L (p - centre_L) = a_0 + slope_L (p - p_c), so centre_L = p_c - a_0 / slope_L.
-        minus_a_0, p_0 = np.polyfit(1.0 / slope, centre, 1)
-        p_0 = float(np.clip(p_0, cells.p.min(), cells.p.max()))
-        with_mixed = with_mixed and with_correction
-        higher = [0.0] * (degree - 1 + with_correction + with_mixed)
-        start = np.array([0.0, y_t, -minus_a_0, 1.0, *higher])
+    def of(cls, cells: ThresholdCells, *, degree: int, omega: float, like: Lines) -> ScalingModel:
+        """Return the model of cells in the units of straight lines through each size."""
+        units = like.units
+        start = np.zeros(OUTER + degree + 5)
+        start[1], start[OUTER], start[OUTER + 1] = like.y_t, like.a_0, 1.0
         return cls(
-            sizes=cells.sizes,
-            p=cells.p,
+            p=(cells.p - units.p_0) / units.width,
+            log_size=np.log(cells.sizes / units.L_0),
             degree=degree,
-            with_correction=with_correction,
-            with_mixed=with_mixed,
             omega=omega,
-            p_0=p_0,
-            width=width,
-            L_0=L_0,
+            units=units,
             start=start,
         )
 
     def __call__(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the probit (points,) and its derivatives (points, k)."""
-        delta, y_t = theta[:2]
-        log_size = np.log(self.sizes / self.L_0)
-        stretch = np.exp(y_t * log_size)
-        x = ((self.p - self.p_0) / self.width - delta) * stretch
-        powers = x[:, None] ** np.arange(self.degree + 1)
-        coefficients = theta[2 : 3 + self.degree]
-        slope = powers[:, :-1] @ (coefficients[1:] * np.arange(1, self.degree + 1))
-        value = powers @ coefficients
-        decay = np.exp(-self.omega * log_size)
-        corrections = [decay] * self.with_correction + [x * decay] * self.with_mixed
-        for amplitude, column in zip(theta[3 + self.degree :], corrections, strict=True):
-            value = value + amplitude * column
-        if self.with_mixed:
-            slope = slope + theta[-1] * decay
-        columns = [-slope * stretch, slope * x * log_size, *powers.T, *corrections]
-        return value, np.stack(columns, axis=1)
+        terms = ScalingTerms.at(self.p, self.log_size, theta[:OUTER], self.degree, self.omega)
+        amplitudes = theta[OUTER:]
+        outer = terms.slope(amplitudes)[:, None] * terms.derivatives
+        return terms.columns @ amplitudes, np.hstack([outer, terms.columns])
+
+    def prior(self, known: Known | None, *, wider: float = 1.0) -> Prior:
+        """Return the natural priors; known: of 1/nu.  wider: factor on their widths, not on it."""
+        mean, precision = outer_prior(self.units, known, wider)
+        amplitudes = amplitude_precision(self.units, self.degree, self.omega, wider)
+        none = np.zeros(amplitudes.size)
+        return Prior(np.concatenate([mean, none]), np.concatenate([precision, amplitudes]))
+
+    def threshold(self, theta: Floats) -> float:
+        """Return p_c."""
+        return float(self.units.p_0 + self.units.width * theta[0])
 
     def scaling_function(self, theta: Floats) -> ScalingFunction:
         """Return the physical scaling function at `theta`."""
-        unit = self.width * self.L_0 ** theta[1]
-        amplitudes = theta[2 : 3 + self.degree]
-        grown = self.L_0**self.omega
-        correction = float(theta[3 + self.degree] * grown) if self.with_correction else 0.0
-        return ScalingFunction(
-            threshold=float(self.p_0 + self.width * theta[0]),
-            y_t=float(theta[1]),
-            coefficients=tuple(float(a / unit**k) for k, a in enumerate(amplitudes)),
-            correction=correction,
-            omega=self.omega,
-            mixed=float(theta[-1] * grown / unit) if self.with_mixed else 0.0,
-        )
+        return physical(theta[:OUTER], theta[OUTER:], self.units, self.omega)
+
+
+def physical(outer: Floats, amplitudes: Floats, units: Units, omega: float) -> ScalingFunction:
+    """Return a scaling function in physical parameters from those in units of order one."""
+    y_t, degree = float(outer[1]), amplitudes.size - 5
+    grow = 1.0 / (units.width * units.L_0**y_t)
+    coefficients = amplitudes[: degree + 1] * grow ** np.arange(degree + 1)
+    b, c, B, C = (
+        float(value * grow**of_x * units.L_0 ** (omega * of_size))
+        for value, (of_x, of_size) in zip(amplitudes[degree + 1 :], CORRECTIONS, strict=True)
+    )
+    return ScalingFunction(
+        threshold=float(units.p_0 + units.width * outer[0]),
+        y_t=y_t,
+        coefficients=tuple(coefficients.tolist()),
+        field=(float(outer[2] / units.width), float(outer[3] / units.width**2)),
+        corrections=(b, c, B, C),
+        omega=omega,
+    )
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Straight lines through probit R of each size, where a fit begins: units, 1/nu and a_0."""
+
+    units: Units
+    y_t: float
+    a_0: float
+
+    @classmethod
+    def through(cls, curves: Sequence[SpanningCurve]) -> Lines:
+        """Return the lines through curves; AnalysisError where a curve does not rise with p."""
+        sizes = np.array(linear_sizes(curves), float)
+        lines = [_probit_line(curves, size) for size in linear_sizes(curves)]
+        centre, slope = (np.array(values) for values in zip(*lines, strict=True))
+        L_0 = geometric_mean(sizes)
+        y_t, log_slope = np.polyfit(np.log(sizes / L_0), np.log(slope), 1)
+        # slope_L (p - centre_L) = a_0 + slope_L (p - p_c), so centre_L = p_c - a_0 / slope_L.
+        minus_a_0, p_0 = np.polyfit(1.0 / slope, centre, 1)
+        p = np.concatenate([curve.p for curve in curves])
+        p_0 = float(np.clip(p_0, p.min(), p.max()))
+        return cls(Units(p_0, float(np.exp(-log_slope)), L_0), float(y_t), -float(minus_a_0))
 
 
 def _probit_line(curves: Sequence[SpanningCurve], size: int) -> tuple[float, float]:
-    """Centre and slope of a straight line through the probits of one size."""
-    chosen = curves_of_size(curves, size)
-    p = np.concatenate([curve.p for curve in chosen])
-    probit = ndtri(np.concatenate([curve.probability for curve in chosen]))
+    """Return centre and slope of a straight line through probit R of one size."""
+    own = curves_of_size(curves, size)
+    samples = np.concatenate([np.full(curve.p.size, curve.total_samples) for curve in own])
+    probability = np.concatenate([curve.probability for curve in own])
+    probit = ndtri(np.clip(probability, 0.5 / samples, 1.0 - 0.5 / samples))
+    p = np.concatenate([curve.p for curve in own])
     slope, intercept = np.polyfit(p - p.mean(), probit, 1)
     if not slope > 0:
         raise AnalysisError(f"the spanning probability of L = {size} does not rise with p")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,7 @@ class SizeFit:
     """probit R_L(p) = sum c_k ((p - p_mid) / scale)^k for one size L.
 
     p_low, p_high: range of the fitted points. points: their number. samples: total over tasks.
+    covariance: of the coefficients, row by row.
     """
 
     L: int
@@ -35,6 +36,7 @@ class SizeFit:
     points: int
     samples: int
     chi_square: ChiSquare
+    covariance: tuple[tuple[float, ...], ...]
 
     @cached_property
     def probit(self) -> Polynomial:
@@ -47,14 +49,20 @@ class SizeFit:
         """Spanning probability at `p`, float64 of the same shape."""
         return np.asarray(ndtr(self.probit(np.asarray(p, float))), np.float64)
 
+    def covariance_at(self, p: float, other: float) -> float:
+        """Return the covariance of the fitted probit at two p."""
+        x = (np.array([p, other]) - self.p_mid) / self.scale
+        powers = np.vander(x, len(self.coefficients), increasing=True)
+        return float(powers[0] @ np.array(self.covariance) @ powers[1])
+
     def slope(self, p: float) -> float:
         """Derivative dR/dp at `p`."""
         density = np.exp(-0.5 * self.probit(p) ** 2) / np.sqrt(2.0 * np.pi)
         return float(density * self.probit.deriv()(p))
 
     def to_dict(self) -> dict[str, object]:
-        """Return every number as plain JSON values."""
-        return plain(self)
+        """Return every number as plain JSON values, but for the covariance."""
+        return {key: value for key, value in plain(self).items() if key != "covariance"}
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,7 @@ def fit_size(curves: Sequence[SpanningCurve], *, degree: int = 3) -> SizeFit:
     if distinct < 2:
         raise AnalysisError(f"L = {curves[0].L} has fewer than two p to fit")
     model = PolynomialModel.of_points(cells.p, middle, scale, min(degree, distinct - 1))
-    estimate = maximise(model, cells, cells.counts, _straight_line(cells, model))
+    estimate = maximise(model, cells, _straight_line(cells, model))
     return SizeFit(
         L=curves[0].L,
         p_mid=middle,
@@ -98,19 +106,9 @@ def fit_size(curves: Sequence[SpanningCurve], *, degree: int = 3) -> SizeFit:
         p_high=high,
         points=cells.p.size,
         samples=sum(curve.total_samples for curve in curves),
-        chi_square=chi_square(model, cells, estimate),
+        chi_square=chi_square(cells, estimate),
+        covariance=tuple(map(tuple, estimate.covariance.tolist())),
     )
-
-
-def refit(fit: SizeFit, cells: ThresholdCells, counts: Floats) -> SizeFit:
-    """Return a fit of `counts`, a replica of those of `cells`, to which `fit` belongs.
-
-    Its degree, and its chi^2, are those of `fit`.
-    """
-    degree = len(fit.coefficients) - 1
-    model = PolynomialModel.of_points(cells.p, fit.p_mid, fit.scale, degree)
-    estimate = maximise(model, cells, counts, np.array(fit.coefficients))
-    return replace(fit, coefficients=tuple(float(c) for c in estimate.theta))
 
 
 def _straight_line(cells: ThresholdCells, model: PolynomialModel) -> Floats:

@@ -112,7 +112,7 @@ class SpinFit(Shown):
     @property
     def threshold_error(self) -> float | None:
         """Its error, one sigma; None where chains depend on their start."""
-        return None if self.differences else self.joint.threshold_error
+        return None if self.differences or self.joint.problem else self.joint.threshold_error
 
     @property
     def coupling(self) -> float:
@@ -274,8 +274,8 @@ def _exponents(
     """Return y_t, y_h and z, as far as there are sizes enough, and notes on what is not."""
     dimension = len(items[0].task.boundary)
     known = potts_exponents(dimension, model.states)
-    fit = joint.chosen.fit
-    found = [SpinExponent("y_t", fit.y_t, fit.y_t_error, min(fit.sizes), known.get("1/nu"))]
+    smallest = joint.members[0].min_size
+    found = [SpinExponent("y_t", joint.y_t, joint.y_t_error, smallest, known.get("1/nu"))]
     notes: list[str] = []
     p_c, error = joint.threshold, joint.threshold_error
     sizes, values, errors = _by_size(items, lambda item: _at(item, p_c, error))

@@ -14,15 +14,12 @@ import numpy as np
 
 from percolab.analysis.collapse import (
     CLUSTER_QUANTITIES,
-    POOR_COLLAPSE,
     Collapse,
     Measured,
     collapse_curves,
 )
 from percolab.analysis.crossings import RatioCrossings, ratio_crossings
-from percolab.analysis.curves import linear_sizes
 from percolab.analysis.exponents import ExponentFit, fit_exponents
-from percolab.analysis.fit_quality import cutoffs_of
 from percolab.analysis.maxima import SizeEstimates, estimate_size
 from percolab.analysis.quantities import (
     MIN_SIZES,
@@ -48,17 +45,16 @@ from percolab.analysis.stored_data import (
 )
 from percolab.analysis.tau import TauFit, fit_tau
 from percolab.analysis.theory.critical import critical_probability
-from percolab.analysis.theory.known_exponents import Known, correction_exponent, known_exponents
-from percolab.analysis.theory.potts import spin_correction
+from percolab.analysis.theory.known_exponents import Known, correction_exponent
+from percolab.analysis.theory.potts import potts_exponents, spin_correction
 from percolab.analysis.threshold import ThresholdFit, fit_threshold
-from percolab.analysis.threshold_trials import DEGREES, Trial, choose_fit, try_fits
 from percolab.errors import AnalysisError
 from percolab.measure.columns import axis_observables
 from percolab.store.results import Results
 from percolab.store.sample_versions import warning_of
 
-#: The value of an option that is to be chosen by chi^2.
-Auto = Literal["auto"]
+#: Whether the 1/nu of the universality class, where one is known, is a prior of p_c.
+Prior = Literal["known", "free"]
 
 
 def fit_results(
@@ -66,33 +62,46 @@ def fit_results(
     observable: str | None = None,
     *,
     omega: float | None = None,
-    min_size: int | Auto | None = None,
-    degree: int | Auto | None = None,
-    mixed: bool | Auto | None = None,
+    nu: Prior = "known",
     **options: Any,
 ) -> ThresholdFit:
     """Fit p_c to stored results (see :func:`percolab.analysis.fit_threshold` for the options).
 
     omega: exponent of the leading correction; by default that of the study's dimension and boundary
-    (:func:`percolab.analysis.theory.known_exponents.correction_exponent`).
-
-    ``min_size`` "auto" takes the first fit that chi^2 does not reject: it adds terms to the model,
-    as far as ``degree`` and ``mixed`` are left open, before it leaves out a size
-    (:mod:`percolab.analysis.threshold_trials`).  ``degree`` or ``mixed`` "auto" alone adds terms in
-    the same way and leaves out no size.
+    (:func:`percolab.analysis.theory.known_exponents.correction_exponent`).  nu: "known" takes 1/nu
+    of the universality class as a prior of p_c, "free" does not.
     """
     _check_scalable(results)
     name = observable or default_observable(results)
-    model: dict[str, Any] = {"min_size": min_size, "degree": degree, "mixed": mixed}
-    options["omega"], source = _correction(results, omega)
-    if "auto" in model.values():
-        model = choose_fit(trials_of(results, name, **model, **options)).model
-    given = {key: value for key, value in model.items() if value is not None}
-    fit = fit_threshold(curves_of(results, name), **given, **options)
+    omega, source = _correction(results, omega)
+    y_t, class_notes = class_exponent(results, nu)
+    fit = fit_threshold(curves_of(results, name), omega=omega, y_t=y_t, **options)
     study = results.study
     known = critical_probability(study.structure, study.boundary, name)
-    notes = (*notes_of(results), *fit.notes)
+    notes = (*notes_of(results), *class_notes, *fit.notes)
     return replace(fit, known_probability=known, omega_source=source, notes=notes)
+
+
+def class_exponent(results: Results, nu: Prior) -> tuple[Known | None, tuple[str, ...]]:
+    """Return the known 1/nu of a study's universality class, None if it is free, and notes.
+
+    ValueError: nu is neither "known" nor "free".
+    """
+    if nu not in ("known", "free"):
+        raise ValueError(f"nu = {nu!r}, but it must be 'known' or 'free'")
+    if nu == "free":
+        return None, ()
+    dimension, study = len(results.study.boundary), results.study
+    found = potts_exponents(dimension, study.states if study.has_spins else 1).get("1/nu")
+    if found is not None:
+        return found, ()
+    what = f"{study.model} in {dimension} dimension{'s' * (dimension != 1)}"
+    return None, (f"1/nu of {what} is not known here: it is fitted along with p_c",)
+
+
+def scaling_of(results: Results) -> dict[str, Any]:
+    """Return omega and the known 1/nu of a default fit, as options of `fit_threshold`."""
+    return {"omega": _correction(results, None)[0], "y_t": class_exponent(results, "known")[0]}
 
 
 def notes_of(results: Results) -> tuple[str, ...]:
@@ -113,40 +122,6 @@ def _correction(results: Results, omega: float | None) -> tuple[float, str]:
 def has_open_axis(results: Results) -> bool:
     """Return whether the lattice is open along any axis."""
     return set(results.study.boundary) != {"periodic"}
-
-
-def omega_of(results: Results) -> float:
-    """Return the exponent of the leading correction that a default fit of results takes."""
-    return _correction(results, None)[0]
-
-
-def trials_of(
-    results: Results,
-    observable: str | None = None,
-    *,
-    omega: float | None = None,
-    min_size: int | Auto | None = "auto",
-    degree: int | Auto | None = None,
-    mixed: bool | Auto | None = None,
-    every: bool = False,
-    **options: Any,
-) -> tuple[Trial, ...]:
-    """Return the table of fits of stored results (:func:`percolab.analysis.try_fits`).
-
-    omega, min_size, degree, mixed: as for :func:`fit_results`.
-    """
-    _check_scalable(results)
-    options["omega"], _ = _correction(results, omega)
-    curves = curves_of(results, observable)
-    if min_size != "auto":
-        # Sizes are held, and so is what is not asked to be chosen.
-        curves = [curve for curve in curves if min_size is None or min_size <= curve.L]
-        options["cutoffs"] = linear_sizes(curves)[:1]
-        degree, mixed = degree or DEGREES[0], mixed or False
-    # What is not given is tried.
-    options["degree"] = None if degree == "auto" else degree
-    options["mixed"] = None if mixed == "auto" else mixed
-    return try_fits(curves, every=every, **options)
 
 
 def _check_scalable(results: Results) -> None:
@@ -188,7 +163,7 @@ def ratios_of(
     return ratio_crossings(
         clusters,
         near=fit.threshold,
-        exponent=fit.scaling.omega + fit.y_t,
+        exponent=fit.omega + fit.y_t,
         bootstrap=bootstrap,
     )
 
@@ -226,7 +201,7 @@ def collapse_of(
     threshold: float | None = None,
     y_t: float | None = None,
     exponent: float | None = None,
-    min_size: int | Literal["auto"] | None = None,
+    min_size: int | None = None,
     reach: float | None = None,
     bootstrap: int = 50,
 ) -> Collapse:
@@ -234,15 +209,11 @@ def collapse_of(
 
     observable: a probability by its name, or "largest" (P_inf), "second_largest" or "chi".
     threshold, y_t, exponent: p_c, 1/nu and kappa of y = A L^-kappa; what is given is held, the rest
-    is fitted, but for kappa = 0 of a probability. min_size: smallest L; "auto" leaves out small
-    ones until S is below POOR_COLLAPSE or three are left. reach: largest |x|. bootstrap: replicas
+    is fitted, but for kappa = 0 of a probability. min_size: smallest L. reach: largest |x|. bootstrap: replicas
     for the errors, 0 for none. InputError: no such observable. AnalysisError: too few sizes.
     """
     _check_scalable(results)
     name = observable or default_observable(results)
-    if min_size == "auto":
-        given = {"threshold": threshold, "y_t": y_t, "exponent": exponent, "reach": reach}
-        min_size = _collapsing_size(results, name, **given)
     is_cluster = name in CLUSTER_QUANTITIES
     measured = _measured(results, name, min_size)
     p_c, inverse_nu = threshold, y_t
@@ -268,18 +239,7 @@ def _first_fit(results: Results, name: str, min_size: int | None) -> ThresholdFi
         # In a study without an open axis the threshold is read off what wraps.
         wraps = not axis_observables(results.study.boundary)
         observable = next(iter(probability_names(results)), None) if wraps else None
-    return fit_results(results, observable, min_size=min_size, bootstrap=0)
-
-
-def _collapsing_size(results: Results, name: str, **given: float | None) -> int | None:
-    """Return the smallest L from which on an observable collapses, leaving three sizes."""
-    sizes = sorted({item.task.size for item in results.tasks.values() if item.blocks})
-    cuts = cutoffs_of(sizes, least=3)
-    for size in cuts[:-1]:
-        options: dict[str, Any] = given | {"min_size": size}
-        if collapse_of(results, name, bootstrap=0, **options).quality < POOR_COLLAPSE:
-            return size
-    return cuts[-1] if cuts else None
+    return fit_results(results, observable, min_size=min_size)
 
 
 def _measured(results: Results, name: str, min_size: int | None) -> list[Measured]:
@@ -346,47 +306,40 @@ def fit_quantities(
     names: Sequence[str] = ("all",),
     *,
     omega: float | None = None,
-    min_size: int | None = None,
-    degree: int | None = None,
-    corrections: str | None = None,
+    nu: Prior = "known",
+    **options: Any,
 ) -> QuantityAnalysis:
     """Fit p_c to several dimensionless quantities of stored results at once.
 
     names: of the quantities (:mod:`percolab.analysis.quantities`), or "all".  omega: exponent of
-    the leading correction of all of them; by default that of each kind.  min_size: smallest L to
-    use.  degree, corrections ("none", "b", "bc", "b2", "bc2"): held; by default chosen.
+    the leading correction of all of them; by default that of each kind.  nu: as for
+    :func:`fit_results`.  options: of :func:`percolab.analysis.quantity_fits.analyse_quantities`.
 
     InputError: no such quantity.  AnalysisError: the data cannot give a threshold.
     """
-    structure, boundary = results.study.structure, results.study.boundary
+    structure, study = results.study.structure, results.study
     if not structure.is_scalable:
         raise AnalysisError(f"{structure.name} has no sizes that scale, so no joint fit")
-    chosen = choose_quantities(names, boundary, available_quantities(results))
+    chosen = choose_quantities(names, study.boundary, available_quantities(results))
     moments = moments_of(results, chosen)
     notes: list[str] = []
     if list(names) == ["all"]:
         chosen, notes = _fittable(chosen, moments)
     moments, left_out = _with_enough_blocks(moments, chosen)
-    notes += left_out
-    omegas, omega_2 = correction_exponents(chosen, boundary)
-    if results.study.has_spins and omega is None:
+    omegas = correction_exponents(chosen, study.boundary)
+    if study.has_spins and omega is None:
         periodic = not has_open_axis(results)
-        omega = spin_correction(len(boundary), results.study.states, periodic=periodic).value
+        omega = spin_correction(len(study.boundary), study.states, periodic=periodic).value
     if omega is not None:
-        omegas, omega_2 = [(omega,) * len(chosen)], 2 * omega
-    y_t = None if results.study.has_spins else known_exponents(len(boundary)).get("1/nu")
-    found = analyse_quantities(
-        moments,
-        chosen,
-        omegas=omegas,
-        omega_2=omega_2,
-        y_t=y_t.value if y_t else None,
-        min_size=min_size,
-        degree=degree,
-        corrections=corrections,
+        omegas = [omega] * len(chosen)
+    y_t, class_notes = class_exponent(results, nu)
+    found = analyse_quantities(moments, chosen, omegas=omegas, y_t=y_t, **options)
+    quantities = tuple(
+        replace(value, known=_known(results, item))
+        for value, item in zip(found.quantities, chosen, strict=True)
     )
-    known = tuple(_known(results, item) for item in chosen)
-    return replace(found, known=known, notes=(*notes_of(results), *notes, *found.notes))
+    every = (*notes_of(results), *class_notes, *notes, *left_out, *found.notes)
+    return replace(found, quantities=quantities, notes=every)
 
 
 def _fittable(

@@ -14,18 +14,12 @@ from percolab.analysis.crossings import RatioCrossings
 from percolab.analysis.exponents import Exponent, ExponentFit
 from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.maxima import SizeEstimates
-from percolab.analysis.quantity_fits import QuantityAnalysis, QuantityTrial
-from percolab.analysis.quantity_model import Amplitudes, QuantityFit
+from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.sample_thresholds import SampleThresholds
 from percolab.analysis.spin_fit import SpinExponent, SpinFit
 from percolab.analysis.statistics import format_with_error as format_with_error
 from percolab.analysis.threshold import ThresholdFit
-from percolab.analysis.threshold_trials import Trial, choose_fit
 from percolab.analysis.trees import Mean, TreeFit
-
-#: What a table calls the corrections of a joint fit.
-_TERMS = {"none": "none", "b": "b", "bc": "b, c", "b2": "b, b_2", "bc2": "b, c, b_2"}
-
 
 def chi_square_text(quality: ChiSquare) -> str:
     """Write chi^2 over its degrees of freedom."""
@@ -61,8 +55,9 @@ def _notes(notes: Sequence[str]) -> list[str]:
 
 
 def fit_table(fit: ThresholdFit) -> str:
-    """Render a fit for a terminal: the threshold, the fit, each size, the crossings, the notes."""
+    """Render a fit for a terminal: what is wrong with it, p_c, each size, crossings, and notes."""
     parts = [
+        *([fit.problem] if fit.problem else []),
         aligned(_headline_rows(fit)),
         aligned([("L", "samples", "points", "p range", "chi2/dof", "p-value"), *_size_rows(fit)]),
         aligned([("L1", "L2", "crossing p", "R at crossing"), *_crossing_rows(fit)]),
@@ -88,54 +83,51 @@ def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
     return "\n\n".join(parts)
 
 
-def trial_table(trials: Sequence[Trial], *, mark: bool = True) -> str:
-    """Render the table of fits, with curvature errors; the one to choose is marked if asked."""
-    chosen = choose_fit(trials) if mark else None
-    rows: list[tuple[str, ...]] = [
-        ("L_min", "degree", "corrections", "p_c", "1/nu", "chi2/dof", "p-value", "")
-    ]
-    for trial in trials:
-        fit, quality = trial.fit, trial.fit.chi_square
-        rows.append(
-            (
-                str(trial.min_size),
-                str(fit.degree),
-                fit.corrections,
-                format_with_error(fit.threshold, fit.fisher_error),
-                format_with_error(fit.y_t, fit.y_t_fisher_error),
-                chi_square_text(quality),
-                p_value_text(quality),
-                "chosen" if trial is chosen else "",
-            )
-        )
-    return aligned(rows)
-
-
 def _headline_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [
-        ("p_c", format_with_error(fit.threshold, fit.threshold_error), fit.error_method),
-        ("", f"+- {fit.fisher_error:.2g}", "curvature of the likelihood"),
-    ]
-    drift = fit.by_size.drift
-    if drift is not None:
-        text = format_with_error(drift.threshold, drift.threshold_error)
-        rows.append(("p_c", text, f"drift of the crossings, {_quality(drift.chi_square)}"))
     critical = format_with_error(fit.critical_probability, fit.critical_probability_error)
-    rows += [
-        ("1/nu", format_with_error(fit.y_t, fit.y_t_error), ""),
+    rows = [
+        *_threshold_rows(fit),
+        *_drift_rows(fit),
+        ("1/nu", format_with_error(fit.y_t, fit.y_t_error), "fitted, with no prior"),
         ("nu", format_with_error(fit.nu, fit.nu_error), ""),
         ("R(p_c)", critical, "that probability at p_c, large L"),
         *_theory_rows(fit),
+        ("omega", f"{fit.omega:g}", f"corrections L^-omega, {fit.omega_source}"),
     ]
-    if fit.with_correction:
-        text = format_with_error(fit.scaling.correction, fit.correction_error)
-        rows.append(("b", text, f"correction b L^-{fit.scaling.omega:g}"))
-        rows.append(("omega", f"{fit.scaling.omega:g}", fit.omega_source))
-    if fit.with_mixed:
-        text = format_with_error(fit.scaling.mixed, fit.mixed_error)
-        rows.append(("c", text, f"mixed correction c (p - p_c) L^(1/nu - {fit.scaling.omega:g})"))
-    rows.append(("fit", _quality(fit.chi_square), f"degree {fit.degree}"))
-    return rows
+    return [*rows, _best_row(fit)]
+
+
+def _threshold_rows(fit: ThresholdFit | QuantityAnalysis) -> list[tuple[str, ...]]:
+    """Return the rows of p_c with the parts of its error, or of why there is none."""
+    prior = "1/nu is free"
+    if fit.known_y_t is not None:
+        known = fit.known_y_t
+        value = known.expression or format_with_error(known.value, known.error)
+        prior = f"1/nu = {value} ({known.reference})"
+    if fit.problem is not None:
+        return [("p_c", f"{fit.threshold:.4g}?", f"no answer, see above; {prior}")]
+    return [
+        ("p_c", format_with_error(fit.threshold, fit.threshold_error), f"whole error; {prior}"),
+        ("", f"+- {fit.statistical_error:.2g}", "of it statistical"),
+        ("", f"+- {fit.systematic_error:.2g}", "systematic: priors, spread of the averaged fits"),
+        ("", f"{fit.prior_shift:+.1g}", "how far p_c moves with priors twice as wide"),
+    ]
+
+
+def _drift_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:
+    drift = fit.by_size.drift
+    if drift is None:
+        return []
+    text = format_with_error(drift.threshold, drift.threshold_error)
+    return [("p_c", text, f"drift of the crossings, {_quality(drift.chi_square)}")]
+
+
+def _best_row(fit: ThresholdFit | QuantityAnalysis) -> tuple[str, ...]:
+    """Return the row on the fits that are averaged, and the quality of the best."""
+    best, count = fit.members[0], len(fit.members)
+    others = f"; {best.weight:.0%} of the weight of {count} fits" if count > 1 else ""
+    what = f"degree {best.degree}, L >= {best.min_size}{others}"
+    return ("best fit", _quality(fit.chi_square), what)
 
 
 def _theory_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:
@@ -295,198 +287,49 @@ def _exponent_row(item: Exponent) -> tuple[str, ...]:
     )
 
 
-def quantity_table(found: QuantityAnalysis, *, every: bool = False) -> str:
-    """Render p_c with both errors, the numbers of each quantity, the table of fits and the notes.
-
-    every: show all models of every cut-off.
-    """
-    shown = [trial for trial in found.trials if every or trial.shown]
-    parts = [
-        aligned(_joint_headline(found)),
-        aligned(_quantity_rows(found)),
-        aligned([_fit_head(), *(_fit_row(trial, found.chosen) for trial in shown)]),
-        aligned(_value_rows(found, shown, "Q_c")),
+def quantity_table(found: QuantityAnalysis) -> str:
+    """Render p_c with both parts of its error, the numbers of each quantity, and the notes."""
+    rows = [
+        *_threshold_rows(found),
+        ("1/nu", format_with_error(found.y_t, found.y_t_error), "fitted, with no prior"),
+        _best_row(found),
     ]
-    if any(trial.fit.choice.corrections != "none" for trial in shown):
-        parts.append(aligned(_value_rows(found, shown, "b")))
-    if len(found.quantities) > 1:
-        parts.insert(2, aligned(_alone_rows(found)))
+    parts = [
+        *([found.problem] if found.problem else []),
+        aligned(rows),
+        aligned(_quantity_rows(found)),
+    ]
     return "\n\n".join([*parts, *_notes(found.notes)])
 
 
-def _joint_headline(found: QuantityAnalysis) -> list[tuple[str, ...]]:
-    fit, mean = found.chosen.fit, found.mean
-    kind = "statistical error" if len(found.quantities) == 1 else "joint fit, statistical error"
-    rows: list[tuple[str, ...]] = [
-        ("p_c", format_with_error(fit.threshold, fit.threshold_error), kind)
-    ]
-    if math.isfinite(found.systematic_error):
-        text = f"+- {found.systematic_error:.2g}"
-        rows.append(("", text, f"systematic: spread of {found.compared} other accepted fits"))
-    else:
-        rows.append(("", "", "no other fit is accepted that could tell of a systematic error"))
-    if mean is not None:
-        rows += [
-            ("", format_with_error(mean.threshold, mean.error), "mean of the quantities alone"),
-            ("", f"+- {mean.spread:.2g}", "their spread about it"),
-        ]
-    quality = fit.chi_square
-    sizes = ", ".join(map(str, fit.sizes))
-    rows += [
-        ("1/nu", format_with_error(fit.y_t, fit.y_t_error), ""),
-        (
-            "fit",
-            f"chi2/dof {chi_square_text(quality)}",
-            f"p-value {p_value_text(quality)}, L = {sizes}, {_terms_of(fit)}",
-        ),
-    ]
-    return rows
-
-
-def _terms_of(fit: QuantityFit) -> str:
-    return f"degree {fit.choice.degree}, corrections {_TERMS[fit.choice.corrections]}"
-
-
 def _quantity_rows(found: QuantityAnalysis) -> list[tuple[str, ...]]:
-    """Return a row for each quantity: its numbers in the joint fit, and theory."""
-    has_theory = any(item is not None for item in found.known)
-    head = ["quantity", "", "Q_c", "theory", "", "a_1", "b", "omega", "c", "b_2"]
-    rows: list[tuple[str, ...]] = [tuple(head)]
-    known = found.known or (None,) * len(found.quantities)
-    fits = zip(found.quantities, found.chosen.fit.amplitudes, known, strict=True)
-    for quantity, own, exact in fits:
-        away = (own.critical - exact.value) / own.critical_error if exact else 0.0
-        rows.append(
-            (
-                own.name,
-                quantity.symbol,
-                format_with_error(own.critical, own.critical_error),
-                f"{exact.value:.6g}" if exact else "",
-                f"{away:+.1f} sigma" if exact else "",
-                format_with_error(own.slopes[0], own.slope_errors[0]),
-                format_with_error(own.correction, own.correction_error),
-                _omega(own),
-                format_with_error(own.mixed, own.mixed_error),
-                format_with_error(own.second, own.second_error),
-            )
-        )
-    # A column in which no quantity has anything is left out.
-    keep = [
-        column
-        for column in range(len(head))
-        if any(row[column] not in ("", "-") for row in rows[1:])
-        and (has_theory or column not in (3, 4))
-    ]
-    return [tuple(row[column] for column in keep) for row in rows]
-
-
-def _alone_rows(found: QuantityAnalysis) -> list[tuple[str, ...]]:
-    """Return a row for the chosen fit of each quantity alone."""
-    head = (
-        "alone",
-        "p_c",
-        "weight",
-        "L_min",
-        "degree",
-        "corrections",
-        "omega",
-        "chi2/dof",
-        "p-value",
-    )
-    rows: list[tuple[str, ...]] = [(*head, "")]
-    for index, (quantity, trial) in enumerate(zip(found.quantities, found.alone, strict=True)):
-        if trial is None:
-            rows.append((quantity.name, *["-"] * 8, ""))
-            continue
-        fit = trial.fit
-        weight = f"{found.mean.weights[index]:.2f}" if found.mean and trial.accepted else "-"
-        rows.append(
-            (
-                quantity.name,
-                format_with_error(fit.threshold, fit.threshold_error),
-                weight,
-                str(fit.min_size),
-                str(fit.choice.degree),
-                _TERMS[fit.choice.corrections],
-                _omegas(fit),
-                chi_square_text(fit.chi_square),
-                p_value_text(fit.chi_square),
-                "" if trial.accepted else "rejected",
-            )
-        )
-    return rows
-
-
-def _omega(own: Amplitudes) -> str:
-    if not math.isfinite(own.correction):
-        return "-"
-    return format_with_error(own.omega, own.omega_error)
-
-
-def _fit_head() -> tuple[str, ...]:
-    return (
-        "L_min", "degree", "corrections", "omega", "p_c", "1/nu", "chi2/dof", "p-value", "drop", "",
-    )  # fmt: skip
-
-
-def _fit_row(trial: QuantityTrial, chosen: QuantityTrial) -> tuple[str, ...]:
-    fit = trial.fit
-    marks = [
-        "chosen" if trial is chosen else "",
-        "" if trial.accepted else "rejected",
-    ]
-    return (
-        str(fit.min_size),
-        str(fit.choice.degree),
-        _TERMS[fit.choice.corrections],
-        _omegas(fit),
-        format_with_error(fit.threshold, fit.threshold_error),
-        format_with_error(fit.y_t, fit.y_t_error) + ("" if fit.choice.y_t is None else " held"),
-        chi_square_text(fit.chi_square),
-        p_value_text(fit.chi_square),
-        f"{trial.drop:.2g}" if math.isfinite(trial.drop) else "-",
-        " ".join(mark for mark in marks if mark),
-    )
-
-
-def _omegas(fit: QuantityFit) -> str:
-    """Write the different omegas of a fit."""
-    if fit.choice.corrections == "none":
-        return "-"
-    return ", ".join(dict.fromkeys(_omega(own) for own in fit.amplitudes))
-
-
-def _value_rows(
-    found: QuantityAnalysis, shown: list[QuantityTrial], what: str
-) -> list[tuple[str, ...]]:
-    """Return Q_c or b of every quantity for every row of the table of fits."""
+    """Return a row for each quantity: p_c from it alone, its numbers in the joint fit, theory."""
     rows: list[tuple[str, ...]] = [
-        ("L_min", "degree", "corrections", *(f"{what} {item.name}" for item in found.quantities))
+        ("quantity", "", "p_c alone", "Q_c", "theory", "", "a_1", "b", "omega")
     ]
-    for trial in shown:
-        fit = trial.fit
-        numbers = [
-            (own.critical, own.critical_error)
-            if what == "Q_c"
-            else (own.correction, own.correction_error)
-            for own in fit.amplitudes
-        ]
+    for item in found.quantities:
+        exact, alone = item.known, item.alone
+        away = (item.critical - exact.value) / item.critical_error if exact else math.nan
         rows.append(
             (
-                str(fit.min_size),
-                str(fit.choice.degree),
-                _TERMS[fit.choice.corrections],
-                *(format_with_error(*pair) for pair in numbers),
+                item.name,
+                item.symbol,
+                "-" if alone is None else format_with_error(alone.value, alone.error),
+                format_with_error(item.critical, item.critical_error),
+                f"{exact.value:.6g}" if exact else "",
+                f"{away:+.1f} sigma" if math.isfinite(away) else "",
+                f"{item.slope:.4g}",
+                f"{item.correction:.2g}",
+                f"{item.omega:g}",
             )
         )
+    if not any(item.known for item in found.quantities):
+        rows = [row[:4] + row[6:] for row in rows]
     return rows
 
 
-def spin_table(found: SpinFit, *, every: bool = False) -> str:
-    """Render the transition of spins: p_c, coupling and T, exponents, the joint fit, and warnings.
-
-    every: show all models of every cut-off.
-    """
+def spin_table(found: SpinFit) -> str:
+    """Render the transition of spins: p_c, coupling and T, exponents, the joint fit, and warnings."""
     parts = [aligned(_transition_rows(found))]
     if found.differences:
         # The joint fit has errors, and none is honest here.
@@ -497,7 +340,7 @@ def spin_table(found: SpinFit, *, every: bool = False) -> str:
         parts.append(aligned([_SPIN_HEAD, *(_spin_row(item) for item in found.exponents)]))
     if found.first_order is not None:
         parts.append(aligned(_first_order_rows(found)))
-    parts.append(quantity_table(found.joint, every=every))
+    parts.append(quantity_table(found.joint))
     return "\n\n".join([*parts, *_notes(found.notes), *_start_notes(found)])
 
 
@@ -510,7 +353,7 @@ def transition_lines(found: SpinFit) -> list[str]:
         f"p_c = {_value_text(found.threshold, found.threshold_error)}",
     ]
     names = ", ".join(item.name for item in found.joint.quantities)
-    quality = chi_square_text(found.joint.chosen.fit.chi_square)
+    quality = chi_square_text(found.joint.chi_square)
     return [f"{'  '.join(texts)}  (chi2/dof {quality}, from {names})", *_start_notes(found)]
 
 

@@ -1,51 +1,77 @@
 """The fit of p_c: the percolation threshold from the spanning curves of several sizes.
 
-The headline is one simultaneous finite-size-scaling fit of all curves; the crossings of the
-curves and their drift stand beside it as a check that does not depend on the scaling function.
-No published threshold enters anywhere.  Errors are those of a bootstrap in which the same
-resampled counts feed every number: B. Efron, Ann. Stat. 7, 1 (1979).
+One model with every known correction (:mod:`percolab.analysis.scaling`) is fitted by the exact
+likelihood, under natural priors, with degrees 3 to 5 and from several smallest sizes on; the fits
+are averaged (:mod:`percolab.analysis.averaging`).  No published threshold enters anywhere.  1/nu
+may: where the universality class is known its value is a prior of the p_c that is reported, and
+1/nu itself is always that of fits in which it is free.
 
-In order: the result, the fit, which points enter it, and the bootstrap.
+The error is the whole one: statistical (what other samples would change) and systematic (the priors,
+and the spread of the fits).  Crossings of neighbouring sizes and their drift are a check that does
+not depend on the scaling function.
+
+In order: the result, the fit, which points enter it, and each size alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from math import nan
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from percolab.analysis.crossings import (
-    Crossing,
-    Drift,
-    extrapolate,
-    find_crossings,
-    replica_crossings,
-    with_errors,
+from percolab.analysis.averaging import (
+    Value,
+    average,
+    fit_weights,
+    prior_note,
+    what_contradicts,
 )
+from percolab.analysis.crossings import Crossing, Drift, cross_sizes, extrapolate
 from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
-from percolab.analysis.fit_quality import POOR_FIT, ChiSquare, is_poor
+from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.json_values import plain
 from percolab.analysis.likelihood import LikelihoodMaximum, ThresholdCells, chi_square, maximise
-from percolab.analysis.scaling import ScalingFunction, ScalingModel
-from percolab.analysis.size_fit import SizeFit, fit_size, refit
-from percolab.analysis.statistics import MIN_BLOCKS, Floats, format_with_error, half_width
+from percolab.analysis.scaling import OUTER, Lines, ScalingFunction, ScalingModel
+from percolab.analysis.size_fit import SizeFit, fit_size
+from percolab.analysis.statistics import Floats, format_with_error
 from percolab.analysis.theory.known_exponents import Known
 from percolab.errors import AnalysisError
 from percolab.lattices.shown import Shown, few
 
-#: The cubic probit describes R_L(p) in this range; points outside merge into the end intervals.
-WINDOW = (0.02, 0.98)
+#: The polynomial describes R_L(p) in this range; points outside merge into the end intervals of T.
+WINDOW = (0.1, 0.9)
+
+#: Degrees of the polynomial that are averaged.
+DEGREES = (3, 4, 5)
+
+#: Sizes that every fit keeps, where there are so many.
+LEAST_SIZES = 3
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of the fits that are averaged, with its weight; errors are whole, without the spread."""
+
+    min_size: int
+    degree: int
+    weight: float
+    threshold: float
+    threshold_error: float
+    y_t: float
+    y_t_error: float
+    chi_square: ChiSquare
 
 
 @dataclass(frozen=True)
 class SizeAnalysis:
     """The second analysis: each size fitted alone, neighbours crossed, crossings extrapolated.
 
-    drift is None with fewer than two crossings, or without a bootstrap.
+    drift is None with fewer than two crossings.
     """
 
     fits: tuple[SizeFit, ...]
@@ -57,17 +83,19 @@ class SizeAnalysis:
 class ThresholdFit(Shown):
     """The threshold with its one-sigma error, and everything the fit says about itself.
 
-    threshold, threshold_error: p_c and its error, found by ``error_method``.
-    fisher_error, y_t_fisher_error: errors of p_c and 1/nu from the curvature of the likelihood, to
-        compare.
-    y_t, y_t_error, nu, nu_error: 1/nu and nu.
+    threshold, threshold_error: p_c and its whole error; statistical_error and systematic_error are
+        its parts, added in squares.
+    problem: why p_c is no answer, in one line, or None.  Then errors are NaN.
+    y_t, y_t_error, nu, nu_error: 1/nu and nu of fits in which they are free.
+    known_y_t: the 1/nu of the universality class that is a prior of p_c, None if there is none.
     critical_probability, critical_probability_error: R at p_c for large L.
-    correction, correction_error, mixed, mixed_error: b and c of the corrections to scaling.
-    coefficient_errors: those of a_0 ... a_d, which are in ``scaling``.
-    chi_square: of the fit of all sizes, with ``value``, ``dof`` and ``p_value``.
-    replicas, failed_replicas: bootstrap replicas asked for, and those that could not be fitted.
+    prior_shift: how far p_c moves if all priors are twice as wide.
+    chi_square: of the fit of the largest weight, with ``value``, ``dof`` and ``p_value``.
+    scaling: the scaling function of that fit.
+    members: all fits that are averaged for p_c; free_members: those for 1/nu.
     by_size: the second analysis, by crossings, which does not use the scaling function.
     curves, used: what was given, and what of it is inside the window.
+    influence: of every curve of `used`, dp_c / dcounts of its intervals of T, float64 (m + 1,).
     notes: what a reader of p_c must know, one line each.
     known_probability: what theory says of R at p_c; None where it says nothing.
     omega_source: why omega is what it is, in a few words.
@@ -75,26 +103,25 @@ class ThresholdFit(Shown):
     Numbers that the data do not give are NaN (None in ``to_dict``).
     """
 
-    scaling: ScalingFunction
+    threshold: float
     threshold_error: float
-    fisher_error: float
-    y_t_fisher_error: float
-    error_method: str
+    statistical_error: float
+    systematic_error: float
+    problem: str | None
+    y_t: float
     y_t_error: float
-    nu_error: float
+    known_y_t: Known | None
+    critical_probability: float
     critical_probability_error: float
-    coefficient_errors: tuple[float, ...]
-    correction_error: float
-    with_correction: bool
-    mixed_error: float
-    with_mixed: bool
+    prior_shift: float
     chi_square: ChiSquare
-    log_likelihood: float
-    replicas: int
-    failed_replicas: int
+    scaling: ScalingFunction
+    members: tuple[Member, ...]
+    free_members: tuple[Member, ...]
     by_size: SizeAnalysis
     curves: tuple[SpanningCurve, ...]
     used: tuple[SpanningCurve, ...]
+    influence: tuple[Floats, ...]
     notes: tuple[str, ...]
     known_probability: Known | None = None
     omega_source: str = "given"
@@ -102,34 +129,30 @@ class ThresholdFit(Shown):
     def _facts(self) -> dict[str, Any]:
         notes = {f"note {n}": note for n, note in enumerate(self.notes, 1)}
         return {
+            **({"problem": self.problem} if self.problem else {}),
             "p_c": format_with_error(self.threshold, self.threshold_error),
+            "statistical, systematic": f"{self.statistical_error:.2g}, {self.systematic_error:.2g}",
             "1/nu": format_with_error(self.y_t, self.y_t_error),
             "L": few(self.sizes),
-            "corrections": self.corrections,
             "chi^2/dof": f"{self.chi_square.value:.1f}/{self.chi_square.dof}",
             "p-value": f"{self.chi_square.p_value:.2g}",
             **notes,
         }
 
     @property
-    def threshold(self) -> float:
-        """The threshold p_c."""
-        return self.scaling.threshold
-
-    @property
-    def y_t(self) -> float:
-        """The thermal exponent 1/nu."""
-        return self.scaling.y_t
-
-    @property
     def nu(self) -> float:
         """The correlation-length exponent."""
-        return 1.0 / self.scaling.y_t
+        return 1.0 / self.y_t
 
     @property
-    def critical_probability(self) -> float:
-        """Spanning probability at p_c in the limit of large L."""
-        return self.scaling.critical_probability
+    def nu_error(self) -> float:
+        """Its error, one sigma."""
+        return self.y_t_error / self.y_t**2
+
+    @property
+    def omega(self) -> float:
+        """Exponent of the leading correction to scaling."""
+        return self.scaling.omega
 
     @property
     def critical_probability_z(self) -> float:
@@ -140,18 +163,8 @@ class ThresholdFit(Shown):
         return away / self.critical_probability_error
 
     @property
-    def degree(self) -> int:
-        """Degree of the scaling polynomial that was fitted."""
-        return len(self.scaling.coefficients) - 1
-
-    @property
-    def corrections(self) -> str:
-        """Which corrections to scaling were fitted: "none", "b" or "b, c"."""
-        return "b, c" if self.with_mixed else "b" if self.with_correction else "none"
-
-    @property
     def sizes(self) -> tuple[int, ...]:
-        """Linear sizes that entered the fit, ascending."""
+        """Linear sizes that entered the fits, ascending."""
         return linear_sizes(self.used)
 
     def probability(self, p: ArrayLike, L: ArrayLike) -> Floats:
@@ -160,27 +173,21 @@ class ThresholdFit(Shown):
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
-        record = plain(
-            {
-                "threshold": self.threshold,
-                "y_t": self.y_t,
-                "nu": self.nu,
-                "critical_probability": self.critical_probability,
-                "critical_probability_z": self.critical_probability_z,
-                "coefficients": self.scaling.coefficients,
-                "correction": self.scaling.correction if self.with_correction else None,
-                "mixed": self.scaling.mixed if self.with_mixed else None,
-                "omega": self.scaling.omega,
-                "degree": self.degree,
-                "sizes": self.sizes,
-            }
-        )
-        nested = {"scaling", "by_size", "curves", "used"}
-        record |= {
+        nested = {"by_size", "curves", "used", "influence"}
+        record = {
             field.name: plain(getattr(self, field.name))
             for field in fields(self)
             if field.name not in nested
         }
+        record |= plain(
+            {
+                "nu": self.nu,
+                "nu_error": self.nu_error,
+                "omega": self.omega,
+                "critical_probability_z": self.critical_probability_z,
+                "sizes": self.sizes,
+            }
+        )
         record["size_fits"] = [fit.to_dict() for fit in self.by_size.fits]
         record["crossings"] = [crossing.to_dict() for crossing in self.by_size.crossings]
         record["drift"] = plain(self.by_size.drift)
@@ -192,70 +199,208 @@ def fit_threshold(
     curves: Sequence[SpanningCurve],
     *,
     omega: float = 1.0,
-    degree: int = 3,
+    y_t: Known | None = None,
+    degree: int | None = None,
     min_size: int | None = None,
-    correction: bool = True,
-    mixed: bool = False,
     window: tuple[float, float] = WINDOW,
-    bootstrap: int = 200,
-    seed: int = 0,
+    priors: float = 1.0,
 ) -> ThresholdFit:
     """Fit the threshold to the spanning curves of at least two sizes.
 
     omega: exponent of the leading correction to scaling (1: an open boundary).
-    degree: largest degree of the polynomials; lowered when there are too few points.
-    min_size: smallest L to use.
-    correction: whether to fit b L^-omega; it is left out with fewer than three sizes.
-    mixed: whether to fit c (p - p_c) L^(1/nu - omega) beside it.
+    y_t: 1/nu of the universality class, a prior of p_c; None leaves it free.
+    degree: of the polynomial, in place of DEGREES.
+    min_size: smallest L to use at all.
     window: range of R_L(p) that is fitted; points outside merge into the end intervals of T.
-    bootstrap: number of replicas, 0 for the curvature error alone. seed: of the bootstrap.
+    priors: factor on the widths of all priors but that of 1/nu.
 
     Raises AnalysisError (one line) when the data cannot give a threshold, and ValueError when an
     option is out of range.
     """
-    _check_options(omega=omega, degree=degree, window=window, bootstrap=bootstrap)
+    _check_options(omega=omega, degree=degree, window=window, priors=priors)
     used, notes = select(curves, min_size=min_size, window=window)
-    cells, model = model_of(used, omega=omega, degree=degree, correction=correction, mixed=mixed)
-    estimate = maximise(model, cells, cells.counts, model.start)
-    quality = chi_square(model, cells, estimate)
-    sizes, replicas = _analyse_sizes(
-        cells, model, estimate, degree=degree, bootstrap=bootstrap, seed=seed
+    degrees = DEGREES if degree is None else (degree,)
+    found = MemberFits.of(used, omega=omega, y_t=y_t, degrees=degrees, wider=priors)
+    wide = MemberFits.of(used, omega=omega, y_t=y_t, degrees=degrees, wider=2 * priors)
+    free = found if y_t is None else MemberFits.of(used, omega=omega, degrees=degrees, wider=priors)
+    p_c, exponent, critical = found.threshold, free.y_t, found.critical_probability
+    problem = what_contradicts(p_c, found.best.quality, *_sampled(used))
+    shift = wide.threshold.value - p_c.value
+    if problem is None and abs(shift) > 0.5 * p_c.error:
+        notes.append(prior_note(shift))
+    return ThresholdFit(
+        threshold=p_c.value,
+        threshold_error=nan if problem else p_c.error,
+        statistical_error=nan if problem else p_c.statistical_error,
+        systematic_error=nan if problem else p_c.systematic_error,
+        problem=problem,
+        y_t=exponent.value,
+        y_t_error=nan if problem else exponent.error,
+        known_y_t=y_t,
+        critical_probability=critical.value,
+        critical_probability_error=nan if problem else critical.error,
+        prior_shift=shift,
+        chi_square=found.best.quality,
+        scaling=found.best.model.scaling_function(found.best.maximum.theta),
+        members=found.members(),
+        free_members=free.members(),
+        by_size=analyse_sizes(used, exponent=omega + exponent.value),
+        curves=tuple(curves),
+        used=used,
+        influence=found.influence,
+        notes=tuple(notes),
     )
-    notes += describe(
-        used,
-        quality,
-        sizes.crossings,
-        with_correction=model.with_correction,
-        lowered_to=model.degree if model.degree < degree else None,
-    )
-    notes += replicas.notes(sizes.crossings)
-    return _assemble(model, estimate, quality, sizes, replicas, tuple(curves), used, tuple(notes))
 
 
-def model_of(
-    used: Sequence[SpanningCurve], *, omega: float, degree: int, correction: bool, mixed: bool
-) -> tuple[ThresholdCells, ScalingModel]:
-    """Return the cells of selected curves and the largest model asked for that they carry."""
-    cells = ThresholdCells.from_curves(used)
-    with_correction = correction and len(linear_sizes(used)) > 2
-    with_mixed = mixed and with_correction
-    own_degree = affordable_degree(used, degree=degree, corrections=with_correction + with_mixed)
-    model = ScalingModel.of(
-        cells,
-        degree=own_degree,
-        with_correction=with_correction,
-        with_mixed=with_mixed,
-        omega=omega,
-    )
-    return cells, model
+def _sampled(used: Sequence[SpanningCurve]) -> tuple[float, float]:
+    """Return the smallest and the largest p of curves."""
+    return min(float(c.p[0]) for c in used), max(float(c.p[-1]) for c in used)
+
+
+@dataclass(frozen=True, eq=False)
+class MemberFit:
+    """One fit: its cells, model and maximum, the points it leaves out, and its chi^2."""
+
+    cells: ThresholdCells
+    model: ScalingModel
+    maximum: LikelihoodMaximum
+    quality: ChiSquare
+    left_out: int
+
+    @property
+    def criterion(self) -> float:
+        """chi^2 + 2 k + 2 n, the priors counted as data."""
+        found = self.maximum
+        return found.deviance + found.penalty + 2 * found.theta.size + 2 * self.left_out
+
+    @property
+    def influence(self) -> Floats:
+        """dp_c / dcounts of every cell, float64 (cells,)."""
+        of_theta = self.maximum.slope @ self.maximum.covariance[0]
+        return np.asarray(self.model.units.width * of_theta, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class MemberFits:
+    """All fits of some curves that are averaged, with their weights, float64 (n,)."""
+
+    used: tuple[SpanningCurve, ...]
+    fits: tuple[MemberFit, ...]
+    weights: Floats
+
+    @classmethod
+    def of(
+        cls,
+        used: tuple[SpanningCurve, ...],
+        *,
+        omega: float,
+        y_t: Known | None = None,
+        degrees: Sequence[int] = DEGREES,
+        wider: float = 1.0,
+    ) -> MemberFits:
+        """Fit with every degree and smallest size; AnalysisError where no fit converges."""
+        lines, sizes = Lines.through(used), linear_sizes(used)
+        points, found = sum(curve.p.size for curve in used), []
+        failure: AnalysisError | None = None
+        for smallest in sizes[: max(1, len(sizes) - LEAST_SIZES + 1)]:
+            cells = ThresholdCells.from_curves([c for c in used if c.L >= smallest])
+            for degree in degrees:
+                model = ScalingModel.of(cells, degree=degree, omega=omega, like=lines)
+                try:
+                    maximum = maximise(model, cells, model.start, model.prior(y_t, wider=wider))
+                except AnalysisError as error:
+                    failure = failure or error
+                    continue
+                quality = chi_square(cells, maximum)
+                found.append(MemberFit(cells, model, maximum, quality, points - cells.p.size))
+        if not found:
+            raise failure or AnalysisError("no fit converged; give more samples")
+        return cls(used, tuple(found), fit_weights([item.criterion for item in found]))
+
+    @property
+    def best(self) -> MemberFit:
+        """The fit of the largest weight."""
+        return self.fits[int(np.argmax(self.weights))]
+
+    @property
+    def threshold(self) -> Value:
+        """p_c; its statistical error is that of the average, by its influence."""
+        units = np.array([item.model.units.width for item in self.fits])
+        mean = self._average([item.model.threshold(item.maximum.theta) for item in self.fits], 0, units)
+        return Value(mean.value, mean.error, min(self._statistical_error(), mean.error))
+
+    @property
+    def y_t(self) -> Value:
+        """1/nu."""
+        return self._average([item.maximum.theta[1] for item in self.fits], 1, np.ones(len(self.fits)))
+
+    @property
+    def critical_probability(self) -> Value:
+        """R at p_c for large L, Phi(a_0)."""
+        a_0 = np.array([item.maximum.theta[OUTER] for item in self.fits])
+        values = [
+            item.model.scaling_function(item.maximum.theta).critical_probability
+            for item in self.fits
+        ]
+        return self._average(values, OUTER, np.exp(-0.5 * a_0**2) / np.sqrt(2 * np.pi))
+
+    def _average(self, values: Sequence[float], index: int, units: Floats) -> Value:
+        """Return the average of values that are a parameter times its unit, but for a constant."""
+        whole, statistical = [], []
+        for item in self.fits:
+            row = item.maximum.covariance[index]
+            whole.append(row[index])
+            statistical.append(row @ item.maximum.information @ row)
+        errors, parts = np.sqrt(whole) * units, np.sqrt(np.maximum(statistical, 0.0)) * units
+        return average(self.weights, np.array(values, float), errors, parts)
+
+    @property
+    def influence(self) -> tuple[Floats, ...]:
+        """dp_c / dcounts of every curve's cells, float64 (m + 1,) each."""
+        found = [np.zeros(curve.p.size + 1) for curve in self.used]
+        for weight, item in zip(self.weights, self.fits, strict=True):
+            own = weight * item.influence
+            for index, curve in enumerate(item.cells.curves):
+                position = next(i for i, other in enumerate(self.used) if other is curve)
+                found[position] += own[item.cells.curve == index]
+        return tuple(found)
+
+    def _statistical_error(self) -> float:
+        """Return the error of the average that other samples of the same curves would show."""
+        variance = 0.0
+        for curve, influence in zip(self.used, self.influence, strict=True):
+            share = np.diff([0.0, *curve.probability, 1.0])
+            mean = share @ influence
+            variance += curve.total_samples * float(share @ (influence - mean) ** 2)
+        return float(np.sqrt(variance))
+
+    def members(self) -> tuple[Member, ...]:
+        """Return every fit in short, those of the largest weight first."""
+        found = []
+        for weight, item in zip(self.weights, self.fits, strict=True):
+            theta, errors = item.maximum.theta, np.sqrt(np.diag(item.maximum.covariance))
+            found.append(
+                Member(
+                    min_size=min(linear_sizes(item.cells.curves)),
+                    degree=item.model.degree,
+                    weight=float(weight),
+                    threshold=item.model.threshold(theta),
+                    threshold_error=float(item.model.units.width * errors[0]),
+                    y_t=float(theta[1]),
+                    y_t_error=float(errors[1]),
+                    chi_square=item.quality,
+                )
+            )
+        return tuple(sorted(found, key=lambda member: -member.weight))
 
 
 def select(
-    curves: Sequence[SpanningCurve], *, min_size: int | None, window: tuple[float, float]
+    curves: Sequence[SpanningCurve], *, min_size: int | None, window: tuple[float, float] = WINDOW
 ) -> tuple[tuple[SpanningCurve, ...], list[str]]:
     """Return the usable curves, ascending in L, cut to the window, and notes on what was left out.
 
-    A size is usable when R_L rises between at least two p inside the window. Raises AnalysisError
+    Of a curve with fewer than two p inside the window the two p nearest to R = 1/2 are taken that
+    have 0 < R < 1.  A size is usable when R_L rises between at least two p.  Raises AnalysisError
     with fewer than two usable sizes.
     """
     allowed = [curve for curve in curves if min_size is None or min_size <= curve.L]
@@ -264,68 +409,30 @@ def select(
         raise AnalysisError(
             f"need at least two sizes{above} to find a threshold, got {_listed(allowed) or 'none'}"
         )
-    cut = [part for curve in allowed if (part := curve.within(*window)) is not None]
     used: list[SpanningCurve] = []
     notes: list[str] = []
     for size in linear_sizes(allowed):
-        own = curves_of_size(cut, size)
+        own = [part for c in curves_of_size(allowed, size) if (part := cut(c, window)) is not None]
         if _rises(own):
             used += own
         else:
-            notes.append(
-                f"L = {size} not used: fewer than two p with {window[0]:g} <= R <= {window[1]:g}"
-            )
+            notes.append(f"L = {size} not used: fewer than two p at which R is between 0 and 1")
     if len(linear_sizes(used)) < 2:
         raise AnalysisError(
-            f"need at least two sizes with two p inside {window[0]:g} <= R <= {window[1]:g}, "
+            "need at least two sizes with two p at which R is between 0 and 1, "
             f"got {_listed(used) or 'none'}; use a finer p grid around the threshold"
         )
     return tuple(used), notes
 
 
-def affordable_degree(curves: Sequence[SpanningCurve], *, degree: int, corrections: int) -> int:
-    """Largest degree that leaves one point more than parameters and fits one size's own points.
-
-    corrections: number of amplitudes of corrections to scaling that are fitted too.
-    """
-    points = sum(curve.p.size for curve in curves)
-    own = max(
-        np.unique(np.concatenate([curve.p for curve in curves_of_size(curves, size)])).size
-        for size in linear_sizes(curves)
-    )
-    fixed = 3 + corrections
-    return max(1, min(degree, own - 1, points - fixed - 1))
-
-
-def describe(
-    used: Sequence[SpanningCurve],
-    quality: ChiSquare,
-    crossings: Sequence[Crossing],
-    *,
-    with_correction: bool,
-    lowered_to: int | None,
-) -> list[str]:
-    """Return one line for each thing that a reader of the threshold must know."""
-    notes = []
-    if not with_correction:
-        notes.append(
-            "no correction to scaling was fitted (it needs three sizes): "
-            "the error leaves out the shift of p_c that a correction would make"
-        )
-    if lowered_to is not None:
-        notes.append(f"too few p for the degree asked for: fitted with degree {lowered_to}")
-    if any(curve.samples.size < MIN_BLOCKS for curve in used):
-        notes.append(f"some tasks have fewer than {MIN_BLOCKS} blocks: resampled by sample instead")
-    if is_poor(quality):
-        notes.append(
-            f"the fit is poor (p-value {quality.p_value:.1e}, below {POOR_FIT:g}): "
-            "a higher degree, the mixed correction or fewer small sizes may help "
-            "(--min-size auto tries them in turn)"
-        )
-    missing = [f"({c.L1}, {c.L2})" for c in crossings if not c.found]
-    if missing:
-        notes.append(f"no crossing inside the common p range for L = {', '.join(missing)}")
-    return notes
+def cut(curve: SpanningCurve, window: tuple[float, float] = WINDOW) -> SpanningCurve | None:
+    """Return a curve at its p inside the window, or at two near R = 1/2; None if there are none."""
+    R = curve.probability
+    inside = (R > window[0]) & (R < window[1])
+    if inside.sum() < 2:
+        nearest = np.argsort(np.abs(R - 0.5), kind="stable")[:2]
+        inside = np.isin(np.arange(R.size), nearest) & (R > 0) & (R < 1)
+    return curve.at(inside) if inside.sum() > 1 else None
 
 
 def _rises(curves: Sequence[SpanningCurve]) -> bool:
@@ -333,182 +440,28 @@ def _rises(curves: Sequence[SpanningCurve]) -> bool:
         return False
     p = np.concatenate([curve.p for curve in curves])
     probability = np.concatenate([curve.probability for curve in curves])
-    return bool(np.unique(p).size > 1 and np.polyfit(p - p.mean(), probability, 1)[0] > 1e-9)
+    return bool(np.polyfit(p - p.mean(), probability, 1)[0] > 1e-9)
 
 
 def _listed(curves: Sequence[SpanningCurve]) -> str:
     return ", ".join(f"L = {size}" for size in linear_sizes(curves))
 
 
-def _analyse_sizes(
-    cells: ThresholdCells,
-    model: ScalingModel,
-    estimate: LikelihoodMaximum,
-    *,
-    degree: int,
-    bootstrap: int,
-    seed: int,
-) -> tuple[SizeAnalysis, ThresholdReplicas]:
-    """Fit each size alone, cross neighbours, and bootstrap these together with the headline."""
-    fits = tuple(
-        fit_size(curves_of_size(cells.curves, size), degree=degree)
-        for size in linear_sizes(cells.curves)
-    )
-    crossings = find_crossings(fits)
-    replicas = run_bootstrap(
-        cells, model, estimate.theta, fits, crossings,
-        replicas=bootstrap, rng=np.random.default_rng(seed),
-    )  # fmt: skip
-    drift = None
-    if bootstrap:
-        crossings = with_errors(crossings, replicas.crossings)
-        exponent = model.omega + float(estimate.theta[1])
-        drift = extrapolate(crossings, replicas.crossings[:, :, 0], exponent=exponent)
-    return SizeAnalysis(fits, crossings, drift), replicas
-
-
-def _assemble(
-    model: ScalingModel,
-    estimate: LikelihoodMaximum,
-    quality: ChiSquare,
-    sizes: SizeAnalysis,
-    replicas: ThresholdReplicas,
-    curves: tuple[SpanningCurve, ...],
-    used: tuple[SpanningCurve, ...],
-    notes: tuple[str, ...],
-) -> ThresholdFit:
-    fisher_error = model.width * float(np.sqrt(estimate.covariance[0, 0]))
-    bootstrap_error = replicas.error(lambda function: function.threshold)
-    has_bootstrap = bool(np.isfinite(bootstrap_error))
-    few_blocks = any(curve.samples.size < MIN_BLOCKS for curve in used)
-    unit = "samples" if few_blocks else "blocks"
-    return ThresholdFit(
-        scaling=model.scaling_function(estimate.theta),
-        threshold_error=bootstrap_error if has_bootstrap else fisher_error,
-        fisher_error=fisher_error,
-        y_t_fisher_error=float(np.sqrt(estimate.covariance[1, 1])),
-        error_method=f"bootstrap over {unit}" if has_bootstrap else "curvature of the likelihood",
-        y_t_error=replicas.error(lambda function: function.y_t),
-        nu_error=replicas.error(lambda function: 1.0 / function.y_t),
-        critical_probability_error=replicas.error(lambda f: f.critical_probability),
-        coefficient_errors=replicas.coefficient_errors(),
-        correction_error=replicas.error(lambda function: function.correction),
-        with_correction=model.with_correction,
-        mixed_error=replicas.error(lambda function: function.mixed),
-        with_mixed=model.with_mixed,
-        chi_square=quality,
-        log_likelihood=estimate.log_likelihood,
-        replicas=replicas.crossings.shape[0],
-        failed_replicas=replicas.failed,
-        by_size=sizes,
-        curves=curves,
-        used=used,
-        notes=notes,
-    )
+def analyse_sizes(used: Sequence[SpanningCurve], *, exponent: float) -> SizeAnalysis:
+    """Fit each size alone, cross neighbours, and extrapolate; exponent: of the drift."""
+    fits = tuple(fit_size(curves_of_size(used, size)) for size in linear_sizes(used))
+    crossings, covariance = cross_sizes(fits)
+    return SizeAnalysis(fits, crossings, extrapolate(crossings, covariance, exponent=exponent))
 
 
 def _check_options(
-    *, omega: float, degree: int, window: tuple[float, float], bootstrap: int
+    *, omega: float, degree: int | None, window: tuple[float, float], priors: float
 ) -> None:
     if not omega > 0:
         raise ValueError(f"omega must be positive, got {omega}")
-    if degree < 1:
-        raise ValueError(f"degree must be at least 1, got {degree}")
+    if degree is not None and not 1 <= degree <= 8:
+        raise ValueError(f"degree must be from 1 to 8, got {degree}")
     if not 0 < window[0] < window[1] < 1:
         raise ValueError(f"window must satisfy 0 < low < high < 1, got {window}")
-    if bootstrap < 0:
-        raise ValueError(f"bootstrap must not be negative, got {bootstrap}")
-
-
-@dataclass(frozen=True, eq=False)
-class ThresholdReplicas:
-    """What the replicas gave.
-
-    functions: scaling functions of the replicas whose fit converged.
-    crossings: float64 (replicas, crossings, 2), p* and R, NaN where absent.
-    """
-
-    functions: tuple[ScalingFunction, ...]
-    crossings: Floats
-
-    @property
-    def failed(self) -> int:
-        """Number of replicas without a fit."""
-        return len(self.crossings) - len(self.functions)
-
-    def error(self, quantity: Callable[[ScalingFunction], float]) -> float:
-        """One-sigma error of a quantity derived from the scaling function; NaN without replicas."""
-        return half_width(np.array([quantity(function) for function in self.functions]))
-
-    def coefficient_errors(self) -> tuple[float, ...]:
-        """One-sigma errors of a_0 ... a_d; empty without replicas."""
-        columns = zip(*(function.coefficients for function in self.functions), strict=True)
-        return tuple(half_width(np.array(column)) for column in columns)
-
-    def notes(self, crossings: Sequence[Crossing]) -> list[str]:
-        """Return one line for each kind of replica that an error bar leaves out.
-
-        `crossings` are those of the data, in the order of the columns here.
-        """
-        total, notes = self.crossings.shape[0], []
-        if self.failed:
-            notes.append(
-                f"{self.failed} of {total} bootstrap replicas could not be fitted: "
-                "the errors leave them out"
-            )
-        absent = np.isnan(self.crossings[:, :, 0]).sum(axis=0) - self.failed
-        missing = [
-            f"({crossing.L1}, {crossing.L2}) in {count} of {total}"
-            for crossing, count in zip(crossings, absent.tolist(), strict=True)
-            if crossing.found and count
-        ]
-        if missing:
-            notes.append(
-                "crossings absent in bootstrap replicas, which their errors leave out: "
-                f"L = {', '.join(missing)}"
-            )
-        return notes
-
-
-def run_bootstrap(
-    cells: ThresholdCells,
-    model: ScalingModel,
-    theta: Floats,
-    size_fits: Sequence[SizeFit],
-    crossings: Sequence[Crossing],
-    *,
-    replicas: int,
-    rng: np.random.Generator,
-) -> ThresholdReplicas:
-    """Refit `replicas` resampled counts, each from the fit of the data.
-
-    `theta` is the maximum of `model` on the data; `size_fits` and `crossings` ascend in L.
-    """
-    own_cells = [cells.of_size(fit.L) for fit in size_fits]
-    functions: list[ScalingFunction] = []
-    crossed = np.full((replicas, len(crossings), 2), np.nan)
-    for index, counts in enumerate(cells.resample(rng, replicas)):
-        try:
-            estimate = maximise(model, cells, counts, theta)
-        except AnalysisError:
-            continue
-        functions.append(model.scaling_function(estimate.theta))
-        crossed[index] = _cross_replica(crossings, size_fits, own_cells, counts)
-    return ThresholdReplicas(tuple(functions), crossed)
-
-
-def _cross_replica(
-    crossings: Sequence[Crossing],
-    size_fits: Sequence[SizeFit],
-    own_cells: Sequence[tuple[ThresholdCells, NDArray[np.bool_]]],
-    counts: Floats,
-) -> Floats:
-    """(p*, R) of every crossing in one replica, NaN where a curve could not be fitted."""
-    try:
-        refits = [
-            refit(fit, own, counts[mask])
-            for fit, (own, mask) in zip(size_fits, own_cells, strict=True)
-        ]
-    except AnalysisError:
-        return np.full((len(crossings), 2), np.nan)
-    return replica_crossings(crossings, refits)
+    if not 0 < priors < float("inf"):
+        raise ValueError(f"priors must be a positive factor, got {priors}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -10,7 +10,6 @@ from click.core import ParameterSource
 from percolab.cli.fit_quantities import write_quantity_fit
 from percolab.cli.fit_spins import write_spin_fit
 from percolab.cli.options import (
-    CORRECTIONS,
     as_json,
     described,
     echo_json,
@@ -20,6 +19,7 @@ from percolab.cli.options import (
     is_given,
     observable_of,
     one_line_errors,
+    published_line,
     refuse_scaling,
     results_file,
 )
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from percolab.analysis import ThresholdFit
     from percolab.store.results import Results
 
+#: Options of a fit that have a default, and so are not given where they have it.
+_WITH_DEFAULTS = ("bootstrap", "nu", "priors")
+
 #: What an answer has besides the fit: values for JSON, and texts.
 Part = tuple[dict[str, Any], list[str]]
 
@@ -35,7 +38,6 @@ Part = tuple[dict[str, Any], list[str]]
 @click.command()
 @results_file
 @fit_options
-@click.option("--fits", is_flag=True, help="Show every fit: L_min, degree, corrections.")
 @click.option(
     "--exponents",
     is_flag=True,
@@ -49,14 +51,13 @@ Part = tuple[dict[str, Any], list[str]]
 @click.option(
     "--quantities",
     metavar="NAMES",
-    help="p_c from several dimensionless quantities at once, with a table of fits: "
+    help="p_c from several dimensionless quantities at once: "
     "wrapping_any,wrapping_axis,Q_1,Q_2,Q_B,s_2/s_1 ..., or all.",
 )
 @as_json
 def command(
     results: str,
     as_json: bool,
-    fits: bool,
     exponents: bool,
     collapse: bool,
     quantities: str | None,
@@ -66,10 +67,9 @@ def command(
 
     docs/analysis.md says what each number means.
 
-    --min-size auto leaves out small sizes by one rule, and a table shows the best fit from every
-    smallest size on; with --fits, every fit.  --degree auto and --corrections auto choose by chi^2,
-    too, and leave out no size.  --quantities fits wrapping or spanning probabilities and moment
-    ratios together.
+    One model with every known correction is fitted under natural priors, and averaged over degrees
+    and smallest sizes.  The error has a statistical and a systematic part.  --quantities fits
+    wrapping or spanning probabilities and moment ratios together.
 
     Of a study by --method threshold, mean, median and width of T and the cell-to-cell thresholds
     follow.
@@ -88,72 +88,40 @@ def command(
     stored = read_results(results)
     more = {"exponents": exponents, "collapse": collapse}
     if stored.study.has_trees:
-        given = options | more | {"fits": fits, "quantities": quantities}
-        del given["bootstrap"]
+        given = options | more | {"quantities": quantities}
+        for name in _WITH_DEFAULTS:
+            if _is_default(name):
+                del given[name]
         _write_trees(stored, as_json, given)
         return
     if not stored.study.structure.is_scalable:
-        refuse_scaling(options | more | {"fits": fits, "quantities": quantities})
+        refuse_scaling(options | more | {"quantities": quantities})
         _estimate(stored, as_json, **options)
         return
     if stored.study.has_spins:
         others = options | more
         if _is_default("bootstrap"):
             del others["bootstrap"]
-        write_spin_fit(stored, quantities, as_json=as_json, fits=fits, **others)
+        write_spin_fit(stored, quantities, as_json=as_json, **others)
         return
     if quantities is not None:
         others = options | more
         if _is_default("bootstrap"):
             del others["bootstrap"]
-        write_quantity_fit(stored, quantities, as_json=as_json, fits=fits, **others)
+        write_quantity_fit(stored, quantities, as_json=as_json, **others)
         return
     name = observable_of(stored, options["observable"])
-    # A collapse knows no corrections, so it needs a cut-off of its own unless one is asked for.
-    smallest: int | Literal["auto"] = options["min_size"] or "auto"
-    trials, chosen = _trials(stored, name, options, every=fits)
-    options |= chosen
     fit = fit_of(stored, **options)
-    parts = [trials, ({}, [fit_table(fit)]), _samples(stored, name, options)]
+    parts = [({}, [fit_table(fit)]), _samples(stored, name, options)]
     if exponents:
         parts.append(_exponents(stored, fit, options["bootstrap"]))
     if collapse:
-        parts.append(_collapses(stored, name, fit.threshold, smallest, options["bootstrap"]))
+        parts.append(_collapses(stored, name, fit.threshold, options["min_size"], options["bootstrap"]))
     if as_json:
         echo_json(fit.to_dict() | {key: value for part, _ in parts for key, value in part.items()})
         return
     texts = [text for _, part in parts for text in part]
     click.echo("\n\n".join([*texts, *_published(stored, fit)]))
-
-
-def _trials(
-    stored: Results, name: str, options: dict[str, Any], *, every: bool
-) -> tuple[Part, dict[str, Any]]:
-    """Return the fits among which one is chosen or that are to be shown, and the one chosen.
-
-    The latter as options of a fit; none are returned where nothing is left to be chosen.
-    """
-    from percolab.analysis import best_by_size, choose_fit, trial_table
-    from percolab.analysis.stored_fits import trials_of
-
-    automatic = "auto" in (options["min_size"], options["degree"], options["corrections"])
-    if not automatic and not every:
-        return ({}, []), {}
-    with one_line_errors():
-        model = {"degree": options["degree"]} | CORRECTIONS.get(options["corrections"], {})
-        # Without a choice to be made the table is one to look at: of all smallest sizes.
-        model["min_size"] = options["min_size"] if automatic else "auto"
-        trials = trials_of(stored, name, every=every, omega=options["omega"], **model)
-    record = {"fits": [trial.to_dict() for trial in trials]}
-    text = trial_table(trials if every else best_by_size(trials), mark=automatic)
-    if not automatic:
-        return (record, [text]), {}
-    chosen = choose_fit(trials)
-    record["cutoffs"] = [trial.to_dict() for trial in best_by_size(trials)]
-    found: dict[str, Any] = {"min_size": chosen.min_size, "degree": chosen.degree}
-    if options["corrections"] in (None, "auto"):
-        found["corrections"] = "bc" if chosen.fit.with_mixed else "b"
-    return (record, [text]), found
 
 
 def _samples(stored: Results, name: str, options: dict[str, Any]) -> Part:
@@ -188,15 +156,11 @@ def _published(stored: Results, fit: ThresholdFit) -> list[str]:
     known = stored.study.structure.threshold(stored.study.model)
     if known is None:
         return []
-    difference = (fit.threshold - known.value) / fit.threshold_error
-    return [
-        f"published {known.value:.12g}  {known.expression}  ({known.reference}): "
-        f"{difference:+.1f} sigma"
-    ]
+    return [published_line(known, fit.threshold, fit.threshold_error)]
 
 
 def _collapses(
-    stored: Results, name: str, p_c: float, min_size: int | Literal["auto"], bootstrap: int
+    stored: Results, name: str, p_c: float, min_size: int | None, bootstrap: int
 ) -> Part:
     """Return the collapses of R and, where cluster sizes are stored, of P_inf and chi.
 

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import echo_json, is_given
+from percolab.cli.options import echo_json, is_given, published_line
 
 if TYPE_CHECKING:
     from percolab.store.results import Results
 
 
 def joint_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a joint fit, taken out of those given; it chooses what is "auto"."""
-    names = ("omega", "min_size", "degree", "corrections")
-    found = {name: given.pop(name, None) for name in names}
-    return {name: None if value == "auto" else value for name, value in found.items()}
+    """Return the options of a joint fit, taken out of those given."""
+    names = ("omega", "min_size", "degree", "nu", "priors")
+    return {name: given.pop(name) for name in names}
 
 
 def write_quantity_fit(
@@ -24,7 +23,6 @@ def write_quantity_fit(
     quantities: str,
     *,
     as_json: bool,
-    fits: bool,
     **others: Any,
 ) -> None:
     """Fit and write; quantities: names with commas.
@@ -47,12 +45,8 @@ def write_quantity_fit(
     if as_json:
         echo_json(found.to_dict())
         return
-    texts = [quantity_table(found, every=fits)]
+    texts = [quantity_table(found)]
     known = stored.study.structure.threshold(stored.study.model)
     if known is not None:
-        away = (found.threshold - known.value) / found.threshold_error
-        texts.append(
-            f"published {known.value:.12g}  {known.expression}  ({known.reference}): "
-            f"{away:+.1f} sigma"
-        )
+        texts.append(published_line(known, found.threshold, found.threshold_error))
     click.echo("\n\n".join(texts))

@@ -18,7 +18,6 @@ def write_spin_fit(
     quantities: str | None,
     *,
     as_json: bool,
-    fits: bool,
     **others: Any,
 ) -> None:
     """Fit and write; quantities: names with commas, None for the default ones.
@@ -41,4 +40,4 @@ def write_spin_fit(
     if as_json:
         echo_json(found.to_dict())
         return
-    click.echo(spin_table(found, every=fits))
+    click.echo(spin_table(found))

@@ -48,23 +48,22 @@ class Number(click.FloatRange):
     name = "float"
 
 
-class WholeNumberOrAuto(WholeNumber):
-    """An integer in a range, or "auto"."""
+class Window(click.ParamType):
+    """Two numbers LOW,HIGH with 0 < LOW < HIGH < 1."""
 
-    name = "integer or auto"
+    name = "low,high"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return an integer in the range, or "auto"."""
-        return value if value == "auto" else super().convert(value, param, ctx)
-
-
-#: What --corrections stands for among the options of a fit.
-CORRECTIONS: dict[str, dict[str, Any]] = {
-    "auto": {"mixed": "auto"},
-    "none": {"correction": False},
-    "b": {"mixed": False},
-    "bc": {"mixed": True},
-}
+        """Return the two numbers."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            low, high = map(float, value.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not two numbers with a comma between them")
+        if not 0 < low < high < 1:
+            self.fail(f"{value!r}: it must be 0 < LOW < HIGH < 1")
+        return low, high
 
 
 def fit_options(function: F) -> F:
@@ -73,18 +72,19 @@ def fit_options(function: F) -> F:
         click.option("--omega", type=Number(0, 10, min_open=True),
                      help="Exponent of the leading correction to scaling.  [default: 1 with an "
                      "open axis; on a torus 2 in two dimensions, 1.2 in three]"),
-        click.option("--min-size", type=WholeNumberOrAuto(min=1), metavar="INTEGER|auto",
-                     help="Smallest L to use, or auto: the first fit that chi^2 does not reject, "
-                     "of higher degree or with more corrections before a size is left out."),
-        click.option("--degree", type=WholeNumberOrAuto(1, 8), metavar="INTEGER|auto",
-                     help="Degree of the scaling polynomial; auto tries 3 to 5.  [default: 3; "
-                     "with --min-size auto: auto]"),
-        click.option("--corrections", type=click.Choice(sorted(CORRECTIONS)),
-                     help="Corrections to scaling: none, b L^-omega, or bc: c (p - p_c) "
-                     "L^(1/nu - omega) too; auto tries b and bc.  [default: b; with --min-size "
-                     "auto: auto]"),
+        click.option("--min-size", type=WholeNumber(min=1), help="Smallest L to use."),
+        click.option("--degree", type=WholeNumber(1, 8),
+                     help="Degree of the scaling polynomial.  [default: 3, 4 and 5, averaged]"),
+        click.option("--window", type=Window(),
+                     help="Range of the probability that is fitted.  [default: 0.1,0.9]"),
+        click.option("--nu", type=click.Choice(["known", "free"]), default="known",
+                     show_default=True, help="Whether the 1/nu of the universality class, where "
+                     "it is known, is a prior of p_c."),
+        click.option("--priors", type=Number(0, min_open=True), default=1.0, show_default=True,
+                     help="Factor on the widths of all other priors."),
         click.option("--bootstrap", type=WholeNumber(min=0), default=200, show_default=True,
-                     help="Bootstrap replicas over blocks; 0 takes the curvature error."),
+                     help="Bootstrap replicas of exponents, collapses, and thresholds of single "
+                     "sizes."),
         click.option("--observable", help="The probability that is fitted: spanning_x, "
                      "spanning_any, wrapping_x ...  [default: spanning along the last open "
                      "axis; on a torus wrapping around the last axis]"),
@@ -94,29 +94,23 @@ def fit_options(function: F) -> F:
 
 
 def fit_of(
-    results: Results,
-    *,
-    omega: float | None,
-    min_size: int | Literal["auto"] | None,
-    degree: int | Literal["auto"] | None,
-    corrections: str | None,
-    bootstrap: int,
-    observable: str | None,
+    results: Results, *, observable: str | None, bootstrap: int = 0, **options: Any
 ) -> ThresholdFit:
-    """Return the threshold fit with the options of :func:`fit_options`; bad ones are InputError."""
+    """Return the threshold fit with the options of :func:`fit_options`; bad ones are InputError.
+
+    bootstrap: of what is read off at p_c; the fit itself needs none.
+    """
     from percolab.analysis.stored_fits import fit_results
 
-    name = observable_of(results, observable)
+    given = {name: value for name, value in options.items() if value is not None}
     with one_line_errors():
-        return fit_results(
-            results,
-            name,
-            omega=omega,
-            min_size=min_size,
-            degree=degree,
-            bootstrap=bootstrap,
-            **CORRECTIONS.get(corrections or "", {}),
-        )
+        return fit_results(results, observable_of(results, observable), **given)
+
+
+def published_line(known: Any, value: float, error: float) -> str:
+    """Return the line on a published threshold, and how far a fitted one is from it."""
+    line = f"published {known.value:.12g}  {known.expression}  ({known.reference})"
+    return f"{line}: {(value - known.value) / error:+.1f} sigma" if error > 0 else line
 
 
 @contextmanager
@@ -191,8 +185,7 @@ _SCALING = (
     "omega",
     "min_size",
     "degree",
-    "corrections",
-    "fits",
+    "window",
     "exponents",
     "collapse",
     "quantities",

@@ -125,7 +125,7 @@ class LoggedProgress(ProgressWatcher):
 def _current_threshold(results: Results) -> str:
     samples = sum(item.num_samples for item in results.tasks.values())
     try:
-        fit = fit_results(results, bootstrap=0)
+        fit = fit_results(results)
     except (AnalysisError, InputError):
         return f"{samples} samples"
     return f"{samples} samples, p_c {format_with_error(fit.threshold, fit.threshold_error)}"

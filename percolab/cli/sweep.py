@@ -126,7 +126,7 @@ def _sweep(
                 held = f"{request.out} lacks the blocks since its last save"
             click.echo(f"{error.reason}; {held}. Run the same command again to go on.", err=True)
             sys.exit(error.exit_code)
-    _print_threshold(results, request.out)
+    _print_threshold(results, request.out, request.rule.target_error)
 
 
 def _print_transition(results: Results) -> None:
@@ -143,10 +143,11 @@ def _print_transition(results: Results) -> None:
         click.echo(line)
 
 
-def _print_threshold(results: Results, out: Path) -> None:
+def _print_threshold(results: Results, out: Path, target_error: float | None) -> None:
     from percolab.analysis import AnalysisError, format_with_error
     from percolab.analysis.stored_data import default_observable
     from percolab.analysis.stored_fits import fit_results
+    from percolab.run.wanted import why_unmet
 
     if not results.study.structure.is_scalable:
         click.echo(f"{described(results.study)}; results in {out}")
@@ -162,12 +163,19 @@ def _print_threshold(results: Results, out: Path) -> None:
     except (AnalysisError, InputError) as error:
         click.echo(f"no threshold: {error}")
         return
+    if fit.problem is not None:
+        click.echo(fit.problem)
+        return
     quality = fit.chi_square
     tested = f"chi2/dof {quality.value:.1f}/{quality.dof}" if quality.dof else "no chi2: 0 dof"
     click.echo(
         f"p_c = {format_with_error(fit.threshold, fit.threshold_error)}"
-        f"  (sigma {fit.threshold_error:.1e}, {tested}, "
-        f"from {default_observable(results)})"
+        f"  (statistical {fit.statistical_error:.1e}, systematic {fit.systematic_error:.1e}, "
+        f"{tested}, from {default_observable(results)})"
     )
+    if target_error is not None and fit.threshold_error > target_error:
+        unmet = why_unmet(results, target_error)
+        if unmet is not None:
+            click.echo(unmet)
     for note in fit.notes:
         click.echo(f"note: {note}")

@@ -52,8 +52,8 @@ from percolab.store.sample_versions import warning_of
 from percolab.tasks.study import Study
 
 _FIT_HEADER = (
-    "observable", "p_c", "curvature error", "p_c of the drift", "1/nu", "value at p_c", "theory",
-    "sigma away", "corrections", "smallest L", "chi2/dof", "p-value",
+    "observable", "p_c", "statistical", "systematic", "p_c of the drift", "1/nu", "value at p_c",
+    "theory", "sigma away", "smallest L", "chi2/dof", "p-value",
 )  # fmt: skip
 
 
@@ -284,13 +284,13 @@ def _fit_row(name: str, fit: ThresholdFit) -> tuple[str, ...]:
     return (
         name,
         format_with_error(fit.threshold, fit.threshold_error),
-        f"{fit.fisher_error:.2g}",
+        f"{fit.statistical_error:.2g}",
+        f"{fit.systematic_error:.2g}",
         format_with_error(drift.threshold, drift.threshold_error) if drift is not None else "-",
         format_with_error(fit.y_t, fit.y_t_error),
         format_with_error(fit.critical_probability, fit.critical_probability_error),
         f"{theory.value:.6g} ({theory.reference})" if theory is not None else "-",
         f"{fit.critical_probability_z:+.1f}" if np.isfinite(fit.critical_probability_z) else "-",
-        fit.corrections,
         str(min(fit.sizes)),
         f"{quality.value:.1f}/{quality.dof}",
         f"{quality.p_value:.2g}" if quality.dof > 0 else "-",
@@ -409,15 +409,13 @@ _ERRORS_OF_SPINS = (
 )
 #: How errors are found: for every reader of a page, whatever it draws.
 _ERRORS = (
-    "Errors are one sigma and statistical alone. Samples are independent, and so are the blocks "
+    "Errors are one sigma. Samples are independent, and so are the blocks "
     "into which their numbers are summed; values at different p are of the same samples and "
     "strongly correlated, which every fit takes into account.",
-    "p_c, 1/nu and the scaling function are fitted to all sizes at once by the exact multinomial "
-    "likelihood of the spanning counts. Their errors are half the width of the central 68.3 % of "
-    "bootstrap replicas, in which blocks are drawn with replacement and all is fitted again; "
-    "fewer than 10 blocks have their samples drawn anew, and without a bootstrap the errors are "
-    "those of the likelihood's curvature, which is given beside them as a check. Crossings and "
-    "their drift are found in the same replicas.",
+    "p_c and 1/nu are fitted to all sizes at once by the exact multinomial likelihood of the "
+    "spanning counts, with every known correction to scaling under natural priors, and averaged "
+    "over degrees and smallest sizes. Their errors have a statistical part (other samples) and a "
+    "systematic one (the priors, and the spread of the fits that are averaged), added in squares.",
     "The published threshold is drawn and compared with, and enters no number.",
 )
 

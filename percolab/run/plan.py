@@ -21,12 +21,11 @@ from percolab.analysis import (
     AnalysisError,
     Information,
     ScalingFunction,
-    SpanningCurve,
     fit_threshold,
     information_of,
 )
 from percolab.analysis.stored_data import POINTS, curves_of
-from percolab.analysis.stored_fits import omega_of
+from percolab.analysis.stored_fits import scaling_of
 from percolab.errors import InputError
 from percolab.kernels.device import device_names
 from percolab.run.engine import Engine, check_slabs_executor, choose_engine
@@ -39,23 +38,24 @@ from percolab.run.request import Opened, SweepOptions, Watcher, open_study, own_
 from percolab.run.sampler import required_memory
 from percolab.run.slab_pilot import compile_slabs, pilot_of_slabs
 from percolab.run.stored import saving_seconds
-from percolab.run.wanted import first_targets, grown, is_held, next_targets, wanted_blocks
+from percolab.run.wanted import (
+    expected_curve,
+    first_targets,
+    grown,
+    is_held,
+    next_targets,
+    wanted_blocks,
+)
 from percolab.store.joined import joined, joined_tasks
 from percolab.store.results import Results
 from percolab.tasks.settings import EXECUTORS
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 
-# Replicas of the bootstrap that a sweep ends with cost this many seconds, about; and the fit of
-# a round, with what else a round takes.
-_ANALYSIS_SECONDS, _ROUND_SECONDS = 1.0, 0.05
-# Expected counts are integers; so many samples make rounding negligible.
-_EXPECTED_SAMPLES = 10**9
+# The fit that a sweep ends with takes this many seconds, about; and a round with its fit.
+_ANALYSIS_SECONDS, _ROUND_SECONDS = 0.1, 0.1
 # The quantiles of T between which method "threshold" is analysed, and where they are looked for.
 _TAIL, _FINE = 0.01, 20001
-#: Models of the curve that a pilot's samples are fitted with: (degree, correction), the first that
-#: they can carry.
-_MODELS = ((3, True), (2, False), (1, False))
 
 
 @dataclass(frozen=True)
@@ -393,8 +393,11 @@ def _information(
         asked = {(task.stream_seed, task.method) for task in tasks}
         others = [task for task in held if (task.stream_seed, task.method) not in asked]
         every = {task.id: task for task in [*others, *tasks]}
-        curves = [expected_curve(function, task) for task in every.values()]
-        return information_of(curves, omega=omega_of(results)), ""
+        curves = [
+            expected_curve(function, task.size, _sampled_p(function, task), task.id)
+            for task in every.values()
+        ]
+        return information_of(curves, **scaling_of(results)), ""
     except (AnalysisError, InputError) as error:
         return None, str(error)
 
@@ -404,26 +407,12 @@ def _curve(results: Results, pilot: Pilot) -> ScalingFunction:
     held = Results(results.study, dict(results.tasks))
     for item in pilot.sizes:
         held.tasks.update({found.task.id: found for found in item.measured})
-    curves, omega = curves_of(held), omega_of(results)
-    problem = AnalysisError("")
-    for degree, correction in _MODELS:
-        try:
-            fit = fit_threshold(
-                curves, omega=omega, degree=degree, correction=correction, bootstrap=0
-            )
-            return fit.scaling
-        except AnalysisError as error:
-            problem = error
-    raise problem
+    return fit_threshold(curves_of(held), **scaling_of(results)).scaling
 
 
-def expected_curve(function: ScalingFunction, task: Task) -> SpanningCurve:
-    """Return the curve that a scaling function expects of a task, without scatter."""
-    p = np.array(task.p) if task.method == "grid" else _transition(function, task.size)
-    counts = np.round(_EXPECTED_SAMPLES * function.probability(p, task.size))
-    # A polynomial may turn back in the tails, which counts never do.
-    rising = np.maximum.accumulate(counts).astype(np.int64)
-    return SpanningCurve(task.size, p, np.array([_EXPECTED_SAMPLES]), rising[None], task.id)
+def _sampled_p(function: ScalingFunction, task: Task) -> np.ndarray:
+    """Return the p at which a task's samples are counted, float64 (m,)."""
+    return np.array(task.p) if task.method == "grid" else _transition(function, task.size)
 
 
 def _transition(function: ScalingFunction, size: int) -> np.ndarray:

@@ -8,7 +8,7 @@ same on every machine, however often it is interrupted, and a smaller target goe
 one ended.
 
 The information of a study is the sum over its tasks of samples times the information of one
-sample; the variance of p_c is an element of its inverse.  It is convex in the numbers of samples,
+sample, and that of the priors; the variance of p_c is an element of its inverse.  It is convex in the numbers of samples,
 so adding a little at a time where it falls fastest for the cost ends near the best division: the
 c-optimal design of G. Elfving, Ann. Math. Stat. 23, 255 (1952).
 
@@ -26,9 +26,15 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis import AnalysisError, Information, information_of
+from percolab.analysis import (
+    AnalysisError,
+    Information,
+    ScalingFunction,
+    SpanningCurve,
+    information_of,
+)
 from percolab.analysis.stored_data import curves_of
-from percolab.analysis.stored_fits import omega_of
+from percolab.analysis.stored_fits import fit_results, scaling_of
 from percolab.run.request import own_tasks
 from percolab.store.joined import joined
 from percolab.store.results import Results
@@ -43,6 +49,8 @@ _FIRST_ROUND, _LEAST_FIRST = 1000, 300
 _GROWTH = 1.2
 #: Part of the cost that goes to all sizes equally, whatever they tell about p_c.
 EQUAL_SHARE = 0.25
+# Expected counts are integers; so many samples make rounding negligible.
+_EXPECTED_SAMPLES = 10**9
 # A round's cost is handed out in about so many pieces.
 _PIECES = 50
 
@@ -78,15 +86,64 @@ def next_targets(
     # At the end of a round all tasks of a size have the same blocks, so that they join to one.
     held = joined(judged(results, wanted_blocks(own_tasks(results), targets)))
     samples = {key: item.num_samples for key, item in held.tasks.items()}
+    information: Information | None = None
     try:
-        information = information_of(curves_of(held), omega=omega_of(held))
+        if fit_results(held).threshold_error <= rule.target_error:
+            return None
+        information = information_of(curves_of(held), **scaling_of(held))
     except AnalysisError:
-        information = None
-    if information is not None and information.error(samples) <= rule.target_error:
+        pass
+    if information is not None and _is_out_of_reach(information, samples, rule.target_error):
         return None
     own = own_tasks(held)
     others = {key: n for key, n in samples.items() if key not in {task.id for task in own}}
     return grown(own, information, others, targets, rule)
+
+
+def _is_out_of_reach(
+    information: Information, samples: Mapping[str, float], target: float
+) -> bool:
+    """Return whether more samples of the same sizes cannot bring the whole error to a target.
+
+    They cannot if the systematic part alone is above it once the statistical part is half of it.
+    """
+    statistical, _ = information.parts(samples)
+    factor = max(1.0, (2 * statistical / target) ** 2)
+    return information.parts({key: factor * n for key, n in samples.items()})[1] > target
+
+
+def why_unmet(results: Results, target: float) -> str | None:
+    """Return in one line why samples of these sizes do not reach a target error, or None.
+
+    Where larger sizes would, it says which.
+    """
+    held = joined(results)
+    samples = {key: float(item.num_samples) for key, item in held.tasks.items() if item.blocks}
+    curves, scaling = curves_of(held), scaling_of(held)
+    try:
+        function = fit_results(held).scaling
+        if not _is_out_of_reach(information_of(curves, **scaling), samples, target):
+            return None
+    except AnalysisError:
+        return None
+    largest = max(curves, key=lambda curve: curve.L)
+    line = f"the systematic part of the error stays above {target:g}, however many samples there are"
+    for factor in (2, 4, 8, 16):
+        size = factor * largest.L
+        p = function.threshold + (largest.p - function.threshold) * factor**-function.y_t
+        curves = [*curves, expected_curve(function, size, p, f"L = {size}")]
+        samples |= {f"L = {size}": samples[largest.label]}
+        if not _is_out_of_reach(information_of(curves, **scaling), samples, target):
+            return f"{line}: add larger sizes, up to L = {size}"
+    return f"{line}, and at sizes sixteen times as large"
+
+
+def expected_curve(function: ScalingFunction, size: int, p: Floats, label: str) -> SpanningCurve:
+    """Return the curve that a scaling function expects at p, float64 (m,), without scatter."""
+    counts = np.round(_EXPECTED_SAMPLES * function.probability(p, size))
+    # A polynomial may turn back in the tails, which counts never do.
+    rising = np.maximum.accumulate(counts).astype(np.int64)
+    return SpanningCurve(size, p, np.array([_EXPECTED_SAMPLES]), rising[None], label)
 
 
 def grown(

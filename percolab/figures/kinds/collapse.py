@@ -98,7 +98,7 @@ def plot_collapse(
         others = [entry for entry in legend_entries(rows[0][0]) if not is_size(entry[1])]
         entries = [*legend_entries(rows[0][1]), *others]
         add_legend(figure, entries, loc="outside lower center", ncols=4, title=_LEGEND_TITLE)
-    names = ("threshold", "threshold_error", "y_t", "y_t_error", "corrections", "chi_square")
+    names = ("threshold", "threshold_error", "y_t", "y_t_error", "problem", "chi_square")
     return figure, {
         "title": title,
         "exact": exact_record(exact),
@@ -162,11 +162,11 @@ def _draw_points(
 
 def _draw_line(axes: Axes, fit: ThresholdFit, item: Collapse) -> dict[str, Any]:
     """Draw the fitted scaling function of infinite L; return its points."""
-    limit = replace(fit.scaling, correction=0.0, mixed=0.0)
+    limit = replace(fit.scaling, corrections=(0.0, 0.0, 0.0, 0.0), field=(0.0, 0.0))
     x = np.linspace(item.x.min(), item.x.max(), 200)
     # L = 1 makes x of p - p_c.
     probability = limit.probability(fit.threshold + x, 1)
-    label = "fitted scaling function" + (r", $L \to \infty$" if fit.with_correction else "")
+    label = r"fitted scaling function, $L \to \infty$"
     axes.plot(x, probability, color="black", linewidth=0.9, label=label, zorder=2)
     return {"x": x.tolist(), "probability": probability.tolist()}
 

@@ -166,7 +166,7 @@ def _fitted_line(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The simultaneous fit, or without one the size's own fit, over the p that were fitted."""
     from percolab.analysis import AnalysisError, fit_size
-    from percolab.analysis.threshold import WINDOW
+    from percolab.analysis.threshold import cut
 
     size = curves[0].L
     if fit is not None:
@@ -176,7 +176,7 @@ def _fitted_line(
         p = np.linspace(np.concatenate(own).min(), np.concatenate(own).max(), 200)
         return p, fit.probability(p, size)
     try:
-        parts = [part for curve in curves if (part := curve.within(*WINDOW)) is not None]
+        parts = [part for curve in curves if (part := cut(curve)) is not None]
         alone = fit_size(parts)
     except (AnalysisError, ValueError):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from percolab.figures.style import (
     COLOURS,
     COLUMN_STYLE,
     COLUMN_WIDTH,
-    REJECTED_BAND,
     new_figure,
 )
 
@@ -62,19 +62,19 @@ def draw_estimate(
 ) -> None:
     """Draw p_c as a band one error wide on either side, with its value in the legend.
 
-    Where chi^2 rejects the fit, the legend says so, and the band is an outline.
+    Where there is no answer, the legend says why, and nothing is drawn.
     """
     from percolab.analysis import format_with_error
 
+    span, line = (axes.axhspan, axes.axhline) if across else (axes.axvspan, axes.axvline)
+    if fit.problem is not None:
+        reason = rejection_label(fit.chi_square) or fit.problem.partition(";")[0]
+        axes.plot([], [], " ", label=fill(reason, 40) if labelled else None)
+        return
     value = format_with_error(fit.threshold, fit.threshold_error)
     low, high = fit.threshold - fit.threshold_error, fit.threshold + fit.threshold_error
     label = rf"$p_c = {value}$, finite-size scaling"
-    rejection = rejection_label(fit.chi_square)
-    if rejection:
-        label += f";\n{rejection}:\nthe band is not a confidence interval"
-    look = REJECTED_BAND if rejection else BAND
-    span, line = (axes.axhspan, axes.axhline) if across else (axes.axvspan, axes.axvline)
-    span(low, high, label=label if labelled else None, zorder=0, **look)
+    span(low, high, label=label if labelled else None, zorder=0, **BAND)
     line(fit.threshold, color="0.5", linewidth=0.6, zorder=0)
 
 
@@ -82,7 +82,7 @@ def draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
     """Crossings against Lbar^-(omega + y_t), with the extrapolation; return what is drawn."""
     from percolab.analysis import format_with_error
 
-    exponent = fit.scaling.omega + fit.y_t
+    exponent = fit.omega + fit.y_t
     found = [crossing for crossing in fit.by_size.crossings if crossing.found]
     x = np.array([crossing.mean_size**-exponent for crossing in found])
     p = np.array([crossing.p for crossing in found])
@@ -133,7 +133,7 @@ KIND = FigureKind(
         "infinite size."
     ),
     errors=(
-        "Error bars are one-sigma errors of a bootstrap over blocks; the band is p_c of the fit of "
+        "Error bars are one-sigma errors; the band is p_c of the fit of "
         "all sizes with its error."
     ),
     problem=_no_crossing,
