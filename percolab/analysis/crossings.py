@@ -1,8 +1,13 @@
 """Where the curves of neighbouring sizes cross, and where the crossings drift to.
 
 A crossing p*(L1, L2) needs no model of how R_L scales. Its distance from p_c falls as
-L^-(omega + y_t), so the drift, extrapolated to L = infinity, is a second estimate of p_c.
-Source: K. Binder, Z. Phys. B 43, 119 (1981).
+L^-(omega + y_t), so the drift, extrapolated to L = infinity, is a second estimate of p_c (K.
+Binder, Z. Phys. B 43, 119 (1981)). Curves a_1 (p - p_c) L^y_t + b L^-omega + B L^-2 omega cross at
+
+    p* = p_c + (b h_omega + B h_2omega) / a_1,    h_k = (L1^-k - L2^-k) / (L2^y_t - L1^y_t),
+
+which is fitted with b 0 +- 3 and B 0 +- 9, averaged over smallest sizes
+(:mod:`percolab.analysis.power_law`).
 
 The moment ratio Q_1 = <s_1>^2 / <s_1^2> (:mod:`percolab.analysis.quantities`) is dimensionless as
 R_L is: at p_c it approaches a constant, which depends on shape and boundary alone, and the larger
@@ -23,13 +28,14 @@ import numpy as np
 from percolab.analysis.curves import ClusterCurve, nearest_nodes, node_weights
 from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.json_values import plain
+from percolab.analysis.power_law import PRIORS, Value, average_over_sizes
 from percolab.analysis.quantities import Q_1
 from percolab.analysis.size_fit import SizeFit
 from percolab.analysis.statistics import (
     Floats,
     draw_blocks,
+    geometric_mean,
     half_width,
-    least_squares,
     with_data_first,
 )
 from percolab.errors import AnalysisError
@@ -70,18 +76,49 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Drift:
-    """p* = threshold + amplitude * Lbar^-exponent through the crossings, with chi^2."""
+    """p_c from the crossings: the limit, and b/a_1 and B/a_1 of the drift towards it."""
 
-    threshold: float
-    threshold_error: float
-    amplitude: float
-    amplitude_error: float
-    exponent: float
-    chi_square: ChiSquare
+    result: Value
+    amplitudes: tuple[float, float]
+    omega: float
+    y_t: float
+
+    @property
+    def threshold(self) -> float:
+        """The limit of the crossings."""
+        return self.result.value
+
+    @property
+    def threshold_error(self) -> float:
+        """Its whole error, one sigma."""
+        return self.result.error
+
+    @property
+    def chi_square(self) -> ChiSquare:
+        """That of the best of the averaged fits."""
+        return self.result.chi_square
+
+    @property
+    def exponent(self) -> float:
+        """omega + 1/nu, with which crossings approach p_c."""
+        return self.omega + self.y_t
+
+    def at(self, L1: Floats, L2: Floats) -> Floats:
+        """Return the fitted p* of sizes L1 and L2, float64 of their shape."""
+        return self.threshold + _drift_columns(L1, L2, self.omega, self.y_t) @ self.amplitudes
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
-        return plain(self)
+        record = self.result.to_dict()
+        head = {"threshold": record.pop("value"), "threshold_error": record.pop("error")}
+        beside = {"amplitudes": self.amplitudes, "exponent": self.exponent}
+        return plain({"rejected": record["rejected"]} | head | record | beside)
+
+
+def _drift_columns(L1: Floats, L2: Floats, omega: float, y_t: float) -> Floats:
+    """Return h_omega and h_2omega of sizes (n,), float64 (n, 2)."""
+    away = L2**y_t - L1**y_t
+    return np.stack([(L1**-k - L2**-k) / away for k in (omega, 2 * omega)], axis=-1)
 
 
 def find_crossing(small: SizeFit, large: SizeFit, *, near: float | None = None) -> Crossing:
@@ -129,37 +166,39 @@ def with_errors(crossings: Sequence[Crossing], replicas: Floats) -> tuple[Crossi
     )
 
 
+def transition_width(fits: Sequence[SizeFit], p: float, y_t: float) -> float:
+    """Return 1 / a_1: the width of the transition, at this p, in units of L^-y_t."""
+    slopes = np.array([float(fit.probit.deriv()(p)) for fit in fits])
+    rising = slopes > 0
+    if not rising.any():
+        return nan
+    return geometric_mean(np.array([fit.L for fit in fits])[rising] ** y_t / slopes[rising])
+
+
 def extrapolate(
-    crossings: Sequence[Crossing], replicas: Floats, *, exponent: float
+    crossings: Sequence[Crossing], replicas: Floats, *, omega: float, y_t: float, width: float
 ) -> Drift | None:
     """Extrapolate the found crossings to infinite size by generalised least squares.
 
-    `replicas` is float64 (replicas, crossings): p* in the bootstrap, whose covariance is used,
-    because neighbouring crossings share a size. Returns None with fewer than two crossings, or
-    when the bootstrap gives no covariance.
+    replicas: float64 (replicas, crossings), p* in the bootstrap, whose covariance is used, because
+    neighbouring crossings share a size.  width: 1 / a_1 (:func:`transition_width`).  Returns None
+    with fewer than two crossings, or when the bootstrap gives no covariance.
     """
     kept = [index for index, crossing in enumerate(crossings) if crossing.found]
     samples = replicas[:, kept]
     samples = samples[np.isfinite(samples).all(axis=1)]
-    if len(kept) < 2 or samples.shape[0] < 10 * len(kept):
+    if len(kept) < 2 or samples.shape[0] < 10 * len(kept) or not np.isfinite(width):
         return None
     p = np.array([crossings[index].p for index in kept])
-    size = np.array([crossings[index].mean_size for index in kept])
-    design = np.stack([np.ones_like(size), (size / size[0]) ** -exponent], axis=1)
+    L1, L2 = (np.array([getattr(crossings[n], x) for n in kept], float) for x in ("L1", "L2"))
+    design = np.column_stack([np.ones_like(p), width * _drift_columns(L1, L2, omega, y_t)])
+    covariance = _robust_covariance(samples)
     try:
-        theta, covariance, quality = least_squares(design, p, _robust_covariance(samples))
+        found = average_over_sizes(L1, design, p, covariance, (np.inf, *PRIORS))
     except AnalysisError:
         return None
-    error = np.sqrt(np.diag(covariance))
-    unit = size[0] ** exponent
-    return Drift(
-        threshold=float(theta[0]),
-        threshold_error=float(error[0]),
-        amplitude=float(theta[1] * unit),
-        amplitude_error=float(error[1] * unit),
-        exponent=exponent,
-        chi_square=quality,
-    )
+    amplitudes = (float(width * found.theta[1]), float(width * found.theta[2]))
+    return Drift(found.value(0), amplitudes, omega, y_t)
 
 
 def _robust_covariance(samples: Floats) -> Floats:
@@ -185,7 +224,7 @@ class RatioCrossings:
         found = [crossing.to_dict() for crossing in self.crossings]
         return {
             "crossings": [item | {"ratio": item.pop("probability")} for item in found],
-            "drift": plain(self.drift),
+            "drift": None if self.drift is None else self.drift.to_dict(),
         }
 
 
@@ -193,15 +232,17 @@ def ratio_crossings(
     clusters: Sequence[ClusterCurve],
     *,
     near: float,
-    exponent: float,
+    omega: float,
+    y_t: float,
+    width: float,
     bootstrap: int = 200,
     seed: int = 0,
 ) -> RatioCrossings:
     """Cross each size with the next larger one.
 
-    near: the p about which crossings are looked for. exponent: of the drift, omega + 1/nu.
-    bootstrap: replicas, 0 for no errors and no drift. Raises AnalysisError with fewer than two
-    sizes.
+    near: the p about which crossings are looked for. omega, y_t, width: of the drift
+    (:func:`extrapolate`). bootstrap: replicas, 0 for no errors and no drift. Raises AnalysisError
+    with fewer than two sizes.
     """
     sizes = sorted({curve.L for curve in clusters})
     if len(sizes) < 2:
@@ -220,7 +261,8 @@ def ratio_crossings(
         return RatioCrossings(tuple(found), None)
     replicas = np.array(rows).swapaxes(0, 1)
     crossings = with_errors(found, replicas)
-    return RatioCrossings(crossings, extrapolate(crossings, replicas[:, :, 0], exponent=exponent))
+    drift = extrapolate(crossings, replicas[:, :, 0], omega=omega, y_t=y_t, width=width)
+    return RatioCrossings(crossings, drift)
 
 
 #: Cluster curves of one size, each with how often its blocks count: the data, then the replicas.

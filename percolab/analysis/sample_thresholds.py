@@ -3,14 +3,14 @@
 Each size gives the mean and the median of its T and their standard deviation, the width. They
 approach as (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 1994)
 
-    mean_L   = p_c + A L^(-1/nu) (1 + ...)     median_L likewise, with an A of its own
-    width_L  = S L^(-1/nu) (1 + ...)
+    mean_L  = p_c + width_L (A + b L^-omega + B L^-2 omega)      median_L likewise, with its own A
+    width_L = S L^(-1/nu) exp(b L^-omega + B L^-2 omega)
 
-and are fitted together: p_c is where mean or median meet L = infinity, 1/nu comes of the width.
-With four sizes or more each has a correction of relative size L^-omega as well. Where A happens to
-be 0 (the square lattice, by self-duality) nothing is lost. The three numbers of one size come from
-the same samples; their covariance is that of their influence functions (F. R. Hampel, J. Am. Stat.
-Assoc. 69, 383 (1974)).
+with priors of b and B, averaged over smallest sizes (:mod:`percolab.analysis.power_law`): p_c is
+where mean or median meet a width of 0, which needs no exponent, and 1/nu comes of the width. Where
+A happens to be 0 (the square lattice, by self-duality) nothing is lost. The three numbers of one
+size come from the same samples; their covariance is that of their influence functions (F. R.
+Hampel, J. Am. Stat. Assoc. 69, 383 (1974)).
 
 Cell to cell (P. J. Reynolds, H. E. Stanley and W. Klein, Phys. Rev. B 21, 1223 (1980)): a lattice
 of L1 is renormalised to one of L2, p -> p' with R_L1(p') = R_L2(p); its fixed point is where both
@@ -25,19 +25,21 @@ from itertools import pairwise
 from math import nan
 
 import numpy as np
-from scipy import optimize
 
 from percolab.analysis.crossings import find_crossing
 from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
-from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.json_values import plain
 from percolab.analysis.likelihood import ThresholdCells
+from percolab.analysis.power_law import PRIORS, Value, average_over_sizes, fit_power_law
 from percolab.analysis.size_fit import SizeFit, fit_size, refit
-from percolab.analysis.statistics import Floats, geometric_mean, half_width, whitening
+from percolab.analysis.statistics import Floats, half_width
 from percolab.errors import AnalysisError
 
 # The density of T at the median is that of this part of the samples about it.
 _CENTRAL = 0.1
+
+# How often the amplitudes are found that say how much the error of a width adds.
+_ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +68,15 @@ class SampleMoments:
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """p_c and 1/nu of `estimator`, "mean" or "median", and the width, with one-sigma errors."""
+    """p_c of `estimator`, "mean" or "median", or 1/nu of "width"."""
 
     estimator: str
-    sizes: tuple[int, ...]
-    threshold: float
-    threshold_error: float
-    y_t: float
-    y_t_error: float
-    with_correction: bool
-    chi_square: ChiSquare
+    name: str
+    result: Value
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        return {"estimator": self.estimator, "name": self.name, **self.result.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class SampleThresholds:
         """Return every number as plain JSON values."""
         return {
             "sizes": [size.to_dict() for size in self.sizes],
-            "extrapolations": plain(self.extrapolations),
+            "extrapolations": [item.to_dict() for item in self.extrapolations],
             "cell_to_cell": plain(self.cells),
             "notes": list(self.notes),
         }
@@ -154,57 +155,49 @@ def analyse_samples(
             notes.append(f"L = {L} left out of mean and median: some samples never span")
             continue
         sizes.append(moments_of(L, T))
-    found = []
+    found: list[Extrapolation] = []
     if len(sizes) < 2:
         notes.append("fewer than two sizes: nothing to extrapolate")
     else:
-        found = [_extrapolate(sizes, estimator, omega) for estimator in ("mean", "median")]
+        found = [
+            Extrapolation("mean", "p_c", _threshold(sizes, 0, omega)),
+            Extrapolation("median", "p_c", _threshold(sizes, 1, omega)),
+            Extrapolation("width", "1/nu", _inverse_nu(sizes, omega)),
+        ]
+    rejections = [
+        f"{item.name} from the {item.estimator} of T: chi^2 rejects even its best fit (p-value "
+        f"{item.result.chi_square.p_value:.1e}), so it has no answer"
+        for item in found
+        if item.result.rejected
+    ]
     cells = _cell_to_cell(curves, bootstrap, np.random.default_rng(0))
-    return SampleThresholds(tuple(sizes), tuple(found), cells, tuple(notes))
+    return SampleThresholds(tuple(sizes), tuple(found), cells, (*rejections, *notes))
 
 
-def _extrapolate(sizes: Sequence[SampleMoments], estimator: str, omega: float) -> Extrapolation:
-    """Fit mean or median, and the width, of all sizes: p_c, A, ln S, 1/nu and two corrections."""
-    picked = [("mean", "median").index(estimator), 2]
+def _threshold(sizes: Sequence[SampleMoments], index: int, omega: float) -> Value:
+    """Return p_c from the means (index 0) or medians (1) of T against their widths."""
     L = np.array([size.L for size in sizes], float)
-    data = np.array([(getattr(size, estimator), size.width) for size in sizes])
-    whiten = np.stack([whitening(size.covariance[np.ix_(picked, picked)]) for size in sizes])
-    relative = L / geometric_mean(L)
-    with_correction = L.size >= 4
+    values = np.array([(size.mean, size.median)[index] for size in sizes])
+    width = np.array([size.width for size in sizes])
+    covariance = np.array([size.covariance[np.ix_([index, 2], [index, 2])] for size in sizes])
+    shapes = np.stack([np.ones_like(L), L**-omega, L ** (-2 * omega)], axis=1)
+    design = np.column_stack([np.ones_like(L), width[:, None] * shapes])
+    slope = np.zeros_like(L)
+    for _ in range(_ROUNDS):
+        # That of the value less slope times width.
+        variances = covariance[:, 0, 0] - 2 * slope * covariance[:, 0, 1]
+        variances += slope**2 * covariance[:, 1, 1]
+        found = average_over_sizes(L, design, values, variances, (np.inf, np.inf, *PRIORS))
+        slope = shapes @ found.theta[1:]
+    return found.value(0)
 
-    def residual(theta: Floats) -> Floats:
-        p_c, shift, log_width, y_t = theta[:4]
-        bend, swell = theta[4:] if with_correction else (0.0, 0.0)
-        decay = relative**-omega
-        width = np.exp(log_width) * relative**-y_t
-        model = np.stack(
-            [p_c + width * (shift + bend * decay), width * (1 + swell * decay)], axis=1
-        )
-        away = np.einsum("nij,nj->ni", whiten, data - model)
-        return np.asarray(away.ravel(), np.float64)
 
-    slope, log_width = np.polyfit(np.log(relative), np.log(data[:, 1]), 1)
-    start = [data[-1, 0], 0.0, log_width, -slope] + [0.0, 0.0] * with_correction
-    solved = optimize.least_squares(
-        residual, start, x_scale="jac", method="lm", xtol=1e-12, ftol=1e-12
-    )
-    jacobian = np.asarray(solved.jac)
-    try:
-        errors = np.sqrt(np.diag(np.linalg.inv(jacobian.T @ jacobian)))
-    except np.linalg.LinAlgError:
-        raise AnalysisError(f"the {estimator} of T does not determine p_c: add sizes") from None
-    dof = data.size - len(start)
-    chi2 = float(2 * solved.cost) if dof else 0.0
-    return Extrapolation(
-        estimator=estimator,
-        sizes=tuple(size.L for size in sizes),
-        threshold=float(solved.x[0]),
-        threshold_error=float(errors[0]),
-        y_t=float(solved.x[3]),
-        y_t_error=float(errors[3]),
-        with_correction=with_correction,
-        chi_square=ChiSquare.of(chi2, dof),
-    )
+def _inverse_nu(sizes: Sequence[SampleMoments], omega: float) -> Value:
+    """Return 1/nu from the widths."""
+    width = np.array([size.width for size in sizes])
+    relative = np.array([size.covariance[2, 2] for size in sizes]) / width**2
+    law = fit_power_law([size.L for size in sizes], width, relative, omega=omega).exponent
+    return law.scaled(-law.value, -1.0)
 
 
 def _cell_to_cell(

@@ -19,7 +19,7 @@ from percolab.analysis.collapse import (
     Measured,
     collapse_curves,
 )
-from percolab.analysis.crossings import RatioCrossings, ratio_crossings
+from percolab.analysis.crossings import RatioCrossings, ratio_crossings, transition_width
 from percolab.analysis.curves import linear_sizes
 from percolab.analysis.exponents import ExponentFit, fit_exponents
 from percolab.analysis.fit_quality import cutoffs_of
@@ -188,7 +188,9 @@ def ratios_of(
     return ratio_crossings(
         clusters,
         near=fit.threshold,
-        exponent=fit.scaling.omega + fit.y_t,
+        omega=fit.omega,
+        y_t=fit.y_t,
+        width=transition_width(fit.by_size.fits, fit.threshold, fit.y_t),
         bootstrap=bootstrap,
     )
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 from percolab.analysis.crossings import (
     Crossing,
@@ -24,6 +25,7 @@ from percolab.analysis.crossings import (
     extrapolate,
     find_crossings,
     replica_crossings,
+    transition_width,
     with_errors,
 )
 from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
@@ -122,6 +124,37 @@ class ThresholdFit(Shown):
         return self.scaling.y_t
 
     @property
+    def omega(self) -> float:
+        """The exponent of the leading correction."""
+        return self.scaling.omega
+
+    @property
+    def systematic_error(self) -> float:
+        """What the model adds to the statistical error of p_c: nothing is known of it."""
+        return 0.0
+
+    @property
+    def influence(self) -> tuple[Floats, ...]:
+        """d p_c / d count of every cell of every curve used, float64 (m + 1,) each."""
+        cells = ThresholdCells.from_curves(self.used)
+        model = ScalingModel.of(
+            cells, degree=self.degree, with_correction=self.with_correction,
+            with_mixed=self.with_mixed, omega=self.omega,
+        )  # fmt: skip
+        best = maximise(model, cells, cells.counts, model.start)
+        argument, jacobian = model(best.theta)
+        density = np.exp(-0.5 * argument**2) / np.sqrt(2 * np.pi)
+        slope = cells.difference @ (density[:, None] * jacobian)
+        probability = np.maximum(cells.difference @ ndtr(argument) + cells.offset, 1e-12)
+        step = 1e-6 * np.eye(best.theta.size)
+        by_theta = np.array([
+            (model.scaling_function(best.theta + x).threshold
+             - model.scaling_function(best.theta - x).threshold) / 2e-6 for x in step
+        ])  # fmt: skip
+        every = (slope / probability[:, None]) @ best.covariance @ by_theta
+        return tuple(every[cells.curve == index] for index in range(len(self.used)))
+
+    @property
     def nu(self) -> float:
         """The correlation-length exponent."""
         return 1.0 / self.scaling.y_t
@@ -183,7 +216,7 @@ class ThresholdFit(Shown):
         }
         record["size_fits"] = [fit.to_dict() for fit in self.by_size.fits]
         record["crossings"] = [crossing.to_dict() for crossing in self.by_size.crossings]
-        record["drift"] = plain(self.by_size.drift)
+        record["drift"] = self.by_size.drift and self.by_size.drift.to_dict()
         record["curves"] = [curve.to_dict() for curve in self.curves]
         return record
 
@@ -362,8 +395,10 @@ def _analyse_sizes(
     drift = None
     if bootstrap:
         crossings = with_errors(crossings, replicas.crossings)
-        exponent = model.omega + float(estimate.theta[1])
-        drift = extrapolate(crossings, replicas.crossings[:, :, 0], exponent=exponent)
+        p_c, y_t = model.scaling_function(estimate.theta).threshold, float(estimate.theta[1])
+        width = transition_width(fits, p_c, y_t)
+        drawn = replicas.crossings[:, :, 0]
+        drift = extrapolate(crossings, drawn, omega=model.omega, y_t=y_t, width=width)
     return SizeAnalysis(fits, crossings, drift), replicas
 
 
