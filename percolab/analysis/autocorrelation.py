@@ -22,15 +22,13 @@ Source: U. Wolff, Comput. Phys. Commun. 156, 143 (2004), with erratum 176, 383 (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from percolab.analysis.fit_quality import ChiSquare, cutoffs_of, first_accepted, is_poor
-from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error, least_squares
+from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error
 from percolab.errors import AnalysisError
 
 #: Wolff's S: the time over which rho falls by a factor e, in units of tau; 1 to 2 is usual.
@@ -230,58 +228,3 @@ def _deviate(t: float, freedom: float) -> float:
     a = freedom / 2
     logarithm = a * np.log(freedom / (freedom + t * t)) - np.log(2 * a) - float(betaln(a, 0.5))
     return float((-2 * logarithm) ** 0.5)
-
-
-@dataclass(frozen=True)
-class DynamicExponent:
-    """z of tau = A L^z, its error, the smallest size that it is fitted from, and chi^2."""
-
-    z: float
-    error: float
-    smallest_size: int
-    chi_square: ChiSquare
-
-    @property
-    def accepted(self) -> bool:
-        """Whether chi^2 does not reject the fit."""
-        return not is_poor(self.chi_square)
-
-
-def dynamic_exponent(
-    sizes: Sequence[int], taus: ArrayLike, errors: ArrayLike, omega: float | None = None
-) -> DynamicExponent:
-    """Return the dynamic exponent z of tau ~ L^z, by a line through ln tau against ln L.
-
-    omega: exponent of a correction to scaling, tau ~ L^z exp(b L^-omega), where there are 4 sizes
-    or more.
-
-    sizes: linear sizes; taus, errors: float64 (sizes,), those of complete windows alone, since a
-    lower bound bends the line.  Small sizes are left out until chi^2 does not reject the line, but
-    4 sizes are kept where there are so many.  The error is that of the taus: that an exponent from
-    small sizes drifts with them is not in it.  AnalysisError with fewer than 2 sizes, or where a
-    tau or an error is not positive.
-
-    >>> round(dynamic_exponent([16, 32, 64], [3.0, 6.0, 12.0], [0.1, 0.2, 0.4]).z, 9)
-    1.0
-    """
-    order = np.argsort(sizes)
-    at, tau, error = (np.asarray(x, np.float64)[order] for x in (sizes, taus, errors))
-    if len(np.unique(at)) < 2 or len(np.unique(at)) < at.size:
-        raise AnalysisError("a dynamic exponent needs tau of at least 2 sizes, each size once")
-    if not (np.all(tau > 0) and np.all(error > 0)):
-        raise AnalysisError("a dynamic exponent needs positive taus and errors")
-    starts = range(len(cutoffs_of([int(size) for size in at])))
-    if at.size < 4:
-        omega = None
-    return first_accepted(_line(at[n:], tau[n:], error[n:], omega) for n in starts)
-
-
-def _line(sizes: Floats, taus: Floats, errors: Floats, omega: float | None) -> DynamicExponent:
-    logarithms = np.log(sizes)
-    columns = [np.ones_like(logarithms), logarithms - logarithms.mean()]
-    if omega is not None:
-        columns.append((sizes / sizes[0]) ** -omega)
-    design = np.stack(columns, axis=1)
-    theta, covariance, quality = least_squares(design, np.log(taus), np.diag((errors / taus) ** 2))
-    error = float(np.sqrt(covariance[1, 1]))
-    return DynamicExponent(float(theta[1]), error, int(sizes[0]), quality)

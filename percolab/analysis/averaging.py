@@ -12,26 +12,53 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan, sqrt
 
 import numpy as np
 
 from percolab.analysis.fit_quality import REJECTED, ChiSquare, is_rejected
-from percolab.analysis.statistics import Floats
+from percolab.analysis.json_values import plain
+from percolab.analysis.statistics import Floats, format_with_error
 
 
 @dataclass(frozen=True)
 class Value:
-    """A number with its whole one-sigma error and the statistical part of it; NaN: it has none."""
+    """A number that was fitted: its error in two parts, and how well the best fit describes it.
+
+    error: the whole one, one sigma.  statistical_error: NaN where it is not told apart.  members:
+    how many fits were averaged.
+    """
 
     value: float
-    error: float = nan
-    statistical_error: float = nan
+    error: float
+    statistical_error: float
+    chi_square: ChiSquare
+    members: int
 
     @property
     def systematic_error(self) -> float:
-        """The other part: of the priors, and of the fits that are averaged."""
-        return sqrt(max(self.error**2 - self.statistical_error**2, 0.0))
+        """What priors and averaging add to the statistical error."""
+        return float(np.sqrt(max(self.error**2 - self.statistical_error**2, 0.0)))
+
+    @property
+    def rejected(self) -> bool:
+        """Whether chi^2 rejects the best fit, so that the value has no error to quote."""
+        return is_rejected(self.chi_square)
+
+    def scaled(self, value: float, slope: float) -> Value:
+        """Return another value, a function of this one with this slope."""
+        errors = abs(slope) * self.error, abs(slope) * self.statistical_error
+        return Value(value, *errors, self.chi_square, self.members)
+
+    def __str__(self) -> str:
+        """Return the value with its error, or that chi^2 rejects the fit."""
+        if self.rejected:
+            return f"rejected by chi^2, p-value {self.chi_square.p_value:.1g}"
+        return format_with_error(self.value, self.error)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        record: dict[str, object] = {"rejected": self.rejected, **vars(self)}
+        return plain(record | {"systematic_error": self.systematic_error})
 
 
 def fit_weights(criteria: Sequence[float] | Floats) -> Floats:
@@ -47,22 +74,28 @@ def fit_weights(criteria: Sequence[float] | Floats) -> Floats:
     return np.asarray(weights / weights.sum(), np.float64)
 
 
-def average(weights: Floats, values: Floats, errors: Floats, statistical: Floats) -> Value:
-    """Return the mean of fits; float64 (n,) each: weights, values, whole and statistical errors."""
+def average_values(
+    weights: Floats, values: Floats, errors: Floats, statistical: Floats, best: ChiSquare
+) -> Value:
+    """Return the mean of fits; float64 (n,) each: weights, values, whole and statistical errors.
+
+    best: chi^2 of the fit of the largest weight.
+    """
     mean = float(weights @ values)
-    spread = weights @ (values - mean) ** 2
-    return Value(mean, float(np.sqrt(weights @ errors**2 + spread)), float(np.sqrt(weights @ statistical**2)))
+    whole = np.sqrt(weights @ errors**2 + weights @ (values - mean) ** 2)
+    return Value(mean, float(whole), float(np.sqrt(weights @ statistical**2)), best, len(weights))
 
 
-def what_contradicts(p_c: Value, quality: ChiSquare, low: float, high: float) -> str | None:
+def what_contradicts(p_c: Value, low: float, high: float) -> str | None:
     """Return in one line why a fitted p_c is no answer, or None.
 
-    quality: of the best fit.  low, high: the range of the fitted p.
+    low, high: the range of the fitted p.
     """
-    if is_rejected(quality):
+    quality = p_c.chi_square
+    if p_c.rejected:
         return (
-            f"no p_c: the best fit is rejected (p-value {quality.p_value:.1e}, below {REJECTED:g}); "
-            "leave out the smallest sizes (--min-size), or add larger ones"
+            f"no p_c: the best fit is rejected (p-value {quality.p_value:.1e}, below "
+            f"{REJECTED:g}); leave out the smallest sizes (--min-size), or add larger ones"
         )
     sampled = f"the fitted p, {low:.6g} to {high:.6g}"
     if not low <= p_c.value <= high:

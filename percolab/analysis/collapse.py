@@ -28,7 +28,6 @@ from scipy.optimize import minimize
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, draw_blocks, half_width
-from percolab.analysis.threshold import WINDOW
 from percolab.errors import AnalysisError
 
 #: A collapse of lower quality S is called poor, and its cut-off L_min is refused.
@@ -43,6 +42,10 @@ CLUSTER_QUANTITIES = {
     "second_largest": "<s_2>/N",
     "chi": "chi = (<sum s^2> - <s_1^2>)/N",
 }
+
+
+#: Range of R_L that is collapsed.
+WINDOW = (0.02, 0.98)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +65,11 @@ class Measured:
     @classmethod
     def of_spanning(cls, curve: SpanningCurve) -> Measured | None:
         """Return R_L inside WINDOW, its covariance exact; None where no point is."""
-        cut = curve.within(*WINDOW)
-        if cut is None:
+        R = curve.probability
+        inside = (WINDOW[0] <= R) & (WINDOW[1] >= R)
+        if not inside.any():
             return None
-        R = cut.probability
+        cut, R = curve.at(inside), R[inside]
         # Samples that span at p_i span at p_j > p_i.
         covariance = np.minimum.outer(R, R) * (1 - np.maximum.outer(R, R)) / cut.total_samples
         return cls(cut.L, cut.p, R, covariance, cut.spanning / cut.samples[:, None])

@@ -1,8 +1,13 @@
 """Where the curves of neighbouring sizes cross, and where the crossings drift to.
 
 A crossing p*(L1, L2) needs no model of how R_L scales. Its distance from p_c falls as
-L^-(omega + y_t), so the drift, extrapolated to L = infinity, is a second estimate of p_c.
-Source: K. Binder, Z. Phys. B 43, 119 (1981).
+L^-(omega + y_t), so the drift, extrapolated to L = infinity, is a second estimate of p_c (K.
+Binder, Z. Phys. B 43, 119 (1981)). Curves a_1 (p - p_c) L^y_t + b L^-omega + B L^-2 omega cross at
+
+    p* = p_c + (b h_omega + B h_2omega) / a_1,    h_k = (L1^-k - L2^-k) / (L2^y_t - L1^y_t),
+
+which is fitted with b 0 +- 3 and B 0 +- 9, averaged over smallest sizes
+(:mod:`percolab.analysis.power_law`).
 
 The moment ratio Q_1 = <s_1>^2 / <s_1^2> (:mod:`percolab.analysis.quantities`) is dimensionless as
 R_L is: at p_c it approaches a constant, which depends on shape and boundary alone, and the larger
@@ -20,16 +25,18 @@ from math import nan
 
 import numpy as np
 
+from percolab.analysis.averaging import Value
 from percolab.analysis.curves import ClusterCurve, nearest_nodes, node_weights
 from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.json_values import plain
+from percolab.analysis.power_law import PRIORS, average_over_sizes
 from percolab.analysis.quantities import Q_1
 from percolab.analysis.size_fit import SizeFit
 from percolab.analysis.statistics import (
     Floats,
     draw_blocks,
+    geometric_mean,
     half_width,
-    least_squares,
     with_data_first,
 )
 from percolab.errors import AnalysisError
@@ -70,18 +77,49 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Drift:
-    """p* = threshold + amplitude * Lbar^-exponent through the crossings, with chi^2."""
+    """p_c from the crossings: the limit, and b/a_1 and B/a_1 of the drift towards it."""
 
-    threshold: float
-    threshold_error: float
-    amplitude: float
-    amplitude_error: float
-    exponent: float
-    chi_square: ChiSquare
+    result: Value
+    amplitudes: tuple[float, float]
+    omega: float
+    y_t: float
+
+    @property
+    def threshold(self) -> float:
+        """The limit of the crossings."""
+        return self.result.value
+
+    @property
+    def threshold_error(self) -> float:
+        """Its whole error, one sigma."""
+        return self.result.error
+
+    @property
+    def chi_square(self) -> ChiSquare:
+        """That of the best of the averaged fits."""
+        return self.result.chi_square
+
+    @property
+    def exponent(self) -> float:
+        """omega + 1/nu, with which crossings approach p_c."""
+        return self.omega + self.y_t
+
+    def at(self, L1: Floats, L2: Floats) -> Floats:
+        """Return the fitted p* of sizes L1 and L2, float64 of their shape."""
+        return self.threshold + _drift_columns(L1, L2, self.omega, self.y_t) @ self.amplitudes
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
-        return plain(self)
+        record = self.result.to_dict()
+        head = {"threshold": record.pop("value"), "threshold_error": record.pop("error")}
+        beside = {"amplitudes": self.amplitudes, "exponent": self.exponent}
+        return plain({"rejected": record["rejected"]} | head | record | beside)
+
+
+def _drift_columns(L1: Floats, L2: Floats, omega: float, y_t: float) -> Floats:
+    """Return h_omega and h_2omega of sizes (n,), float64 (n, 2)."""
+    away = L2**y_t - L1**y_t
+    return np.stack([(L1**-k - L2**-k) / away for k in (omega, 2 * omega)], axis=-1)
 
 
 def find_crossing(small: SizeFit, large: SizeFit) -> Crossing:
@@ -132,9 +170,7 @@ def _slope_difference(crossing: Crossing, small: SizeFit, large: SizeFit) -> flo
     return float(large.probit.deriv()(crossing.p) - small.probit.deriv()(crossing.p))
 
 
-def _with_errors(
-    crossing: Crossing, small: SizeFit, large: SizeFit, variance: float
-) -> Crossing:
+def _with_errors(crossing: Crossing, small: SizeFit, large: SizeFit, variance: float) -> Crossing:
     """Return a crossing with the errors of its p, whose variance is given, and of R there."""
     if not crossing.found:
         return crossing
@@ -151,44 +187,54 @@ def _with_errors(
     )
 
 
+def transition_width(fits: Sequence[SizeFit], p: float, y_t: float) -> float:
+    """Return 1 / a_1: the width of the transition, at this p, in units of L^-y_t."""
+    slopes = np.array([float(fit.probit.deriv()(p)) for fit in fits])
+    rising = slopes > 0
+    if not rising.any():
+        return nan
+    return geometric_mean(np.array([fit.L for fit in fits])[rising] ** y_t / slopes[rising])
+
+
 def extrapolate(
-    crossings: Sequence[Crossing], covariance: Floats, *, exponent: float
+    crossings: Sequence[Crossing], covariance: Floats, *, omega: float, y_t: float, width: float
 ) -> Drift | None:
     """Extrapolate the found crossings to infinite size by generalised least squares.
 
-    covariance: float64 (n, n), of their p.  Returns None with fewer than two crossings.
+    covariance: float64 (n, n), of their p; neighbouring crossings share a size.  width: 1 / a_1
+    (:func:`transition_width`).  Returns None with fewer than two crossings.
     """
     kept = [index for index, crossing in enumerate(crossings) if crossing.found]
-    if len(kept) < 2:
+    own = covariance[np.ix_(kept, kept)]
+    if len(kept) < 2 or not (np.isfinite(width) and np.isfinite(own).all()):
         return None
     p = np.array([crossings[index].p for index in kept])
-    size = np.array([crossings[index].mean_size for index in kept])
-    design = np.stack([np.ones_like(size), (size / size[0]) ** -exponent], axis=1)
+    L1, L2 = (np.array([getattr(crossings[n], x) for n in kept], float) for x in ("L1", "L2"))
+    design = np.column_stack([np.ones_like(p), width * _drift_columns(L1, L2, omega, y_t)])
     try:
-        theta, errors, quality = least_squares(design, p, covariance[np.ix_(kept, kept)])
+        found = average_over_sizes(L1, design, p, own, (np.inf, *PRIORS))
     except AnalysisError:
         return None
-    error = np.sqrt(np.diag(errors))
-    unit = size[0] ** exponent
-    return Drift(
-        threshold=float(theta[0]),
-        threshold_error=float(error[0]),
-        amplitude=float(theta[1] * unit),
-        amplitude_error=float(error[1] * unit),
-        exponent=exponent,
-        chi_square=quality,
-    )
+    amplitudes = (float(width * found.theta[1]), float(width * found.theta[2]))
+    return Drift(found.value(0), amplitudes, omega, y_t)
 
 
 def _robust_covariance(samples: Floats) -> Floats:
-    """Covariance whose diagonal agrees with `half_width`, far-out replicas pulled in."""
+    """Covariance whose diagonal agrees with `half_width`, far-out replicas pulled in.
+
+    samples: float64 (replicas, n).  NaN where fewer than 10 n replicas have all n.
+    """
+    samples = samples[np.isfinite(samples).all(axis=1)]
+    count = samples.shape[1]
+    if samples.shape[0] < 10 * count:
+        return np.full((count, count), nan)
     middle = np.median(samples, axis=0)
     width = np.array([half_width(column) for column in samples.T])
     clipped = np.clip(samples, middle - 4.0 * width, middle + 4.0 * width)
     # Replicas that all agree have no correlation: it is NaN.
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = np.corrcoef(clipped, rowvar=False)
-    return np.asarray(correlation * np.outer(width, width), np.float64)
+    return np.asarray(np.atleast_2d(correlation) * np.outer(width, width), np.float64)
 
 
 @dataclass(frozen=True)
@@ -203,7 +249,7 @@ class RatioCrossings:
         found = [crossing.to_dict() for crossing in self.crossings]
         return {
             "crossings": [item | {"ratio": item.pop("probability")} for item in found],
-            "drift": plain(self.drift),
+            "drift": None if self.drift is None else self.drift.to_dict(),
         }
 
 
@@ -211,15 +257,17 @@ def ratio_crossings(
     clusters: Sequence[ClusterCurve],
     *,
     near: float,
-    exponent: float,
+    omega: float,
+    y_t: float,
+    width: float,
     bootstrap: int = 200,
     seed: int = 0,
 ) -> RatioCrossings:
     """Cross each size with the next larger one.
 
-    near: the p about which crossings are looked for. exponent: of the drift, omega + 1/nu.
-    bootstrap: replicas, 0 for no errors and no drift. Raises AnalysisError with fewer than two
-    sizes.
+    near: the p about which crossings are looked for. omega, y_t, width: of the drift
+    (:func:`extrapolate`). bootstrap: replicas, 0 for no errors and no drift. Raises AnalysisError
+    with fewer than two sizes.
     """
     sizes = sorted({curve.L for curve in clusters})
     if len(sizes) < 2:
@@ -237,8 +285,13 @@ def ratio_crossings(
     if not bootstrap:
         return RatioCrossings(tuple(found), None)
     replicas = np.array(rows).swapaxes(0, 1)
-    crossings = with_errors(found, replicas)
-    return RatioCrossings(crossings, extrapolate(crossings, replicas[:, :, 0], exponent=exponent))
+    crossings = tuple(
+        replace(item, p_error=half_width(drawn[:, 0]), probability_error=half_width(drawn[:, 1]))
+        for item, drawn in zip(found, replicas.swapaxes(0, 1), strict=True)
+    )
+    covariance = _robust_covariance(replicas[:, :, 0])
+    drift = extrapolate(crossings, covariance, omega=omega, y_t=y_t, width=width)
+    return RatioCrossings(crossings, drift)
 
 
 #: Cluster curves of one size, each with how often its blocks count: the data, then the replicas.

@@ -7,18 +7,12 @@
 
 d_f = d - beta/nu, and tau = 1 + d / d_f by hyperscaling (D. Stauffer and A. Aharony, Introduction
 to Percolation Theory, 1994). Between the p of a grid a quantity is the polynomial through the
-nearest points. A power law is fitted as
-
-    ln y_L = ln A + k ln L + b L^-omega
-
-by generalised least squares, because numbers taken at one estimated p_c share its error; the last
-term is the first of ln(1 + b L^-omega).
+nearest points. Every power law has its corrections (:mod:`percolab.analysis.power_law`).
 
 Errors are those of one bootstrap over blocks in which the same blocks give p_c and the quantities,
-so that every error contains that of p_c and the correlation with it. Each exponent is fitted from
-a range of L_min with and without a correction to scaling; that with a correction and the smallest
-L_min which chi^2 does not reject is taken. The covariance of the sizes is that of the replicas,
-times the factor of J. Hartlap, P. Simon and P. Schneider, Astron. Astrophys. 464, 399 (2007).
+so that every error contains that of p_c and the correlation with it. What is systematic in p_c is
+drawn for every replica. The covariance of the sizes is that of the replicas, times the factor of J.
+Hartlap, P. Simon and P. Schneider, Astron. Astrophys. 464, 399 (2007).
 """
 
 from __future__ import annotations
@@ -29,6 +23,7 @@ from math import nan
 
 import numpy as np
 
+from percolab.analysis.averaging import Value
 from percolab.analysis.cluster_numbers import SizeCounts
 from percolab.analysis.curves import (
     ClusterCurve,
@@ -37,25 +32,17 @@ from percolab.analysis.curves import (
     nearest_nodes,
     node_weights,
 )
-from percolab.analysis.fit_quality import ChiSquare, cutoffs_of, first_accepted, is_poor
 from percolab.analysis.json_values import plain
-from percolab.analysis.likelihood import ThresholdCells, maximise, resample_curve
-from percolab.analysis.scaling import ScalingModel
+from percolab.analysis.likelihood import ThresholdCells, resample_curve
+from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.size_fit import fit_size, refit
-from percolab.analysis.statistics import (
-    MIN_BLOCKS,
-    Floats,
-    draw_blocks,
-    geometric_mean,
-    least_squares,
-    with_data_first,
-)
+from percolab.analysis.statistics import MIN_BLOCKS, Floats, draw_blocks, with_data_first
 from percolab.analysis.tau import TauFit, TauReplicas, fit_tau
 from percolab.analysis.theory.known_exponents import Known, known_exponents
 from percolab.analysis.threshold import ThresholdFit
 from percolab.errors import AnalysisError
 
-#: TauReplicas that a covariance of several sizes needs at least.
+#: Replicas that a covariance of several sizes needs at least.
 MIN_REPLICAS = 50
 
 # What scatters by less, relative to itself, scatters by the rounding of an interpolation.
@@ -111,77 +98,40 @@ class Values:
 
 
 @dataclass(frozen=True)
-class PowerLaw:
-    """A fitted power law: exponent k and amplitude A with one-sigma errors, from L_min on."""
-
-    min_size: int
-    with_correction: bool
-    exponent: float
-    error: float
-    amplitude: float
-    chi_square: ChiSquare
-
-    @property
-    def accepted(self) -> bool:
-        """Whether chi^2 does not reject the power law."""
-        return not is_poor(self.chi_square)
-
-
-def fit_power_law(
-    sizes: Sequence[int],
-    values: Floats,
-    covariance: Floats,
-    *,
-    with_correction: bool,
-    omega: float,
-) -> PowerLaw:
-    """Fit ln y_L.
-
-    sizes: ascending. values: float64 (n,), y_L > 0. covariance: float64 (n, n), of ln y_L.
-    Raises AnalysisError with fewer sizes than parameters, or a covariance that is singular.
-    """
-    L = np.array(sizes, float)
-    # In units of the geometric mean size the columns are nearly orthogonal.
-    middle = geometric_mean(L)
-    columns = [np.ones_like(L), np.log(L / middle)]
-    if with_correction:
-        columns.append((L / middle) ** -omega)
-    design = np.stack(columns, axis=1)
-    if L.size < design.shape[1]:
-        raise AnalysisError(f"{L.size} sizes are too few for a power law in L")
-    theta, errors, quality = least_squares(design, np.log(values), covariance)
-    return PowerLaw(
-        min_size=int(sizes[0]),
-        with_correction=with_correction,
-        exponent=float(theta[1]),
-        error=float(errors[1, 1] ** 0.5),
-        amplitude=float(np.exp(theta[0]) * middle ** -theta[1]),
-        chi_square=quality,
-    )
-
-
-@dataclass(frozen=True)
 class Exponent:
-    """An exponent with its one-sigma error, where it is from, and its known value if there is one.
+    """An exponent, where it is from, and its known value if there is one.
 
-    law, fits: the power law it was read off, and all that were tried; None and () for one that
-    comes of another fit or of another exponent.
+    law: the power law it was read off, None for one that comes of another fit or exponent.
     """
 
     name: str
-    value: float
-    error: float
+    result: Value
     source: str
     known: Known | None = None
     law: PowerLaw | None = None
-    fits: tuple[PowerLaw, ...] = ()
+
+    @property
+    def value(self) -> float:
+        """Its value."""
+        return self.result.value
+
+    @property
+    def error(self) -> float:
+        """Its whole error, one sigma."""
+        return self.result.error
 
     @property
     def difference(self) -> float:
-        """Distance from the known value in combined errors; NaN where none is known."""
-        if self.known is None:
+        """Distance from the known value in combined errors; NaN where there is none."""
+        if self.known is None or self.result.rejected:
             return nan
         return (self.value - self.known.value) / float(np.hypot(self.error, self.known.error))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        record: dict[str, object] = {"name": self.name, **self.result.to_dict()}
+        beside = {"source": self.source, "known": self.known, "difference": self.difference}
+        return plain(record | beside)
 
 
 @dataclass(frozen=True)
@@ -199,10 +149,7 @@ class ExponentFit:
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
         return {
-            "exponents": [
-                plain(exponent) | {"difference": plain(exponent.difference)}
-                for exponent in self.exponents
-            ],
+            "exponents": [exponent.to_dict() for exponent in self.exponents],
             "values": [values.to_dict() for values in self.values],
             "notes": list(self.notes),
             "cluster_numbers": None if self.tau_fit is None else self.tau_fit.to_dict(),
@@ -223,7 +170,7 @@ def fit_exponents(
 
     clusters: of the tasks of the fit, matched by label; () leaves 1/nu alone. numbers: of the same
     tasks, for tau; is_open: whether any axis is. bootstrap: replicas, at least MIN_REPLICAS. seed:
-    of the bootstrap. Raises AnalysisError when there are too few replicas, or too few converge.
+    of the bootstrap. Raises AnalysisError when there are too few replicas.
     """
     if bootstrap < MIN_REPLICAS:
         raise AnalysisError(
@@ -233,19 +180,22 @@ def fit_exponents(
     replicas = CriticalReplicas.of(fit, usable, bootstrap, np.random.default_rng(seed))
     values = [slopes_at_threshold(fit, replicas), *cluster_values(fit.threshold, usable, replicas)]
     known = known_exponents(dimension)
-    found = [Exponent("1/nu", fit.y_t, fit.y_t_error, "the fit of all curves", known.get("1/nu"))]
+    # How the error of 1/nu of the fit divides is told with the fit.
+    of_fit = Value(fit.y_t, fit.y_t_error, nan, fit.chi_square, 1)
+    found = [Exponent("1/nu", of_fit, "the fit of all curves", known.get("1/nu"))]
     for item in values:
-        exponent, own_notes = _read_off(item, fit.scaling.omega, known)
+        exponent, own_notes = _read_off(item, fit.omega, known)
         found += [] if exponent is None else [exponent]
         notes += own_notes
     found += _derived(found, dimension, known)
     drawn = TauReplicas(replicas.thresholds, replicas.drawn(usable))
     tau_fit, tau_notes = _tau_from_numbers(
-        numbers, fit.threshold, dimension=dimension, is_open=is_open, replicas=drawn
+        numbers, fit, dimension=dimension, is_open=is_open, replicas=drawn
     )
     if tau_fit is not None:
-        found.append(Exponent("tau", tau_fit.tau, tau_fit.error, tau_fit.source, tau_fit.known))
-    return ExponentFit(tuple(found), tuple(values), (*notes, *tau_notes), tau_fit)
+        found.append(Exponent("tau", tau_fit.result, tau_fit.source, tau_fit.known))
+    notes = [*_rejections(found), *notes, *tau_notes]
+    return ExponentFit(tuple(found), tuple(values), tuple(notes), tau_fit)
 
 
 def _usable(
@@ -272,47 +222,32 @@ def _read_off(
     """Return the exponent of a quantity, None where too little is left of it, and notes."""
     kept, notes = with_logarithm(values)
     quantity = values.quantity
-    if len(kept.sizes) < 2 or len(kept.replicas) < MIN_REPLICAS:
-        few = "two sizes" if len(kept.sizes) < 2 else f"{MIN_REPLICAS} replicas"
+    count, number = kept.replicas.shape
+    if number < 2 or count < MIN_REPLICAS:
+        few = "two sizes" if number < 2 else f"{MIN_REPLICAS} replicas"
         return None, [*notes, f"{quantity.meaning}: fewer than {few}, so no exponent"]
-    fits = _power_laws(kept, omega)
-    law = _choose(fits, kept.sizes)
-    if not law.accepted:
-        notes.append(
-            f"{quantity.exponent} from {quantity.meaning}: its power law is poor "
-            f"(p-value {law.chi_square.p_value:.1e}), so its error is too small"
-        )
-    name, value = quantity.exponent, quantity.sign * law.exponent
-    return Exponent(name, value, law.error, quantity.meaning, known.get(name), law, fits), notes
+    covariance = np.atleast_2d(np.cov(np.log(kept.replicas), rowvar=False))
+    # The inverse of an estimated covariance is too large by this (Hartlap et al. 2007).
+    covariance *= (count - 1) / (count - number - 2)
+    law = fit_power_law(kept.sizes, kept.values, covariance, omega=omega)
+    name, result = quantity.exponent, law.exponent
+    result = result.scaled(quantity.sign * result.value, quantity.sign)
+    return Exponent(name, result, quantity.meaning, known.get(name), law), notes
 
 
-def _power_laws(values: Values, omega: float) -> tuple[PowerLaw, ...]:
-    """Return the power laws from every L_min on, without and with a correction to scaling."""
-    covariance = np.atleast_2d(np.cov(np.log(values.replicas), rowvar=False))
-    count, number = values.replicas.shape
-    return tuple(
-        fit_power_law(
-            values.sizes[first:],
-            values.values[first:],
-            # The inverse of an estimated covariance is too large by this (Hartlap et al. 2007).
-            covariance[first:, first:] * (count - 1) / (count - (number - first) - 2),
-            with_correction=with_correction,
-            omega=omega,
-        )
-        for with_correction in (False, True)
-        for first in range(len(values.sizes) - 1 - with_correction)
-    )
-
-
-def _choose(fits: Sequence[PowerLaw], sizes: Sequence[int]) -> PowerLaw:
-    """Return the fit that an exponent is taken from; two sizes cannot determine a correction."""
-    corrected = [law for law in fits if law.with_correction] or list(fits)
-    return first_accepted(law for law in corrected if law.min_size in cutoffs_of(sizes))
+def _rejections(found: Sequence[Exponent]) -> list[str]:
+    """Return a line for each exponent whose fit chi^2 rejects."""
+    return [
+        f"{item.name} from {item.source}: chi^2 rejects even its best power law with corrections "
+        f"(p-value {item.result.chi_square.p_value:.1e}), so it has no answer"
+        for item in found
+        if item.result.rejected
+    ]
 
 
 def _tau_from_numbers(
     numbers: Sequence[SizeCounts],
-    threshold: float,
+    fit: ThresholdFit,
     *,
     dimension: int,
     is_open: bool,
@@ -324,8 +259,8 @@ def _tau_from_numbers(
     try:
         found = fit_tau(
             numbers,
-            threshold=threshold,
-            threshold_error=float(replicas.thresholds.std(ddof=1)),
+            threshold=fit.threshold,
+            threshold_error=fit.threshold_error,
             dimension=dimension,
             is_open=is_open,
             replicas=replicas,
@@ -340,25 +275,24 @@ def _derived(found: Sequence[Exponent], dimension: int, known: dict[str, Known])
     strength = next((item for item in found if item.name == "beta/nu"), None)
     if strength is None:
         return []
-    d_f, error = dimension - strength.value, strength.error
-    tau, tau_error = 1 + dimension / d_f, dimension / d_f**2 * error
+    d_f = dimension - strength.value
+    of_tau = strength.result.scaled(1 + dimension / d_f, dimension / d_f**2)
     return [
-        Exponent("d_f", d_f, error, "d - beta/nu", known.get("d_f")),
-        Exponent("tau", tau, tau_error, "1 + d/d_f", known.get("tau")),
+        Exponent("d_f", strength.result.scaled(d_f, -1.0), "d - beta/nu", known.get("d_f")),
+        Exponent("tau", of_tau, "1 + d/d_f", known.get("tau")),
     ]
 
 
 @dataclass(frozen=True, eq=False)
 class CriticalReplicas:
-    """The replicas that converged: their p_c, their counts, and how often they took each block.
+    """Replicas of a study: their p_c, their counts, and how often they took each block.
 
-    cells: of the fit. thresholds: float64 (r,). counts: float64 (r, cells). weights: float64
-    (r, n_blocks) of every curve of clusters, in order.
+    thresholds: float64 (r,). counts: float64 (r, m + 1) of every curve of the fit, in order.
+    weights: float64 (r, n_blocks) of every curve of clusters, in order.
     """
 
-    cells: ThresholdCells
     thresholds: Floats
-    counts: Floats
+    counts: list[Floats]
     weights: list[Floats]
 
     def drawn(self, clusters: Sequence[ClusterCurve]) -> dict[str, Floats]:
@@ -373,40 +307,23 @@ class CriticalReplicas:
         replicas: int,
         rng: np.random.Generator,
     ) -> CriticalReplicas:
-        """Return so many replicas of a fit; AnalysisError if fewer than MIN_REPLICAS converge."""
-        cells = ThresholdCells.from_curves(fit.used)
-        model = ScalingModel.of(
-            cells,
-            degree=fit.degree,
-            with_correction=fit.with_correction,
-            with_mixed=fit.with_mixed,
-            omega=fit.scaling.omega,
-        )
-        start = maximise(model, cells, cells.counts, model.start).theta
+        """Return so many replicas of a fit, whose p_c responds to the counts to first order.
+
+        The systematic error of p_c is drawn for every replica.
+        """
         weights = [draw_blocks(curve.samples.size, rng, replicas) for curve in clusters]
         # A task's spanning counts and its cluster sizes are of the same blocks.
         drawn = {curve.label: own for curve, own in zip(clusters, weights) if curve.label}
-        counts = np.hstack(
-            [
-                drawn[curve.label] @ curve.threshold_counts
-                if curve.label in drawn
-                else resample_curve(curve, rng, replicas)
-                for curve in fit.used
-            ]
-        )
-        thresholds = np.full(replicas, nan)
-        for index, own in enumerate(counts):
-            try:
-                theta = maximise(model, cells, own, start).theta
-            except AnalysisError:
-                continue
-            thresholds[index] = model.scaling_function(theta).threshold
-        kept = np.isfinite(thresholds)
-        if kept.sum() < MIN_REPLICAS:
-            raise AnalysisError(
-                f"only {kept.sum()} of {replicas} bootstrap replicas could be fitted: add samples"
-            )
-        return cls(cells, thresholds[kept], counts[kept], [own[kept] for own in weights])
+        counts = [
+            drawn[curve.label] @ curve.threshold_counts
+            if curve.label in drawn
+            else resample_curve(curve, rng, replicas)
+            for curve in fit.used
+        ]
+        thresholds = fit.threshold + fit.systematic_error * rng.standard_normal(replicas)
+        for curve, own, influence in zip(fit.used, counts, fit.influence, strict=True):
+            thresholds += (own - curve.threshold_counts.sum(axis=0)) @ influence
+        return cls(thresholds, counts, weights)
 
 
 def slopes_at_threshold(fit: ThresholdFit, replicas: CriticalReplicas) -> Values:
@@ -415,14 +332,14 @@ def slopes_at_threshold(fit: ThresholdFit, replicas: CriticalReplicas) -> Values
     values = np.empty(len(sizes))
     resampled = np.full((replicas.thresholds.size, len(sizes)), nan)
     for column, size in enumerate(sizes):
-        own, mask = replicas.cells.of_size(size)
-        line = fit_size(curves_of_size(fit.used, size), degree=fit.degree)
+        curves = curves_of_size(fit.used, size)
+        cells, line = ThresholdCells.from_curves(curves), fit_size(curves)
         values[column] = line.slope(fit.threshold)
-        for row, (counts, p_c) in enumerate(
-            zip(replicas.counts[:, mask], replicas.thresholds, strict=True)
-        ):
+        pairs = zip(fit.used, replicas.counts, strict=True)
+        drawn = np.hstack([own for curve, own in pairs if size == curve.L])
+        for row, (counts, p_c) in enumerate(zip(drawn, replicas.thresholds, strict=True)):
             try:
-                again = refit(line, own, counts)
+                again = refit(line, cells, counts)
             except AnalysisError:
                 continue
             resampled[row, column] = again.slope(float(p_c))

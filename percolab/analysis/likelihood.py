@@ -20,7 +20,7 @@ from scipy.special import ndtr
 
 from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.fit_quality import ChiSquare
-from percolab.analysis.statistics import Floats, unit_diagonal
+from percolab.analysis.statistics import MIN_BLOCKS, Floats, draw_blocks, unit_diagonal
 from percolab.errors import AnalysisError
 
 ProbitModel = Callable[[Floats], tuple[Floats, Floats]]
@@ -264,6 +264,15 @@ def _inverse(matrix: Floats) -> Floats:
         raise AnalysisError(_NOT_DETERMINED)
     half = vectors / np.sqrt(values) * scale[:, None]
     return np.asarray(half @ half.T, float)
+
+
+def resample_curve(curve: SpanningCurve, rng: np.random.Generator, replicas: int) -> Floats:
+    """Draw bootstrap replicas of one curve's counts, float64 (replicas, m + 1)."""
+    counts = curve.threshold_counts
+    if counts.shape[0] < MIN_BLOCKS:
+        fractions = counts.sum(axis=0) / curve.total_samples
+        return rng.multinomial(curve.total_samples, fractions, size=replicas).astype(float)
+    return draw_blocks(counts.shape[0], rng, replicas) @ counts
 
 
 def _merged(expected: Floats, *, least: float = 5.0) -> NDArray[np.int64]:

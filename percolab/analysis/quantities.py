@@ -235,9 +235,7 @@ def choose_quantities(
     return tuple(known[name] for name in names)
 
 
-def correction_exponents(
-    quantities: Sequence[Quantity], boundary: Sequence[str]
-) -> list[float]:
+def correction_exponents(quantities: Sequence[Quantity], boundary: Sequence[str]) -> list[float]:
     """Return the exponent omega of the leading correction of each quantity.
 
     >>> from percolab.analysis.quantities import RATIOS

@@ -16,7 +16,7 @@ import numpy as np
 
 from percolab.analysis.averaging import (
     Value,
-    average,
+    average_values,
     fit_weights,
     prior_note,
     what_contradicts,
@@ -74,7 +74,7 @@ class QuantityAnalysis(Shown):
     """p_c of several quantities: the whole error, and its statistical and systematic part.
 
     problem: why p_c is no answer, in one line, or None; then errors are NaN.
-    y_t, y_t_error: 1/nu of fits in which it is free.  known_y_t: the prior of p_c.
+    exponent: 1/nu of fits in which it is free.  known_y_t: the prior of p_c.
     chi_square: of the fit of the largest weight.  prior_shift: how far p_c moves if all priors are
     twice as wide.  samples: by size.  notes: one line each.
     """
@@ -84,8 +84,7 @@ class QuantityAnalysis(Shown):
     statistical_error: float
     systematic_error: float
     problem: str | None
-    y_t: float
-    y_t_error: float
+    exponent: Value
     known_y_t: Known | None
     prior_shift: float
     chi_square: ChiSquare
@@ -106,7 +105,18 @@ class QuantityAnalysis(Shown):
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
-        return plain(vars(self))
+        record: dict[str, object] = plain(vars(self))
+        return record | plain({"y_t": self.y_t, "y_t_error": self.y_t_error})
+
+    @property
+    def y_t(self) -> float:
+        """1/nu."""
+        return self.exponent.value
+
+    @property
+    def y_t_error(self) -> float:
+        """Its whole error, one sigma; NaN where there is no answer."""
+        return nan if self.problem else self.exponent.error
 
 
 def analyse_quantities(
@@ -138,9 +148,9 @@ def analyse_quantities(
     )
     found, wide = fitter.fits(y_t), replace(fitter, priors=2 * priors).fits(y_t)
     free = fitter.fits(None) if y_t is not None else found
-    p_c, exponent = found.threshold, free.y_t
+    p_c = found.threshold
     p = np.concatenate([item.p for item in near])
-    problem = what_contradicts(p_c, found.best.chi_square, float(p.min()), float(p.max()))
+    problem = what_contradicts(p_c, float(p.min()), float(p.max()))
     shift = wide.threshold.value - p_c.value
     notes = _dropped(moments, near)
     if problem is None and abs(shift) > 0.5 * p_c.error:
@@ -151,8 +161,7 @@ def analyse_quantities(
         statistical_error=nan if problem else p_c.statistical_error,
         systematic_error=nan if problem else p_c.systematic_error,
         problem=problem,
-        y_t=exponent.value,
-        y_t_error=nan if problem else exponent.error,
+        exponent=free.y_t,
         known_y_t=y_t,
         prior_shift=shift,
         chi_square=found.best.chi_square,
@@ -202,7 +211,7 @@ class Fitter:
         criteria: list[float] = []
         failure: AnalysisError | None = None
         for smallest in sizes[: max(1, len(sizes) - LEAST_SIZES + 1)]:
-            own = tuple(item for item in self.observations if item.L >= smallest)
+            own = tuple(item for item in self.observations if smallest <= item.L)
             left_out = points - sum(item.dimension for item in own)
             for degree in self.degrees:
                 model = JointModel(own, degree, self.omegas, slopes, units, known, self.priors)
@@ -233,7 +242,9 @@ class JointFits:
     @property
     def threshold(self) -> Value:
         """p_c."""
-        return self._average(0, [item.threshold for item in self.fits], self.fits[0].model.units.width)
+        return self._average(
+            0, [item.threshold for item in self.fits], self.fits[0].model.units.width
+        )
 
     @property
     def y_t(self) -> Value:
@@ -257,7 +268,8 @@ class JointFits:
                 [item.statistical for item in self.fits],
             )
         )
-        return average(self.weights, np.array(values, float), errors, parts)
+        best = self.best.chi_square
+        return average_values(self.weights, np.array(values, float), errors, parts, best)
 
     def members(self) -> tuple[Member, ...]:
         """Return every fit in short, those of the largest weight first."""

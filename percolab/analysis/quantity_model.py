@@ -106,7 +106,9 @@ class JointModel:
             # Terms without X are in units of the quantity, those with X in units of its slope.
             unit = np.full(self.terms, slope)
             unit[[0, self.degree + 1, self.degree + 3]] = PROBIT_UNIT
-            roots.append(np.sqrt(amplitude_precision(self.units, self.degree, omega, self.wider)) / unit)
+            roots.append(
+                np.sqrt(amplitude_precision(self.units, self.degree, omega, self.wider)) / unit
+            )
         root = np.concatenate(roots)
         return np.concatenate([mean, np.zeros(root.size - OUTER)]), root
 

@@ -11,9 +11,9 @@ p_c
 
     ln R_s^2 = ln A + (2/d_f) ln s + b s^-Omega + c s^-2 Omega
 
-is fitted to the bins of the largest lattice, from a smallest s on up to a small part of <s_1>:
-larger clusters are too compact, because they must end inside the lattice.  Errors: jackknife over
-blocks.
+is fitted to the bins of the largest lattice, up to a small part of <s_1>: larger clusters are too
+compact, because they must end inside the lattice.  Priors of b and c, and the average over smallest
+and largest s, are those of :mod:`percolab.analysis.power_law`.  Errors: jackknife over blocks.
 """
 
 from __future__ import annotations
@@ -23,23 +23,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.averaging import Value
 from percolab.analysis.cluster_numbers import coarse_edges
-from percolab.analysis.fit_quality import ChiSquare, first_accepted, is_poor
 from percolab.analysis.json_values import plain
-from percolab.analysis.statistics import (
-    MIN_BLOCKS,
-    Floats,
-    jackknife_error,
-    least_squares,
-    shrunk_correlation,
-)
+from percolab.analysis.power_law import PRIORS, average, fit_member
+from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error, shrunk_correlation
 from percolab.analysis.theory.known_exponents import Known, correction_of_sizes, known_exponents
 from percolab.errors import AnalysisError
 
-#: Smallest sizes that are tried, the largest as a part of <s_1>, and bins that a fit needs.  From 8
-#: sites on chi^2 does not see what two corrections leave out: square torus, L = 512, 3000 samples,
-#: d_f = 1.9033(9) from 8, 1.9004(13) from 16, 1.8995(27) from 32, 1.8991(41) from 64; exact 1.8958.
-S_MIN, CUTOFF, LEAST_BINS = (32, 64, 128, 256), 0.03, 8
+#: Smallest sizes that are averaged over, the largest ones as parts of <s_1>, and bins that a fit
+#: needs.
+S_MIN, CUTOFFS, LEAST_BINS = (8, 16, 32, 64, 128, 256), (0.03, 0.02, 0.01), 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +72,6 @@ class GyrationSums:
         total, spread = squares.sum(axis=0), spreads.sum(axis=0)
         return s, spread / total, (spread - spreads) / (total - squares)
 
-    def window(self, at: int, s: Floats, s_min: int) -> NDArray[np.bool_]:
-        """Return which sizes s (k,) of clusters at a p are fitted from s_min on, bool (k,)."""
-        return (s >= s_min) & (s <= CUTOFF * float(self.largest[at]))
-
     def correlation_length(self) -> tuple[Floats, Floats]:
         """Return xi and its standard error at every p, float64 (m,) each; NaN where it is unknown.
 
@@ -97,27 +87,30 @@ class GyrationSums:
 
 @dataclass(frozen=True)
 class RadiusFit:
-    """d_f with its one-sigma error from R_s ~ s^(1/d_f) at a p of the grid of one size.
+    """d_f from R_s ~ s^(1/d_f) at a p of the grid of one size.
 
-    amplitude: A.  corrections: b and c.  known: the known d_f.
+    amplitude: A.  corrections: b and c.  s_min, s_max: of the largest window.  known: d_f.
     """
 
     L: int
     p: float
-    d_f: float
-    error: float
+    result: Value
     amplitude: float
     corrections: tuple[float, float]
     omega: float
     s_min: int
     s_max: int
-    chi_square: ChiSquare
     known: Known | None
 
     @property
-    def accepted(self) -> bool:
-        """Whether chi^2 does not reject the fit."""
-        return not is_poor(self.chi_square)
+    def d_f(self) -> float:
+        """The fractal dimension."""
+        return self.result.value
+
+    @property
+    def error(self) -> float:
+        """Its whole error, one sigma."""
+        return self.result.error
 
     def squared_radius(self, s: Floats) -> Floats:
         """Return the fitted R_s^2 at sizes s."""
@@ -128,50 +121,51 @@ class RadiusFit:
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
-        return plain(self)
+        beside = {key: value for key, value in vars(self).items() if key != "result"}
+        record = self.result.to_dict()
+        return plain({"rejected": record["rejected"], "d_f": record.pop("value")} | record | beside)
 
 
 def fit_radius(sums: GyrationSums, *, threshold: float, dimension: int) -> RadiusFit:
-    """Fit R_s at the p nearest to a threshold, from the smallest s_min that chi^2 does not reject.
+    """Fit R_s at the p nearest to a threshold.
 
     The error of the threshold is not in that of d_f, nor is what p is off it.  Raises AnalysisError
     with fewer than MIN_BLOCKS blocks or LEAST_BINS bins.
     """
     at = int(np.argmin(np.abs(sums.p - threshold)))
-    s, _, without = sums.radii(at)
-    usable = [s_min for s_min in S_MIN if sums.window(at, s, s_min).sum() >= LEAST_BINS]
-    if len(without) < MIN_BLOCKS or not usable:
+    s, squared, without = sums.radii(at)
+    reach = s / float(sums.largest[at])
+    inside = (s >= S_MIN[0]) & (reach <= CUTOFFS[0])
+    if len(without) < MIN_BLOCKS or inside.sum() < LEAST_BINS:
         raise AnalysisError(
             f"d_f from R_s: fewer than {LEAST_BINS} bins of sizes from s = {S_MIN[0]} to "
-            f"{CUTOFF:g} <s_1>, or {MIN_BLOCKS} blocks"
+            f"{CUTOFFS[0]:g} <s_1>, or {MIN_BLOCKS} blocks"
         )
-    return first_accepted(_fit_from(sums, at, s_min, dimension) for s_min in usable)
-
-
-def _fit_from(sums: GyrationSums, at: int, s_min: int, dimension: int) -> RadiusFit:
-    """Return the fit of the bins from s_min on at a p of the grid."""
-    s, squared, without = sums.radii(at)
-    window = sums.window(at, s, s_min)
     omega = correction_of_sizes(dimension).value
-    logs, again = np.log(squared[window]), np.log(without[:, window])
-    small = s[window] ** -omega
-    design = np.stack([np.ones(logs.size), np.log(s[window]), small, small**2], axis=1)
+    s, reach, again = s[inside], reach[inside], np.log(without[:, inside])
+    design = np.stack([np.ones(s.size), np.log(s), s**-omega, s ** (-2 * omega)], axis=1)
     deviation = jackknife_error(again)
     covariance = shrunk_correlation(again) * np.outer(deviation, deviation)
-    theta, _, quality = least_squares(design, logs, covariance)
-    weights = np.linalg.solve(covariance, design)
-    slopes = again @ weights @ np.linalg.inv(design.T @ weights)[:, 1]
-    d_f = float(2 / theta[1])
+    found = average(
+        [
+            fit_member(design, np.log(squared[inside]), covariance, (np.inf, np.inf, *PRIORS), kept)
+            for cutoff in CUTOFFS
+            for s_min in S_MIN
+            if (kept := (s >= s_min) & (reach <= cutoff)).sum() >= LEAST_BINS
+        ],
+        # What is correlated enters the error as the blocks tell it.
+        (len(again) - 1) * np.cov(again.T, ddof=0),
+    )
+    amplitude, slope, *corrections = found.theta
+    d_f = float(2 / slope)
     return RadiusFit(
         L=sums.L,
         p=float(sums.p[at]),
-        d_f=d_f,
-        error=float(d_f**2 / 2 * jackknife_error(slopes)),
-        amplitude=float(np.exp(theta[0])),
-        corrections=(float(theta[2]), float(theta[3])),
+        result=found.value(1).scaled(d_f, d_f**2 / 2),
+        amplitude=float(np.exp(amplitude)),
+        corrections=(float(corrections[0]), float(corrections[1])),
         omega=omega,
-        s_min=s_min,
-        s_max=int(s[window].max()),
-        chi_square=quality,
+        s_min=int(s.min()),
+        s_max=int(s.max()),
         known=known_exponents(dimension).get("d_f"),
     )

@@ -3,14 +3,14 @@
 Each size gives the mean and the median of its T and their standard deviation, the width. They
 approach as (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 1994)
 
-    mean_L   = p_c + A L^(-1/nu) (1 + ...)     median_L likewise, with an A of its own
-    width_L  = S L^(-1/nu) (1 + ...)
+    mean_L  = p_c + width_L (A + b L^-omega + B L^-2 omega)      median_L likewise, with its own A
+    width_L = S L^(-1/nu) exp(b L^-omega + B L^-2 omega)
 
-and are fitted together: p_c is where mean or median meet L = infinity, 1/nu comes of the width.
-With four sizes or more each has a correction of relative size L^-omega as well. Where A happens to
-be 0 (the square lattice, by self-duality) nothing is lost. The three numbers of one size come from
-the same samples; their covariance is that of their influence functions (F. R. Hampel, J. Am. Stat.
-Assoc. 69, 383 (1974)).
+with priors of b and B, averaged over smallest sizes (:mod:`percolab.analysis.power_law`): p_c is
+where mean or median meet a width of 0, which needs no exponent, and 1/nu comes of the width. Where
+A happens to be 0 (the square lattice, by self-duality) nothing is lost. The three numbers of one
+size come from the same samples; their covariance is that of their influence functions (F. R.
+Hampel, J. Am. Stat. Assoc. 69, 383 (1974)).
 
 Cell to cell (P. J. Reynolds, H. E. Stanley and W. Klein, Phys. Rev. B 21, 1223 (1980)): a lattice
 of L1 is renormalised to one of L2, p -> p' with R_L1(p') = R_L2(p); its fixed point is where both
@@ -25,19 +25,21 @@ from itertools import pairwise
 from math import nan
 
 import numpy as np
-from scipy import optimize
 
-from percolab.analysis.crossings import find_crossing
+from percolab.analysis.averaging import Value
+from percolab.analysis.crossings import cross_sizes
 from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
-from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.json_values import plain
-from percolab.analysis.likelihood import ThresholdCells
-from percolab.analysis.size_fit import SizeFit, fit_size, refit
-from percolab.analysis.statistics import Floats, geometric_mean, half_width, whitening
+from percolab.analysis.power_law import PRIORS, average_over_sizes, fit_power_law
+from percolab.analysis.size_fit import SizeFit, fit_size
+from percolab.analysis.statistics import Floats
 from percolab.errors import AnalysisError
 
 # The density of T at the median is that of this part of the samples about it.
 _CENTRAL = 0.1
+
+# How often the amplitudes are found that say how much the error of a width adds.
+_ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,21 +68,20 @@ class SampleMoments:
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """p_c and 1/nu of `estimator`, "mean" or "median", and the width, with one-sigma errors."""
+    """p_c of `estimator`, "mean" or "median", or 1/nu of "width"."""
 
     estimator: str
-    sizes: tuple[int, ...]
-    threshold: float
-    threshold_error: float
-    y_t: float
-    y_t_error: float
-    with_correction: bool
-    chi_square: ChiSquare
+    name: str
+    result: Value
+
+    def to_dict(self) -> dict[str, object]:
+        """Return every number as plain JSON values."""
+        return {"estimator": self.estimator, "name": self.name, **self.result.to_dict()}
 
 
 @dataclass(frozen=True)
 class CellToCell:
-    """Fixed point p* and 1/nu of the renormalisation of L1 to L2, with bootstrap errors."""
+    """Fixed point p* and 1/nu of the renormalisation of L1 to L2, with first-order errors."""
 
     L1: int
     L2: int
@@ -103,7 +104,7 @@ class SampleThresholds:
         """Return every number as plain JSON values."""
         return {
             "sizes": [size.to_dict() for size in self.sizes],
-            "extrapolations": plain(self.extrapolations),
+            "extrapolations": [item.to_dict() for item in self.extrapolations],
             "cell_to_cell": plain(self.cells),
             "notes": list(self.notes),
         }
@@ -139,13 +140,12 @@ def analyse_samples(
     curves: Sequence[SpanningCurve],
     *,
     omega: float = 1.0,
-    bootstrap: int = 200,
 ) -> SampleThresholds:
     """Analyse the T of every size.
 
     thresholds: (L, T) of every task, T float64 (n,), infinite where a sample never spans. curves:
-    R_L of the same tasks, for cell to cell. omega: of the corrections. bootstrap: replicas for the
-    errors of cell to cell, 0 for none. Raises AnalysisError when a size has too few samples.
+    R_L of the same tasks, for cell to cell. omega: of the corrections. Raises AnalysisError when a
+    size has too few samples.
     """
     sizes, notes = [], []
     for L in sorted({L for L, _ in thresholds}):
@@ -154,97 +154,85 @@ def analyse_samples(
             notes.append(f"L = {L} left out of mean and median: some samples never span")
             continue
         sizes.append(moments_of(L, T))
-    found = []
+    found: list[Extrapolation] = []
     if len(sizes) < 2:
         notes.append("fewer than two sizes: nothing to extrapolate")
     else:
-        found = [_extrapolate(sizes, estimator, omega) for estimator in ("mean", "median")]
-    cells = _cell_to_cell(curves, bootstrap, np.random.default_rng(0))
-    return SampleThresholds(tuple(sizes), tuple(found), cells, tuple(notes))
+        found = [
+            Extrapolation("mean", "p_c", _threshold(sizes, 0, omega)),
+            Extrapolation("median", "p_c", _threshold(sizes, 1, omega)),
+            Extrapolation("width", "1/nu", _inverse_nu(sizes, omega)),
+        ]
+    rejections = [
+        f"{item.name} from the {item.estimator} of T: chi^2 rejects even its best fit (p-value "
+        f"{item.result.chi_square.p_value:.1e}), so it has no answer"
+        for item in found
+        if item.result.rejected
+    ]
+    cells = _cell_to_cell(curves)
+    return SampleThresholds(tuple(sizes), tuple(found), cells, (*rejections, *notes))
 
 
-def _extrapolate(sizes: Sequence[SampleMoments], estimator: str, omega: float) -> Extrapolation:
-    """Fit mean or median, and the width, of all sizes: p_c, A, ln S, 1/nu and two corrections."""
-    picked = [("mean", "median").index(estimator), 2]
+def _threshold(sizes: Sequence[SampleMoments], index: int, omega: float) -> Value:
+    """Return p_c from the means (index 0) or medians (1) of T against their widths."""
     L = np.array([size.L for size in sizes], float)
-    data = np.array([(getattr(size, estimator), size.width) for size in sizes])
-    whiten = np.stack([whitening(size.covariance[np.ix_(picked, picked)]) for size in sizes])
-    relative = L / geometric_mean(L)
-    with_correction = L.size >= 4
-
-    def residual(theta: Floats) -> Floats:
-        p_c, shift, log_width, y_t = theta[:4]
-        bend, swell = theta[4:] if with_correction else (0.0, 0.0)
-        decay = relative**-omega
-        width = np.exp(log_width) * relative**-y_t
-        model = np.stack(
-            [p_c + width * (shift + bend * decay), width * (1 + swell * decay)], axis=1
-        )
-        away = np.einsum("nij,nj->ni", whiten, data - model)
-        return np.asarray(away.ravel(), np.float64)
-
-    slope, log_width = np.polyfit(np.log(relative), np.log(data[:, 1]), 1)
-    start = [data[-1, 0], 0.0, log_width, -slope] + [0.0, 0.0] * with_correction
-    solved = optimize.least_squares(
-        residual, start, x_scale="jac", method="lm", xtol=1e-12, ftol=1e-12
-    )
-    jacobian = np.asarray(solved.jac)
-    try:
-        errors = np.sqrt(np.diag(np.linalg.inv(jacobian.T @ jacobian)))
-    except np.linalg.LinAlgError:
-        raise AnalysisError(f"the {estimator} of T does not determine p_c: add sizes") from None
-    dof = data.size - len(start)
-    chi2 = float(2 * solved.cost) if dof else 0.0
-    return Extrapolation(
-        estimator=estimator,
-        sizes=tuple(size.L for size in sizes),
-        threshold=float(solved.x[0]),
-        threshold_error=float(errors[0]),
-        y_t=float(solved.x[3]),
-        y_t_error=float(errors[3]),
-        with_correction=with_correction,
-        chi_square=ChiSquare.of(chi2, dof),
-    )
+    values = np.array([(size.mean, size.median)[index] for size in sizes])
+    width = np.array([size.width for size in sizes])
+    covariance = np.array([size.covariance[np.ix_([index, 2], [index, 2])] for size in sizes])
+    shapes = np.stack([np.ones_like(L), L**-omega, L ** (-2 * omega)], axis=1)
+    design = np.column_stack([np.ones_like(L), width[:, None] * shapes])
+    slope = np.zeros_like(L)
+    for _ in range(_ROUNDS):
+        # That of the value less slope times width.
+        variances = covariance[:, 0, 0] - 2 * slope * covariance[:, 0, 1]
+        variances += slope**2 * covariance[:, 1, 1]
+        found = average_over_sizes(L, design, values, variances, (np.inf, np.inf, *PRIORS))
+        slope = shapes @ found.theta[1:]
+    return found.value(0)
 
 
-def _cell_to_cell(
-    curves: Sequence[SpanningCurve], replicas: int, rng: np.random.Generator
-) -> tuple[CellToCell, ...]:
+def _inverse_nu(sizes: Sequence[SampleMoments], omega: float) -> Value:
+    """Return 1/nu from the widths."""
+    width = np.array([size.width for size in sizes])
+    relative = np.array([size.covariance[2, 2] for size in sizes]) / width**2
+    law = fit_power_law([size.L for size in sizes], width, relative, omega=omega).exponent
+    return law.scaled(-law.value, -1.0)
+
+
+def _cell_to_cell(curves: Sequence[SpanningCurve]) -> tuple[CellToCell, ...]:
     """Cross neighbouring sizes and compare their slopes; pairs that do not cross are left out."""
-    sizes = linear_sizes(curves)
-    cells = [ThresholdCells.from_curves(curves_of_size(curves, size)) for size in sizes]
-    lines = [fit_size(own.curves) for own in cells]
-    drawn = [own.resample(rng, replicas) for own in cells]
-    found = []
-    for small, large in pairwise(range(len(sizes))):
-        pair = lines[small], lines[large]
-        crossing = find_crossing(*pair)
-        if not crossing.found:
-            continue
-        again = np.full((replicas, 2), nan)
-        for row in range(replicas):
-            try:
-                below, above = (refit(lines[k], cells[k], drawn[k][row]) for k in (small, large))
-            except AnalysisError:
-                continue
-            p = find_crossing(below, above, near=crossing.p).p
-            again[row] = p, _scale_factor(below, above, p)
-        found.append(
-            CellToCell(
-                L1=sizes[small],
-                L2=sizes[large],
-                p=crossing.p,
-                p_error=half_width(again[:, 0]),
-                y_t=_scale_factor(*pair, crossing.p),
-                y_t_error=half_width(again[:, 1]),
-            )
+    fits = [fit_size(curves_of_size(curves, size)) for size in linear_sizes(curves)]
+    crossings, _ = cross_sizes(fits)
+    return tuple(
+        CellToCell(
+            crossing.L1,
+            crossing.L2,
+            crossing.p,
+            crossing.p_error,
+            *_scale_factor(*pair, crossing.p),
         )
-    return tuple(found)
+        for crossing, pair in zip(crossings, pairwise(fits), strict=True)
+        if crossing.found
+    )
 
 
-def _scale_factor(small: SizeFit, large: SizeFit, p: float) -> float:
-    """Return 1/nu from the slopes of two sizes at p; NaN where one does not rise."""
-    slopes = small.slope(p), large.slope(p)
-    if not min(slopes) > 0:
-        return nan
-    return float(np.log(slopes[1] / slopes[0]) / np.log(large.L / small.L))
+def _scale_factor(small: SizeFit, large: SizeFit, p: float) -> tuple[float, float]:
+    """Return 1/nu from the slopes of two sizes at their crossing p, and its error.
+
+    NaN where one does not rise.  The error is that of first order, p moving along.
+    """
+    if not min(small.slope(p), large.slope(p)) > 0:
+        return nan, nan
+    logarithm = float(np.log(large.L / small.L))
+    apart = float(large.probit.deriv()(p) - small.probit.deriv()(p))
+    # ln s = ln f' - f^2 / 2, and how it changes with p and with the coefficients of f.
+    along = [float(fit.probit.deriv(2)(p) / fit.probit.deriv()(p)) for fit in (small, large)]
+    moving = along[1] - along[0] - float(large.probit(p)) * apart
+    variance = 0.0
+    for fit, sign in ((small, -1), (large, 1)):
+        powers, slopes = fit.powers(p)
+        own = slopes / float(fit.probit.deriv()(p)) - float(fit.probit(p)) * powers
+        gradient = sign * (own - moving * powers / apart)
+        variance += float(gradient @ np.array(fit.covariance) @ gradient)
+    ratio = float(np.log(large.slope(p) / small.slope(p)))
+    return ratio / logarithm, float(np.sqrt(variance)) / logarithm

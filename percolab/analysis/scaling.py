@@ -121,7 +121,9 @@ class ScalingTerms:
         delta, y, n, m = outer
         t, stretch = p - delta, np.exp(y * log_size)
         X = (t + n * t**2 + m * t**3) * stretch
-        decay = np.exp(-np.multiply.outer(omega * log_size, [of_size for _, of_size in CORRECTIONS]))
+        decay = np.exp(
+            -np.multiply.outer(omega * log_size, [of_size for _, of_size in CORRECTIONS])
+        )
         powers = X[:, None] ** np.arange(degree + 1)
         corrections = decay * powers[:, [of_x for of_x, _ in CORRECTIONS]]
         slope = -(1 + 2 * n * t + 3 * m * t**2) * stretch
@@ -129,7 +131,7 @@ class ScalingTerms:
         return cls(np.hstack([powers, corrections]), decay, np.stack(derivatives, axis=1), degree)
 
     def slope(self, amplitudes: Floats) -> Floats:
-        """Return df / dX, float64 (points,); amplitudes: (..., degree + 5), of every point or all."""
+        """Return df / dX, float64 (points,); amplitudes: (..., degree + 5), of each point or all."""
         polynomial = amplitudes[..., 1 : self.degree + 1] * np.arange(1, self.degree + 1)
         mixed = [self.degree + 1 + i for i, (of_x, _) in enumerate(CORRECTIONS) if of_x]
         decay = self.decay[:, [of_x == 1 for of_x, _ in CORRECTIONS]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -51,9 +51,13 @@ class SizeFit:
 
     def covariance_at(self, p: float, other: float) -> float:
         """Return the covariance of the fitted probit at two p."""
-        x = (np.array([p, other]) - self.p_mid) / self.scale
-        powers = np.vander(x, len(self.coefficients), increasing=True)
-        return float(powers[0] @ np.array(self.covariance) @ powers[1])
+        return float(self.powers(p)[0] @ np.array(self.covariance) @ self.powers(other)[0])
+
+    def powers(self, p: float) -> tuple[Floats, Floats]:
+        """Return what the coefficients of the probit and of its slope multiply, (k,) each."""
+        x, order = (p - self.p_mid) / self.scale, np.arange(len(self.coefficients))
+        slopes = np.append(0.0, order[1:] * x ** order[:-1]) / self.scale
+        return np.asarray(x**order, np.float64), np.asarray(slopes, np.float64)
 
     def slope(self, p: float) -> float:
         """Derivative dR/dp at `p`."""
@@ -109,6 +113,17 @@ def fit_size(curves: Sequence[SpanningCurve], *, degree: int = 3) -> SizeFit:
         chi_square=chi_square(cells, estimate),
         covariance=tuple(map(tuple, estimate.covariance.tolist())),
     )
+
+
+def refit(fit: SizeFit, cells: ThresholdCells, counts: Floats) -> SizeFit:
+    """Return a fit of `counts`, a replica of those of `cells`, to which `fit` belongs.
+
+    Its degree, chi^2 and covariance are those of `fit`.
+    """
+    degree = len(fit.coefficients) - 1
+    model = PolynomialModel.of_points(cells.p, fit.p_mid, fit.scale, degree)
+    estimate = maximise(model, replace(cells, counts=counts), np.array(fit.coefficients))
+    return replace(fit, coefficients=tuple(float(c) for c in estimate.theta))
 
 
 def _straight_line(cells: ThresholdCells, model: PolynomialModel) -> Floats:

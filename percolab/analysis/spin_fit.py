@@ -22,18 +22,18 @@ import numpy as np
 
 from percolab.analysis.autocorrelation import (
     Autocorrelation,
-    DynamicExponent,
     autocorrelation,
     compare_starts,
-    dynamic_exponent,
 )
+from percolab.analysis.averaging import Value
 from percolab.analysis.json_values import plain
+from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.reweighting import FirstOrder, find_first_order
 from percolab.analysis.statistics import Floats, format_with_error
 from percolab.analysis.stored_fits import fit_quantities
 from percolab.analysis.theory.known_exponents import Known
-from percolab.analysis.theory.potts import critical_point, potts_exponents
+from percolab.analysis.theory.potts import critical_point, potts_exponents, spin_correction
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
@@ -60,13 +60,15 @@ class StartDifference:
 
 @dataclass(frozen=True)
 class SpinExponent:
-    """An exponent of sizes at p_c: its name, value, error, and the published value or None."""
+    """An exponent of sizes at p_c: its name, its value, and the published value or None."""
 
     name: str
-    value: float
-    error: float
-    smallest_size: int
+    result: Value
     known: Known | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number as plain JSON values."""
+        return {"name": self.name, **self.result.to_dict(), "known": plain(self.known)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +103,7 @@ class SpinFit(Shown):
             "model": str(self.model),
         }
         for item in () if self.differences else self.exponents:
-            found[item.name] = format_with_error(item.value, item.error)
+            found[item.name] = str(item.result)
         return found | {f"note {n}": note for n, note in enumerate(self.notes, 1)}
 
     @property
@@ -147,7 +149,7 @@ class SpinFit(Shown):
             "temperature_error": error,
             "published_coupling": plain(self.known),
             "start_differences": plain(self.differences),
-            "exponents": [] if self.differences else plain(self.exponents),
+            "exponents": [] if self.differences else [x.to_dict() for x in self.exponents],
             "first_order": plain(self.first_order),
             "joint_fit": None if self.differences else self.joint.to_dict(),
             "notes": list(self.notes),
@@ -272,38 +274,41 @@ def _exponents(
     items: Sequence[TaskResult], joint: QuantityAnalysis, model: Model
 ) -> tuple[list[SpinExponent], list[str]]:
     """Return y_t, y_h and z, as far as there are sizes enough, and notes on what is not."""
-    dimension = len(items[0].task.boundary)
-    known = potts_exponents(dimension, model.states)
-    smallest = joint.members[0].min_size
-    found = [SpinExponent("y_t", joint.y_t, joint.y_t_error, smallest, known.get("1/nu"))]
+    boundary = items[0].task.boundary
+    known = potts_exponents(len(boundary), model.states)
+    periodic = set(boundary) == {"periodic"}
+    omega = spin_correction(len(boundary), model.states, periodic=periodic).value
+    found = [SpinExponent("y_t", joint.exponent, known.get("1/nu"))]
     notes: list[str] = []
     p_c, error = joint.threshold, joint.threshold_error
     sizes, values, errors = _by_size(items, lambda item: _at(item, p_c, error))
     if len(sizes) >= 2:
-        # With the correction that the joint fit needs, too, and its exponent.
-        omega = fit.choice.omegas[0] if fit.choice.corrected else None
-        line = dynamic_exponent(sizes, values, errors, omega)
-        y_h = (line.z + dimension) / 2
-        found.append(SpinExponent("y_h", y_h, line.error / 2, line.smallest_size, known.get("d_f")))
+        line = _power_law(sizes, values, errors, omega).exponent
+        y_h = line.scaled((line.value + len(boundary)) / 2, 0.5)
+        found.append(SpinExponent("y_h", y_h, known.get("d_f")))
     try:
-        line = dynamics(items, p_c)
-        found.append(SpinExponent("z", line.z, line.error, line.smallest_size))
-        if not line.accepted:
-            notes.append("z: its chi^2 rejects a power law from these sizes, so its error is none")
+        found.append(SpinExponent("z", dynamics(items, p_c, omega).exponent))
     except AnalysisError as reason:
         notes.append(f"z: {reason}")
     return found, notes
 
 
-def dynamics(items: Sequence[TaskResult], p_c: float) -> DynamicExponent:
-    """Return z of the energy, whose autocorrelation time at p_c is interpolated between two p.
+def dynamics(items: Sequence[TaskResult], p_c: float, omega: float) -> PowerLaw:
+    """Return tau ~ L^z of the energy, whose autocorrelation time at p_c is between those at two p.
 
     AnalysisError: fewer than two sizes whose autocorrelation times are known.
     """
     sizes, taus, errors = _by_size(items, lambda item: _tau_at(item, p_c))
     if len(sizes) < 2:
         raise AnalysisError("fewer than two sizes have a known autocorrelation time")
-    return dynamic_exponent(sizes, taus, errors)
+    return _power_law(sizes, taus, errors, omega)
+
+
+def _power_law(
+    sizes: Sequence[int], values: Sequence[float], errors: Sequence[float], omega: float
+) -> PowerLaw:
+    relative = np.array(errors) / np.array(values)
+    return fit_power_law(sizes, values, relative**2, omega=omega)
 
 
 def _by_size(

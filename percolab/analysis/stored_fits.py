@@ -18,7 +18,7 @@ from percolab.analysis.collapse import (
     Measured,
     collapse_curves,
 )
-from percolab.analysis.crossings import RatioCrossings, ratio_crossings
+from percolab.analysis.crossings import RatioCrossings, ratio_crossings, transition_width
 from percolab.analysis.exponents import ExponentFit, fit_exponents
 from percolab.analysis.maxima import SizeEstimates, estimate_size
 from percolab.analysis.quantities import (
@@ -163,7 +163,9 @@ def ratios_of(
     return ratio_crossings(
         clusters,
         near=fit.threshold,
-        exponent=fit.omega + fit.y_t,
+        omega=fit.omega,
+        y_t=fit.y_t,
+        width=transition_width(fit.by_size.fits, fit.threshold, fit.y_t),
         bootstrap=bootstrap,
     )
 
@@ -174,7 +176,6 @@ def samples_of(
     *,
     omega: float | None = None,
     min_size: int | None = None,
-    bootstrap: int = 200,
 ) -> SampleThresholds | None:
     """Return the thresholds from single T (:mod:`percolab.analysis.sample_thresholds`).
 
@@ -190,7 +191,6 @@ def samples_of(
         thresholds,
         curves,
         omega=_correction(results, omega)[0],
-        bootstrap=bootstrap,
     )
 
 
@@ -209,8 +209,9 @@ def collapse_of(
 
     observable: a probability by its name, or "largest" (P_inf), "second_largest" or "chi".
     threshold, y_t, exponent: p_c, 1/nu and kappa of y = A L^-kappa; what is given is held, the rest
-    is fitted, but for kappa = 0 of a probability. min_size: smallest L. reach: largest |x|. bootstrap: replicas
-    for the errors, 0 for none. InputError: no such observable. AnalysisError: too few sizes.
+    is fitted, but for kappa = 0 of a probability. min_size: smallest L. reach: largest |x|.
+    bootstrap: replicas for the errors, 0 for none. InputError: no such observable.
+    AnalysisError: too few sizes.
     """
     _check_scalable(results)
     name = observable or default_observable(results)

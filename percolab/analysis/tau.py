@@ -1,22 +1,17 @@
 r"""The Fisher exponent tau from the cluster numbers n_s at p_c.
 
-    n_s = s^-tau (a + b s^-Omega + c s^-2 Omega),
+    n_s = a s^-tau (1 + b s^-Omega + c s^-2 Omega + e x + f x^2),   x = s^(1/d_f) / L,
 
-the leading power with its corrections, fitted by least squares to the means over bins
-of sizes, of all L at once (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 1994;
-J. Hoshen, D. Stauffer, G. H. Bishop, R. J. Harrison and G. D. Quinn, J. Phys. A 12, 1285 (1979)).
-Omega is given.  Without c a fit from s = 8 on is not rejected by 8000 samples of the square lattice
-and yet off by three of its errors.
+the leading power with its corrections, fitted by least squares to the means over bins of sizes, of
+all L at once (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 1994; J. Hoshen, D.
+Stauffer, G. H. Bishop, R. J. Harrison and G. D. Quinn, J. Phys. A 12, 1285 (1979)).  Omega is
+given.  A cluster smaller than the system meets an open side with a probability proportional to its
+extent over L, and two sides with the square of it: e and f, with 1/d_f = (tau - 1) / d.  A torus
+has no sides: the n_s of clusters that do not wrap are those of the infinite lattice.
 
-The system is finite.  A cluster smaller than it meets an open side with a probability proportional
-to its extent s^(1/d_f) over L, and two sides with the square of it, which adds
-
-    s^-tau (e x + f x^2),   x = s^(1/d_f) / L,   1/d_f = (tau - 1) / d.
-
-A torus has no sides: the n_s of clusters that do not wrap are those of the infinite lattice.  Bins
-are used from s_min up to a part of <s_1>, which grows as L^d_f.  Of all windows that chi^2 does not
-reject at 5 %, that with the most bins is taken: the one with the smallest error would be one whose
-error is too small by chance.
+As in all power laws here (:mod:`percolab.analysis.power_law`) no correction is left out: b and e
+are 0 +- 3, c and f are 0 +- 9, s in sites and L in lattice constants.  What is averaged is the
+window: smallest sizes s_min, and largest ones as parts of <s_1>, which grows as L^d_f.
 
 Errors: the same bootstrap over blocks that gives p_c, so that the error of p_c, its correlation
 with n_s, and the correlations of bins are contained; where p is given, a jackknife over blocks.
@@ -35,15 +30,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
+from percolab.analysis.averaging import Value
 from percolab.analysis.cluster_numbers import SizeCounts, mean_power
-from percolab.analysis.fit_quality import ChiSquare, first_accepted, fit_each, is_poor
 from percolab.analysis.json_values import plain
-from percolab.analysis.statistics import MIN_BLOCKS, Floats, least_squares, with_data_first
+from percolab.analysis.power_law import PRIORS, Average, Member, average, fit_member
+from percolab.analysis.statistics import MIN_BLOCKS, Floats, with_data_first
 from percolab.analysis.theory.known_exponents import Known, correction_of_sizes, known_exponents
 from percolab.errors import AnalysisError
 
-#: Smallest sizes that are tried, and the largest ones as parts of <s_1>.
+#: Smallest sizes that are averaged over, and the largest ones as parts of <s_1>.
 S_MIN, CUTOFFS = (8, 16, 32, 64, 128), (0.1, 0.05, 0.02)
 
 #: A fit has so many bins at least.
@@ -52,53 +49,26 @@ LEAST_BINS = 8
 #: Clusters in a bin at least: with fewer its scatter says too little about its error.
 LEAST_COUNT = 100
 
-#: Bins on either side that tell the variance of one; how often the errors are found again.
-_NEIGHBOURS, _ROUNDS = 4, 3
+#: Bins on either side that tell the variance of one.
+_NEIGHBOURS = 4
 
 #: Two interpolations to p_c may differ by this many errors of n_s.
 _AGREE = 1.0
 
-#: Steps of Gauss and Newton, and where they begin, and the range they may not leave.
-_STEPS, _START, _RANGE = 30, 2.1, (1.2, 4.0)
-
-
-@dataclass(frozen=True)
-class TauTrial:
-    """One fit: its window, tau with its error, and its quality.
-
-    cutoff: the largest size in units of <s_1>.  bins: how many were fitted.
-    """
-
-    s_min: int
-    cutoff: float
-    tau: float
-    error: float
-    bins: int
-    chi_square: ChiSquare
-
-    @property
-    def accepted(self) -> bool:
-        """Whether chi^2 does not reject the fit."""
-        return not is_poor(self.chi_square)
-
-    @classmethod
-    def of(cls, fit: WindowFit) -> TauTrial:
-        """Return the record of a fit."""
-        window = fit.window
-        return cls(window.s_min, window.cutoff, fit.tau, fit.error(), window.bins, fit.chi_square)
+#: Steps of Gauss and Newton, the change of tau at which they end, and the range it may not leave.
+_STEPS, _ENOUGH, _RANGE = 100, 1e-8, (1.2, 4.0)
 
 
 @dataclass(frozen=True)
 class TauFit:
-    """tau with its one-sigma error, the n_s it was read off, and all fits that were tried.
+    """tau with its error, and the n_s it was read off.
 
     threshold, threshold_error: the p at which n_s was taken, and its error, 0 where it was given.
-    omega: the given Omega.  sizes, s_max: every L, and the largest s of its bins.  coefficients: a,
-    b and c, and of a lattice with open axes e and f.
+    omega: the given Omega.  s_min, cutoff: of the largest window.  sizes, s_max: every L, and the
+    largest s of its bins.  coefficients: a, a b and a c, and with open axes a e and a f.
     """
 
-    tau: float
-    error: float
+    result: Value
     error_method: str
     threshold: float
     threshold_error: float
@@ -110,16 +80,23 @@ class TauFit:
     sizes: tuple[int, ...]
     s_max: tuple[int, ...]
     coefficients: tuple[float, ...]
-    chi_square: ChiSquare
     known: Known | None
-    trials: tuple[TauTrial, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def tau(self) -> float:
+        """The exponent."""
+        return self.result.value
+
+    @property
+    def error(self) -> float:
+        """Its whole error, one sigma."""
+        return self.result.error
 
     @property
     def source(self) -> str:
         """What tau was read off, in a few words."""
-        quality = f"chi2/dof {self.chi_square.value:.0f}/{self.chi_square.dof}"
-        return f"n_s at p_c, s from {self.s_min} to {self.cutoff:g} <s_1>, {quality}"
+        return f"n_s at p_c, s from {self.s_min} to {self.cutoff:g} <s_1>"
 
     @property
     def fractal_dimension(self) -> float:
@@ -140,7 +117,9 @@ class TauFit:
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
-        return plain(self)
+        beside = {key: value for key, value in vars(self).items() if key != "result"}
+        record = self.result.to_dict()
+        return plain({"rejected": record["rejected"], "tau": record.pop("value")} | record | beside)
 
 
 def fit_tau(
@@ -163,68 +142,34 @@ def fit_tau(
     # Four bins a power of two: in single sizes chi^2 would not notice what changes slowly with s.
     points = [TaskNumbers.of(item.coarse(), threshold, replicas) for item in used]
     omega = correction_of_sizes(dimension)
-    best, trials = _best_window(points, ClusterNumberModel(dimension, is_open, omega.value))
-    notes = [
-        f"L = {item.L} left out of n_s: fewer than {MIN_BLOCKS} blocks, or p_c outside its p grid"
-        for item in tasks
-        if item not in used
-    ]
-    if is_poor(best.chi_square):
-        notes.append(
-            f"tau from n_s: its fit is poor (p-value {best.chi_square.p_value:.1e}), so its error "
-            "is too small"
-        )
+    data = ClusterNumbers(points, ClusterNumberModel(dimension, is_open, omega.value))
+    found = data.fit()
     return TauFit(
-        tau=best.tau,
-        error=best.error(),
+        result=found.value(1),
         error_method="jackknife" if replicas is None else "bootstrap",
         threshold=threshold,
         threshold_error=threshold_error,
         dimension=dimension,
         omega=omega.value,
         omega_source=omega.reference,
-        s_min=best.window.s_min,
-        cutoff=best.window.cutoff,
+        s_min=S_MIN[0],
+        cutoff=CUTOFFS[0],
         sizes=tuple(item.task.L for item in points),
-        s_max=best.window.s_max,
-        coefficients=tuple(best.coefficients.tolist()),
-        chi_square=best.chi_square,
+        s_max=data.s_max,
+        coefficients=tuple((np.exp(found.theta[0]) * np.array([1, *found.theta[2:]])).tolist()),
         known=known_exponents(dimension).get("tau"),
-        trials=tuple(trials),
-        notes=tuple(notes),
+        notes=tuple(
+            f"L = {item.L} left out of n_s: fewer than {MIN_BLOCKS} blocks, or p_c outside its p "
+            "grid"
+            for item in tasks
+            if item not in used
+        ),
     )
 
 
 def _is_usable(item: SizeCounts, threshold: float, replicas: TauReplicas | None) -> bool:
     drawn = replicas is None or item.label in replicas.weights
     return drawn and item.samples.size >= MIN_BLOCKS and item.p[0] <= threshold <= item.p[-1]
-
-
-def _best_window(
-    points: Sequence[TaskNumbers], model: ClusterNumberModel
-) -> tuple[WindowFit, list[TauTrial]]:
-    """Return the chosen fit, and the record of all; AnalysisError if no window has bins enough."""
-    fits = _fit_windows(points, model)
-    if not fits:
-        raise AnalysisError(
-            f"tau from n_s: no {LEAST_BINS} bins of sizes from s = {S_MIN[0]} to {CUTOFFS[0]:g} "
-            f"<s_1> hold {LEAST_COUNT} clusters in {MIN_BLOCKS} blocks"
-        )
-    trials = [TauTrial.of(item) for item in fits]
-    return fits[trials.index(_choose(trials))], trials
-
-
-def _fit_windows(points: Sequence[TaskNumbers], model: ClusterNumberModel) -> list[WindowFit]:
-    """Return the fit of every window that has bins enough and converges."""
-    windows = (Window(points, s_min, cutoff) for cutoff in CUTOFFS for s_min in S_MIN)
-    filled = (window for window in windows if window.bins >= LEAST_BINS)
-    return fit_each(filled, lambda window: WindowFit.of(window, model))[0]
-
-
-def _choose(trials: Sequence[TauTrial]) -> TauTrial:
-    """Return the fit with the most bins of those not rejected, else the least poor one."""
-    widest = first_accepted(sorted(trials, key=lambda trial: -trial.bins))
-    return widest if widest.accepted else max(trials, key=lambda trial: trial.chi_square.p_value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +189,7 @@ class TauReplicas:
 
 @dataclass(frozen=True)
 class ClusterNumberModel:
-    """n_s = s^-tau (a + b s^-Omega + c s^-2 Omega), with e x + f x^2 added where an axis is open.
+    """n_s = a s^-tau (1 + b s^-Omega + c s^-2 Omega), with e x + f x^2 added where an axis is open.
 
     x = s^((tau - 1) / d) / L.  omega: Omega.
     """
@@ -253,15 +198,38 @@ class ClusterNumberModel:
     is_open: bool
     omega: float
 
-    def columns(self, tasks: Sequence[SizeCounts], tau: float) -> list[Floats]:
-        """Return what multiplies a, b, c (and e, f) in the bins of every task, (3 or 5, bins)."""
-        terms = [(tau + n * self.omega, 0) for n in range(3)]
+    @property
+    def widths(self) -> tuple[float, ...]:
+        """Those of the priors of ln a, tau, b and c (and e and f)."""
+        return (np.inf, np.inf, *PRIORS, *PRIORS[: 2 * self.is_open])
+
+    def at(self, tasks: Sequence[SizeCounts], theta: Floats) -> tuple[list[Floats], list[Floats]]:
+        """Return n_s (bins,) of every task, and its derivatives (bins, parameters).
+
+        theta: ln a, tau, b and c (and e and f).
+        """
+        tau, factors = float(theta[1]), np.array([1.0, *theta[2:]])
+        # Exponent of s, its derivative by tau, and the power of 1 / L of every term.
+        terms = [(tau + n * self.omega, 1.0, 0) for n in range(3)]
         if self.is_open:
-            terms += [(tau - n * (tau - 1) / self.dimension, n) for n in (1, 2)]
-        return [
-            np.stack([mean_power(item.edges, k) / float(item.L) ** sides for k, sides in terms])
-            for item in tasks
-        ]
+            shares = ((n, n / self.dimension) for n in (1, 2))
+            terms += [(tau - part * (tau - 1), 1 - part, sides) for sides, part in shares]
+        exponents, slopes, sides = (np.array(column) for column in zip(*terms, strict=True))
+        numbers, derivatives = [], []
+        for item in tasks:
+            scale = np.exp(theta[0]) / float(item.L) ** sides[:, None]
+            columns = scale * np.array([mean_power(item.edges, k) for k in exponents])
+            steeper = scale * np.array([_slope_of_mean(item.edges, k) for k in exponents])
+            by_tau = (factors * slopes) @ steeper
+            numbers.append(factors @ columns)
+            derivatives.append(np.stack([numbers[-1], by_tau, *columns[1:]], axis=1))
+        return numbers, derivatives
+
+
+def _slope_of_mean(edges: NDArray[np.int64], exponent: float, *, step: float = 1e-4) -> Floats:
+    """Return the derivative of the mean of s^-exponent over every bin by the exponent."""
+    ahead, behind = (mean_power(edges, exponent + x) for x in (step, -step))
+    return np.asarray((ahead - behind) / (2 * step))
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,19 +288,21 @@ def _smooth_spread(values: Floats, variances: Floats, widths: NDArray[np.int64])
     return sums / np.maximum(counts, 1.0) / widths
 
 
-class Window:
-    """The usable bins of all tasks from s_min to a part of <s_1>, one task after the other."""
+class ClusterNumbers:
+    """The usable bins of all tasks in the largest window, one task after the other, and their fit.
 
-    def __init__(self, points: Sequence[TaskNumbers], s_min: int, cutoff: float) -> None:
-        self.points, self.s_min, self.cutoff = points, s_min, cutoff
+    n is their number in what follows.
+    """
+
+    def __init__(self, points: Sequence[TaskNumbers], model: ClusterNumberModel) -> None:
+        self.points, self.model = points, model
         self.tasks = [item.task for item in points]
         self.masks = [
             item.usable
-            & (item.task.edges[:-1] >= s_min)
-            & (item.task.edges[1:] <= cutoff * item.reach)
+            & (item.task.edges[:-1] >= S_MIN[0])
+            & (item.task.edges[1:] <= CUTOFFS[0] * item.reach)
             for item in points
         ]
-        self.bins = int(sum(mask.sum() for mask in self.masks))
 
     @property
     def s_max(self) -> tuple[int, ...]:
@@ -343,100 +313,58 @@ class Window:
         )
 
     def joined(self, arrays: Sequence[Floats]) -> Floats:
-        """Return arrays of every task (..., bins), cut and put side by side: (..., n)."""
-        return np.concatenate([a[..., m] for a, m in zip(arrays, self.masks)], axis=-1)
+        """Return arrays of every task (bins, ...), cut and put one after the other: (n, ...)."""
+        return (
+            np.concatenate([a[m] for a, m in zip(arrays, self.masks)]) if arrays else np.array([])
+        )
 
-    def split(self, values: Floats) -> list[Floats]:
-        """Return what :meth:`joined` put together, float64 (n,), task by task."""
-        return np.split(values, np.cumsum([int(mask.sum()) for mask in self.masks])[:-1])
+    def covariance(self) -> Floats:
+        """Return the covariance of n_s, float64 (n, n): of the bootstrap, or of the blocks.
 
-    def deviations(self, expected: Floats) -> Floats:
-        """Return the errors of all bins at a given p (n,).
-
-        expected: n_s, float64 (n,), to which the variances are proportional.
+        Blocks drawn with replacement scatter less than samples do, by (B - 1) / B in the variance
+        for B blocks.
         """
-        return np.sqrt(self.joined([item.spread for item in self.points]) * expected)
+        drawn = [item.drawn.T for item in self.points if item.drawn is not None]
+        if drawn:
+            blocks = min(len(item.blocks) for item in self.points)
+            return np.asarray(np.cov(self.joined(drawn)) * blocks / (blocks - 1))
+        own = [np.cov(item.blocks.T) / len(item.blocks) for item in self.points]
+        return np.asarray(
+            block_diag(*(c[np.ix_(m, m)] for c, m in zip(own, self.masks, strict=True)))
+        )
 
+    def fit(self) -> Average:
+        """Return the average over windows; AnalysisError if none has bins enough."""
+        low = self.joined([task.edges[:-1].astype(float) for task in self.tasks])
+        high = self.joined([x.task.edges[1:] / x.reach for x in self.points])
+        windows = [(low >= s_min) & (high <= cutoff) for cutoff in CUTOFFS for s_min in S_MIN]
+        members = [self._member(kept) for kept in windows if kept.sum() >= LEAST_BINS]
+        found = [item for item in members if item is not None]
+        if not found:
+            raise AnalysisError(
+                f"tau from n_s: no {LEAST_BINS} bins of sizes from s = {S_MIN[0]} to "
+                f"{CUTOFFS[0]:g} <s_1> hold {LEAST_COUNT} clusters in {MIN_BLOCKS} blocks"
+            )
+        return average(found, self.covariance())
 
-@dataclass(frozen=True, eq=False)
-class WindowFit:
-    """A fit of one window.
-
-    coefficients: of the model's columns.  influence: what each n_s adds to tau, float64 (n,), to
-    first order.
-    """
-
-    window: Window
-    tau: float
-    coefficients: Floats
-    influence: Floats
-    chi_square: ChiSquare
-
-    @classmethod
-    def of(cls, window: Window, model: ClusterNumberModel) -> WindowFit:
-        """Fit with the errors of n_s itself, then with those of the fitted n_s.
-
-        AnalysisError if a fit does not converge, or n_s is too far from the model.
-        """
-        values = window.joined([item.values for item in window.points])
-        expected, tau = values, _START
-        for _ in range(_ROUNDS):
-            found = cls._step(window, model, expected, tau)
-            tau = found.tau
-            columns = window.joined(model.columns(window.tasks, found.tau))
-            expected = found.coefficients @ columns
-            if not (expected > 0).all():
-                raise AnalysisError("the fitted n_s are not positive")
-        return found
-
-    @classmethod
-    def _step(
-        cls, window: Window, model: ClusterNumberModel, expected: Floats, tau: float
-    ) -> WindowFit:
-        """Fit by steps of Gauss and Newton from tau on, with the errors of the expected n_s."""
-        values = window.joined([item.values for item in window.points])
-        # In units of each error the equations are well conditioned.  Correlations of bins are left
-        # to the error: as weights, from few blocks, they would fit the noise of these very blocks.
-        unit = window.deviations(expected)
-        covariance = np.eye(unit.size)
-
-        def columns(exponent: float) -> Floats:
-            return window.joined(model.columns(window.tasks, exponent)) / unit
-
-        step = 1e-5
-        coefficients, *_ = least_squares(columns(tau).T, values / unit, covariance)
+    def _member(self, kept: NDArray[np.bool_]) -> Member | None:
+        """Return the fit of the bins kept (n,) by steps of Gauss and Newton; None if they fail."""
+        values = self.joined([item.values for item in self.points])
+        spread = self.joined([item.spread for item in self.points])
+        sizes = self.joined([task.sizes for task in self.tasks])
+        widths = self.model.widths
+        theta = np.zeros(len(widths))
+        slope, theta[0] = np.polyfit(np.log(sizes[kept]), np.log(values[kept]), 1)
+        theta[1] = -slope
         for _ in range(_STEPS):
-            here = columns(tau)
-            slope = coefficients @ (columns(tau + step) - columns(tau - step)) / (2 * step)
-            design = np.column_stack([here.T, slope])
-            rest = values / unit - coefficients @ here
-            change, errors, quality = least_squares(design, rest, covariance)
-            coefficients, tau = coefficients + change[:-1], float(tau + change[-1])
-            if not _RANGE[0] < tau < _RANGE[1]:
+            numbers, derivatives = map(self.joined, self.model.at(self.tasks, theta))
+            # An n_s that is not positive has no error: such a step is an excursion.
+            variances = spread * np.maximum(numbers, 0.1 * values)
+            shifted = values - numbers + derivatives @ theta
+            found = fit_member(derivatives, shifted, variances, widths, kept)
+            change, theta = abs(found.theta[1] - theta[1]), found.theta
+            if not _RANGE[0] < theta[1] < _RANGE[1]:
                 break
-            if abs(change[-1]) < 1e-7:
-                influence = design @ errors[-1] / unit
-                return cls(window, tau, coefficients, influence, quality)
-        raise AnalysisError("the fit of tau does not converge")
-
-    def error(self) -> float:
-        """Return the error of tau, of the bootstrap if there is one, or of a jackknife over blocks.
-
-        To first order tau is a sum over n_s, weighted by influence.  Blocks drawn with replacement
-        scatter less than samples do, by (B - 1) / B in the variance for B blocks.
-        """
-        points, influence = self.window.points, self.window.split(self.influence)
-
-        def contributions(numbers: Sequence[Floats]) -> list[Floats]:
-            """Return what the n_s of every task (r, bins) add to tau, float64 (r,) each."""
-            masks = self.window.masks
-            return [n[:, mask] @ own for n, mask, own in zip(numbers, masks, influence)]
-
-        drawn = [item.drawn for item in points if item.drawn is not None]
-        if not drawn:
-            each = contributions([item.blocks for item in points])
-            variance = sum(float(values.var(ddof=1) / values.size) for values in each)
-            return float(variance**0.5)
-        taus = np.sum(contributions(drawn), axis=0)
-        blocks = min(len(item.blocks) for item in points)
-        return float(taus.std(ddof=1) * (blocks / (blocks - 1)) ** 0.5)
+            if change < _ENOUGH:
+                return found
+        return None

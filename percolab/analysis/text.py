@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from percolab.analysis.averaging import Value
 from percolab.analysis.collapse import POOR_COLLAPSE, Collapse
 from percolab.analysis.crossings import RatioCrossings
 from percolab.analysis.exponents import Exponent, ExponentFit
@@ -20,6 +21,7 @@ from percolab.analysis.spin_fit import SpinExponent, SpinFit
 from percolab.analysis.statistics import format_with_error as format_with_error
 from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.trees import Mean, TreeFit
+
 
 def chi_square_text(quality: ChiSquare) -> str:
     """Write chi^2 over its degrees of freedom."""
@@ -166,28 +168,10 @@ def _crossing_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:
 
 
 def exponent_table(found: ExponentFit) -> str:
-    """Render the exponents beside known values, then every power law that was fitted, and notes."""
-    head = ("exponent", "", "from", "L_min", "chi2/dof", "p-value", "known", "difference")
-    parts = [aligned([head, *(_exponent_row(item) for item in found.exponents)])]
-    rows: list[tuple[str, ...]] = [
-        ("power law", "", "of", "L_min", "correction", "chi2/dof", "p-value", "")
-    ]
-    for item in found.exponents:
-        for law in item.fits:
-            value = math.copysign(law.exponent, item.value)
-            rows.append(
-                (
-                    item.name,
-                    format_with_error(value, law.error),
-                    item.source,
-                    str(law.min_size),
-                    "b" if law.with_correction else "none",
-                    *_quality_cells(law.chi_square),
-                    "chosen" if law is item.law else "",
-                )
-            )
-    parts.append(aligned(rows))
-    return "\n\n".join([*parts, *_notes(found.notes)])
+    """Render the exponents with both parts of their errors, beside known values, and notes."""
+    head = ("exponent", "", "statistical", "systematic", "from", "chi2/dof", "p-value", "known", "")
+    rows = aligned([head, *(_exponent_row(item) for item in found.exponents)])
+    return "\n\n".join([rows, *_notes(found.notes)])
 
 
 def collapse_table(collapses: Sequence[Collapse]) -> str:
@@ -227,10 +211,8 @@ def ratio_table(found: RatioCrossings) -> str:
     text = aligned(rows)
     if found.drift is None:
         return text
-    p_c = format_with_error(found.drift.threshold, found.drift.threshold_error)
-    return (
-        f"{text}\np_c = {p_c} from their drift, chi2/dof {chi_square_text(found.drift.chi_square)}"
-    )
+    quality = _quality(found.drift.chi_square)
+    return f"{text}\np_c = {found.drift.result} from their drift, {quality}"
 
 
 def sample_table(found: SampleThresholds) -> str:
@@ -242,23 +224,13 @@ def sample_table(found: SampleThresholds) -> str:
         rows.append((str(size.L), str(size.samples), *cells))
     parts = [aligned(rows)] if found.sizes else []
     if found.extrapolations:
-        parts.append(
-            aligned(
-                [
-                    ("p_c", "", "1/nu", "correction", "chi2/dof", "p-value"),
-                    *(
-                        (
-                            format_with_error(item.threshold, item.threshold_error),
-                            f"{item.estimator} T",
-                            format_with_error(item.y_t, item.y_t_error),
-                            "L^-omega" if item.with_correction else "none",
-                            *_quality_cells(item.chi_square),
-                        )
-                        for item in found.extrapolations
-                    ),
-                ]
-            )
-        )
+        head = ("", "", "statistical", "systematic", "from", "chi2/dof", "p-value")
+        rows = [
+            (item.name, *_value_cells(item.result), f"{item.estimator} of T",
+             *_quality_cells(item.result.chi_square))
+            for item in found.extrapolations
+        ]  # fmt: skip
+        parts.append(aligned([head, *rows]))
     if found.cells:
         rows = [("L1", "L2", "cell-to-cell p*", "1/nu")]
         for cell in found.cells:
@@ -274,17 +246,24 @@ def _exponent_row(item: Exponent) -> tuple[str, ...]:
     known, shown, difference = item.known, "", ""
     if known is not None:
         number = known.expression or format_with_error(known.value, known.error)
-        shown, difference = f"{number} ({known.reference})", f"{item.difference:+.1f} sigma"
-    quality = _quality_cells(item.law.chi_square) if item.law else ("", "")
+        shown = f"{number} ({known.reference})"
+        difference = f"{item.difference:+.1f} sigma" if math.isfinite(item.difference) else ""
     return (
         item.name,
-        format_with_error(item.value, item.error),
+        *_value_cells(item.result),
         item.source,
-        str(item.law.min_size) if item.law else "",
-        *quality,
+        *_quality_cells(item.result.chi_square),
         shown,
         difference,
     )
+
+
+def _value_cells(result: Value) -> tuple[str, str, str]:
+    """Return a value with its whole error, and the two parts of that."""
+    parts = (result.statistical_error, result.systematic_error)
+    if result.rejected or not all(map(math.isfinite, parts)):
+        return str(result), "", ""
+    return str(result), f"+- {parts[0]:.2g}", f"+- {parts[1]:.2g}"
 
 
 def quantity_table(found: QuantityAnalysis) -> str:
@@ -329,7 +308,7 @@ def _quantity_rows(found: QuantityAnalysis) -> list[tuple[str, ...]]:
 
 
 def spin_table(found: SpinFit) -> str:
-    """Render the transition of spins: p_c, coupling and T, exponents, the joint fit, and warnings."""
+    """Render the transition of spins: p_c, coupling and T, exponents, joint fit, warnings."""
     parts = [aligned(_transition_rows(found))]
     if found.differences:
         # The joint fit has errors, and none is honest here.
@@ -357,7 +336,7 @@ def transition_lines(found: SpinFit) -> list[str]:
     return [f"{'  '.join(texts)}  (chi2/dof {quality}, from {names})", *_start_notes(found)]
 
 
-_SPIN_HEAD = ("exponent", "value", "L_min", "published", "")
+_SPIN_HEAD = ("exponent", "value", "statistical", "systematic", "published", "")
 
 
 def _value_text(value: float, error: float | None) -> str:
@@ -389,11 +368,11 @@ def _against(found: SpinFit) -> str:
 
 
 def _spin_row(item: SpinExponent) -> tuple[str, ...]:
-    known = ("", "")
+    known, result = ("", ""), item.result
     if item.known is not None:
-        sigma = (item.value - item.known.value) / math.hypot(item.error, item.known.error)
-        known = f"{item.known.value:.6g}", f"{sigma:+.1f} sigma"
-    return (item.name, format_with_error(item.value, item.error), str(item.smallest_size), *known)
+        sigma = (result.value - item.known.value) / math.hypot(result.error, item.known.error)
+        known = f"{item.known.value:.6g}", "" if result.rejected else f"{sigma:+.1f} sigma"
+    return (item.name, *_value_cells(result), *known)
 
 
 def _first_order_rows(found: SpinFit) -> list[tuple[str, ...]]:
@@ -440,15 +419,15 @@ def tree_table(found: TreeFit) -> str:
     lines = [aligned(rows)]
     if any(item.parts != 1 for item in found.means):
         lines += ["", *(f"L = {item.L}: a forest of {item.parts:g} trees" for item in found.means)]
-    if found.limit is not None:
-        limit = found.limit
-        value = format_with_error(limit.value, limit.error)
-        about = f"L >= {limit.smallest_size}, chi2/dof {chi_square_text(limit.chi_square)}"
-        lines += ["", f"weight/site of the infinite lattice  {value}  ({about})"]
-    for letter, line in found.exponents.items():
-        value = format_with_error(line.z, line.error)
-        about = f"L >= {line.smallest_size}, chi2/dof {chi_square_text(line.chi_square)}"
-        lines.append(f"path_{letter} ~ L^D  D = {value}  ({about})")
+    results = {"weight/site of the infinite lattice": found.limit}
+    results |= {f"D of path_{x} ~ L^D": law.exponent for x, law in found.exponents.items()}
+    rows = [
+        (name, *_value_cells(item), _quality(item.chi_square))
+        for name, item in results.items()
+        if item is not None
+    ]
+    if rows:
+        lines += ["", aligned([("", "", "statistical", "systematic", ""), *rows])]
     return "\n".join([*lines, *_notes(found.notes)])
 
 

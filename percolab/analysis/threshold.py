@@ -6,9 +6,9 @@ are averaged (:mod:`percolab.analysis.averaging`).  No published threshold enter
 may: where the universality class is known its value is a prior of the p_c that is reported, and
 1/nu itself is always that of fits in which it is free.
 
-The error is the whole one: statistical (what other samples would change) and systematic (the priors,
-and the spread of the fits).  Crossings of neighbouring sizes and their drift are a check that does
-not depend on the scaling function.
+The error is the whole one: statistical (what other samples would change) and systematic (the
+priors, and the spread of the fits).  Crossings of neighbouring sizes and their drift are a check
+that does not depend on the scaling function.
 
 In order: the result, the fit, which points enter it, and each size alone.
 """
@@ -16,8 +16,7 @@ In order: the result, the fit, which points enter it, and each size alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from itertools import pairwise
+from dataclasses import dataclass, fields, replace
 from math import nan
 from typing import Any
 
@@ -26,12 +25,12 @@ from numpy.typing import ArrayLike
 
 from percolab.analysis.averaging import (
     Value,
-    average,
+    average_values,
     fit_weights,
     prior_note,
     what_contradicts,
 )
-from percolab.analysis.crossings import Crossing, Drift, cross_sizes, extrapolate
+from percolab.analysis.crossings import Crossing, Drift, cross_sizes, extrapolate, transition_width
 from percolab.analysis.curves import SpanningCurve, curves_of_size, linear_sizes
 from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.json_values import plain
@@ -190,7 +189,7 @@ class ThresholdFit(Shown):
         )
         record["size_fits"] = [fit.to_dict() for fit in self.by_size.fits]
         record["crossings"] = [crossing.to_dict() for crossing in self.by_size.crossings]
-        record["drift"] = plain(self.by_size.drift)
+        record["drift"] = self.by_size.drift and self.by_size.drift.to_dict()
         record["curves"] = [curve.to_dict() for curve in self.curves]
         return record
 
@@ -224,7 +223,7 @@ def fit_threshold(
     wide = MemberFits.of(used, omega=omega, y_t=y_t, degrees=degrees, wider=2 * priors)
     free = found if y_t is None else MemberFits.of(used, omega=omega, degrees=degrees, wider=priors)
     p_c, exponent, critical = found.threshold, free.y_t, found.critical_probability
-    problem = what_contradicts(p_c, found.best.quality, *_sampled(used))
+    problem = what_contradicts(p_c, *_sampled(used))
     shift = wide.threshold.value - p_c.value
     if problem is None and abs(shift) > 0.5 * p_c.error:
         notes.append(prior_note(shift))
@@ -244,7 +243,7 @@ def fit_threshold(
         scaling=found.best.model.scaling_function(found.best.maximum.theta),
         members=found.members(),
         free_members=free.members(),
-        by_size=analyse_sizes(used, exponent=omega + exponent.value),
+        by_size=analyse_sizes(used, p_c=p_c.value, omega=omega, y_t=exponent.value),
         curves=tuple(curves),
         used=used,
         influence=found.influence,
@@ -303,7 +302,7 @@ class MemberFits:
         points, found = sum(curve.p.size for curve in used), []
         failure: AnalysisError | None = None
         for smallest in sizes[: max(1, len(sizes) - LEAST_SIZES + 1)]:
-            cells = ThresholdCells.from_curves([c for c in used if c.L >= smallest])
+            cells = ThresholdCells.from_curves([c for c in used if smallest <= c.L])
             for degree in degrees:
                 model = ScalingModel.of(cells, degree=degree, omega=omega, like=lines)
                 try:
@@ -326,13 +325,17 @@ class MemberFits:
     def threshold(self) -> Value:
         """p_c; its statistical error is that of the average, by its influence."""
         units = np.array([item.model.units.width for item in self.fits])
-        mean = self._average([item.model.threshold(item.maximum.theta) for item in self.fits], 0, units)
-        return Value(mean.value, mean.error, min(self._statistical_error(), mean.error))
+        mean = self._average(
+            [item.model.threshold(item.maximum.theta) for item in self.fits], 0, units
+        )
+        return replace(mean, statistical_error=min(self._statistical_error(), mean.error))
 
     @property
     def y_t(self) -> Value:
         """1/nu."""
-        return self._average([item.maximum.theta[1] for item in self.fits], 1, np.ones(len(self.fits)))
+        return self._average(
+            [item.maximum.theta[1] for item in self.fits], 1, np.ones(len(self.fits))
+        )
 
     @property
     def critical_probability(self) -> Value:
@@ -352,7 +355,9 @@ class MemberFits:
             whole.append(row[index])
             statistical.append(row @ item.maximum.information @ row)
         errors, parts = np.sqrt(whole) * units, np.sqrt(np.maximum(statistical, 0.0)) * units
-        return average(self.weights, np.array(values, float), errors, parts)
+        return average_values(
+            self.weights, np.array(values, float), errors, parts, self.best.quality
+        )
 
     @property
     def influence(self) -> tuple[Floats, ...]:
@@ -428,7 +433,7 @@ def select(
 def cut(curve: SpanningCurve, window: tuple[float, float] = WINDOW) -> SpanningCurve | None:
     """Return a curve at its p inside the window, or at two near R = 1/2; None if there are none."""
     R = curve.probability
-    inside = (R > window[0]) & (R < window[1])
+    inside = (window[0] < R) & (window[1] > R)
     if inside.sum() < 2:
         nearest = np.argsort(np.abs(R - 0.5), kind="stable")[:2]
         inside = np.isin(np.arange(R.size), nearest) & (R > 0) & (R < 1)
@@ -447,11 +452,15 @@ def _listed(curves: Sequence[SpanningCurve]) -> str:
     return ", ".join(f"L = {size}" for size in linear_sizes(curves))
 
 
-def analyse_sizes(used: Sequence[SpanningCurve], *, exponent: float) -> SizeAnalysis:
-    """Fit each size alone, cross neighbours, and extrapolate; exponent: of the drift."""
+def analyse_sizes(
+    used: Sequence[SpanningCurve], *, p_c: float, omega: float, y_t: float
+) -> SizeAnalysis:
+    """Fit each size alone, cross neighbours, and extrapolate; p_c, omega, y_t: of the fit."""
     fits = tuple(fit_size(curves_of_size(used, size)) for size in linear_sizes(used))
     crossings, covariance = cross_sizes(fits)
-    return SizeAnalysis(fits, crossings, extrapolate(crossings, covariance, exponent=exponent))
+    width = transition_width(fits, p_c, y_t)
+    drift = extrapolate(crossings, covariance, omega=omega, y_t=y_t, width=width)
+    return SizeAnalysis(fits, crossings, drift)
 
 
 def _check_options(

@@ -4,9 +4,11 @@ The means of one size are over independent samples, and so are their errors.  Ov
 
 * the weight a site of the infinite lattice, e.  On a torus a tree has the weight e N + a, a being
   constant up to powers of 1 / L; with an open side there is a term of its surface, e N + b N / L +
-  ...: N. Read, Phys. Rev. E 72, 036114 (2005).  So e is fitted with 1 / N, or with 1 / L and its
-  square;
-* the exponent of the path between two sides, l ~ L^D, by a line through the logarithms.
+  ...: N. Read, Phys. Rev. E 72, 036114 (2005).  So e is fitted with the leading power of 1 / L and
+  two more, whose amplitudes are 0 +- 3 and 0 +- 9, weights being of order one;
+* the exponent of the path between two sides, l ~ L^D, as a power law with its corrections.
+
+Both are averaged over smallest sizes (:mod:`percolab.analysis.power_law`).
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from percolab.analysis.autocorrelation import DynamicExponent, dynamic_exponent
-from percolab.analysis.fit_quality import ChiSquare, cutoffs_of, first_accepted, is_poor
+from percolab.analysis.averaging import Value
 from percolab.analysis.json_values import plain
-from percolab.analysis.statistics import Floats, least_squares
+from percolab.analysis.power_law import PRIORS, PowerLaw, average_over_sizes, fit_power_law
+from percolab.analysis.statistics import Floats
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.extent import num_bonds_of
 from percolab.measure.columns import axis_names
@@ -70,38 +72,22 @@ class TreeMeans:
         return {name: plain(value) for name, value in vars(self).items()}
 
 
-@dataclass(frozen=True)
-class WeightLimit:
-    """The weight a site of the infinite lattice, from sizes of at least ``smallest_size``."""
-
-    value: float
-    error: float
-    smallest_size: int
-    chi_square: ChiSquare
-
-    @property
-    def accepted(self) -> bool:
-        """Whether chi^2 does not reject the fit."""
-        return not is_poor(self.chi_square)
-
-
 @dataclass(frozen=True, eq=False)
 class TreeFit:
     """The means of all sizes, ascending, and what they tend to; None where there are too few."""
 
     means: tuple[TreeMeans, ...]
-    limit: WeightLimit | None
-    exponents: dict[str, DynamicExponent]
+    limit: Value | None
+    exponents: dict[str, PowerLaw]
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
         return {
             "sizes": [item.to_dict() for item in self.means],
-            "limit": plain(self.limit),
+            "limit": None if self.limit is None else self.limit.to_dict(),
             "path_exponents": {
-                name: {"value": item.z, "error": item.error, "min_size": item.smallest_size}
-                for name, item in self.exponents.items()
+                name: item.exponent.to_dict() for name, item in self.exponents.items()
             },
             "notes": list(self.notes),
         }
@@ -117,24 +103,36 @@ def fit_trees(results: Results) -> TreeFit:
     if not results.study.structure.is_scalable:
         return TreeFit(means, None, {}, ())
     notes: list[str] = []
-    periodic = all(kind == "periodic" for kind in results.study.boundary)
-    limit: WeightLimit | None = None
+    dimension = len(results.study.boundary)
+    periodic = set(results.study.boundary) == {"periodic"}
+    limit: Value | None = None
     try:
-        limit = weight_limit(means, periodic=periodic)
+        limit = weight_limit(means, leading=dimension if periodic else 1)
     except AnalysisError as error:
         notes.append(f"weight of the infinite lattice: {error}")
     exponents = {}
     for letter in axis_names(results.study.boundary):
-        own = [item for item in means if item.paths[letter].error > 0]
+        own = [(item.L, item.paths[letter]) for item in means if item.paths[letter].error > 0]
+        relative = np.array([(path.error / path.value) ** 2 for _, path in own])
         try:
-            exponents[letter] = dynamic_exponent(
-                [item.L for item in own],
-                [item.paths[letter].value for item in own],
-                [item.paths[letter].error for item in own],
+            exponents[letter] = fit_power_law(
+                [L for L, _ in own], [path.value for _, path in own], relative
             )
-        except AnalysisError:
-            notes.append(f"exponent of the path along {letter}: it needs two sizes, each once")
-    return TreeFit(means, limit, exponents, tuple(notes))
+        except AnalysisError as error:
+            notes.append(f"exponent of the path along {letter}: {error}")
+    return TreeFit(means, limit, exponents, (*_rejections(limit, exponents), *notes))
+
+
+def _rejections(limit: Value | None, exponents: dict[str, PowerLaw]) -> list[str]:
+    """Return a line for each fit that chi^2 rejects."""
+    found = {"weight of the infinite lattice": limit}
+    found |= {f"exponent of the path along {x}": law.exponent for x, law in exponents.items()}
+    return [
+        f"{name}: chi^2 rejects even the best fit (p-value {item.chi_square.p_value:.1e}), so it "
+        "has no answer"
+        for name, item in found.items()
+        if item is not None and item.rejected
+    ]
 
 
 def means_of(item: TaskResult) -> TreeMeans:
@@ -184,26 +182,18 @@ def _mean(item: TaskResult, name: str) -> Mean:
     return Mean(value, math.sqrt(variance / samples))
 
 
-def weight_limit(means: Sequence[TreeMeans], *, periodic: bool) -> WeightLimit:
-    """Return the weight a site of the infinite lattice; AnalysisError with too few sizes."""
+def weight_limit(means: Sequence[TreeMeans], *, leading: int) -> Value:
+    """Return the weight a site of the infinite lattice; AnalysisError with fewer than two sizes.
+
+    leading: the power of 1 / L of the largest correction.
+    """
     own = [item for item in means if item.weight.error > 0]
-    needed = 2 if periodic else 3
-    if len({item.L for item in own}) < needed:
-        raise AnalysisError(f"a fit needs {needed} sizes with errors")
-    starts = cutoffs_of([item.L for item in own], max(needed, 4))
-    return first_accepted(_limit(own[n:], periodic=periodic) for n in range(len(starts)))
-
-
-def _limit(means: Sequence[TreeMeans], *, periodic: bool) -> WeightLimit:
-    sizes = np.array([item.L for item in means], float)
-    values = np.array([item.weight.value for item in means])
-    errors = np.array([item.weight.error for item in means])
-    ones = np.ones_like(sizes)
-    if periodic:
-        columns = [ones, means[0].sites / np.array([item.sites for item in means], float)]
-    else:
-        columns = [ones, sizes[0] / sizes, (sizes[0] / sizes) ** 2]
-    design = np.stack(columns, axis=1)
-    theta, covariance, quality = least_squares(design, values, np.diag(errors**2))
-    error = math.sqrt(covariance[0, 0])
-    return WeightLimit(float(theta[0]), error, int(sizes[0]), quality)
+    sizes = np.array([item.L for item in own], float)
+    if np.unique(sizes).size < 2:
+        raise AnalysisError("a fit needs two sizes with errors")
+    powers = (0, leading, leading + 1, leading + 2)
+    design = np.stack([sizes**-power for power in powers], axis=1)
+    values = np.array([item.weight.value for item in own])
+    variances = np.array([item.weight.error**2 for item in own])
+    widths = (np.inf, np.inf, *PRIORS)
+    return average_over_sizes(sizes, design, values, variances, widths).value(0)

@@ -116,7 +116,9 @@ def command(
     if exponents:
         parts.append(_exponents(stored, fit, options["bootstrap"]))
     if collapse:
-        parts.append(_collapses(stored, name, fit.threshold, options["min_size"], options["bootstrap"]))
+        parts.append(
+            _collapses(stored, name, fit.threshold, options["min_size"], options["bootstrap"])
+        )
     if as_json:
         echo_json(fit.to_dict() | {key: value for part, _ in parts for key, value in part.items()})
         return
@@ -129,7 +131,7 @@ def _samples(stored: Results, name: str, options: dict[str, Any]) -> Part:
     from percolab.analysis import sample_table
     from percolab.analysis.stored_fits import samples_of
 
-    shared = {key: options[key] for key in ("omega", "min_size", "bootstrap")}
+    shared = {key: options[key] for key in ("omega", "min_size")}
     found = samples_of(stored, name, **shared)
     return (
         ({}, [])

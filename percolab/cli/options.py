@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -48,7 +48,7 @@ class Number(click.FloatRange):
     name = "float"
 
 
-class Window(click.ParamType):
+class Window(click.ParamType[tuple[float, float]]):
     """Two numbers LOW,HIGH with 0 < LOW < HIGH < 1."""
 
     name = "low,high"

@@ -48,7 +48,7 @@ def _of_spanning(numbers: Numbers) -> list[str]:
 def _of_drift(numbers: Numbers) -> list[str]:
     p = numbers["drift"]["p"]
     line = numbers["drift"]["line"]
-    end = f" A line through them ends at p = {line['threshold']:.6g}." if line else ""
+    end = f" A curve through them ends at p = {line['threshold']:.6g}." if line else ""
     where = f"at p = {p[0]:.6g}" if len(p) == 1 else f"from p = {p[0]:.6g} to p = {p[-1]:.6g}"
     return [f"{_counted(len(p), 'crossing')} of neighbouring sizes, {where}.{end}"]
 

@@ -192,7 +192,7 @@ def _answer_of_trees(figures: StudyFigures) -> list[Block]:
     limit = fit_trees(figures.results).limit
     if limit is None:
         return []
-    line = f"weight of the tree a site: {format_with_error(limit.value, limit.error)}"
+    line = f"weight of the tree a site: {limit}"
     return [answer(line)]
 
 
@@ -305,8 +305,8 @@ def _exponents(figures: StudyFigures) -> list[Block]:
     for item in figures.exponents.exponents:
         known = item.known
         shown = _known(known) if known else "-"
-        value = format_with_error(item.value, item.error)
-        away = f"{item.difference:+.1f}" if known else "-"
+        value = str(item.result)
+        away = f"{item.difference:+.1f}" if np.isfinite(item.difference) else "-"
         name, source = mathematics(item.name), mathematics(item.source)
         rows.append((name, value, source, shown, away))
     header = ("exponent", "value", "read off", "known", "sigma away")

@@ -8,9 +8,9 @@ same on every machine, however often it is interrupted, and a smaller target goe
 one ended.
 
 The information of a study is the sum over its tasks of samples times the information of one
-sample, and that of the priors; the variance of p_c is an element of its inverse.  It is convex in the numbers of samples,
-so adding a little at a time where it falls fastest for the cost ends near the best division: the
-c-optimal design of G. Elfving, Ann. Math. Stat. 23, 255 (1952).
+sample, and that of the priors; the variance of p_c is an element of its inverse.  It is convex in
+the numbers of samples, so adding a little at a time where it falls fastest for the cost ends near
+the best division: the c-optimal design of G. Elfving, Ann. Math. Stat. 23, 255 (1952).
 
 The best division leaves sizes out: as many sizes as the fit has parameters of size are enough for a
 fit that is taken for granted.  The others are what can contradict it, so a part of the cost goes to
@@ -100,9 +100,7 @@ def next_targets(
     return grown(own, information, others, targets, rule)
 
 
-def _is_out_of_reach(
-    information: Information, samples: Mapping[str, float], target: float
-) -> bool:
+def _is_out_of_reach(information: Information, samples: Mapping[str, float], target: float) -> bool:
     """Return whether more samples of the same sizes cannot bring the whole error to a target.
 
     They cannot if the systematic part alone is above it once the statistical part is half of it.
@@ -127,7 +125,9 @@ def why_unmet(results: Results, target: float) -> str | None:
     except AnalysisError:
         return None
     largest = max(curves, key=lambda curve: curve.L)
-    line = f"the systematic part of the error stays above {target:g}, however many samples there are"
+    line = (
+        f"the systematic part of the error stays above {target:g}, however many samples there are"
+    )
     for factor in (2, 4, 8, 16):
         size = factor * largest.L
         p = function.threshold + (largest.p - function.threshold) * factor**-function.y_t

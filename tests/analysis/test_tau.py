@@ -10,7 +10,7 @@ from helpers import assert_z
 from percolab.analysis.cluster_numbers import mean_power
 from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.stored_fits import exponents_of, tau_at
-from percolab.analysis.tau import TauReplicas, TauTrial, _choose, fit_tau
+from percolab.analysis.tau import TauReplicas, fit_tau
 from percolab.analysis.theory.known_exponents import correction_of_sizes
 from percolab.api import fit, sweep
 from percolab.errors import AnalysisError

@@ -80,8 +80,6 @@ def draw_estimate(
 
 def draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
     """Crossings against Lbar^-(omega + y_t), with the extrapolation; return what is drawn."""
-    from percolab.analysis import format_with_error
-
     exponent = fit.omega + fit.y_t
     found = [crossing for crossing in fit.by_size.crossings if crossing.found]
     x = np.array([crossing.mean_size**-exponent for crossing in found])
@@ -93,13 +91,17 @@ def draw_drift(axes: Axes, fit: ThresholdFit) -> dict[str, Any]:
     )  # fmt: skip
     drift = fit.by_size.drift
     if drift is not None:
-        value = format_with_error(drift.threshold, drift.threshold_error)
-        end = np.array([0.0, 1.04 * x.max()])
-        axes.plot(end, drift.threshold + drift.amplitude * end, color=COLOURS[1], zorder=1)
-        axes.errorbar(
-            0.0, drift.threshold, drift.threshold_error, color=COLOURS[1], marker="D",
-            elinewidth=1.0, capsize=2.5, label=rf"$p_c = {value}$, drift of crossings",
-        )  # fmt: skip
+        # Of sizes that differ by the mean factor of those that cross.
+        factor = np.exp(np.mean([np.log(item.L2 / item.L1) for item in found]))
+        end = np.linspace(0.01, 1.04, 60) * x.max()
+        small = end ** (-1 / exponent) / factor**0.5
+        label = rf"$p_c$ = {drift.result}, drift of crossings"
+        axes.plot(end, drift.at(small, factor * small), color=COLOURS[1], zorder=1, label=label)
+        if not drift.result.rejected:
+            axes.errorbar(
+                0.0, drift.threshold, drift.threshold_error, color=COLOURS[1], marker="D",
+                elinewidth=1.0, capsize=2.5,
+            )  # fmt: skip
     right = 1.1 * float(x.max()) if x.size else 1.0
     axes.set_xlim(-0.08 * right, right)
     axes.set(xlabel=r"$\bar{L}^{\,-(\omega + 1/\nu)}$", ylabel=r"$p^*(L_1, L_2)$")
@@ -133,8 +135,7 @@ KIND = FigureKind(
         "infinite size."
     ),
     errors=(
-        "Error bars are one-sigma errors; the band is p_c of the fit of "
-        "all sizes with its error."
+        "Error bars are one-sigma errors; the band is p_c of the fit of all sizes with its error."
     ),
     problem=_no_crossing,
     draw=_draw,

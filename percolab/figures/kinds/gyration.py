@@ -168,18 +168,15 @@ def _draw_task(
 
 
 def _draw_fit(axes: Axes, radius: RadiusFit) -> None:
-    from percolab.analysis import format_with_error
-
     s = np.geomspace(radius.s_min, radius.s_max, 100)
     label = f"fit of $L = {radius.L}$, $s = {radius.s_min}$ to {radius.s_max}"
     fitted = np.sqrt(radius.squared_radius(s))
     axes.plot(s, fitted, color="black", linewidth=0.9, label=label, zorder=4)
-    value = format_with_error(radius.d_f, radius.error)
     known = radius.known
     name = "exact" if known is not None and not known.error else "published"
     beside = f"\n({name}: ${known.value:.5g}$)" if known is not None else ""
     axes.annotate(
-        rf"$R_s \sim s^{{1/d_f}}$, $d_f = {value}$" + beside, (0.95, 0.06), None,
+        rf"$R_s \sim s^{{1/d_f}}$, $d_f$ = {radius.result}" + beside, (0.95, 0.06), None,
         "axes fraction", ha="right", fontsize=9,
     )  # fmt: skip
 

@@ -198,8 +198,6 @@ def _draw_numbers(
     axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit | None, threshold: float
 ) -> None:
     """Draw n_s against s on logarithmic axes, the fit, and where <s_1> of each size is."""
-    from percolab.analysis import format_with_error
-
     axes.set(xscale="log", yscale="log", xlabel="$s$ (sites)", ylabel="$n_s$ (per site)")
     sites = {curve.L: curve.num_sites for curve in curves}
     for curve, look, new in looks_of(curves):
@@ -214,12 +212,11 @@ def _draw_numbers(
         limit = r", $L \to \infty$" if fisher.is_open else ""
         label = rf"fit, $s = {fisher.s_min}$ to ${fisher.cutoff:g}\langle s_1 \rangle${limit}"
         axes.plot(s, fisher.numbers(s), label=label, **_LINE)
-        value = format_with_error(fisher.tau, fisher.error)
         known = fisher.known
         name = "exact" if known is not None and not known.error else "published"
         theory = f"\n({name}: ${known.value:.5g}$)" if known is not None else ""
         axes.annotate(
-            rf"$n_s \sim s^{{-\tau}}$, $\tau = {value}$" + theory, (0.05, 0.08), None,
+            rf"$n_s \sim s^{{-\tau}}$, $\tau$ = {fisher.result}" + theory, (0.05, 0.08), None,
             "axes fraction", fontsize=9,
         )  # fmt: skip
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis.autocorrelation import DynamicExponent, dynamic_exponent
 from percolab.analysis.json_values import plain
+from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.spin_fit import autocorrelations_of
 from percolab.analysis.stored_spins import spin_tasks_of, system_of
-from percolab.analysis.text import format_with_error
 from percolab.errors import AnalysisError
 from percolab.figures.axes import (
     add_legend,
@@ -39,7 +38,8 @@ def _draw(figures: StudyView) -> Drawn:
                 fit = _fitted(own)
                 aside = _ASIDE ** (number - 1)
                 _draw_series(axes, own, fit, label, series_look(number), aside)
-                curves.append({"series": name, "points": plain(own), "fit": plain(fit)})
+                found = fit.exponent.to_dict() if fit is not None else None
+                curves.append({"series": name, "points": plain(own), "fit": found})
         axes.set_yscale("log")
         _widen(axes)
         place_sizes(axes, sorted({row["L"] for row in rows}))
@@ -88,13 +88,13 @@ def _rows(figures: StudyView) -> list[dict[str, Any]]:
     return rows
 
 
-def _fitted(rows: list[dict[str, Any]]) -> DynamicExponent | None:
+def _fitted(rows: list[dict[str, Any]]) -> PowerLaw | None:
     """Return z of the complete times, one of each size, or None where there are too few."""
     complete = {row["L"]: row for row in rows if row["complete"] and row["error"] > 0}
     sizes = sorted(complete)
-    taus, errors = ([complete[size][key] for size in sizes] for key in ("tau", "error"))
+    taus, errors = (np.array([complete[size][key] for size in sizes]) for key in ("tau", "error"))
     try:
-        return dynamic_exponent(sizes, taus, errors)
+        return fit_power_law(sizes, taus, (errors / taus) ** 2)
     except AnalysisError:
         return None
 
@@ -102,23 +102,16 @@ def _fitted(rows: list[dict[str, Any]]) -> DynamicExponent | None:
 def _draw_series(
     axes: Any,
     rows: list[dict[str, Any]],
-    fit: DynamicExponent | None,
+    fit: PowerLaw | None,
     label: str,
     look: dict[str, Any],
     aside: float,
 ) -> None:
     text = label
-    if fit is not None and fit.error > 0:
-        text += f": $z = {format_with_error(fit.z, fit.error)}$ from $L \\geq {fit.smallest_size}$"
-        if not fit.accepted:
-            text += r", rejected by $\chi^2$"
-        used = [row for row in rows if row["complete"] and row["L"] >= fit.smallest_size]
-        sizes = np.array([row["L"] for row in used], float)
-        logarithms = np.log([row["tau"] for row in used]) - fit.z * np.log(sizes)
-        weights = np.array([(row["tau"] / row["error"]) ** 2 for row in used])
-        amplitude = np.exp(float(np.average(logarithms, weights=weights)))
-        ends = np.array([sizes.min(), sizes.max()])
-        axes.plot(ends, amplitude * ends**fit.z, color=look["color"], linewidth=0.8, zorder=1)
+    if fit is not None:
+        text += f": $z$ = {fit.exponent}"
+        ends = np.geomspace(min(row["L"] for row in rows), max(row["L"] for row in rows), 50)
+        axes.plot(ends, fit(ends), color=look["color"], linewidth=0.8, zorder=1)
     for complete in (True, False):
         own = [row for row in rows if row["complete"] == complete]
         if not own:
@@ -150,7 +143,8 @@ KIND = FigureKind(
     place=26,
     meaning=(
         "Integrated autocorrelation times in measured sweeps against L, each size at its p nearest "
-        "to the transition, the series side by side; lines are tau = A L^z."
+        "to the transition, the series side by side; lines are power laws tau ~ L^z with "
+        "corrections."
     ),
     errors=(
         "Error bars are one standard error, of a jackknife over chains; an arrow is a lower bound, "

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis.text import format_with_error
 from percolab.analysis.trees import TreeFit, TreeMeans, fit_trees
 from percolab.figures.axes import (
     add_legend,
@@ -104,11 +103,11 @@ def _draw_weights(axes: Any, found: TreeFit, *, periodic: bool) -> None:
             place(item), item.weight.value, np.nan_to_num(item.weight.error),
             **size_look(n), linestyle="none", elinewidth=0.8, label=_label(item),
         )  # fmt: skip
-    if found.limit is not None:
+    if found.limit is not None and not found.limit.rejected:
         value, error = found.limit.value, found.limit.error
         axes.errorbar(0, value, error, color="black", marker="_", markersize=9, elinewidth=0.8)
         axes.axhline(value, **EXACT_LINE)
-        shown = f"$L \\to \\infty$: {format_with_error(value, error)}"
+        shown = f"$L \\to \\infty$: {found.limit}"
         # Where no point is: on a torus they lie below the limit, with an open side above it.
         corner, side = ((0.06, 0.06), "bottom") if periodic else ((0.06, 0.94), "top")
         axes.annotate(shown, corner, None, "axes fraction", va=side, fontsize=8)
@@ -128,14 +127,11 @@ def _draw_paths(axes: Any, found: TreeFit, letter: str) -> None:
         )  # fmt: skip
     axes.set_xscale("log")
     axes.set_yscale("log")
-    line = found.exponents.get(letter)
-    if line is not None:
-        own = [item for item in found.means if line.smallest_size <= item.L]
-        sizes = np.array([own[0].L, own[-1].L], float)
-        middle = own[len(own) // 2]
-        scale = middle.paths[letter].value / middle.L**line.z
-        axes.plot(sizes, scale * sizes**line.z, color="black", linewidth=0.7, zorder=0)
-        shown = f"$L^D$, $D$ = {format_with_error(line.z, line.error)}"
+    law = found.exponents.get(letter)
+    if law is not None:
+        sizes = np.geomspace(found.means[0].L, found.means[-1].L, 50)
+        axes.plot(sizes, law(sizes), color="black", linewidth=0.7, zorder=0)
+        shown = f"$L^D$, $D$ = {law.exponent}"
         axes.annotate(shown, (0.04, 0.94), None, "axes fraction", va="top", fontsize=8)
     place_sizes(axes, [item.L for item in found.means])
     plain_ticks(axes)

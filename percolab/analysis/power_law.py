@@ -1,0 +1,196 @@
+"""Power laws with corrections to scaling: no model is chosen, and the error has two parts.
+
+    y_L = A L^k exp(b L^-omega + B L^-2 omega)
+
+A correction that is left out claims to be zero.  So both are in, under natural priors: with L in
+lattice constants b is 0 +- 3 and B 0 +- 9; they do not vanish, and they are not huge (constrained
+curve fitting: G. P. Lepage et al., Nucl. Phys. B Proc. Suppl. 106, 12 (2002)).  The exponential
+differs from 1 + b L^-omega + ... by what B takes in, and makes ln y_L linear in all parameters, so
+that a fit is one solution of linear equations and never fails to converge.
+
+Fits from several smallest sizes on are averaged with weights exp(-(chi^2 + 2 k + 2 n) / 2), n data
+left out and k parameters, the same number in all of them (W. Jay and E. Neil, Phys. Rev. D 103,
+114502 (2021)).  chi^2 includes the priors, which are data, too.  To first order every parameter is
+a sum over the data, theta = G y, so that of the average
+
+    statistical^2 = g V g,  g = sum w_i G_i,     V the covariance of the data,
+    error^2       = sum w_i (G_i V G_i + P_i + (theta_i - theta)^2),  P_i the share of the priors,
+
+and the systematic error is the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from percolab.analysis.averaging import Value, fit_weights
+from percolab.analysis.fit_quality import ChiSquare
+from percolab.analysis.statistics import Floats, geometric_mean, whitening
+from percolab.errors import AnalysisError
+
+#: Standard deviations of b and B about 0.
+PRIORS = (3.0, 9.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One of the fits that are averaged.
+
+    theta: float64 (k,).  gain: float64 (k, n), G with theta = G y over all data, 0 for those left
+    out.  prior: float64 (k,), the variance that the priors leave.  left_out: data left out.
+    """
+
+    theta: Floats
+    gain: Floats
+    prior: Floats
+    chi_square: ChiSquare
+    left_out: int
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """The average over fits: theta, and its statistical and whole errors, float64 (k,) each."""
+
+    theta: Floats
+    statistical: Floats
+    whole: Floats
+    chi_square: ChiSquare
+    members: int
+
+    def value(self, index: int) -> Value:
+        """Return one of the parameters."""
+        value, error, own = (float(x[index]) for x in (self.theta, self.whole, self.statistical))
+        return Value(value, error, own, self.chi_square, self.members)
+
+
+def fit_member(
+    design: Floats,
+    values: Floats,
+    covariance: Floats,
+    widths: ArrayLike,
+    kept: NDArray[np.bool_] | None = None,
+) -> Member:
+    """Fit values = design @ theta by generalised least squares with priors.
+
+    design: float64 (n, k).  values: float64 (n,).  covariance: float64 (n, n), or variances (n,),
+    whose inverse are the weights.  widths: of the priors about 0, float64 (k,); inf for none.
+    kept: bool (n,), what of the data is fitted.  AnalysisError where the data do not determine it.
+    """
+    kept = np.ones(values.size, bool) if kept is None else kept
+    penalty = 1.0 / np.asarray(widths, float)
+    left, count = design[kept], int(kept.sum())
+    freedom = count - int(np.sum(penalty == 0))
+    try:
+        if covariance.ndim == 1:
+            whiten = np.diag(covariance[kept] ** -0.5)
+        else:
+            whiten = whitening(covariance[np.ix_(kept, kept)])
+        # Orthogonalising keeps the digits that products of nearly parallel columns would lose.
+        _, triangle = np.linalg.qr(np.vstack([whiten @ left, np.diag(penalty)]))
+        root = np.linalg.inv(triangle)
+    except np.linalg.LinAlgError:
+        freedom = -1
+    if freedom < 0:
+        raise AnalysisError("the data and their errors do not determine the fit")
+    spread = root @ root.T
+    gain = np.zeros((left.shape[1], values.size))
+    gain[:, kept] = spread @ (whiten @ left).T @ whiten
+    theta = gain @ values
+    away = np.concatenate([whiten @ (values[kept] - left @ theta), penalty * theta])
+    return Member(
+        theta=theta,
+        gain=gain,
+        prior=np.asarray(spread**2 @ penalty**2, np.float64),
+        chi_square=ChiSquare.of(float(away @ away) if freedom else 0.0, freedom),
+        left_out=values.size - count,
+    )
+
+
+def average(members: Sequence[Member], covariance: Floats) -> Average:
+    """Average fits of the same data.
+
+    members: at least one.  covariance: float64 (n, n) or (n,), of the data, which need not be the
+    one whose inverse are the weights.
+    """
+    criterion = np.array([item.chi_square.value + 2 * item.left_out for item in members])
+    weights = fit_weights(criterion)
+    theta = np.array([item.theta for item in members])
+    mean = weights @ theta
+    gains = np.array([item.gain for item in members])
+    matrix = np.diag(covariance) if covariance.ndim == 1 else covariance
+    own = np.einsum("mkn,mkn->mk", gains @ matrix, gains)
+    prior = np.array([item.prior for item in members])
+    gain = np.einsum("m,mkn->kn", weights, gains)
+    statistical = np.einsum("kn,kn->k", gain @ matrix, gain)
+    return Average(
+        theta=mean,
+        statistical=np.sqrt(statistical),
+        whole=np.sqrt(weights @ (own + prior + (theta - mean) ** 2)),
+        chi_square=members[int(np.argmin(criterion))].chi_square,
+        members=len(members),
+    )
+
+
+def average_over_sizes(
+    sizes: Sequence[int] | Floats,
+    design: Floats,
+    values: Floats,
+    covariance: Floats,
+    widths: Sequence[float],
+) -> Average:
+    """Fit values = design @ theta (:func:`fit_member`), averaged over smallest sizes.
+
+    sizes: (n,), of each value.  Three sizes are left where there are so many.
+    """
+    L = np.asarray(sizes, float)
+    distinct = np.unique(L)
+    starts: Iterable[float] = distinct[: max(1, distinct.size - 2)]
+    members = [fit_member(design, values, covariance, widths, start <= L) for start in starts]
+    return average(members, covariance)
+
+
+@dataclass(frozen=True, eq=False)
+class PowerLaw:
+    """A power law: its exponent k, omega, and the averages of ln A, k, b and B, float64 (4,)."""
+
+    exponent: Value
+    omega: float
+    theta: Floats
+
+    def __call__(self, sizes: ArrayLike) -> Floats:
+        """Return the fitted y at sizes L, float64 of the same shape."""
+        L = np.asarray(sizes, float)
+        terms = (np.ones_like(L), np.log(L), L**-self.omega, L ** (-2 * self.omega))
+        return np.asarray(np.exp(np.tensordot(self.theta, terms, axes=1)), np.float64)
+
+
+def fit_power_law(
+    sizes: Sequence[int], values: ArrayLike, covariance: Floats, *, omega: float = 1.0
+) -> PowerLaw:
+    """Fit a power law with its corrections.
+
+    sizes: (n,).  values: float64 (n,), y_L > 0.  covariance: float64 (n, n) or variances (n,), of
+    ln y_L.  omega: of the leading correction.  Raises AnalysisError with fewer than two sizes,
+    values that are not positive, or a covariance that is singular.
+
+    >>> fit_power_law([16, 32, 64], [3.0, 6.0, 12.0], np.full(3, 1e-4)).exponent.value.round(9)
+    1.0
+    """
+    L, y = np.array(sizes, float), np.asarray(values, np.float64)
+    if np.unique(L).size < 2:
+        raise AnalysisError(f"{np.unique(L).size} size is too few for a power law in L")
+    variances = covariance if covariance.ndim == 1 else np.diag(covariance)
+    if not (np.all(y > 0) and np.all(variances > 0)):
+        raise AnalysisError("a power law needs positive values and errors")
+    # About the middle size ln A and k are nearly independent.
+    middle = np.log(geometric_mean(L))
+    design = np.stack([np.ones_like(L), np.log(L) - middle, L**-omega, L ** (-2 * omega)], axis=1)
+    widths = (np.inf, np.inf, *PRIORS)
+    found = average_over_sizes(L, design, np.log(y), covariance, widths)
+    theta = found.theta.copy()
+    theta[0] -= theta[1] * middle
+    return PowerLaw(found.value(1), omega, theta)
