@@ -10,7 +10,7 @@ E. T. Neil, Phys. Rev. D 103, 114502 (2021).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,10 @@ import numpy as np
 from percolab.analysis.fit_quality import REJECTED, ChiSquare, is_rejected
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, format_with_error
+from percolab.errors import AnalysisError
+
+#: Sizes that every fit keeps, where there are so many.
+LEAST_SIZES = 3
 
 
 @dataclass(frozen=True)
@@ -74,16 +78,109 @@ def fit_weights(criteria: Sequence[float] | Floats) -> Floats:
     return np.asarray(weights / weights.sum(), np.float64)
 
 
-def average_values(
-    weights: Floats, values: Floats, errors: Floats, statistical: Floats, best: ChiSquare
-) -> Value:
-    """Return the mean of fits; float64 (n,) each: weights, values, whole and statistical errors.
+@dataclass(frozen=True)
+class Member:
+    """One of the fits that are averaged, with its weight; errors are whole, without the spread."""
 
-    best: chi^2 of the fit of the largest weight.
+    min_size: int
+    degree: int
+    weight: float
+    threshold: float
+    threshold_error: float
+    y_t: float
+    y_t_error: float
+    chi_square: ChiSquare
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdMember:
+    """A fit of p_c and 1/nu that is averaged with others.
+
+    p_0, width: p_c = p_0 + width theta_0; theta_1 is 1/nu.  theta: float64 (k,).  covariance,
+    statistical: float64 (k, k), the whole one, and what other samples would change.  criterion:
+    chi^2 + 2 k + 2 n.
     """
-    mean = float(weights @ values)
-    whole = np.sqrt(weights @ errors**2 + weights @ (values - mean) ** 2)
-    return Value(mean, float(whole), float(np.sqrt(weights @ statistical**2)), best, len(weights))
+
+    min_size: int
+    degree: int
+    p_0: float
+    width: float
+    theta: Floats
+    covariance: Floats
+    statistical: Floats
+    chi_square: ChiSquare
+    criterion: float
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdAverage:
+    """The average over fits; weights: float64 (n,)."""
+
+    fits: tuple[ThresholdMember, ...]
+    weights: Floats
+
+    @classmethod
+    def over(
+        cls,
+        sizes: Sequence[int],
+        degrees: Sequence[int],
+        fit: Callable[[int, int], ThresholdMember],
+    ) -> ThresholdAverage:
+        """Average over the fits that fit(smallest size, degree) makes.
+
+        Every fit keeps LEAST_SIZES of the sizes, ascending, where there are so many.  Fits that
+        raise AnalysisError are left out; if all do, the first such error is raised.
+        """
+        found: list[ThresholdMember] = []
+        failure: AnalysisError | None = None
+        for smallest in sizes[: max(1, len(sizes) - LEAST_SIZES + 1)]:
+            for degree in degrees:
+                try:
+                    found.append(fit(smallest, degree))
+                except AnalysisError as error:
+                    failure = failure or error
+        if failure is not None and not found:
+            raise failure
+        return cls(tuple(found), fit_weights([item.criterion for item in found]))
+
+    @property
+    def best(self) -> int:
+        """Index of the fit of the largest weight."""
+        return int(np.argmax(self.weights))
+
+    @property
+    def threshold(self) -> Value:
+        """p_c."""
+        first = self.fits[0]
+        value = self.value(0)
+        return value.scaled(first.p_0 + first.width * value.value, first.width)
+
+    @property
+    def y_t(self) -> Value:
+        """1/nu."""
+        return self.value(1)
+
+    def value(self, index: int | Sequence[int]) -> Value:
+        """Return one of the parameters in its units; index: of theta, in every fit or in all."""
+        at = list(zip(np.broadcast_to(index, len(self.fits)).tolist(), self.fits, strict=True))
+        values = np.array([item.theta[k] for k, item in at])
+        variances = np.array([item.covariance[k, k] for k, item in at])
+        statistical = np.array([item.statistical[k, k] for k, item in at])
+        mean = float(self.weights @ values)
+        whole = self.weights @ (variances + (values - mean) ** 2)
+        errors = float(np.sqrt(whole)), float(np.sqrt(self.weights @ statistical))
+        return Value(mean, *errors, self.fits[self.best].chi_square, len(self.fits))
+
+    def members(self) -> tuple[Member, ...]:
+        """Return every fit in short, those of the largest weight first."""
+        found = []
+        for weight, item in zip(self.weights.tolist(), self.fits, strict=True):
+            p_c_error, y_t_error = np.sqrt(np.diag(item.covariance)[:2]).tolist()
+            p_c, y_t = item.p_0 + item.width * float(item.theta[0]), float(item.theta[1])
+            errors = item.width * p_c_error, y_t_error
+            numbers = (weight, p_c, errors[0], y_t, errors[1])
+            found.append(Member(item.min_size, item.degree, *numbers, item.chi_square))
+        return tuple(sorted(found, key=lambda member: -member.weight))
 
 
 def what_contradicts(p_c: Value, low: float, high: float) -> str | None:

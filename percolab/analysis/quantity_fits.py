@@ -15,9 +15,9 @@ from math import nan
 import numpy as np
 
 from percolab.analysis.averaging import (
+    Member,
+    ThresholdAverage,
     Value,
-    average_values,
-    fit_weights,
     prior_note,
     what_contradicts,
 )
@@ -39,9 +39,9 @@ from percolab.analysis.quantity_model import (
     near_threshold,
 )
 from percolab.analysis.scaling import OUTER
-from percolab.analysis.statistics import Floats, format_with_error
+from percolab.analysis.statistics import format_with_error
 from percolab.analysis.theory.known_exponents import Known
-from percolab.analysis.threshold import DEGREES, LEAST_SIZES, Member
+from percolab.analysis.threshold import DEGREES
 from percolab.errors import AnalysisError
 from percolab.lattices.shown import Shown, few
 
@@ -146,8 +146,8 @@ def analyse_quantities(
         DEGREES if degree is None else (degree,),
         priors,
     )
-    found, wide = fitter.fits(y_t), replace(fitter, priors=2 * priors).fits(y_t)
-    free = fitter.fits(None) if y_t is not None else found
+    (found, best), (wide, _) = fitter.average(y_t), replace(fitter, priors=2 * priors).average(y_t)
+    free = fitter.average(None)[0] if y_t is not None else found
     p_c = found.threshold
     p = np.concatenate([item.p for item in near])
     problem = what_contradicts(p_c, float(p.min()), float(p.max()))
@@ -164,9 +164,9 @@ def analyse_quantities(
         exponent=free.y_t,
         known_y_t=y_t,
         prior_shift=shift,
-        chi_square=found.best.chi_square,
+        chi_square=best.chi_square,
         quantities=tuple(
-            _quantity_value(fitter, found, index, item, y_t)
+            _quantity_value(fitter, found, best, index, item, y_t)
             for index, item in enumerate(quantities)
         ),
         members=found.members(),
@@ -203,103 +203,41 @@ class Fitter:
             omegas=(self.omegas[index],),
         )
 
-    def fits(self, known: Known | None) -> JointFits:
-        """Fit with every degree and smallest size; AnalysisError where no fit converges."""
-        sizes, found = self.sizes, []
-        units, slopes = self.start.units(sizes)
+    def average(self, known: Known | None) -> tuple[ThresholdAverage, JointMaximum]:
+        """Return the average over degrees and smallest sizes, and the fit of the largest weight.
+
+        AnalysisError: no fit converges.
+        """
+        units, slopes = self.start.units(self.sizes)
         points = sum(item.dimension for item in self.observations)
-        criteria: list[float] = []
-        failure: AnalysisError | None = None
-        for smallest in sizes[: max(1, len(sizes) - LEAST_SIZES + 1)]:
+        fits: list[JointMaximum] = []
+
+        def fit(smallest: int, degree: int) -> JointMaximum:
             own = tuple(item for item in self.observations if smallest <= item.L)
             left_out = points - sum(item.dimension for item in own)
-            for degree in self.degrees:
-                model = JointModel(own, degree, self.omegas, slopes, units, known, self.priors)
-                try:
-                    found.append(fit_joint(model, self.start.y_t))
-                except AnalysisError as error:
-                    failure = failure or error
-                    continue
-                k = found[-1].theta.size
-                criteria.append(found[-1].chi_square.value + 2 * k + 2 * left_out)
-        if not found:
-            raise failure or AnalysisError("no fit converged; add samples")
-        return JointFits(tuple(found), fit_weights(criteria))
+            model = JointModel(own, degree, self.omegas, slopes, units, known, self.priors)
+            fits.append(fit_joint(model, self.start.y_t, left_out=left_out))
+            return fits[-1]
 
-
-@dataclass(frozen=True, eq=False)
-class JointFits:
-    """The fits that are averaged, with their weights, float64 (n,)."""
-
-    fits: tuple[JointMaximum, ...]
-    weights: Floats
-
-    @property
-    def best(self) -> JointMaximum:
-        """The fit of the largest weight."""
-        return self.fits[int(np.argmax(self.weights))]
-
-    @property
-    def threshold(self) -> Value:
-        """p_c."""
-        return self._average(
-            0, [item.threshold for item in self.fits], self.fits[0].model.units.width
-        )
-
-    @property
-    def y_t(self) -> Value:
-        """1/nu."""
-        return self._average(1, [item.theta[1] for item in self.fits])
-
-    def critical(self, index: int) -> Value:
-        """Q at p_c for large L, of a quantity."""
-        places = [OUTER + index * item.model.terms for item in self.fits]
-        values = [item.theta[place] for place, item in zip(places, self.fits, strict=True)]
-        return self._average(places, values)
-
-    def _average(
-        self, places: int | Sequence[int], values: Sequence[float], unit: float = 1.0
-    ) -> Value:
-        at = np.broadcast_to(places, len(self.fits)).tolist()
-        errors, parts = (
-            unit * np.sqrt([matrix[k, k] for k, matrix in zip(at, matrices, strict=True)])
-            for matrices in (
-                [item.covariance for item in self.fits],
-                [item.statistical for item in self.fits],
-            )
-        )
-        best = self.best.chi_square
-        return average_values(self.weights, np.array(values, float), errors, parts, best)
-
-    def members(self) -> tuple[Member, ...]:
-        """Return every fit in short, those of the largest weight first."""
-        found = []
-        for weight, item in zip(self.weights, self.fits, strict=True):
-            errors = np.sqrt(np.diag(item.covariance))
-            found.append(
-                Member(
-                    min_size=min(own.L for own in item.model.observations),
-                    degree=item.model.degree,
-                    weight=float(weight),
-                    threshold=item.threshold,
-                    threshold_error=float(item.model.units.width * errors[0]),
-                    y_t=float(item.theta[1]),
-                    y_t_error=float(errors[1]),
-                    chi_square=item.chi_square,
-                )
-            )
-        return tuple(sorted(found, key=lambda member: -member.weight))
+        found = ThresholdAverage.over(self.sizes, self.degrees, fit)
+        return found, fits[found.best]
 
 
 def _quantity_value(
-    fitter: Fitter, found: JointFits, index: int, quantity: Quantity, y_t: Known | None
+    fitter: Fitter,
+    found: ThresholdAverage,
+    best: JointMaximum,
+    index: int,
+    quantity: Quantity,
+    y_t: Known | None,
 ) -> QuantityValue:
     """Return the numbers of one quantity, and its p_c alone."""
-    critical, function = found.critical(index), found.best.functions[index]
+    function = best.functions[index]
+    critical = found.value([OUTER + index * (fit.degree + 5) for fit in found.fits])
     alone: Value | None = found.threshold
     if len(fitter.omegas) > 1:
         try:
-            alone = fitter.only(index).fits(y_t).threshold
+            alone = fitter.only(index).average(y_t)[0].threshold
         except AnalysisError:
             alone = None
     return QuantityValue(

@@ -23,6 +23,7 @@ from functools import cached_property
 import numpy as np
 from scipy import optimize
 
+from percolab.analysis.averaging import ThresholdMember
 from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.quantities import BlockMoments, Observations, Quantity
 from percolab.analysis.scaling import (
@@ -157,24 +158,10 @@ class JointModel:
 
 
 @dataclass(frozen=True, eq=False)
-class JointMaximum:
-    """One joint fit.
+class JointMaximum(ThresholdMember):
+    """One joint fit; functions: the scaling of each quantity, in physical parameters."""
 
-    theta: float64 (k,).  covariance, statistical: float64 (k, k), the whole one, and what other
-    samples would change.  functions: of each quantity, in physical parameters.
-    """
-
-    model: JointModel
-    theta: Floats
-    covariance: Floats
-    statistical: Floats
-    chi_square: ChiSquare
     functions: tuple[ScalingFunction, ...]
-
-    @property
-    def threshold(self) -> float:
-        """p_c."""
-        return self.functions[0].threshold
 
 
 @dataclass(frozen=True)
@@ -266,8 +253,12 @@ def _misfit(table: tuple[Floats, ...], p_c: float, y_t: float) -> tuple[float, f
     return float(np.sum(((values - design @ theta) / errors) ** 2)), float(theta[1] / scale)
 
 
-def fit_joint(model: JointModel, y_t: float) -> JointMaximum:
-    """Minimise chi^2 from p_0 and a first y.  AnalysisError: the data do not determine the fit."""
+def fit_joint(model: JointModel, y_t: float, *, left_out: int = 0) -> JointMaximum:
+    """Minimise chi^2 from p_0 and a first y.
+
+    left_out: values that other fits have and this has not.  AnalysisError: the data do not
+    determine the fit.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         found = optimize.least_squares(
             model.residuals,
@@ -286,17 +277,20 @@ def fit_joint(model: JointModel, y_t: float) -> JointMaximum:
     if found.x[1] <= 0:
         raise AnalysisError("the data do not determine the exponents of the fit")
     freedom = max(round(model.target.size - effective), 0)
+    amplitudes = found.x[OUTER:].reshape(-1, model.terms)
     return JointMaximum(
-        model=model,
+        min_size=min(item.L for item in model.observations),
+        degree=model.degree,
+        p_0=model.units.p_0,
+        width=model.units.width,
         theta=found.x,
         covariance=covariance,
         statistical=statistical,
         chi_square=ChiSquare.of(float(2 * found.cost), freedom),
+        criterion=2 * found.cost + 2 * found.x.size + 2 * left_out,
         functions=tuple(
-            physical(found.x[:OUTER], amplitudes, model.units, omega)
-            for amplitudes, omega in zip(
-                found.x[OUTER:].reshape(-1, model.terms), model.omegas, strict=True
-            )
+            physical(found.x[:OUTER], own, model.units, omega)
+            for own, omega in zip(amplitudes, model.omegas, strict=True)
         ),
     )
 

@@ -22,11 +22,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtr
 
 from percolab.analysis.averaging import (
+    Member,
+    ThresholdAverage,
+    ThresholdMember,
     Value,
-    average_values,
-    fit_weights,
     prior_note,
     what_contradicts,
 )
@@ -47,23 +49,6 @@ WINDOW = (0.1, 0.9)
 
 #: Degrees of the polynomial that are averaged.
 DEGREES = (3, 4, 5)
-
-#: Sizes that every fit keeps, where there are so many.
-LEAST_SIZES = 3
-
-
-@dataclass(frozen=True)
-class Member:
-    """One of the fits that are averaged, with its weight; errors are whole, without the spread."""
-
-    min_size: int
-    degree: int
-    weight: float
-    threshold: float
-    threshold_error: float
-    y_t: float
-    y_t_error: float
-    chi_square: ChiSquare
 
 
 @dataclass(frozen=True)
@@ -222,7 +207,7 @@ def fit_threshold(
     found = MemberFits.of(used, omega=omega, y_t=y_t, degrees=degrees, wider=priors)
     wide = MemberFits.of(used, omega=omega, y_t=y_t, degrees=degrees, wider=2 * priors)
     free = found if y_t is None else MemberFits.of(used, omega=omega, degrees=degrees, wider=priors)
-    p_c, exponent, critical = found.threshold, free.y_t, found.critical_probability
+    p_c, exponent, critical = found.threshold, free.average.y_t, found.critical_probability
     problem = what_contradicts(p_c, *_sampled(used))
     shift = wide.threshold.value - p_c.value
     if problem is None and abs(shift) > 0.5 * p_c.error:
@@ -239,10 +224,10 @@ def fit_threshold(
         critical_probability=critical.value,
         critical_probability_error=nan if problem else critical.error,
         prior_shift=shift,
-        chi_square=found.best.quality,
+        chi_square=found.best.chi_square,
         scaling=found.best.model.scaling_function(found.best.maximum.theta),
-        members=found.members(),
-        free_members=free.members(),
+        members=found.average.members(),
+        free_members=free.average.members(),
         by_size=analyse_sizes(used, p_c=p_c.value, omega=omega, y_t=exponent.value),
         curves=tuple(curves),
         used=used,
@@ -257,35 +242,27 @@ def _sampled(used: Sequence[SpanningCurve]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class MemberFit:
-    """One fit: its cells, model and maximum, the points it leaves out, and its chi^2."""
+class MemberFit(ThresholdMember):
+    """One fit with its cells, its model and the maximum of its likelihood."""
 
     cells: ThresholdCells
     model: ScalingModel
     maximum: LikelihoodMaximum
-    quality: ChiSquare
-    left_out: int
-
-    @property
-    def criterion(self) -> float:
-        """chi^2 + 2 k + 2 n, the priors counted as data."""
-        found = self.maximum
-        return found.deviance + found.penalty + 2 * found.theta.size + 2 * self.left_out
 
     @property
     def influence(self) -> Floats:
         """dp_c / dcounts of every cell, float64 (cells,)."""
         of_theta = self.maximum.slope @ self.maximum.covariance[0]
-        return np.asarray(self.model.units.width * of_theta, np.float64)
+        return np.asarray(self.width * of_theta, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class MemberFits:
-    """All fits of some curves that are averaged, with their weights, float64 (n,)."""
+    """All fits of some curves, and their average."""
 
     used: tuple[SpanningCurve, ...]
     fits: tuple[MemberFit, ...]
-    weights: Floats
+    average: ThresholdAverage
 
     @classmethod
     def of(
@@ -298,76 +275,60 @@ class MemberFits:
         wider: float = 1.0,
     ) -> MemberFits:
         """Fit with every degree and smallest size; AnalysisError where no fit converges."""
-        lines, sizes = Lines.through(used), linear_sizes(used)
-        points, found = sum(curve.p.size for curve in used), []
-        failure: AnalysisError | None = None
-        for smallest in sizes[: max(1, len(sizes) - LEAST_SIZES + 1)]:
+        lines, points = Lines.through(used), sum(curve.p.size for curve in used)
+        fits: list[MemberFit] = []
+
+        def fit(smallest: int, degree: int) -> MemberFit:
             cells = ThresholdCells.from_curves([c for c in used if smallest <= c.L])
-            for degree in degrees:
-                model = ScalingModel.of(cells, degree=degree, omega=omega, like=lines)
-                try:
-                    maximum = maximise(model, cells, model.start, model.prior(y_t, wider=wider))
-                except AnalysisError as error:
-                    failure = failure or error
-                    continue
-                quality = chi_square(cells, maximum)
-                found.append(MemberFit(cells, model, maximum, quality, points - cells.p.size))
-        if not found:
-            raise failure or AnalysisError("no fit converged; give more samples")
-        return cls(used, tuple(found), fit_weights([item.criterion for item in found]))
+            model = ScalingModel.of(cells, degree=degree, omega=omega, like=lines)
+            found = maximise(model, cells, model.start, model.prior(y_t, wider=wider))
+            data = found.deviance + found.penalty + 2 * (points - cells.p.size)
+            member = MemberFit(
+                min_size=smallest,
+                degree=degree,
+                p_0=lines.units.p_0,
+                width=lines.units.width,
+                theta=found.theta,
+                covariance=found.covariance,
+                statistical=found.covariance @ found.information @ found.covariance,
+                chi_square=chi_square(cells, found),
+                criterion=data + 2 * found.theta.size,
+                cells=cells,
+                model=model,
+                maximum=found,
+            )
+            fits.append(member)
+            return member
+
+        average = ThresholdAverage.over(linear_sizes(used), degrees, fit)
+        return cls(used, tuple(fits), average)
 
     @property
     def best(self) -> MemberFit:
         """The fit of the largest weight."""
-        return self.fits[int(np.argmax(self.weights))]
+        return self.fits[self.average.best]
 
     @property
     def threshold(self) -> Value:
         """p_c; its statistical error is that of the average, by its influence."""
-        units = np.array([item.model.units.width for item in self.fits])
-        mean = self._average(
-            [item.model.threshold(item.maximum.theta) for item in self.fits], 0, units
-        )
+        mean = self.average.threshold
         return replace(mean, statistical_error=min(self._statistical_error(), mean.error))
-
-    @property
-    def y_t(self) -> Value:
-        """1/nu."""
-        return self._average(
-            [item.maximum.theta[1] for item in self.fits], 1, np.ones(len(self.fits))
-        )
 
     @property
     def critical_probability(self) -> Value:
         """R at p_c for large L, Phi(a_0)."""
-        a_0 = np.array([item.maximum.theta[OUTER] for item in self.fits])
-        values = [
-            item.model.scaling_function(item.maximum.theta).critical_probability
-            for item in self.fits
-        ]
-        return self._average(values, OUTER, np.exp(-0.5 * a_0**2) / np.sqrt(2 * np.pi))
-
-    def _average(self, values: Sequence[float], index: int, units: Floats) -> Value:
-        """Return the average of values that are a parameter times its unit, but for a constant."""
-        whole, statistical = [], []
-        for item in self.fits:
-            row = item.maximum.covariance[index]
-            whole.append(row[index])
-            statistical.append(row @ item.maximum.information @ row)
-        errors, parts = np.sqrt(whole) * units, np.sqrt(np.maximum(statistical, 0.0)) * units
-        return average_values(
-            self.weights, np.array(values, float), errors, parts, self.best.quality
-        )
+        a_0 = self.average.value(OUTER)
+        density = np.exp(-0.5 * a_0.value**2) / np.sqrt(2 * np.pi)
+        return a_0.scaled(float(ndtr(a_0.value)), float(density))
 
     @property
     def influence(self) -> tuple[Floats, ...]:
         """dp_c / dcounts of every curve's cells, float64 (m + 1,) each."""
         found = [np.zeros(curve.p.size + 1) for curve in self.used]
-        for weight, item in zip(self.weights, self.fits, strict=True):
-            own = weight * item.influence
-            for index, curve in enumerate(item.cells.curves):
-                position = next(i for i, other in enumerate(self.used) if other is curve)
-                found[position] += own[item.cells.curve == index]
+        for weight, item in zip(self.average.weights, self.fits, strict=True):
+            first = len(self.used) - len(item.cells.curves)
+            for index, own in enumerate(found[first:]):
+                own += weight * item.influence[item.cells.curve == index]
         return tuple(found)
 
     def _statistical_error(self) -> float:
@@ -378,25 +339,6 @@ class MemberFits:
             mean = share @ influence
             variance += curve.total_samples * float(share @ (influence - mean) ** 2)
         return float(np.sqrt(variance))
-
-    def members(self) -> tuple[Member, ...]:
-        """Return every fit in short, those of the largest weight first."""
-        found = []
-        for weight, item in zip(self.weights, self.fits, strict=True):
-            theta, errors = item.maximum.theta, np.sqrt(np.diag(item.maximum.covariance))
-            found.append(
-                Member(
-                    min_size=min(linear_sizes(item.cells.curves)),
-                    degree=item.model.degree,
-                    weight=float(weight),
-                    threshold=item.model.threshold(theta),
-                    threshold_error=float(item.model.units.width * errors[0]),
-                    y_t=float(theta[1]),
-                    y_t_error=float(errors[1]),
-                    chi_square=item.quality,
-                )
-            )
-        return tuple(sorted(found, key=lambda member: -member.weight))
 
 
 def select(
