@@ -51,6 +51,8 @@ _GROWTH = 1.2
 EQUAL_SHARE = 0.25
 # Expected counts are integers; so many samples make rounding negligible.
 _EXPECTED_SAMPLES = 10**9
+# A fit so improbable is not rejected by chance in one of many rounds: more samples do not mend it.
+_HOPELESS = 1e-6
 # A round's cost is handed out in about so many pieces.
 _PIECES = 50
 
@@ -88,7 +90,8 @@ def next_targets(
     samples = {key: item.num_samples for key, item in held.tasks.items()}
     information: Information | None = None
     try:
-        if fit_results(held).threshold_error <= rule.target_error:
+        fit = fit_results(held)
+        if fit.threshold_error <= rule.target_error or fit.chi_square.p_value < _HOPELESS:
             return None
         information = information_of(curves_of(held), **scaling_of(held))
     except AnalysisError:
