@@ -129,7 +129,8 @@ def why_unmet(results: Results, target: float) -> str | None:
         return None
     largest = max(curves, key=lambda curve: curve.L)
     line = (
-        f"the systematic part of the error stays above {target:g}, however many samples there are"
+        f"more samples of these sizes do not bring the error to {target:g}, as its systematic part "
+        "stays above that"
     )
     for factor in (2, 4, 8, 16):
         size = factor * largest.L
@@ -137,8 +138,8 @@ def why_unmet(results: Results, target: float) -> str | None:
         curves = [*curves, expected_curve(function, size, p, f"L = {size}")]
         samples |= {f"L = {size}": samples[largest.label]}
         if not _is_out_of_reach(information_of(curves, **scaling), samples, target):
-            return f"{line}: add larger sizes, up to L = {size}"
-    return f"{line}, and at sizes sixteen times as large"
+            return f"{line}; add larger sizes, up to L = {size}"
+    return f"{line}, and so it does at sizes sixteen times as large"
 
 
 def expected_curve(function: ScalingFunction, size: int, p: Floats, label: str) -> SpanningCurve:
