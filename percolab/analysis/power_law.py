@@ -169,13 +169,19 @@ class PowerLaw:
 
 
 def fit_power_law(
-    sizes: Sequence[int], values: ArrayLike, covariance: Floats, *, omega: float = 1.0
+    sizes: Sequence[int],
+    values: ArrayLike,
+    covariance: Floats,
+    *,
+    omega: float = 1.0,
+    order: int = 1,
 ) -> PowerLaw:
     """Fit a power law with its corrections.
 
     sizes: (n,).  values: float64 (n,), y_L > 0.  covariance: float64 (n, n) or variances (n,), of
-    ln y_L.  omega: of the leading correction.  Raises AnalysisError with fewer than two sizes,
-    values that are not positive, or a covariance that is singular.
+    ln y_L.  omega: of the leading correction.  order: 2 for a square, such as <s^2>, in whose logarithm
+    corrections are twice as large; so are the priors.  Raises AnalysisError with fewer than two
+    sizes, values that are not positive, or a covariance that is singular.
 
     >>> fit_power_law([16, 32, 64], [3.0, 6.0, 12.0], np.full(3, 1e-4)).exponent.value.round(9)
     1.0
@@ -189,7 +195,7 @@ def fit_power_law(
     # About the middle size ln A and k are nearly independent.
     middle = np.log(geometric_mean(L))
     design = np.stack([np.ones_like(L), np.log(L) - middle, L**-omega, L ** (-2 * omega)], axis=1)
-    widths = (np.inf, np.inf, *PRIORS)
+    widths = (np.inf, np.inf, order * PRIORS[0], order * PRIORS[1])
     found = average_over_sizes(L, design, np.log(y), covariance, widths)
     theta = found.theta.copy()
     theta[0] -= theta[1] * middle

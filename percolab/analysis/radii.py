@@ -9,31 +9,34 @@ s^2 R_s^2, R_s being the radius of gyration; from these
 (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 1994, sections 3.1 and 3.2).  At
 p_c
 
-    ln R_s^2 = ln A + (2/d_f) ln s + b s^-Omega + c s^-2 Omega
+    ln R_s^2 = ln A + (2/d_f) ln s + b s^-Omega + c / s + d s^-2 Omega + e x + f x^2 + g / L,
 
-is fitted to the bins of the largest lattice, up to a small part of <s_1>: larger clusters are too
-compact, because they must end inside the lattice.  Priors of b and c, and the average over smallest
-and largest s, are those of :mod:`percolab.analysis.power_law`.  Errors: jackknife over blocks.
+x = R_s / L, is fitted to the bins of all sizes up to a part of <s_1>.  c stands for a constant that
+is added to R_s^2, and the last three for open sides, at which clusters end; a torus has none.
+Priors, 3 for b, c, e and g, and 9 for d and f, and the average over smallest and largest s are
+those of :mod:`percolab.analysis.power_law`.  Errors: jackknife over blocks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from percolab.analysis.averaging import Value
 from percolab.analysis.cluster_numbers import coarse_edges
 from percolab.analysis.json_values import plain
-from percolab.analysis.power_law import PRIORS, average, fit_member
+from percolab.analysis.power_law import PRIORS, Average, average, fit_member
 from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error, shrunk_correlation
 from percolab.analysis.theory.known_exponents import Known, correction_of_sizes, known_exponents
 from percolab.errors import AnalysisError
 
 #: Smallest sizes that are averaged over, the largest ones as parts of <s_1>, and bins that a fit
 #: needs.
-S_MIN, CUTOFFS, LEAST_BINS = (8, 16, 32, 64, 128, 256), (0.03, 0.02, 0.01), 8
+S_MIN, CUTOFFS, LEAST_BINS = (8, 16, 32, 64, 128), (0.1, 0.05, 0.02), 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,16 +90,16 @@ class GyrationSums:
 
 @dataclass(frozen=True)
 class RadiusFit:
-    """d_f from R_s ~ s^(1/d_f) at a p of the grid of one size.
+    """d_f from R_s ~ s^(1/d_f) at the p of the grids nearest to p_c.
 
-    amplitude: A.  corrections: b and c.  s_min, s_max: of the largest window.  known: d_f.
+    sizes: every L.  amplitude: A.  corrections: b, c and d.  s_min, s_max: of the largest window.
+    known: d_f.
     """
 
-    L: int
-    p: float
     result: Value
+    sizes: tuple[int, ...]
     amplitude: float
-    corrections: tuple[float, float]
+    corrections: tuple[float, ...]
     omega: float
     s_min: int
     s_max: int
@@ -113,11 +116,9 @@ class RadiusFit:
         return self.result.error
 
     def squared_radius(self, s: Floats) -> Floats:
-        """Return the fitted R_s^2 at sizes s."""
-        small = s**-self.omega
-        b, c = self.corrections
-        power = self.amplitude * s ** (2 / self.d_f) * np.exp(b * small + c * small**2)
-        return np.asarray(power, np.float64)
+        """Return the fitted R_s^2 at sizes s of the infinite lattice."""
+        small = _small(s, self.omega) @ self.corrections
+        return np.asarray(self.amplitude * s ** (2 / self.d_f) * np.exp(small), np.float64)
 
     def to_dict(self) -> dict[str, object]:
         """Return every number as plain JSON values."""
@@ -126,46 +127,75 @@ class RadiusFit:
         return plain({"rejected": record["rejected"], "d_f": record.pop("value")} | record | beside)
 
 
-def fit_radius(sums: GyrationSums, *, threshold: float, dimension: int) -> RadiusFit:
-    """Fit R_s at the p nearest to a threshold.
+def _small(s: Floats, omega: float) -> Floats:
+    """Return what multiplies b, c and d, float64 (n, 3)."""
+    return np.stack([s**-omega, 1 / s, s ** (-2 * omega)], axis=1)
 
-    The error of the threshold is not in that of d_f, nor is what p is off it.  Raises AnalysisError
-    with fewer than MIN_BLOCKS blocks or LEAST_BINS bins.
+
+def fit_radius(
+    tasks: Sequence[GyrationSums], *, threshold: float, dimension: int, is_open: bool
+) -> RadiusFit:
+    """Fit R_s of all sizes at the p nearest to a threshold.
+
+    is_open: whether any axis is.  The error of the threshold is not in that of d_f, nor is what p
+    is off it.  Tasks with fewer than MIN_BLOCKS blocks are left out.  Raises AnalysisError with
+    fewer than LEAST_BINS bins.
     """
-    at = int(np.argmin(np.abs(sums.p - threshold)))
-    s, squared, without = sums.radii(at)
-    reach = s / float(sums.largest[at])
-    inside = (s >= S_MIN[0]) & (reach <= CUTOFFS[0])
-    if len(without) < MIN_BLOCKS or inside.sum() < LEAST_BINS:
+    omega = correction_of_sizes(dimension).value
+    designs, values, parts, errors, used = [], [], [], [], []
+    for task in tasks:
+        at = int(np.argmin(np.abs(task.p - threshold)))
+        s, squared, without = task.radii(at)
+        reach = s / float(task.largest[at])
+        inside = (s >= S_MIN[0]) & (reach <= CUTOFFS[0]) & (without > 0).all(axis=0)
+        if len(without) < MIN_BLOCKS or not inside.any():
+            continue
+        s, squared, again = s[inside], squared[inside], np.log(without[:, inside])
+        x = np.sqrt(squared) / task.L
+        sides = np.stack([x, x**2, np.full_like(x, 1 / task.L)], axis=1)[:, : 3 * is_open]
+        designs.append(np.column_stack([np.ones_like(s), np.log(s), _small(s, omega), sides]))
+        values.append(np.log(squared))
+        parts.append(np.stack([s, reach[inside]]))
+        errors.append(again)
+        used.append(task.L)
+    if sum(own.size for own in values) < LEAST_BINS:
         raise AnalysisError(
             f"d_f from R_s: fewer than {LEAST_BINS} bins of sizes from s = {S_MIN[0]} to "
-            f"{CUTOFFS[0]:g} <s_1>, or {MIN_BLOCKS} blocks"
+            f"{CUTOFFS[0]:g} <s_1> in {MIN_BLOCKS} blocks"
         )
-    omega = correction_of_sizes(dimension).value
-    s, reach, again = s[inside], reach[inside], np.log(without[:, inside])
-    design = np.stack([np.ones(s.size), np.log(s), s**-omega, s ** (-2 * omega)], axis=1)
-    deviation = jackknife_error(again)
-    covariance = shrunk_correlation(again) * np.outer(deviation, deviation)
-    found = average(
-        [
-            fit_member(design, np.log(squared[inside]), covariance, (np.inf, np.inf, *PRIORS), kept)
-            for cutoff in CUTOFFS
-            for s_min in S_MIN
-            if (kept := (s >= s_min) & (reach <= cutoff)).sum() >= LEAST_BINS
-        ],
-        # What is correlated enters the error as the blocks tell it.
-        (len(again) - 1) * np.cov(again.T, ddof=0),
-    )
-    amplitude, slope, *corrections = found.theta
-    d_f = float(2 / slope)
+    s, reach = np.concatenate(parts, axis=1)
+    found = _average_over_windows(s, reach, np.concatenate(designs), np.concatenate(values), errors)
+    d_f = float(2 / found.theta[1])
     return RadiusFit(
-        L=sums.L,
-        p=float(sums.p[at]),
         result=found.value(1).scaled(d_f, d_f**2 / 2),
-        amplitude=float(np.exp(amplitude)),
-        corrections=(float(corrections[0]), float(corrections[1])),
+        sizes=tuple(used),
+        amplitude=float(np.exp(found.theta[0])),
+        corrections=tuple(found.theta[2:5].tolist()),
         omega=omega,
         s_min=int(s.min()),
         s_max=int(s.max()),
         known=known_exponents(dimension).get("d_f"),
     )
+
+
+def _average_over_windows(
+    s: Floats, reach: Floats, design: Floats, values: Floats, without: Sequence[Floats]
+) -> Average:
+    """Return the average over windows of s (n,) and its part of <s_1> (n,).
+
+    without: values of every task without each block.  Correlations of bins are shrunk in the
+    weights, and enter the error as the blocks tell them.
+    """
+    weights, covariance = [], []
+    for again in without:
+        deviation = jackknife_error(again)
+        weights.append(shrunk_correlation(again) * np.outer(deviation, deviation))
+        covariance.append((len(again) - 1) * np.atleast_2d(np.cov(again.T, ddof=0)))
+    widths = (np.inf, np.inf, PRIORS[0], *PRIORS, *PRIORS, PRIORS[0])
+    windows = [(s >= s_min) & (reach <= cutoff) for cutoff in CUTOFFS for s_min in S_MIN]
+    members = [
+        fit_member(design, values, block_diag(*weights), widths[: design.shape[1]], kept)
+        for kept in windows
+        if kept.sum() >= LEAST_BINS
+    ]
+    return average(members, block_diag(*covariance))

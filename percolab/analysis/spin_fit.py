@@ -283,7 +283,7 @@ def _exponents(
     p_c, error = joint.threshold, joint.threshold_error
     sizes, values, errors = _by_size(items, lambda item: _at(item, p_c, error))
     if len(sizes) >= 2:
-        line = _power_law(sizes, values, errors, omega).exponent
+        line = _power_law(sizes, values, errors, omega, order=2).exponent
         y_h = line.scaled((line.value + len(boundary)) / 2, 0.5)
         found.append(SpinExponent("y_h", y_h, known.get("d_f")))
     try:
@@ -305,10 +305,14 @@ def dynamics(items: Sequence[TaskResult], p_c: float, omega: float) -> PowerLaw:
 
 
 def _power_law(
-    sizes: Sequence[int], values: Sequence[float], errors: Sequence[float], omega: float
+    sizes: Sequence[int],
+    values: Sequence[float],
+    errors: Sequence[float],
+    omega: float,
+    order: int = 1,
 ) -> PowerLaw:
     relative = np.array(errors) / np.array(values)
-    return fit_power_law(sizes, values, relative**2, omega=omega)
+    return fit_power_law(sizes, values, relative**2, omega=omega, order=order)
 
 
 def _by_size(

@@ -11,6 +11,7 @@ from percolab.analysis import AnalysisError
 from percolab.analysis.local_slopes import LocalSlopes, local_slopes
 from percolab.analysis.radii import fit_radius
 from percolab.analysis.stored_data import gyration_sums_of
+from percolab.analysis.stored_fits import has_open_axis
 from percolab.errors import InputError
 from percolab.figures.axes import (
     Exact,
@@ -169,7 +170,7 @@ def _draw_task(
 
 def _draw_fit(axes: Axes, radius: RadiusFit) -> None:
     s = np.geomspace(radius.s_min, radius.s_max, 100)
-    label = f"fit of $L = {radius.L}$, $s = {radius.s_min}$ to {radius.s_max}"
+    label = f"fit of all $L$, $s = {radius.s_min}$ to {radius.s_max}"
     fitted = np.sqrt(radius.squared_radius(s))
     axes.plot(s, fitted, color="black", linewidth=0.9, label=label, zorder=4)
     known = radius.known
@@ -201,8 +202,12 @@ def _draw(figures: StudyView) -> Drawn:
     except (AnalysisError, InputError):
         threshold, source = figures.taken_for_threshold()
     try:
-        dimension = figures.study.structure.dimension
-        radius = fit_radius(sums[-1], threshold=threshold, dimension=dimension)
+        radius = fit_radius(
+            sums,
+            threshold=threshold,
+            dimension=figures.study.structure.dimension,
+            is_open=has_open_axis(figures.results),
+        )
     except AnalysisError:
         radius = None
     figure, numbers = plot_gyration(sums, threshold=threshold, radius=radius, **figures.head)
@@ -212,7 +217,7 @@ def _draw(figures: StudyView) -> Drawn:
 KIND = FigureKind(
     place=6,
     meaning=(
-        "Radii of gyration R_s at the p nearest to p_c against s, with d_f from the largest size, "
+        "Radii of gyration R_s at the p nearest to p_c against s, with d_f from all sizes, "
         "and their local slopes, between s and 2 s, which are 1/d_f where R_s is a power; "
         "correlation length xi against p; both over clusters that neither wrap nor span."
     ),
