@@ -24,7 +24,7 @@ from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import Topology, num_words_of, unpack_bits
 from percolab.tasks.study import Task, check_boundary
-from percolab.tasks.values import check_choice, take_integer
+from percolab.tasks.values import check_choice, refuse_sample_settings, take_integer
 from percolab.trees.invasion import (
     SITE_BYTES,
     TRAPPING_BYTES,
@@ -63,11 +63,13 @@ def invade(
     rng: str = "xorwow",
     boundary: str | Sequence[str] | None = None,
     weights: ArrayLike | None = None,
+    columns: str | Sequence[Any] | None = None,
 ) -> Invasion:
     """Invade a sample from a source, always by the bond or site with the smallest weight.
 
     lattice: a name, a :class:`Lattice`, a Bethe lattice (``L`` is its shells), a :class:`Graph`, a
-    networkx graph, a sparse matrix or an edge array (n, 2).
+    networkx graph, a sparse matrix, a data frame (``columns`` names those of its sites) or an edge
+    array (n, 2).
     source: a side, "x-", "x+", "y-" ... (or "left", "right", "bottom", "top"), "centre", a site or
     a list of sites; by default the first side of the last open axis, of a Bethe lattice its centre,
     of a graph its source.  target: the same; by default the side opposite to the source, any side
@@ -95,8 +97,10 @@ def invade(
         structure: Structure = load_structure(str(lattice))
     else:
         is_known = hasattr(lattice, "is_scalable")
-        structure = lattice if is_known else graph_of(lattice)
+        structure = lattice if is_known and columns is None else graph_of(lattice, columns=columns)
     field = field_of(structure, L, boundary)
+    if weights is not None:
+        refuse_sample_settings("weights are given, which have no samples", seed, sample, rng)
     return Invader(
         field,
         source=source,
@@ -451,8 +455,9 @@ class Invader:
             if stop == "spanning" and not self.has_target:
                 raise InputError("stop = spanning needs a target; or give all or a number of sites")
             return stop
-        if isinstance(stop, bool) or not isinstance(stop, int) or stop < 1:
-            raise InputError(f"stop = {stop!r}, but it must be an integer of at least 1")
+        stop = take_integer("stop", stop)
+        if not 1 <= stop < 2**63:
+            raise InputError(f"stop = {stop}, but it must be an integer from 1 to 2^63 - 1")
         if not self.enters_late and stop < self.sources.size:
             raise InputError(f"stop = {stop}, but the source alone has {self.sources.size} sites")
         return stop

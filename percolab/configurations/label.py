@@ -52,6 +52,7 @@ def label(
     below: bool = False,
     graph: Any = None,
     multi: bool = False,
+    columns: str | Sequence[Any] | None = None,
 ) -> np.ndarray:
     """Return the cluster labels of one configuration, int32, one a grid point.
 
@@ -70,9 +71,11 @@ def label(
       (seed, sample) names the one that a sweep with this seed measures.  Labels are in the
       lattice's shape, last axis first.
     * a :class:`percolab.Graph`, a networkx graph or a scipy.sparse matrix; or, as ``graph`` in its
-      place, one of these, a file (docs/graph-files.md), or an edge array (n, 2): with p a sample of
-      it, without p its connected components.  multi: keep parallel edges.  Labels are flat, by the
-      numbers that sites have in the graph, those with names in the order in which they come.
+      place, one of these, a file (docs/graph-files.md), a pandas.DataFrame, or an edge array
+      (n, 2): with p a sample of it, without p its connected components.  multi: keep parallel
+      edges.  columns: names of columns, as :func:`percolab.load_graph` takes them.  Labels
+      are flat, by the numbers that sites have in the graph, those with names in the order in which
+      they come.
     * a :class:`Topology`, whose labels are flat; the seed is that of the random streams themselves.
 
     opened: the configuration, packed uint32 bond words (num_classes, num_words), in place of the
@@ -99,6 +102,7 @@ def label(
         )
     if isinstance(lattice, np.ndarray) or _is_file(lattice):
         _refuse("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
+        _refuse("only a graph has it", multi=multi or None, columns=columns)
         kinds = "open" if boundary is None else boundary
         chosen = site_configuration(
             lattice, _lattice_of(on), kinds, threshold=threshold, below=below
@@ -110,13 +114,13 @@ def label(
     keys |= {name: _key(name, keys[name]) for name in ("sample", "seed")}
     if graph is not None or isinstance(lattice, Graph) or is_graph_object(lattice):
         _refuse("the graph is given as well", lattice=None if graph is None else lattice)
-        given = graph_of(lattice if graph is None else graph, multi=multi)
+        given = graph_of(lattice if graph is None else graph, multi=multi, columns=columns)
         _refuse("a graph has its own", boundary=boundary, opened=opened)
         given.check_size(given.num_sites if L is None else take_integer("L", L), ())
         _refuse_spins(Model.parse(model))
         chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **keys)
         return _in_shape(chosen.label(**ways), chosen.shape, serial=serial)
-    _refuse("only a graph has it", multi=multi or None)
+    _refuse("only a graph has it", multi=multi or None, columns=columns)
     if lattice is None:
         raise InputError("label: give a lattice, a mask or a graph")
     p = 0.5 if p is None else p
@@ -186,7 +190,11 @@ def _key(name: str, value: Any) -> int:
 
 
 def _lattice_of(on: str | Path | Lattice | None) -> Lattice | None:
-    return load_lattice(str(on)) if isinstance(on, str | Path) else on
+    if on is None or isinstance(on, Lattice):
+        return on
+    if not isinstance(on, str | Path):
+        raise InputError(f"on = {on!r}, but it is a lattice, its name or a .toml file")
+    return load_lattice(str(on))
 
 
 def _in_shape(clusters: Clusters, shape: tuple[int, ...], *, serial: bool) -> np.ndarray:

@@ -408,7 +408,8 @@ def check_probabilities(p: tuple[float, ...]) -> None:
     if not p:
         raise InputError("p: the list is empty")
     for value in p:
-        if not (isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= 1):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (is_number and math.isfinite(value) and 0 <= value <= 1):
             raise InputError(f"p = {value!r}, but it must be a number from 0 to 1")
     if any(high <= low for low, high in pairwise(p)):
         shown = ", ".join(f"{value:g}" for value in p[:6]) + (", ..." if len(p) > 6 else "")

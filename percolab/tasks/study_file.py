@@ -34,7 +34,13 @@ from percolab.tasks.settings import (
 )
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, check_boundary
-from percolab.tasks.values import take_couplings, take_integers, take_path
+from percolab.tasks.values import (
+    ascending,
+    take_couplings,
+    take_integers,
+    take_path,
+    take_probabilities,
+)
 
 #: Shells of a Bethe lattice: 94 to 24 574 sites at z = 3.
 DEFAULT_SHELLS = (5, 7, 9, 11, 13)
@@ -138,7 +144,8 @@ def _p_of(wanted: Mapping[str, Any]) -> Any:
         )
     name = found[0] if found else "p"
     if name == "p":
-        return wanted["p"]
+        given = take_probabilities("p", wanted["p"])
+        return None if given is None else ascending(given)
     model = Model.parse(wanted["model"])
     if not model.has_spins:
         raise InputError(f"{name}: {model} percolation has no temperature (--model ising)")
@@ -148,17 +155,17 @@ def _p_of(wanted: Mapping[str, Any]) -> Any:
     if name == "T":
         couplings = tuple(1 / value for value in couplings)
     # Rounded, so that no last digit of a machine's exponential gets into a task's id.
-    return tuple(sorted({float(f"{model.p_of_coupling(value):.14g}") for value in couplings}))
+    return ascending([float(f"{model.p_of_coupling(value):.14g}") for value in couplings])
 
 
 def _structure_of(lattice: str | Path | Structure | None, wanted: Mapping[str, Any]) -> Structure:
     """Return the graph or the lattice that settings name."""
-    source, target, multi = wanted["source"], wanted["target"], wanted["multi"]
+    of_graph = {name: wanted[name] for name in ("source", "target", "multi", "columns")}
     if wanted["graph"] is not None:
         given = {"lattice": lattice, "L": wanted["L"], "boundary": wanted["boundary"]}
-        return _graph_of(wanted["graph"], source, target, multi, given)
-    if source is not None or target is not None or multi:
-        raise InputError("source, target and multi belong to a graph: give --graph")
+        return _graph_of(wanted["graph"], of_graph, given)
+    if any(value is not None and value is not False for value in of_graph.values()):
+        raise InputError("source, target, multi and columns belong to a graph: give --graph")
     if lattice is None or isinstance(lattice, str | Path):
         return load_structure(DEFAULT_LATTICE if lattice is None else str(lattice))
     if not hasattr(lattice, "is_scalable"):
@@ -197,19 +204,13 @@ def default_sizes(structure: Structure) -> tuple[int, ...]:
     return DEFAULT_SHELLS if isinstance(structure, BetheLattice) else DEFAULT_SIZES
 
 
-def _graph_of(
-    graph: Any,
-    source: Any,
-    target: Any,
-    multi: bool,
-    given: dict[str, Any],
-) -> Graph:
+def _graph_of(graph: Any, options: dict[str, Any], given: dict[str, Any]) -> Graph:
     """Return a graph or read it; InputError if it is given what only a lattice has."""
     for key, value in given.items():
         if value is not None:
             shown = list(value) if isinstance(value, tuple) else value
             raise InputError(f"{key} = {shown!r}, but a graph has its own: leave it out")
-    return graph_of(graph, source=source, target=target, multi=multi)
+    return graph_of(graph, **options)
 
 
 def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:
