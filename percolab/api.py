@@ -274,7 +274,7 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
     >>> merge([sweep("square", seed=1, **options), sweep("square", seed=2, **options)])
     <Results of square, L = 8: 200 samples in 2 tasks>
     """
-    if isinstance(parts, StoredResults | str | Path):
+    if isinstance(parts, StoredResults | str | Path) or not isinstance(parts, Iterable):
         raise InputError("merge: give a list of results or of files")
     named = [
         (f"part {number}", part)
@@ -386,8 +386,7 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
     ['second', 'chi', 'ratio']
     """
     check_results(results)
-    if take_integer("bootstrap", bootstrap) < 0:
-        raise InputError(f"bootstrap = {bootstrap}, but it must be an integer of at least 0")
+    bootstrap = _fit_options({"bootstrap": bootstrap})["bootstrap"]
     return estimates_of(results, bootstrap=bootstrap)
 
 

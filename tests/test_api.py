@@ -298,7 +298,6 @@ def test_a_graph_is_labeled_as_a_flat_array():
         ({"rng": "xorwov"}, "did you mean 'xorwow'"),
         ({"labeler": "rastre"}, "did you mean 'raster'"),
         ({"device": "nonsense"}, "must be auto, cpu, cuda or cuda:n"),
-        ({"boundary": ["open"]}, "1 given, but square has 2 axes"),
         ({"opened": np.zeros((2, 7), np.uint32)}, r"opened has shape (2, 7), not (2, 1)"),
     ],
     ids=str,

@@ -19,7 +19,7 @@ from PIL import Image
 import percolab
 from percolab.configurations.array_files import otsu_threshold
 from percolab.errors import InputError
-from percolab.lattices.graph import graph_of
+from percolab.lattices.graph import Graph, graph_of
 from percolab.tables.flat import mean_table
 from percolab.tasks.part import Part
 
@@ -242,6 +242,30 @@ CHAIN = [(0, 1), (1, 2)]
         (lambda: percolab.invade("square", 4, stop=2.5), "stop = 2.5, but only integers"),
         (lambda: percolab.label(np.eye(2), on=3), "on = 3, but it is a lattice"),
         (lambda: percolab.tree([(0, 1, 2)], num_sites=np.nan), "num_sites = nan, but only integ"),
+        (lambda: percolab.sweep("square", seed=[1]), r"seed = \[1\], but it must be one integer"),
+        (
+            lambda: percolab.sweep(graph=CHAIN, multi="no"),
+            "multi = 'no', but it must",
+        ),
+        (lambda: percolab.load_graph(5), "graph = 5, but it is the name of a file"),
+        (lambda: Graph.of_bonds(2, 5), "bonds = 5, but it is a list or an array"),
+        (lambda: Graph.of_bonds(2, CHAIN, name=5), "name = 5, but it is text"),
+        (lambda: percolab.merge(5), "merge: give a list of results"),
+        (lambda: percolab.label(5), "label: int given, but it is no lattice or mask"),
+        (lambda: percolab.label(np.eye(2), seed=5), "seed: a mask is a configuration already"),
+        (lambda: percolab.label(np.eye(2), model="site"), "model: a mask is a configuration alr"),
+        (lambda: percolab.label("square", 4, serial="no"), "serial = 'no', but it must be True"),
+        (lambda: percolab.label("square", 4, labeler=[]), r"labeler = \[\], but it must be a name"),
+        (lambda: percolab.tree("square", 4, method=[1]), r"unknown tree method \[1\]"),
+        (lambda: percolab.tree("square", 4, boundary=5), "boundary = 5, but it is a text"),
+        (lambda: percolab.tree([(0, 1, 2)], seed=5), "seed: these weights have no samples"),
+        (lambda: percolab.invade("square", 4, boundary=[5]), "unknown boundary 5"),
+        (lambda: percolab.invade("square", 4, trapping="no"), "trapping = 'no', but it must be"),
+        (lambda: percolab.invade("square", 4, model=[]), r"model \[\]: an invasion takes"),
+        (
+            lambda: percolab.sweep("square", model="ising", burn_in=10**30),
+            "burn_in = 10+, but",
+        ),
         (lambda: percolab.sweep("square", observables=""), "observables: one of the names is em"),
         (
             lambda: percolab.sweep(graph=CHAIN, source=0, target=[2, 0]),

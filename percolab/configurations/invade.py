@@ -23,8 +23,8 @@ from percolab.lattices.graph import Graph, graph_of, sites_of
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import Topology, num_words_of, unpack_bits
-from percolab.tasks.study import Task, check_boundary
-from percolab.tasks.values import check_choice, refuse_sample_settings, take_integer
+from percolab.tasks.study import Task, axis_boundaries
+from percolab.tasks.values import check_choice, refuse_sample_settings, take_flag, take_integer
 from percolab.trees.invasion import (
     SITE_BYTES,
     TRAPPING_BYTES,
@@ -94,6 +94,8 @@ def invade(
     1000
     """
     if isinstance(lattice, str | Path):
+        if columns is not None:
+            raise InputError("columns: only a data frame has them; leave them out")
         structure: Structure = load_structure(str(lattice))
     else:
         is_known = hasattr(lattice, "is_scalable")
@@ -247,14 +249,9 @@ def field_of(
     if L is None:
         raise InputError(f"{structure.name}: give the size L")
     L = take_integer("L", L)
-    kinds = structure.boundaries[:1] * structure.dimension
-    if boundary is not None and isinstance(structure, Lattice):
-        given = boundary.split(",") if isinstance(boundary, str) else list(boundary)
-        kinds = tuple(kind.strip() for kind in given)
-        kinds = kinds * structure.dimension if len(kinds) == 1 else kinds
-    elif boundary is not None:
+    if boundary is not None and not isinstance(structure, Lattice):
         raise InputError(f"boundary: {structure.name} has none; leave it out")
-    check_boundary(structure, kinds)
+    kinds = axis_boundaries(structure, boundary)
     structure.check_size(L, kinds)
     shape = structure.shape(L)
     if isinstance(structure, Lattice):
@@ -283,13 +280,14 @@ class Invader:
         rng: str = "xorwow",
         weights: ArrayLike | None = None,
     ) -> None:
-        if model not in INVADED_MODELS:
+        if not isinstance(model, str) or model not in INVADED_MODELS:
             raise InputError(
                 f"model {model!r}: an invasion takes bonds or sites; "
                 f"{nearest(model, INVADED_MODELS)}"
             )
         check_choice("rng", rng, GENERATORS)
-        self.field, self.model, self.trapping = field, model, trapping
+        self.field, self.model = field, model
+        self.trapping = take_flag("trapping", trapping)
         self.task = Task(field.structure, field.size, field.boundary, (0.5,), seed=seed, rng=rng,
                          model=model)  # fmt: skip
         side = self._take_source(source)

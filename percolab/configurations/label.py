@@ -12,7 +12,6 @@ from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.configurations.array_files import IMAGES, split_name
 from percolab.configurations.configuration import (
-    boundary_of,
     random_configuration,
     site_configuration,
 )
@@ -28,8 +27,8 @@ from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
 from percolab.measure.rows import renumber
 from percolab.run.request import Watcher
-from percolab.tasks.study import Task, check_probabilities
-from percolab.tasks.values import check_choice, take_integer
+from percolab.tasks.study import Task, axis_boundaries, check_probabilities
+from percolab.tasks.values import check_choice, refuse_sample_settings, take_flag, take_integer
 
 
 def label(
@@ -100,7 +99,12 @@ def label(
             "label: a list given: a mask is an array (numpy.array), and a list of edges goes with "
             "graph="
         )
+    serial, below = take_flag("serial", serial), take_flag("below", below)
+    if not isinstance(labeler, str | None):
+        raise InputError(f"labeler = {labeler!r}, but it must be a name")
     if isinstance(lattice, np.ndarray) or _is_file(lattice):
+        refuse_sample_settings("a mask is a configuration already", seed, sample, rng)
+        _refuse("a mask is a configuration already", model=None if model == "bond" else model)
         _refuse("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
         _refuse("only a graph has it", multi=multi or None, columns=columns)
         kinds = "open" if boundary is None else boundary
@@ -130,11 +134,12 @@ def label(
         topology = lattice
     else:
         lattice = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
+        if not hasattr(lattice, "is_scalable"):
+            raise InputError(f"label: {type(lattice).__name__} given, but it is no lattice or mask")
         if L is None:
             raise InputError("label: give the size L of the lattice")
         L = take_integer("L", L)
-        usual = lattice.boundaries[:1] * lattice.dimension
-        kinds = usual if boundary is None else boundary_of(lattice, boundary)
+        kinds = axis_boundaries(lattice, boundary)
         lattice.check_size(L, kinds)
         shape = lattice.shape(L)[::-1]
         topology = lattice.topology(lattice.shape(L), kinds)

@@ -25,8 +25,8 @@ from percolab.lattices.graph_files.objects import graph_of_object, plain
 from percolab.lattices.lattice import Lattice, lattice_names
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import MAX_POINTS
-from percolab.tasks.study import Task, check_boundary
-from percolab.tasks.values import check_choice, take_integer
+from percolab.tasks.study import Task, axis_boundaries
+from percolab.tasks.values import check_choice, refuse_sample_settings, take_integer
 from percolab.trees.given import (
     SpanningTree,
     check_tree_memory,
@@ -88,6 +88,10 @@ def tree(
     ways: dict[str, Any] = {"method": method, "device": device}
     sites: dict[str, Any] = {"source": source, "target": target}
     named: dict[str, Any] = {"multi": multi, "columns": columns}
+    is_structure = hasattr(graph, "is_scalable")
+    has_sample = is_structure or (isinstance(graph, str | Path) and _is_lattice(graph, L))
+    if weights is not None or not has_sample:
+        refuse_sample_settings("these weights have no samples", seed, sample, rng)
     if isinstance(graph, str | Path) and not _is_lattice(graph, L):
         if weights is not None:
             _refuse(L=L, boundary=boundary, num_sites=num_sites)
@@ -96,7 +100,7 @@ def tree(
         _refuse(L=L, boundary=boundary, num_sites=num_sites)
         found, data = load_weighted_graph(graph, **named, **sites)
         return _of_data(found, data, ways)
-    if isinstance(graph, str | Path) or hasattr(graph, "is_scalable"):
+    if has_sample:
         _refuse(multi=multi or None, columns=columns, num_sites=num_sites, **sites)
         is_name = isinstance(graph, str | Path)
         structure: Structure = load_structure(str(graph)) if is_name else graph
@@ -190,16 +194,6 @@ def _refuse(**given: Any) -> None:
             raise InputError(f"{name}: has no meaning here; leave it out")
 
 
-def _kinds_of(lattice: Structure, boundary: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the boundary of every axis, given one for all of them or one each."""
-    kinds = lattice.boundaries[0] if boundary is None else boundary
-    if isinstance(kinds, str):
-        kinds = [kind.strip() for kind in kinds.split(",")]
-    found = tuple(kinds) * (lattice.dimension if len(kinds) == 1 else 1)
-    check_boundary(lattice, found)
-    return found
-
-
 def _check_array(
     lattice: Structure,
     shape: tuple[int, ...],
@@ -208,7 +202,7 @@ def _check_array(
     boundary: str | Sequence[str] | None,
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Return grid points and boundary per axis, of weights in an array; InputError if wrong."""
-    kinds = _kinds_of(lattice, boundary)
+    kinds = axis_boundaries(lattice, boundary)
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         raise InputError(f"weights are {dtype}, but they must be integers or floats of 64 bits")
     if L is not None:
@@ -266,7 +260,7 @@ def _of_sample(
     if not 0 <= sample < 2**64:
         raise InputError(f"sample = {sample!r}, but it must be an integer from 0 to 2^64 - 1")
     check_choice("rng", rng, GENERATORS)
-    kinds = _kinds_of(structure, boundary) if structure.dimension else ()
+    kinds = axis_boundaries(structure, boundary) if structure.dimension else ()
     task = Task(structure, L, kinds, (0.5,), seed=seed, rng=rng)
     check_tree_memory(Extent.of_structure(structure, task.shape, kinds), **ways)
     topology = structure.topology(task.shape, kinds)

@@ -116,6 +116,11 @@ class Graph(Shown):
         InputError: a number of sites, a bond or a terminal that it refuses; one of source and
         target without the other; names that are not all different.
         """
+        for what, given in (("bonds", bonds), ("source", source), ("target", target)):
+            if not isinstance(given, Iterable) or isinstance(given, str):
+                raise InputError(f"{what} = {given!r}, but it is a list or an array")
+        if not isinstance(name, str):
+            raise InputError(f"name = {name!r}, but it is text")
         if (len(source) == 0) != (len(target) == 0):
             raise InputError("source and target: give both, or none")
         pairs = np.asarray(bonds if isinstance(bonds, np.ndarray) else list(bonds))

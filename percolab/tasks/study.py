@@ -403,6 +403,21 @@ def check_boundary(lattice: Structure, boundary: tuple[str, ...]) -> None:
         )
 
 
+def axis_boundaries(structure: Structure, given: Any = None) -> tuple[str, ...]:
+    """Return the boundary of every axis; one that is given alone is that of all, None the default.
+
+    given: a text, with commas between those of several axes, or a list of texts
+    """
+    kinds = structure.boundaries[0] if given is None else given
+    if isinstance(kinds, str):
+        kinds = [kind.strip() for kind in kinds.split(",")]
+    if not isinstance(kinds, Sequence):
+        raise InputError(f"boundary = {kinds!r}, but it is a text, or a list of texts")
+    found = tuple(kinds) * (structure.dimension if len(kinds) == 1 else 1)
+    check_boundary(structure, found)
+    return found
+
+
 def check_probabilities(p: tuple[float, ...]) -> None:
     """Raise InputError unless p is a non-empty ascending list of numbers in [0, 1]."""
     if not p:

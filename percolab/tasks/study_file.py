@@ -33,7 +33,7 @@ from percolab.tasks.settings import (
     with_defaults,
 )
 from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, check_boundary
+from percolab.tasks.study import Study, axis_boundaries
 from percolab.tasks.values import (
     ascending,
     take_couplings,
@@ -100,7 +100,7 @@ def make_request(
     study = Study(
         structure=structure,
         sizes=sizes,
-        boundary=_boundary_of(structure, wanted["boundary"]),
+        boundary=axis_boundaries(structure, wanted["boundary"]),
         functions=take_functions(wanted["observables"]),
         **{name: SETTINGS[name].take(name, wanted[name]) for name in _OF_STUDY},
     )
@@ -174,18 +174,6 @@ def _structure_of(lattice: str | Path | Structure | None, wanted: Mapping[str, A
             "; a graph goes with graph="
         )
     return lattice
-
-
-def _boundary_of(structure: Structure, given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the boundary of every axis; one that is given alone is that of all."""
-    kinds = structure.boundaries[0] if given is None else given
-    if isinstance(kinds, str):
-        kinds = [kind.strip() for kind in kinds.split(",")]
-    if not isinstance(kinds, Sequence):
-        raise InputError(f"boundary = {kinds!r}, but it is a text, or a list of texts")
-    boundary = tuple(kinds) * (structure.dimension if len(kinds) == 1 else 1)
-    check_boundary(structure, boundary)
-    return boundary
 
 
 def _results_path(path: Path) -> Path:

@@ -159,8 +159,8 @@ def parse_burn_in(text: str) -> int:
 def take_burn_in(key: str, value: Any) -> int:
     """Return a number of sweeps; "auto" as AUTO."""
     found = parse_burn_in(value) if isinstance(value, str) else take_integer(key, value)
-    if found < AUTO:
-        raise InputError(f"{key} = {found}, but it must be an integer of at least 0, or auto")
+    if not AUTO <= found <= 10**9:
+        raise InputError(f"{key} = {found}, but it must be an integer from 0 to 10^9, or auto")
     return found
 
 
@@ -323,10 +323,16 @@ def _refuse_booleans(key: str, value: Any, allowed: str) -> None:
 
 def take_integer(key: str, value: Any) -> int:
     """Return an integer, NumPy's included."""
-    found = take_integers(key, value)
-    if len(found) != 1:
+    if np.iterable(value) and not isinstance(value, str):
         raise InputError(f"{key} = {shown(value)}, but it must be one integer")
-    return found[0]
+    return take_integers(key, value)[0]
+
+
+def take_flag(key: str, value: Any) -> bool:
+    """Return true or false."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{key} = {shown(value)}, but it must be True or False")
+    return bool(value)
 
 
 def take_number(key: str, value: Any) -> float:

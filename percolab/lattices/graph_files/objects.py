@@ -17,6 +17,7 @@ from percolab.lattices.graph_files.edge_list import columns_named, known_ends, t
 from percolab.lattices.graph_files.graph_data import (
     GraphData,
     check_num_sites,
+    check_options,
     graph_data,
     without_loops,
 )
@@ -64,6 +65,7 @@ def graph_of_object(
     """
     import scipy.sparse
 
+    check_options(num_sites, multi)
     wanted = take_columns(columns)
     if wanted and not is_frame(graph):
         raise InputError(f"columns: a {type(graph).__name__} has none by name; leave them out")

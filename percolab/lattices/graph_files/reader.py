@@ -7,7 +7,7 @@ from pathlib import Path
 
 from percolab.errors import InputError
 from percolab.lattices.graph_files.edge_list import read_edge_list, take_columns
-from percolab.lattices.graph_files.graph_data import GraphData
+from percolab.lattices.graph_files.graph_data import GraphData, check_options
 from percolab.lattices.graph_files.matrix_market import read_matrix_market
 from percolab.lattices.graph_files.sparse_npz import read_npz
 from percolab.lattices.graph_files.through_networkx import read_gml, read_graphml
@@ -44,6 +44,9 @@ def read_graph(
     InputError: the file cannot be read, or is not what its name says; with ``weights`` a bond
     without a finite one, or a graph that the file calls directed
     """
+    check_options(num_sites, multi)
+    if not isinstance(path, str | Path):
+        raise InputError(f"graph = {path!r}, but it is the name of a file")
     path, wanted = Path(path), take_columns(columns)
     read = _READERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if read is not None and wanted:
