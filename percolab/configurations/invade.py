@@ -455,7 +455,7 @@ class Invader:
             return stop
         stop = take_integer("stop", stop)
         if not 1 <= stop < 2**63:
-            raise InputError(f"stop = {stop}, but it must be an integer from 1 to 2^63 - 1")
+            raise InputError(f"stop = {stop}, but it must be an integer of at least 1, below 2^63")
         if not self.enters_late and stop < self.sources.size:
             raise InputError(f"stop = {stop}, but the source alone has {self.sources.size} sites")
         return stop

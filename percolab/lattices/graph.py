@@ -127,7 +127,7 @@ class Graph(Shown):
         ends = [_distinct(np.asarray(sites)) for sites in (source, target)]
         num_sites = _whole_number(num_sites)
         _check_sites(num_sites, pairs, ends)
-        both = np.intersect1d(*ends)
+        both = np.intersect1d(ends[0], ends[1])
         if both.size:
             site = both[0] if names is None else names[int(both[0])]
             raise InputError(f"site {site} is both in the source and in the target")
