@@ -9,20 +9,31 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from percolab.analysis.maxima import SizeEstimates
+    from percolab.analysis.spin_fit import SpinFit
+    from percolab.analysis.threshold import ThresholdFit
     from percolab.api import Results, estimates, fit, merge, open_results, plot, sweep
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
     from percolab.configurations.tree import tree
-    from percolab.errors import InputError
+    from percolab.errors import AnalysisError, InputError
     from percolab.lattices.graph import Graph, graph_topology, load_graph
     from percolab.lattices.lattice import Lattice, load_lattice
     from percolab.tables.frames import to_pandas, to_xarray
+    from percolab.trees.given import SpanningTree
+    from percolab.trees.invasion import Invasion
 
 __all__ = [
+    "AnalysisError",
     "Graph",
     "InputError",
+    "Invasion",
     "Lattice",
     "Results",
+    "SizeEstimates",
+    "SpanningTree",
+    "SpinFit",
+    "ThresholdFit",
     "estimates",
     "fit",
     "graph_topology",
@@ -65,6 +76,12 @@ ROOMS = (
 )
 
 _HOMES = {
+    "AnalysisError": "errors",
+    "Invasion": "trees.invasion",
+    "SizeEstimates": "analysis.maxima",
+    "SpanningTree": "trees.given",
+    "SpinFit": "analysis.spin_fit",
+    "ThresholdFit": "analysis.threshold",
     "invade": "configurations.invade",
     "label": "configurations.label",
     "Graph": "lattices.graph",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -28,10 +28,16 @@ from percolab.store.results import Results as StoredResults
 from percolab.store.results import ResultsWriter, check_results, read_results
 from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
-from percolab.tasks.settings import Settings, takes_settings
+from percolab.tasks.settings import MAX_SEED, Settings, takes_settings
 from percolab.tasks.study import check_probabilities
 from percolab.tasks.study_file import make_request
-from percolab.tasks.values import take_integer, take_number, take_path, take_probabilities
+from percolab.tasks.values import (
+    ascending,
+    take_integer,
+    take_number,
+    take_path,
+    take_probabilities,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -125,8 +131,8 @@ class Results(StoredResults):
         [0.4, 0.6]
         """
         if p is not None:
-            p = sorted(set(take_probabilities("p", p) or ()))
-            check_probabilities(tuple(p))
+            p = ascending(take_probabilities("p", p) or ())
+            check_probabilities(p)
         header, rows = long_table(self, p)
         at = {name: header.index(name) for name in header}
         wanted = {
@@ -268,7 +274,7 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
     >>> merge([sweep("square", seed=1, **options), sweep("square", seed=2, **options)])
     <Results of square, L = 8: 200 samples in 2 tasks>
     """
-    if isinstance(parts, StoredResults | str | Path):
+    if isinstance(parts, StoredResults | str | Path) or not isinstance(parts, Iterable):
         raise InputError("merge: give a list of results or of files")
     named = [
         (f"part {number}", part)
@@ -315,25 +321,58 @@ def fit(
                 "(names=[...])"
             )
         return fit_spins(results, **options)
-    for name in ("min_size", "degree", "bootstrap", "seed"):
-        value = options.get(name)
-        has_auto = name in ("min_size", "degree")
-        if isinstance(value, str) and value != "auto" and has_auto:
-            raise InputError(f"{name} = {value!r}, but it must be an integer or 'auto'")
-        if value is not None and not (has_auto and value == "auto"):
-            options[name] = take_integer(name, value)
-    if options.get("omega") is not None:
-        options["omega"] = take_number("omega", options["omega"])
-    if "window" in options:
-        if np.shape(options["window"]) != (2,):
-            raise InputError(f"window = {options['window']!r}, but it must be two numbers")
-        options["window"] = tuple(take_number("window", end) for end in options["window"])
+    _check_named(observable)
+    options = _fit_options(options)
     try:
         return fit_results(results, observable, **options)
     except (AnalysisError, InputError):
         raise
     except ValueError as error:
         raise InputError(str(error)) from error
+
+
+#: Integers that a fit takes: the least and the largest, and whether each may be "auto".
+_FIT_INTEGERS = {
+    "min_size": (1, MAX_SEED, True),
+    "degree": (1, 8, True),
+    "bootstrap": (0, 10**6, False),
+    "seed": (0, MAX_SEED, False),
+}
+
+
+def _fit_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a fit in their usual form; InputError for one that makes no sense."""
+    options = dict(given)
+    for name, (low, high, has_auto) in _FIT_INTEGERS.items():
+        value = options.get(name)
+        is_auto = isinstance(value, str) and value == "auto" and has_auto
+        if value is None or is_auto:
+            continue
+        if isinstance(value, str) and has_auto:
+            raise InputError(f"{name} = {value!r}, but it must be an integer or 'auto'")
+        options[name] = take_integer(name, value)
+        if not low <= options[name] <= high:
+            raise InputError(f"{name} = {value}, but it must be an integer from {low} to {high}")
+    for name, words in (("mixed", ("auto",)), ("correction", ())):
+        value = options.get(name)
+        if not (value is None or isinstance(value, bool) or (value in words)):
+            told = "True, False or 'auto'" if words else "True or False"
+            raise InputError(f"{name} = {value!r}, but it must be {told}")
+    if options.get("omega") is not None:
+        options["omega"] = take_number("omega", options["omega"])
+        if not 0 < options["omega"] <= 10:
+            raise InputError(f"omega = {options['omega']}, but it must be above 0 and at most 10")
+    if "window" in options:
+        if np.shape(options["window"]) != (2,):
+            raise InputError(f"window = {options['window']!r}, but it must be two numbers")
+        options["window"] = tuple(take_number("window", end) for end in options["window"])
+    return options
+
+
+def _check_named(observable: Any) -> None:
+    """Raise InputError for an observable that is no name."""
+    if observable is not None and (not isinstance(observable, str) or not observable.strip()):
+        raise InputError(f"observable = {observable!r}, but it must be the name of an observable")
 
 
 def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
@@ -347,8 +386,7 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
     ['second', 'chi', 'ratio']
     """
     check_results(results)
-    if take_integer("bootstrap", bootstrap) < 0:
-        raise InputError(f"bootstrap = {bootstrap}, but it must be an integer of at least 0")
+    bootstrap = _fit_options({"bootstrap": bootstrap})["bootstrap"]
     return estimates_of(results, bootstrap=bootstrap)
 
 
@@ -382,6 +420,7 @@ def plot(
     4
     """
     check_results(results)
+    _check_named(observable)
     figure, numbers = study_figure(
         results,
         observable=observable,

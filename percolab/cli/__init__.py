@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import io
+import logging
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -77,8 +82,10 @@ class Commands(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, and turn errors a user can mend into one line and exit code 2."""
         kwargs["standalone_mode"] = False
+        _check_environment()
+        _write_any_letter()
         try:
-            with sigterm_like_ctrl_c():
+            with sigterm_like_ctrl_c(), _warnings_on_stderr():
                 status = super().main(*args, **kwargs)
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message())
@@ -95,6 +102,31 @@ class Commands(click.Group):
         except OSError as error:
             _fail(f"{error.filename or 'output'}: {error.strerror or error}")
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def _write_any_letter() -> None:
+    """Have letters that the output's encoding lacks written as escapes, where Python would fail."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _check_environment() -> None:
+    """End with one line where a number of threads is none: numba, which reads it, tells it long."""
+    threads = os.environ.get("NUMBA_NUM_THREADS", "1")
+    if not (threads.isdecimal() and int(threads) >= 1):
+        _fail(f"NUMBA_NUM_THREADS={threads}, but it must be an integer of at least 1, or not set")
+
+
+@contextmanager
+def _warnings_on_stderr() -> Iterator[None]:
+    """Write warnings that the library logs to stderr, a line each."""
+    logger, handler = logging.getLogger("percolab"), logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def _fail(message: str) -> None:
@@ -132,8 +164,6 @@ def main(verbose: bool) -> None:
 
 def _log_to_stderr() -> None:
     """Show what the library logs, with the time of each line."""
-    import logging
-
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
     logger = logging.getLogger("percolab")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import as_json, counted, echo_json, write_figure
+from percolab.cli.options import as_json, counted, echo_json, is_given, write_figure
 from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
 
@@ -48,6 +48,7 @@ _FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
 )
 @click.option("--trapping", is_flag=True, help="What is cut off from the target is not invaded.")
 @setting_option("multi", help="Keep parallel edges of the graph file.")
+@setting_option("columns")
 @setting_option("model", help="bond or site.")
 @click.option(
     "--weights",
@@ -56,7 +57,7 @@ _FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
     "file.h5:/dataset, of bonds (classes, ..., y, x), of a graph one a bond, of sites (..., y, x).",
 )
 @setting_option("samples", help="Invasions a size.", told_default="1")
-@click.option("--sample", default=0, show_default=True, help="Number of the first sample.")
+@click.option("--sample", type=int, help="Number of the first sample.  [default: 0]")
 @setting_option("seed", help="Seed of the sweep.")
 @setting_option("rng")
 @click.option(
@@ -86,10 +87,9 @@ def command(**given: Any) -> None:
     from percolab.figures.invasion import Curves, plot_invasion
     from percolab.store.output_files import check_output, check_suffix
 
+    _check_samples(given)
     structure, sizes, asked = _asked(given)
     samples = given["samples"] or 1
-    if given["p0"] is not None and not math.isfinite(given["p0"]):
-        raise InputError(f"--p0 {given['p0']}, but it must be a finite number")
     if given["out"]:
         check_invasion_target(given["out"])
     if given["plot"]:
@@ -136,6 +136,23 @@ def command(**given: Any) -> None:
     _echo(invaders, means, first, fit, given)
 
 
+def _check_samples(given: dict[str, Any]) -> None:
+    """Give the first sample its number; InputError for what given weights do not have."""
+    if given["weights"] is not None:
+        for name in ("samples", "sample", "seed", "rng"):
+            if given[name] is not None:
+                raise InputError(f"--{name}: given weights (--weights) have no samples; "
+                                 "leave it out")  # fmt: skip
+    given["sample"] = given["sample"] or 0
+    p0 = given["p0"]
+    if p0 is None:
+        return
+    if not math.isfinite(p0):
+        raise InputError(f"--p0 {p0}, but it must be a finite number")
+    if given["weights"] is None and not 0 <= p0 <= 1:
+        raise InputError(f"--p0 {p0}, but the weights of a sample are from 0 to 1")
+
+
 def _asked(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]:
     """Return the structure, its sizes and the settings of an invasion that options name."""
     from percolab.lattices.graph import load_graph, load_weighted_graph
@@ -160,21 +177,20 @@ def _asked(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]
                                  "one size and no axes; leave it out")  # fmt: skip
         if given["source"] is None:
             raise InputError("an invasion of a graph needs --source")
-        ends = {}
+        options = {name: given[name] for name in ("multi", "columns")}
         if given["target"] is not None:
             # The sample of a sweep with this source and target.
-            ends = {name: asked.pop(name) for name in ("source", "target")}
+            options |= {name: asked.pop(name) for name in ("source", "target")}
             asked |= {"source": None, "target": None}
         if in_file:
-            graph, data = load_weighted_graph(given["graph"], multi=given["multi"], **ends)
+            graph, data = load_weighted_graph(given["graph"], **options)
             asked["weights"] = data.weights
         else:
-            graph = load_graph(given["graph"], multi=given["multi"], **ends)
-        for line in graph.notes:
-            click.echo(f"{graph.name}: {line}", err=True)
+            graph = load_graph(given["graph"], **options)
         return graph, [graph.num_sites], asked
-    if given["multi"]:
-        raise InputError("--multi: only a graph (--graph) has it; leave it out")
+    for name in ("multi", "columns"):
+        if is_given(given[name]):
+            raise InputError(f"--{name}: only a graph (--graph) has it; leave it out")
     missing = [flag for flag, name in (("--lattice", "lattice"), ("-L", "L")) if not given[name]]
     if missing:
         raise InputError(f"an invasion needs {' and '.join(missing)}, or --graph")

@@ -44,6 +44,7 @@ _MOST_NAMED = 4
 @setting_option("source", help="With --graph: sites 0,5,17 or a file with one a line.")
 @setting_option("target", help="The same: clusters that connect both are named.")
 @setting_option("multi", help="Keep parallel edges of the graph file.")
+@setting_option("columns")
 @setting_option("labeler")
 @click.option("--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
 @click.option("--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
@@ -129,7 +130,7 @@ def _configuration(name: str | None, given: dict[str, Any]) -> Configuration:
             raise InputError(f"{option}: only {need_of} has it; leave it out")
     if given["graph"] is not None:
         return _graph_configuration(name, given)
-    refuse(given, "only a graph (--graph) has it", "source", "target")
+    refuse(given, "only a graph (--graph) has it", "source", "target", "columns")
     if given["multi"]:
         raise InputError("--multi: only a graph (--graph) has it; leave it out")
     if name is None:
@@ -157,10 +158,7 @@ def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configurati
     if not has_point(given):
         refuse(given, "without -p all bonds are open", "seed", "sample", "rng", "model")
         refuse(given, "without -p all bonds are open", *OF_SPINS)
-    graph = load_graph(
-        given["graph"], source=given["source"], target=given["target"], multi=given["multi"]
-    )
-    for line in graph.notes:
-        click.echo(f"{graph.name}: {line}", err=True)
+    options = {name: given[name] for name in ("source", "target", "multi", "columns")}
+    graph = load_graph(given["graph"], **options)
     keys = sample_keys(given) | ({} if has_point(given) else {"p": 1.0})
     return random_configuration(graph, graph.num_sites, **keys)

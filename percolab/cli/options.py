@@ -133,7 +133,7 @@ def observable_of(results: Results, observable: str | None) -> str:
     from percolab.errors import InputError, nearest
 
     known = probability_names(results)
-    name = observable if observable in known else observable or default_observable(results)
+    name = default_observable(results) if observable is None else observable
     if name not in known:
         # Where there is none at all, that is what is to be said.
         default_observable(results)

@@ -21,8 +21,8 @@ from percolab.trees import DEFAULT_TREE_METHOD, TREE_METHODS
 _SAMPLES, _OUT = 1000, "tree.h5"
 #: Settings of a sweep that trees have, too.
 _SETTINGS = (
-    "lattice", "graph", "source", "target", "multi", "L", "boundary", "samples", "seed", "rng",
-    "device", "workers", "executor", "part", "out",
+    "lattice", "graph", "source", "target", "multi", "columns", "L", "boundary", "samples", "seed",
+    "rng", "device", "workers", "executor", "part", "out",
 )  # fmt: skip
 _CHANGED: dict[str, dict[str, Any]] = {
     "samples": {"help": "Samples of each size.", "told_default": str(_SAMPLES)},

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 #: What --weights is for the weights in a graph's own file.
 IN_FILE = "file"
 #: Settings of a study of samples that one tree of given weights has not.
+_OF_GRAPHS = ("source", "target", "multi", "columns")
 _OF_SAMPLES = ("samples", "seed", "rng", "workers")
 
 
@@ -27,7 +28,7 @@ def write_given_tree(
     weights: "file", those of a graph's file; or a .npy file or FILE.h5:/DATASET, of a lattice
     (classes, ..., y, x), of a graph one for each bond.
     given: the options of the command by name, as click has them: lattice, graph, source, target,
-    multi, L, boundary, device and out, .csv, .npz, .npy or .h5, or None for no file.
+    multi, columns, L, boundary, device and out, .csv, .npz, .npy or .h5, or None for no file.
 
     InputError: options that do not go together, weights that cannot be used.
     """
@@ -43,8 +44,6 @@ def write_given_tree(
     ways = {"method": method, "device": settings.get("device", "auto")}
     found = _of_graph(weights, settings, ways) if "graph" in settings else None
     found = found or _of_lattice(weights, settings, ways)
-    for line in found.notes:
-        click.echo(f"{_name_of(found)}: {line}", err=True)
     if out is not None:
         write_tree_file(out, found)
     paths = paths_of(found)
@@ -109,7 +108,7 @@ def _of_graph(weights: str, settings: dict[str, Any], ways: dict[str, Any]) -> S
         if name in settings:
             flag = "-L" if name == "L" else f"--{name}"
             raise InputError(f"{flag}: a graph (--graph) has its own; leave it out")
-    keys = {name: settings[name] for name in ("source", "target", "multi") if name in settings}
+    keys = {name: settings[name] for name in _OF_GRAPHS if name in settings}
     if weights == IN_FILE:
         return tree(settings["graph"], **keys, **ways)
     graph = load_graph(settings["graph"], **keys)
@@ -120,7 +119,7 @@ def _of_lattice(weights: str, settings: dict[str, Any], ways: dict[str, Any]) ->
     from percolab.configurations.tree import read_weights, tree_of_array
     from percolab.lattices.structure import load_structure
 
-    for name in ("source", "target", "multi"):
+    for name in _OF_GRAPHS:
         if is_given(settings.get(name)):
             raise InputError(f"--{name}: only a graph (--graph) has it; leave it out")
     if weights == IN_FILE:

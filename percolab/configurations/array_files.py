@@ -6,9 +6,11 @@ before memory is taken for them.
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
@@ -136,7 +138,7 @@ def _read_image(path: Path, kind: str, told: Told, as_grey: bool) -> np.ndarray:
     from PIL import Image
 
     try:
-        with open(path, "rb") as file, warnings.catch_warnings():
+        with open(path, "rb") as file, warnings.catch_warnings(), _quiet_decoder(kind):
             # What is wrong with a file is said below.
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -151,6 +153,25 @@ def _read_image(path: Path, kind: str, told: Told, as_grey: bool) -> np.ndarray:
         if isinstance(error, InputError) or getattr(error, "errno", None) is not None:
             raise
         raise InputError(f"{path}: is not a {kind} image, or is truncated or damaged") from error
+
+
+@contextmanager
+def _quiet_decoder(kind: str) -> Iterator[None]:
+    """Keep off stderr what libtiff itself writes there of a damaged image."""
+    try:
+        stderr = os.dup(2) if kind == "TIFF" else -1
+    except OSError:  # closed
+        stderr = -1
+    if stderr < 0:
+        yield
+        return
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 def _grey_values(image: Any, path: Path, told: Told, as_grey: bool) -> np.ndarray:

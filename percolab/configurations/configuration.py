@@ -32,9 +32,9 @@ from percolab.run.sampler import check_memory
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.tasks.settings import SETTINGS
-from percolab.tasks.study import Task, check_boundary
+from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.study_file import make_request
-from percolab.tasks.values import check_choice
+from percolab.tasks.values import check_choice, take_integer
 
 #: The most sweeps of spins before a configuration.
 MOST_SWEEPS = 10**9
@@ -161,7 +161,7 @@ def site_configuration(
         occupied = given <= value if below else given > value
         record |= {"threshold": value} | ({"below": True} if below else {})
     lattice = lattice or load_lattice(DEFAULT_LATTICES[given.ndim])
-    kinds = boundary_of(lattice, boundary)
+    kinds = axis_boundaries(lattice, boundary)
     topology = lattice.topology(given.shape[::-1], kinds)
     sites = occupied.ravel() & unpack_bits(topology.occupied, topology.num_points)
     record |= _on(lattice, kinds)
@@ -177,7 +177,7 @@ def bond_configuration(
     name: uint32 (num_classes, num_words); bit i % 32 of word i // 32 of class k is bond (k, i)
     InputError: another shape or dtype, or an open bond that does not exist
     """
-    task = _task(lattice, L, 0.5, boundary_of(lattice, boundary))
+    task = _task(lattice, L, 0.5, axis_boundaries(lattice, boundary))
     expected = (len(lattice.bonds), num_words_of(task.num_points))
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
@@ -228,7 +228,7 @@ def random_configuration(
     InputError for values that no sweep has, and for more sites than fit into memory.
     """
     usual = ",".join(lattice.boundaries[:1] * lattice.dimension)
-    kinds = boundary_of(lattice, boundary or usual) if lattice.dimension else ()
+    kinds = axis_boundaries(lattice, boundary or usual) if lattice.dimension else ()
     if isinstance(lattice, BetheLattice):
         (points,) = lattice.shape(L)
         too_large = _too_large(points, _BETHE_BYTES * points)
@@ -266,6 +266,7 @@ def _chain_configuration(
     task: Task, topology: Topology, number: int, sweeps: int, record: dict[str, Any]
 ) -> Configuration:
     """Return the spins of a chain after so many sweeps, and the open bonds of the next one."""
+    sweeps = take_integer("sweeps", sweeps)
     if not 0 <= sweeps <= MOST_SWEEPS:
         raise InputError(f"sweeps = {sweeps}, but it must be an integer from 0 to {MOST_SWEEPS}")
     (p,) = task.p
@@ -330,18 +331,6 @@ def _task(
     task.structure.check_size(task.size, task.boundary)
     check_memory(task, None, Device("cpu"), 1, held=13 * task.num_points)
     return task
-
-
-def boundary_of(lattice: Structure, text: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the boundary of every axis, given one for all, or one each after commas or listed."""
-    parts = text.split(",") if isinstance(text, str) else text
-    if not isinstance(parts, Sequence) or not all(isinstance(kind, str) for kind in parts):
-        raise InputError(f"boundary = {text!r}, but it is a text, or a list of texts")
-    kinds = tuple(kind.strip() for kind in parts)
-    if isinstance(text, str) and len(kinds) == 1:
-        kinds *= lattice.dimension
-    check_boundary(lattice, kinds)
-    return kinds
 
 
 def _too_large(points: int, needed: int) -> str:

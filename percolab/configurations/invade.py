@@ -23,8 +23,8 @@ from percolab.lattices.graph import Graph, graph_of, sites_of
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import Topology, num_words_of, unpack_bits
-from percolab.tasks.study import Task, check_boundary
-from percolab.tasks.values import check_choice, take_integer
+from percolab.tasks.study import Task, axis_boundaries
+from percolab.tasks.values import check_choice, refuse_sample_settings, take_flag, take_integer
 from percolab.trees.invasion import (
     SITE_BYTES,
     TRAPPING_BYTES,
@@ -63,11 +63,13 @@ def invade(
     rng: str = "xorwow",
     boundary: str | Sequence[str] | None = None,
     weights: ArrayLike | None = None,
+    columns: str | Sequence[Any] | None = None,
 ) -> Invasion:
     """Invade a sample from a source, always by the bond or site with the smallest weight.
 
     lattice: a name, a :class:`Lattice`, a Bethe lattice (``L`` is its shells), a :class:`Graph`, a
-    networkx graph, a sparse matrix or an edge array (n, 2).
+    networkx graph, a sparse matrix, a data frame (``columns`` names those of its sites) or an edge
+    array (n, 2).
     source: a side, "x-", "x+", "y-" ... (or "left", "right", "bottom", "top"), "centre", a site or
     a list of sites; by default the first side of the last open axis, of a Bethe lattice its centre,
     of a graph its source.  target: the same; by default the side opposite to the source, any side
@@ -92,11 +94,15 @@ def invade(
     1000
     """
     if isinstance(lattice, str | Path):
+        if columns is not None:
+            raise InputError("columns: only a data frame has them; leave them out")
         structure: Structure = load_structure(str(lattice))
     else:
         is_known = hasattr(lattice, "is_scalable")
-        structure = lattice if is_known else graph_of(lattice)
+        structure = lattice if is_known and columns is None else graph_of(lattice, columns=columns)
     field = field_of(structure, L, boundary)
+    if weights is not None:
+        refuse_sample_settings("weights are given, which have no samples", seed, sample, rng)
     return Invader(
         field,
         source=source,
@@ -243,14 +249,9 @@ def field_of(
     if L is None:
         raise InputError(f"{structure.name}: give the size L")
     L = take_integer("L", L)
-    kinds = structure.boundaries[:1] * structure.dimension
-    if boundary is not None and isinstance(structure, Lattice):
-        given = boundary.split(",") if isinstance(boundary, str) else list(boundary)
-        kinds = tuple(kind.strip() for kind in given)
-        kinds = kinds * structure.dimension if len(kinds) == 1 else kinds
-    elif boundary is not None:
+    if boundary is not None and not isinstance(structure, Lattice):
         raise InputError(f"boundary: {structure.name} has none; leave it out")
-    check_boundary(structure, kinds)
+    kinds = axis_boundaries(structure, boundary)
     structure.check_size(L, kinds)
     shape = structure.shape(L)
     if isinstance(structure, Lattice):
@@ -279,13 +280,14 @@ class Invader:
         rng: str = "xorwow",
         weights: ArrayLike | None = None,
     ) -> None:
-        if model not in INVADED_MODELS:
+        if not isinstance(model, str) or model not in INVADED_MODELS:
             raise InputError(
                 f"model {model!r}: an invasion takes bonds or sites; "
                 f"{nearest(model, INVADED_MODELS)}"
             )
         check_choice("rng", rng, GENERATORS)
-        self.field, self.model, self.trapping = field, model, trapping
+        self.field, self.model = field, model
+        self.trapping = take_flag("trapping", trapping)
         self.task = Task(field.structure, field.size, field.boundary, (0.5,), seed=seed, rng=rng,
                          model=model)  # fmt: skip
         side = self._take_source(source)
@@ -451,8 +453,9 @@ class Invader:
             if stop == "spanning" and not self.has_target:
                 raise InputError("stop = spanning needs a target; or give all or a number of sites")
             return stop
-        if isinstance(stop, bool) or not isinstance(stop, int) or stop < 1:
-            raise InputError(f"stop = {stop!r}, but it must be an integer of at least 1")
+        stop = take_integer("stop", stop)
+        if not 1 <= stop < 2**63:
+            raise InputError(f"stop = {stop}, but it must be an integer of at least 1, below 2^63")
         if not self.enters_late and stop < self.sources.size:
             raise InputError(f"stop = {stop}, but the source alone has {self.sources.size} sites")
         return stop

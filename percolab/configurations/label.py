@@ -12,7 +12,6 @@ from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.configurations.array_files import IMAGES, split_name
 from percolab.configurations.configuration import (
-    boundary_of,
     random_configuration,
     site_configuration,
 )
@@ -28,8 +27,8 @@ from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
 from percolab.measure.rows import renumber
 from percolab.run.request import Watcher
-from percolab.tasks.study import Task, check_probabilities
-from percolab.tasks.values import check_choice, take_integer
+from percolab.tasks.study import Task, axis_boundaries, check_probabilities
+from percolab.tasks.values import check_choice, refuse_sample_settings, take_flag, take_integer
 
 
 def label(
@@ -52,6 +51,7 @@ def label(
     below: bool = False,
     graph: Any = None,
     multi: bool = False,
+    columns: str | Sequence[Any] | None = None,
 ) -> np.ndarray:
     """Return the cluster labels of one configuration, int32, one a grid point.
 
@@ -70,9 +70,11 @@ def label(
       (seed, sample) names the one that a sweep with this seed measures.  Labels are in the
       lattice's shape, last axis first.
     * a :class:`percolab.Graph`, a networkx graph or a scipy.sparse matrix; or, as ``graph`` in its
-      place, one of these, a file (docs/graph-files.md), or an edge array (n, 2): with p a sample of
-      it, without p its connected components.  multi: keep parallel edges.  Labels are flat, by the
-      numbers that sites have in the graph, those with names in the order in which they come.
+      place, one of these, a file (docs/graph-files.md), a pandas.DataFrame, or an edge array
+      (n, 2): with p a sample of it, without p its connected components.  multi: keep parallel
+      edges.  columns: names of columns, as :func:`percolab.load_graph` takes them.  Labels
+      are flat, by the numbers that sites have in the graph, those with names in the order in which
+      they come.
     * a :class:`Topology`, whose labels are flat; the seed is that of the random streams themselves.
 
     opened: the configuration, packed uint32 bond words (num_classes, num_words), in place of the
@@ -97,8 +99,14 @@ def label(
             "label: a list given: a mask is an array (numpy.array), and a list of edges goes with "
             "graph="
         )
+    serial, below = take_flag("serial", serial), take_flag("below", below)
+    if not isinstance(labeler, str | None):
+        raise InputError(f"labeler = {labeler!r}, but it must be a name")
     if isinstance(lattice, np.ndarray) or _is_file(lattice):
+        refuse_sample_settings("a mask is a configuration already", seed, sample, rng)
+        _refuse("a mask is a configuration already", model=None if model == "bond" else model)
         _refuse("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
+        _refuse("only a graph has it", multi=multi or None, columns=columns)
         kinds = "open" if boundary is None else boundary
         chosen = site_configuration(
             lattice, _lattice_of(on), kinds, threshold=threshold, below=below
@@ -110,13 +118,13 @@ def label(
     keys |= {name: _key(name, keys[name]) for name in ("sample", "seed")}
     if graph is not None or isinstance(lattice, Graph) or is_graph_object(lattice):
         _refuse("the graph is given as well", lattice=None if graph is None else lattice)
-        given = graph_of(lattice if graph is None else graph, multi=multi)
+        given = graph_of(lattice if graph is None else graph, multi=multi, columns=columns)
         _refuse("a graph has its own", boundary=boundary, opened=opened)
         given.check_size(given.num_sites if L is None else take_integer("L", L), ())
         _refuse_spins(Model.parse(model))
         chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **keys)
         return _in_shape(chosen.label(**ways), chosen.shape, serial=serial)
-    _refuse("only a graph has it", multi=multi or None)
+    _refuse("only a graph has it", multi=multi or None, columns=columns)
     if lattice is None:
         raise InputError("label: give a lattice, a mask or a graph")
     p = 0.5 if p is None else p
@@ -126,11 +134,12 @@ def label(
         topology = lattice
     else:
         lattice = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
+        if not hasattr(lattice, "is_scalable"):
+            raise InputError(f"label: {type(lattice).__name__} given, but it is no lattice or mask")
         if L is None:
             raise InputError("label: give the size L of the lattice")
         L = take_integer("L", L)
-        usual = lattice.boundaries[:1] * lattice.dimension
-        kinds = usual if boundary is None else boundary_of(lattice, boundary)
+        kinds = axis_boundaries(lattice, boundary)
         lattice.check_size(L, kinds)
         shape = lattice.shape(L)[::-1]
         topology = lattice.topology(lattice.shape(L), kinds)
@@ -186,7 +195,11 @@ def _key(name: str, value: Any) -> int:
 
 
 def _lattice_of(on: str | Path | Lattice | None) -> Lattice | None:
-    return load_lattice(str(on)) if isinstance(on, str | Path) else on
+    if on is None or isinstance(on, Lattice):
+        return on
+    if not isinstance(on, str | Path):
+        raise InputError(f"on = {on!r}, but it is a lattice, its name or a .toml file")
+    return load_lattice(str(on))
 
 
 def _in_shape(clusters: Clusters, shape: tuple[int, ...], *, serial: bool) -> np.ndarray:

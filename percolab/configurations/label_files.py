@@ -17,7 +17,7 @@ import numpy as np
 
 from percolab.bonds.model import Model
 from percolab.configurations.array_files import HDF5_SUFFIXES, check_file, read_array, split_name
-from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration, boundary_of
+from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration
 from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
 from percolab.lattices.graph import Graph
@@ -29,6 +29,7 @@ from percolab.measure.clusters import Clusters
 from percolab.store.output_files import NPY_LABELS, check_output, replace_file
 from percolab.store.reading import read_file
 from percolab.store.tree import Data, Node, check_seal, texts_of, write_tree
+from percolab.tasks.study import axis_boundaries
 
 FORMAT, SCHEMA_VERSION = "percolab labels", 2
 #: The first version had no checksum, and text of variable length.
@@ -134,7 +135,7 @@ def read_labels(
         if lattice is None and labels.ndim not in DEFAULT_LATTICES:
             raise InputError(f"{name}: {labels.ndim} dimensions; name the lattice with --lattice")
         lattice = lattice or load_lattice(DEFAULT_LATTICES[labels.ndim])
-        return _labels(name, labels, lattice, boundary_of(lattice, boundary or "open"), {})
+        return _labels(name, labels, lattice, axis_boundaries(lattice, boundary or "open"), {})
     if lattice is not None or boundary is not None:
         raise InputError(f"{name}: holds its lattice and boundary; leave out these options")
     record, text, labels = _read_hdf5(path)
@@ -144,7 +145,7 @@ def read_labels(
     if text.startswith("bethe:"):
         return _bethe_labels(name, labels, text, record)
     lattice = lattice_from_text(text, where=f"{name}: lattice")
-    kinds = boundary_of(lattice, ",".join(record["boundary"]))
+    kinds = axis_boundaries(lattice, ",".join(record["boundary"]))
     return _labels(name, labels, lattice, kinds, record)
 
 

@@ -13,14 +13,20 @@ from percolab.bonds.words import GENERATORS
 from percolab.configurations.array_files import read_array
 from percolab.errors import InputError
 from percolab.lattices.extent import Extent
-from percolab.lattices.graph import Graph, load_graph, load_weighted_graph
+from percolab.lattices.graph import (
+    Graph,
+    graph_of_data,
+    load_graph,
+    load_weighted_graph,
+    name_of_object,
+)
 from percolab.lattices.graph_files.graph_data import GraphData
 from percolab.lattices.graph_files.objects import graph_of_object, plain
 from percolab.lattices.lattice import Lattice, lattice_names
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import MAX_POINTS
-from percolab.tasks.study import Task, check_boundary
-from percolab.tasks.values import check_choice, take_integer
+from percolab.tasks.study import Task, axis_boundaries
+from percolab.tasks.values import check_choice, refuse_sample_settings, take_integer
 from percolab.trees.given import (
     SpanningTree,
     check_tree_memory,
@@ -44,6 +50,7 @@ def tree(
     target: str | Path | Sequence[int] | None = None,
     multi: bool = False,
     num_sites: int | None = None,
+    columns: str | Sequence[Any] | None = None,
     method: str | None = None,
     device: str = "cpu",
 ) -> SpanningTree:
@@ -54,6 +61,7 @@ def tree(
     * a file of a weighted graph (docs/graph-files.md), or with ``weights`` any graph's file;
     * a networkx graph whose edges have the attribute "weight";
     * a scipy.sparse matrix; every stored entry is an edge, zeros among them;
+    * a pandas.DataFrame with a column of weights;
     * a tuple (pairs, weights), an array (n, 3) of rows (site, site, weight), or a list of such
       tuples, of whose numbers none is rounded;
     * the name of a lattice, or a lattice, Bethe lattice or :class:`percolab.Graph`: with
@@ -65,7 +73,8 @@ def tree(
     each bond, in their order.  Integers or floats, finite; integers are compared as such.
     boundary: of a lattice, per axis or for all.  source, target: of a graph's file, sites that
     ``SpanningTree.trunk`` joins.  multi: keep parallel edges, of which else the one with the least
-    weight is kept.  num_sites: where the largest site number does not say it.
+    weight is kept.  num_sites: where the largest site number does not say it.  columns: of a data
+    frame, or of an edge list with a header, the names of the columns of sites and weight.
     method: one of :data:`percolab.trees.TREE_METHODS`; all give the same tree.
 
     InputError (one line) for anything that cannot be used.
@@ -78,16 +87,21 @@ def tree(
     """
     ways: dict[str, Any] = {"method": method, "device": device}
     sites: dict[str, Any] = {"source": source, "target": target}
+    named: dict[str, Any] = {"multi": multi, "columns": columns}
+    is_structure = hasattr(graph, "is_scalable")
+    has_sample = is_structure or (isinstance(graph, str | Path) and _is_lattice(graph, L))
+    if weights is not None or not has_sample:
+        refuse_sample_settings("these weights have no samples", seed, sample, rng)
     if isinstance(graph, str | Path) and not _is_lattice(graph, L):
         if weights is not None:
             _refuse(L=L, boundary=boundary, num_sites=num_sites)
-            found = load_graph(graph, multi=multi, **sites)
+            found = load_graph(graph, **named, **sites)
             return _of_list(found, weights, ways, notes=found.notes)
         _refuse(L=L, boundary=boundary, num_sites=num_sites)
-        found, data = load_weighted_graph(graph, multi=multi, **sites)
+        found, data = load_weighted_graph(graph, **named, **sites)
         return _of_data(found, data, ways)
-    if isinstance(graph, str | Path) or hasattr(graph, "is_scalable"):
-        _refuse(multi=multi or None, num_sites=num_sites, **sites)
+    if has_sample:
+        _refuse(multi=multi or None, columns=columns, num_sites=num_sites, **sites)
         is_name = isinstance(graph, str | Path)
         structure: Structure = load_structure(str(graph)) if is_name else graph
         if weights is None:
@@ -97,9 +111,8 @@ def tree(
             return _of_list(structure, weights, ways, notes=structure.notes)
         return tree_of_array(structure, np.asarray(weights), L, boundary, **ways)
     _refuse(L=L, boundary=boundary, weights=weights, **sites)
-    data = graph_of_object(graph, num_sites=num_sites, multi=multi, weights=True)
-    found = Graph.of_bonds(data.num_sites, data.bonds, notes=data.notes)
-    return _of_data(found, data, ways)
+    data = graph_of_object(graph, num_sites=num_sites, weights=True, **named)
+    return _of_data(graph_of_data(data, name_of_object(graph)), data, ways)
 
 
 def tree_of_array(
@@ -181,16 +194,6 @@ def _refuse(**given: Any) -> None:
             raise InputError(f"{name}: has no meaning here; leave it out")
 
 
-def _kinds_of(lattice: Structure, boundary: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the boundary of every axis, given one for all of them or one each."""
-    kinds = lattice.boundaries[0] if boundary is None else boundary
-    if isinstance(kinds, str):
-        kinds = [kind.strip() for kind in kinds.split(",")]
-    found = tuple(kinds) * (lattice.dimension if len(kinds) == 1 else 1)
-    check_boundary(lattice, found)
-    return found
-
-
 def _check_array(
     lattice: Structure,
     shape: tuple[int, ...],
@@ -199,7 +202,7 @@ def _check_array(
     boundary: str | Sequence[str] | None,
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Return grid points and boundary per axis, of weights in an array; InputError if wrong."""
-    kinds = _kinds_of(lattice, boundary)
+    kinds = axis_boundaries(lattice, boundary)
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         raise InputError(f"weights are {dtype}, but they must be integers or floats of 64 bits")
     if L is not None:
@@ -257,7 +260,7 @@ def _of_sample(
     if not 0 <= sample < 2**64:
         raise InputError(f"sample = {sample!r}, but it must be an integer from 0 to 2^64 - 1")
     check_choice("rng", rng, GENERATORS)
-    kinds = _kinds_of(structure, boundary) if structure.dimension else ()
+    kinds = axis_boundaries(structure, boundary) if structure.dimension else ()
     task = Task(structure, L, kinds, (0.5,), seed=seed, rng=rng)
     check_tree_memory(Extent.of_structure(structure, task.shape, kinds), **ways)
     topology = structure.topology(task.shape, kinds)

@@ -29,7 +29,7 @@ def class_of(what: str, entries: Mapping[str, Entry], name: str, kind: str) -> A
 
     what: the entries are, in words.  InputError: unknown, or not available on that kind of device.
     """
-    if name not in entries:
+    if not isinstance(name, str) or name not in entries:
         raise InputError(f"unknown {what} {name!r}; {nearest(name, entries)}")
     classes = entries[name].classes
     if kind not in classes:

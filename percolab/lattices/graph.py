@@ -17,6 +17,7 @@ the same.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,11 +28,13 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.lattices.lattice import Threshold
-from percolab.lattices.shown import Shown, counted
+from percolab.lattices.shown import Shown, counted, printable
 from percolab.lattices.topology import MAX_POINTS, Topology, num_words_of, pack_bits
 
 if TYPE_CHECKING:
     from percolab.lattices.graph_files import GraphData
+
+_LOGGER = logging.getLogger("percolab")
 
 #: What the axis of a graph is, where that of a lattice is "open" or "periodic": two site sets, the
 #: source and the target, that a spanning cluster connects.
@@ -113,12 +116,21 @@ class Graph(Shown):
         InputError: a number of sites, a bond or a terminal that it refuses; one of source and
         target without the other; names that are not all different.
         """
+        for what, given in (("bonds", bonds), ("source", source), ("target", target)):
+            if not isinstance(given, Iterable) or isinstance(given, str):
+                raise InputError(f"{what} = {given!r}, but it is a list or an array")
+        if not isinstance(name, str):
+            raise InputError(f"name = {name!r}, but it is text")
         if (len(source) == 0) != (len(target) == 0):
             raise InputError("source and target: give both, or none")
         pairs = np.asarray(bonds if isinstance(bonds, np.ndarray) else list(bonds))
         ends = [_distinct(np.asarray(sites)) for sites in (source, target)]
         num_sites = _whole_number(num_sites)
         _check_sites(num_sites, pairs, ends)
+        both = np.intersect1d(ends[0], ends[1])
+        if both.size:
+            site = both[0] if names is None else names[int(both[0])]
+            raise InputError(f"site {site} is both in the source and in the target")
         if names is not None and len(set(names)) != num_sites:
             raise InputError(f"{len(set(names))} different names for {num_sites} sites")
         pairs = pairs.astype(np.int32, copy=False).reshape(-1, 2)
@@ -239,18 +251,22 @@ def load_graph(
     source: Terminals = None,
     target: Terminals = None,
     multi: bool = False,
+    columns: str | Sequence[str] | None = None,
 ) -> Graph:
     """Return the graph in a file (docs/graph-files.md), and the two site sets to connect.
 
     source, target: site numbers; or a text as :func:`percolab.lattices.graph_files.read_sites`
     takes it, a list "0,5,17" or the name of a file.  multi: keep parallel edges, each a bond of its
-    own. InputError: a file that cannot be used, a site that is not there, or only one of the two
-    sets.
+    own.  columns: names of the columns of the sites, and of the weight, in an edge list's header.
+    What should be known of the file, a line each, is in ``notes`` and logged as warnings.
+
+    InputError: a file that cannot be used, a site that is not there, or only one of the two sets.
     """
     from percolab.lattices.graph_files import read_graph
 
     _check_both(source, target)
-    return _graph_of(read_graph(path, multi=multi), Path(path).name, source, target)
+    data = read_graph(path, multi=multi, columns=columns)
+    return graph_of_data(data, Path(path).name, source, target)
 
 
 def load_weighted_graph(
@@ -259,6 +275,7 @@ def load_weighted_graph(
     source: Terminals = None,
     target: Terminals = None,
     multi: bool = False,
+    columns: str | Sequence[str] | None = None,
 ) -> tuple[Graph, GraphData]:
     """Return the graph in a file as :func:`load_graph` does, and what was read.
 
@@ -268,8 +285,8 @@ def load_weighted_graph(
     from percolab.lattices.graph_files import read_graph
 
     _check_both(source, target)
-    data = read_graph(path, multi=multi, weights=True)
-    return _graph_of(data, Path(path).name, source, target), data
+    data = read_graph(path, multi=multi, weights=True, columns=columns)
+    return graph_of_data(data, Path(path).name, source, target), data
 
 
 def graph_of(
@@ -278,28 +295,36 @@ def graph_of(
     source: Any = None,
     target: Any = None,
     multi: bool = False,
+    columns: Any = None,
 ) -> Graph:
     """Return a graph that is given in any form, and the two site sets to connect.
 
     graph: a :class:`Graph`; a file, as :func:`load_graph` reads it; or an object that
     :func:`percolab.lattices.graph_files.objects.graph_of_object` takes: a networkx graph, a sparse
-    matrix, an edge array (n, 2) or a list of edges.  source, target: site numbers, names, or a text
-    or file that lists them.
+    matrix, a data frame, an edge array (n, 2) or a list of edges.  source, target: site numbers,
+    names, or a text or file that lists them.  columns: of a file or a data frame, as in
+    :func:`load_graph`.
     InputError: what cannot be used; terminals with a :class:`Graph`, which has its own.
     """
     if isinstance(graph, Graph):
-        if source is not None or target is not None or multi:
+        if source is not None or target is not None or multi or columns is not None:
             raise InputError(
-                "source, target and multi are read with a graph's file: this one is read"
+                "source, target, multi and columns are read with a graph's file: this one is read"
             )
         return graph
     if isinstance(graph, str | Path):
-        return load_graph(graph, source=source, target=target, multi=multi)
+        return load_graph(graph, source=source, target=target, multi=multi, columns=columns)
     from percolab.lattices.graph_files.objects import graph_of_object
 
     _check_both(source, target)
-    data = graph_of_object(graph, multi=multi)
-    return _graph_of(data, str(getattr(graph, "name", "")) or "graph", source, target)
+    data = graph_of_object(graph, multi=multi, columns=columns)
+    return graph_of_data(data, name_of_object(graph), source, target)
+
+
+def name_of_object(graph: Any) -> str:
+    """Return the name that a networkx graph has, and "graph" for others."""
+    name = getattr(graph, "name", "") if hasattr(graph, "is_directed") else ""
+    return str(name) or "graph"
 
 
 Terminals = str | Path | int | np.ndarray | Sequence[int] | Sequence[str] | None
@@ -311,8 +336,10 @@ def _check_both(source: Terminals, target: Terminals) -> None:
         raise InputError(f"{given} is given without {missing}: give both, or none")
 
 
-def _graph_of(data: GraphData, name: str, source: Terminals, target: Terminals) -> Graph:
-    """Return the graph of what was read, with the site sets to connect."""
+def graph_of_data(
+    data: GraphData, name: str, source: Terminals = None, target: Terminals = None
+) -> Graph:
+    """Return the graph of what was read, with the site sets to connect; its notes are logged."""
     names = None if data.names is None else _texts(data.names)
     for text in (name, *(names or ())):
         if not text.isascii() and text != text.encode("utf-8", "replace").decode():
@@ -322,6 +349,8 @@ def _graph_of(data: GraphData, name: str, source: Terminals, target: Terminals) 
         for key, sites in (("source", source), ("target", target))
         if sites is not None
     }
+    for note in data.notes:
+        _LOGGER.warning("%s", printable(f"{name}: {note}"))
     return Graph.of_bonds(
         data.num_sites, data.bonds, name=name, notes=data.notes, names=names, **ends
     )

@@ -56,6 +56,15 @@ def few(values: Sequence[Any]) -> str:
     return ", ".join(told)
 
 
+def printable(text: str) -> str:
+    """Return text of a user's file as a terminal may show it: without control characters.
+
+    >>> printable("a\\x1b[2Jb")
+    'a?[2Jb'
+    """
+    return "".join(one if one.isprintable() else "?" for one in text)
+
+
 def counted(number: int, word: str) -> str:
     """Return a number of things in words.
 

@@ -101,6 +101,8 @@ def take_functions(
             f"observables: {type(given).__name__} given, but they are functions by name: "
             '{"name": function}, or names that a package declares'
         )
+    if "" in (name.strip(" ,") for name in names):
+        raise InputError("observables: one of the names is empty")
     words = {word.strip() for name in names for word in name.split(",")} - {""}
     found = [find_brought(OBSERVABLES, word) for word in sorted(words)]
     return tuple(LabelFunction(item.name, item.load(), item.package) for item in found)

@@ -259,4 +259,6 @@ def _means(sampler: Sampler, p: Floats) -> tuple[Floats, ...]:
     largest, second = rows[..., LARGEST].astype(float), rows[..., SECOND_LARGEST]
     chi = (rows[..., SUM_SQUARES] - largest**2) / sites
     mean = largest.mean(axis=0)
-    return mean, second.mean(axis=0), chi.mean(axis=0), largest.var(axis=0) / mean
+    # Without an occupied site nothing scatters.
+    scatter = np.divide(largest.var(axis=0), mean, out=np.zeros_like(mean), where=mean > 0)
+    return mean, second.mean(axis=0), chi.mean(axis=0), scatter

@@ -31,7 +31,7 @@ from percolab.tasks.settings import SETTINGS
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import ADDED, Study, Task
 from percolab.tasks.study_file import SweepRequest
-from percolab.tasks.values import AUTO, check_choice
+from percolab.tasks.values import AUTO, check_choice, is_same
 from percolab.trees import TREE_METHODS
 
 #: Settings that a file decides where a request leaves them open.
@@ -175,7 +175,7 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     InputError: the rule cannot end the study, there is no such labeler, or the file holds another
     study.
     """
-    writer, watcher = options.get("writer"), options.get("watcher")
+    writer = options.get("writer")
     rule.check(study)
     study.check_layers()
     if options.get("labeler") is not None:
@@ -187,9 +187,6 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     opened = continue_results(study, rule, stored, path, options.get("left_open", ()))
     opened.rule.check(opened.results.study)
     _check_part(opened, options.get("part", WHOLE))
-    if isinstance(study.structure, Graph) and watcher is not None:
-        for line in study.structure.notes:
-            watcher.noted(f"{study.structure.name}: {line}")
     return opened
 
 
@@ -226,6 +223,7 @@ def continue_results(
     if stored is None:
         return Opened(Results(study), study, rule)
     _check_continues(study, stored, path)
+    study = _with_p_of(study, stored)
     results = _described(stored, _union(study, stored.study, left_open))
     sizes = stored.study.sizes if "L" in left_open else study.sizes
     if "samples" in left_open:
@@ -240,6 +238,15 @@ def continue_results(
             rule = replace(rule, samples={size: rule.samples.get(size, most) for size in sizes})
     asked = replace(results.study, sizes=sizes, p=study.p)
     return Opened(results, asked, rule, _is_described(stored.study, results.study))
+
+
+def _with_p_of(study: Study, stored: Results) -> Study:
+    """Return a study whose p are those of stored tasks, where they differ in the last digits."""
+    if study.p is None:
+        return study
+    known = sorted({p for task in own_tasks(stored) for p in task.p} | set(stored.study.p or ()))
+    found = (next((own for own in known if is_same(own, p)), p) for p in study.p)
+    return replace(study, p=tuple(found))
 
 
 def _check_continues(study: Study, stored: Results, path: Path | None) -> None:

@@ -47,7 +47,7 @@ class Part:
 
     def count(self, blocks: int) -> int:
         """Return how many of the first ``blocks`` blocks are of this part."""
-        return len(self.below(blocks))
+        return max(-(-(blocks - self.k + 1) // self.n), 0)
 
     def __str__(self) -> str:
         return f"{self.k}/{self.n}"

@@ -140,8 +140,8 @@ class Settings(TypedDict, total=False):
         Setting(
             help="Edge list, .mtx, .npz, .graphml or .gml file.",
             doc="in place of a lattice, a file of docs/graph-files.md, a :class:`Graph`, a "
-            "networkx graph, a scipy.sparse matrix, an edge array (n, 2) or a list of edges; a "
-            "dense matrix goes as scipy.sparse.csr_array(matrix).",
+            "networkx graph, a scipy.sparse matrix, a pandas.DataFrame of edges, an edge array "
+            "(n, 2) or a list of edges; a dense matrix goes as scipy.sparse.csr_array(matrix).",
             kind=Path,
             read=read_file_beside,
         ),
@@ -166,6 +166,16 @@ class Settings(TypedDict, total=False):
             help="Keep parallel edges of the graph, each a bond of its own.",
             kind=bool,
             read=read_flag,
+        ),
+    ]
+    columns: Annotated[
+        str | Sequence[str] | None,
+        Setting(
+            help="Of an edge list with a header: names of the columns of the sites, and of the "
+            "weight: source,target,weight.",
+            doc="of a data frame, or of an edge list with a header, the names of the columns of "
+            'the two sites, and of the weight: "source,target,weight", or a list of them.',
+            read=read_words("source,target,weight, or a list of names of columns"),
         ),
     ]
     L: Annotated[
@@ -519,10 +529,10 @@ def _text(key: str, value: Any, example: str) -> str | None:
 
 
 def _seed(value: int) -> int:
+    value = take_integer("seed", value)
     if not 0 <= value <= MAX_SEED:
         raise InputError(f"seed = {value}, but it must be an integer from 0 to 2^63 - 1")
-    # That of NumPy is one of Python.
-    return int(value)
+    return value
 
 
 def _executor(value: Any) -> str | Executor | None:

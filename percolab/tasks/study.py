@@ -403,12 +403,28 @@ def check_boundary(lattice: Structure, boundary: tuple[str, ...]) -> None:
         )
 
 
+def axis_boundaries(structure: Structure, given: Any = None) -> tuple[str, ...]:
+    """Return the boundary of every axis; one that is given alone is that of all, None the default.
+
+    given: a text, with commas between those of several axes, or a list of texts
+    """
+    kinds = structure.boundaries[0] if given is None else given
+    if isinstance(kinds, str):
+        kinds = [kind.strip() for kind in kinds.split(",")]
+    if not isinstance(kinds, Sequence):
+        raise InputError(f"boundary = {kinds!r}, but it is a text, or a list of texts")
+    found = tuple(kinds) * (structure.dimension if len(kinds) == 1 else 1)
+    check_boundary(structure, found)
+    return found
+
+
 def check_probabilities(p: tuple[float, ...]) -> None:
     """Raise InputError unless p is a non-empty ascending list of numbers in [0, 1]."""
     if not p:
         raise InputError("p: the list is empty")
     for value in p:
-        if not (isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= 1):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (is_number and math.isfinite(value) and 0 <= value <= 1):
             raise InputError(f"p = {value!r}, but it must be a number from 0 to 1")
     if any(high <= low for low, high in pairwise(p)):
         shown = ", ".join(f"{value:g}" for value in p[:6]) + (", ..." if len(p) > 6 else "")

@@ -33,8 +33,14 @@ from percolab.tasks.settings import (
     with_defaults,
 )
 from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, check_boundary
-from percolab.tasks.values import take_couplings, take_integers, take_path
+from percolab.tasks.study import Study, axis_boundaries
+from percolab.tasks.values import (
+    ascending,
+    take_couplings,
+    take_integers,
+    take_path,
+    take_probabilities,
+)
 
 #: Shells of a Bethe lattice: 94 to 24 574 sites at z = 3.
 DEFAULT_SHELLS = (5, 7, 9, 11, 13)
@@ -94,7 +100,7 @@ def make_request(
     study = Study(
         structure=structure,
         sizes=sizes,
-        boundary=_boundary_of(structure, wanted["boundary"]),
+        boundary=axis_boundaries(structure, wanted["boundary"]),
         functions=take_functions(wanted["observables"]),
         **{name: SETTINGS[name].take(name, wanted[name]) for name in _OF_STUDY},
     )
@@ -138,7 +144,8 @@ def _p_of(wanted: Mapping[str, Any]) -> Any:
         )
     name = found[0] if found else "p"
     if name == "p":
-        return wanted["p"]
+        given = take_probabilities("p", wanted["p"])
+        return None if given is None else ascending(given)
     model = Model.parse(wanted["model"])
     if not model.has_spins:
         raise InputError(f"{name}: {model} percolation has no temperature (--model ising)")
@@ -148,17 +155,17 @@ def _p_of(wanted: Mapping[str, Any]) -> Any:
     if name == "T":
         couplings = tuple(1 / value for value in couplings)
     # Rounded, so that no last digit of a machine's exponential gets into a task's id.
-    return tuple(sorted({float(f"{model.p_of_coupling(value):.14g}") for value in couplings}))
+    return ascending([float(f"{model.p_of_coupling(value):.14g}") for value in couplings])
 
 
 def _structure_of(lattice: str | Path | Structure | None, wanted: Mapping[str, Any]) -> Structure:
     """Return the graph or the lattice that settings name."""
-    source, target, multi = wanted["source"], wanted["target"], wanted["multi"]
+    of_graph = {name: wanted[name] for name in ("source", "target", "multi", "columns")}
     if wanted["graph"] is not None:
         given = {"lattice": lattice, "L": wanted["L"], "boundary": wanted["boundary"]}
-        return _graph_of(wanted["graph"], source, target, multi, given)
-    if source is not None or target is not None or multi:
-        raise InputError("source, target and multi belong to a graph: give --graph")
+        return _graph_of(wanted["graph"], of_graph, given)
+    if any(value is not None and value is not False for value in of_graph.values()):
+        raise InputError("source, target, multi and columns belong to a graph: give --graph")
     if lattice is None or isinstance(lattice, str | Path):
         return load_structure(DEFAULT_LATTICE if lattice is None else str(lattice))
     if not hasattr(lattice, "is_scalable"):
@@ -167,18 +174,6 @@ def _structure_of(lattice: str | Path | Structure | None, wanted: Mapping[str, A
             "; a graph goes with graph="
         )
     return lattice
-
-
-def _boundary_of(structure: Structure, given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the boundary of every axis; one that is given alone is that of all."""
-    kinds = structure.boundaries[0] if given is None else given
-    if isinstance(kinds, str):
-        kinds = [kind.strip() for kind in kinds.split(",")]
-    if not isinstance(kinds, Sequence):
-        raise InputError(f"boundary = {kinds!r}, but it is a text, or a list of texts")
-    boundary = tuple(kinds) * (structure.dimension if len(kinds) == 1 else 1)
-    check_boundary(structure, boundary)
-    return boundary
 
 
 def _results_path(path: Path) -> Path:
@@ -197,19 +192,13 @@ def default_sizes(structure: Structure) -> tuple[int, ...]:
     return DEFAULT_SHELLS if isinstance(structure, BetheLattice) else DEFAULT_SIZES
 
 
-def _graph_of(
-    graph: Any,
-    source: Any,
-    target: Any,
-    multi: bool,
-    given: dict[str, Any],
-) -> Graph:
+def _graph_of(graph: Any, options: dict[str, Any], given: dict[str, Any]) -> Graph:
     """Return a graph or read it; InputError if it is given what only a lattice has."""
     for key, value in given.items():
         if value is not None:
             shown = list(value) if isinstance(value, tuple) else value
             raise InputError(f"{key} = {shown!r}, but a graph has its own: leave it out")
-    return graph_of(graph, source=source, target=target, multi=multi)
+    return graph_of(graph, **options)
 
 
 def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:

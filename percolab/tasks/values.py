@@ -5,6 +5,7 @@ Every function raises InputError that names the setting, what was given and what
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Callable, Collection, Sequence
@@ -20,6 +21,8 @@ from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.columns import MEASURES
 
 _MAX_COUNT = 10_000
+#: Values of p that differ relatively by less are one.
+_SAME = 1e-12
 
 
 # Of an option's text.
@@ -156,8 +159,8 @@ def parse_burn_in(text: str) -> int:
 def take_burn_in(key: str, value: Any) -> int:
     """Return a number of sweeps; "auto" as AUTO."""
     found = parse_burn_in(value) if isinstance(value, str) else take_integer(key, value)
-    if found < AUTO:
-        raise InputError(f"{key} = {found}, but it must be an integer of at least 0, or auto")
+    if not AUTO <= found <= 10**9:
+        raise InputError(f"{key} = {found}, but it must be an integer from 0 to 10^9, or auto")
     return found
 
 
@@ -289,16 +292,52 @@ def read_words(allowed: str) -> Callable[[Table, str], str | list[str]]:
 # Of what Python gives.
 
 
+def ascending(values: Sequence[float]) -> tuple[float, ...]:
+    """Return values in ascending order, those that differ in their last digits alone as one.
+
+    Of such values the one that is written shortest is taken.
+
+    >>> ascending([0.6, 0.1 + 0.2, 0.3, 0.6])
+    (0.3, 0.6)
+    """
+    found: list[float] = []
+    for value in sorted(values):
+        if found and is_same(found[-1], value):
+            found[-1] = min(found[-1], value, key=lambda one: len(repr(one)))
+        else:
+            found.append(value)
+    return tuple(found)
+
+
+def is_same(one: float, other: float) -> bool:
+    """Return whether two p are one, written or computed in two ways."""
+    return math.isclose(one, other, rel_tol=_SAME, abs_tol=_SAME**2)
+
+
+def _refuse_booleans(key: str, value: Any, allowed: str) -> None:
+    """Raise InputError for true and false where numbers are wanted, which Python takes for some."""
+    items = value if np.iterable(value) and not isinstance(value, str) else [value]
+    if any(isinstance(item, bool | np.bool_) for item in items):
+        raise InputError(f"{key} = {shown(value)}, but {allowed}")
+
+
 def take_integer(key: str, value: Any) -> int:
     """Return an integer, NumPy's included."""
-    found = take_integers(key, value)
-    if len(found) != 1:
+    if np.iterable(value) and not isinstance(value, str):
         raise InputError(f"{key} = {shown(value)}, but it must be one integer")
-    return found[0]
+    return take_integers(key, value)[0]
+
+
+def take_flag(key: str, value: Any) -> bool:
+    """Return true or false."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{key} = {shown(value)}, but it must be True or False")
+    return bool(value)
 
 
 def take_number(key: str, value: Any) -> float:
     """Return a number as a float."""
+    _refuse_booleans(key, value, "it must be a number")
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError) as error:
@@ -314,6 +353,7 @@ def take_path(key: str, value: Any) -> Path:
 
 def take_integers(key: str, value: Any) -> tuple[int, ...]:
     """Return an integer or a sequence of them as a tuple of ints, NumPy's included."""
+    _refuse_booleans(key, value, "only integers are allowed")
     try:
         return tuple(operator.index(item) for item in (value if np.ndim(value) else [value]))
     except TypeError as error:
@@ -326,6 +366,7 @@ def take_probabilities(key: str, value: Any) -> tuple[float, ...] | None:
         return None
     if isinstance(value, str):
         return parse_probabilities(value)
+    _refuse_booleans(key, value, "only numbers from 0 to 1 are allowed")
     try:
         return tuple(float(item) for item in (value if np.ndim(value) else [value]))
     except (TypeError, ValueError, OverflowError) as error:
@@ -349,12 +390,19 @@ def take_measure(key: str, value: str | Sequence[str]) -> tuple[str, ...]:
     return found
 
 
+def refuse_sample_settings(reason: str, seed: Any, sample: Any, rng: Any) -> None:
+    """Raise InputError unless settings that name a sample are at their defaults."""
+    for key, value, usual in (("seed", seed, 1), ("sample", sample, 0), ("rng", rng, "xorwow")):
+        if type(value) is not type(usual) or value != usual:
+            raise InputError(f"{key}: {reason}; leave it out")
+
+
 # Of a task, wherever it comes from.
 
 
 def check_choice(key: str, value: str, known: Collection[str]) -> None:
     """Raise InputError unless ``value`` is one of the known ones."""
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise InputError(f"unknown {key} {value!r}; {nearest(value, list(known))}")
 
 

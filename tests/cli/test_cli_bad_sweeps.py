@@ -39,7 +39,6 @@ BAD_SWEEPS = [
     (("-p", "0.5:0.6:0"), "count from 2 to 10000"),
     (("-p", "0.5:0.6"), "a range is from:to:count, as in 0.50:0.55:21"),
     (("-p", ","), "p = ',': the list is empty"),
-    (("-p", "0.5,0.4"), "p = 0.5, 0.4: the values must ascend and differ"),
     (("--boundary", "opne"), "unknown boundary 'opne'; did you mean 'open'?"),
     (("--boundary", "open,open,open"), "boundary: 3 given, but square has 2 axes"),
     (("--samples", "0"), "'--samples': 0 is not in the range x>=1"),

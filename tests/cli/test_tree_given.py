@@ -122,7 +122,7 @@ def test_an_h5_file_holds_bonds_and_weights(roads):
     ],
 )
 def test_what_does_not_go_with_a_weighted_graph_is_refused(roads, options, told):
-    Path("roads.csv").write_text(ROADS.replace("source,target", '"from","to"'))
+    Path("roads.csv").write_text('"from","to",weight\n4,1,3\n1,0,-2\n4,0,5\n3,2,9\n')
     np.save("w.npy", np.zeros((2, 3, 3)))
     with h5py.File("other.h5", "w") as file:
         file["data"] = 1

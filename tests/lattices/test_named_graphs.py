@@ -62,13 +62,140 @@ def test_files_from_the_wild_are_read(name):
     assert graph.names == expected
     told = {
         "gephi.csv": ("not used: the columns Type, Id, Label, timeset",),
-        "plain.txt": (
-            "line 1, 'a b', is read as a bond: a header has the words source and target, or from "
-            "and to",
-        ),
+        "plain.txt": (),
     }
     if name in told:
         assert graph.notes == told[name]
+
+
+FLOWS = "from_node,to_node,flow\nA,B,5\nB,C,3\nC,D,1\n"
+AS_HEADER = (
+    "line 1 is read as a header: sites are in the columns from_node and to_node; not used: the "
+    "columns flow",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        (FLOWS, AS_HEADER),
+        (FLOWS.translate(str.maketrans("ABCD", "0123")), AS_HEADER),
+        # No number tells, but the words stand nowhere else.
+        ("from_node,to_node,flow\nA,B,x\nB,C,y\nC,D,x\n", AS_HEADER),
+        ("id_a id_b\nA B\nB C\nC D\n",
+         ("line 1 is read as a header: sites are in the columns id_a and id_b",)),
+        # These first lines are bonds.
+        ("A,B,?\nB,C,5\nC,D,1\n", ()),
+        ("A,B,5\nB,C,3\nC,D,1\n", ()),
+        ("E,F,5\nA,B,3\nB,A,1\n", ()),
+        ("A,B\nC,B\nC,D\n", ()),
+        ("A,B\nC,D\nE,F\n",
+         ("line 1, 'A,B', is read as a bond; if it is a header, name the columns of the sites in "
+          "it (--columns)",)),
+        ("A,B\nC,D\nC,E\nA,A\n", ()),
+    ],
+)  # fmt: skip
+def test_a_header_of_any_words_is_no_bond(text, notes):
+    Path("a.csv").write_text(text)
+    graph = load_graph("a.csv")
+    assert graph.num_bonds == (2 if "B,A" in text else 3)
+    told = tuple(note for note in graph.notes if "loops" not in note and "merged" not in note)
+    assert told == notes
+    assert not {"from_node", "id_a"} & set(graph.names or ())
+
+
+def test_what_is_read_as_a_header_is_always_told(caplog):
+    Path("a.csv").write_text(FLOWS)
+    line = f"a.csv: {AS_HEADER[0]}\n"
+    options = ("--graph", "a.csv", "-p", 0.5, "--samples", 10, "--device", "cpu")
+    assert run("sweep", *options, "--quiet").stderr == line
+    assert run("label", "--graph", "a.csv").stderr == line
+    caplog.clear()
+    percolab.label(graph="a.csv")
+    assert [(item.levelname, item.getMessage() + "\n") for item in caplog.records] == [
+        ("WARNING", line)
+    ]
+
+
+def test_columns_of_an_edge_list_are_chosen_by_name():
+    Path("a.csv").write_text("kind,km,b,a\nroad,3,y,x\nroad,4,z,y\n")
+    graph = load_graph("a.csv", columns="a,b")
+    assert (graph.names, graph.num_bonds) == (("x", "y", "z"), 2)
+    told = answer("tree", "--graph", "a.csv", "--weights", "file", "--columns", "a,b,km")
+    assert "weight 7\n" in told
+    assert percolab.tree("a.csv", columns=["a", "b", "km"]).weight == 7
+    Path("study.toml").write_text('graph = "a.csv"\ncolumns = ["a", "b"]\np = 0.5\nsamples = 10\n')
+    assert "a.csv: 3 sites, 2 bonds" in answer("sweep", "study.toml")
+    assert "3 sites" in answer("label", "--graph", "a.csv", "--columns", "b,a")
+    options = ("--columns", "b,a", "--source", "x", "--stop", "all", "--json")
+    record = json.loads(answer("invade", "--graph", "a.csv", *options))
+    assert record["sizes"][0]["invaded"]["mean"] == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ("a,c", "line 1: columns: 'c': there is no such column; there are a, b, b"),
+        ("a,b", "line 1: columns: 'b': two columns have this name"),
+        ("a", "columns = 'a', but they are source,target or source,target,weight"),
+        ("a,a", "columns = 'a,a', but they are"),
+        (5, "columns = 5, but they are"),
+    ],
+)
+def test_columns_that_are_not_there_are_refused(columns, told):
+    Path("a.csv").write_text("a,b,b\nx,y,z\n")
+    with pytest.raises(InputError) as error:
+        load_graph("a.csv", columns=columns)
+    assert str(error.value).removeprefix("a.csv: ").startswith(told)
+
+
+def test_columns_belong_to_tables_of_edges():
+    Path("m.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
+    wanted = ("--columns", "a,b")
+    assert "m.mtx: columns are named in edge lists alone" in refusal(
+        "label", "--graph", "m.mtx", *wanted
+    )
+    assert "belong to a graph" in refusal("sweep", "--lattice", "square", *wanted)
+    assert "only a graph" in refusal("label", "--lattice", "square", "-L", 4, *wanted)
+    assert "only a graph" in refusal("invade", "--lattice", "square", "-L", 4, *wanted)
+    for graph in ([(0, 1)], networkx.path_graph(2), Graph.of_bonds(2, [(0, 1)])):
+        with pytest.raises(InputError, match="columns"):
+            graph_of(graph, columns="a,b")
+
+
+def test_a_data_frame_is_a_graph():
+    pandas = pytest.importorskip("pandas")
+    named = pandas.DataFrame({"km": [3, 4], "target": ["y", "z"], "Source": ["x", "y"]})
+    graph = graph_of(named)
+    assert (graph.names, graph.num_bonds) == (("x", "y", "z"), 2)
+    assert graph_of(named, columns=["km", "target"]).names == ("3", "y", "4", "z")
+    numbers = pandas.DataFrame({"a": [0, 1], "b": [1.0, 2.0], "weight": [0.5, 2.0]})
+    assert graph_of(numbers).digest == Graph.of_bonds(3, [(0, 1), (1, 2)]).digest
+    assert percolab.tree(numbers).weight == 2.5
+    assert percolab.tree(named, columns=("Source", "target", "km")).weight == 7
+    assert percolab.label(graph=numbers).tolist() == [0, 0, 0]
+    assert percolab.invade(numbers, source=0, stop="all").num_invaded == 3
+    wrong = pandas.DataFrame({"source": ["x", None], "target": ["y", "z"]})
+    for frame, told in (
+        (wrong, "row 1 of the data frame lacks a site"),
+        (named[["km"]], "a data frame of edges has two columns of sites"),
+        (numbers.replace(2.0, 2.5), "site 2.5, but sites are integers"),
+    ):
+        with pytest.raises(InputError, match=told):
+            graph_of(frame)
+    with pytest.raises(InputError, match="a data frame has a column 'weight'"):
+        percolab.tree(named)
+
+
+def test_a_directed_graph_is_told_to_lose_its_directions(caplog):
+    directed = networkx.DiGraph([(0, 1), (1, 2)])
+    assert percolab.label(graph=directed).tolist() == [0, 0, 0]
+    networkx.write_graphml(directed, "d.graphml")
+    assert "d.graphml: is directed" in run("label", "--graph", "d.graphml").stderr
+    assert caplog.messages[0].startswith("graph: is directed, but a bond has no direction")
+    caplog.clear()
+    percolab.label(graph=networkx.path_graph(3))
+    assert not caplog.messages
 
 
 def test_names_change_nothing_but_what_sites_are_called():

@@ -231,7 +231,6 @@ WRONG = {
     "p = []": "p = [], but it must be a list of numbers from 0 to 1",
     "p = [true]": "p = [True], but",
     "p = '0.6:0.5:3'": "p = '0.6:0.5:3': from must be below",
-    "p = [0.6, 0.5]": "ascend",
     "boundary = 'opne'": "unknown boundary 'opne'; did you mean 'open'?",
     "boundary = ['open', 3]": "boundary = ['open', 3], but",
     "boundary = []": "boundary = [], but",

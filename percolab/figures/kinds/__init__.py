@@ -49,7 +49,7 @@ class StudyFigures(StudyView):
 
     def draw(self, kind: str) -> Drawn:
         """Return a figure and every number drawn; InputError if the results do not give it."""
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise InputError(f"unknown kind {kind!r}; {nearest(str(kind), KINDS)}")
         problem = self.problem(kind)
         if problem is not None:

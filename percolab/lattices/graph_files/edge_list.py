@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from percolab.errors import InputError
 from percolab.lattices.graph_files.graph_data import GraphData, check_num_sites, graph_data
-from percolab.lattices.graph_files.named_edges import read_named_pairs, split_line
+from percolab.lattices.graph_files.named_edges import NamedPairs, read_named_pairs, split_line
 from percolab.lattices.graph_files.pair_lines import Columns, read_pairs
 from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines, shown
 from percolab.lattices.graph_files.weights import EdgeWeights
@@ -30,49 +32,56 @@ _ENDS = (
     ("u", "v"),
 )
 
-NOTHING: tuple[str, ...] = ()
+#: What tables have in place of a value that is not known.
+_MISSING = ("", "na", "n/a", "null", "none", "-", "?")
 
 # The first column, in quotes or up to a separator, and what comes after it.
 _SEPARATOR = re.compile(rb'[ \t]*+(?:"[^"]*"|[^,; \t"]*)[ \t]*+([,;]?)')
 
 
 def read_edge_list(
-    path: Path, num_sites: int | None, multi: bool, weights: bool = False
+    path: Path,
+    num_sites: int | None,
+    multi: bool,
+    weights: bool = False,
+    wanted: Sequence[str] = (),
 ) -> GraphData:
     """Return the graph of an edge list; sites are 0 to the largest number unless given.
 
     Where the first bond's sites are no numbers, all sites have names.
+    wanted: the columns of the two sites, and of the weight, by the names that the header gives
     """
     if num_sites is not None and not 1 <= num_sites <= MAX_POINTS:
         raise InputError(f"{path}: {num_sites} sites, but a graph has 1 to {MAX_POINTS}")
     top = (num_sites or MAX_POINTS) - 1
     first, parts = next_data_line(_not_a_matrix(path))
     second: Lines | None = None
-    columns, notes = Columns(top=top), NOTHING
-    has_names = False
+    layout, has_names = Layout(Columns(top=top)), False
     if first is not None:
         second, parts = next_data_line(parts)
         following = second.text if second is not None else None
-        columns, is_header = columns_of(first.text, following, top=top, alone=num_sites is not None)
-        bond = following if is_header else first.text
-        has_names = bond is not None and _has_names(bond, columns)
-        if has_names and not columns.delimiter and b"\t" in first.text.strip():
-            # Names may have blanks in them, where tabs stand between the columns.
-            columns, is_header = columns_of(first.text, following, top=top, delimiter="\t")
-        notes = _unused(first.text, columns, is_header)
-        if has_names and not is_header:
-            line = f"line {first.line}, {shown(first.text)}, is read as a bond"
-            notes = (f"{line}: a header has the words source and target, or from and to",)
-        if is_header and weights and columns.weight < 0:
+        options: dict[str, Any] = {"top": top, "alone": num_sites is not None, "wanted": wanted}
+        try:
+            layout = layout_of(first.text, following, **options)
+            bond = following if layout.is_header else first.text
+            has_names = bond is not None and _has_names(bond, layout.columns)
+            if has_names and not layout.columns.delimiter and b"\t" in first.text.strip():
+                # Names may have blanks in them, where tabs stand between the columns.
+                layout = layout_of(first.text, following, **options, delimiter="\t")
+        except InputError as error:
+            raise InputError(f"{path}: line {first.line}: {error}") from error
+        if layout.is_header and weights and layout.columns.weight < 0:
             raise InputError(
                 f"{path}: line {first.line}: {shown(first.text)}, but a header names a column "
-                "'weight' where bonds have weights"
+                "'weight' where bonds have weights, or --columns names it third"
             )
-        kept = [line for line in ((None if is_header else first), second) if line is not None]
+        kept = [line for line in (None if layout.is_header else first, second) if line is not None]
         parts = chain([Lines(line.text + b"\n", line.line) for line in kept], parts)
+    elif wanted:
+        raise InputError(f"{path}: has no header that names the columns {', '.join(wanted)}")
     if has_names:
-        return _with_names(path, parts, columns, num_sites, multi, weights, notes)
-    pairs = read_pairs(path, parts, columns, weights=weights)
+        return _with_names(path, parts, layout, first, num_sites, multi, weights)
+    pairs = read_pairs(path, parts, layout.columns, weights=weights)
     num_edges = len(pairs.bonds) + pairs.num_loops
     if num_sites is None:
         if num_edges == 0:
@@ -84,7 +93,7 @@ def read_edge_list(
         pairs.bonds,
         multi=multi,
         num_loops=pairs.num_loops,
-        notes=notes + _numbered_from_one(pairs.bonds),
+        notes=_header_notes(layout, first) + _numbered_from_one(pairs.bonds),
         weights=None if pairs.weights is None else EdgeWeights(pairs.weights, path),
     )
 
@@ -92,14 +101,25 @@ def read_edge_list(
 def _with_names(
     path: Path,
     parts: Iterator[Lines],
-    columns: Columns,
+    layout: Layout,
+    first: Lines | None,
     num_sites: int | None,
     multi: bool,
     weights: bool,
-    notes: tuple[str, ...],
 ) -> GraphData:
     """Return the graph of an edge list whose sites have names."""
-    pairs = read_named_pairs(path, parts, columns, weights=weights)
+    pairs = read_named_pairs(path, parts, layout.columns, weights=weights)
+    notes = _header_notes(layout, first)
+    if layout.may_be_header and first is not None and _stands_alone(pairs):
+        if _has_repeats(pairs.bonds[1:]):
+            pairs = _without_first(pairs)
+            columns = replace(layout.columns, weight=-1)
+            notes = _header_notes(layout._replace(columns=columns, is_header=True), first)
+        else:
+            notes = (
+                f"line {first.line}, {shown(first.text)}, is read as a bond; if it is a header, "
+                "name the columns of the sites in it (--columns)",
+            )
     check_num_sites(path, len(pairs.names), len(pairs.bonds) + pairs.num_loops, num_sites)
     return graph_data(
         len(pairs.names),
@@ -112,47 +132,140 @@ def _with_names(
     )
 
 
-def columns_of(
+class Layout(NamedTuple):
+    """How the lines of an edge list are laid out, and what its first line is.
+
+    words: the cells of the first line.  is_header: whether it is a header.  is_plain: whether it is
+    one with the words that headers have, or as a user says.
+    """
+
+    columns: Columns
+    words: tuple[str, ...] = ()
+    is_header: bool = False
+    is_plain: bool = False
+
+    @property
+    def may_be_header(self) -> bool:
+        """Whether the first line may be a header yet, of which only the lines below can tell."""
+        return not self.is_header and not any(map(_is_number, self.words))
+
+
+def layout_of(
     line: bytes,
     following: bytes | None = None,
     *,
     top: int,
     delimiter: str = "",
     alone: bool = False,
-) -> tuple[Columns, bool]:
+    wanted: Sequence[str] = (),
+) -> Layout:
     """Return how the lines of an edge list are laid out, and whether this first one is a header.
 
     following: the line after it.  A first line without numbers is a header if it has the words of
-    one (source,target; from,to; ... or weight), or if the line after it has numbers.
-    alone: whether a line with nothing below it is one, too.
+    one (source,target; from,to; ... or weight), or if the line after it has numbers below its
+    words.  alone: whether a line with nothing below it is one, too.
     delimiter: between columns; "" is the first of comma and semicolon in the line, or blanks.
+    wanted: names of columns that a header must have.
 
-    >>> columns_of(b"weight;From;To", top=9)
-    (Columns(delimiter=';', sites=(1, 2), weight=0, width=0, base=0, top=9), True)
-    >>> columns_of(b"Arya Jon 5", b"Jon Sansa 3", top=9)[1]
+    >>> layout_of(b"weight;From;To", top=9).columns
+    Columns(delimiter=';', sites=(1, 2), weight=0, width=0, base=0, top=9)
+    >>> layout_of(b"Arya Jon 5", b"Jon Sansa 3", top=9).is_header
     False
+    >>> layout_of(b"one,other,flow", b"Jon,Sansa,3", top=9).is_header
+    True
     """
     found = _SEPARATOR.match(line)
     own = delimiter or (found.group(1).decode() if found else "")
     cells = split_line(line.decode("utf-8", "replace"), own)
     names = [name.lower() for name in cells]
-    if len(names) < 2 or any(_is_number(name) for name in names[:2]):
-        return Columns(own, top=top), False
-    ends = next((ends for ends in _ENDS if all(names.count(end) == 1 for end in ends)), None)
-    is_header = ends is not None or "weight" in names or names[0] == ""
-    is_header |= alone and following is None
-    if not is_header and following is not None:
-        after = split_line(following.decode("utf-8", "replace"), own)
-        is_header = any(_is_number(cell) for cell in after[:2])
-    if not is_header:
-        return Columns(own, top=top), False
+    if wanted:
+        columns = Columns(own, *columns_named(wanted, cells), top=top)
+        return Layout(columns, tuple(cells), True, True)
+    bond = Layout(Columns(own, top=top), tuple(cells))
+    if len(names) < 2 or any(map(_is_number, names[:2])):
+        return bond
+    sites = known_ends(names)
+    is_plain = sites is not None or "weight" in names or names[0] == ""
+    after = () if following is None else split_line(following.decode("utf-8", "replace"), own)
+    if not (is_plain or (alone and following is None) or _has_numbers_below(cells, after)):
+        return bond
     # Tables are often written with an unnamed first column that numbers the rows.
     start = 1 if names[0] == "" and len(names) > 2 else 0
-    sites = start, start + 1
-    if ends is not None:
-        sites = names.index(ends[0]), names.index(ends[1])
     weight = names.index("weight") if "weight" in names else -1
-    return Columns(own, sites, weight, top=top), True
+    columns = Columns(own, sites or (start, start + 1), weight, top=top)
+    return Layout(columns, tuple(cells), True, is_plain)
+
+
+def known_ends(names: Sequence[str]) -> tuple[int, int] | None:
+    """Return the columns of the sites if names of columns, in small letters, say which they are."""
+    for one, other in _ENDS:
+        if names.count(one) == names.count(other) == 1:
+            return names.index(one), names.index(other)
+    return None
+
+
+def take_columns(given: Any) -> tuple[Any, ...]:
+    """Return names of columns, a text with commas or a sequence, as a tuple; None as ().
+
+    InputError unless they are two, or three with that of the weight, all different.
+    """
+    if given is None:
+        return ()
+    listed = given.split(",") if isinstance(given, str) else given
+    found = tuple(listed) if isinstance(listed, Sequence) else ()
+    found = tuple(name.strip() if isinstance(name, str) else name for name in found)
+    if len(found) not in (2, 3) or "" in found or len(set(map(str, found))) < len(found):
+        raise InputError(
+            f"columns = {given!r}, but they are source,target or source,target,weight, by their "
+            "names"
+        )
+    return found
+
+
+def columns_named(wanted: Sequence[Any], names: Sequence[Any]) -> tuple[tuple[int, int], int]:
+    """Return the columns of the sites and of the weight, or -1, that a user names.
+
+    InputError: a name that no column has, or that two have.
+    """
+    found = []
+    for name in wanted:
+        if names.count(name) != 1:
+            why = "two columns have this name" if name in names else "there is no such column"
+            there = ", ".join(map(str, names))
+            raise InputError(
+                f"columns: {shown(str(name).encode())}: {why}; there are {there[:200]}"
+            )
+        found.append(names.index(name))
+    return (found[0], found[1]), found[2] if len(found) > 2 else -1
+
+
+def _has_numbers_below(cells: Sequence[str], after: Sequence[str]) -> bool:
+    """Return whether numbers are below words: of sites, or elsewhere below a line of words alone.
+
+    What stands for a missing value is no word.
+    """
+    only_words = not any(map(_is_number, cells))
+    return any(
+        _is_number(below) and not _is_number(cell) and cell.lower() not in _MISSING
+        for cell, below in list(zip(cells, after))[: None if only_words else 2]
+    )
+
+
+def _stands_alone(pairs: NamedPairs) -> bool:
+    """Return whether the two names of the first bond stand nowhere else."""
+    bonds = pairs.bonds
+    return len(bonds) > 1 and not pairs.num_loops and bool((bonds[1:] > 1).all())
+
+
+def _has_repeats(bonds: np.ndarray) -> bool:
+    """Return whether a site stands in several bonds."""
+    return np.unique(bonds).size < bonds.size
+
+
+def _without_first(pairs: NamedPairs) -> NamedPairs:
+    """Return pairs without the first one, whose two names stand nowhere else."""
+    weights = None if pairs.weights is None else pairs.weights[1:]
+    return NamedPairs(pairs.bonds[1:] - np.int32(2), 0, pairs.names[2:], weights)
 
 
 def _has_names(line: bytes, columns: Columns) -> bool:
@@ -162,17 +275,21 @@ def _has_names(line: bytes, columns: Columns) -> bool:
     return len(sites) == 2 and not any(_is_number(site) for site in sites)
 
 
-def _unused(line: bytes, columns: Columns, is_header: bool) -> tuple[str, ...]:
-    """Return a line that names the columns of a header that are not used, or none."""
-    if not is_header:
+def _header_notes(layout: Layout, first: Lines | None) -> tuple[str, ...]:
+    """Return a line that tells of a header that is not a usual one, and of columns not used."""
+    if not layout.is_header or first is None:
         return ()
-    names = split_line(line.decode("utf-8", "replace"), columns.delimiter)
-    used = {*columns.sites, columns.weight}
-    rest = [name for at, name in enumerate(names) if at not in used and name]
-    if not rest:
-        return ()
+    words, (one, other), weight = layout.words, layout.columns.sites, layout.columns.weight
+    rest = [word for at, word in enumerate(words) if at not in (one, other, weight) and word]
     text = ", ".join(rest)
-    return (f"not used: the columns {text[:80]}{'...' if len(text) > 80 else ''}",)
+    unused = f"not used: the columns {text[:80]}{'...' if len(text) > 80 else ''}"
+    if layout.is_plain:
+        return (unused,) if rest else ()
+    told = (
+        f"line {first.line} is read as a header: sites are in the columns {words[one]} and "
+        f"{words[other]}"
+    )
+    return (f"{told}; {unused}" if rest else told,)
 
 
 def _not_a_matrix(path: Path) -> Iterator[Lines]:

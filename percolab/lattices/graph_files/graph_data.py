@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -63,6 +64,15 @@ class GraphData(Shown):
             if self.weights.shape != (len(bonds),):
                 raise ValueError(f"{self.weights.size} weights for {len(bonds)} bonds")
             self.weights.setflags(write=False)
+
+
+def check_options(num_sites: Any, multi: Any) -> None:
+    """Raise InputError unless a number of sites is None or an integer, and multi true or false."""
+    if not isinstance(multi, bool | np.bool_):
+        raise InputError(f"multi = {multi!r}, but it must be True or False")
+    is_integer = isinstance(num_sites, int | np.integer) and not isinstance(num_sites, bool)
+    if num_sites is not None and not is_integer:
+        raise InputError(f"num_sites = {num_sites!r}, but only integers are allowed")
 
 
 def check_num_sites(path: Path, claimed: int, num_edges: int, asked: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Graphs as Python has them: networkx graphs, sparse matrices, edge arrays, lists of edges.
+"""Graphs as Python has them: networkx graphs, sparse matrices, data frames, arrays, lists.
 
 Sites that are not numbered 0, 1, 2, ... have names, which are numbered in the order in which they
 come.
@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from percolab.errors import InputError
+from percolab.lattices.graph_files.edge_list import columns_named, known_ends, take_columns
 from percolab.lattices.graph_files.graph_data import (
     GraphData,
     check_num_sites,
+    check_options,
     graph_data,
     without_loops,
 )
-from percolab.lattices.graph_files.through_networkx import edges_of, weights_of
+from percolab.lattices.graph_files.through_networkx import DIRECTED, edges_of, weights_of
 from percolab.lattices.graph_files.weights import EdgeWeights, plain_weights, weights_of_objects
 from percolab.lattices.topology import MAX_POINTS
 
@@ -33,15 +35,28 @@ def _is_networkx(graph: Any) -> bool:
     return hasattr(graph, "is_directed") and hasattr(graph, "edges")
 
 
+def is_frame(graph: Any) -> bool:
+    """Return whether an object is a data frame of pandas."""
+    return all(hasattr(graph, name) for name in ("columns", "iloc", "to_numpy"))
+
+
 def graph_of_object(
-    graph: Any, *, num_sites: int | None = None, multi: bool = False, weights: bool = False
+    graph: Any,
+    *,
+    num_sites: int | None = None,
+    multi: bool = False,
+    weights: bool = False,
+    columns: str | Sequence[Any] | None = None,
 ) -> GraphData:
     """Return sites and bonds of a graph that is given as objects or arrays, and weights if wanted.
 
-    graph: a networkx graph; a scipy.sparse matrix, of which every stored entry is an edge; an
-    integer array (n, 2), or (n, 3) with weights; or a list of such pairs or rows, whose sites may
-    be texts, their names.  With ``weights`` also a tuple (pairs, weights).  A dense array is never
-    read as an adjacency matrix, and one of 2 or 3 rows that may be one is refused.
+    graph: a networkx graph; a scipy.sparse matrix, of which every stored entry is an edge; a
+    pandas.DataFrame, whose sites are in the columns source and target, or as a header of a file may
+    name them, or else in the first two, and the weights in the column weight; an integer array
+    (n, 2), or (n, 3) with weights; or a list of such pairs or rows, whose sites may be texts, their
+    names.  With ``weights`` also a tuple (pairs, weights).  A dense array is never read as an
+    adjacency matrix, and one of 2 or 3 rows that may be one is refused.
+    columns: of a data frame, the names of the columns of the sites, and of the weight.
     num_sites: where the largest site number does not say it.  Self-loops are left out, and parallel
     edges are merged unless ``multi``.
 
@@ -50,7 +65,13 @@ def graph_of_object(
     """
     import scipy.sparse
 
+    check_options(num_sites, multi)
+    wanted = take_columns(columns)
+    if wanted and not is_frame(graph):
+        raise InputError(f"columns: a {type(graph).__name__} has none by name; leave them out")
     try:
+        if is_frame(graph):
+            return _of_frame(graph, wanted, num_sites, multi, weights)
         if _is_networkx(graph):
             return _of_networkx(graph, num_sites, multi, weights)
         if scipy.sparse.issparse(graph):
@@ -150,6 +171,34 @@ def _of_rows(given: Sequence[Any], num_sites: int | None, multi: bool, weights: 
     return _of_pairs(pairs, values, num_sites, multi, tuple(map(str, numbers)))
 
 
+def _of_frame(
+    frame: Any, wanted: tuple[Any, ...], num_sites: int | None, multi: bool, weights: bool
+) -> GraphData:
+    """Return the graph of a data frame with a row an edge."""
+    labels = list(frame.columns)
+    names = [str(label).lower() for label in labels]
+    if len(labels) < 2:
+        raise InputError("a data frame of edges has two columns of sites")
+    if wanted:
+        sites, weight = columns_named(wanted, labels)
+    else:
+        sites = known_ends(names) or (0, 1)
+        weight = names.index("weight") if "weight" in names else -1
+    if weights and weight < 0:
+        raise InputError(
+            "a data frame has a column 'weight' where bonds have weights, or columns names it third"
+        )
+    used = [frame.iloc[:, at] for at in (*sites, weight)[: 3 if weights else 2]]
+    missing = np.flatnonzero(used[0].isna() | used[1].isna())
+    if missing.size:
+        raise InputError(f"row {missing[0]} of the data frame lacks a site")
+    arrays = [column.to_numpy() for column in used]
+    if not all(column.dtype.kind in "iuf" for column in arrays):
+        return _of_rows(list(zip(*(column.tolist() for column in used))), num_sites, multi, weights)
+    pairs = np.stack([_whole(column) for column in arrays[:2]], axis=1)
+    return _of_pairs(pairs, plain_weights(arrays[2]) if weights else None, num_sites, multi)
+
+
 def _whole(sites: np.ndarray) -> np.ndarray:
     """Return site numbers as integers; ValueError if they are none."""
     if sites.dtype.kind not in "iuf":
@@ -213,6 +262,7 @@ def _of_networkx(graph: Any, num_sites: int | None, multi: bool, weights: bool) 
         multi=multi,
         names=None if is_numbered else tuple(nodes),
         num_loops=num_loops,
+        notes=(DIRECTED,) if graph.is_directed() else (),
         weights=found,
     )
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from percolab.errors import InputError
-from percolab.lattices.graph_files.edge_list import read_edge_list
-from percolab.lattices.graph_files.graph_data import GraphData
+from percolab.lattices.graph_files.edge_list import read_edge_list, take_columns
+from percolab.lattices.graph_files.graph_data import GraphData, check_options
 from percolab.lattices.graph_files.matrix_market import read_matrix_market
 from percolab.lattices.graph_files.sparse_npz import read_npz
 from percolab.lattices.graph_files.through_networkx import read_gml, read_graphml
 
-#: Readers by the end of the file's name; a text with any other name is an edge list.
+#: Readers by the end of the file's name.
 _READERS: dict[str, Callable[[Path, int | None, bool, bool], GraphData]] = {
     ".mtx": read_matrix_market,
     ".npz": read_npz,
@@ -22,7 +22,12 @@ _READERS: dict[str, Callable[[Path, int | None, bool, bool], GraphData]] = {
 
 
 def read_graph(
-    path: str | Path, *, num_sites: int | None = None, multi: bool = False, weights: bool = False
+    path: str | Path,
+    *,
+    num_sites: int | None = None,
+    multi: bool = False,
+    weights: bool = False,
+    columns: str | Sequence[str] | None = None,
 ) -> GraphData:
     """Return the sites and bonds of a graph's file, packed with gzip or not.
 
@@ -34,12 +39,21 @@ def read_graph(
     num_sites: sites of an edge list, 0 to num_sites - 1, where its largest number does not say it;
                another file must have just as many
     weights:   read the bonds' weights as well; a merged bond has the least of its edges
+    columns:   of an edge list with a header, the names of the columns of the two sites, and of the
+               weight: "source,target,weight", or a list of them
     InputError: the file cannot be read, or is not what its name says; with ``weights`` a bond
     without a finite one, or a graph that the file calls directed
     """
-    path = Path(path)
-    name = path.name.lower().removesuffix(".gz")
+    check_options(num_sites, multi)
+    if not isinstance(path, str | Path):
+        raise InputError(f"graph = {path!r}, but it is the name of a file")
+    path, wanted = Path(path), take_columns(columns)
+    read = _READERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
+    if read is not None and wanted:
+        raise InputError(f"{path}: columns are named in edge lists alone: leave out --columns")
     try:
-        return _READERS.get(Path(name).suffix, read_edge_list)(path, num_sites, multi, weights)
+        if read is not None:
+            return read(path, num_sites, multi, weights)
+        return read_edge_list(path, num_sites, multi, weights, wanted)
     except MemoryError as error:
         raise InputError(f"{path}: does not fit into memory") from error

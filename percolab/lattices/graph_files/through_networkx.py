@@ -27,6 +27,9 @@ from percolab.lattices.graph_files.graph_data import (
 from percolab.lattices.graph_files.stream import read_bytes, refused
 from percolab.lattices.graph_files.weights import EdgeWeights, weights_of_objects
 
+#: What is said of a graph whose edges have a direction.
+DIRECTED = "is directed, but a bond has no direction: u to v and v to u are one bond, u - v"
+
 #: Largest file, unpacked, about 10^6 edges; networkx takes 12 times as much memory as the file has.
 MOST_BYTES = 1 << 26
 
@@ -72,11 +75,18 @@ def _read(
     except Exception as error:  # a text of anything makes its parser raise anything
         raise refused(path, what, error) from error
     check_num_sites(path, len(numbers), len(edges), num_sites)
+    notes = (DIRECTED,) if graph.is_directed() else ()
     if found is not None:
         found = EdgeWeights(found.values[edges[:, 0] != edges[:, 1]], path)
     edges, num_loops = without_loops(edges[:, 0], edges[:, 1])
     return graph_data(
-        len(numbers), edges, multi=multi, names=names, num_loops=num_loops, weights=found
+        len(numbers),
+        edges,
+        multi=multi,
+        names=names,
+        num_loops=num_loops,
+        notes=notes,
+        weights=found,
     )
 
 
