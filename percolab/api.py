@@ -168,12 +168,13 @@ class Results(StoredResults):
     def summary(self, *, bootstrap: int = 200) -> str:
         """Return what ``percolab fit`` prints: the fit of all sizes as a table in text.
 
-        Of a graph or a Bethe lattice: the thresholds of each size alone.
+        Of a graph or a Bethe lattice: the thresholds of each size alone, with errors of so many
+        bootstrap replicas.
         AnalysisError: the samples do not give it.
         """
         if not self.study.structure.is_scalable:
             return estimate_table(self.estimates(bootstrap=bootstrap))
-        found = self.fit() if self.study.has_spins else self.fit(bootstrap=bootstrap)
+        found = self.fit()
         return spin_table(found) if isinstance(found, SpinFit) else fit_table(found)
 
     def show(
@@ -295,12 +296,11 @@ def fit(
 
     observable: the probability that is fitted, by default spanning along the last open axis, or on
         a torus wrapping along the last axis.
-    options: ``min_size``, the smallest L to use; ``degree`` of the scaling polynomial (3);
-        ``mixed`` (False), whether to fit c (p - p_c) L^(1/nu - omega), too; each of these may be
-        "auto", and is then chosen by chi^2; ``correction`` (True), whether to fit b L^-omega;
-        ``omega``, by default that of the dimension and the boundary; ``window`` of R that is
-        fitted, (0.02, 0.98); ``bootstrap``, the number of replicas (200), 0 for the curvature
-        error; ``seed`` of these.
+    options: ``min_size``, the smallest L to use; ``degree`` of the scaling polynomial, in place of
+        3, 4 and 5; ``omega`` of the leading correction, by default that of the dimension and the
+        boundary; ``window`` of R that is fitted, (0.1, 0.9); ``nu``, "known" to take 1/nu of the
+        universality class as a prior of p_c, or "free"; ``priors`` (1), a factor on the widths of
+        all other priors.
 
     Of spins it is their transition, from several quantities at once, so that there is no observable
     to choose (options: :func:`percolab.analysis.spin_fit.fit_spins`).
@@ -320,48 +320,44 @@ def fit(
                 f"observable = {observable!r}: of spins several quantities are fitted at once "
                 "(names=[...])"
             )
-        return fit_spins(results, **options)
+        return fit_spins(results, **_fit_options(options, ("names", "omega")))
     _check_named(observable)
-    options = _fit_options(options)
     try:
-        return fit_results(results, observable, **options)
+        return fit_results(results, observable, **_fit_options(options, ("omega", "window")))
     except (AnalysisError, InputError):
         raise
     except ValueError as error:
         raise InputError(str(error)) from error
 
 
-#: Integers that a fit takes: the least and the largest, and whether each may be "auto".
-_FIT_INTEGERS = {
-    "min_size": (1, MAX_SEED, True),
-    "degree": (1, 8, True),
-    "bootstrap": (0, 10**6, False),
-    "seed": (0, MAX_SEED, False),
-}
+#: Integers that a fit takes, with the least and the largest.
+_FIT_INTEGERS = {"min_size": (1, MAX_SEED), "degree": (1, 8)}
 
 
-def _fit_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a fit in their usual form; InputError for one that makes no sense."""
-    options = dict(given)
-    for name, (low, high, has_auto) in _FIT_INTEGERS.items():
-        value = options.get(name)
-        is_auto = isinstance(value, str) and value == "auto" and has_auto
-        if value is None or is_auto:
-            continue
-        if isinstance(value, str) and has_auto:
-            raise InputError(f"{name} = {value!r}, but it must be an integer or 'auto'")
-        options[name] = take_integer(name, value)
-        if not low <= options[name] <= high:
-            raise InputError(f"{name} = {value}, but it must be an integer from {low} to {high}")
-    for name, words in (("mixed", ("auto",)), ("correction", ())):
-        value = options.get(name)
-        if not (value is None or isinstance(value, bool) or (value in words)):
-            told = "True, False or 'auto'" if words else "True or False"
-            raise InputError(f"{name} = {value!r}, but it must be {told}")
-    if options.get("omega") is not None:
-        options["omega"] = take_number("omega", options["omega"])
-        if not 0 < options["omega"] <= 10:
-            raise InputError(f"omega = {options['omega']}, but it must be above 0 and at most 10")
+def _fit_options(given: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
+    """Return the options of a fit in their usual form; InputError for one that makes no sense.
+
+    own: options besides those that every fit has.
+    """
+    known = (*_FIT_INTEGERS, "nu", "priors", *own)
+    for name in given:
+        if name not in known:
+            raise InputError(f"{name}: a fit has no such option; {nearest(name, known)}")
+    options = {name: value for name, value in given.items() if value is not None}
+    for name, (low, high) in _FIT_INTEGERS.items():
+        if name in options:
+            options[name] = take_integer(name, options[name])
+            if not low <= options[name] <= high:
+                value = options[name]
+                raise InputError(
+                    f"{name} = {value}, but it must be an integer from {low} to {high}"
+                )
+    for name, most in (("omega", 10.0), ("priors", 1e6)):
+        if name in options:
+            options[name] = take_number(name, options[name])
+            if not 0 < options[name] <= most:
+                value = options[name]
+                raise InputError(f"{name} = {value}, but it must be above 0 and at most {most:g}")
     if "window" in options:
         if np.shape(options["window"]) != (2,):
             raise InputError(f"window = {options['window']!r}, but it must be two numbers")
@@ -386,7 +382,8 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
     ['second', 'chi', 'ratio']
     """
     check_results(results)
-    bootstrap = _fit_options({"bootstrap": bootstrap})["bootstrap"]
+    if not 0 <= take_integer("bootstrap", bootstrap) <= 10**6:
+        raise InputError(f"bootstrap = {bootstrap}, but it must be an integer from 0 to {10**6}")
     return estimates_of(results, bootstrap=bootstrap)
 
 

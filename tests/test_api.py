@@ -39,15 +39,7 @@ def returned():
         "Lattice": lambda: load_lattice("kagome"),
         "Graph": lambda: chain,
     }
-    lambdas = pytest.mark.xfail(
-        reason="quantities of spins are found by lambdas",
-        raises=(AttributeError, pickle.PicklingError),
-        strict=True,
-    )
-    return [
-        pytest.param(name, make, id=name, marks=lambdas if name == "SpinFit" else ())
-        for name, make in made.items()
-    ]
+    return [pytest.param(name, make, id=name) for name, make in made.items()]
 
 
 def assert_same(one, other):
