@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import WholeNumber
+from percolab.cli.options import WholeNumber, output_file
 
 if TYPE_CHECKING:
     from percolab.kernels.device import Device
@@ -191,7 +191,7 @@ def _check_target(option: str, file: str | None) -> None:
     """Refuse, before anything is timed, a file that could not be written."""
     from percolab.errors import InputError
     from percolab.figures import FORMATS
-    from percolab.store.output_files import TIMES, check_output
+    from percolab.store.output_files import TIMES
 
     if file is None or (option, file) == ("--json", "-"):
         return
@@ -200,7 +200,7 @@ def _check_target(option: str, file: str | None) -> None:
         raise InputError(f"{option} {file}: must end in {', '.join(FORMATS)}")
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(f"{option} {file}: is a folder, or in one that does not exist")
-    check_output(path, TIMES if option == "--json" else None)
+    output_file(path, "", TIMES if option == "--json" else None)
 
 
 def _plan(

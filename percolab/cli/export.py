@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from percolab.cli.options import counted, is_given, results_file
+from percolab.cli.options import counted, is_given, output_file, results_file
 
 if TYPE_CHECKING:
     from percolab.store.results import Results
@@ -59,9 +59,9 @@ def command(
     from percolab.tables.frames import netcdf_bytes, npz_bytes, parquet_bytes
 
     kinds = dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))
-    form, out = _target(results, form, out)
-    if out is not None:
-        files.check_output(out, kinds[form])
+    form, default = _target(results, form, out)
+    if out is not None or default is not None:
+        out = str(output_file(out, default or "", kinds[form]))
     stored = read_results(results)
     if form == "netcdf":
         given = {"-p": probabilities, "--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
@@ -84,7 +84,10 @@ def command(
 
 
 def _target(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:
-    """Return the format and the file, None for stdout; InputError where they contradict."""
+    """Return the format and the file where none is named, None for stdout.
+
+    InputError: format and name contradict.
+    """
     from percolab.store.output_files import check_suffix
 
     if out is not None:
@@ -92,7 +95,7 @@ def _target(results: str, form: str | None, out: str | None) -> tuple[str, str |
         check_suffix(out, FORMATS[form] if form else suffixes, f"{form}" if form else "a table")
         suffix = Path(out).suffix.lower()
         named = [name for name, known in FORMATS.items() if suffix in known]
-        return form or (named[0] if named else "csv"), out
+        return form or (named[0] if named else "csv"), None
     if form in (None, "csv"):
         return "csv", None
     path = Path(results)

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import as_json, counted, echo_json, write_figure
+from percolab.cli.options import (
+    as_json,
+    counted,
+    echo_json,
+    input_files,
+    output_file,
+    write_figure,
+)
 from percolab.cli.setting_options import setting_option
 from percolab.errors import InputError
 
@@ -84,17 +91,17 @@ def command(**given: Any) -> None:
     from percolab.configurations.invasion_files import check_invasion_target, write_invasion
     from percolab.figures import FORMATS
     from percolab.figures.invasion import Curves, plot_invasion
-    from percolab.store.output_files import check_output, check_suffix
+    from percolab.store.output_files import check_suffix
 
     structure, sizes, asked = _asked(given)
     samples = given["samples"] or 1
     if given["p0"] is not None and not math.isfinite(given["p0"]):
         raise InputError(f"--p0 {given['p0']}, but it must be a finite number")
     if given["out"]:
-        check_invasion_target(given["out"])
+        check_invasion_target(given["out"], input_files())
     if given["plot"]:
         check_suffix(given["plot"], FORMATS, "a figure")
-        check_output(given["plot"])
+        output_file(given["plot"], "")
     for name in ("out", "plot"):
         if given[name] and len(sizes) > 1:
             raise InputError(f"--{name}: an invasion has one size; give one -L")

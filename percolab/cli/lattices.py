@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import as_json, echo_json, write_figure
+from percolab.cli.options import as_json, echo_json, output_file, write_figure
 from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice, Threshold, lattice_names, load_lattice
 
@@ -35,7 +35,7 @@ def command(name: str | None, plot: str | None, as_json: bool) -> None:
     if plot is not None:
         from percolab.figures.lattice import plot_lattice
 
-        target = plot or f"{chosen[0].name}.png"
+        target = output_file(plot or None, f"{chosen[0].name}.png")
         write_figure(plot_lattice(chosen[0]), target, quiet=as_json)
     if as_json:
         echo_json([_record(lattice) for lattice in chosen])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import counted, echo_json, is_given
+from percolab.cli.options import counted, echo_json, input_files, is_given
 from percolab.cli.setting_options import given_settings
 from percolab.errors import InputError
 
@@ -39,7 +39,7 @@ def write_given_tree(
             raise InputError(f"--{name}: given weights (--weights) have no samples; leave it out")
     out = settings.get("out")
     if out is not None:
-        check_tree_file(out, of_graph="graph" in settings)
+        check_tree_file(out, of_graph="graph" in settings, inputs=input_files())
     ways = {"method": method, "device": settings.get("device", "auto")}
     found = _of_graph(weights, settings, ways) if "graph" in settings else None
     found = found or _of_lattice(weights, settings, ways)

@@ -20,6 +20,11 @@ from percolab.errors import InputError
 from percolab.store.interrupts import default_signals
 from percolab.store.tree import Node, read_tree
 
+#: What h5py and NumPy raise of damage, wherever in a file it is.
+DAMAGE = (
+    KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, OSError,
+    RuntimeError, RecursionError,
+)  # fmt: skip
 #: The folder that ``percolab`` is imported from, which the process that reads first is given.
 ROOT = Path(__file__).parents[2]
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -48,6 +53,17 @@ def read_file(path: Path) -> Node:
     # A stored file never changes, it is replaced; and HDF5's own locks fail on some networks.
     with default_signals(), h5py.File(path, "r", locking=False) as file:
         return read_tree(file)
+
+
+def format_of(path: Path) -> str | None:
+    """Return what an HDF5 file says that it is; None if it does not, or is damaged or no such."""
+    try:
+        check_reading_ends(path)
+        with h5py.File(path, "r", locking=False) as file:
+            told = file.attrs.get("format")
+        return told.decode() if isinstance(told, bytes) else told
+    except DAMAGE:
+        return None
 
 
 def check_reading_ends(path: Path, dataset: str = "") -> None:
