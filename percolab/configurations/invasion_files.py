@@ -27,7 +27,7 @@ from percolab.store.output_files import (
     write_output,
 )
 from percolab.store.reading import DAMAGE, format_of, read_file
-from percolab.store.tree import Data, Node, check_seal, write_tree
+from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 from percolab.trees.invasion import Invasion
 
 FORMAT, SCHEMA_VERSION = "percolab invasion", 1
@@ -69,7 +69,7 @@ def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
     if not holds_invasion(path):
         raise InputError(f"{path}: holds no invasion (percolab invade --out steps.h5)")
     try:
-        node = read_file(Path(path))
+        node = read_file(Path(path), check_tables)
         check_seal(node)
         record = json.loads(node.text("record"))
         sites = np.asarray(node.datasets["sites"].values, np.int32)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from percolab.store.output_files import (
     write_output,
 )
 from percolab.store.reading import read_file
-from percolab.store.tree import Data, Node, check_seal, texts_of, write_tree
+from percolab.store.tree import Data, Node, check_seal, check_tables, texts_of, write_tree
 
 FORMAT, SCHEMA_VERSION = "percolab labels", 2
 #: The first version had no checksum, and text of variable length.
@@ -149,9 +150,8 @@ def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray]:
     """Return record, lattice's text and labels of an .h5 file; InputError if it is not one."""
     check_file(path)
     try:
-        root = read_file(path)
-        if root.attributes.get("format") != FORMAT:
-            raise InputError(f"{path}: is an HDF5 file, but not one of labels")
+        root = read_file(path, partial(_check_shapes, path))
+        _check_shapes(path, root)
         version = root.integer("schema_version")
         if version not in _READABLE:
             raise InputError(f"{path}: was written by another version of percolab")
@@ -176,6 +176,16 @@ def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray]:
         raise InputError(f"{path}: is not a readable HDF5 file") from error
     except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{path}: is damaged: {' '.join(str(error).split())}") from error
+
+
+def _check_shapes(path: Path, root: Node) -> None:
+    """Raise InputError unless this is a file of labels; ValueError for what no such file has."""
+    if root.attributes.get("format") != FORMAT:
+        raise InputError(f"{path}: is an HDF5 file, but not one of labels")
+    check_tables(root, "labels", "site_names")
+    names = root.datasets.get("site_names")
+    if names and names.values.size != root.datasets["labels"].values.size:
+        raise ValueError("there are other names than labels")
 
 
 #: What the values of a record are, where it has them; L is compared with the labels.

@@ -24,7 +24,7 @@ from percolab.domains.front import Face, Front, Row, Sums
 from percolab.errors import InputError
 from percolab.store.output_files import final_name, replace_file
 from percolab.store.reading import DAMAGE, read_file
-from percolab.store.tree import Data, Node, check_seal, write_tree
+from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 
 _FORMAT = "percolab checkpoint 1"
 #: Digits of 64 bits of a sum of powers.
@@ -124,9 +124,8 @@ def bytes_of(checkpoint: Checkpoint) -> int:
 def read_checkpoint(path: Path) -> Checkpoint:
     """Return the checkpoint in a file; InputError, in one line, if it is damaged or none."""
     try:
-        root = read_file(path)
-        if root.text("format", "") != _FORMAT:
-            raise ValueError("it is no checkpoint")
+        root = read_file(path, _check_shapes)
+        _check_shapes(root)
         check_seal(root)
         return _decoded(root)
     except InputError as error:
@@ -136,6 +135,15 @@ def read_checkpoint(path: Path) -> Checkpoint:
     raise InputError(
         f"{path}: is damaged or no checkpoint; remove it to measure what it has anew ({reason})"
     )
+
+
+def _check_shapes(root: Node) -> None:
+    """Raise ValueError unless this is a checkpoint, with no large dataset that none has."""
+    if root.text("format", "") != _FORMAT:
+        raise ValueError("it is no checkpoint")
+    check_tables(root, "rows", "powers")
+    for group in root.groups.values():
+        check_tables(group, "powers")
 
 
 def _written(checkpoint: Checkpoint) -> bytes:

@@ -17,8 +17,9 @@ from pathlib import Path
 import h5py
 
 from percolab.errors import InputError
+from percolab.store.guard import check_dataset
 from percolab.store.interrupts import default_signals
-from percolab.store.tree import Node, read_tree
+from percolab.store.tree import Check, Node, read_tree, touch
 
 #: What h5py and NumPy raise of damage, wherever in a file it is.
 DAMAGE = (
@@ -44,15 +45,16 @@ _PROGRAM = (
 )
 
 
-def read_file(path: Path) -> Node:
+def read_file(path: Path, check: Check | None = None) -> Node:
     """Return everything in an HDF5 file; errors as :func:`percolab.store.tree.read_tree`.
 
+    check: of the shapes of large datasets, before they are read.
     InputError: reading it does not end, or takes the library down.  OSError: it cannot be opened.
     """
     check_reading_ends(path)
     # A stored file never changes, it is replaced; and HDF5's own locks fail on some networks.
     with default_signals(), h5py.File(path, "r", locking=False) as file:
-        return read_tree(file)
+        return read_tree(file, check)
 
 
 def format_of(path: Path) -> str | None:
@@ -126,9 +128,10 @@ def try_to_read(path: str, seconds: str, dataset: str) -> None:
     _lower_limit("RLIMIT_AS", _LEAST_MEMORY + _MEMORY_A_BYTE * Path(path).stat().st_size)
     with suppress(Exception), h5py.File(path, "r", locking=False) as file:
         if dataset:
-            file[dataset][...]
+            check_dataset(file[dataset])
+            touch(file[dataset])
         else:
-            read_tree(file)
+            read_tree(file, keep=False)
 
 
 def _lower_limit(name: str, most: int) -> None:

@@ -14,6 +14,7 @@ import logging
 import os
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,12 @@ from percolab.errors import InputError
 from percolab.lattices.shown import counted
 from percolab.lattices.toml_table import shown
 from percolab.measure.columns import Column
-from percolab.store.hdf5_format import Contents, decode_contents, encode_contents
+from percolab.store.hdf5_format import (
+    Contents,
+    check_shapes,
+    decode_contents,
+    encode_contents,
+)
 from percolab.store.output_files import check_place, replace_file, write_beside
 from percolab.store.provenance import check_run
 from percolab.store.reading import DAMAGE, read_file
@@ -199,7 +205,7 @@ def read_results(path: str | Path) -> Results:
     if path.is_dir():
         raise InputError(f"{path}: is a directory, not a results file")
     try:
-        return _decode(read_file(path), path)
+        return _decode(read_file(path, partial(check_shapes, path=path)), path)
     except InputError as error:
         if str(path) in str(error):
             raise
