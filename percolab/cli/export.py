@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from percolab.cli.options import counted, is_given, output_file, results_file
+from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
     from percolab.store.results import Results
@@ -56,6 +55,7 @@ def command(
     from percolab.errors import InputError
     from percolab.store import output_files as files
     from percolab.store.results import read_results
+    from percolab.tables.csv_text import csv_text
     from percolab.tables.frames import netcdf_bytes, npz_bytes, parquet_bytes
 
     kinds = dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))
@@ -69,18 +69,18 @@ def command(
             if is_given(value):
                 raise InputError(f"{name}: a netCDF file has all means at once; leave it out")
         files.write_output(str(out), netcdf_bytes(stored), kinds[form])
-        click.echo(f"all means in {out}")
+        echo(f"all means in {out}")
         return
     table = _table(stored, probabilities, tidy=tidy, thresholds=thresholds, sizes=sizes)
     if out is None:
-        click.echo(_csv_text(table), nl=False)
+        echo(csv_text(*table), nl=False)
         return
     if form == "csv":
-        content = _csv_text(table).encode()
+        content = csv_text(*table).encode()
     else:
         content = (parquet_bytes if form == "parquet" else npz_bytes)(table)
     files.write_output(out, content, kinds[form])
-    click.echo(f"{counted(len(table[1]), 'row')} in {out}")
+    echo(f"{counted(len(table[1]), 'row')} in {out}")
 
 
 def _target(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:
@@ -100,16 +100,6 @@ def _target(results: str, form: str | None, out: str | None) -> tuple[str, str |
         return "csv", None
     path = Path(results)
     return form, str(path.parent / f"{path.stem}{FORMATS[form][0]}")
-
-
-def _csv_text(table: Table) -> str:
-    """Return a table as CSV, an empty field where there is no number."""
-    header, rows = table
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return buffer.getvalue()
 
 
 def _table(

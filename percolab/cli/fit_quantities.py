@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from percolab.cli.options import echo_json, is_given
+from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
     from percolab.store.results import Results
@@ -55,4 +54,4 @@ def write_quantity_fit(
             f"published {known.value:.12g}  {known.expression}  ({known.reference}): "
             f"{away:+.1f} sigma"
         )
-    click.echo("\n\n".join(texts))
+    echo("\n\n".join(texts))

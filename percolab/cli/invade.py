@@ -17,6 +17,7 @@ from percolab.cli.options import (
     write_figure,
 )
 from percolab.cli.setting_options import setting_option
+from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _asked(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]
         else:
             graph = load_graph(given["graph"], multi=given["multi"], **ends)
         for line in graph.notes:
-            click.echo(f"{graph.name}: {line}", err=True)
+            echo(f"{graph.name}: {line}", err=True)
         return graph, [graph.num_sites], asked
     if given["multi"]:
         raise InputError("--multi: only a graph (--graph) has it; leave it out")
@@ -396,19 +397,19 @@ def _echo(
     from percolab.analysis.text import aligned, format_with_error
 
     invader, item = invaders[0], means[0]
-    click.echo(_title(invader, _record(invader, given)).replace("$", ""))
+    echo(_title(invader, _record(invader, given)).replace("$", ""))
     # From end to end it is the threshold of the sample.
     taken = "T" if invader.enters and invader.stop == "spanning" else "largest weight"
     if len(means) == 1 and item.samples == 1:
         share = 100 * first.num_invaded / first.num_sites
-        click.echo(f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')} "
+        echo(f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')} "
                    f"({share:.3g} %), front {item.means['front']:.0f}")  # fmt: skip
         if first.breakthrough is not None:
-            click.echo(f"breakthrough at step {first.breakthrough}, {taken} = "
+            echo(f"breakthrough at step {first.breakthrough}, {taken} = "
                        f"{first.threshold:.12g}")  # fmt: skip
         elif invader.has_target:
-            click.echo("the target was not reached")
-        click.echo(f"largest burst {item.means['largest_burst']:.0f}")
+            echo("the target was not reached")
+        echo(f"largest burst {item.means['largest_burst']:.0f}")
     else:
         rows: list[tuple[str, ...]] = [
             ("L", "samples", "reached", "invaded", taken, "front", "largest burst")
@@ -420,7 +421,7 @@ def _echo(
                 for name in ("invaded", "threshold", "front", "largest_burst")
             ]  # fmt: skip
             rows.append((str(item.L), str(item.samples), str(item.reached), *texts))
-        click.echo(aligned(rows))
+        echo(aligned(rows))
     if fit is not None:
         told = f"D = {format_with_error(fit.dimension, fit.error)}"
         if fit.quality is not None:
@@ -428,6 +429,6 @@ def _echo(
         known = _known_dimension(invader)
         if known is not None:
             told += f"; percolation has {known[0]:.6g}  ({known[2]})"
-        click.echo(told)
+        echo(told)
     if given["out"]:
-        click.echo(f"steps in {given['out']}")
+        echo(f"steps in {given['out']}")

@@ -18,6 +18,7 @@ from percolab.cli.sample_options import (
     ways_of,
 )
 from percolab.cli.setting_options import setting_option
+from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,26 +91,26 @@ def command(
         echo_json(record | summary | {"crossing_clusters": crossing} | more)
         return
     sites = counted(summary["sites"], "site")
-    click.echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {target}")
-    click.echo(f"largest {summary['largest']}, second largest {summary['second_largest']}")
+    echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {target}")
+    echo(f"largest {summary['largest']}, second largest {summary['second_largest']}")
     if summary["open_axes"]:
-        click.echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
+        echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
     if summary.get("periodic_axes"):
-        click.echo(f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}")
+        echo(f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}")
     if names is not None and summary["largest"]:
         told = ", ".join(_largest_names(clusters, names))
         hidden = summary["largest"] - _MOST_NAMED
-        click.echo(f"largest cluster: {told}{f' and {hidden} more' if hidden > 0 else ''}")
+        echo(f"largest cluster: {told}{f' and {hidden} more' if hidden > 0 else ''}")
     for item in crossing[:_MOST_NAMED]:
         which = (
             f"of {item['name']}, {counted(item['sites'], 'site')},"
             if names
             else (f"{item['label']} of {counted(item['sites'], 'site')}")
         )
-        click.echo(f"cluster {which} {ways_of(item)}")
+        echo(f"cluster {which} {ways_of(item)}")
     hidden = len(crossing) - _MOST_NAMED
     if hidden > 0:
-        click.echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")
+        echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")
 
 
 def _largest_names(clusters: Clusters, names: Sequence[str]) -> list[str]:
@@ -163,6 +164,6 @@ def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configurati
         given["graph"], source=given["source"], target=given["target"], multi=given["multi"]
     )
     for line in graph.notes:
-        click.echo(f"{graph.name}: {line}", err=True)
+        echo(f"{graph.name}: {line}", err=True)
     keys = sample_keys(given) | ({} if has_point(given) else {"p": 1.0})
     return random_configuration(graph, graph.num_sites, **keys)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from percolab.cli.terminal import echo
 from percolab.lattices.shown import counted as counted
 
 if TYPE_CHECKING:
@@ -262,9 +263,9 @@ def write_figure(figure: Figure, target: str | Path, *, quiet: bool) -> None:
         raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
     except ValueError as error:
         raise InputError(str(error)) from error
-    click.echo(f"figure in {target}", err=quiet)
+    echo(f"figure in {target}", err=quiet)
 
 
 def echo_json(record: Any) -> None:
     """Write a record to stdout as indented JSON without NaN."""
-    click.echo(json.dumps(record, indent=2, allow_nan=False))
+    echo(json.dumps(record, indent=2, allow_nan=False))

@@ -18,6 +18,7 @@ from percolab.cli.options import (
     results_file,
     write_figure,
 )
+from percolab.cli.terminal import echo
 from percolab.errors import InputError, nearest
 
 
@@ -88,7 +89,7 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
         )
     write_figure(figure, target, quiet=as_json)
     for note in numbers["notes"]:
-        click.echo(f"note: {note}", err=as_json)
+        echo(f"note: {note}", err=as_json)
     if as_json:
         echo_json(numbers)
 

@@ -17,6 +17,7 @@ from percolab.cli.options import (
     read_study,
     results_file,
 )
+from percolab.cli.terminal import echo
 
 
 @click.command()
@@ -50,6 +51,6 @@ def command(results: str, out: str | None, as_json: bool, **options: Any) -> Non
         bootstrap=options["bootstrap"],
     )
     write_output(target, page.encode())
-    click.echo(f"report in {target}", err=as_json)
+    echo(f"report in {target}", err=as_json)
     if as_json:
         echo_json(numbers)

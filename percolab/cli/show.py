@@ -19,6 +19,7 @@ from percolab.cli.sample_options import (
     ways_of,
     with_defaults,
 )
+from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,7 +85,7 @@ def command(
     for item in numbers.get("prominent", ()):
         ways = ways_of(item)
         if ways:
-            click.echo(f"cluster {item['label']} of {counted(item['size'], 'site')} {ways}")
+            echo(f"cluster {item['label']} of {counted(item['size'], 'site')} {ways}")
 
 
 def _of_sample(given: dict[str, Any]) -> Drawn:

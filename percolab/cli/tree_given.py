@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from percolab.cli.options import counted, echo_json, input_files, is_given
 from percolab.cli.setting_options import given_settings
+from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def write_given_tree(
     found = _of_graph(weights, settings, ways) if "graph" in settings else None
     found = found or _of_lattice(weights, settings, ways)
     for line in found.notes:
-        click.echo(f"{_name_of(found)}: {line}", err=True)
+        echo(f"{_name_of(found)}: {line}", err=True)
     if out is not None:
         write_tree_file(out, found)
     paths = paths_of(found)
@@ -52,9 +51,9 @@ def write_given_tree(
         more = {} if out is None else {"tree": str(out)}
         echo_json(more | {"of": _name_of(found)} | found.to_dict() | {"paths": paths})
         return
-    click.echo(tree_text(found, paths))
+    echo(tree_text(found, paths))
     if out is not None:
-        click.echo(f"tree in {out}")
+        echo(f"tree in {out}")
 
 
 def paths_of(tree: SpanningTree) -> dict[str, dict[str, Any] | None]:

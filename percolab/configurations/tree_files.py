@@ -5,7 +5,6 @@ docs/trees.md describes them.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Callable, Iterable
@@ -29,6 +28,7 @@ from percolab.store.output_files import (
     write_output,
 )
 from percolab.store.tree import Data, Node, write_tree
+from percolab.tables.csv_text import csv_text
 from percolab.trees.given import SpanningTree
 
 FORMAT, SCHEMA_VERSION = "percolab tree", 1
@@ -77,13 +77,9 @@ def _marked(content: bytes, suffix: str) -> bytes:
 
 
 def _write_csv(buffer: io.BytesIO, tree: SpanningTree) -> None:
-    text = io.TextIOWrapper(buffer, "utf-8", newline="")
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("source", "target", "weight"))
-    for (one, other), weight in zip(tree.bonds.tolist(), tree.weights.tolist(), strict=True):
-        rows.writerow((tree.name_of(one), tree.name_of(other), weight))
-    text.flush()
-    text.detach()
+    rows = zip(tree.bonds.tolist(), tree.weights.tolist(), strict=True)
+    cells = ((tree.name_of(one), tree.name_of(other), weight) for (one, other), weight in rows)
+    buffer.write(csv_text(("source", "target", "weight"), cells).encode())
 
 
 def _write_npz(buffer: io.BytesIO, tree: SpanningTree) -> None:
