@@ -233,13 +233,28 @@ def _published(structure: Structure, given: dict[str, Any]) -> float | None:
 def stored_figure(file: str) -> tuple[Any, dict[str, Any]]:
     """Return the figure of an invasion that --out stored, and its numbers.
 
+    InputError: as for :func:`stored_invasion`.
+    """
+    from percolab.figures.invasion import Curves, plot_invasion
+
+    invader, found, record = stored_invasion(file)
+    structure = invader.field.structure
+    title, threshold = _title(invader, record), _published(structure, record)
+    figure, numbers = plot_invasion(
+        found, Curves.of(found), structure, title=title, threshold=threshold
+    )
+    return figure, {"kind": "invasion"} | numbers | {"notes": []}
+
+
+def stored_invasion(file: str) -> tuple[Invader, Invasion, dict[str, Any]]:
+    """Return an invasion that --out stored, made again, with what makes it and its record.
+
     The file tells the sample; it is invaded again, and the steps must be those of the file.
     InputError: they are not, or the file alone does not tell what was invaded.
     """
     import numpy as np
 
     from percolab.configurations.invasion_files import read_invasion
-    from percolab.figures.invasion import Curves, plot_invasion
     from percolab.lattices.structure import load_structure
 
     record, sites = read_invasion(file)
@@ -253,11 +268,7 @@ def stored_figure(file: str) -> tuple[Any, dict[str, Any]]:
     found = invader.run(record["sample"])
     if not np.array_equal(found.sites, sites):
         raise InputError(f"{file}: its steps are not those of lattice {record['lattice']}")
-    title, threshold = _title(invader, record), _published(structure, record)
-    figure, numbers = plot_invasion(
-        found, Curves.of(found), structure, title=title, threshold=threshold
-    )
-    return figure, {"kind": "invasion"} | numbers | {"notes": []}
+    return invader, found, record
 
 
 # The fractal dimension

@@ -37,10 +37,20 @@ _NPZ = archive("an invasion")
 _KINDS = {".csv": Kind("an invasion", begins(_HEADER.encode())), ".npz": _NPZ}
 _KINDS |= dict.fromkeys(HDF5_SUFFIXES, Kind("an invasion", is_hdf5(FORMAT)))
 #: What a record tells, so that the invasion can be made again.
-_TOLD = (
-    "lattice", "boundary", "L", "model", "source", "target", "stop", "trapping", "seed", "sample",
-    "rng", "weights",
-)  # fmt: skip
+_TOLD: dict[str, tuple[type, ...]] = {
+    "lattice": (str,),
+    "boundary": (list,),
+    "L": (int,),
+    "model": (str,),
+    "source": (str, type(None)),
+    "target": (str, type(None)),
+    "stop": (str, int),
+    "trapping": (bool,),
+    "seed": (int,),
+    "sample": (int,),
+    "rng": (str,),
+    "weights": (str, type(None)),
+}
 #: What is written of an invasion, a step or an item of the frontier each.
 ARRAYS = ("sites", "origins", "bonds", "weights", "fronts", "tried", "accepted")
 
@@ -73,14 +83,26 @@ def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
         check_seal(node)
         record = json.loads(node.text("record"))
         sites = np.asarray(node.datasets["sites"].values, np.int32)
-        missing = [name for name in _TOLD if name not in record]
-        if missing:
-            raise ValueError(f"its record has no {missing[0]}")
+        _check_record(record)
     except InputError:
         raise
     except DAMAGE as error:
         raise InputError(f"{path}: a damaged invasion: {' '.join(str(error).split())}") from error
     return record, sites
+
+
+def _check_record(record: Any) -> None:
+    """Raise ValueError unless a record tells all, each of a kind that it may be."""
+    if not isinstance(record, dict):
+        raise ValueError("its record is no table")
+    for name, kinds in _TOLD.items():
+        if name not in record:
+            raise ValueError(f"its record has no {name}")
+        # By type: true is an int in Python.
+        if type(record[name]) not in kinds:
+            raise ValueError(f"its record has {name} = {record[name]!r}")
+    if not all(isinstance(kind, str) for kind in record["boundary"]):
+        raise ValueError(f"its record has boundary = {record['boundary']!r}")
 
 
 def write_invasion(out: str | Path, invasion: Invasion, record: dict[str, Any]) -> None:
