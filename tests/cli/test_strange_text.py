@@ -63,7 +63,6 @@ def test_every_command_prints_by_one_function():
         ("@SUM(A1)", "'@SUM(A1)"),
         ("+A1", "'+A1"),
         ("-A1", "'-A1"),
-        ("-5", "-5"),
         ("Arya", "Arya"),
     ],
 )
