@@ -416,13 +416,20 @@ def _edit_dataset(group: h5py.Group, name: str, rng: random.Random) -> None:
         lambda: np.zeros_like(old),
         lambda: -(old.astype("i8")),
         lambda: old.astype(old.dtype.newbyteorder()),
-        lambda: old.view("u8") ^ np.uint64(1 << rng.randrange(64)),
+        lambda: _bits_flipped(old, rng.randrange(64)),
         lambda: np.roll(old, 1),
         lambda: "text",
         lambda: np.float64(3),
     ]
     if rng.random() < 0.9:
         group[name] = rng.choice(changes)()
+
+
+def _bits_flipped(old: np.ndarray, bit: int) -> np.ndarray:
+    """Return an array with one bit of every number flipped; numbers of 8 bytes as integers."""
+    if old.dtype.itemsize == 8:
+        return old.view("u8") ^ np.uint64(1 << bit)
+    return (np.atleast_1d(old).copy().view("u1") ^ np.uint8(1 << bit % 8)).view(old.dtype)
 
 
 # How a file is read

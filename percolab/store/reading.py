@@ -63,7 +63,8 @@ def format_of(path: Path) -> str | None:
         check_reading_ends(path)
         with h5py.File(path, "r", locking=False) as file:
             told = file.attrs.get("format")
-        return told.decode() if isinstance(told, bytes) else told
+        told = told.decode() if isinstance(told, bytes) else told
+        return told if isinstance(told, str) else None
     except DAMAGE:
         return None
 

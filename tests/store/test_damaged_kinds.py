@@ -15,6 +15,7 @@ from percolab.lattices.lattice import load_lattice
 from percolab.run.in_slabs import SlabSampler
 from percolab.run.sampler import Stopped
 from percolab.store.checkpoints import Checkpoints, read_checkpoint
+from percolab.store.reading import format_of
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
@@ -75,7 +76,7 @@ def test_nothing_is_written_onto_a_damaged_file(invasion, command):
     assert invasion.read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["tree_weight", "tree_bonds", "_y"])
+@pytest.mark.parametrize("name", ["tree_weight", "tree_bonds", "tree_path_y"])
 def test_trees_without_an_observable_are_refused_in_one_line(name):
     results = sweep("square", L=[4], method="tree", samples=20, device="cpu", workers=1)
     (item,) = results.tasks.values()
@@ -107,3 +108,10 @@ def test_a_checkpoint_with_other_bonds_is_refused_in_one_line():
     assert read_checkpoint(path).front is not None
     with pytest.raises(InputError, match=r"slabs do not fit together: .* open bonds below a face"):
         sampler.sample([4])
+
+
+@pytest.mark.parametrize("told", [np.zeros(0), np.zeros(3), 5, h5py.Empty("f8")], ids=str)
+def test_a_format_that_is_no_text_is_none(told):
+    with h5py.File("a.h5", "w") as file:
+        file.attrs["format"] = told
+    assert format_of(Path("a.h5")) is None
