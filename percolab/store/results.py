@@ -207,9 +207,9 @@ def read_results(path: str | Path) -> Results:
     try:
         return _decode(read_file(path, partial(check_shapes, path=path)), path)
     except InputError as error:
-        if str(path) in str(error):
+        if str(path) in str(error) and "\n" not in str(error):
             raise
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(f"{path}: {_one_line(error)}") from error
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file") from error
     except PermissionError as error:

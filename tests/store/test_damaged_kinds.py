@@ -6,7 +6,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, put_text, refusal, run, sealed_again
+from cli_support import answer, put_text, refusal, run, sealed_again, stored
 
 from percolab.analysis.trees import fit_trees
 from percolab.api import sweep
@@ -89,25 +89,58 @@ def test_trees_without_an_observable_are_refused_in_one_line(name):
         assert name in refusal(*command, "tree.h5")
 
 
-def test_a_checkpoint_with_other_bonds_is_refused_in_one_line():
+def cut_bonds(file):
+    for name in ("high_clusters", "high_codes"):
+        values = file["front"][name][1:]
+        del file["front"][name]
+        file["front"][name] = values
+
+
+def add_bins(file):
+    del file["front"]["bins"]
+    file["front"]["bins"] = np.zeros(3, np.int64)
+
+
+def cut_rows(file):
+    values = file["rows"][:, 1:]
+    del file["rows"]
+    file["rows"] = values
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (cut_bonds, r"slabs do not fit together: .* open bonds below a face"),
+        (add_bins, r"study.h5-\w+-4.checkpoint: is damaged, as its rows are none of its task"),
+        (cut_rows, r"study.h5-\w+-4.checkpoint: is damaged, as its rows are none of its task"),
+    ],
+)
+def test_a_sealed_checkpoint_that_does_not_fit_is_refused_in_one_line(damage, told):
     """As a forger would leave it, its seal made anew."""
     task = Task(load_lattice("square"), 12, ("open", "periodic"), (0.5,), seed=7, block_size=2)
     sampler = SlabSampler(task, (3, 3, 3, 3))
     sampler.checkpoints = Checkpoints(Path("study.h5"))
-    calls = iter([False, True])
+    calls = iter([False] * 5 + [True])
     with pytest.raises(Stopped):
         sampler.sample([4], calls.__next__)
     path = sampler.checkpoints.path_of(task.id, 4)
     with h5py.File(path, "r+") as file:
-        front = file["front"]
-        for name in ("high_clusters", "high_codes"):
-            values = front[name][1:]
-            del front[name]
-            front[name] = values
+        damage(file)
     sealed_again(path)
-    assert read_checkpoint(path).front is not None
-    with pytest.raises(InputError, match=r"slabs do not fit together: .* open bonds below a face"):
+    held = read_checkpoint(path)
+    assert (len(held.rows), held.front.layers) == (1, 6)
+    with pytest.raises(InputError, match=told):
         sampler.sample([4])
+
+
+def test_an_error_in_a_text_of_several_lines_is_one_line():
+    path = stored(Path("results.h5"))
+    with h5py.File(path, "r+") as file:
+        for task in file["tasks"].values():
+            put_text(task, "model", "bond\n\nor not")
+    with pytest.raises(InputError) as refused:
+        read_results(sealed_again(path))
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("told", [np.zeros(0), np.zeros(3), 5, h5py.Empty("f8")], ids=str)
