@@ -801,6 +801,7 @@ def _write_record(
     run = {
         "command": shlex.join(["python", "scripts/fuzz_files.py", *sys.argv[1:]]),
         "commit": _commit(),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "versions": package_versions() | {"hdf5": h5py.version.hdf5_version},
         "seed": seed,
         "limits": {"seconds": seconds, "GiB": memory},
