@@ -42,6 +42,8 @@ LIBRARY = ROOT / "percolab" / "lattices" / "library"
 OUTCOMES = ("clean", "equal", "reads", "different", "hang", "traceback")
 #: Every so many mutants of results are given to the commands as well.
 _EVERY = 50
+#: Suffixes of files of HDF5, which a process of its own reads first where it must.
+_HDF5 = (".h5", ".checkpoint")
 #: Mutants that a worker is given at a time.
 _BATCH = 100
 
@@ -73,6 +75,18 @@ def originals(folder: Path) -> dict[str, tuple[list[Path], str, bool]]:
         "lattices, TOML": (sorted(LIBRARY.glob("*.toml")), "lattice", False),
         "studies, TOML": (sorted((ROOT / "configs").glob("*.toml")), "study", False),
         "graphs": (_graphs(folder), "graph", False),
+        "invasions, HDF5": (_invasions(folder), "invasion", True),
+        "invasions, HDF5, edited": (_invasions(folder), "invasion", True),
+        "invasions, HDF5, edited and sealed anew": (_invasions(folder), "invasion", False),
+        "trees, results": (_tree_results(folder), "tree", True),
+        "trees, results, edited": (_tree_results(folder), "tree", True),
+        "trees, results, edited and sealed anew": (_tree_results(folder), "tree", False),
+        "trees, one of given weights": (_trees(folder), "weights", False),
+        "weights": (_weights(folder), "weights", False),
+        "checkpoints": (_checkpoints(folder), "checkpoint", True),
+        "checkpoints, edited": (_checkpoints(folder), "checkpoint", True),
+        "checkpoints, edited and sealed anew": (_checkpoints(folder), "checkpoint", False),
+        "images": (_images(folder), "image", False),
     }
 
 
@@ -130,6 +144,126 @@ def _graphs(folder: Path) -> list[Path]:
     networkx.write_graphml(graph, folder / "graph.graphml")
     networkx.write_gml(graph, folder / "graph.gml")
     return [folder / f"graph.{suffix}" for suffix in ("csv", "mtx", "npz", "graphml", "gml")]
+
+
+def _invasions(folder: Path) -> list[Path]:
+    """Write invasions of a lattice, by bonds and by sites, as percolab invade --out does."""
+    names = [folder / f"invasion-{model}.h5" for model in ("bond", "site")]
+    for name, model in zip(names, ("bond", "site"), strict=True):
+        if not name.exists():
+            _command("invade", "--lattice", "square", "-L", 12, "--model", model, "--out", name)
+    return names
+
+
+def _tree_results(folder: Path) -> list[Path]:
+    from percolab.api import sweep
+
+    keys = {"samples": 30, "block_size": 10, "seed": 7, "device": "cpu", "workers": 1}
+    names = [folder / "tree-square.h5", folder / "tree-kagome.h5"]
+    if not names[0].exists():
+        sweep("square", L=[4, 6, 8], method="tree", **keys).save(names[0])
+        sweep("kagome", L=[4, 6], boundary="periodic", method="tree", **keys).save(names[1])
+    return names
+
+
+def _trees(folder: Path) -> list[Path]:
+    """Write one tree in every format that percolab reads again, as weights, bonds or a graph."""
+    _weights(folder)
+    given = ["tree", "--graph", folder / "weighted.csv", "--weights", "file", "--out"]
+    of_lattice = ["tree", "--lattice", "square", "--weights", folder / "weights.npy", "--out"]
+    names = [folder / f"spanning.{suffix}" for suffix in ("csv", "npz", "npy", "h5")]
+    for name in names:
+        if not name.exists():
+            _command(*(of_lattice if name.suffix in (".npy", ".h5") else given), name)
+    return names
+
+
+def _weights(folder: Path) -> list[Path]:
+    """Write weights in every format: with a graph, or of the bonds of a lattice."""
+    import networkx
+    import scipy.io
+    import scipy.sparse
+
+    rows = [(0, 1, 0.5), (1, 2, -3.25), (2, 3, 7.0), (3, 0, 2.5), (0, 2, 1e-3), (3, 4, 12.0)]
+    graph = networkx.Graph()
+    graph.add_weighted_edges_from(rows)
+    text = "".join(f"{a},{b},{weight}\n" for a, b, weight in rows)
+    (folder / "weighted.csv").write_text(f"source,target,weight\n{text}")
+    one, other, weights = zip(*rows, strict=True)
+    matrix = scipy.sparse.coo_matrix((weights, (one, other)), (5, 5))
+    scipy.io.mmwrite(folder / "weighted.mtx", matrix)
+    scipy.sparse.save_npz(folder / "weighted.npz", scipy.sparse.csr_matrix(matrix))
+    networkx.write_graphml(graph, folder / "weighted.graphml")
+    networkx.write_gml(graph, folder / "weighted.gml")
+    array = np.random.default_rng(3).random((2, 6, 6))
+    np.save(folder / "weights.npy", array)
+    with h5py.File(folder / "weights.h5", "w") as file:
+        file["weights"] = array
+    graphs = [folder / f"weighted.{suffix}" for suffix in ("csv", "mtx", "npz", "graphml", "gml")]
+    return [*graphs, folder / "weights.npy", folder / "weights.h5"]
+
+
+def _sampler(path: Path) -> Any:
+    """Return what measures a block in slabs, with checkpoints beside a results file."""
+    from percolab.lattices.lattice import load_lattice
+    from percolab.run.in_slabs import SlabSampler
+    from percolab.store.checkpoints import Checkpoints
+    from percolab.tasks.study import Task
+
+    task = Task(
+        load_lattice("square"), 12, ("open", "periodic"), (0.4, 0.5), seed=7, block_size=2,
+        measure=("sizes",),
+    )  # fmt: skip
+    sampler = SlabSampler(task, (3, 3, 3, 3))
+    sampler.checkpoints = Checkpoints(path)
+    return sampler
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    """Write checkpoints of a block that was stopped in its first row, and in its third."""
+    from percolab.run.sampler import Stopped
+
+    names = [folder / "one.checkpoint", folder / "three.checkpoint"]
+    for name, slabs in zip(names, (1, 9), strict=True):
+        sampler = _sampler(folder / "study.h5")
+        calls = iter([False] * slabs + [True])
+        try:
+            sampler.sample([4], calls.__next__)
+        except Stopped:
+            sampler.checkpoints.path_of(sampler.task.id, 4).replace(name)
+    return names
+
+
+def _images(folder: Path) -> list[Path]:
+    """Write images of every mode that percolab reads, and of some that it refuses."""
+    from PIL import Image
+
+    grey = (255 * np.random.default_rng(3).random((12, 9))).astype(np.uint8)
+    image = Image.fromarray(grey)
+    colours = Image.fromarray(np.stack([grey, grey[::-1], grey[:, ::-1]], axis=2))
+    names = [folder / f"image-{n}.{suffix}" for n in range(4) for suffix in ("png", "tif")]
+    kinds = (image, image.convert("1"), colours, colours.quantize(16))
+    for name, kind in zip(names, [kind for kind in kinds for _ in range(2)], strict=True):
+        kind.save(name)
+    for n, packing in enumerate(("tiff_lzw", "tiff_adobe_deflate", "packbits")):
+        names.append(folder / f"packed-{n}.tif")
+        image.save(names[-1], compression=packing)
+    names.append(folder / "stack.tif")
+    image.save(names[-1], save_all=True, append_images=[image, image])
+    names.append(folder / "deep.png")
+    Image.fromarray(grey.astype(np.uint16) * 257).save(names[-1])
+    return names
+
+
+def _command(*words: object) -> None:
+    """Run a command that must succeed."""
+    from click.testing import CliRunner
+
+    from percolab.cli import main
+
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    if result.exit_code:
+        raise click.ClickException(f"{words}: {result.output}")
 
 
 def _adjacency(pairs: list[tuple[int, int]]) -> np.ndarray:
@@ -282,13 +416,20 @@ def _edit_dataset(group: h5py.Group, name: str, rng: random.Random) -> None:
         lambda: np.zeros_like(old),
         lambda: -(old.astype("i8")),
         lambda: old.astype(old.dtype.newbyteorder()),
-        lambda: old.view("u8") ^ np.uint64(1 << rng.randrange(64)),
+        lambda: _bits_flipped(old, rng.randrange(64)),
         lambda: np.roll(old, 1),
         lambda: "text",
         lambda: np.float64(3),
     ]
     if rng.random() < 0.9:
         group[name] = rng.choice(changes)()
+
+
+def _bits_flipped(old: np.ndarray, bit: int) -> np.ndarray:
+    """Return an array with one bit of every number flipped; numbers of 8 bytes as integers."""
+    if old.dtype.itemsize == 8:
+        return old.view("u8") ^ np.uint64(1 << bit)
+    return (np.atleast_1d(old).copy().view("u1") ^ np.uint8(1 << bit % 8)).view(old.dtype)
 
 
 # How a file is read
@@ -353,7 +494,73 @@ def _read_graph(path: Path) -> bytes:
     return load_graph(path).digest.encode()
 
 
+def _read_invasion(path: Path) -> bytes:
+    from percolab.cli.invade import stored_invasion
+
+    _, found, record = stored_invasion(str(path))
+    return found.sites.tobytes() + json.dumps(record).encode()
+
+
+def _read_tree(path: Path) -> bytes:
+    from percolab.analysis.text import tree_table
+    from percolab.analysis.trees import fit_trees
+    from percolab.store.results import read_results
+
+    content = _read_results(path)
+    return content + tree_table(fit_trees(read_results(path))).encode()
+
+
+def _read_weights(path: Path) -> bytes:
+    """Read weights as a tree of them is found; of a tree's words, as labels of them are."""
+    from percolab.configurations import bond_configuration
+    from percolab.configurations.tree import read_weights, tree, tree_of_array
+    from percolab.configurations.tree_files import check_tree_file
+    from percolab.lattices.lattice import load_lattice
+
+    square = load_lattice("square")
+    if path.suffix not in (".npy", ".h5"):
+        found = tree(path)
+        return found.bonds.tobytes() + found.weights.tobytes()
+    if path.read_bytes().find(b"percolab") < 0:
+        name = f"{path}:/weights" if path.suffix == ".h5" else str(path)
+        found = tree_of_array(square, read_weights(name, square))
+        return found.bonds.tobytes() + found.weights.tobytes()
+    try:
+        check_tree_file(path, of_graph=False)
+        told = b"is replaced"
+    except ValueError as error:
+        told = f"{type(error).__name__}".encode()
+    name = f"{path}:/words" if path.suffix == ".h5" else str(path)
+    return told + bond_configuration(name, square, 6).opened.tobytes()
+
+
+def _read_checkpoint(path: Path) -> bytes:
+    """Go on from a checkpoint, and return the block that is measured so."""
+    from percolab.store.checkpoints import read_checkpoint
+
+    read_checkpoint(path)
+    sampler = _sampler(path.with_name("study.h5"))
+    place = sampler.checkpoints.path_of(sampler.task.id, 4)
+    place.write_bytes(path.read_bytes())
+    try:
+        (block,) = sampler.sample([4])
+    finally:
+        place.unlink(missing_ok=True)
+    return block.sums.tobytes() + block.products.tobytes()
+
+
+def _read_image(path: Path) -> bytes:
+    from percolab.configurations import site_configuration
+
+    return site_configuration(str(path), threshold="otsu").sites.tobytes()
+
+
 _READERS: dict[str, Callable[[Path], bytes]] = {
+    "invasion": _read_invasion,
+    "tree": _read_tree,
+    "weights": _read_weights,
+    "checkpoint": _read_checkpoint,
+    "image": _read_image,
     "results": _read_results,
     "labels": _read_labels,
     "sites": _read_sites,
@@ -361,6 +568,10 @@ _READERS: dict[str, Callable[[Path], bytes]] = {
     "study": _read_study,
     "graph": _read_graph,
 }
+
+
+#: Kinds whose files commands are tried on.
+_FOR_COMMANDS = ("results", "tree", "invasion")
 
 
 def try_commands(path: Path) -> None:
@@ -374,10 +585,13 @@ def try_commands(path: Path) -> None:
         ["status", path],
         ["export", path],
         ["fit", path, "--bootstrap", "0"],
+        ["plot", path, "--bootstrap", "0", "--out", f"{target}.png"],
+        ["tree", "--lattice", "square", "--weights", path.with_name("weights.npy"), "--out", path],
         ["merge", path, "--out", f"{target}.h5"],
     ):
         result = CliRunner().invoke(main, list(map(str, command)))
-        Path(f"{target}.h5").unlink(missing_ok=True)
+        for suffix in ("h5", "png"):
+            Path(f"{target}.{suffix}").unlink(missing_ok=True)
         assert result.exit_code in (0, 2), f"{command}: {result.exception!r}"
         if result.exit_code:
             assert len(result.stderr.splitlines()) == 1, f"{command}: {result.stderr}"
@@ -497,7 +711,7 @@ def mutants(
         if "edited" in family:
             yield number, path, edited(content, rng, sealed="sealed" in family)
         else:
-            is_text = path.suffix not in (".h5", ".npy", ".npz", ".png")
+            is_text = path.suffix in (".csv", ".mtx", ".graphml", ".gml", ".toml")
             yield number, path, damaged(content, rng, is_text=is_text)
 
 
@@ -506,18 +720,20 @@ def mutants(
 @click.option("--seed", default=1, show_default=True)
 @click.option("--seconds", default=10.0, show_default=True, help="For a mutant to be read in.")
 @click.option("--memory", default=4.0, show_default=True, help="GiB of a worker.")
-@click.option("--family", "only", help="One alone, or all that begin so before a comma.")
+@click.option("--family", "only", multiple=True, help="One, or all that begin so before a comma.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for fuzz.json and the bad.")
 def main(
-    total: int, seed: int, seconds: float, memory: float, only: str | None, out: Path | None
+    total: int, seed: int, seconds: float, memory: float, only: tuple[str, ...], out: Path | None
 ) -> None:
     """Damage files, have them read, and count the outcomes; exit code 1 for any that is bad."""
     begin = time.time()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         families = originals(folder)
-        if only is not None:
-            families = {key: families[key] for key in families if only in (key, key.split(",")[0])}
+        if only:
+            families = {
+                key: item for key, item in families.items() if {key, key.split(",")[0]} & {*only}
+            }
         counts: dict[str, dict[str, int]] = {}
         each = total // len(families)
         for family, item in families.items():
@@ -541,11 +757,11 @@ def _tried(
         for number, path, content in batch:
             mutant = folder / f"mutant-{number % _BATCH}{path.suffix}"
             mutant.write_bytes(content)
-            jobs.append((kind, str(mutant), kind == "results" and number % _EVERY == 0, False))
+            jobs.append((kind, str(mutant), kind in _FOR_COMMANDS and number % _EVERY == 0, False))
         for (number, path, content), job, (outcome, told) in zip(
             batch, jobs, worker.read(jobs), strict=True
         ):
-            if outcome in ("hang", "traceback") and path.suffix == ".h5":
+            if outcome in ("hang", "traceback") and path.suffix in _HDF5:
                 ((outcome, told),) = worker.read([(*job[:3], True)])
             outcome = judged(outcome, told, known[path], noticed=noticed)
             found[outcome] += 1
@@ -585,6 +801,7 @@ def _write_record(
     run = {
         "command": shlex.join(["python", "scripts/fuzz_files.py", *sys.argv[1:]]),
         "commit": _commit(),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "versions": package_versions() | {"hdf5": h5py.version.hdf5_version},
         "seed": seed,
         "limits": {"seconds": seconds, "GiB": memory},

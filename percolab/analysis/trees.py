@@ -170,10 +170,10 @@ def _scaled(mean: Mean, scale: float) -> Mean:
 
 def _mean(item: TaskResult, name: str) -> Mean:
     """Return the mean of an observable over samples and its error, from sums of squares."""
-    names = [column.name for column in item.observables]
-    place, samples = names.index(name), item.num_samples
     # As Python integers: what a study adds up may pass 64 bits.
     total = sum(int(value) for value in item.column(name)[:, 0])
+    names = [column.name for column in item.observables]
+    place, samples = names.index(name), item.num_samples
     squares = item.products()[:, 0, pair_places(len(names))[place, place]].sum()
     value = total / samples
     if samples < 2:

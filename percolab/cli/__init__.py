@@ -14,6 +14,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from percolab.cli.terminal import Visible, echo
 from percolab.errors import InputError, UserError, nearest
 from percolab.store.interrupts import exit_code_of, sigterm_like_ctrl_c
 
@@ -88,7 +89,7 @@ class Commands(click.Group):
             with sigterm_like_ctrl_c(), _warnings_on_stderr():
                 status = super().main(*args, **kwargs)
         except click.exceptions.NoArgsIsHelpError as error:
-            click.echo(error.format_message())
+            echo(error.format_message())
             sys.exit(2)
         except click.ClickException as error:
             _fail(error.format_message())
@@ -97,7 +98,7 @@ class Commands(click.Group):
         except MemoryError:
             _fail("not enough memory")
         except (click.Abort, KeyboardInterrupt) as error:
-            click.echo("interrupted", err=True)
+            echo("interrupted", err=True)
             sys.exit(exit_code_of(error))
         except OSError as error:
             _fail(f"{error.filename or 'output'}: {error.strerror or error}")
@@ -130,14 +131,14 @@ def _warnings_on_stderr() -> Iterator[None]:
 
 
 def _fail(message: str) -> None:
-    click.echo(f"percolab: error: {' '.join(message.split())}", err=True)
+    echo(f"percolab: error: {' '.join(message.split())}", err=True)
     sys.exit(2)
 
 
 def _show_version(context: click.Context) -> None:
     from percolab.store.provenance import own_version
 
-    click.echo(f"percolab, version {own_version()}")
+    echo(f"percolab, version {own_version()}")
     context.exit()
 
 
@@ -165,7 +166,7 @@ def main(verbose: bool) -> None:
 def _log_to_stderr() -> None:
     """Show what the library logs, with the time of each line."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    handler.setFormatter(Visible("%(asctime)s %(message)s", "%H:%M:%S"))
     logger = logging.getLogger("percolab")
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import WholeNumber
+from percolab.cli.options import WholeNumber, output_file
+from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
     from percolab.kernels.device import Device
@@ -86,11 +87,11 @@ def command(device: str, json_file: str | None, plot_file: str | None, **given: 
     records: list[Any] = []
     quiet = json_file == "-"
     if not quiet:
-        click.echo(_preamble(machine, bandwidth))
+        echo(_preamble(machine, bandwidth))
     for record in plan.records(timer):
         records.append(record)
         if not quiet:
-            click.echo(_line(record, records, bandwidth))
+            echo(_line(record, records, bandwidth))
     document = document_of(
         records,
         command=["percolab", *sys.argv[1:]],
@@ -142,7 +143,7 @@ def _time_spins(
     quiet = json_file == "-"
     if not quiet:
         driver = f", driver {machine['driver']}" if machine.get("driver") else ""
-        click.echo(f"{machine['device_name']}{driver}\n{_SPIN_HEADER}")
+        echo(f"{machine['device_name']}{driver}\n{_SPIN_HEADER}")
     records = []
     for name in lattices or ("square",):
         lattice = load_lattice(name)
@@ -161,7 +162,7 @@ def _time_spins(
             ):
                 records.append(record.to_dict())
                 if not quiet:
-                    click.echo(
+                    echo(
                         f"{record.lattice:<11}{record.L:>6} {record.p:>8.5f} {record.model:<12}"
                         f"{record.update:<8}{record.labeler:<22}{record.chains:>7}"
                         f"{1e6 * record.seconds_per_sweep:>12.1f}"
@@ -182,7 +183,7 @@ def _write_document(file: str | None, document: dict[str, Any]) -> None:
 
     text = json.dumps(document, indent=1, allow_nan=False)
     if file == "-":
-        click.echo(text)
+        echo(text)
     elif file is not None:
         write_output(file, f"{text}\n".encode(), TIMES)
 
@@ -191,7 +192,7 @@ def _check_target(option: str, file: str | None) -> None:
     """Refuse, before anything is timed, a file that could not be written."""
     from percolab.errors import InputError
     from percolab.figures import FORMATS
-    from percolab.store.output_files import TIMES, check_output
+    from percolab.store.output_files import TIMES
 
     if file is None or (option, file) == ("--json", "-"):
         return
@@ -200,7 +201,7 @@ def _check_target(option: str, file: str | None) -> None:
         raise InputError(f"{option} {file}: must end in {', '.join(FORMATS)}")
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(f"{option} {file}: is a folder, or in one that does not exist")
-    check_output(path, TIMES if option == "--json" else None)
+    output_file(path, "", TIMES if option == "--json" else None)
 
 
 def _plan(

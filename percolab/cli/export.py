@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from percolab.cli.options import counted, is_given, results_file
+from percolab.cli.options import counted, is_given, output_file, results_file
+from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
     from percolab.store.results import Results
@@ -56,12 +55,13 @@ def command(
     from percolab.errors import InputError
     from percolab.store import output_files as files
     from percolab.store.results import read_results
+    from percolab.tables.csv_text import csv_text
     from percolab.tables.frames import netcdf_bytes, npz_bytes, parquet_bytes
 
     kinds = dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))
-    form, out = _target(results, form, out)
-    if out is not None:
-        files.check_output(out, kinds[form])
+    form, default = _target(results, form, out)
+    if out is not None or default is not None:
+        out = str(output_file(out, default or "", kinds[form]))
     stored = read_results(results)
     if form == "netcdf":
         given = {"-p": probabilities, "--tidy": tidy, "--thresholds": thresholds, "--sizes": sizes}
@@ -69,22 +69,25 @@ def command(
             if is_given(value):
                 raise InputError(f"{name}: a netCDF file has all means at once; leave it out")
         files.write_output(str(out), netcdf_bytes(stored), kinds[form])
-        click.echo(f"all means in {out}")
+        echo(f"all means in {out}")
         return
     table = _table(stored, probabilities, tidy=tidy, thresholds=thresholds, sizes=sizes)
     if out is None:
-        click.echo(_csv_text(table), nl=False)
+        echo(csv_text(*table), nl=False)
         return
     if form == "csv":
-        content = _csv_text(table).encode()
+        content = csv_text(*table).encode()
     else:
         content = (parquet_bytes if form == "parquet" else npz_bytes)(table)
     files.write_output(out, content, kinds[form])
-    click.echo(f"{counted(len(table[1]), 'row')} in {out}")
+    echo(f"{counted(len(table[1]), 'row')} in {out}")
 
 
 def _target(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:
-    """Return the format and the file, None for stdout; InputError where they contradict."""
+    """Return the format and the file where none is named, None for stdout.
+
+    InputError: format and name contradict.
+    """
     from percolab.store.output_files import check_suffix
 
     if out is not None:
@@ -92,21 +95,11 @@ def _target(results: str, form: str | None, out: str | None) -> tuple[str, str |
         check_suffix(out, FORMATS[form] if form else suffixes, f"{form}" if form else "a table")
         suffix = Path(out).suffix.lower()
         named = [name for name, known in FORMATS.items() if suffix in known]
-        return form or (named[0] if named else "csv"), out
+        return form or (named[0] if named else "csv"), None
     if form in (None, "csv"):
         return "csv", None
     path = Path(results)
     return form, str(path.parent / f"{path.stem}{FORMATS[form][0]}")
-
-
-def _csv_text(table: Table) -> str:
-    """Return a table as CSV, an empty field where there is no number."""
-    header, rows = table
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return buffer.getvalue()
 
 
 def _table(

@@ -23,6 +23,7 @@ from percolab.cli.options import (
     refuse_scaling,
     results_file,
 )
+from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
     from percolab.analysis import ThresholdFit
@@ -123,7 +124,7 @@ def command(
         echo_json(fit.to_dict() | {key: value for part, _ in parts for key, value in part.items()})
         return
     texts = [text for _, part in parts for text in part]
-    click.echo("\n\n".join([*texts, *_published(stored, fit)]))
+    echo("\n\n".join([*texts, *_published(stored, fit)]))
 
 
 def _samples(stored: Results, name: str, options: dict[str, Any]) -> Part:
@@ -207,8 +208,8 @@ def _write_trees(stored: Results, as_json: bool, given: dict[str, Any]) -> None:
     if as_json:
         echo_json(found.to_dict())
         return
-    click.echo(described(stored.study))
-    click.echo(tree_table(found))
+    echo(described(stored.study))
+    echo(tree_table(found))
 
 
 def _estimate(
@@ -222,5 +223,5 @@ def _estimate(
     if as_json:
         echo_json([size.to_dict() for size in estimates_of(stored, bootstrap=bootstrap)])
         return
-    click.echo(described(stored.study))
-    click.echo(estimates_text(stored, bootstrap=bootstrap))
+    echo(described(stored.study))
+    echo(estimates_text(stored, bootstrap=bootstrap))

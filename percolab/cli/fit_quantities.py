@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from percolab.cli.options import echo_json, is_given, published_line
+from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
     from percolab.store.results import Results
@@ -49,4 +48,4 @@ def write_quantity_fit(
     known = stored.study.structure.threshold(stored.study.model)
     if known is not None:
         texts.append(published_line(known, found.threshold, found.threshold_error))
-    click.echo("\n\n".join(texts))
+    echo("\n\n".join(texts))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from percolab.cli.fit_quantities import joint_options
 from percolab.cli.options import echo_json, is_given
+from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
     from percolab.store.results import Results
@@ -40,4 +39,4 @@ def write_spin_fit(
     if as_json:
         echo_json(found.to_dict())
         return
-    click.echo(spin_table(found))
+    echo(spin_table(found))

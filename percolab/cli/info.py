@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from percolab.cli.options import as_json, echo_json
+from percolab.cli.terminal import echo
 
 
 @click.command()
@@ -32,15 +33,15 @@ def command(as_json: bool) -> None:
         echo_json(record)
         return
     for name, number in record["versions"].items():
-        click.echo(f"{name:<11} {number}")
-    click.echo(f"cpu         {record['processor']}, {record['cpu_workers']} workers")
+        echo(f"{name:<11} {number}")
+    echo(f"cpu         {record['processor']}, {record['cpu_workers']} workers")
     cuda = record["cuda"]
     for line in [cuda] if isinstance(cuda, str) else cuda:
-        click.echo(f"cuda        {line}")
+        echo(f"cuda        {line}")
     for name, kinds in record["labelers"].items():
-        click.echo(f"labeler     {name}: {LABELERS[name].summary} ({', '.join(kinds)})")
+        echo(f"labeler     {name}: {LABELERS[name].summary} ({', '.join(kinds)})")
     for name, package in record["labelers_of_packages"].items():
-        click.echo(f"labeler     {name}: of package {package} (cpu)")
+        echo(f"labeler     {name}: of package {package} (cpu)")
 
 
 def _devices() -> list[str]:

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import as_json, counted, echo_json, is_given, write_figure
+from percolab.cli.options import (
+    as_json,
+    counted,
+    echo_json,
+    input_files,
+    is_given,
+    output_file,
+    write_figure,
+)
 from percolab.cli.setting_options import setting_option
+from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,16 +94,16 @@ def command(**given: Any) -> None:
     from percolab.configurations.invasion_files import check_invasion_target, write_invasion
     from percolab.figures import FORMATS
     from percolab.figures.invasion import Curves, plot_invasion
-    from percolab.store.output_files import check_output, check_suffix
+    from percolab.store.output_files import check_suffix
 
     _check_samples(given)
     structure, sizes, asked = _asked(given)
     samples = given["samples"] or 1
     if given["out"]:
-        check_invasion_target(given["out"])
+        check_invasion_target(given["out"], input_files())
     if given["plot"]:
         check_suffix(given["plot"], FORMATS, "a figure")
-        check_output(given["plot"])
+        output_file(given["plot"], "")
     for name in ("out", "plot"):
         if given[name] and len(sizes) > 1:
             raise InputError(f"--{name}: an invasion has one size; give one -L")
@@ -241,13 +250,28 @@ def _published(structure: Structure, given: dict[str, Any]) -> float | None:
 def stored_figure(file: str) -> tuple[Any, dict[str, Any]]:
     """Return the figure of an invasion that --out stored, and its numbers.
 
+    InputError: as for :func:`stored_invasion`.
+    """
+    from percolab.figures.invasion import Curves, plot_invasion
+
+    invader, found, record = stored_invasion(file)
+    structure = invader.field.structure
+    title, threshold = _title(invader, record), _published(structure, record)
+    figure, numbers = plot_invasion(
+        found, Curves.of(found), structure, title=title, threshold=threshold
+    )
+    return figure, {"kind": "invasion"} | numbers | {"notes": []}
+
+
+def stored_invasion(file: str) -> tuple[Invader, Invasion, dict[str, Any]]:
+    """Return an invasion that --out stored, made again, with what makes it and its record.
+
     The file tells the sample; it is invaded again, and the steps must be those of the file.
     InputError: they are not, or the file alone does not tell what was invaded.
     """
     import numpy as np
 
     from percolab.configurations.invasion_files import read_invasion
-    from percolab.figures.invasion import Curves, plot_invasion
     from percolab.lattices.structure import load_structure
 
     record, sites = read_invasion(file)
@@ -261,11 +285,7 @@ def stored_figure(file: str) -> tuple[Any, dict[str, Any]]:
     found = invader.run(record["sample"])
     if not np.array_equal(found.sites, sites):
         raise InputError(f"{file}: its steps are not those of lattice {record['lattice']}")
-    title, threshold = _title(invader, record), _published(structure, record)
-    figure, numbers = plot_invasion(
-        found, Curves.of(found), structure, title=title, threshold=threshold
-    )
-    return figure, {"kind": "invasion"} | numbers | {"notes": []}
+    return invader, found, record
 
 
 # The fractal dimension
@@ -405,19 +425,19 @@ def _echo(
     from percolab.analysis.text import aligned, format_with_error
 
     invader, item = invaders[0], means[0]
-    click.echo(_title(invader, _record(invader, given)).replace("$", ""))
+    echo(_title(invader, _record(invader, given)).replace("$", ""))
     # From end to end it is the threshold of the sample.
     taken = "T" if invader.enters and invader.stop == "spanning" else "largest weight"
     if len(means) == 1 and item.samples == 1:
         share = 100 * first.num_invaded / first.num_sites
-        click.echo(f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')} "
+        echo(f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')} "
                    f"({share:.3g} %), front {item.means['front']:.0f}")  # fmt: skip
         if first.breakthrough is not None:
-            click.echo(f"breakthrough at step {first.breakthrough}, {taken} = "
+            echo(f"breakthrough at step {first.breakthrough}, {taken} = "
                        f"{first.threshold:.12g}")  # fmt: skip
         elif invader.has_target:
-            click.echo("the target was not reached")
-        click.echo(f"largest burst {item.means['largest_burst']:.0f}")
+            echo("the target was not reached")
+        echo(f"largest burst {item.means['largest_burst']:.0f}")
     else:
         rows: list[tuple[str, ...]] = [
             ("L", "samples", "reached", "invaded", taken, "front", "largest burst")
@@ -429,7 +449,7 @@ def _echo(
                 for name in ("invaded", "threshold", "front", "largest_burst")
             ]  # fmt: skip
             rows.append((str(item.L), str(item.samples), str(item.reached), *texts))
-        click.echo(aligned(rows))
+        echo(aligned(rows))
     if fit is not None:
         told = f"D = {format_with_error(fit.dimension, fit.error)}"
         if fit.quality is not None:
@@ -437,6 +457,6 @@ def _echo(
         known = _known_dimension(invader)
         if known is not None:
             told += f"; percolation has {known[0]:.6g}  ({known[2]})"
-        click.echo(told)
+        echo(told)
     if given["out"]:
-        click.echo(f"steps in {given['out']}")
+        echo(f"steps in {given['out']}")

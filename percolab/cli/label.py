@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import as_json, counted, echo_json
+from percolab.cli.options import as_json, counted, echo_json, output_file
 from percolab.cli.sample_options import (
     OF_SPINS,
     has_point,
@@ -18,6 +18,7 @@ from percolab.cli.sample_options import (
     ways_of,
 )
 from percolab.cli.setting_options import setting_option
+from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Clusters that span or wrap and are named one by one.
 _MOST_NAMED = 4
+#: The labels, where no file is named.
+_OUT = "labels.h5"
 
 
 @click.command()
@@ -48,15 +51,15 @@ _MOST_NAMED = 4
 @setting_option("labeler")
 @click.option("--device", default="cpu", show_default=True, help="auto, cpu, cuda or cuda:n.")
 @click.option("--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
-@click.option("--out", default="labels.h5", show_default=True, type=click.Path(),
-              help="Labels: .h5 with sizes, or .npy.")  # fmt: skip
+@click.option("--out", type=click.Path(),
+              help=f"Labels: .h5 with sizes, or .npy.  [default: {_OUT}]")  # fmt: skip
 @as_json
 def command(
     configuration: str | None,
     labeler: str | None,
     device: str,
     serial: bool,
-    out: str,
+    out: str | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -73,42 +76,42 @@ def command(
     """
     from percolab.cli.progress import ProgressWatcher
     from percolab.configurations import write_labels
-    from percolab.configurations.label_files import check_target
+    from percolab.configurations.label_files import kind_of_labels
 
-    check_target(out, configuration)
+    target = str(output_file(out, _OUT, kind_of_labels(out or _OUT)))
     chosen = _configuration(configuration, given)
     clusters = chosen.label(labeler, device, watcher=ProgressWatcher())
-    write_labels(out, clusters, chosen, serial=serial)
+    write_labels(target, clusters, chosen, serial=serial)
     summary, crossing = clusters.summary(), clusters.crossing()
     names: Sequence[str] | None = getattr(chosen.lattice, "names", None)
     if names is not None:
         crossing = [item | {"name": names[item["label"]]} for item in crossing]
     if as_json:
-        record = {"labels": out, "shape": list(chosen.shape), **chosen.record}
+        record = {"labels": target, "shape": list(chosen.shape), **chosen.record}
         more = {} if names is None else {"largest_names": _largest_names(clusters, names)}
         echo_json(record | summary | {"crossing_clusters": crossing} | more)
         return
     sites = counted(summary["sites"], "site")
-    click.echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {out}")
-    click.echo(f"largest {summary['largest']}, second largest {summary['second_largest']}")
+    echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {target}")
+    echo(f"largest {summary['largest']}, second largest {summary['second_largest']}")
     if summary["open_axes"]:
-        click.echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
+        echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
     if summary.get("periodic_axes"):
-        click.echo(f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}")
+        echo(f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}")
     if names is not None and summary["largest"]:
         told = ", ".join(_largest_names(clusters, names))
         hidden = summary["largest"] - _MOST_NAMED
-        click.echo(f"largest cluster: {told}{f' and {hidden} more' if hidden > 0 else ''}")
+        echo(f"largest cluster: {told}{f' and {hidden} more' if hidden > 0 else ''}")
     for item in crossing[:_MOST_NAMED]:
         which = (
             f"of {item['name']}, {counted(item['sites'], 'site')},"
             if names
             else (f"{item['label']} of {counted(item['sites'], 'site')}")
         )
-        click.echo(f"cluster {which} {ways_of(item)}")
+        echo(f"cluster {which} {ways_of(item)}")
     hidden = len(crossing) - _MOST_NAMED
     if hidden > 0:
-        click.echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")
+        echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")
 
 
 def _largest_names(clusters: Clusters, names: Sequence[str]) -> list[str]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import as_json, echo_json, write_figure
+from percolab.cli.options import as_json, echo_json, output_file, write_figure
+from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice, Threshold, lattice_names, load_lattice
 
@@ -35,7 +36,7 @@ def command(name: str | None, plot: str | None, as_json: bool) -> None:
     if plot is not None:
         from percolab.figures.lattice import plot_lattice
 
-        target = plot or f"{chosen[0].name}.png"
+        target = output_file(plot or None, f"{chosen[0].name}.png")
         write_figure(plot_lattice(chosen[0]), target, quiet=as_json)
     if as_json:
         echo_json([_record(lattice) for lattice in chosen])
@@ -47,41 +48,39 @@ def command(name: str | None, plot: str | None, as_json: bool) -> None:
 
 def _list(lattices: list[Lattice]) -> None:
     """Write a line a lattice, and below the sources in full."""
-    click.echo(_ROW.format("name", "dim", "z", "p_c (bond)", "p_c (site)", "sources"))
+    echo(_ROW.format("name", "dim", "z", "p_c (bond)", "p_c (site)", "sources"))
     for lattice in lattices:
         known = [lattice.threshold(model) for model in _MODELS]
         values = [_shown(item, decimals=10) if item else "-" for item in known]
         sources = "; ".join(dict.fromkeys(item.cite or item.reference for item in known if item))
         z = f"{lattice.coordination_number:.4g}"
-        click.echo(_ROW.format(lattice.name, lattice.dimension, z, *values, sources))
+        echo(_ROW.format(lattice.name, lattice.dimension, z, *values, sources))
     exact = "1/(z - 1)"
-    click.echo(_ROW.format("bethe:z", "-", "z", exact, exact, "Bethe lattice; z = 3 if left out"))
+    echo(_ROW.format("bethe:z", "-", "z", exact, exact, "Bethe lattice; z = 3 if left out"))
     found = {item.cite: item.reference for lattice in lattices for item in lattice.thresholds}
-    click.echo("\nsources")
+    echo("\nsources")
     for cite, reference in sorted(found.items()):
-        click.echo(f"  {cite}: {reference}")
+        echo(f"  {cite}: {reference}")
 
 
 def _describe(lattice: Lattice) -> None:
     sites = math.prod(lattice.cell) - len(lattice.vacant)
     unit = math.prod(lattice.per_size) * sites / math.prod(lattice.cell)
-    click.echo(
-        lattice.name if lattice.title == lattice.name else f"{lattice.name}: {lattice.title}"
-    )
-    click.echo(f"dimension            {lattice.dimension}")
-    click.echo(f"coordination number  {lattice.coordination_number:.6g}")
-    click.echo(f"sites                {unit:g} L^{lattice.dimension}")
+    echo(lattice.name if lattice.title == lattice.name else f"{lattice.name}: {lattice.title}")
+    echo(f"dimension            {lattice.dimension}")
+    echo(f"coordination number  {lattice.coordination_number:.6g}")
+    echo(f"sites                {unit:g} L^{lattice.dimension}")
     for item in lattice.thresholds:
         exact = f" = {item.expression}" if item.expression else ""
-        click.echo(f"p_c ({item.model})           {_shown(item)}{exact}")
-        click.echo(f"{'':21}{item.reference}")
-    click.echo(f"cell                 {list(lattice.cell)} grid points, {sites} sites")
+        echo(f"p_c ({item.model})           {_shown(item)}{exact}")
+        echo(f"{'':21}{item.reference}")
+    echo(f"cell                 {list(lattice.cell)} grid points, {sites} sites")
     if lattice.vacant:
-        click.echo(f"vacant points        {_points(lattice.vacant)}")
-    click.echo("bonds                offset from owner to neighbour, and the owners in the cell")
+        echo(f"vacant points        {_points(lattice.vacant)}")
+    echo("bonds                offset from owner to neighbour, and the owners in the cell")
     for bond in lattice.bonds:
         owners = "all" if len(bond.at) == sites else _points(bond.at)
-        click.echo(f"{'':21}{list(bond.offset)!s:<{4 * lattice.dimension + 2}} {owners}")
+        echo(f"{'':21}{list(bond.offset)!s:<{4 * lattice.dimension + 2}} {owners}")
 
 
 def _points(points: frozenset[tuple[int, ...]]) -> str:

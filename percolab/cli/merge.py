@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from percolab.cli.options import counted
+from percolab.cli.terminal import echo
 
 
 @click.command()
@@ -26,8 +27,8 @@ def command(parts: tuple[str, ...], out: str) -> None:
         if writer.path.exists():
             raise InputError(f"{out}: exists already; merge writes a new file")
         read = ((part, read_results(part)) for part in parts)
-        merged = merge(read, told=lambda line: click.echo(line, err=True))
+        merged = merge(read, told=lambda line: echo(line, err=True))
         writer.save(merged)
     samples = sum(item.num_samples for item in merged.tasks.values())
     told = (counted(len(parts), "file"), counted(len(merged.tasks), "task"))
-    click.echo(f"{', '.join(told)}, {counted(samples, 'sample')} in {out}")
+    echo(f"{', '.join(told)}, {counted(samples, 'sample')} in {out}")

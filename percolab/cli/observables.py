@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from percolab.cli.options import as_json, echo_json
+from percolab.cli.terminal import echo
 from percolab.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -60,24 +61,24 @@ def command(boundary: str | None, as_json: bool) -> None:
         return
     keys = ("name", "symbol", "unit")
     widths = {key: max(len(record[key]) for record in everything) for key in keys}
-    click.echo("  ".join([*(f"{key:<{widths[key]}}" for key in keys), "definition"]).rstrip())
+    echo("  ".join([*(f"{key:<{widths[key]}}" for key in keys), "definition"]).rstrip())
     for record in records:
-        click.echo(_line(record, widths))
-    click.echo("\nof spins (--model ising, potts:q=3), beside these:")
+        echo(_line(record, widths))
+    echo("\nof spins (--model ising, potts:q=3), beside these:")
     for record in spins:
-        click.echo(_line(record, widths))
+        echo(_line(record, widths))
     for word in dict.fromkeys(record["measure"] for record in extras):
-        click.echo(f"\nwith sweep --measure {word}, beside these:")
+        echo(f"\nwith sweep --measure {word}, beside these:")
         for record in extras:
             if record["measure"] == word:
-                click.echo(_line(record, widths))
-    click.echo("\nof minimum spanning trees (percolab tree), in place of these:")
+                echo(_line(record, widths))
+    echo("\nof minimum spanning trees (percolab tree), in place of these:")
     for record in trees:
-        click.echo(_line(record, widths))
+        echo(_line(record, widths))
     if of_packages:
-        click.echo("\nof packages that are installed, with sweep --observable NAME:")
+        echo("\nof packages that are installed, with sweep --observable NAME:")
     for record in of_packages:
-        click.echo(_line(record | {"source": ""}, widths))
+        echo(_line(record | {"source": ""}, widths))
 
 
 def _line(record: dict[str, str], widths: dict[str, int]) -> str:

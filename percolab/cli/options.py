@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from percolab.cli.terminal import echo
 from percolab.lattices.shown import counted as counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from percolab.analysis import ThresholdFit
+    from percolab.store.output_files import Kind
     from percolab.store.results import Results
     from percolab.tasks.study import Study
 
@@ -211,6 +213,38 @@ def refuse_scaling(options: Mapping[str, Any]) -> None:
             raise InputError(f"--{name}: there is no fit of several sizes here; leave it out")
 
 
+def input_files() -> list[Path]:
+    """Return the files that the options and arguments of the running command name, to be read."""
+    from percolab.configurations.array_files import split_name
+
+    context = click.get_current_context(silent=True)
+    found = []
+    for name, value in context.params.items() if context else ():
+        if name in _WRITTEN:
+            continue
+        texts = value if isinstance(value, tuple) else (value,)
+        found += [split_name(text)[0] for text in texts if isinstance(text, str) and text]
+    return found
+
+
+#: Parameters that name what is written.
+_WRITTEN = ("out", "plot", "plot_file", "json_file")
+
+
+def output_file(out: str | Path | None, default: str | Path, kind: Kind | None = None) -> Path:
+    """Return the file that a command writes, as --out names it, else a new one.
+
+    Where there is no --out it is ``default``, or NAME-2 and so on if something else has that name.
+    InputError: as :func:`percolab.store.output_files.check_output`.
+    """
+    from percolab.store.output_files import check_output, free_name
+
+    if out is None:
+        return free_name(default, kind, input_files())
+    check_output(out, kind, input_files())
+    return Path(out)
+
+
 def write_figure(figure: Figure, target: str | Path, *, quiet: bool) -> None:
     """Write a figure and say so, on stderr if quiet; InputError if it cannot be written."""
     from percolab.errors import InputError
@@ -222,9 +256,9 @@ def write_figure(figure: Figure, target: str | Path, *, quiet: bool) -> None:
         raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
     except ValueError as error:
         raise InputError(str(error)) from error
-    click.echo(f"figure in {target}", err=quiet)
+    echo(f"figure in {target}", err=quiet)
 
 
 def echo_json(record: Any) -> None:
     """Write a record to stdout as indented JSON without NaN."""
-    click.echo(json.dumps(record, indent=2, allow_nan=False))
+    echo(json.dumps(record, indent=2, allow_nan=False))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from percolab.cli.options import counted, described, echo_json
+from percolab.cli.terminal import echo
 from percolab.run.request import SweepOptions
 from percolab.store.results import ResultsWriter
 from percolab.tasks.study_file import SweepRequest
@@ -32,8 +31,8 @@ def echo_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) ->
         title = described(request.study)
         echo_json({"study": title, "results": str(request.out)} | plan.to_dict())
         return
-    click.echo(f"{described(request.study)}; would go to {request.out}")
-    click.echo("\n".join(plan_lines(plan)))
+    echo(f"{described(request.study)}; would go to {request.out}")
+    echo("\n".join(plan_lines(plan)))
 
 
 def _echo_split_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) -> None:
@@ -45,8 +44,8 @@ def _echo_split_plan(request: SweepRequest, options: SweepOptions, *, as_json: b
         title = described(request.study)
         echo_json({"study": title, "results": str(request.out)} | plan.to_dict())
         return
-    click.echo(f"{described(request.study)}; would go to {request.out}")
-    click.echo("\n".join(split_plan_lines(plan)))
+    echo(f"{described(request.study)}; would go to {request.out}")
+    echo("\n".join(split_plan_lines(plan)))
 
 
 def split_plan_lines(plan: SplitPlan) -> list[str]:

@@ -12,11 +12,13 @@ from percolab.cli.options import (
     echo_json,
     fit_of,
     fit_options,
+    output_file,
     read_study,
     refuse_scaling,
     results_file,
     write_figure,
 )
+from percolab.cli.terminal import echo
 from percolab.errors import InputError, nearest
 
 
@@ -62,23 +64,22 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     from percolab.configurations.invasion_files import holds_invasion
     from percolab.figures import FORMATS
     from percolab.figures.kinds import KINDS, study_figure
-    from percolab.store.output_files import check_output, check_suffix
+    from percolab.store.output_files import check_suffix
 
     if kind is not None and kind not in ("invasion", *KINDS):
         raise InputError(f"unknown kind {kind!r}; {nearest(kind, [*KINDS, 'invasion'])}")
     if out:
         check_suffix(out, FORMATS, "a figure")
-        check_output(out)
-    target = Path(out) if out else _beside(Path(results), kind)
+        output_file(out, "")
     if kind == "invasion" or (kind is None and holds_invasion(results)):
         if options["observable"] is not None:
             raise InputError("--observable: an invasion has none; leave it out")
         refuse_scaling(options)
-        check_output(target)
+        target = output_file(out, _beside(Path(results), kind))
         figure, numbers = stored_figure(results)
     else:
         stored = read_study(results, options)
-        check_output(target)
+        target = output_file(out, _beside(Path(results), kind))
         figure, numbers = study_figure(
             stored,
             observable=options["observable"],
@@ -88,7 +89,7 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
         )
     write_figure(figure, target, quiet=as_json)
     for note in numbers["notes"]:
-        click.echo(f"note: {note}", err=as_json)
+        echo(f"note: {note}", err=as_json)
     if as_json:
         echo_json(numbers)
 

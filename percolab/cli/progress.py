@@ -8,11 +8,11 @@ import threading
 import time
 from typing import Any
 
-import click
 from tqdm import tqdm
 
 from percolab.analysis import AnalysisError, format_with_error
 from percolab.analysis.stored_fits import fit_results
+from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.run.measured import work_of
 from percolab.run.request import Watcher
@@ -53,7 +53,7 @@ class ProgressWatcher(Watcher):
 
     def _say(self, text: str) -> None:
         if not self._silent:
-            click.echo(text, err=True)
+            echo(text, err=True)
 
     def _new_bar(self, **options: Any) -> Any:
         return tqdm(**options)

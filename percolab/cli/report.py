@@ -8,7 +8,16 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import as_json, echo_json, fit_of, fit_options, read_study, results_file
+from percolab.cli.options import (
+    as_json,
+    echo_json,
+    fit_of,
+    fit_options,
+    output_file,
+    read_study,
+    results_file,
+)
+from percolab.cli.terminal import echo
 
 
 @click.command()
@@ -25,14 +34,13 @@ def command(results: str, out: str | None, as_json: bool, **options: Any) -> Non
     With --json the numbers of all fits and figures go to stdout.
     """
     from percolab.figures.report import report_page
-    from percolab.store.output_files import check_output, check_suffix, write_output
+    from percolab.store.output_files import check_suffix, write_output
 
     if out:
         check_suffix(out, (".html", ".htm"), "a page")
-        check_output(out)
+        output_file(out, "")
     stored = read_study(results, options)
-    target = Path(out) if out else Path(results).with_suffix(".html")
-    check_output(target)
+    target = output_file(out, Path(results).with_suffix(".html"))
     chosen = options.pop("observable")
     page, numbers = report_page(
         stored,
@@ -43,6 +51,6 @@ def command(results: str, out: str | None, as_json: bool, **options: Any) -> Non
         bootstrap=options["bootstrap"],
     )
     write_output(target, page.encode())
-    click.echo(f"report in {target}", err=as_json)
+    echo(f"report in {target}", err=as_json)
     if as_json:
         echo_json(numbers)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import as_json, counted, echo_json, write_figure
+from percolab.cli.options import as_json, counted, echo_json, output_file, write_figure
 from percolab.cli.sample_options import (
     OF_SPINS,
     lattice_and_size,
@@ -19,12 +19,16 @@ from percolab.cli.sample_options import (
     ways_of,
     with_defaults,
 )
+from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     #: A figure, and every number drawn in it.
     Drawn = tuple[Figure, dict[str, Any]]
+
+#: The figure, where none is named.
+_OUT = "clusters.png"
 
 
 @click.command()
@@ -37,14 +41,14 @@ if TYPE_CHECKING:
     help="Draw the minimum spanning tree of the sample and its trunk; no -p.",
 )
 @click.option("--weights", help="With --tree: .npy or file.h5:/dataset, in place of a sample's.")
-@click.option("--out", default="clusters.png", show_default=True, type=click.Path(),
-              help="Figure: .png, .pdf or .svg.")  # fmt: skip
+@click.option("--out", type=click.Path(),
+              help=f"Figure: .png, .pdf or .svg.  [default: {_OUT}]")  # fmt: skip
 @as_json
 def command(
     labels: str | None,
     as_tree: bool,
     weights: str | None,
-    out: str,
+    out: str | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -63,24 +67,25 @@ def command(
     from percolab.errors import InputError
     from percolab.figures import FORMATS
 
-    if not out.lower().endswith(tuple(FORMATS)):
+    if out is not None and not out.lower().endswith(tuple(FORMATS)):
         raise InputError(f"{out}: a figure is written as {', '.join(FORMATS)}")
     if weights is not None and not as_tree:
         raise InputError("--weights: only a tree (--tree) has it; leave it out")
+    target = output_file(out, _OUT)
     if as_tree:
         figure, numbers = _of_tree(labels, weights, given)
     elif labels is not None:
         figure, numbers = _of_labels(labels, given)
     else:
         figure, numbers = _of_sample(given)
-    write_figure(figure, out, quiet=as_json)
+    write_figure(figure, target, quiet=as_json)
     if as_json:
-        echo_json({"figure": out, **numbers})
+        echo_json({"figure": str(target), **numbers})
         return
     for item in numbers.get("prominent", ()):
         ways = ways_of(item)
         if ways:
-            click.echo(f"cluster {item['label']} of {counted(item['size'], 'site')} {ways}")
+            echo(f"cluster {item['label']} of {counted(item['size'], 'site')} {ways}")
 
 
 def _of_sample(given: dict[str, Any]) -> Drawn:

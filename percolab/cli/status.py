@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from percolab.cli.options import as_json, counted, described, echo_json, results_file
+from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
     from percolab.store.task_result import TaskResult
@@ -31,7 +32,7 @@ def command(results: str, as_json: bool) -> None:
         echo_json(record | {"notes": [warning] if warning else []})
         return
     for line in [*_of_study(stored.study, warning), *_of_tasks(tasks), *_of_runs(stored.runs)]:
-        click.echo(line)
+        echo(line)
 
 
 def _record(item: TaskResult) -> dict[str, Any]:

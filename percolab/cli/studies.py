@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from percolab.cli.options import as_json, complete_study, echo_json
+from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.lattices.toml_table import read_text
 from percolab.tasks.study_library import find_study, study_names, study_summary
@@ -25,8 +26,8 @@ def command(name: str | None, as_json: bool) -> None:
             return
         width = max(map(len, found), default=0)
         for each, words in found.items():
-            click.echo(f"{each:<{width}}  {words}")
+            echo(f"{each:<{width}}  {words}")
         return
     if as_json:
         raise InputError("--json is of the list of studies: leave out the name")
-    click.echo(read_text(find_study(name)), nl=False)
+    echo(read_text(find_study(name)), nl=False)

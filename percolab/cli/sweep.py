@@ -15,6 +15,7 @@ from percolab.cli.options import complete_study, counted, described, estimates_t
 from percolab.cli.plan_report import echo_plan
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_options
+from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.run.request import options_of
 from percolab.run.runner import prepare_study, run_study
@@ -116,7 +117,7 @@ def _sweep(
         if prepare:
             prepared = prepare_study(request.study, request.rule, **options)
             tasks = counted(len(prepared.tasks), "task")
-            click.echo(f"{described(prepared.study)}: {tasks} prepared in {request.out}")
+            echo(f"{described(prepared.study)}: {tasks} prepared in {request.out}")
             return
         try:
             results = run_study(request.study, request.rule, **options)
@@ -124,7 +125,7 @@ def _sweep(
             held = f"finished blocks are in {request.out}"
             if not error.stored:
                 held = f"{request.out} lacks the blocks since its last save"
-            click.echo(f"{error.reason}; {held}. Run the same command again to go on.", err=True)
+            echo(f"{error.reason}; {held}. Run the same command again to go on.", err=True)
             sys.exit(error.exit_code)
     _print_threshold(results, request.out, request.rule.target_error)
 
@@ -140,7 +141,7 @@ def _print_transition(results: Results) -> None:
     except (AnalysisError, InputError) as error:
         lines = [f"no transition: {error}"]
     for line in lines:
-        click.echo(line)
+        echo(line)
 
 
 def _print_threshold(results: Results, out: Path, target_error: float | None) -> None:
@@ -150,25 +151,25 @@ def _print_threshold(results: Results, out: Path, target_error: float | None) ->
     from percolab.run.wanted import why_unmet
 
     if not results.study.structure.is_scalable:
-        click.echo(f"{described(results.study)}; results in {out}")
-        click.echo(estimates_text(results))
+        echo(f"{described(results.study)}; results in {out}")
+        echo(estimates_text(results))
         return
     sizes = ", ".join(str(size) for size in sorted(results.study.sizes))
-    click.echo(f"{results.study.structure.title}: L = {sizes}; results in {out}")
+    echo(f"{results.study.structure.title}: L = {sizes}; results in {out}")
     if results.study.has_spins:
         _print_transition(results)
         return
     try:
         fit = fit_results(results)
     except (AnalysisError, InputError) as error:
-        click.echo(f"no threshold: {error}")
+        echo(f"no threshold: {error}")
         return
     if fit.problem is not None:
-        click.echo(fit.problem)
+        echo(fit.problem)
         return
     quality = fit.chi_square
     tested = f"chi2/dof {quality.value:.1f}/{quality.dof}" if quality.dof else "no chi2: 0 dof"
-    click.echo(
+    echo(
         f"p_c = {format_with_error(fit.threshold, fit.threshold_error)}"
         f"  (statistical {fit.statistical_error:.1e}, systematic {fit.systematic_error:.1e}, "
         f"{tested}, from {default_observable(results)})"
@@ -176,6 +177,6 @@ def _print_threshold(results: Results, out: Path, target_error: float | None) ->
     if target_error is not None and fit.threshold_error > target_error:
         unmet = why_unmet(results, target_error)
         if unmet is not None:
-            click.echo(unmet)
+            echo(unmet)
     for note in fit.notes:
-        click.echo(f"note: {note}")
+        echo(f"note: {note}")

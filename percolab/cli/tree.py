@@ -10,6 +10,7 @@ import click
 from percolab.cli.options import as_json, described, echo_json
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_option
+from percolab.cli.terminal import echo
 from percolab.run.request import options_of
 from percolab.run.runner import run_study
 from percolab.run.stored import Interrupted
@@ -80,7 +81,7 @@ def command(
         try:
             results = run_study(request.study, request.rule, **options)
         except Interrupted as error:
-            click.echo(
+            echo(
                 f"{error.reason}; finished blocks are in {request.out}. Run the same command again "
                 "to go on.",
                 err=True,
@@ -93,5 +94,5 @@ def command(
     if as_json:
         echo_json(found.to_dict())
         return
-    click.echo(f"{described(results.study)}; results in {request.out}")
-    click.echo(tree_table(found))
+    echo(f"{described(results.study)}; results in {request.out}")
+    echo(tree_table(found))

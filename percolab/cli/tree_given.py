@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from percolab.cli.options import counted, echo_json, is_given
+from percolab.cli.options import counted, echo_json, input_files, is_given
 from percolab.cli.setting_options import given_settings
+from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def write_given_tree(
             raise InputError(f"--{name}: given weights (--weights) have no samples; leave it out")
     out = settings.get("out")
     if out is not None:
-        check_tree_file(out, of_graph="graph" in settings)
+        check_tree_file(out, of_graph="graph" in settings, inputs=input_files())
     ways = {"method": method, "device": settings.get("device", "auto")}
     found = _of_graph(weights, settings, ways) if "graph" in settings else None
     found = found or _of_lattice(weights, settings, ways)
@@ -51,9 +50,9 @@ def write_given_tree(
         more = {} if out is None else {"tree": str(out)}
         echo_json(more | {"of": _name_of(found)} | found.to_dict() | {"paths": paths})
         return
-    click.echo(tree_text(found, paths))
+    echo(tree_text(found, paths))
     if out is not None:
-        click.echo(f"tree in {out}")
+        echo(f"tree in {out}")
 
 
 def paths_of(tree: SpanningTree) -> dict[str, dict[str, Any] | None]:

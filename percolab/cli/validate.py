@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from percolab.cli.options import WholeNumber, as_json, echo_json
+from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
     from percolab.validation.check import Conditions, Outcome
@@ -49,7 +50,7 @@ def command(device: str, full: bool, seed: int, as_json: bool) -> int:
     try:
         rows = _run(conditions, quiet=as_json)
     except Interrupted as error:
-        click.echo("interrupted", err=True)
+        echo("interrupted", err=True)
         sys.exit(error.exit_code)
     seconds = time.monotonic() - start
     failed = [row for row in rows if not row["holds"]]
@@ -70,7 +71,7 @@ def _run(conditions: Conditions, *, quiet: bool) -> list[dict[str, Any]]:
     checks, group = checks_of(conditions), ""
     terminal = sys.stderr.isatty()
     # A row must not be written into the bar, which is drawn again below it.
-    write = partial(tqdm.write, file=sys.stdout) if terminal else click.echo
+    write = partial(tqdm.write, file=sys.stdout) if terminal else echo
     with tqdm(
         total=len(checks),
         file=sys.stderr,
@@ -153,7 +154,7 @@ def _conclude(
     conditions: Conditions, rows: list[dict[str, Any]], failed: list[dict[str, Any]], seconds: float
 ) -> None:
     chance = _by_chance(rows)
-    click.echo(
+    echo(
         f"\n{chance['values_with_error']} of {len(rows)} values have an error: "
         f"{chance['beyond_2_sigma']} are beyond 2 sigma, where chance puts "
         f"{chance['beyond_2_sigma_by_chance']:.1f}; one beyond 4 by chance has probability "
@@ -161,8 +162,8 @@ def _conclude(
     )
     where = f"on {conditions.device}, seed {conditions.seed}, {seconds:.0f} s"
     if not failed:
-        click.echo(f"TRUSTED: all {len(rows)} checks hold ({where})")
+        echo(f"TRUSTED: all {len(rows)} checks hold ({where})")
         return
-    click.echo(f"NOT TRUSTED: {len(failed)} of {len(rows)} checks fail ({where})")
+    echo(f"NOT TRUSTED: {len(failed)} of {len(rows)} checks fail ({where})")
     if all(not row["exact"] and row["z"] is not None for row in failed):
-        click.echo("only values with an error fail: see whether they do with another --seed")
+        echo("only values with an error fail: see whether they do with another --seed")

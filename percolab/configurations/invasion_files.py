@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,52 +16,58 @@ from numpy.typing import NDArray
 
 from percolab.configurations.array_files import HDF5_SUFFIXES, check_file
 from percolab.errors import InputError
-from percolab.store.output_files import Kind, check_output, check_suffix, write_output
-from percolab.store.reading import check_reading_ends, read_file
-from percolab.store.tree import Data, Node, check_seal, write_tree
+from percolab.store.output_files import (
+    Kind,
+    archive,
+    begins,
+    check_output,
+    check_suffix,
+    is_hdf5,
+    marked_archive,
+    write_output,
+)
+from percolab.store.reading import DAMAGE, format_of, read_file
+from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 from percolab.trees.invasion import Invasion
 
 FORMAT, SCHEMA_VERSION = "percolab invasion", 1
 SUFFIXES = (".csv", ".npz", *HDF5_SUFFIXES)
-_KINDS = {
-    ".csv": Kind("a table of an invasion", lambda start: start.startswith(b"step,site,")),
-    ".npz": Kind("an NPZ archive", lambda start: re.match(rb"PK\x03\x04", start) is not None),
-}
+_HEADER = "step,site,origin,bond,weight,front\n"
+_NPZ = archive("an invasion")
+_KINDS = {".csv": Kind("an invasion", begins(_HEADER.encode())), ".npz": _NPZ}
+_KINDS |= dict.fromkeys(HDF5_SUFFIXES, Kind("an invasion", is_hdf5(FORMAT)))
 #: What a record tells, so that the invasion can be made again.
-_TOLD = (
-    "lattice", "boundary", "L", "model", "source", "target", "stop", "trapping", "seed", "sample",
-    "rng", "weights",
-)  # fmt: skip
+_TOLD: dict[str, tuple[type, ...]] = {
+    "lattice": (str,),
+    "boundary": (list,),
+    "L": (int,),
+    "model": (str,),
+    "source": (str, type(None)),
+    "target": (str, type(None)),
+    "stop": (str, int),
+    "trapping": (bool,),
+    "seed": (int,),
+    "sample": (int,),
+    "rng": (str,),
+    "weights": (str, type(None)),
+}
 #: What is written of an invasion, a step or an item of the frontier each.
 ARRAYS = ("sites", "origins", "bonds", "weights", "fronts", "tried", "accepted")
 
 
-def check_invasion_target(out: str | Path) -> None:
-    """Raise InputError unless an invasion can be written to a file: before it is made."""
+def check_invasion_target(out: str | Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Raise InputError unless an invasion can be written to a file: before it is made.
+
+    inputs: files that it is made of.
+    """
     path = Path(out)
-    suffix = path.suffix.lower()
     check_suffix(path, SUFFIXES, "an invasion")
-    check_output(path, _KINDS.get(suffix))
-    if (
-        suffix in HDF5_SUFFIXES
-        and path.exists()
-        and path.stat().st_size > 0
-        and not holds_invasion(path)
-    ):
-        raise InputError(f"{path}: holds something else than an invasion; give another name")
+    check_output(path, _KINDS.get(path.suffix.lower()), inputs)
 
 
 def holds_invasion(path: str | Path) -> bool:
     """Return whether a file is an invasion in HDF5, as :func:`write_invasion` writes it."""
-    import h5py
-
-    try:
-        check_reading_ends(Path(path))
-        with h5py.File(path, "r", locking=False) as file:
-            told = file.attrs.get("format")
-    except (OSError, RuntimeError, ValueError):
-        return False
-    return (told.decode() if isinstance(told, bytes) else told) == FORMAT
+    return format_of(Path(path)) == FORMAT
 
 
 def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
@@ -72,17 +78,31 @@ def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
     check_file(Path(path))
     if not holds_invasion(path):
         raise InputError(f"{path}: holds no invasion (percolab invade --out steps.h5)")
-    node = read_file(Path(path))
     try:
+        node = read_file(Path(path), check_tables)
         check_seal(node)
         record = json.loads(node.text("record"))
         sites = np.asarray(node.datasets["sites"].values, np.int32)
-        missing = [name for name in _TOLD if name not in record]
-        if missing:
-            raise ValueError(f"its record has no {missing[0]}")
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: a damaged invasion: {error}") from error
+        _check_record(record)
+    except InputError:
+        raise
+    except DAMAGE as error:
+        raise InputError(f"{path}: a damaged invasion: {' '.join(str(error).split())}") from error
     return record, sites
+
+
+def _check_record(record: Any) -> None:
+    """Raise ValueError unless a record tells all, each of a kind that it may be."""
+    if not isinstance(record, dict):
+        raise ValueError("its record is no table")
+    for name, kinds in _TOLD.items():
+        if name not in record:
+            raise ValueError(f"its record has no {name}")
+        # By type: true is an int in Python.
+        if type(record[name]) not in kinds:
+            raise ValueError(f"its record has {name} = {record[name]!r}")
+    if not all(isinstance(kind, str) for kind in record["boundary"]):
+        raise ValueError(f"its record has boundary = {record['boundary']!r}")
 
 
 def write_invasion(out: str | Path, invasion: Invasion, record: dict[str, Any]) -> None:
@@ -99,6 +119,7 @@ def write_invasion(out: str | Path, invasion: Invasion, record: dict[str, Any]) 
         buffer.write(_table(invasion).encode())
     elif suffix == ".npz":
         np.savez(buffer, allow_pickle=False, record=np.array(json.dumps(record)), **arrays)
+        buffer = io.BytesIO(marked_archive(buffer.getvalue(), _NPZ))
     else:
         attributes: dict[str, Any] = {
             "format": FORMAT,
@@ -108,12 +129,12 @@ def write_invasion(out: str | Path, invasion: Invasion, record: dict[str, Any]) 
         datasets = {name: Data(np.asarray(values)) for name, values in arrays.items()}
         datasets["accepted"] = Data(arrays["accepted"].astype(np.uint8))
         write_tree(buffer, Node(attributes, datasets))
-    write_output(path, buffer.getvalue(), _KINDS.get(suffix))
+    write_output(path, buffer.getvalue(), _KINDS[suffix])
 
 
 def _table(invasion: Invasion) -> str:
     """Return a line a step; the weight of a source is empty."""
-    lines = ["step,site,origin,bond,weight,front\n"]
+    lines = [_HEADER]
     columns = (invasion.sites, invasion.origins, invasion.bonds, invasion.weights, invasion.fronts)
     for step, (site, origin, bond, weight, front) in enumerate(zip(*(c.tolist() for c in columns))):
         shown = "" if step < invasion.num_sources else repr(weight)

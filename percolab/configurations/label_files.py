@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from percolab.bonds.model import Model
-from percolab.configurations.array_files import HDF5_SUFFIXES, check_file, read_array, split_name
+from percolab.configurations.array_files import HDF5_SUFFIXES, check_file, read_array
 from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration
 from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
@@ -26,15 +26,24 @@ from percolab.lattices.site_bonds import bonds_between
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.clusters import Clusters
-from percolab.store.output_files import NPY_LABELS, check_output, replace_file
+from percolab.store.output_files import (
+    Kind,
+    array,
+    check_output,
+    is_hdf5,
+    marked_array,
+    write_output,
+)
 from percolab.store.reading import read_file
-from percolab.store.tree import Data, Node, check_seal, texts_of, write_tree
+from percolab.store.tree import Data, Node, check_seal, check_tables, texts_of, write_tree
 from percolab.tasks.study import axis_boundaries
 
 FORMAT, SCHEMA_VERSION = "percolab labels", 2
 #: The first version had no checksum, and text of variable length.
 _READABLE, _SEALED = (1, 2), 2
 SUFFIXES = (".npy", *HDF5_SUFFIXES)
+_NPY = array("labels")
+_FILES = {".npy": _NPY} | dict.fromkeys(HDF5_SUFFIXES, Kind("labels", is_hdf5(FORMAT)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,25 +60,12 @@ class LabelFile:
         return self.clusters.opened
 
 
-def check_target(out: str | Path, source: str | None = None) -> None:
-    """Raise InputError unless labels can be written to a file: before any work is done for it."""
-    path = Path(out)
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path}: labels are written as .npy or .h5")
-    given = split_name(source)[0] if source is not None else path
-    if source is not None and path.exists() and given.exists() and given.samefile(path):
-        raise InputError(f"{path}: is the input itself; give another name")
-    check_output(path, NPY_LABELS if path.suffix.lower() == ".npy" else None)
-    is_kept = path.suffix.lower() != ".npy" and path.exists() and path.stat().st_size > 0
-    if is_kept and not _is_ours(path):
-        raise InputError(f"{path}: holds something else than labels; give another name")
-
-
-def _is_ours(path: Path) -> bool:
-    try:
-        return read_file(path).attributes.get("format") == FORMAT
-    except (OSError, RuntimeError, ValueError):
-        return False
+def kind_of_labels(out: str | Path) -> Kind:
+    """Return the kind of a file of labels by its suffix; InputError for another one."""
+    suffix = Path(out).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"{out}: labels are written as .npy or .h5")
+    return _FILES[suffix]
 
 
 def write_labels(
@@ -79,15 +75,17 @@ def write_labels(
 
     InputError: a file that cannot be written, or that holds something else.
     """
-    check_target(out)
-    path, buffer = Path(out), io.BytesIO()
+    kind = kind_of_labels(out)
+    check_output(out, kind)
+    buffer = io.BytesIO()
     labels = clusters.numbers if serial else clusters.labels
     labels = labels.reshape(configuration.shape)
-    if path.suffix.lower() == ".npy":
+    if kind is _NPY:
         np.save(buffer, labels, allow_pickle=False)
+        buffer = io.BytesIO(marked_array(buffer.getvalue(), _NPY))
     else:
         write_tree(buffer, _tree_of(labels, clusters, configuration, serial=serial))
-    replace_file(Path(os.path.realpath(path)), buffer.getvalue(), name=path)
+    write_output(out, buffer.getvalue(), kind)
 
 
 def _tree_of(
@@ -153,9 +151,8 @@ def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray]:
     """Return record, lattice's text and labels of an .h5 file; InputError if it is not one."""
     check_file(path)
     try:
-        root = read_file(path)
-        if root.attributes.get("format") != FORMAT:
-            raise InputError(f"{path}: is an HDF5 file, but not one of labels")
+        root = read_file(path, partial(_check_shapes, path))
+        _check_shapes(path, root)
         version = root.integer("schema_version")
         if version not in _READABLE:
             raise InputError(f"{path}: was written by another version of percolab")
@@ -180,6 +177,16 @@ def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray]:
         raise InputError(f"{path}: is not a readable HDF5 file") from error
     except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{path}: is damaged: {' '.join(str(error).split())}") from error
+
+
+def _check_shapes(path: Path, root: Node) -> None:
+    """Raise InputError unless this is a file of labels; ValueError for what no such file has."""
+    if root.attributes.get("format") != FORMAT:
+        raise InputError(f"{path}: is an HDF5 file, but not one of labels")
+    check_tables(root, "labels", "site_names")
+    names = root.datasets.get("site_names")
+    if names and names.values.size != root.datasets["labels"].values.size:
+        raise ValueError("there are other names than labels")
 
 
 #: What the values of a record are, where it has them; L is compared with the labels.

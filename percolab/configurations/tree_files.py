@@ -5,10 +5,9 @@ docs/trees.md describes them.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,43 +16,41 @@ import numpy as np
 from percolab.configurations.array_files import HDF5_SUFFIXES
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
-from percolab.store.output_files import Kind, check_output, check_suffix, write_output
-from percolab.store.reading import read_file
+from percolab.store.output_files import (
+    Kind,
+    archive,
+    array,
+    check_output,
+    check_suffix,
+    is_hdf5,
+    marked_archive,
+    marked_array,
+    write_output,
+)
 from percolab.store.tree import Data, Node, write_tree
+from percolab.tables.csv_text import csv_text
 from percolab.trees.given import SpanningTree
 
 FORMAT, SCHEMA_VERSION = "percolab tree", 1
 SUFFIXES = (".csv", ".npz", ".npy", *HDF5_SUFFIXES)
-_HEADER = b"source,target,weight"
-_KINDS = {
-    ".csv": Kind("a tree's table of bonds", lambda start: start.startswith(_HEADER)),
-    ".npz": Kind("an .npz file", lambda start: start.startswith(b"PK")),
-    ".npy": Kind("words of bonds", lambda start: b"'descr': '<u4'" in start[:80]),
-}
+_NPZ, _NPY = archive("a tree"), array("the words of a tree")
+#: A table of bonds is one of any graph, whoever wrote it.
+_KINDS = {".csv": Kind("a tree"), ".npz": _NPZ, ".npy": _NPY}
+_KINDS |= dict.fromkeys(HDF5_SUFFIXES, Kind("a tree", is_hdf5(FORMAT)))
 
 
-def check_tree_file(path: str | Path, *, of_graph: bool) -> None:
+def check_tree_file(path: str | Path, *, of_graph: bool, inputs: Iterable[str | Path] = ()) -> None:
     """Raise InputError unless a tree can be written to a file: before any work is done for it.
 
     of_graph: whether it is that of a graph, which has no words, as its sites have other numbers
-    there.
+    there.  inputs: files that it is made of.
     """
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix == ".npy" and of_graph:
         raise InputError(f"{path}: a graph's bonds have no words of their own; write .csv or .npz")
     check_suffix(path, SUFFIXES, "a tree")
-    check_output(path, _KINDS.get(suffix))
-    is_kept = suffix in HDF5_SUFFIXES and path.exists() and path.stat().st_size > 0
-    if is_kept and not _is_ours(path):
-        raise InputError(f"{path}: holds something else than a tree; give another name")
-
-
-def _is_ours(path: Path) -> bool:
-    try:
-        return read_file(path).attributes.get("format") == FORMAT
-    except (OSError, RuntimeError, ValueError):
-        return False
+    check_output(path, _KINDS.get(suffix), inputs)
 
 
 def write_tree_file(path: str | Path, tree: SpanningTree) -> None:
@@ -70,17 +67,19 @@ def write_tree_file(path: str | Path, tree: SpanningTree) -> None:
     }.get(suffix, _write_hdf5)
     buffer = io.BytesIO()
     write(buffer, tree)
-    write_output(path, buffer.getvalue(), _KINDS.get(suffix))
+    write_output(path, _marked(buffer.getvalue(), suffix), _KINDS[suffix])
+
+
+def _marked(content: bytes, suffix: str) -> bytes:
+    if suffix == ".npz":
+        return marked_archive(content, _NPZ)
+    return marked_array(content, _NPY) if suffix == ".npy" else content
 
 
 def _write_csv(buffer: io.BytesIO, tree: SpanningTree) -> None:
-    text = io.TextIOWrapper(buffer, "utf-8", newline="")
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(_HEADER.decode().split(","))
-    for (one, other), weight in zip(tree.bonds.tolist(), tree.weights.tolist(), strict=True):
-        rows.writerow((tree.name_of(one), tree.name_of(other), weight))
-    text.flush()
-    text.detach()
+    rows = zip(tree.bonds.tolist(), tree.weights.tolist(), strict=True)
+    cells = ((tree.name_of(one), tree.name_of(other), weight) for (one, other), weight in rows)
+    buffer.write(csv_text(("source", "target", "weight"), cells).encode())
 
 
 def _write_npz(buffer: io.BytesIO, tree: SpanningTree) -> None:

@@ -249,7 +249,10 @@ def closing_of(front: Front) -> Meeting:
 def _checked(meeting: Meeting) -> Meeting:
     below, above = meeting.lower.num_bonds, meeting.upper.num_bonds
     if below != above:
-        raise ValueError(f"{below} open bonds below, {above} above")
+        raise InputError(
+            f"slabs do not fit together: {below} open bonds below a face, {above} above; if this "
+            "sample went on from a checkpoint, remove that"
+        )
     if meeting.num_clusters >= INSIDE:
         raise InputError(
             f"{meeting.num_clusters} clusters at two faces, but 2^32 - 2 can be told apart"

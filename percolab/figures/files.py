@@ -14,11 +14,12 @@ from percolab.store.output_files import check_output, write_output
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: What `save_figure` writes, with the metadata that would otherwise hold the date or version.
+#: What `save_figure` writes, with the metadata that would otherwise hold the date or version; the
+#: program's name is what a figure of percolab's is recognised by when it is written again.
 FORMATS: Mapping[str, Mapping[str, str | None]] = {
-    ".png": {"Software": None},
-    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-    ".svg": {"Date": None, "Creator": None},
+    ".png": {"Software": "percolab"},
+    ".pdf": {"CreationDate": None, "Creator": "percolab", "Producer": None},
+    ".svg": {"Date": None, "Creator": "percolab"},
 }
 
 

@@ -19,6 +19,9 @@ from percolab.domains.front import Front
 from percolab.domains.parts import Whole
 from percolab.domains.raster import Draw
 from percolab.domains.slabs import is_of_first
+from percolab.errors import InputError
+from percolab.measure.rows import BINS, ROW_WIDTH
+from percolab.measure.tallies import row_width_of
 from percolab.run.request import Watcher
 from percolab.run.sampler import Sampler
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow, read_checkpoint
@@ -88,7 +91,26 @@ class CheckpointedSampler(Sampler):
         if self.checkpoints is None:
             return None
         held = self.checkpoints.load(self.task.id, number)
-        return held if held is not None and held.key == (self.task.id, number, None) else None
+        if held is None or held.key != (self.task.id, number, None):
+            return None
+        self.check_fits(held)
+        return held
+
+    def check_fits(self, held: Checkpoint) -> None:
+        """Raise InputError where a checkpoint of this task has rows or sums of other lengths."""
+        bins = row_width_of(self.whole.num_points) - BINS if self._tallied else 0
+        width = BINS + bins if bins else ROW_WIDTH
+        front = held.front
+        is_own = all(len(row.numbers) == width for row in held.rows) and (
+            front is None
+            or (len(front.sums.bins), front.num_layers) == (bins, self.whole.num_layers)
+        )
+        if not is_own or len(held.rows) > len(self.items(held.number)):
+            assert self.checkpoints is not None
+            raise InputError(
+                f"{self.checkpoints.path_of(*held.key)}: is damaged, as its rows are none of its "
+                "task; remove it to measure what it has anew"
+            )
 
     @abstractmethod
     def goes_on_from(self, held: Checkpoint, rows: int) -> bool:
@@ -177,6 +199,8 @@ def begin_checkpoints(
         if task_id not in own or held.key != key:
             watcher.noted(f"{found}: is a checkpoint of another task, and is left as it is")
             continue
+        own[task_id].checkpoints = checkpoints
+        own[task_id].check_fits(held)
         if held.rank_row is None:
             rows[block] = len(held.rows)
         elif held.rank_row[1:] in own[task_id].items(number)[: rows[block]]:

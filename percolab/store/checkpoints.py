@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from percolab.domains.front import Face, Front, Row, Sums
 from percolab.errors import InputError
 from percolab.store.output_files import final_name, replace_file
-from percolab.store.reading import read_file
-from percolab.store.tree import Data, Node, check_seal, write_tree
+from percolab.store.reading import DAMAGE, read_file
+from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 
 _FORMAT = "percolab checkpoint 1"
 #: Digits of 64 bits of a sum of powers.
@@ -75,15 +75,16 @@ class Checkpoints:
 
     def __init__(self, path: Path) -> None:
         self.path = target = Path(os.path.realpath(path))
-        self._folder, self._stem = target.parent, target.stem
+        # With its suffix, as a.h5 and a.hdf5 are two studies.
+        self._folder, self._name = target.parent, target.name
         self._pattern = re.compile(
-            rf"{re.escape(self._stem)}-([0-9a-f]{{16}})-([0-9]+)(?:-([0-9]+))?\.checkpoint"
+            rf"{re.escape(self._name)}-([0-9a-f]{{16}})-([0-9]+)(?:-([0-9]+))?\.checkpoint"
         )
 
     def path_of(self, task_id: str, number: int, rank: int | None = None) -> Path:
         """Return where the checkpoint of a block, or of one rank for it, is if there is one."""
         of_rank = "" if rank is None else f"-{rank}"
-        return self._folder / f"{self._stem}-{task_id}-{number}{of_rank}.checkpoint"
+        return self._folder / f"{self._name}-{task_id}-{number}{of_rank}.checkpoint"
 
     def found(self) -> list[tuple[Path, Key]]:
         """Return every file with a checkpoint's name, that of a block before those of ranks."""
@@ -123,21 +124,26 @@ def bytes_of(checkpoint: Checkpoint) -> int:
 def read_checkpoint(path: Path) -> Checkpoint:
     """Return the checkpoint in a file; InputError, in one line, if it is damaged or none."""
     try:
-        root = read_file(path)
-        if root.text("format", "") != _FORMAT:
-            raise ValueError("it is no checkpoint")
+        root = read_file(path, _check_shapes)
+        _check_shapes(root)
         check_seal(root)
         return _decoded(root)
     except InputError as error:
         reason = str(error)
-    except (
-        KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, OSError,
-        RuntimeError,
-    ) as error:  # fmt: skip
+    except DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
     raise InputError(
         f"{path}: is damaged or no checkpoint; remove it to measure what it has anew ({reason})"
     )
+
+
+def _check_shapes(root: Node) -> None:
+    """Raise ValueError unless this is a checkpoint, with no large dataset that none has."""
+    if root.text("format", "") != _FORMAT:
+        raise ValueError("it is no checkpoint")
+    check_tables(root, "rows", "powers")
+    for group in root.groups.values():
+        check_tables(group, "powers")
 
 
 def _written(checkpoint: Checkpoint) -> bytes:

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
+from percolab.lattices.graph_files.named_edges import LONGEST_NAME
 from percolab.lattices.lattice import Lattice, lattice_from_text
 from percolab.lattices.structure import Structure, record_of, structure_of
 from percolab.lattices.topology import num_words_of, unpack_bits
@@ -33,7 +35,7 @@ from percolab.measure.tallies import bin_edges
 from percolab.measure.trees import WEIGHT_BITS
 from percolab.spins.update import num_planes_of
 from percolab.store.task_result import TaskResult
-from percolab.store.tree import Data, Node, check_seal, texts_of
+from percolab.store.tree import Data, Node, check_seal, check_tables, texts_of
 from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, ThresholdBlock
 from percolab.tasks.settings import SETTINGS
 from percolab.tasks.study import Task, functions_named
@@ -48,6 +50,8 @@ _SEALED = 5
 SITE_NAMES = "name of every site, by its number"
 #: What a task's group holds beside the sums of columns.
 _OTHERS = frozenset({"p", "block", "sums", "products", "size_edges", "spins"})
+#: How many times larger than their file columns may be that this version does not know.
+_MOST_UNKNOWN = 64
 #: What is stored of an observable, each as a list of texts.
 _TEXTS = ("name", "symbol", "meaning", "unit", "source")
 
@@ -90,6 +94,71 @@ def decode_contents(root: Node, path: object) -> Contents:
     InputError: it is no results file, or of a version that is not known.  ValueError or the like:
     it is damaged.
     """
+    version = _version_of(root, path)
+    if version >= _SEALED:
+        check_seal(root)
+    lattice = _structure_of(root, path)
+    if "site_names" in root.datasets and isinstance(lattice, Graph):
+        lattice = replace(lattice, names=root.names("site_names"))
+    study = json.loads(root.text("study"))
+    runs = [json.loads(run) for run in root.texts("runs")]
+    groups = _tasks_in(root)
+    tasks = {
+        key: decode_task(group, lattice, sealed=version >= _SEALED) for key, group in groups.items()
+    }
+    for key, item in tasks.items():
+        if item.task.id != key:
+            raise InputError(f"{path}: task {key} does not match its own description")
+    return Contents(study, lattice, runs, tasks)
+
+
+def check_shapes(root: Node, path: Path) -> None:
+    """Raise ValueError for a dataset that the study in a file does not need, before it is read.
+
+    InputError as :func:`decode_contents`.
+    """
+    sealed = _version_of(root, path) >= _SEALED
+    lattice = _structure_of(root, path)
+    check_tables(root, "site_names")
+    for group in root.groups.values():
+        check_tables(group)
+    names = root.datasets.get("site_names")
+    if names and names.values.shape != (getattr(lattice, "num_sites", 0),):
+        raise ValueError("there are other names than sites")
+    if names and names.values.dtype.itemsize > LONGEST_NAME:
+        raise ValueError(f"a name of a site has {names.values.dtype.itemsize} bytes")
+    unknown = sum(_check_task(group, lattice, sealed) for group in _tasks_in(root).values())
+    if unknown > _MOST_UNKNOWN * path.stat().st_size:
+        raise ValueError(f"columns that are not known claim {unknown} bytes, more than is likely")
+
+
+def _check_task(node: Node, lattice: Structure, sealed: bool) -> int:
+    """Raise ValueError for a dataset of a shape that a task has not; return the unknown bytes."""
+    task = _task_of(node, lattice)
+    columns = () if task.method == "threshold" else _columns_of(node, task, sealed=sealed)
+    widths = _widths_of(task, columns).items() if columns else ()
+    shapes = {name: (len(task.p), width) for name, (_, width) in widths}
+    shapes |= {} if columns else {"thresholds": (task.block_size, len(open_axes(task.boundary)))}
+    blocks = node.array("block", np.int64).size
+    for name, shape in shapes.items():
+        found = node.datasets[name].values.shape
+        if found != (blocks, *shape):
+            raise ValueError(
+                f"task {task.id}: the shapes of its datasets do not fit together: {name} is {found}"
+            )
+    check_tables(node, "spins", *shapes)
+    if "spins" in node.datasets:
+        node.array("spins", np.uint32, _shape_of_spins(task))
+    unknown = [column.name for column in columns if not column.is_known]
+    return sum(node.datasets[name].values.nbytes for name in unknown if name in shapes)
+
+
+def _tasks_in(root: Node) -> dict[str, Node]:
+    return root.groups["tasks"].groups if "tasks" in root.groups else {}
+
+
+def _version_of(root: Node, path: object) -> int:
+    """Return the schema version; InputError where this is no results file, or one not known."""
     if root.attributes.get("format") != FORMAT:
         raise InputError(f"{path}: is an HDF5 file, but no results file of a sweep")
     version = root.integer("schema_version")
@@ -98,24 +167,13 @@ def decode_contents(root: Node, path: object) -> Contents:
             f"{path}: has schema version {version}; this percolab reads versions "
             f"{', '.join(map(str, _READABLE))}"
         )
-    if version >= _SEALED:
-        check_seal(root)
+    return version
+
+
+def _structure_of(root: Node, path: object) -> Structure:
     if "structure" in root.attributes:
-        lattice = structure_of(json.loads(root.text("structure")))
-        if "site_names" in root.datasets and isinstance(lattice, Graph):
-            lattice = replace(lattice, names=root.names("site_names"))
-    else:
-        lattice = lattice_from_text(root.text("lattice"), where=f"{path}: lattice")
-    study = json.loads(root.text("study"))
-    runs = [json.loads(run) for run in root.texts("runs")]
-    groups = root.groups["tasks"].groups if "tasks" in root.groups else {}
-    tasks = {
-        key: decode_task(group, lattice, sealed=version >= _SEALED) for key, group in groups.items()
-    }
-    for key, item in tasks.items():
-        if item.task.id != key:
-            raise InputError(f"{path}: task {key} does not match its own description")
-    return Contents(study, lattice, runs, tasks)
+        return structure_of(json.loads(root.text("structure")))
+    return lattice_from_text(root.text("lattice"), where=f"{path}: lattice")
 
 
 def encode_task(item: TaskResult) -> Node:
@@ -222,7 +280,7 @@ def _end_of(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | No
     if not numbers.size:
         return None
     sweeps, states = node.integer("sweeps"), task.draw.states
-    shape = num_planes_of(states), num_words_of(task.num_points)
+    shape = _shape_of_spins(task)
     planes = node.array("spins", np.uint32, shape)
     is_whole = numbers.tolist() == list(range(numbers.size)) and len(planes) == len(task.p)
     if not is_whole or sweeps != task.sweeps_after(numbers.size):
@@ -233,6 +291,10 @@ def _end_of(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | No
     if (digits @ (1 << np.arange(shape[0]))).max() >= states:
         raise ValueError(f"task {task.id}: a spin is none of {states} states")
     return ChainEnd(sweeps, planes)
+
+
+def _shape_of_spins(task: Task) -> tuple[int, int]:
+    return num_planes_of(task.draw.states), num_words_of(task.num_points)
 
 
 def _blocks_of(
@@ -342,15 +404,11 @@ def _unknown_sums(node: Node, name: str, task: Task) -> Column:
 
 def _sums_of(node: Node, task: Task, columns: tuple[Column, ...]) -> dict[str, NDArray[Any]]:
     """Return sums, products and the datasets beside them; ValueError where they cannot be true."""
-    points = len(task.p)
     observables = [column for column in columns if column.is_observable]
-    width = len(observables)
     found: dict[str, NDArray[Any]] = {
-        "sums": node.array("sums", np.int64, (points, width)),
-        "products": node.array("products", np.float64, (points, width * (width + 1) // 2)),
+        name: node.array(name, kind, (len(task.p), width))
+        for name, (kind, width) in _widths_of(task, columns).items()
     }
-    for name, stored in datasets_of(columns, task.num_points, task.block_size).items():
-        found[name] = node.array(name, stored.kind, (points, stored.width))
     if not all(column.is_known for column in columns):
         # What another version measures may be negative, and its products with the rest.
         return found
@@ -366,6 +424,17 @@ def _sums_of(node: Node, task: Task, columns: tuple[Column, ...]) -> dict[str, N
     if np.any(found["sums"] > np.array(most, np.uint64).astype(np.float64)):
         raise ValueError(f"task {task.id}: sums holds more than its samples can have")
     return found
+
+
+def _widths_of(task: Task, columns: tuple[Column, ...]) -> dict[str, tuple[type, int]]:
+    """Return type and numbers at each p of what a task with these columns has, by dataset."""
+    width = sum(column.is_observable for column in columns)
+    beside = datasets_of(columns, task.num_points, task.block_size)
+    return {
+        "sums": (np.int64, width),
+        "products": (np.float64, width * (width + 1) // 2),
+        **{name: (stored.kind, stored.width) for name, stored in beside.items()},
+    }
 
 
 def _thresholds_of(node: Node, task: Task) -> dict[str, NDArray[Any]]:

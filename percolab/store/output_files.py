@@ -1,55 +1,115 @@
-"""Files that percolab writes: complete or not at all, and never over a file of another kind."""
+"""Files that percolab writes: complete or not at all, and never over what it did not write.
+
+There is one rule, :func:`check_output`: a file is never replaced if it is an input, nor unless it
+says itself that percolab wrote it.  Where nobody named the file, :func:`free_name` finds one that
+is not taken.
+"""
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 import re
 import stat
-from collections.abc import Callable, Collection
+import zipfile
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import BinaryIO
 
 from percolab.errors import InputError
 
 #: Bytes of a file that say what it is.
 _START = 4096
+#: Reads the content of a file, and says whether percolab wrote it.
+Test = Callable[[Path], bool]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file: what it is called, and whether a file that begins so is one.
+    """A kind of file: what it is called, and how one that percolab wrote is recognised.
 
-    mark: bytes that such a file has somewhere, where many kinds begin alike.
+    is_own: None where the format has no place for a mark, so that no existing file is replaced.
     """
 
     name: str
-    is_begun_by: Callable[[bytes], bool]
-    mark: bytes = b""
+    is_own: Test | None = None
 
 
-def _beginning(pattern: bytes) -> Callable[[bytes], bool]:
-    return lambda start: re.match(pattern, start, re.IGNORECASE | re.DOTALL) is not None
+def begins(pattern: bytes, mark: bytes = b"", *, at_end: bool = False) -> Test:
+    """Return the test whether a file begins so, and has a mark anywhere or at its end."""
+
+    def is_own(path: Path) -> bool:
+        with (
+            open(path, "rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
+            if not re.match(pattern, content[:_START], re.IGNORECASE | re.DOTALL):
+                return False
+            return content[-len(mark) :] == mark if at_end else content.find(mark) >= 0
+
+    return is_own
 
 
-CSV = Kind("a table of percolab's", _beginning(rb"lattice,"))
-PARQUET = Kind("a Parquet file", _beginning(rb"PAR1"))
-NETCDF = Kind("a netCDF file", _beginning(rb"\x89HDF\r\n"), b"_NCProperties")
-NPZ_TABLE = Kind("a table of percolab's", _beginning(rb"PK\x03\x04.{26}lattice\.npy"))
-NPY_LABELS = Kind("a file of labels", _beginning(rb"\x93NUMPY.{0,20}'descr': '[<>]i4'"))
-TIMES = Kind("a record of times", _beginning(rb'\{\s*"command"'))
-#: Kinds by suffix, for what is written by name alone.
+def is_hdf5(form: str) -> Test:
+    """Return the test whether a file is one of HDF5 whose attribute ``format`` is this."""
+
+    def is_own(path: Path) -> bool:
+        from percolab.store.reading import format_of
+
+        return format_of(path) == form
+
+    return is_own
+
+
+def archive(name: str) -> Kind:
+    """Return the kind of an .npz file that has its kind as a mark (:func:`marked_archive`)."""
+    return Kind(name, begins(rb"PK\x03\x04", _mark_of(name), at_end=True))
+
+
+def array(name: str) -> Kind:
+    """Return the kind of an .npy file that has its kind as a mark (:func:`marked_array`)."""
+    return Kind(name, begins(rb"\x93NUMPY", _mark_of(name), at_end=True))
+
+
+def marked_archive(content: bytes, kind: Kind) -> bytes:
+    """Return an .npz file with the mark of its kind as the archive's comment."""
+    buffer = io.BytesIO(content)
+    with zipfile.ZipFile(buffer, "a") as file:
+        file.comment = _mark_of(kind.name)
+    return buffer.getvalue()
+
+
+def marked_array(content: bytes, kind: Kind) -> bytes:
+    """Return an .npy file with the mark of its kind behind the numbers, where none are read."""
+    return content + _mark_of(kind.name)
+
+
+def _mark_of(name: str) -> bytes:
+    return f"percolab: {name}".encode()
+
+
+CSV = Kind("a table of percolab's", begins(rb"lattice,(model,boundary,)?L,(sites,)?seed,"))
+#: What a table says of its source, where a format has a place for it.
+TABLE_MARK = "percolab table"
+PARQUET = Kind("a table of percolab's", begins(rb"PAR1", TABLE_MARK.encode()))
+NETCDF = Kind("a table of percolab's", begins(rb"\x89HDF\r\n", TABLE_MARK.encode()))
+NPZ_TABLE = archive("a table of percolab's")
+TIMES = Kind("a record of times", begins(rb'\{\s*"command":\s*\[\s*"percolab"'))
+_PAGE = Kind(
+    "a page of percolab's",
+    begins(rb'<!doctype html>.*<meta name="generator" content="percolab">'),
+)
+#: Kinds by suffix, for what is written by name alone; figures name percolab as their creator.
 KINDS = {
-    ".csv": CSV,
-    ".parquet": PARQUET,
-    ".png": Kind("a PNG image", _beginning(rb"\x89PNG\r\n")),
-    ".pdf": Kind("a PDF file", _beginning(rb"%PDF-")),
-    ".svg": Kind("an SVG image", _beginning(rb"(<\?xml .*)?<svg ")),
-    ".html": Kind("a page of percolab's", _beginning(rb"<!doctype html>.*default-src 'none'")),
+    ".png": Kind("a figure of percolab's", begins(rb"\x89PNG\r\n.*tEXtSoftware\x00percolab")),
+    ".pdf": Kind("a figure of percolab's", begins(rb"%PDF-", b"/Creator (percolab)")),
+    ".svg": Kind("a figure of percolab's", begins(rb"(<\?xml .*)?<svg .*<dc:title>percolab<")),
+    ".html": _PAGE,
+    ".htm": _PAGE,
 }
-KINDS[".htm"] = KINDS[".html"]
 
 
 def check_suffix(path: str | Path, suffixes: Collection[str], what: str) -> None:
@@ -65,29 +125,50 @@ def check_suffix(path: str | Path, suffixes: Collection[str], what: str) -> None
         )
 
 
-def check_output(path: str | Path, kind: Kind | None = None) -> None:
-    """Raise InputError unless a file can be written here, replacing nothing but one of its kind.
+def check_output(
+    path: str | Path, kind: Kind | None = None, inputs: Iterable[str | Path] = ()
+) -> None:
+    """Raise InputError unless a file can be written here: a new one, or in place of our own.
 
-    kind: by default that of the suffix; an unknown one may replace any file.
+    kind: by default that of the suffix.  inputs: files that are read, of which none is replaced,
+    by whatever name, link or hard link it is reached.
     """
     path = Path(path)
     check_place(path)
-    kind = kind or KINDS.get(path.suffix.lower())
-    if kind is None or not path.exists():
+    if not path.exists():
         return
+    if any(Path(item).exists() and path.samefile(item) for item in inputs):
+        raise InputError(f"{path}: is the input itself; give another name")
+    kind = kind or KINDS.get(path.suffix.lower())
+    if kind is None or kind.is_own is None:
+        raise InputError(
+            f"{path}: exists already, and files of this kind do not say who wrote them; give "
+            "another name"
+        )
     try:
-        with open(path, "rb") as file:
-            start = file.read(_START)
-            is_marked = not kind.mark or not start or _has(file, kind.mark)
+        is_own = path.stat().st_size == 0 or kind.is_own(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if start and not (is_marked and kind.is_begun_by(start)):
+    if not is_own:
         raise InputError(f"{path}: holds something else than {kind.name}; give another name")
 
 
-def _has(file: BinaryIO, mark: bytes) -> bool:
-    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return content.find(mark) >= 0
+def free_name(
+    path: str | Path, kind: Kind | None = None, inputs: Collection[str | Path] = ()
+) -> Path:
+    """Return this name if it can be written, else the first of NAME-2, NAME-3 ... that can be.
+
+    InputError: the folder is none that can be written into.
+    """
+    path = Path(path)
+    check_place(path.with_name(f"{path.stem}-2{path.suffix}"))
+    names = (path.with_name(f"{path.stem}-{n}{path.suffix}") for n in count(2))
+    name = path
+    while True:
+        with suppress(InputError):
+            check_output(name, kind, inputs)
+            return name
+        name = next(names)
 
 
 def check_place(path: Path) -> None:
@@ -114,6 +195,30 @@ def write_output(path: str | Path, content: bytes, kind: Kind | None = None) -> 
     """Write a complete file, or none; InputError as :func:`check_output`, or if it fails."""
     check_output(path, kind)
     replace_file(Path(os.path.realpath(path)), content, name=Path(path))
+
+
+def write_beside(path: Path, content: bytes) -> Path:
+    """Write a new file NAME-rescued, or NAME-rescued-2 ..., and return its name.
+
+    No file that is there already is touched, whoever puts it there and when.  InputError: it cannot
+    be written.
+    """
+    ends = ("-rescued", *(f"-rescued-{n}" for n in range(2, 1000)))
+    for beside in (path.with_name(f"{path.stem}{end}{path.suffix}") for end in ends):
+        try:
+            # Now the name is taken, and what is replaced below is this empty file alone.
+            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise InputError(f"{beside}: cannot be written: {error.strerror}") from error
+        try:
+            replace_file(beside, content)
+        except InputError:
+            beside.unlink(missing_ok=True)
+            raise
+        return beside
+    raise InputError(f"{beside}: so many files are rescued here already; nothing is written")
 
 
 def replace_file(path: Path, content: bytes, *, name: Path | None = None) -> None:

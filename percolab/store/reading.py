@@ -17,9 +17,15 @@ from pathlib import Path
 import h5py
 
 from percolab.errors import InputError
+from percolab.store.guard import check_dataset
 from percolab.store.interrupts import default_signals
-from percolab.store.tree import Node, read_tree
+from percolab.store.tree import Check, Node, read_tree, touch
 
+#: What h5py and NumPy raise of damage, wherever in a file it is.
+DAMAGE = (
+    KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, OSError,
+    RuntimeError, RecursionError,
+)  # fmt: skip
 #: The folder that ``percolab`` is imported from, which the process that reads first is given.
 ROOT = Path(__file__).parents[2]
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -39,15 +45,28 @@ _PROGRAM = (
 )
 
 
-def read_file(path: Path) -> Node:
+def read_file(path: Path, check: Check | None = None) -> Node:
     """Return everything in an HDF5 file; errors as :func:`percolab.store.tree.read_tree`.
 
+    check: of the shapes of large datasets, before they are read.
     InputError: reading it does not end, or takes the library down.  OSError: it cannot be opened.
     """
     check_reading_ends(path)
     # A stored file never changes, it is replaced; and HDF5's own locks fail on some networks.
     with default_signals(), h5py.File(path, "r", locking=False) as file:
-        return read_tree(file)
+        return read_tree(file, check)
+
+
+def format_of(path: Path) -> str | None:
+    """Return what an HDF5 file says that it is; None if it does not, or is damaged or no such."""
+    try:
+        check_reading_ends(path)
+        with h5py.File(path, "r", locking=False) as file:
+            told = file.attrs.get("format")
+        told = told.decode() if isinstance(told, bytes) else told
+        return told if isinstance(told, str) else None
+    except DAMAGE:
+        return None
 
 
 def check_reading_ends(path: Path, dataset: str = "") -> None:
@@ -110,9 +129,10 @@ def try_to_read(path: str, seconds: str, dataset: str) -> None:
     _lower_limit("RLIMIT_AS", _LEAST_MEMORY + _MEMORY_A_BYTE * Path(path).stat().st_size)
     with suppress(Exception), h5py.File(path, "r", locking=False) as file:
         if dataset:
-            file[dataset][...]
+            check_dataset(file[dataset])
+            touch(file[dataset])
         else:
-            read_tree(file)
+            read_tree(file, keep=False)
 
 
 def _lower_limit(name: str, most: int) -> None:

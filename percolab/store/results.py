@@ -14,6 +14,7 @@ import logging
 import os
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,15 @@ from percolab.errors import InputError
 from percolab.lattices.shown import counted
 from percolab.lattices.toml_table import shown
 from percolab.measure.columns import Column
-from percolab.store.hdf5_format import Contents, decode_contents, encode_contents
-from percolab.store.output_files import check_place, replace_file
+from percolab.store.hdf5_format import (
+    Contents,
+    check_shapes,
+    decode_contents,
+    encode_contents,
+)
+from percolab.store.output_files import check_place, replace_file, write_beside
 from percolab.store.provenance import check_run
-from percolab.store.reading import read_file
+from percolab.store.reading import DAMAGE, read_file
 from percolab.store.task_result import TaskResult, columns_in, lacking
 from percolab.store.tree import Node, write_tree
 from percolab.tasks.study import Study, Task
@@ -92,13 +98,17 @@ class ResultsWriter:
         check_place(self.path)
         # A link stays a link, and a file has one lock whatever name it is reached by.
         self._target = Path(os.path.realpath(path))
+        self._check_links()
+        self._lock = FileLock(self._target.with_name(f".{self._target.name}.lock"))
+        self._seen = _identity(self._target)
+        self._rescued: tuple[Path | None, tuple[int, int, int] | None] = None, None
+
+    def _check_links(self) -> None:
         if self._target.exists() and self._target.stat().st_nlink > 1:
             raise InputError(
                 f"{self.path}: has a second name (a hard link), which a save would leave with what "
                 "there is now; copy the file, or remove the other name"
             )
-        self._lock = FileLock(self._target.with_name(f".{self._target.name}.lock"))
-        self._seen = _identity(self._target)
 
     def __enter__(self) -> ResultsWriter:
         try:
@@ -125,22 +135,39 @@ class ResultsWriter:
     def save(self, results: Results) -> None:
         """Put a complete new file in place; InputError, and the old file stays, if that fails.
 
-        A file that another program put there since is left as it is, and the results go beside it.
+        A file that another program put there since, or that was made read-only or got a second
+        name, is left as it is, and the results go beside it, to a new name.
         ValueError: the runs made more than there is, so that no reader would take the file.
         """
         _check_complete(results)
         content = encode(results)
-        found = _identity(self._target)
-        if found not in (None, self._seen):
-            beside = self._target.with_name(f"{self._target.stem}-rescued{self._target.suffix}")
-            replace_file(beside, content)
-            raise InputError(
-                f"{self.path}: another program has put a file here, which is left as it is; the "
-                f"results are in {self.path.with_name(beside.name)}"
-            )
+        reason = self._reason_to_leave()
+        if reason:
+            raise InputError(f"{reason}; the results are in {self._put_beside(content)}")
         replace_file(self._target, content, name=self.path)
         _LOGGER.debug("saved %s: %d bytes", self.path, len(content))
         self._seen = _identity(self._target)
+
+    def _put_beside(self, content: bytes) -> Path:
+        """Write results to a new name, and later ones of this run in their place."""
+        path, seen = self._rescued
+        if path is not None and _identity(path) == seen:
+            replace_file(path, content)
+        else:
+            path = write_beside(self._target, content)
+        self._rescued = path, _identity(path)
+        return path
+
+    def _reason_to_leave(self) -> str:
+        """Return why what is in the place now is not to be replaced; "" if it may be."""
+        if _identity(self._target) not in (None, self._seen):
+            return f"{self.path}: another program has put a file here, which is left as it is"
+        try:
+            check_place(self.path)
+            self._check_links()
+        except InputError as error:
+            return f"{error.args[0]}"
+        return ""
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
@@ -178,11 +205,11 @@ def read_results(path: str | Path) -> Results:
     if path.is_dir():
         raise InputError(f"{path}: is a directory, not a results file")
     try:
-        return _decode(read_file(path), path)
+        return _decode(read_file(path, partial(check_shapes, path=path)), path)
     except InputError as error:
-        if str(path) in str(error):
+        if str(path) in str(error) and "\n" not in str(error):
             raise
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(f"{path}: {_one_line(error)}") from error
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file") from error
     except PermissionError as error:
@@ -191,9 +218,7 @@ def read_results(path: str | Path) -> Results:
         raise InputError(
             f"{path}: is not a readable HDF5 file (truncated, or another format)"
         ) from error
-    except (
-        KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError
-    ) as error:  # fmt: skip
+    except DAMAGE as error:
         raise InputError(
             f"{path}: is damaged or not a percolab file: {_one_line(error)}"
         ) from error

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import prod
@@ -20,7 +20,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from percolab.store.guard import Allowance, check_dataset, check_links
+from percolab.store.guard import AT_ONCE, Allowance, check_dataset, check_links
 
 #: What an attribute is: a text, a list of texts, or numbers, an array of any shape.
 Value = str | list[str] | np.ndarray
@@ -226,16 +226,49 @@ def _write_attribute(item: Any, name: str, value: Value) -> None:
     item.attrs.create(name, data[0] if isinstance(value, str) else data, dtype=kind)
 
 
-def read_tree(file: h5py.File) -> Node:
+def read_tree(file: h5py.File, check: Check | None = None, *, keep: bool = True) -> Node:
     """Return everything in an HDF5 file.
+
+    check: is given the tree while large datasets are zeros that take no memory, and raises what is
+    to be raised of one that has no business there.  keep: False leaves the large ones as zeros;
+    they are read, but forgotten.
 
     ValueError, or what h5py raises: damage; links; data that is elsewhere or more than the file can
     hold; text that is not UTF-8; anything that is neither text nor numbers.
     """
-    return _read_group(file, Allowance(file), _MOST_LEVELS)
+    later: list[tuple[Data, h5py.Dataset]] = []
+    root = _read_group(file, Allowance(file), _MOST_LEVELS, later)
+    if check is not None and later:
+        check(root)
+    for data, dataset in later:
+        if keep:
+            data.values = np.asarray(dataset[...])
+        else:
+            touch(dataset)
+    return root
 
 
-def _read_group(group: h5py.Group, allowance: Allowance, levels: int) -> Node:
+#: Raises an error of a tree whose large datasets are not read yet.
+Check = Callable[[Node], None]
+
+
+def touch(dataset: h5py.Dataset) -> None:
+    """Read a dataset piece by piece, and forget it."""
+    places = dataset.iter_chunks() if dataset.chunks else (...,)
+    for place in places:
+        dataset[place]
+
+
+def check_tables(node: Node, *known: str) -> None:
+    """Raise ValueError for a dataset of several axes, or of texts, that is none of these."""
+    for name, data in node.datasets.items():
+        if name not in known and (data.values.ndim > 1 or data.values.dtype.kind == "S"):
+            raise ValueError(f"{name} is a dataset that no such file has")
+
+
+def _read_group(
+    group: h5py.Group, allowance: Allowance, levels: int, later: list[tuple[Data, h5py.Dataset]]
+) -> Node:
     if not levels:
         raise ValueError(f"{group.name} is a group where data should be")
     check_links(group)
@@ -244,19 +277,32 @@ def _read_group(group: h5py.Group, allowance: Allowance, levels: int) -> Node:
         _check_text(name)
         item = group[name]
         if isinstance(item, h5py.Group):
-            node.groups[name] = _read_group(item, allowance, levels - 1)
+            node.groups[name] = _read_group(item, allowance, levels - 1, later)
         elif isinstance(item, h5py.Dataset):
-            node.datasets[name] = _read_dataset(item, allowance)
+            node.datasets[name] = _read_dataset(item, allowance, later)
         else:
             raise ValueError(f"{group.name}/{name} is neither data nor a group")
     return node
 
 
-def _read_dataset(dataset: h5py.Dataset, allowance: Allowance) -> Data:
+def _read_dataset(
+    dataset: h5py.Dataset, allowance: Allowance, later: list[tuple[Data, h5py.Dataset]]
+) -> Data:
     if dataset.shape is None or dataset.dtype.kind not in "iufS":
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers or plain text")
     check_dataset(dataset)
     allowance.take(dataset.name, dataset.nbytes)
+    allowance.at_once -= dataset.nbytes
+    if allowance.at_once < 0 and dataset.ndim == 1 and dataset.dtype.kind != "S":
+        # Lists of numbers are written as they are, so that they are no larger than the file.
+        if dataset.nbytes > dataset.file.id.get_filesize():
+            raise ValueError(f"{dataset.name} claims more data than its file holds")
+    elif allowance.at_once < 0 and dataset.dtype.itemsize > AT_ONCE:
+        raise ValueError(f"{dataset.name} has texts of {dataset.dtype.itemsize} bytes")
+    elif allowance.at_once < 0:
+        zeros = np.broadcast_to(np.zeros((), dataset.dtype), dataset.shape)
+        later.append((Data(zeros, dict(_attributes(dataset, allowance))), dataset))
+        return later[-1][0]
     return Data(np.asarray(dataset[...]), dict(_attributes(dataset, allowance)))
 
 

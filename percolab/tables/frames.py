@@ -18,6 +18,7 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.measure.columns import Column
 from percolab.store.joined import joined
+from percolab.store.output_files import NPZ_TABLE, TABLE_MARK, marked_archive
 from percolab.store.results import Results, check_results
 from percolab.store.task_result import TaskResult
 from percolab.tables.flat import Pair, Table, long_table, tabulated, task_means
@@ -104,6 +105,7 @@ def to_xarray(results: Results) -> xarray.Dataset:
             "model": study.model,
             "boundary": ",".join(study.boundary),
             "study": json.dumps(study.description()),
+            "source": TABLE_MARK,
         },
     )
     return data
@@ -138,7 +140,8 @@ def parquet_bytes(table: Table) -> bytes:
     columns = list(zip(*rows)) or [()] * len(header)
     arrays = {name: pyarrow.array(list(column)) for name, column in zip(header, columns)}
     buffer = io.BytesIO()
-    parquet.write_table(pyarrow.table(arrays), buffer)
+    marked = pyarrow.table(arrays).replace_schema_metadata({"source": TABLE_MARK})
+    parquet.write_table(marked, buffer)
     return buffer.getvalue()
 
 
@@ -152,7 +155,7 @@ def npz_bytes(table: Table) -> bytes:
     buffer = io.BytesIO()
     arrays = {name: _array(column) for name, column in zip(header, columns)}
     np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
+    return marked_archive(buffer.getvalue(), NPZ_TABLE)
 
 
 def _array(column: Sequence[Any]) -> np.ndarray[Any, Any]:

@@ -189,8 +189,9 @@ def test_no_export_replaces_results_or_other_archives(name):
     np.savez("own.npz", other=np.zeros(3))
     before = Path(name).read_bytes()
     form = "netcdf" if name.endswith("nc") else "npz"
-    told = refusal("export", "own.nc", "--format", form)
-    assert told.startswith(f"{name}: holds something else than ")
+    wrong = "is the input itself" if form == "netcdf" else "holds something else than "
+    assert refusal("export", "own.nc", "--out", name).startswith(f"{name}: {wrong}")
+    assert answer("export", "own.nc", "--format", form).endswith(f" in own-2.{name[4:]}\n")
     assert Path(name).read_bytes() == before
 
 

@@ -113,7 +113,7 @@ def test_an_h5_file_holds_bonds_and_weights(roads):
         (("--weights", "file", "-L", 4), "-L: a graph (--graph) has its own; leave it out"),
         (("--weights", "file", "--out", "a.txt"), "a.txt: cannot write a tree as '.txt'; use .csv"),
         (("--weights", "file", "--out", "a.npy"), "a.npy: a graph's bonds have no words"),
-        (("--weights", "file", "--out", "roads.csv"), "roads.csv: holds something else"),
+        (("--weights", "file", "--out", "roads.csv"), "roads.csv: is the input itself"),
         (("--weights", "file", "--out", "other.h5"), "other.h5: holds something else than a tree"),
         (("--weights", "file", "--source", "9", "--target", "0"), "source: sites '9': site '9'"),
         (("--weights", "none.npy"), "none.npy: no such file"),

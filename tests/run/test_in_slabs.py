@@ -325,7 +325,7 @@ def test_a_checkpoint_is_what_it_was_when_it_is_read(tmp_path, at_once):
 def test_a_checkpoint_of_another_task_is_left_alone(tmp_path, at_once):
     path, left = left_checkpoint(tmp_path)
     content = left.read_bytes()
-    alien = path.with_name(f"results-{'0' * 16}-0.checkpoint")
+    alien = path.with_name(f"results.h5-{'0' * 16}-0.checkpoint")
     left.rename(alien)
     told = run_killed(path, 10**9)
     assert told.lines == [f"{alien}: is a checkpoint of another task, and is left as it is"]
@@ -393,7 +393,7 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(tmp_path, at_once):
     given = ("--lattice", "square", "-L", "12", "-p", "0.4,0.5", "--boundary", "open,periodic",
              "--measure", "sizes", "--samples", 6, "--device", "cpu", "--slabs", 6)  # fmt: skip
     message = refusal("sweep", *given, "--out", path)
-    assert re.search(r"results-\w{16}-0\.checkpoint: is damaged or no checkpoint", message)
+    assert re.search(r"results\.h5-\w{16}-0\.checkpoint: is damaged or no checkpoint", message)
 
 
 # --- processes -----------------------------------------------------------------------------------

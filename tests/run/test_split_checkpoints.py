@@ -107,7 +107,7 @@ def assert_whole(boundary=ASKED["boundary"], samples=2):
 
 
 def checkpoints_of_ranks():
-    return sorted(Path().glob("split-*-*-*.checkpoint"))
+    return sorted(Path().glob("split.h5-*-*-*.checkpoint"))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_where_a_block_goes_on_is_said(killed):
     Checkpoints(PATH).save(replace(old, rank_row=row))
     (first, second) = run_killed().lines
     assert re.fullmatch(
-        r"L = 12: block 0 goes on after 2 rows \(from split-\w{16}-0.checkpoint\)", first
+        r"L = 12: block 0 goes on after 2 rows \(from split\.h5-\w{16}-0\.checkpoint\)", first
     )
     assert second == (
         f"L = 12: block 0 goes on with {sum(layers)} of 12 layers "
@@ -277,7 +277,7 @@ def test_slabs_go_on_with_the_rows_of_ranks_and_ranks_with_those_of_slabs(killed
 
 def test_what_is_kept_of_another_row_is_not_used(killed, made):
     """As where the rows that came after it are saved, or those before it are not."""
-    (block,) = set(Path().glob("split-*.checkpoint")) - set(checkpoints_of_ranks())
+    (block,) = set(Path().glob("split.h5-*.checkpoint")) - set(checkpoints_of_ranks())
     block.unlink()
     (line,) = run_killed().lines
     assert "of other ranks, slabs or rows" in line
@@ -286,9 +286,9 @@ def test_what_is_kept_of_another_row_is_not_used(killed, made):
 
 
 def test_what_is_kept_of_another_task_is_left_alone(killed, made):
-    for path in Path().glob("split-*.checkpoint"):
+    for path in Path().glob("split.h5-*.checkpoint"):
         path.rename(re.sub(r"-\w{16}-", f"-{'0' * 16}-", path.name))
-    left = sorted(Path().glob("split-*.checkpoint"))
+    left = sorted(Path().glob("split.h5-*.checkpoint"))
     content = [path.read_bytes() for path in left]
     told = run_killed()
     assert sorted(told.lines) == sorted(

@@ -276,6 +276,7 @@ def test_a_file_that_another_program_puts_there_is_kept(file, was_there):
             with pytest.raises(InputError, match=told):
                 writer.save(small_results())
     assert file.read_text() == "years of work"
+    assert not file.with_name("results-rescued-2.h5").exists(), "one run, one file"
     assert read_results(file.with_name("results-rescued.h5")).tasks.keys() == (
         small_results().tasks.keys()
     )
