@@ -11,7 +11,7 @@ DOCUMENTED := $(VENV)/.documented
 CUDA ?=
 EXTRA := $(if $(CUDA),[$(CUDA)],)
 
-.PHONY: help sweep test test-slow lint test-gpu reproduce-figures redraw bench records kernels docs notebooks docs-figures wheel clean
+.PHONY: help sweep test test-slow test-blas lint test-gpu reproduce-figures redraw bench records kernels docs notebooks docs-figures wheel clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -43,6 +43,9 @@ test: $(DEVELOPED) stale-kernels  ## run the tests that need no GPU, but for the
 
 test-slow: $(DEVELOPED) stale-kernels  ## run the slowest ones: more lattices, every command of the documentation
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
+
+test-blas: $(DEVELOPED) stale-kernels  ## run the tests of fits under every kernel of OpenBLAS that this processor can run
+	$(BIN)/python scripts/blas_kernels.py
 
 lint: $(DEVELOPED)  ## check style and types
 	$(BIN)/ruff check .

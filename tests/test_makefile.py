@@ -10,7 +10,10 @@ import pytest
 
 MAKEFILE = Path(__file__).parents[1] / "Makefile"
 #: Targets whose commands run kernels.
-RUN_KERNELS = ["test", "test-gpu", "sweep", "reproduce-figures", "bench", "records"]
+RUN_KERNELS = [
+    *("test", "test-slow", "test-blas", "test-gpu"),
+    *("sweep", "reproduce-figures", "bench", "records"),
+]
 
 CACHES = {".nbi", ".nbc"}
 
