@@ -19,8 +19,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Tests whose numbers come out of matrices.
-TESTS = ("tests/analysis",)
+#: Tests whose numbers come out of matrices, and of these the most in the least time.
+TESTS = (
+    "tests/analysis",
+    "tests/cli/test_fit_options.py",
+    "tests/cli/test_quantity_cli.py",
+    "tests/run/test_allocation.py",
+    "tests/store/test_kept_results.py",
+    "tests/store/test_stored_columns.py::test_columns_in_another_order_are_read_by_name",
+    "tests/store/test_stored_columns.py::test_quantities_are_fitted_by_the_names_of_their_columns",
+    "tests/test_golden.py::test_fits_of_kept_files_are_what_they_were",
+)
 #: Values of OPENBLAS_CORETYPE, from the oldest processor to the newest, of x86-64 and of Arm.  Two
 #: names may mean one kernel; one that OpenBLAS does not know means that of the processor.
 NAMES = (
