@@ -10,8 +10,10 @@ DOCUMENTED := $(VENV)/.documented
 # CUDA=cuda13 or CUDA=cuda12 installs percolab's GPU extra too, by the driver's CUDA version.
 CUDA ?=
 EXTRA := $(if $(CUDA),[$(CUDA)],)
+# TESTS="tests/cli tests/store" runs the slow tests of these alone.
+TESTS ?=
 
-.PHONY: help sweep test test-slow lint test-gpu reproduce-figures redraw bench records kernels docs notebooks docs-figures wheel clean
+.PHONY: help sweep test test-slow test-blas lint test-gpu reproduce-figures redraw bench records kernels docs notebooks docs-figures wheel clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -42,7 +44,10 @@ test: $(DEVELOPED) stale-kernels  ## run the tests that need no GPU, but for the
 	$(BIN)/python -m pytest -m "not gpu and not slow" -n auto --dist worksteal
 
 test-slow: $(DEVELOPED) stale-kernels  ## run the slowest ones: more lattices, every command of the documentation
-	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
+	$(BIN)/python -m pytest -m slow -n auto --dist worksteal $(TESTS)
+
+test-blas: $(DEVELOPED) stale-kernels  ## run the tests of fits under every kernel of OpenBLAS that this processor can run
+	$(BIN)/python scripts/blas_kernels.py
 
 lint: $(DEVELOPED)  ## check style and types
 	$(BIN)/ruff check .

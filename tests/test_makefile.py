@@ -10,7 +10,10 @@ import pytest
 
 MAKEFILE = Path(__file__).parents[1] / "Makefile"
 #: Targets whose commands run kernels.
-RUN_KERNELS = ["test", "test-gpu", "sweep", "reproduce-figures", "bench", "records"]
+RUN_KERNELS = [
+    *("test", "test-slow", "test-blas", "test-gpu"),
+    *("sweep", "reproduce-figures", "bench", "records"),
+]
 
 CACHES = {".nbi", ".nbc"}
 
@@ -54,3 +57,13 @@ def test_every_cache_older_than_the_newest_source_is_removed(tmp_path):
     stale = {name for name, age in ages.items() if age > 200 and Path(name).suffix in CACHES}
     assert len(stale) == 3
     assert left == ages.keys() - stale
+
+
+def test_what_ci_calls_is_there():
+    ci = (MAKEFILE.parent / ".ci" / "run").read_text(encoding="utf-8")
+    called = re.findall(r"^(?:\{ )?make (\S+)(?: TESTS=\"(.+)\")?", ci, re.MULTILINE)
+    assert {"test", "test-blas", "test-slow", "lint"} <= {target for target, _ in called}
+    rules = MAKEFILE.read_text(encoding="utf-8")
+    for target, tests in called:
+        assert target == ".venv/.developed" or f"\n{target}: $(DEVELOPED)" in rules, target
+        assert all((MAKEFILE.parent / path).exists() for path in tests.split()), tests

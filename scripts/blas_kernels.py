@@ -1,0 +1,133 @@
+"""Run the tests of fits under every kernel of OpenBLAS that this processor can run.
+
+    python scripts/blas_kernels.py [--list]
+
+NumPy and SciPy bring an OpenBLAS each, which chooses its kernel by the processor; each kernel adds
+in an order of its own, so last digits differ from machine to machine.  No test may depend on them.
+The kernel of `make test` is not tried again, but without the AVX512 instructions of NumPy's own
+functions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+#: Tests whose numbers come out of matrices, and of these the most in the least time.
+TESTS = (
+    "tests/analysis",
+    "tests/cli/test_fit_options.py",
+    "tests/cli/test_quantity_cli.py",
+    "tests/run/test_allocation.py",
+    "tests/store/test_kept_results.py",
+    "tests/store/test_stored_columns.py::test_columns_in_another_order_are_read_by_name",
+    "tests/store/test_stored_columns.py::test_quantities_are_fitted_by_the_names_of_their_columns",
+    "tests/test_golden.py::test_fits_of_kept_files_are_what_they_were",
+)
+#: Values of OPENBLAS_CORETYPE, from the oldest processor to the newest, of x86-64 and of Arm.  Two
+#: names may mean one kernel; one that OpenBLAS does not know means that of the processor.
+NAMES = (
+    *("Prescott", "Core2", "Nehalem", "Sandybridge", "Haswell", "Zen"),
+    *("SkylakeX", "Cooperlake", "Sapphirerapids"),
+    *("ARMV8", "CORTEXA57", "NEOVERSEN1", "NEOVERSEV1", "NEOVERSEN2", "ARMV8SVE", "VORTEX"),
+)
+#: Seconds for the tests under one kernel; they take about a minute on two cores.
+LIMIT = 300
+WORKERS = "auto"
+
+#: Prints the kernels after use, so that one which the processor cannot run ends here.
+USE = """
+import numpy as np, scipy.linalg
+from threadpoolctl import threadpool_info
+matrix = np.random.default_rng(1).random((100, 100))
+for module in (np.linalg, scipy.linalg):
+    module.svd(matrix @ module.inv(matrix))
+print(*(item["architecture"] for item in threadpool_info() if item["internal_api"] == "openblas"))
+"""
+#: Prints which of AVX512 NumPy uses.
+SIMD = """
+import numpy as np
+found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+print(*(name for name in found if name.startswith(("AVX512", "X86_V4"))))
+"""
+
+
+def python(code: str, variables: dict[str, str]) -> str | None:
+    """Return what code prints; None where it needs an instruction that the processor lacks."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | variables, stdout=subprocess.PIPE, text=True
+    )
+    if done.returncode == -signal.SIGILL:
+        return None
+    done.check_returncode()
+    return done.stdout.strip()
+
+
+def variants() -> Iterator[tuple[str, dict[str, str] | None]]:
+    """Yield every kernel, by its names in NumPy and SciPy, with the variables that choose it.
+
+    None stands in place of variables where nothing is to be run.
+    """
+    own = python(USE, {})
+    yield f"{own or 'no OpenBLAS'}: tried by make test", None
+    found = {own}
+    for name in NAMES if own else ():
+        kernels = python(USE, {"OPENBLAS_CORETYPE": name})
+        if kernels is None:
+            yield f"{name}: not on this processor", None
+        elif kernels not in found:
+            found.add(kernels)
+            yield f"{kernels}: OPENBLAS_CORETYPE={name}", {"OPENBLAS_CORETYPE": name}
+    if features := python(SIMD, {}):
+        variables = {"NPY_DISABLE_CPU_FEATURES": features}
+        yield f"NumPy without {features}", variables
+
+
+def passes(variables: dict[str, str]) -> bool:
+    """Run the tests with these variables; print how it ended, and all of it where one failed."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-m",
+        "not gpu and not slow",
+        "-p",
+        "no:cacheprovider",
+    ]
+    done = subprocess.run(
+        [*command, "-n", WORKERS, "--dist", "worksteal", *TESTS],
+        cwd=ROOT,
+        env=os.environ | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT,
+    )
+    print(done.stdout if done.returncode else done.stdout.splitlines()[-1], flush=True)
+    return done.returncode == 0
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--list", action="store_true", help="Name the kernels, run no tests.")
+    given = parser.parse_args()
+    failed = []
+    for text, variables in variants():
+        print(text, flush=True)
+        if variables and not given.list and not passes(variables):
+            failed.append(text)
+    if failed:
+        sys.exit("\n".join(["tests fail under", *failed]))
+
+
+if __name__ == "__main__":
+    main()

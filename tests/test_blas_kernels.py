@@ -1,0 +1,87 @@
+"""Which kernels of OpenBLAS the tests of fits are run under, and what becomes of a failure."""
+
+import platform
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+import blas_kernels
+
+sys.path.pop(0)
+
+
+def test_tests_of_fits_are_there():
+    for name in blas_kernels.TESTS:
+        path, _, test = name.partition("::")
+        assert (blas_kernels.ROOT / path).exists(), path
+        assert not test or f"def {test}(" in (blas_kernels.ROOT / path).read_text(), test
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="a kernel of x86-64")
+def test_the_kernel_of_numpy_and_that_of_scipy_are_chosen_by_name():
+    kernels = blas_kernels.python(blas_kernels.USE, {"OPENBLAS_CORETYPE": "Nehalem"})
+    if not kernels:
+        pytest.skip("NumPy and SciPy have no OpenBLAS here")
+    assert kernels == "Nehalem Nehalem"
+
+
+def test_an_instruction_that_the_processor_lacks_ends_no_run():
+    illegal = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+    assert blas_kernels.python(illegal, {}) is None
+
+
+@pytest.fixture
+def processor(monkeypatch):
+    """A processor of Haswell's time: three kernels, two of which have more names than one."""
+    known = {"Nehalem": "Nehalem", "Sandybridge": "Sandybridge", "SkylakeX": None,
+             "Cooperlake": None}  # fmt: skip
+
+    def python(code, variables):
+        if code == blas_kernels.SIMD:
+            return ""
+        name = variables.get("OPENBLAS_CORETYPE")
+        kernel = known.get(name, "Haswell")
+        return kernel and f"{kernel} {kernel}"
+
+    monkeypatch.setattr(blas_kernels, "NAMES", ("Nehalem", "Sandybridge", "Haswell", "Zen",
+                                                "SkylakeX", "Cooperlake", "ARMV8"))  # fmt: skip
+    monkeypatch.setattr(blas_kernels, "python", python)
+    monkeypatch.setattr(sys, "argv", ["blas_kernels.py"])
+
+
+def test_every_kernel_is_tried_once_but_that_of_make_test(processor, monkeypatch, capsys):
+    tried = []
+    monkeypatch.setattr(blas_kernels, "passes", lambda variables: tried.append(variables) or True)
+    blas_kernels.main()
+    assert tried == [{"OPENBLAS_CORETYPE": name} for name in ("Nehalem", "Sandybridge")]
+    told = capsys.readouterr().out
+    assert told.startswith("Haswell Haswell: tried by make test")
+    assert "\nSkylakeX: not on this processor\n" in told
+
+
+def test_numpy_is_tried_without_avx512_where_the_processor_has_it(processor, monkeypatch):
+    monkeypatch.setattr(blas_kernels, "NAMES", ())
+    monkeypatch.setattr(
+        blas_kernels, "python", lambda code, _: "X86_V4" if code == blas_kernels.SIMD else "A A"
+    )
+    *_, (_, variables) = blas_kernels.variants()
+    assert variables == {"NPY_DISABLE_CPU_FEATURES": "X86_V4"}
+
+
+def test_a_test_that_fails_under_one_kernel_is_shown_and_the_others_are_tried(
+    processor, monkeypatch, capfd, tmp_path
+):
+    test = tmp_path / "test_fit.py"
+    test.write_text(
+        "import os\n\ndef test_fit():\n    assert os.environ['OPENBLAS_CORETYPE'] != 'Nehalem'\n"
+    )
+    monkeypatch.setattr(blas_kernels, "TESTS", (str(test),))
+    monkeypatch.setattr(blas_kernels, "WORKERS", "0")
+    with pytest.raises(SystemExit) as ended:
+        blas_kernels.main()
+    assert ended.value.code == "tests fail under\nNehalem Nehalem: OPENBLAS_CORETYPE=Nehalem"
+    told = capfd.readouterr().out
+    assert "FAILED" in told
+    assert told.index("1 failed") < told.index("Sandybridge Sandybridge") < told.index("1 passed")
