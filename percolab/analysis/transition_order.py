@@ -1,0 +1,212 @@
+"""Whether a transition of spins is of first order: what stored chains of several sizes and p show.
+
+It is called so where two phases are seen and no slow relaxation can be taken for them:
+
+* *mixed*, by stored energies: two peaks whose valley is a factor e deep at the beta where both
+  phases weigh what they should, this beta inside of what was sampled, and another p or size with
+  peaks on both sides of the same valley;
+* *apart*, by the means of chains: at two p or more every chain that started ordered has more
+  satisfied bonds than any that started at random, by six standard deviations of a single sweep,
+  while each forgets within a twentieth of its length where in its phase it was.  So must those of
+  stored energies that change phase too seldom to know its weights.
+
+Anything else is undecided.  A lattice smaller than the correlation length, which is 10.6 of q = 10
+on the square lattice, 48 of q = 7 and 2512 of q = 5, cannot tell a weak transition of first order
+from a continuous one, whose energies may have two shallow peaks too.
+
+Sources: J. Lee and J. M. Kosterlitz, Phys. Rev. Lett. 65, 137 (1990); E. Buffenoir and S. Wallon,
+J. Phys. A 26, 3045 (1993) for the correlation lengths.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.analysis.autocorrelation import autocorrelation
+from percolab.analysis.reweighting import FirstOrder, find_first_order
+from percolab.analysis.statistics import Floats, format_with_error
+from percolab.analysis.theory.potts import potts_exponents
+from percolab.bonds.model import Model
+from percolab.errors import AnalysisError
+from percolab.measure.spins import SERIES
+from percolab.store.task_result import TaskResult
+from percolab.tasks.blocks import pair_places
+
+#: The valley, as a logarithm, of a transition that is called one of first order.
+DEEP = 1.0
+#: Of chains apart: deviations of a sweep between phases, times that a chain forgets, chains of each
+#: start, and points (sizes and p).
+_APART, _TIMES, _LEAST_CHAINS, _LEAST_POINTS = 6.0, 20, 2, 2
+
+
+@dataclass(frozen=True)
+class Point:
+    """Two peaks of the energy at one size and p."""
+
+    L: int
+    p: float
+    num_sites: int
+    found: FirstOrder
+
+    def agrees(self, other: Point) -> bool:
+        """Whether both have the same two phases, and beta_c if both know it."""
+        for one, two in ((self, other), (other, self)):
+            low, high = (peak / one.num_sites for peak in one.found.peaks)
+            if not low < two.found.cut / two.num_sites < high:
+                return False
+        if not (self.found.mixed and other.found.mixed):
+            return True
+        apart = abs(self.found.beta - other.found.beta)
+        return apart <= 4 * math.hypot(self.found.beta_error, other.found.beta_error)
+
+
+@dataclass(frozen=True)
+class PhasesApart:
+    """Chains that stay in the phase that they began in: satisfied bonds a site between phases."""
+
+    L: int
+    p: float
+    gap: float
+    gap_error: float
+
+
+def judge_order(
+    items: Sequence[TaskResult], model: Model
+) -> tuple[tuple[int, float, FirstOrder] | None, str | None]:
+    """Return (L, p, transition) where two peaks show first order, and what is to be said of it.
+
+    Neither, (None, None), where nothing is seen and the transition is known to be continuous.
+    """
+    points = [point for item in items for point in two_peaks(item, model)]
+    deep = [each for each in points if each.found.depth >= DEEP]
+    sure = [
+        each for each in deep if any(each.agrees(other) for other in points if other is not each)
+    ]
+    if sure:
+        # Of the largest size: where both phases are known best, and then the nearest p.
+        best = min(
+            sure,
+            key=lambda each: (
+                -each.L,
+                not each.found.mixed,
+                abs(each.found.beta + math.log1p(-each.p)),
+            ),
+        )
+        return (best.L, best.p, best.found), None
+    apart = [each for each in map(phases_apart, items) for each in each]
+    if len(apart) >= _LEAST_POINTS:
+        return None, _said_apart(apart)
+    if not points and (
+        model.states < 3 or potts_exponents(len(items[0].task.boundary), model.states)
+    ):
+        return None, None
+    return None, _said_undecided(points, items)
+
+
+def two_peaks(item: TaskResult, model: Model) -> list[Point]:
+    """Return where the stored energies of a task show two phases inside of what was sampled."""
+    if "series" not in item.task.measure or len(item.blocks) < 2:
+        return []
+    task, found = item.task, []
+    series = item.extra("series").reshape(len(item.blocks), len(task.p), len(SERIES), -1)[:, :, 0]
+    betas = [-math.log1p(-p) for p in task.p]
+    for n, (p, beta) in enumerate(zip(task.p, betas, strict=True)):
+        one = find_first_order(
+            series[:, n],
+            beta=beta,
+            q=model.states,
+            num_sites=task.num_sites,
+            one_chain=bool(task.chains),
+        )
+        if one is None or (len(betas) > 1 and not min(betas) <= one.beta <= max(betas)):
+            continue
+        if one.mixed or _both_stay(item, n, series[:, n], one):
+            found.append(Point(task.size, p, task.num_sites, one))
+    return found
+
+
+def phases_apart(item: TaskResult) -> list[PhasesApart]:
+    """Return at which p of a task chains stay in the phase that they began in."""
+    odd = item.numbers % 2 == 1
+    if item.task.chains or min(odd.sum(), (~odd).sum()) < _LEAST_CHAINS:
+        return []
+    names = [column.name for column in item.observables]
+    place, sweeps = names.index("satisfied"), item.task.block_size
+    means = item.sums()[:, :, place] / sweeps
+    squares = item.products()[..., pair_places(len(names))[place, place]] / sweeps
+    deviations = np.sqrt(np.maximum(squares - means**2, 0.0)).max(axis=0)
+    gaps = means[~odd].min(axis=0) - means[odd].max(axis=0)
+    found = []
+    for n in np.flatnonzero((gaps > _APART * deviations) & (deviations > 0)):
+        if not _forget(item, int(n), (~odd, odd)):
+            continue
+        starts = [means[own, n] / item.task.num_sites for own in (~odd, odd)]
+        error = math.sqrt(sum(float(each.var(ddof=1)) / each.size for each in starts))
+        gap = float(starts[0].mean() - starts[1].mean())
+        found.append(PhasesApart(item.task.size, item.task.p[n], gap, error))
+    return found
+
+
+def _both_stay(item: TaskResult, at: int, energies: Floats, found: FirstOrder) -> bool:
+    """Return whether chains live long in both phases: those that never reach the other's peak."""
+    low, high = found.peaks
+    least, most = energies.min(axis=1), energies.max(axis=1)
+    phases = (least > low) & (most >= high), (most < high) & (least <= low)
+    return min(own.sum() for own in phases) >= _LEAST_CHAINS and _forget(item, at, phases)
+
+
+def _forget(item: TaskResult, at: int, groups: Sequence[NDArray[np.bool_]]) -> bool:
+    """Return whether the chains of every group forget their energy in a twentieth of their length.
+
+    Each chain is compared with its own mean, so that one that drifts from its start is found to
+    remember, and those in two phases are not.
+    """
+    sweeps = item.task.block_size
+    width = item.extra("lagged").shape[-1] // (2 * len(SERIES))
+    lagged = item.extra("lagged")[:, at, :width]
+    edges = item.extra("lagged")[:, at, width : 2 * width]
+    pairs = np.maximum(sweeps - np.arange(width), 0)
+    for own in groups:
+        means = edges[own, :1] / (2 * sweeps)
+        centred = lagged[own] - means * edges[own] + pairs * means**2
+        try:
+            one = autocorrelation(centred, edges[own] - 2 * pairs * means, sweeps)
+        except AnalysisError:
+            return False
+        if not one.complete or sweeps < _TIMES * one.tau:
+            return False
+    return True
+
+
+def _said_apart(apart: Sequence[PhasesApart]) -> str:
+    largest = max(each.L for each in apart)
+    best = min((each for each in apart if largest == each.L), key=lambda each: each.gap_error)
+    heat = format_with_error(best.gap, best.gap_error)
+    return (
+        "first order: chains that started ordered and at random stay in two phases (at "
+        f"{len(apart)} sizes and p), {heat} satisfied bonds a site apart at L = {best.L}, "
+        f"p = {best.p:.6g}; between p = {min(each.p for each in apart):.6g} and "
+        f"{max(each.p for each in apart):.6g} both live long"
+    )
+
+
+def _said_undecided(points: Sequence[Point], items: Sequence[TaskResult]) -> str:
+    sizes = ", ".join(str(size) for size in sorted({item.task.size for item in items}))
+    seen = "no two phases are seen"
+    if not any("series" in item.task.measure for item in items):
+        seen += " in the means of chains (--measure series keeps single energies)"
+    elif points:
+        best = max(points, key=lambda each: each.found.depth)
+        seen = (
+            f"the deepest valley between two peaks of the energy is exp(-{best.found.depth:.2g}), "
+            f"at L = {best.L}, p = {best.p:.6g}"
+        )
+    return (
+        f"order of the transition undecided: at L = {sizes} {seen}; a weak transition of first "
+        "order looks continuous on lattices smaller than its correlation length"
+    )
