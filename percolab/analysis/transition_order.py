@@ -7,8 +7,8 @@ It is called so where two phases are seen and no slow relaxation can be taken fo
   peaks on both sides of the same valley;
 * *apart*, by the means of chains: at two p or more every chain that started ordered has more
   satisfied bonds than any that started at random, by six standard deviations of a single sweep,
-  while each forgets within a twentieth of its length where in its phase it was.  So must those of
-  stored energies that change phase too seldom to know its weights.
+  after a burn-in of 4 L sweeps of Swendsen and Wang.  At a continuous transition these forget any
+  start.  So it must be, too, where chains change phase too seldom to know the phases' weights.
 
 Anything else is undecided.  A lattice smaller than the correlation length, which is 10.6 of q = 10
 on the square lattice, 48 of q = 7 and 2512 of q = 5, cannot tell a weak transition of first order
@@ -25,23 +25,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from percolab.analysis.autocorrelation import autocorrelation
 from percolab.analysis.reweighting import FirstOrder, find_first_order
 from percolab.analysis.statistics import Floats, format_with_error
 from percolab.analysis.theory.potts import potts_exponents
 from percolab.bonds.model import Model
-from percolab.errors import AnalysisError
 from percolab.measure.spins import SERIES
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import pair_places
+from percolab.tasks.study import Task
 
 #: The valley, as a logarithm, of a transition that is called one of first order.
 DEEP = 1.0
-#: Of chains apart: deviations of a sweep between phases, times that a chain forgets, chains of each
-#: start, and points (sizes and p).
-_APART, _TIMES, _LEAST_CHAINS, _LEAST_POINTS = 6.0, 20, 2, 2
+#: Sweeps of a burn-in in units of L, after which no start is remembered but for a phase.
+RELAXED = 4
+#: Of chains apart: deviations of a sweep between phases, chains of each start, sizes and p.
+_APART, _LEAST_CHAINS, _LEAST_POINTS = 6.0, 2, 2
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ def two_peaks(item: TaskResult, model: Model) -> list[Point]:
         )
         if one is None or (len(betas) > 1 and not min(betas) <= one.beta <= max(betas)):
             continue
-        if one.mixed or _both_stay(item, n, series[:, n], one):
+        if one.mixed or (not task.chains and is_relaxed(task) and _both_stay(series[:, n], one)):
             found.append(Point(task.size, p, task.num_sites, one))
     return found
 
@@ -133,7 +132,8 @@ def two_peaks(item: TaskResult, model: Model) -> list[Point]:
 def phases_apart(item: TaskResult) -> list[PhasesApart]:
     """Return at which p of a task chains stay in the phase that they began in."""
     odd = item.numbers % 2 == 1
-    if item.task.chains or min(odd.sum(), (~odd).sum()) < _LEAST_CHAINS:
+    few = min(odd.sum(), (~odd).sum()) < _LEAST_CHAINS
+    if item.task.chains or few or not is_relaxed(item.task):
         return []
     names = [column.name for column in item.observables]
     place, sweeps = names.index("satisfied"), item.task.block_size
@@ -143,8 +143,6 @@ def phases_apart(item: TaskResult) -> list[PhasesApart]:
     gaps = means[~odd].min(axis=0) - means[odd].max(axis=0)
     found = []
     for n in np.flatnonzero((gaps > _APART * deviations) & (deviations > 0)):
-        if not _forget(item, int(n), (~odd, odd)):
-            continue
         starts = [means[own, n] / item.task.num_sites for own in (~odd, odd)]
         error = math.sqrt(sum(float(each.var(ddof=1)) / each.size for each in starts))
         gap = float(starts[0].mean() - starts[1].mean())
@@ -152,35 +150,21 @@ def phases_apart(item: TaskResult) -> list[PhasesApart]:
     return found
 
 
-def _both_stay(item: TaskResult, at: int, energies: Floats, found: FirstOrder) -> bool:
-    """Return whether chains live long in both phases: those that never reach the other's peak."""
+def _both_stay(energies: Floats, found: FirstOrder) -> bool:
+    """Return whether some chains of either phase never reach the peak of the other."""
     low, high = found.peaks
     least, most = energies.min(axis=1), energies.max(axis=1)
     phases = (least > low) & (most >= high), (most < high) & (least <= low)
-    return min(own.sum() for own in phases) >= _LEAST_CHAINS and _forget(item, at, phases)
+    return min(own.sum() for own in phases) >= _LEAST_CHAINS
 
 
-def _forget(item: TaskResult, at: int, groups: Sequence[NDArray[np.bool_]]) -> bool:
-    """Return whether the chains of every group forget their energy in a twentieth of their length.
+def is_relaxed(task: Task) -> bool:
+    """Return whether chains of a continuous transition forget their start in the burn-in.
 
-    Each chain is compared with its own mean, so that one that drifts from its start is found to
-    remember, and those in two phases are not.
+    By updates of all clusters, which take about L sweeps at the critical point of q = 4, where they
+    are slowest.
     """
-    sweeps = item.task.block_size
-    width = item.extra("lagged").shape[-1] // (2 * len(SERIES))
-    lagged = item.extra("lagged")[:, at, :width]
-    edges = item.extra("lagged")[:, at, width : 2 * width]
-    pairs = np.maximum(sweeps - np.arange(width), 0)
-    for own in groups:
-        means = edges[own, :1] / (2 * sweeps)
-        centred = lagged[own] - means * edges[own] + pairs * means**2
-        try:
-            one = autocorrelation(centred, edges[own] - 2 * pairs * means, sweeps)
-        except AnalysisError:
-            return False
-        if not one.complete or sweeps < _TIMES * one.tau:
-            return False
-    return True
+    return task.update == "sw" and task.burn_in >= RELAXED * task.size
 
 
 def _said_apart(apart: Sequence[PhasesApart]) -> str:

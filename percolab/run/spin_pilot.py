@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.autocorrelation import autocorrelation
+from percolab.analysis.transition_order import RELAXED, is_relaxed
 from percolab.bonds.words import GENERATORS
 from percolab.errors import AnalysisError, InputError
 from percolab.kernels.device import Device
@@ -247,10 +248,10 @@ def find_burn_in(task: Task, labeler: str | None, device: Device) -> BurnIn:
             if _have_met(series, tau):
                 return BurnIn(10 * math.ceil((burn_in + needed) / 10))
         apart = _in_two_phases(series)
-        # A random start that few clusters leave is slow without being a phase.
-        if apart.any() and not is_partial:
+        if apart.any() and sweeps >= _LEAST_APART and is_relaxed(pilot):
             at = ", ".join(f"{each:.6g}" for each in np.array(p)[apart])
-            return BurnIn(sweeps * every, f"{_PHASES} at p = {at}: a transition of first order")
+            updates = max(RELAXED * task.size, _LEAST_APART)
+            return BurnIn(updates, f"{_PHASES} at p = {at}: a transition of first order")
         if is_partial:
             start = 2 * burn_in
         if is_partial and sweeps >= _MOST_MEASURED:
@@ -265,18 +266,9 @@ def find_burn_in(task: Task, labeler: str | None, device: Device) -> BurnIn:
 
 
 def _in_two_phases(series: Floats) -> NDArray[np.bool_]:
-    """Return at which p the energies of ordered and of random chains have no value in common.
-
-    And each chain forgets within a 20th of its length where in its phase it was.  bool (points,).
-    """
+    """Return at which p ordered and random chains have no energy in common, bool (points,)."""
     energies = series[:, :, 0]
-    gaps = energies[::2].min(axis=(0, -1)) - energies[1::2].max(axis=(0, -1))
-    found = gaps > 0
-    for point in np.flatnonzero(found):
-        own = series[:, [point]]
-        tau, is_complete = _longest(own - own.mean(axis=-1, keepdims=True))
-        found[point] = is_complete and series.shape[-1] >= max(_TIMES * tau, _LEAST_APART)
-    return np.asarray(found)
+    return np.asarray(energies[::2].min(axis=(0, -1)) > energies[1::2].max(axis=(0, -1)))
 
 
 def _series_of(blocks: Sequence[Block], points: int) -> Floats:
