@@ -97,7 +97,7 @@ def judge_order(
             ),
         )
         return (best.L, best.p, best.found), None
-    apart = [each for each in map(phases_apart, items) for each in each]
+    apart = [found for item in items for found in phases_apart(item)]
     if len(apart) >= _LEAST_POINTS:
         return None, _said_apart(apart)
     if not points and (
@@ -155,7 +155,7 @@ def _both_stay(energies: Floats, found: FirstOrder) -> bool:
     low, high = found.peaks
     least, most = energies.min(axis=1), energies.max(axis=1)
     phases = (least > low) & (most >= high), (most < high) & (least <= low)
-    return min(own.sum() for own in phases) >= _LEAST_CHAINS
+    return all(int(own.sum()) >= _LEAST_CHAINS for own in phases)
 
 
 def is_relaxed(task: Task) -> bool:
