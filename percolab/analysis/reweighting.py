@@ -35,6 +35,8 @@ LEAST_OVERLAP = 0.1
 
 #: Bins of a histogram in which two peaks are looked for, and different E that it needs.
 _BINS, _LEAST_VALUES = 40, 80
+#: Bins in which two peaks are looked for are as wide as so many spins that leave a ground state.
+_EXCITATIONS = 2
 #: A valley is this deep at least, as a logarithm, and this many standard errors below the hull.
 _LEAST_DEPTH, _DEPTH_ERRORS = 0.2, 5.0
 #: Bins with fewer samples than this are no peaks, nor is a phase with less than this share.
@@ -182,7 +184,8 @@ def find_first_order(
     energies = _checked(satisfied)
     if len(np.unique(energies)) < _LEAST_VALUES:
         return None
-    edges = _edges(energies)
+    # Near the ground state E has gaps of a coordination number, which are no valleys.
+    edges = _edges(energies, _EXCITATIONS * 2 * float(energies.max()) / num_sites)
     valley = _deepest_valley(_binned(energies, edges, np.ones_like(energies)))
     if valley is None:
         return None
@@ -191,6 +194,8 @@ def find_first_order(
     changes = _changes(energies.reshape(1, -1) if one_chain else energies, low, high)
     parts = _parts_of_one(energies, changes) if one_chain else energies
     shift, shift_error = _balance(parts, cut, q)
+    if _overlap(_weights(energies, shift)) < LEAST_OVERLAP:
+        return None
     gap, gap_error = _gap(parts, cut, shift)
     return FirstOrder(
         beta=beta + shift,
@@ -222,14 +227,14 @@ def _overlap(weights: Floats) -> float:
     return float(weights.sum() ** 2 / (weights.size * (weights**2).sum()))
 
 
-def _edges(energies: Floats) -> Floats:
-    """Return edges of bins that each hold the same number of possible E."""
+def _edges(energies: Floats, least: float = 0.0) -> Floats:
+    """Return edges of bins, least wide or more, that each hold the same number of possible E."""
     values = np.unique(energies)
     if len(values) < 2:
         raise AnalysisError("the energy does not vary")
     step = float(np.gcd.reduce(np.diff(values).astype(np.int64)))
     steps = (values[-1] - values[0]) / step + 1
-    width = step * max(int(np.ceil(steps / _BINS)), 1)
+    width = step * max(int(np.ceil(steps / _BINS)), int(np.ceil(least / step)), 1)
     count = int(np.ceil(steps * step / width))
     return np.asarray(values[0] - step / 2 + width * np.arange(count + 1))
 

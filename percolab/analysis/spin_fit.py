@@ -29,11 +29,12 @@ from percolab.analysis.averaging import Value
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.quantity_fits import QuantityAnalysis
-from percolab.analysis.reweighting import FirstOrder, find_first_order
+from percolab.analysis.reweighting import FirstOrder
 from percolab.analysis.statistics import Floats, format_with_error
 from percolab.analysis.stored_fits import fit_quantities
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.potts import critical_point, potts_exponents, spin_correction
+from percolab.analysis.transition_order import judge_order
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
@@ -81,7 +82,7 @@ class SpinFit(Shown):
     exponents: y_t, y_h and z, as far as the data give them.
     joint: the fit of all quantities, with its tables.
     known: the published coupling, to compare.
-    first_order: of the largest size whose stored energies have two peaks.
+    first_order: of the largest size whose stored energies have two peaks, if judge_order says so.
     notes: what a reader must know, one line each.
     """
 
@@ -170,21 +171,22 @@ def fit_spins(results: Results, names: Sequence[str] = ("all",), **options: Any)
     model = Model.parse(study.model)
     items = [item for item in joined(results).tasks.values() if item.blocks]
     differences = start_differences(items)
+    first_order, order = judge_order(items, model)
     try:
         joint = fit_quantities(results, names, **options)
     except AnalysisError as error:
-        raise AnalysisError(f"{error}{_told(differences)}") from error
+        told = _told(differences) + (f"; {order}" if order else "")
+        raise AnalysisError(f"{error}{told}") from error
     exponents, notes = _exponents(items, joint, model)
     short = short_blocks(items)
-    if short is not None:
-        notes.append(short)
+    notes += [each for each in (short, order) if each is not None]
     return SpinFit(
         model=model,
         joint=joint,
         differences=tuple(differences),
         exponents=tuple(exponents),
         known=_published(results, model),
-        first_order=_first_order(items, model),
+        first_order=first_order,
         notes=tuple(notes),
     )
 
@@ -379,27 +381,3 @@ def _at(item: TaskResult, p_c: float, error: float) -> tuple[float, float] | Non
     variance = (len(sums) - 1) * float(np.mean((replicas - replicas.mean()) ** 2))
     shifted = (read(total / scale, p_c + error) - read(total / scale, p_c - error)) / 2
     return math.exp(value), math.exp(value) * math.hypot(math.sqrt(variance), shifted)
-
-
-def _first_order(items: Sequence[TaskResult], model: Model) -> tuple[int, float, FirstOrder] | None:
-    """Return (L, p, transition) of the largest size whose stored energies have two peaks."""
-    for item in sorted(items, key=lambda item: -item.task.size):
-        if "series" not in item.task.measure:
-            continue
-        found = []
-        sweeps, points = item.task.block_size, len(item.task.p)
-        series = item.extra("series").reshape(len(item.blocks), points, len(SERIES), sweeps)
-        for n, p in enumerate(item.task.p):
-            one = find_first_order(
-                series[:, n, 0],
-                beta=-math.log1p(-p),
-                q=model.states,
-                num_sites=item.task.num_sites,
-                one_chain=bool(item.task.chains),
-            )
-            if one is not None:
-                found.append((item.task.size, p, one))
-        if found:
-            # Where both phases are seen most often.
-            return min(found, key=lambda each: abs(each[2].beta + math.log1p(-each[1])))
-    return None

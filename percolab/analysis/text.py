@@ -314,7 +314,7 @@ def spin_table(found: SpinFit) -> str:
         # The joint fit has errors, and none is honest here.
         if found.first_order is not None:
             parts.append(aligned(_first_order_rows(found)))
-        return "\n\n".join([*parts, *_start_notes(found)])
+        return "\n\n".join([*parts, *_notes(found.notes), *_start_notes(found)])
     if found.exponents:
         parts.append(aligned([_SPIN_HEAD, *(_spin_row(item) for item in found.exponents)]))
     if found.first_order is not None:

@@ -103,7 +103,12 @@ class Model:
         if not colon:
             return cls(name)
         key, equals, number = (part.strip() for part in rest.partition("="))
-        if name in ("ising", "potts"):
+        if name == "ising":
+            raise InputError(
+                f"model {text!r}: ising has two spins and no q; write ising, whose coupling is K, "
+                "or potts:q=2, whose coupling is beta = 2 K"
+            )
+        if name == "potts":
             if key != "q" or not equals:
                 raise InputError(f"model {text!r}, but states are written as in potts:q=3")
             return cls(name, states=_read_states(text, number))

@@ -103,6 +103,7 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
     }
     exact = outcome.sigma is None
     text = {"exact": exact, "holds": bool(outcome.holds), "note": outcome.note}
+    text["correlated"] = outcome.correlated
     return {"name": outcome.name, **plain, **text}
 
 
@@ -121,13 +122,18 @@ def _line(outcome: Outcome) -> str:
 
 
 def _by_chance(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Return how many values have an error, how many are far off, and what chance would do."""
-    deviations = [row["z"] for row in rows if not row["exact"] and row["z"] is not None]
+    """Return how many values have an error, how many are far off, and what chance would do.
+
+    What is of the same samples counts once, by its covariance; but each value may fail.
+    """
+    with_error = [row for row in rows if not row["exact"] and row["z"] is not None]
+    deviations = [row["z"] for row in with_error if not row["correlated"]]
     return {
-        "values_with_error": len(deviations),
+        "values_with_error": len(with_error),
+        "independent_values": len(deviations),
         "beyond_2_sigma": sum(abs(z) > 2 for z in deviations),
         "beyond_2_sigma_by_chance": len(deviations) * _BEYOND_TWO,
-        "false_alarm_probability": 1 - (1 - _BEYOND_FOUR) ** len(deviations),
+        "false_alarm_probability": 1 - (1 - _BEYOND_FOUR) ** len(with_error),
     }
 
 
@@ -155,10 +161,11 @@ def _conclude(
 ) -> None:
     chance = _by_chance(rows)
     echo(
-        f"\n{chance['values_with_error']} of {len(rows)} values have an error: "
-        f"{chance['beyond_2_sigma']} are beyond 2 sigma, where chance puts "
-        f"{chance['beyond_2_sigma_by_chance']:.1f}; one beyond 4 by chance has probability "
-        f"{chance['false_alarm_probability']:.1g}"
+        f"\n{chance['values_with_error']} of {len(rows)} values have an error.  Those of the same "
+        f"samples taken together, {chance['independent_values']} are independent: "
+        f"{chance['beyond_2_sigma']} of these are beyond 2 sigma, where chance puts "
+        f"{chance['beyond_2_sigma_by_chance']:.1f}.  One value beyond 4 sigma by chance has "
+        f"probability {chance['false_alarm_probability']:.1g} at most"
     )
     where = f"on {conditions.device}, seed {conditions.seed}, {seconds:.0f} s"
     if not failed:

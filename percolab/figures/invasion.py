@@ -285,15 +285,17 @@ def _draw_bursts(axes: Axes, curves: Curves) -> None:
 
 
 def _draw_pressure(axes: Axes, curves: Curves, invasion: Invasion) -> None:
+    """Draw pressure up against saturation along, as is the custom, as far as it was measured."""
+    begin = invasion.num_sources / invasion.num_sites
     axes.step(
-        np.append(curves.pressures, curves.edges[-1]),
-        np.append(curves.saturations, curves.saturations[-1]),
-        where="post",
+        np.append(begin, curves.saturations),
+        np.append(curves.pressures[:1], curves.pressures),
+        where="pre",
         color=COLOURS[0],
     )
-    axes.set(xlabel="largest weight so far", ylabel="invaded fraction")
-    axes.set_xlim(float(curves.edges[0]), float(curves.edges[-1]))
-    axes.set_ylim(bottom=0.0)
+    axes.set(xlabel="invaded fraction", ylabel="largest weight so far")
+    axes.set_ylim(float(curves.edges[0]), float(curves.edges[-1]))
+    axes.set_xlim(left=0.0)
     if invasion.breakthrough is not None:
-        axes.axvline(invasion.threshold, **EXACT_LINE | {"color": COLOURS[1]})
+        axes.axhline(invasion.threshold, **EXACT_LINE | {"color": COLOURS[1]})
         axes.set_title(f"breakthrough at {invasion.threshold:.4g}", fontsize=8)

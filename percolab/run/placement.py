@@ -113,9 +113,11 @@ def _with_burn_in(
     study: Study, task: Task, rule: StopRule, engine: Engine, watcher: Watcher
 ) -> Task:
     """Return a task of spins with the burn-in that a pilot finds, and chains that go with it."""
-    burn_in = find_burn_in(task, engine.labeler, engine.device)
-    watcher.noted(f"pilot: L = {task.size}: a burn-in of {burn_in} sweeps")
-    return with_chains(study, study.with_burn_in(task, burn_in), rule)
+    found = find_burn_in(task, engine.labeler, engine.device)
+    watcher.noted(f"pilot: L = {task.size}: a burn-in of {found.updates} sweeps")
+    if found.warning:
+        watcher.noted(f"pilot: L = {task.size}: {found.warning}")
+    return with_chains(study, study.with_burn_in(task, found.updates), rule)
 
 
 def rounded_up(tasks: Sequence[Task], results: Results, rule: StopRule) -> list[str]:

@@ -13,19 +13,24 @@ left of the start is about exp(-20) of it at the slowest of these.  That holds f
 clusters.  Where only some get new spins, a random start takes longer than any such time: its
 clusters are small, and the first ones are flipped one by one.  So there the chains of the pilot are
 also given longer burn-ins until those that started ordered and at random agree, and the burn-in is
-that one and the 20 times.
+that one and the 20 times.  At high temperature such clusters are so small that thousands of updates
+do what one of all clusters does: of long chains only every n-th update is measured.
+
+At a transition of first order chains of a large lattice stay in the phase that they began in.  Then
+a burn-in is what a chain needs to forget where in its phase it was, and this is said.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.autocorrelation import autocorrelation
+from percolab.analysis.transition_order import RELAXED, is_relaxed
 from percolab.bonds.words import GENERATORS
 from percolab.errors import AnalysisError, InputError
 from percolab.kernels.device import Device
@@ -52,6 +57,14 @@ _LOW, _HIGH, _BEYOND = 0.2, 0.8, 0.1
 #: How many autocorrelation times a burn-in is, and a chain that one is measured by.
 _TIMES = 20
 _LEAST_BURN_IN, _MOST_SWEEPS = 20, 2**14
+#: Measured updates of a chain, from which on further ones are skipped; and the most updates of a
+#: chain, for each grid point, where only some clusters get new spins.
+_MOST_MEASURED, _UPDATES_PER_POINT = 2**10, 64
+#: Measured updates in which chains of two phases have not left them, at least.
+_LEAST_APART = 8 * _SWEEPS
+_PHASES = "chains that start ordered and at random stay in different phases"
+#: The burn-in where the pilot cannot tell it.
+_UNKNOWN_BURN_IN = 2**10
 #: Standard errors within which chains of both starts agree.
 _AGREEING = 3.0
 
@@ -68,22 +81,15 @@ def place_spins(task: Task, labeler: str | None, device: Device) -> tuple[float,
     burn_in, sweeps = _BURN_IN, _SWEEPS
     for around in range(_ROUNDS):
         p = covering(edges[0], edges[1], POINTS)
-        found = _probabilities(task, p, burn_in, sweeps, labeler, device)
-        edges = _transitions(found, np.array(p))
+        seen = _probabilities(task, p, burn_in, sweeps, labeler, device)
+        edges = _transitions(seen, np.array(p))
         if around == 0:
             # Chains that know their start yet make the transition wider than it is.
             middle = (float(edges[0].mean() + edges[1].mean()) / 2,)
-            sweeps = _known_burn_in(replace(task, p=middle), labeler, device)
+            found = find_burn_in(replace(task, p=middle), labeler, device)
+            sweeps = _SWEEPS if found.warning else max(found.updates, _SWEEPS)
             burn_in = sweeps // 2
     return covering(edges[0], edges[1], POINTS)
-
-
-def _known_burn_in(task: Task, labeler: str | None, device: Device) -> int:
-    """Return the burn-in, or what a pilot at least has, where the burn-in cannot be told."""
-    try:
-        return max(find_burn_in(task, labeler, device), _SWEEPS)
-    except InputError:
-        return _SWEEPS
 
 
 def invaded(task: Task, labeler: str | None, device: Device) -> Floats:
@@ -130,7 +136,12 @@ def _thresholds(p: Floats) -> NDArray[np.uint64]:
 
 
 def _pilot(
-    task: Task, p: Sequence[float], burn_in: int, sweeps: int, measure: tuple[str, ...] = ()
+    task: Task,
+    p: Sequence[float],
+    burn_in: int,
+    sweeps: int,
+    measure: tuple[str, ...] = (),
+    every: int = 1,
 ) -> Task:
     """Return a task of chains of their own."""
     return replace(
@@ -140,7 +151,7 @@ def _pilot(
         burn_in=burn_in,
         block_size=sweeps,
         measure=measure,
-        every=1,
+        every=every,
         chains=0,
     )
 
@@ -205,32 +216,59 @@ def _crossing(rising: Floats, p: Floats, value: float) -> float:
     return float(p[n - 1] + share * (p[n] - p[n - 1]))
 
 
-def find_burn_in(task: Task, labeler: str | None, device: Device) -> int:
+@dataclass(frozen=True)
+class BurnIn:
+    """Updates at the start of a chain that are not measured, and what must be said of them."""
+
+    updates: int
+    warning: str = ""
+
+
+def find_burn_in(task: Task, labeler: str | None, device: Device) -> BurnIn:
     """Return 20 autocorrelation times of the slowest of three series, at up to five of the p.
 
-    With wolff and few, and what the chains of a pilot took to forget their start.  InputError: it
-    is so long that no chain of a pilot tells it.
+    With wolff and few, and what the chains of a pilot took to forget their start.  Where chains
+    stay in two phases, or are correlated over so long that no chain of a pilot tells it, there is a
+    warning.
     """
     p = [task.p[n] for n in np.unique(np.linspace(0, len(task.p) - 1, 5).round().astype(int))]
-    sweeps, tau, start, is_partial = _SWEEPS, 0.0, 0, task.update != "sw"
-    while sweeps <= _MOST_SWEEPS:
-        burn_in = max(round(_TIMES * tau), _BURN_IN, start)
-        pilot = _pilot(task, p, burn_in, sweeps, ("series",))
+    is_partial = task.update != "sw"
+    most = max(_MOST_SWEEPS, _UPDATES_PER_POINT * task.num_points if is_partial else 0)
+    sweeps, every, tau, start = _SWEEPS, 1, 0.0, 0
+    while sweeps * every <= most:
+        burn_in = max(round(_TIMES * tau * every), _BURN_IN, start)
+        pilot = _pilot(task, p, burn_in, sweeps, ("series",), every)
         blocks = _blocks(pilot, range(1000, 1000 + _CHAINS), labeler, device)
         series = _series_of(blocks, len(p))
         tau, is_complete = _longest(series)
         if is_complete and sweeps >= _TIMES * tau:
+            needed = _TIMES * tau * every
             if not is_partial:
-                return max(10 * math.ceil(_TIMES * tau / 10), _LEAST_BURN_IN)
+                return BurnIn(max(10 * math.ceil(needed / 10), _LEAST_BURN_IN))
             if _have_met(series, tau):
-                return 10 * math.ceil((burn_in + _TIMES * tau) / 10)
+                return BurnIn(10 * math.ceil((burn_in + needed) / 10))
+        apart = _in_two_phases(series)
+        if apart.any() and sweeps >= _LEAST_APART and is_relaxed(pilot):
+            at = ", ".join(f"{each:.6g}" for each in np.array(p)[apart])
+            updates = max(RELAXED * task.size, _LEAST_APART)
+            return BurnIn(updates, f"{_PHASES} at p = {at}: a transition of first order")
         if is_partial:
             start = 2 * burn_in
-        sweeps *= 2
-    raise InputError(
-        f"L = {task.size}: spins are correlated over more than {tau:.0f} updates; give the burn-in "
-        "(--burn-in)"
+        if is_partial and sweeps >= _MOST_MEASURED:
+            every *= 2
+        else:
+            sweeps *= 2
+    return BurnIn(
+        _UNKNOWN_BURN_IN,
+        f"spins are correlated over more than {tau * every:.0f} updates, so this burn-in is too "
+        "short (--burn-in): errors are quoted only where ordered and random starts agree",
     )
+
+
+def _in_two_phases(series: Floats) -> NDArray[np.bool_]:
+    """Return at which p ordered and random chains have no energy in common, bool (points,)."""
+    energies = series[:, :, 0]
+    return np.asarray(energies[::2].min(axis=(0, -1)) > energies[1::2].max(axis=(0, -1)))
 
 
 def _series_of(blocks: Sequence[Block], points: int) -> Floats:

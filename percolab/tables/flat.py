@@ -163,7 +163,9 @@ def _spanning_means(
         values: dict[str, Pair] = {}
         for name in names:
             mean = float(means[name][n])
-            values[name] = mean, (mean * (1 - mean) / max(count - 1, 1)) ** 0.5
+            # One sample says nothing of its own scatter.
+            error = (mean * (1 - mean) / (count - 1)) ** 0.5 if count > 1 else None
+            values[name] = mean, error
         yield x, values
 
 
@@ -173,7 +175,8 @@ def _grid_means(item: TaskResult) -> Iterator[tuple[float, dict[str, Pair]]]:
     total = item.sums().sum(axis=0, dtype=np.float64)
     squares = item.products()[..., np.diagonal(pair_places(len(names)))].sum(axis=0)
     means = total / count
-    errors = np.sqrt(np.maximum(squares / count - means**2, 0.0) / max(count - 1, 1))
+    variance = np.maximum(squares / count - means**2, 0.0)
+    errors = np.sqrt(variance / (count - 1)) if count > 1 else np.full_like(means, np.nan)
     if item.task.has_spins:
         errors = _errors_of_chains(item)
     for p, mean, error in zip(item.task.p, means, errors, strict=True):

@@ -43,6 +43,8 @@ class Outcome:
 
     sigma: standard deviation of ``value``; None where value and expectation must be equal.
     note:  what a reader of a failure must know, or where the expected value comes from.
+    correlated: whether it is of the same samples as its neighbours, and a row of all of them
+        together follows, which counts in their place where deviations are counted.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Outcome:
     expected: float
     sigma: float | None = None
     note: str = ""
+    correlated: bool = False
 
     @property
     def z(self) -> float | None:

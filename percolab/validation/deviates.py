@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.validation.check import Outcome
+
+#: Eigenvalues of a correlation matrix below this are those of values that determine each other.
+_DEPENDENT = 1e-8
 
 
 def _deviate(exceeded: float) -> float:
@@ -32,3 +38,30 @@ def largest_as_normal(name: str, z: NDArray[np.float64]) -> Outcome:
     # The probability that one of them at least is as large.
     exceeded = -np.expm1(z.size * np.log1p(-2 * norm.sf(largest)))
     return Outcome(name, _deviate(float(exceeded)), 0.0, 1.0, f"|z| {largest:.2f} of {z.size}")
+
+
+def with_joint(
+    name: str, outcomes: Sequence[Outcome], deviations: NDArray[np.float64]
+) -> Iterator[Outcome]:
+    """Yield outcomes of the same samples, and one of all of them together, by their covariance.
+
+    deviations: of every sample from what is expected, float64 (samples, outcomes).  Hotelling's
+    T^2 of their means, as the normal deviate that is exceeded as seldom: H. Hotelling, Ann. Math.
+    Stat. 2, 360 (1931).
+    """
+    yield from (replace(outcome, correlated=True) for outcome in outcomes)
+    from scipy.stats import f
+
+    count = len(deviations)
+    spread = deviations.std(axis=0, ddof=1)
+    varies = spread > _DEPENDENT * spread.max()
+    scaled = deviations[:, varies] / spread[varies]
+    eigenvalues, vectors = np.linalg.eigh(np.atleast_2d(np.cov(scaled, rowvar=False)))
+    kept = eigenvalues > _DEPENDENT
+    along = scaled.mean(axis=0) @ vectors[:, kept]
+    rank = int(kept.sum())
+    t_square = count * float(np.sum(along**2 / eigenvalues[kept]))
+    ratio = (count - rank) / (rank * (count - 1)) * t_square
+    deviate = _deviate(float(f.sf(ratio, rank, count - rank)))
+    note = f"T^2 {t_square:.1f} of {rank} values, {count} samples"
+    yield Outcome(f"together: {name}", deviate, 0.0, 1.0, note)

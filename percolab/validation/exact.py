@@ -17,6 +17,7 @@ from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import CLUSTERS, SPANNING, SUM_SQUARES
 from percolab.validation.check import Check, Conditions, Outcome, differing
+from percolab.validation.deviates import with_joint
 from percolab.validation.enumeration import (
     Counts,
     cluster_counts,
@@ -119,11 +120,14 @@ def _sampled(name: str, conditions: Conditions) -> Iterator[Outcome]:
     samples = conditions.count(quick=100_000, full=2_000_000)
     rows = sampled_rows(conditions, topology, p, samples, stream=("exact", name))
     expected = probability_of(exact.clusters, p)
-    yield mean_outcome(f"clusters of {name}, p = {p}", rows[:, CLUSTERS], expected)
+    outcomes = [mean_outcome(f"clusters of {name}, p = {p}", rows[:, CLUSTERS], expected)]
+    apart = [rows[:, CLUSTERS] - expected]
     for axis, counts in exact.spanning.items():
-        spans = rows[:, SPANNING] >> axis & 1
+        spans, expected = rows[:, SPANNING] >> axis & 1, probability_of(counts, p)
         text = f"{name} spans along axis {axis}, p = {p}"
-        yield fraction_outcome(text, spans, probability_of(counts, p))
+        outcomes.append(fraction_outcome(text, spans, expected))
+        apart.append(spans - expected)
+    yield from with_joint(f"{name}, p = {p}", outcomes, np.stack(apart, axis=1))
 
 
 def _thresholds(conditions: Conditions) -> Iterator[Outcome]:
@@ -133,9 +137,12 @@ def _thresholds(conditions: Conditions) -> Iterator[Outcome]:
     coupling = coupling_for(conditions.device, topology, items=numbers.size)
     seed = conditions.stream_seed("exact threshold")
     found = find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
+    outcomes, apart = [], []
     for axis, counts in _exact_sums(topology).spanning.items():
-        text = f"mean threshold of {name} along axis {axis}"
-        yield mean_outcome(text, found[:, axis], mean_threshold(counts))
+        text, expected = f"mean threshold of {name} along axis {axis}", mean_threshold(counts)
+        outcomes.append(mean_outcome(text, found[:, axis], expected))
+        apart.append(found[:, axis] - expected)
+    yield from with_joint(f"thresholds of {name}", outcomes, np.stack(apart, axis=1))
 
 
 CHECKS = (

@@ -29,6 +29,7 @@ from percolab.spins.words import Chain
 from percolab.tasks.blocks import Block, pair_places
 from percolab.tasks.study import Task
 from percolab.validation.check import Check, Conditions, Outcome, differing
+from percolab.validation.deviates import with_joint
 from percolab.validation.spin_enumeration import Bonds, bond_means
 
 Floats = NDArray[np.float64]
@@ -42,11 +43,12 @@ _TINY = ("square", "triangular", "kagome", "graph")
 #: By q, where the spins of a few sites are neither ordered nor free.
 _TINY_P = {2: 0.4, 3: 0.45, 10: 0.6}
 _LOOPS: tuple[int, Bonds] = (6, [(0, 3), (3, 0), (1, 3), (2, 2), (2, 4), (4, 1), (1, 4), (5, 5)])
-#: Of identities: lattice, L, model, p, near where spins order.
+#: Of identities: lattice, L, model, p, near where spins order, and the burn-in.  That of the last,
+#: of first order, is long: as long as chains relax, M^2 of a sweep is not S_2 of the same one.
 _CASES = (
-    ("square", 32, "ising", 0.58),
-    ("triangular", 24, "potts:q=3", 0.47),
-    ("cubic", 10, "potts:q=4", 0.46),
+    ("square", 32, "ising", 0.58, 60),
+    ("triangular", 24, "potts:q=3", 0.47, 60),
+    ("cubic", 10, "potts:q=4", 0.46, 600),
 )
 #: Of parity: lattices with shapes that are no whole number of words, and updates with their q.
 _PARITY = (("square", (33, 5)), ("honeycomb", (18, 6)), ("kagome", (18, 6)), ("cubic", (7, 5, 3)))
@@ -149,6 +151,16 @@ def _of_chains(name: str, values: Floats, expected: float) -> Outcome:
     return Outcome(name, float(values.mean()), expected, sigma)
 
 
+def _jointly(text: str, values: dict[str, tuple[Floats, float]]) -> Iterator[Outcome]:
+    """Yield the outcomes of several means of the same chains, by name, and of all together.
+
+    values: of every chain, float64 (n,), and what their mean should be.
+    """
+    outcomes = [_of_chains(f"{name}, {text}", *each) for name, each in values.items()]
+    apart = np.stack([found - expected for found, expected in values.values()], axis=1)
+    yield from with_joint(text, outcomes, apart)
+
+
 def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
     """Energy and specific heat of the Ising model on tori; by slower labelers on the smallest."""
     lattice = load_lattice("square")
@@ -178,9 +190,9 @@ def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
         # About the exact mean, so that the mean of a chain takes nothing away.
         apart = means.square("satisfied") - 2 * satisfied * means.of("satisfied") + satisfied**2
         text = f"{update}, L = {size}, K = {coupling:.4f}, {rng}, {labeler}"
-        yield _of_chains(f"energy, {text}", energy, exact.energy)
         heat = 4 * coupling**2 * apart / sites
-        yield _of_chains(f"specific heat, {text}", heat, exact.specific_heat)
+        values = {"energy": (energy, exact.energy), "specific heat": (heat, exact.specific_heat)}
+        yield from _jointly(text, values)
 
 
 def _tiny(name: str) -> tuple[Structure, int]:
@@ -215,7 +227,8 @@ def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
             model=f"potts:q={q}",
             update=update,
             rng=list(GENERATORS)[n % 2],
-            burn_in=20 if update == "sw" else 100,
+            # At q = 10 on the triangular torus a random start is forgotten in some 13 sweeps.
+            burn_in=120 if update == "sw" else 100,
         )
         squares, fourths = means.of("state_squares"), means.square("state_squares")
         fourths = q**2 * fourths - 2 * q * sites**2 * squares + sites**4
@@ -230,14 +243,13 @@ def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
             "sum_squares": means.of("sum_squares"),
             "largest_cluster": means.of("largest"),
         }
-        for key, values in found.items():
-            told = key.replace("_", " ")
-            yield _of_chains(f"{told}, {name}, {update}, q = {q}", values, exact[key])
+        values = {key.replace("_", " "): (found[key], exact[key]) for key in found}
+        yield from _jointly(f"{name}, {update}, q = {q}", values)
 
 
 def _identities(conditions: Conditions) -> Iterator[Outcome]:
     """What spins and clusters have in common at any size."""
-    for name, size, model, p in _CASES:
+    for name, size, model, p, burn_in in _CASES:
         lattice = load_lattice(name)
         means = _chains(
             conditions,
@@ -248,6 +260,7 @@ def _identities(conditions: Conditions) -> Iterator[Outcome]:
             p=p,
             model=model,
             sweeps=200,
+            burn_in=burn_in,
         )
         q, sites, text = (
             means.task.draw.states,
@@ -255,13 +268,15 @@ def _identities(conditions: Conditions) -> Iterator[Outcome]:
             f"{name}, L = {size}, {model}",
         )
         open_bonds = means.of("open_bonds") - p * means.of("satisfied")
-        yield _of_chains(f"open less p times satisfied bonds, {text}", open_bonds, 0.0)
         squares = (q * means.of("state_squares") - sites**2) / (q - 1)
-        yield _of_chains(f"M^2 less S_2, {text}", squares - means.of("sum_squares"), 0.0)
         product, both = means.lagged(SERIES.index(STATE_SQUARES))
         lagged = (q**2 * product - q * sites**2 * both + sites**4) / (q - 1) ** 2
-        apart = lagged - means.square("sum_squares")
-        yield _of_chains(f"M^2 of two sweeps less S_2^2, {text}", apart, 0.0)
+        values = {
+            "open less p times satisfied bonds": (open_bonds, 0.0),
+            "M^2 less S_2": (squares - means.of("sum_squares"), 0.0),
+            "M^2 of two sweeps less S_2^2": (lagged - means.square("sum_squares"), 0.0),
+        }
+        yield from _jointly(text, values)
     for q in (2, 3, 4):
         means = _chains(
             conditions,

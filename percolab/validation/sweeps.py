@@ -19,6 +19,7 @@ from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
 from percolab.validation.check import Check, Conditions, Outcome, differing
+from percolab.validation.deviates import with_joint
 from percolab.validation.sampling import sampled_rows
 
 _SIZES, _SAMPLES, _BLOCK = (8, 16), 400, 10
@@ -96,14 +97,17 @@ def _generators(conditions: Conditions) -> Iterator[Outcome]:
         sampled_rows(conditions, topology, 0.5, samples, stream=("generators", rng), rng=rng)
         for rng in ("xorwow", "philox")
     ]
+    outcomes, apart = [], []
     for observable in observables_of(boundary):
-        means, variances = [], []
-        for values in map(observable.of_rows, rows):
-            means.append(float(values.mean()))
-            variances.append(float(values.var(ddof=1)) / samples)
-        name = f"mean {observable.name}, square, L = {size}"
-        sigma = float(np.sqrt(sum(variances)))
-        yield Outcome(name, means[0], means[1], sigma, "value: XORWOW; expected: Philox")
+        one, other = (observable.of_rows(each).astype(np.float64) for each in rows)
+        sigma = float(np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / samples))
+        name, note = (
+            f"mean {observable.name}, square, L = {size}",
+            "value: XORWOW; expected: Philox",
+        )
+        outcomes.append(Outcome(name, float(one.mean()), float(other.mean()), sigma, note))
+        apart.append(one - other)
+    yield from with_joint("XORWOW and Philox", outcomes, np.stack(apart, axis=1))
 
 
 CHECKS = (

@@ -18,6 +18,7 @@ from percolab.lattices.lattice import load_lattice
 from percolab.measure.columns import observables_of
 from percolab.validation.check import Check, Conditions, Outcome
 from percolab.validation.clusters import TORI
+from percolab.validation.deviates import with_joint
 from percolab.validation.sampling import fraction_outcome, sampled_rows
 
 _BOUNDARY = ("periodic", "periodic")
@@ -32,11 +33,15 @@ def _wrapping(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     p, stream = THRESHOLDS[lattice_name, "bond"], ("wrapping", lattice_name)
     rows = sampled_rows(conditions, topology, p, samples, stream=stream)
     exact = wrapping_probabilities(TORI[lattice_name])
+    text = f"{lattice_name} torus, L = {size}"
+    outcomes, apart = [], []
     for observable in measured:
         values: np.ndarray = observable.of_rows(rows)
-        name = f"{observable.name}, {lattice_name} torus, L = {size}"
         expected = getattr(exact, WRAPPING[observable.name])
-        yield fraction_outcome(name, values, expected, "Pinson (1994)")
+        name = f"{observable.name}, {text}"
+        outcomes.append(fraction_outcome(name, values, expected, "Pinson (1994)"))
+        apart.append((values != 0) - expected)
+    yield from with_joint(text, outcomes, np.stack(apart, axis=1))
 
 
 CHECKS = tuple(Check("wrapping", name, partial(_wrapping, name)) for name in TORI)

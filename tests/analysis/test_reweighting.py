@@ -9,8 +9,9 @@ from scipy.signal import lfilter
 import percolab
 from percolab.analysis.json_values import plain
 from percolab.analysis.reweighting import energy_histogram, find_first_order, reweight
-from percolab.analysis.spin_fit import _first_order
+from percolab.analysis.stored_spins import series_of
 from percolab.analysis.theory.ising import ising_torus
+from percolab.analysis.transition_order import two_peaks
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
 from percolab.validation.spin_enumeration import spin_means
@@ -158,7 +159,7 @@ def test_error_of_the_transition_is_its_scatter():
     z = []
     for _ in range(60):
         energies, _ = two_phases(rng, 0.0, chains=20, updates=300, q=3, stay=0.5)
-        found = find_first_order(energies, beta=0.0, q=3, num_sites=1)
+        found = find_first_order(energies, beta=0.0, q=3, num_sites=1000)
         z.append(found.beta / found.beta_error)
     assert np.abs(z).max() <= 4
     assert 0.8 <= np.std(z) <= 1.3
@@ -166,17 +167,17 @@ def test_error_of_the_transition_is_its_scatter():
 
 def test_chains_that_never_change_phase_are_not_mixed():
     energies, gap = two_phases(np.random.default_rng(8), 0.0, updates=1000, q=1, stay=1.0)
-    found = find_first_order(energies, beta=1.0, q=1, num_sites=1)
+    found = find_first_order(energies, beta=1.0, q=1, num_sites=1000)
     assert found.changes == 0
     assert not found.mixed
-    assert found.latent_heat == pytest.approx(gap, rel=0.01)
+    assert 1000 * found.latent_heat == pytest.approx(gap, rel=0.01)
 
 
 def test_how_one_chain_is_cut_into_blocks_changes_nothing():
     energies, _ = two_phases(
         np.random.default_rng(9), 0.0, chains=1, updates=12_000, q=3, stay=0.99
     )
-    known = {"beta": 0.0, "q": 3, "num_sites": 1}
+    known = {"beta": 0.0, "q": 3, "num_sites": 1000}
     few, many = (
         find_first_order(energies.reshape(blocks, -1), one_chain=True, **known)
         for blocks in (30, 120)
@@ -196,20 +197,21 @@ def test_error_of_the_transition_of_one_chain_is_its_scatter():
     for _ in range(60):
         energies, _ = two_phases(rng, 0.0, chains=1, updates=20_000, q=3, stay=0.99)
         blocks = energies.reshape(200, 100)
-        found = find_first_order(blocks, beta=0.0, q=3, num_sites=1, one_chain=True)
+        found = find_first_order(blocks, beta=0.0, q=3, num_sites=1000, one_chain=True)
         z.append(found.beta / found.beta_error)
     assert np.abs(z).max() <= 4
     assert 0.8 <= np.std(z) <= 1.3
 
 
-def test_fits_and_figures_take_one_chain_for_one():
+def test_fits_and_figures_take_one_chain_for_one(monkeypatch):
+    monkeypatch.setattr("percolab.analysis.reweighting._LEAST_CHANGES", 1)
     p = np.sqrt(10) / (1 + np.sqrt(10))
     results = percolab.sweep(
         "square", L=[16], model="potts:q=10", boundary="periodic", chains=1, measure="series",
         burn_in=200, p=[p], samples=20_000, block_size=200, device="cpu",
     )  # fmt: skip
     (item,) = results.tasks.values()
-    _, _, found = _first_order([item], Model.parse("potts:q=10"))
+    found = two_peaks(item, Model.parse("potts:q=10"))[0].found
     (curve,) = results.plot(kind="histogram").numbers["curves"]
     assert curve["first_order"] == plain(found)
     energies = item.extra("series").reshape(100, -1, 200)[:, 0].ravel()
@@ -231,7 +233,7 @@ def test_one_peak_is_no_transition_of_first_order(seed):
     noise = rng.standard_normal((20, 3000))
     series.append(np.rint(30 * lfilter([1], [1, -0.95], noise, axis=1)[:, 1000:]))
     for energies in series:
-        assert find_first_order(energies, beta=1.0, q=3, num_sites=1) is None
+        assert find_first_order(energies, beta=1.0, q=3, num_sites=1000) is None
 
 
 def test_few_correlated_chains_show_no_second_peak_by_chance():
@@ -239,16 +241,37 @@ def test_few_correlated_chains_show_no_second_peak_by_chance():
     for _ in range(60):
         noise = rng.standard_normal((4, 4000))
         series = lfilter([math.sqrt(1 - 0.9**2)], [1, -0.9], noise, axis=1)[:, 1000:]
-        assert find_first_order(np.rint(300 * series), beta=1.0, q=3, num_sites=1) is None
+        assert find_first_order(np.rint(300 * series), beta=1.0, q=3, num_sites=1000) is None
+
+
+@pytest.mark.parametrize(
+    ("q", "size", "scale", "seed"), [(3, 12, 1.03, 0), (5, 8, 0.985, 1), (10, 8, 1.03, 2)]
+)
+def test_gaps_near_the_ground_state_are_no_phases(q, size, scale, seed):
+    """Single spins of a square lattice leave its ground state at the cost of four bonds each."""
+    beta = scale * math.log(1 + math.sqrt(q))
+    results = percolab.sweep(
+        "square", L=[size], model=f"potts:q={q}", boundary="periodic", measure="series",
+        beta=[beta], burn_in=100, sweeps=1100, samples=24_000, seed=424_000 + seed, device="cpu",
+    )  # fmt: skip
+    (item,) = results.tasks.values()
+    energies = series_of(item)["satisfied"][0]
+    assert find_first_order(energies, beta=beta, q=q, num_sites=size**2) is None
+
+
+def test_a_transition_far_from_what_was_sampled_is_none():
+    """Where one phase is seen in 2 % of the samples, the other must not be made of these."""
+    energies, _ = two_phases(np.random.default_rng(32), -0.02, updates=20_000)
+    assert find_first_order(energies, beta=1.38, q=10, num_sites=1000) is None
 
 
 def test_series_that_tell_nothing():
-    assert find_first_order(np.full((3, 10), 7), beta=1.0, q=3, num_sites=1) is None
+    assert find_first_order(np.full((3, 10), 7), beta=1.0, q=3, num_sites=1000) is None
     # The levels of a tiny lattice have gaps: no state of 16 Ising spins has 30 satisfied bonds.
     satisfied, _ = ising_series(np.random.default_rng(9), chains=20, updates=1000)
     assert find_first_order(satisfied, beta=0.8, q=2, num_sites=16) is None
     with pytest.raises(AnalysisError, match="2 chains"):
-        find_first_order(np.arange(10.0)[None], beta=1.0, q=3, num_sites=1)
+        find_first_order(np.arange(10.0)[None], beta=1.0, q=3, num_sites=1000)
     with pytest.raises(AnalysisError, match="does not vary"):
         energy_histogram(np.full((3, 10), 7))
     with pytest.raises(AnalysisError, match="shape"):

@@ -40,6 +40,14 @@ def uneven():
     return both
 
 
+@pytest.mark.parametrize("method", [{"p": [0.4, 0.6]}, {"method": "threshold"}], ids=str)
+def test_one_sample_has_no_error(method):
+    results = sweep("square", L=4, samples=1, device="cpu", **method)
+    at = LONG_HEADER.index("error")
+    errors = [row[at] for row in long_table(results)[1]]
+    assert errors == [None] * len(errors) != []
+
+
 def test_the_tidy_table_has_every_number_of_the_wide_one():
     header, wide = mean_table(small_results())
     rows = [dict(zip(header, row, strict=True)) for row in wide]

@@ -11,6 +11,8 @@ from cli_support import answer, refusal, run
 
 from percolab import invade
 from percolab.analysis.invasions import InvasionMeans, dimension_of_masses, dimension_of_sizes
+from percolab.figures.invasion import Curves, plot_invasion
+from percolab.lattices.lattice import load_lattice
 from percolab.store.reading import read_file
 from percolab.store.tree import check_seal
 
@@ -91,6 +93,20 @@ def test_figures_hold_the_numbers_of_the_invasion(options):
     assert sum(told["figure"]["accepted"]) == found.accepted.sum()
     _, saturations = found.pressure_curve()
     assert told["figure"]["saturations"] == saturations.tolist()
+
+
+@pytest.mark.parametrize("stop", ["spanning", "all"])
+def test_the_capillary_curve_is_pressure_up_and_ends_where_the_invasion_stopped(stop):
+    found = invade("square", 12, stop=stop)
+    figure, _ = plot_invasion(found, Curves.of(found), load_lattice("square"))
+    axes = next(axes for axes in figure.axes if axes.get_xlabel() == "invaded fraction")
+    assert axes.get_ylabel() == "largest weight so far"
+    saturation, pressure = axes.lines[0].get_data()
+    pressures, saturations = found.pressure_curve()
+    assert saturation[0] == found.num_sources / found.num_sites
+    assert saturation[1:].tolist() == saturations.tolist()
+    assert pressure[1:].tolist() == pressures.tolist()
+    assert pressure.max() < 1
 
 
 def test_weights_of_a_file_and_sites_of_a_graph_file():

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -34,10 +35,12 @@ from percolab.validation import (
     lanes,
     outcomes_of,
     parity,
+    spins,
     sweeps,
     thresholds,
     wrapping,
 )
+from percolab.validation.deviates import with_joint
 from percolab.validation.version_1 import fill_of_version_1
 
 DOCS = Path(__file__).parents[2] / "docs" / "validation.md"
@@ -398,7 +401,61 @@ def test_command_trusts_an_installation_on_which_all_holds(monkeypatch):
     assert lines[1].split() == ["equal", "0", "0", "exact", "holds"]
     assert lines[2].split() == ["near", "0.510", "0.500", "1.0e-02", "+1.0", "holds"]
     assert lines[-1].startswith("TRUSTED: all 2 checks hold (on cpu, seed 1, ")
-    assert "1 of 2 values have an error: 0 are beyond 2 sigma" in lines[-2]
+    assert "1 of 2 values have an error." in lines[-2]
+    assert "1 are independent: 0 of these are beyond 2 sigma, where chance puts 0.0" in lines[-2]
+
+
+def test_values_of_the_same_samples_count_once():
+    """Three values, one the sum of the others: |z| of 1.5 and 2.1 far off, together as is usual."""
+    rng, z = np.random.default_rng(1), []
+    for _ in range(400):
+        values = rng.standard_normal((300, 2)) @ [[1.0, 0.95], [0.0, 0.3]]
+        values = np.column_stack([values, values.sum(axis=1)])
+        means, errors = values.mean(axis=0), values.std(axis=0, ddof=1) / 300**0.5
+        rows = [Outcome(str(n), means[n], 0.0, errors[n]) for n in range(3)]
+        *each, joint = with_joint("all", rows, values)
+        assert [row.correlated for row in (*each, joint)] == [True, True, True, False]
+        assert [row.z for row in each] == [row.z for row in rows]
+        z.append(joint.z)
+    # Normal deviates: mean and scatter, whose errors are 0.05 and 0.035.
+    assert abs(np.mean(z)) < 4 * 0.05
+    assert abs(np.std(z) - 1) < 4 * 0.035
+
+
+def test_a_deviation_against_the_correlation_is_seen_in_all_values_together():
+    rng = np.random.default_rng(2)
+    values = rng.standard_normal((300, 2)) @ [[1.0, 0.999], [0.0, 0.04]] + [0.05, -0.05]
+    rows = [Outcome(str(n), values[:, n].mean(), 0.0, 1 / 300**0.5) for n in range(2)]
+    *each, joint = with_joint("both", rows, values)
+    assert all(row.holds for row in each)
+    assert not joint.holds
+
+
+def test_the_end_counts_what_is_independent(monkeypatch):
+    rows = (*(Outcome(f"near {n}", 2.5, 0, 1.0, correlated=True) for n in range(9)), HOLDS[1])
+    monkeypatch.setattr("percolab.validation.checks_of", of(*rows))
+    record = json.loads(run("validate", "--device", "cpu", "--json").stdout)
+    assert (record["values_with_error"], record["independent_values"]) == (10, 1)
+    assert record["beyond_2_sigma"] == 0
+
+
+class Many(Conditions):
+    """A conditions with so many chains that a burn-in that is too short shows."""
+
+    def count(self, quick, full):
+        return 20 * quick
+
+
+@pytest.mark.slow
+def test_chains_of_checks_have_forgotten_their_start(monkeypatch):
+    """With burn-ins of 20 and 60 sweeps these are off by 5 and 9 sigma."""
+    monkeypatch.setattr(spins, "_UPDATES", ("sw",))
+    monkeypatch.setattr(spins, "_TINY_P", {10: 0.6})
+    monkeypatch.setattr(spins, "_CASES", spins._CASES[-1:])
+    conditions = Many(Device("cpu"), seed=3)
+    outcomes = [*spins._enumerated("triangular", conditions)]
+    outcomes += islice(spins._identities(conditions), 4)
+    assert [(row.name, row.z) for row in outcomes if not row.holds] == []
 
 
 @pytest.mark.parametrize(("outcome", "mendable"), [(FAR, True), (Outcome("unequal", 3, 0), False)])

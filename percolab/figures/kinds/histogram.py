@@ -107,7 +107,7 @@ def _said(curve: dict[str, Any]) -> str:
     from percolab.analysis.text import format_with_error
 
     heat = format_with_error(*curve["latent_heat"])
-    return f"two phases at $L = {curve['L']}$: latent heat ${heat}\\,J$ per site"
+    return f"two peaks at $L = {curve['L']}$, ${heat}\\,J$ per site apart"
 
 
 def _with_series(figures: StudyView) -> list[TaskResult]:

@@ -1,0 +1,196 @@
+"""Whether a transition of spins is of first order: what stored chains of several sizes and p show.
+
+It is called so where two phases are seen and no slow relaxation can be taken for them:
+
+* *mixed*, by stored energies: two peaks whose valley is a factor e deep at the beta where both
+  phases weigh what they should, this beta inside of what was sampled, and another p or size with
+  peaks on both sides of the same valley;
+* *apart*, by the means of chains: at two p or more every chain that started ordered has more
+  satisfied bonds than any that started at random, by six standard deviations of a single sweep,
+  after a burn-in of 4 L sweeps of Swendsen and Wang.  At a continuous transition these forget any
+  start.  So it must be, too, where chains change phase too seldom to know the phases' weights.
+
+Anything else is undecided.  A lattice smaller than the correlation length, which is 10.6 of q = 10
+on the square lattice, 48 of q = 7 and 2512 of q = 5, cannot tell a weak transition of first order
+from a continuous one, whose energies may have two shallow peaks too.
+
+Sources: J. Lee and J. M. Kosterlitz, Phys. Rev. Lett. 65, 137 (1990); E. Buffenoir and S. Wallon,
+J. Phys. A 26, 3045 (1993) for the correlation lengths.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from percolab.analysis.reweighting import FirstOrder, find_first_order
+from percolab.analysis.statistics import Floats, format_with_error
+from percolab.analysis.theory.potts import potts_exponents
+from percolab.bonds.model import Model
+from percolab.measure.spins import SERIES
+from percolab.store.task_result import TaskResult
+from percolab.tasks.blocks import pair_places
+from percolab.tasks.study import Task
+
+#: The valley, as a logarithm, of a transition that is called one of first order.
+DEEP = 1.0
+#: Sweeps of a burn-in in units of L, after which no start is remembered but for a phase.
+RELAXED = 4
+#: Of chains apart: deviations of a sweep between phases, chains of each start, sizes and p.
+_APART, _LEAST_CHAINS, _LEAST_POINTS = 6.0, 2, 2
+
+
+@dataclass(frozen=True)
+class Point:
+    """Two peaks of the energy at one size and p."""
+
+    L: int
+    p: float
+    num_sites: int
+    found: FirstOrder
+
+    def agrees(self, other: Point) -> bool:
+        """Whether both have the same two phases, and beta_c if both know it."""
+        for one, two in ((self, other), (other, self)):
+            low, high = (peak / one.num_sites for peak in one.found.peaks)
+            if not low < two.found.cut / two.num_sites < high:
+                return False
+        if not (self.found.mixed and other.found.mixed):
+            return True
+        apart = abs(self.found.beta - other.found.beta)
+        return apart <= 4 * math.hypot(self.found.beta_error, other.found.beta_error)
+
+
+@dataclass(frozen=True)
+class PhasesApart:
+    """Chains that stay in the phase that they began in: satisfied bonds a site between phases."""
+
+    L: int
+    p: float
+    gap: float
+    gap_error: float
+
+
+def judge_order(
+    items: Sequence[TaskResult], model: Model
+) -> tuple[tuple[int, float, FirstOrder] | None, str | None]:
+    """Return (L, p, transition) where two peaks show first order, and what is to be said of it.
+
+    Neither, (None, None), where nothing is seen and the transition is known to be continuous.
+    """
+    points = [point for item in items for point in two_peaks(item, model)]
+    deep = [each for each in points if each.found.depth >= DEEP]
+    sure = [
+        each for each in deep if any(each.agrees(other) for other in points if other is not each)
+    ]
+    if sure:
+        # Of the largest size: where both phases are known best, and then the nearest p.
+        best = min(
+            sure,
+            key=lambda each: (
+                -each.L,
+                not each.found.mixed,
+                abs(each.found.beta + math.log1p(-each.p)),
+            ),
+        )
+        return (best.L, best.p, best.found), None
+    apart = [found for item in items for found in phases_apart(item)]
+    if len(apart) >= _LEAST_POINTS:
+        return None, _said_apart(apart)
+    if not points and (
+        model.states < 3 or potts_exponents(len(items[0].task.boundary), model.states)
+    ):
+        return None, None
+    return None, _said_undecided(points, items)
+
+
+def two_peaks(item: TaskResult, model: Model) -> list[Point]:
+    """Return where the stored energies of a task show two phases inside of what was sampled."""
+    if "series" not in item.task.measure or len(item.blocks) < 2:
+        return []
+    task, found = item.task, []
+    series = item.extra("series").reshape(len(item.blocks), len(task.p), len(SERIES), -1)[:, :, 0]
+    betas = [-math.log1p(-p) for p in task.p]
+    for n, (p, beta) in enumerate(zip(task.p, betas, strict=True)):
+        one = find_first_order(
+            series[:, n],
+            beta=beta,
+            q=model.states,
+            num_sites=task.num_sites,
+            one_chain=bool(task.chains),
+        )
+        if one is None or (len(betas) > 1 and not min(betas) <= one.beta <= max(betas)):
+            continue
+        if one.mixed or (not task.chains and is_relaxed(task) and _both_stay(series[:, n], one)):
+            found.append(Point(task.size, p, task.num_sites, one))
+    return found
+
+
+def phases_apart(item: TaskResult) -> list[PhasesApart]:
+    """Return at which p of a task chains stay in the phase that they began in."""
+    odd = item.numbers % 2 == 1
+    few = min(odd.sum(), (~odd).sum()) < _LEAST_CHAINS
+    if item.task.chains or few or not is_relaxed(item.task):
+        return []
+    names = [column.name for column in item.observables]
+    place, sweeps = names.index("satisfied"), item.task.block_size
+    means = item.sums()[:, :, place] / sweeps
+    squares = item.products()[..., pair_places(len(names))[place, place]] / sweeps
+    deviations = np.sqrt(np.maximum(squares - means**2, 0.0)).max(axis=0)
+    gaps = means[~odd].min(axis=0) - means[odd].max(axis=0)
+    found = []
+    for n in np.flatnonzero((gaps > _APART * deviations) & (deviations > 0)):
+        starts = [means[own, n] / item.task.num_sites for own in (~odd, odd)]
+        error = math.sqrt(sum(float(each.var(ddof=1)) / each.size for each in starts))
+        gap = float(starts[0].mean() - starts[1].mean())
+        found.append(PhasesApart(item.task.size, item.task.p[n], gap, error))
+    return found
+
+
+def _both_stay(energies: Floats, found: FirstOrder) -> bool:
+    """Return whether some chains of either phase never reach the peak of the other."""
+    low, high = found.peaks
+    least, most = energies.min(axis=1), energies.max(axis=1)
+    phases = (least > low) & (most >= high), (most < high) & (least <= low)
+    return all(int(own.sum()) >= _LEAST_CHAINS for own in phases)
+
+
+def is_relaxed(task: Task) -> bool:
+    """Return whether chains of a continuous transition forget their start in the burn-in.
+
+    By updates of all clusters, which take about L sweeps at the critical point of q = 4, where they
+    are slowest.
+    """
+    return task.update == "sw" and task.burn_in >= RELAXED * task.size
+
+
+def _said_apart(apart: Sequence[PhasesApart]) -> str:
+    largest = max(each.L for each in apart)
+    best = min((each for each in apart if largest == each.L), key=lambda each: each.gap_error)
+    heat = format_with_error(best.gap, best.gap_error)
+    return (
+        "first order: chains that started ordered and at random stay in two phases (at "
+        f"{len(apart)} sizes and p), {heat} satisfied bonds a site apart at L = {best.L}, "
+        f"p = {best.p:.6g}; between p = {min(each.p for each in apart):.6g} and "
+        f"{max(each.p for each in apart):.6g} both live long"
+    )
+
+
+def _said_undecided(points: Sequence[Point], items: Sequence[TaskResult]) -> str:
+    sizes = ", ".join(str(size) for size in sorted({item.task.size for item in items}))
+    seen = "no two phases are seen"
+    if not any("series" in item.task.measure for item in items):
+        seen += " in the means of chains (--measure series keeps single energies)"
+    elif points:
+        best = max(points, key=lambda each: each.found.depth)
+        seen = (
+            f"the deepest valley between two peaks of the energy is exp(-{best.found.depth:.2g}), "
+            f"at L = {best.L}, p = {best.p:.6g}"
+        )
+    return (
+        f"order of the transition undecided: at L = {sizes} {seen}; a weak transition of first "
+        "order looks continuous on lattices smaller than its correlation length"
+    )
