@@ -168,9 +168,8 @@ class Results(StoredResults):
     def summary(self, *, bootstrap: int = 200) -> str:
         """Return what ``percolab fit`` prints: the fit of all sizes as a table in text.
 
-        Of a graph or a Bethe lattice: the thresholds of each size alone, with errors of so many
-        bootstrap replicas.
-        AnalysisError: the samples do not give it.
+        Of a graph or a Bethe lattice: the thresholds of each size alone, whose errors come from so
+        many replicas of a bootstrap.  AnalysisError: the samples do not give it.
         """
         if not self.study.structure.is_scalable:
             return estimate_table(self.estimates(bootstrap=bootstrap))

@@ -44,8 +44,8 @@ def _argument(found: re.Match[str]) -> str:
 class InputError(UserError):
     """Input that cannot be used; its text is the one line a user should read.
 
-    >>> print(InputError("the fit is poor: give --min-size auto, or more -L"))
-    the fit is poor: give min_size auto, or more L
+    >>> print(InputError("the best fit is rejected: give --min-size, or more -L"))
+    the best fit is rejected: give min_size, or more L
     >>> print(InputError("no trees: percolab sweep --method tree, or --method grid"))
     no trees: percolab sweep --method tree, or method grid
     """

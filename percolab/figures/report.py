@@ -144,7 +144,8 @@ def answer_of(figures: StudyFigures, bootstrap: int) -> list[Block]:
     except (AnalysisError, InputError):
         return [_of_infinite(published)] if published else []
     if fit.problem is not None:
-        return [answer(fit.problem), *([_of_infinite(published)] if published else [])]
+        notes = [paragraph(f"Note: {note}") for note in fit.notes]
+        return [answer(fit.problem), *([_of_infinite(published)] if published else []), *notes]
     line = mathematics(f"p_c = {format_with_error(fit.threshold, fit.threshold_error)}")
     if known is not None:
         away = (fit.threshold - known.value) / fit.threshold_error
