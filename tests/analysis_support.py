@@ -5,7 +5,7 @@ import numpy as np
 from percolab.analysis import ClusterCurve, ScalingFunction, synthetic_study
 from percolab.analysis.cluster_numbers import SizeCounts
 
-TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
+TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), corrections=(0.8, 0.0, 0.0, 0.0))
 SIZES = (64, 128, 256, 512)
 #: Of the sums that :func:`clusters_of` makes.
 BETA, GAMMA = 5 / 48, 43 / 24

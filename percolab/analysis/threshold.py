@@ -272,11 +272,17 @@ class MemberFit:
         found = self.maximum
         return found.deviance + found.penalty + 2 * found.theta.size + 2 * self.left_out
 
-    @property
-    def influence(self) -> Floats:
-        """dp_c / dcounts of every cell, float64 (cells,)."""
-        of_theta = self.maximum.slope @ self.maximum.covariance[0]
-        return np.asarray(self.model.units.width * of_theta, np.float64)
+    def influence(self, mean: float) -> Floats:
+        """Return what every cell's counts add to an average p_c, over the weight, float64 (cells,).
+
+        They move the p_c of this fit, and by its chi^2 the weight of its distance from the mean.
+        """
+        found, seen = self.maximum, self.cells.counts > 0
+        own = self.model.units.width * (found.slope @ found.covariance[0])
+        away = self.model.threshold(found.theta) - mean
+        ratio = self.cells.counts[seen] / (self.cells.totals * found.probability)[seen]
+        own[seen] -= away * np.log(ratio)
+        return np.asarray(own, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +304,7 @@ class MemberFits:
         wider: float = 1.0,
     ) -> MemberFits:
         """Fit with every degree and smallest size; AnalysisError where no fit converges."""
-        lines, sizes = Lines.through(used), linear_sizes(used)
+        lines, sizes = Lines.through(used, y_t), linear_sizes(used)
         points, found = sum(curve.p.size for curve in used), []
         failure: AnalysisError | None = None
         for smallest in sizes[: max(1, len(sizes) - LEAST_SIZES + 1)]:
@@ -325,10 +331,12 @@ class MemberFits:
     def threshold(self) -> Value:
         """p_c; its statistical error is that of the average, by its influence."""
         units = np.array([item.model.units.width for item in self.fits])
-        mean = self._average(
-            [item.model.threshold(item.maximum.theta) for item in self.fits], 0, units
-        )
-        return replace(mean, statistical_error=min(self._statistical_error(), mean.error))
+        values = np.array([item.model.threshold(item.maximum.theta) for item in self.fits])
+        mean = self._average(values, 0, units)
+        # What the priors add is no part of it.
+        spread = np.sqrt(self.weights @ (values - mean.value) ** 2)
+        most = float(np.hypot(mean.statistical_error, spread))
+        return replace(mean, statistical_error=min(self._statistical_error(), most))
 
     @property
     def y_t(self) -> Value:
@@ -347,7 +355,7 @@ class MemberFits:
         ]
         return self._average(values, OUTER, np.exp(-0.5 * a_0**2) / np.sqrt(2 * np.pi))
 
-    def _average(self, values: Sequence[float], index: int, units: Floats) -> Value:
+    def _average(self, values: Sequence[float] | Floats, index: int, units: Floats) -> Value:
         """Return the average of values that are a parameter times its unit, but for a constant."""
         whole, statistical = [], []
         for item in self.fits:
@@ -363,8 +371,9 @@ class MemberFits:
     def influence(self) -> tuple[Floats, ...]:
         """dp_c / dcounts of every curve's cells, float64 (m + 1,) each."""
         found = [np.zeros(curve.p.size + 1) for curve in self.used]
+        mean = self.weights @ [item.model.threshold(item.maximum.theta) for item in self.fits]
         for weight, item in zip(self.weights, self.fits, strict=True):
-            own = weight * item.influence
+            own = weight * item.influence(float(mean))
             for index, curve in enumerate(item.cells.curves):
                 position = next(i for i, other in enumerate(self.used) if other is curve)
                 found[position] += own[item.cells.curve == index]
