@@ -147,7 +147,6 @@ def analyse_quantities(
         priors,
     )
     found, wide = fitter.fits(y_t), replace(fitter, priors=2 * priors).fits(y_t)
-    free = fitter.fits(None) if y_t is not None else found
     p_c = found.threshold
     p = np.concatenate([item.p for item in near])
     problem = what_contradicts(p_c, float(p.min()), float(p.max()))
@@ -161,7 +160,7 @@ def analyse_quantities(
         statistical_error=nan if problem else p_c.statistical_error,
         systematic_error=nan if problem else p_c.systematic_error,
         problem=problem,
-        exponent=free.y_t,
+        exponent=found.y_t if y_t is None else fitter.free_exponent(),
         known_y_t=y_t,
         prior_shift=shift,
         chi_square=found.best.chi_square,
@@ -203,11 +202,19 @@ class Fitter:
             omegas=(self.omegas[index],),
         )
 
+    def free_exponent(self) -> Value:
+        """Return 1/nu with no prior; NaN where the data do not determine it."""
+        try:
+            return self.fits(None).y_t
+        except AnalysisError:
+            return Value(nan, nan, nan, ChiSquare.of(0.0, 0), 0)
+
     def fits(self, known: Known | None) -> JointFits:
         """Fit with every degree and smallest size; AnalysisError where no fit converges."""
         sizes, found = self.sizes, []
         units, slopes = self.start.units(sizes)
         points = sum(item.dimension for item in self.observations)
+        begin = self.start.y_t if known is None else known.value
         criteria: list[float] = []
         failure: AnalysisError | None = None
         for smallest in sizes[: max(1, len(sizes) - LEAST_SIZES + 1)]:
@@ -216,7 +223,7 @@ class Fitter:
             for degree in self.degrees:
                 model = JointModel(own, degree, self.omegas, slopes, units, known, self.priors)
                 try:
-                    found.append(fit_joint(model, self.start.y_t))
+                    found.append(fit_joint(model, begin))
                 except AnalysisError as error:
                     failure = failure or error
                     continue

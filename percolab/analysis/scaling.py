@@ -133,7 +133,7 @@ class ScalingTerms:
         return cls(np.hstack([powers, corrections]), decay, np.stack(derivatives, axis=1), degree)
 
     def slope(self, amplitudes: Floats) -> Floats:
-        """Return df / dX, float64 (points,); amplitudes: of all points, or of each, (..., d + 5)."""
+        """Return df / dX, float64 (points,); amplitudes: of all points or of each, (..., d + 5)."""
         polynomial = amplitudes[..., 1 : self.degree + 1] * np.arange(1, self.degree + 1)
         mixed = [self.degree + 1 + i for i, (of_x, _) in enumerate(CORRECTIONS) if of_x]
         decay = self.decay[:, [of_x == 1 for of_x, _ in CORRECTIONS]]
