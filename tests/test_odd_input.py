@@ -120,7 +120,7 @@ def test_a_sum_that_overflows_is_told_and_not_stored():
 @pytest.mark.parametrize(
     ("method", "options", "told"),
     [
-        ("fit", {"degree": -1}, "degree must be at least 1, got -1"),
+        ("fit", {"degree": -1}, "degree must be from 1 to 8, got -1"),
         ("fit", {"bootstrap": 1.5}, "bootstrap = 1.5, but only integers are allowed"),
         ("fit", {"omega": "a"}, "omega = 'a', but it must be a number"),
         ("fit", {"omega": np.nan}, "omega must be positive, got nan"),
