@@ -4,8 +4,9 @@ import numpy as np
 
 from percolab.analysis import ClusterCurve, ScalingFunction, synthetic_study
 from percolab.analysis.cluster_numbers import SizeCounts
+from percolab.analysis.scaling import CORRECTION_WIDTHS
 
-TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
+TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), corrections=(0.8, 0.0, 0.0, 0.0))
 SIZES = (64, 128, 256, 512)
 #: Of the sums that :func:`clusters_of` makes.
 BETA, GAMMA = 5 / 48, 43 / 24
@@ -48,3 +49,26 @@ def synthetic_task(counts, edges, L=256, label=""):
     largest = np.full(counts.shape[:2], 100 * 0.8 * L ** (91 / 48))
     samples = np.full(len(counts), 100)
     return SizeCounts(L, L * L, p, samples, edges, counts, largest, label)
+
+
+def drawn_study(seed, *, sizes=(16, 32, 64, 128), samples=100_000, **options):
+    """Return curves of a planar system with p_c = 1/2, all of whose other numbers are drawn.
+
+    Its corrections are drawn from the priors of the fit, and its field has n = -0.2 / p (1 - p).
+    """
+    rng = np.random.default_rng(seed)
+    while True:
+        a_1 = rng.uniform(1.0, 2.0)
+        b, c, B, C = rng.normal(0, CORRECTION_WIDTHS) * (1, a_1, 1, a_1)
+        truth = ScalingFunction(
+            threshold=0.5,
+            y_t=0.75,
+            coefficients=(rng.normal(0, 0.3), a_1, rng.normal(0, 0.05), rng.normal(0, 0.05)),
+            field=(-0.8, 0.0),
+            corrections=(b, c, B, C),
+        )
+        try:
+            return synthetic_study(truth, sizes, samples=samples, blocks=1, rng=rng, **options)
+        except ValueError:
+            # R would fall along p.
+            continue

@@ -8,6 +8,7 @@ import numpy as np
 
 from percolab.analysis.quantities import BlockMoments, quantities_of
 from percolab.analysis.quantity_fits import analyse_quantities
+from percolab.analysis.theory.known_exponents import Known
 
 P_C, Y_T, OMEGA = 0.2488, 1.14, 1.2
 
@@ -72,13 +73,6 @@ def one_p(rng):
     return most + few
 
 
-def check_pulls(pulls):
-    """Check that pulls have mean 0 and width 1, each within four of its errors."""
-    count = len(pulls)
-    assert abs(np.mean(pulls)) <= 4 / np.sqrt(count)
-    assert abs(np.std(pulls) - 1) <= 4 / np.sqrt(2 * count)
-
-
 def analysed(moments, **options):
-    own = {"omegas": [(OMEGA,) * len(QUANTITIES)], "omega_2": 2.0, "y_t": Y_T}
+    own = {"omegas": (OMEGA,) * len(QUANTITIES), "y_t": Known(Y_T, 0.0, "", "")}
     return analyse_quantities(moments, QUANTITIES, **own | options)

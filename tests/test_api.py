@@ -138,7 +138,7 @@ def test_fit_is_the_fit_of_the_command_line(tmp_path):
     path = stored(tmp_path / "results.h5")
     assert fit(small_results()).to_dict() == json.loads(answer("fit", path, "--json"))
     other = fit(small_results(), "spanning_x", bootstrap=0)
-    assert other.threshold != fit(small_results(), bootstrap=0).threshold
+    assert other.threshold != fit(small_results()).threshold
 
 
 def test_plot_is_the_plot_of_the_command_line(tmp_path):
@@ -374,7 +374,7 @@ def test_what_a_notebook_shows_is_short_and_escaped():
     item = next(iter(results.tasks.values()))
     graph = Graph.of_bonds(3, [(0, 1)], name="<b>&")
     shown = [
-        results, results.study, item, item.task, fit(results, bootstrap=0), item.blocks[0],
+        results, results.study, item, item.task, fit(results), item.blocks[0],
         load_lattice("kagome"), load_lattice("kagome").topology((8, 8)), graph,
         estimates(results, bootstrap=0)[0], percolab.tree("square", 8),
         percolab.invade("square", 8),
@@ -389,7 +389,7 @@ def test_what_a_notebook_shows_is_short_and_escaped():
 
 def test_results_answer_in_a_notebook():
     results = small_results()
-    assert results.fit(bootstrap=0).to_dict() == fit(results, bootstrap=0).to_dict()
+    assert results.fit(bootstrap=0).to_dict() == fit(results).to_dict()
     assert results.summary(bootstrap=0).startswith("p_c ")
     figure = results.plot(kind="clusters")
     assert figure._repr_png_().startswith(b"\x89PNG")

@@ -30,7 +30,7 @@ Markov chains of spins
   reweighting         other temperatures; transitions of first order from energy histograms
 
 What all of them use
-  fit_quality         chi^2, and when a fit is poor or rejected
+  fit_quality         chi^2, and when it rejects a fit
   statistics          bootstrap, jackknife, intervals, correlated least squares
   json_values, text   results as JSON and as tables
   stored_data         what the analysis takes from a results file

@@ -1,4 +1,4 @@
-"""How well a fit describes its data."""
+"""How well a fit describes its data, and when chi^2 rejects it."""
 
 from __future__ import annotations
 

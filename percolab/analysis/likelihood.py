@@ -30,6 +30,10 @@ _MAX_ITERATIONS = 300
 # Expected gain of the log-likelihood below which a maximum is reached, and the damping at which no
 # step rises any more: the maximum lies on the edge of monotone R.
 _GAIN, _STALLED = 1e-9, 1e8
+# Where few samples make it slow, a maximum is near enough: 0.05 errors away.
+_NEAR = 1e-3
+# An empty cell counts as so much of a sample: the maximum is then inside of where R is monotone.
+_EMPTY = 0.1
 # An information matrix worse conditioned than this leaves the answer to rounding.
 _UNDETERMINED = 1e-12
 
@@ -144,18 +148,24 @@ def maximise(
     if here is None:
         raise AnalysisError("the fit starts from a spanning probability that falls as p rises")
     for _ in range(_MAX_ITERATIONS):
-        information = here.slope.T @ (here.slope * (cells.totals / here.probability)[:, None])
-        curvature = information + np.diag(prior.precision)
+        curvature = here.information(cells.totals / here.probability) + np.diag(prior.precision)
         step = _solve(curvature, here.score)
         if here.score @ step < _GAIN or damping > _STALLED:
-            return here.maximum(cells, prior, information, _inverse(curvature))
+            return here.maximum(cells, prior)
         if damping:
             step = _solve(curvature + damping * np.diag(np.diag(curvature)), here.score)
         there = _best_along(model, cells, prior, here, step)
-        if there is not None:
-            here, damping = there, 0.1 * damping if damping > 1e-5 else 0.0
-        else:
+        if there is None:
             damping = max(10.0 * damping, 1e-3)
+            continue
+        expected = float(here.score @ step - 0.5 * step @ curvature @ step)
+        gain, here = there.value - here.value, there
+        if gain < 0.25 * expected:
+            damping = max(4.0 * damping, 1e-3)
+        elif gain > 0.5 * expected:
+            damping = 0.1 * damping if damping > 1e-5 else 0.0
+    if here.score @ step < _NEAR:
+        return here.maximum(cells, prior)
     raise AnalysisError("the fit did not converge; give more samples or a lower degree")
 
 
@@ -174,25 +184,39 @@ class _Point:
         cls, model: ProbitModel, cells: ThresholdCells, prior: Prior, theta: Floats
     ) -> _Point | None:
         """Return a point, None where R falls along p."""
-        probability, slope = _cell_probability(model, cells, theta)
-        if probability is None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            probability, slope = _cell_probability(model, cells, theta)
+        if probability is None or not np.isfinite(slope).all():
             return None
         # Relative to the observed frequencies the sum is small, and its changes are precise.
-        seen = cells.counts > 0
-        counts = cells.counts[seen]
-        value = float(counts @ np.log(cells.totals[seen] * probability[seen] / counts))
-        score = slope.T @ (cells.counts / probability) - prior.precision * (theta - prior.mean)
+        counts = np.maximum(cells.counts, _EMPTY)
+        value = float(counts @ np.log(cells.totals * probability / counts))
+        score = slope.T @ (counts / probability) - prior.precision * (theta - prior.mean)
         return cls(theta, probability, slope, value - 0.5 * prior.penalty(theta), score)
 
-    def maximum(
-        self, cells: ThresholdCells, prior: Prior, information: Floats, covariance: Floats
-    ) -> LikelihoodMaximum:
-        """Return this point as the maximum."""
-        penalty = prior.penalty(self.theta)
-        relative = self.slope / self.probability[:, None]
-        deviance = -2.0 * self.value - penalty
+    def information(self, weights: Floats) -> Floats:
+        """Return the Fisher information of cells with these weights, float64 (k, k)."""
+        return self.slope.T @ (self.slope * weights[:, None])
+
+    def maximum(self, cells: ThresholdCells, prior: Prior) -> LikelihoodMaximum:
+        """Return this point as the maximum.
+
+        A cell in which less than a sample is expected counts as if it were one: on the edge of
+        monotone R nothing is known better than that.
+        """
+        information = self.information(
+            cells.totals / np.maximum(self.probability, 1 / cells.totals)
+        )
+        seen = cells.counts > 0
+        ratio = cells.totals[seen] * self.probability[seen] / cells.counts[seen]
         return LikelihoodMaximum(
-            self.theta, information, covariance, relative, self.probability, deviance, penalty
+            theta=self.theta,
+            information=information,
+            covariance=_inverse(information + np.diag(prior.precision)),
+            slope=self.slope / self.probability[:, None],
+            probability=self.probability,
+            deviance=-2.0 * float(cells.counts[seen] @ np.log(ratio)),
+            penalty=prior.penalty(self.theta),
         )
 
 

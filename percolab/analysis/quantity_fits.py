@@ -147,7 +147,6 @@ def analyse_quantities(
         priors,
     )
     (found, best), (wide, _) = fitter.average(y_t), replace(fitter, priors=2 * priors).average(y_t)
-    free = fitter.average(None)[0] if y_t is not None else found
     p_c = found.threshold
     p = np.concatenate([item.p for item in near])
     problem = what_contradicts(p_c, float(p.min()), float(p.max()))
@@ -161,7 +160,7 @@ def analyse_quantities(
         statistical_error=nan if problem else p_c.statistical_error,
         systematic_error=nan if problem else p_c.systematic_error,
         problem=problem,
-        exponent=free.y_t,
+        exponent=found.y_t if y_t is None else fitter.free_exponent(),
         known_y_t=y_t,
         prior_shift=shift,
         chi_square=best.chi_square,
@@ -203,6 +202,13 @@ class Fitter:
             omegas=(self.omegas[index],),
         )
 
+    def free_exponent(self) -> Value:
+        """Return 1/nu with no prior; NaN where the data do not determine it."""
+        try:
+            return self.average(None)[0].y_t
+        except AnalysisError:
+            return Value(nan, nan, nan, ChiSquare.of(0.0, 0), 0)
+
     def average(self, known: Known | None) -> tuple[ThresholdAverage, JointMaximum]:
         """Return the average over degrees and smallest sizes, and the fit of the largest weight.
 
@@ -210,13 +216,14 @@ class Fitter:
         """
         units, slopes = self.start.units(self.sizes)
         points = sum(item.dimension for item in self.observations)
+        begin = self.start.y_t if known is None else known.value
         fits: list[JointMaximum] = []
 
         def fit(smallest: int, degree: int) -> JointMaximum:
             own = tuple(item for item in self.observations if smallest <= item.L)
             left_out = points - sum(item.dimension for item in own)
             model = JointModel(own, degree, self.omegas, slopes, units, known, self.priors)
-            fits.append(fit_joint(model, self.start.y_t, left_out=left_out))
+            fits.append(fit_joint(model, begin, left_out=left_out))
             return fits[-1]
 
         found = ThresholdAverage.over(self.sizes, self.degrees, fit)

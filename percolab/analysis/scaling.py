@@ -38,6 +38,8 @@ COEFFICIENT_WIDTH, FIELD_WIDTH = 1.0, 3.0
 
 # An exponent that is known exactly has a prior of this width.
 _EXACT = 1e-6
+# A fit of few samples begins with 1/nu in this range.
+_Y_T = (0.2, 3.0)
 # Parameters before a_0: p_c, y, n and m.
 OUTER = 4
 
@@ -249,18 +251,23 @@ class Lines:
     a_0: float
 
     @classmethod
-    def through(cls, curves: Sequence[SpanningCurve]) -> Lines:
-        """Return the lines through curves; AnalysisError where a curve does not rise with p."""
+    def through(cls, curves: Sequence[SpanningCurve], known: Known | None = None) -> Lines:
+        """Return the lines through curves; AnalysisError where a curve does not rise with p.
+
+        known: 1/nu, in place of that of the slopes.
+        """
         sizes = np.array(linear_sizes(curves), float)
         lines = [_probit_line(curves, size) for size in linear_sizes(curves)]
         centre, slope = (np.array(values) for values in zip(*lines, strict=True))
         L_0 = geometric_mean(sizes)
         y_t, log_slope = np.polyfit(np.log(sizes / L_0), np.log(slope), 1)
         # slope_L (p - centre_L) = a_0 + slope_L (p - p_c), so centre_L = p_c - a_0 / slope_L.
-        minus_a_0, p_0 = np.polyfit(1.0 / slope, centre, 1)
+        _, p_0 = np.polyfit(1.0 / slope, centre, 1)
         p = np.concatenate([curve.p for curve in curves])
         p_0 = float(np.clip(p_0, p.min(), p.max()))
-        return cls(Units(p_0, float(np.exp(-log_slope)), L_0), float(y_t), -float(minus_a_0))
+        a_0 = float(np.mean(slope * (p_0 - centre)))
+        y_t = np.clip(y_t, *_Y_T) if known is None else known.value
+        return cls(Units(p_0, float(np.exp(-log_slope)), L_0), float(y_t), a_0)
 
 
 def _probit_line(curves: Sequence[SpanningCurve], size: int) -> tuple[float, float]:

@@ -293,7 +293,7 @@ def _quantity_rows(found: QuantityAnalysis) -> list[tuple[str, ...]]:
             (
                 item.name,
                 item.symbol,
-                "-" if alone is None else format_with_error(alone.value, alone.error),
+                _alone_cell(alone),
                 format_with_error(item.critical, item.critical_error),
                 f"{exact.value:.6g}" if exact else "",
                 f"{away:+.1f} sigma" if math.isfinite(away) else "",
@@ -305,6 +305,12 @@ def _quantity_rows(found: QuantityAnalysis) -> list[tuple[str, ...]]:
     if not any(item.known for item in found.quantities):
         rows = [row[:4] + row[6:] for row in rows]
     return rows
+
+
+def _alone_cell(alone: Value | None) -> str:
+    if alone is None or alone.rejected:
+        return "-" if alone is None else "rejected"
+    return format_with_error(alone.value, alone.error)
 
 
 def spin_table(found: SpinFit) -> str:

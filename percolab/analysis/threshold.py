@@ -249,11 +249,17 @@ class MemberFit(ThresholdMember):
     model: ScalingModel
     maximum: LikelihoodMaximum
 
-    @property
-    def influence(self) -> Floats:
-        """dp_c / dcounts of every cell, float64 (cells,)."""
-        of_theta = self.maximum.slope @ self.maximum.covariance[0]
-        return np.asarray(self.width * of_theta, np.float64)
+    def influence(self, mean: float) -> Floats:
+        """Return what every cell's counts add to an average p_c, over the weight, float64 (cells,).
+
+        They move the p_c of this fit, and by its chi^2 the weight of its distance from the mean.
+        """
+        found, seen = self.maximum, self.cells.counts > 0
+        own = self.width * (found.slope @ found.covariance[0])
+        away = self.model.threshold(found.theta) - mean
+        ratio = self.cells.counts[seen] / (self.cells.totals * found.probability)[seen]
+        own[seen] -= away * np.log(ratio)
+        return np.asarray(own, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +281,7 @@ class MemberFits:
         wider: float = 1.0,
     ) -> MemberFits:
         """Fit with every degree and smallest size; AnalysisError where no fit converges."""
-        lines, points = Lines.through(used), sum(curve.p.size for curve in used)
+        lines, points = Lines.through(used, y_t), sum(curve.p.size for curve in used)
         fits: list[MemberFit] = []
 
         def fit(smallest: int, degree: int) -> MemberFit:
@@ -311,8 +317,12 @@ class MemberFits:
     @property
     def threshold(self) -> Value:
         """p_c; its statistical error is that of the average, by its influence."""
-        mean = self.average.threshold
-        return replace(mean, statistical_error=min(self._statistical_error(), mean.error))
+        mean, p_0 = self.average.threshold, self.fits[0].p_0
+        values = p_0 + self.fits[0].width * np.array([item.theta[0] for item in self.fits])
+        # What the priors add is no part of it.
+        spread = np.sqrt(self.average.weights @ (values - mean.value) ** 2)
+        most = float(np.hypot(mean.statistical_error, spread))
+        return replace(mean, statistical_error=min(self._statistical_error(), most))
 
     @property
     def critical_probability(self) -> Value:
@@ -325,10 +335,11 @@ class MemberFits:
     def influence(self) -> tuple[Floats, ...]:
         """dp_c / dcounts of every curve's cells, float64 (m + 1,) each."""
         found = [np.zeros(curve.p.size + 1) for curve in self.used]
+        mean = self.average.threshold.value
         for weight, item in zip(self.average.weights, self.fits, strict=True):
-            first = len(self.used) - len(item.cells.curves)
+            first, influence = len(self.used) - len(item.cells.curves), item.influence(mean)
             for index, own in enumerate(found[first:]):
-                own += weight * item.influence[item.cells.curve == index]
+                own += weight * influence[item.cells.curve == index]
         return tuple(found)
 
     def _statistical_error(self) -> float:

@@ -128,4 +128,6 @@ def _current_threshold(results: Results) -> str:
         fit = fit_results(results)
     except (AnalysisError, InputError):
         return f"{samples} samples"
+    if fit.problem is not None:
+        return f"{samples} samples, no p_c yet"
     return f"{samples} samples, p_c {format_with_error(fit.threshold, fit.threshold_error)}"

@@ -284,11 +284,11 @@ def _symbol(symbol: str) -> Any:
 
 def _fit_row(name: str, fit: ThresholdFit) -> tuple[str, ...]:
     drift, quality, theory = fit.by_size.drift, fit.chi_square, fit.known_probability
+    value = format_with_error(fit.threshold, fit.threshold_error)
+    parts = f"{fit.statistical_error:.2g}", f"{fit.systematic_error:.2g}"
     return (
         name,
-        format_with_error(fit.threshold, fit.threshold_error),
-        f"{fit.statistical_error:.2g}",
-        f"{fit.systematic_error:.2g}",
+        *((value, *parts) if fit.problem is None else ("-", "-", "-")),
         format_with_error(drift.threshold, drift.threshold_error) if drift is not None else "-",
         format_with_error(fit.y_t, fit.y_t_error),
         format_with_error(fit.critical_probability, fit.critical_probability_error),

@@ -199,7 +199,7 @@ def study(request):
 
 def test_a_fit_agrees_with_theory_and_says_so(study, tmp_path):
     name, results = study
-    estimate = fit(results, bootstrap=60)
+    estimate = fit(results)
     text = answer("fit", stored(tmp_path / "study.h5", results), "--bootstrap", 60)
     record = json.loads(answer("fit", tmp_path / "study.h5", "--bootstrap", 60, "--json"))
     omega = {"torus": 2.0, "sheared": 2.0}.get(name, 1.0)
@@ -228,7 +228,7 @@ def test_figures_and_reports_show_theory_too(study, tmp_path):
     known = numbers["fit"]["known_probability"]
     answer("report", path, "--bootstrap", 60)
     page = (tmp_path / "study.html").read_text()
-    figure, _ = study_figure(results, fitted=lambda: fit(results, bootstrap=0))
+    figure, _ = study_figure(results, fitted=lambda: fit(results))
     (legend,) = figure.legends
     labels = [text.get_text() for text in legend.texts if "formula" in text.get_text()]
     if name == "cylinder":

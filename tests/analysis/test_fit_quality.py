@@ -1,25 +1,13 @@
-"""Of several fits the first that chi^2 does not reject is taken."""
+"""The p-value of chi^2, when a fit is rejected, and weights in place of choosing a fit."""
 
-from dataclasses import dataclass
-
+import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from percolab.analysis.fit_quality import (
-    POOR_FIT,
-    ChiSquare,
-    cutoffs_of,
-    first_accepted,
-    fit_each,
-    is_poor,
-)
-from percolab.errors import AnalysisError
+from percolab.analysis.averaging import Value, average_values, fit_weights, what_contradicts
+from percolab.analysis.fit_quality import REJECTED, ChiSquare, is_rejected
 
-
-@dataclass
-class Candidate:
-    name: str
-    accepted: bool
+GOOD = ChiSquare.of(5.0, 5)
 
 
 def test_the_p_value_is_that_of_the_chi_square_distribution():
@@ -28,47 +16,47 @@ def test_the_p_value_is_that_of_the_chi_square_distribution():
     assert quality.p_value == pytest.approx(chi2.sf(12.5, 7))
 
 
-def test_a_fit_without_degrees_of_freedom_is_never_poor():
-    assert not is_poor(ChiSquare.of(0.0, 0))
-    limit = chi2.isf(POOR_FIT, 4)
-    assert is_poor(ChiSquare.of(limit + 1e-6, 4))
-    assert not is_poor(ChiSquare.of(limit - 1e-6, 4))
+def test_a_fit_without_degrees_of_freedom_is_never_rejected():
+    assert not is_rejected(ChiSquare.of(0.0, 0))
+    limit = chi2.isf(REJECTED, 4)
+    assert is_rejected(ChiSquare.of(limit + 1e-6, 4))
+    assert not is_rejected(ChiSquare.of(limit - 1e-6, 4))
 
 
-def test_the_first_accepted_fit_is_taken_or_the_last_of_rejected_ones():
-    poor, good, better = Candidate("a", False), Candidate("b", True), Candidate("c", True)
-    assert first_accepted([poor, good, better]) is good
-    assert first_accepted([poor, Candidate("d", False)]).name == "d"
+def test_weights_are_those_of_the_criterion():
+    weights = fit_weights([1000.0, 1002.0, 5000.0])
+    assert weights.sum() == pytest.approx(1)
+    assert weights[0] / weights[1] == pytest.approx(np.e)
+    assert weights[2] == 0
 
 
-def test_no_fit_is_made_after_the_first_accepted_one():
-    made = []
-
-    def fits():
-        for name, accepted in (("a", False), ("b", True), ("c", True)):
-            made.append(name)
-            yield Candidate(name, accepted)
-
-    assert first_accepted(fits()).name == "b"
-    assert made == ["a", "b"]
-
-
-def test_fits_that_cannot_be_made_are_left_out_and_the_first_reason_is_kept():
-    def make(number):
-        if number < 3:
-            raise AnalysisError(f"{number} is too small")
-        return number
-
-    fits, failure = fit_each([5, 1, 2, 4, 3], make)
-    assert fits == [5, 4, 3]
-    assert str(failure) == "1 is too small"
-    fits, failure = fit_each([5, 4, 1], make, until=lambda number: number == 4)
-    assert (fits, failure) == ([5, 4], None)
+def test_an_average_has_the_spread_of_its_fits_in_the_error():
+    weights, values = np.array([0.5, 0.5]), np.array([1.0, 3.0])
+    found = average_values(weights, values, np.array([2.0, 2.0]), np.array([1.0, 1.0]), GOOD)
+    assert (found.value, found.statistical_error, found.members) == (2.0, 1.0, 2)
+    assert found.error == pytest.approx(np.sqrt(4 + 1))
+    assert found.systematic_error == pytest.approx(2)
 
 
 @pytest.mark.parametrize(
-    ("count", "least", "expected"), [(6, 4, 3), (4, 4, 1), (3, 4, 1), (1, 4, 1), (5, 3, 3)]
+    ("value", "told"),
+    [
+        (Value(0.5, 0.01, 0.01, GOOD, 1), None),
+        (Value(0.5, 0.01, 0.01, ChiSquare.of(90.0, 5), 1), "the best fit is rejected (p-value "),
+        (
+            Value(0.7, 0.01, 0.01, GOOD, 1),
+            "the fit has it at 0.7, outside the fitted p, 0.4 to 0.6",
+        ),
+        (Value(0.5, 0.3, 0.01, GOOD, 1), "its error, 0.3, is wider than the fitted p"),
+        (Value(float("nan"), 0.3, 0.01, GOOD, 1), "outside the fitted p"),
+        (Value(0.5, float("nan"), 0.01, GOOD, 1), "its error, nan, is wider"),
+    ],
+    ids=str,
 )
-def test_cut_offs_leave_the_least_number_of_sizes(count, least, expected):
-    sizes = [2**n for n in range(count)]
-    assert cutoffs_of(sizes, least) == sizes[:expected]
+def test_what_is_no_answer_is_said_in_one_line(value, told):
+    found = what_contradicts(value, 0.4, 0.6)
+    assert (found is None) == (told is None)
+    if told is not None:
+        assert found.startswith("no p_c: ")
+        assert told in found
+        assert "\n" not in found

@@ -1,71 +1,97 @@
-"""The table of joint fits, and the mean of p_c from quantities fitted alone."""
+"""The averaged joint fit of several quantities, each quantity alone, and what is refused."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from quantity_support import (
-    OMEGA,
-    P_C,
-    QUANTITIES,
-    SIZES,
-    TRUTH,
-    Y_T,
-    analysed,
-    check_pulls,
-    one_p,
-    task,
-    three_p,
-)
+from quantity_support import P_C, QUANTITIES, SIZES, TRUTH, Y_T, analysed, one_p, task, three_p
 
 from percolab.analysis import AnalysisError
-from percolab.analysis.quantities import BlockMoments, observe
-from percolab.analysis.quantity_fits import Fitter, least_variance, mean_threshold
-from percolab.analysis.quantity_model import ModelChoice, Start, scales_of
+from percolab.analysis.quantities import BlockMoments
 from percolab.analysis.text import quantity_table
 
-FIXED = {"degree": 2, "corrections": "b", "y_t": None}
-STUDIES = 120
+
+@pytest.fixture(scope="module")
+def found():
+    return analysed(three_p(np.random.default_rng(14)))
 
 
-def test_the_table_of_fits_chooses_one_and_tells_the_spread():
-    found = analysed(three_p(np.random.default_rng(14)))
-    assert found.chosen.accepted
+def test_the_joint_fit_finds_the_truth_with_both_parts_of_its_error(found):
+    assert found.problem is None
     assert abs(found.threshold - P_C) <= 4 * found.threshold_error
-    shown = [trial for trial in found.trials if trial.shown]
-    assert {trial.fit.min_size for trial in shown} == {8, 12, 16}
-    # Without a correction the smallest sizes are refused, and tell of no systematic error.
-    none = next(trial for trial in shown if trial.fit.choice.corrections == "none")
-    assert not none.accepted
-    others = [t.fit for t in shown if t.accepted and t is not found.chosen]
-    away = np.array([(fit.threshold - found.threshold) ** 2 for fit in others])
-    weights = np.array([fit.threshold_error**-2 for fit in others])
-    assert found.compared == len(others) > 1
-    assert found.systematic_error == pytest.approx(np.sqrt(np.sum(away * weights) / weights.sum()))
-    # Every quantity alone agrees.
-    for quantity, own in zip(QUANTITIES, found.alone, strict=True):
-        assert own.accepted
-        assert abs(own.fit.threshold - P_C) <= 4 * own.fit.threshold_error
-        critical = own.fit.amplitudes[0]
-        assert abs(critical.critical - TRUTH[quantity.name][0]) <= 4 * critical.critical_error
+    parts = np.hypot(found.statistical_error, found.systematic_error)
+    assert parts == pytest.approx(found.threshold_error, rel=1e-12)
+    assert abs(found.y_t - Y_T) <= 4 * found.y_t_error
+    for own in found.quantities:
+        assert abs(own.critical - TRUTH[own.name][0]) <= 4 * own.critical_error
+        assert abs(own.alone.value - P_C) <= 4 * own.alone.error
+        assert own.alone.error > found.threshold_error
     text = quantity_table(found)
-    assert all(word in text for word in ("chosen", "rejected", "Q_c wrapping_any"))
+    assert "whole error" in text
+    assert "1/nu  " in text
+    assert all(own.name in text and f"{own.omega:g}" in text for own in found.quantities)
+    record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert record["y_t"] == found.y_t
+    assert record["quantities"][0]["alone"]["value"] == found.quantities[0].alone.value
 
 
-def test_chi_square_alone_moves_the_cut_off():
+def test_members_are_all_degrees_and_smallest_sizes_that_leave_three(found):
+    assert {(item.min_size, item.degree) for item in found.members} == {
+        (size, degree) for size in SIZES[:4] for degree in (3, 4, 5)
+    }
+    assert sum(item.weight for item in found.members) == pytest.approx(1)
+    mean = sum(item.weight * item.threshold for item in found.members)
+    assert found.threshold == pytest.approx(mean, rel=1e-12)
+
+
+def test_pulls_of_the_average_are_no_wider_than_they_should():
+    rng, pulls = np.random.default_rng(31), []
+    for _ in range(12):
+        found = analysed(three_p(rng), degree=3, min_size=16)
+        pulls.append((found.threshold - P_C) / found.threshold_error)
+    assert abs(np.mean(pulls)) * np.sqrt(12) <= 4
+    assert np.std(pulls) <= 1 + 4 / np.sqrt(24)
+
+
+def test_a_size_that_no_correction_describes_has_no_weight():
     moments = three_p(np.random.default_rng(15))
-    # The smallest size has a correction of its own, six of its errors large.
     sums = dict(moments[0].moments)
-    sums["wrapping_any"] = sums["wrapping_any"] + 10_000 * 6 * 0.5 / 1000
+    sums["wrapping_any"] = sums["wrapping_any"] + 10_000 * 0.04
     broken = BlockMoments(8, moments[0].p, moments[0].samples, sums)
-    options = {"degree": 2, "corrections": "b"}
-    assert analysed(moments, **options).chosen.fit.min_size == 8
-    assert analysed([broken, *moments[1:]], **options).chosen.fit.min_size == 12
+    found = analysed([broken, *moments[1:]], degree=3, priors=0.1)
+    assert found.members[0].min_size > 8
+    assert sum(item.weight for item in found.members if item.min_size == 8) < 0.01
+    assert abs(found.threshold - P_C) <= 4 * found.threshold_error
+
+
+def test_what_no_fit_describes_is_no_answer_and_said_first():
+    rng, broken = np.random.default_rng(33), []
+    for L in SIZES:
+        item = task(rng, L, points=3, samples=10**6, blocks=100)
+        shifted = item.moments["wrapping_any"] + 500 * rng.normal()
+        broken.append(replace(item, moments={**item.moments, "wrapping_any": shifted}))
+    found = analysed(broken, degree=3)
+    assert found.problem.startswith("no p_c: the best fit is rejected")
+    assert np.isnan([found.threshold_error, found.statistical_error, found.y_t_error]).all()
+    text = quantity_table(found)
+    assert text.startswith(found.problem)
+    assert "no answer, see above" in text
+    assert found.quantities[0].alone.rejected
+    assert "rejected" in text.split("p_c alone")[1]
 
 
 def test_smaller_sizes_are_left_out_when_asked():
-    found = analysed(three_p(np.random.default_rng(16)), min_size=16)
-    assert found.chosen.fit.sizes == (16, 24, 32, 64)
+    found = analysed(three_p(np.random.default_rng(16)), min_size=16, degree=3)
+    assert list(found.samples) == [16, 24, 32, 64]
+
+
+def test_a_free_exponent_is_told():
+    moments = one_p(np.random.default_rng(18))
+    known, free = analysed(moments, degree=3), analysed(moments, degree=3, y_t=None)
+    assert free.known_y_t is None
+    assert free.exponent.value == known.exponent.value
+    assert "1/nu is free" in quantity_table(free)
 
 
 def test_what_the_data_cannot_tell_is_said_in_one_line():
@@ -86,110 +112,3 @@ def test_what_the_data_cannot_tell_is_said_in_one_line():
     once = [task(rng, L, points=1, samples=10**6, blocks=100) for L in SIZES]
     with pytest.raises(AnalysisError, match="'Q_2' is there at one p a size"):
         analysed(lacking + once)
-
-
-def fitted(moments):
-    """Return the fits of each quantity alone with the right model, and the mean.
-
-    Each has a smallest size of its own.
-    """
-    observations = [observe(item, QUANTITIES) for item in moments]
-    start = Start(P_C, Y_T, 1.5)
-    names = [item.name for item in QUANTITIES]
-    fitter = Fitter(observations, names, 2.0, start, scales_of(observations, P_C, 0.02))
-    choice = ModelChoice(2, (OMEGA,), "b")
-    fits = [fitter.only(index).fit(SIZES[index], choice) for index in range(len(QUANTITIES))]
-    return fits, mean_threshold(fitter, fits)
-
-
-def coarse(rng):
-    """Return a study with so few blocks that of five p four combinations are used."""
-    return [task(rng, L, points=5, samples=10**6, blocks=60) for L in SIZES]
-
-
-@pytest.fixture(
-    scope="module", params=[three_p, one_p, pytest.param(coarse, marks=pytest.mark.slow)]
-)
-def studies(request):
-    rng = np.random.default_rng(31)
-    return [fitted(request.param(rng)) for _ in range(STUDIES)]
-
-
-def test_weights_are_those_of_the_least_variance():
-    rng = np.random.default_rng(32)
-    for count in (2, 3, 6):
-        root = rng.normal(size=(count, count))
-        covariance = 1e-14 * (root @ root.T + 0.1 * np.eye(count))
-        weights = least_variance(covariance)
-        assert weights.sum() == pytest.approx(1)
-        assert weights.min() >= 0
-        # At the minimum every weight that is not 0 has the same gradient, and the others a larger.
-        gradient = covariance @ weights
-        value = weights @ gradient
-        np.testing.assert_allclose(gradient[weights > 0], value, rtol=1e-9)
-        assert np.all(gradient >= value * (1 - 1e-9))
-
-
-def test_without_correlations_weights_are_those_of_the_textbook():
-    np.testing.assert_allclose(least_variance(np.diag([1.0, 4.0, 4.0])), [2 / 3, 1 / 6, 1 / 6])
-
-
-def test_no_weight_is_negative_where_the_best_linear_estimate_has_one():
-    covariance = np.array([[1.0, 1.8], [1.8, 4.0]])
-    best = np.linalg.solve(covariance, np.ones(2))
-    assert best[1] < 0
-    np.testing.assert_allclose(least_variance(covariance), [1, 0], atol=1e-12)
-
-
-def test_pulls_of_the_mean_are_standard_normal(studies):
-    check_pulls([(mean.threshold - P_C) / mean.error for _, mean in studies])
-
-
-def test_correlations_are_those_among_studies(studies):
-    seen = np.corrcoef(np.array([[fit.threshold for fit in fits] for fits, _ in studies]).T)
-    stated = np.mean([mean.correlations for _, mean in studies], axis=0)
-    assert np.abs(stated[0, 1:]).min() > 0.05
-    # Fisher's transform of a correlation has the error 1 / sqrt(n - 3).
-    upper = np.triu_indices(len(QUANTITIES), 1)
-    away = np.arctanh(seen[upper]) - np.arctanh(stated[upper])
-    assert np.abs(away).max() <= 4 / np.sqrt(STUDIES - 3)
-
-
-def test_the_mean_is_no_less_precise_than_any_of_its_quantities(studies):
-    for fits, mean in studies:
-        assert all(mean.error <= fit.threshold_error for fit in fits)
-        p_c = np.array([fit.threshold for fit in fits])
-        weights = np.array([fit.threshold_error**-2 for fit in fits])
-        assert mean.threshold == pytest.approx(np.dot(mean.weights, p_c))
-        square = np.average((p_c - mean.threshold) ** 2, weights=weights)
-        assert mean.spread == pytest.approx(np.sqrt(square))
-
-
-def test_the_table_has_a_row_for_each_quantity_alone():
-    found = analysed(three_p(np.random.default_rng(35)), **FIXED)
-    text = quantity_table(found)
-    alone = text.split("alone ")[-1].split("\n\n")[0].splitlines()[1:]
-    assert [line.split()[0] for line in alone] == [item.name for item in QUANTITIES]
-    assert [line.split()[2] for line in alone] == [f"{x:.2f}" for x in found.mean.weights]
-    assert "mean of the quantities alone" in text
-    assert found.to_dict()["mean"]["threshold"] == found.mean.threshold
-
-
-def test_a_quantity_that_no_fit_describes_is_left_out_and_said():
-    rng = np.random.default_rng(33)
-    broken = []
-    for L in SIZES:
-        item = task(rng, L, points=3, samples=10**6, blocks=100)
-        shifted = item.moments["wrapping_any"] + 200 * rng.normal()
-        broken.append(replace(item, moments={**item.moments, "wrapping_any": shifted}))
-    found = analysed(broken, **FIXED)
-    assert not found.alone[0].accepted
-    assert found.mean.weights[0] == 0
-    assert sum(found.mean.weights) == pytest.approx(1)
-    assert "wrapping_any alone: no fit is accepted" in found.notes
-    assert "rejected" in quantity_table(found).split("L_min  degree  corrections  Q_c")[0]
-
-
-def test_one_quantity_has_no_mean():
-    fits, _ = fitted(three_p(np.random.default_rng(34)))
-    assert mean_threshold(None, [fits[0], None, None]) is None

@@ -11,7 +11,7 @@ from percolab.analysis import (
     synthetic_study,
 )
 
-TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3), correction=0.8)
+TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3), corrections=(0.8, 0.0, 0.0, 0.0))
 NAN = float("nan")
 
 
@@ -36,7 +36,7 @@ def test_the_error_is_in_units_of_the_last_digits(value, error, text):
 
 def test_the_table_shows_the_threshold_each_size_and_each_crossing():
     curves = synthetic_study(TRUTH, (64, 128, 256, 512), rng=np.random.default_rng(0))
-    fit = fit_threshold(curves, bootstrap=60)
+    fit = fit_threshold(curves)
     lines = fit_table(fit).splitlines()
     assert format_with_error(fit.threshold, fit.threshold_error) in lines[0]
     assert any(line.startswith("p_c") and "drift" in line for line in lines)
@@ -48,6 +48,6 @@ def test_the_table_shows_the_threshold_each_size_and_each_crossing():
 
 def test_an_absent_crossing_reads_none():
     curves = synthetic_study(TRUTH, (64, 128), rng=np.random.default_rng(0))
-    fit = fit_threshold([curve.within(0.0, 0.4) for curve in curves], bootstrap=0)
+    fit = fit_threshold([curve.at(curve.probability < 0.4) for curve in curves])
     assert "none" in fit_table(fit)
     assert "note: no crossing" in fit_table(fit)

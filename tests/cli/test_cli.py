@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from math import hypot
 import subprocess
 import sys
 from pathlib import Path
@@ -95,13 +96,15 @@ def test_a_sweep_ends_with_the_threshold_on_stdout_and_shows_progress_on_stderr(
     result = run("sweep", "--lattice", "square", "-L", "8,16", "--samples", 200, "--device", "cpu")
     assert result.exit_code == 0
     assert result.stdout.startswith("square: L = 8, 16; results in results.h5\n")
-    value, error, sigma = re.search(
-        r"^p_c = (0\.\d+)\((\d+)\)  \(sigma (\S+), chi2/dof \S+, from spanning_y\)",
+    value, error, *parts = re.search(
+        r"^p_c = (0\.\d+)\((\d+)\)  \(statistical (\S+), systematic (\S+), chi2/dof \S+, "
+        r"from spanning_y\)",
         result.stdout,
         re.MULTILINE,
     ).groups()
     assert abs(float(value) - 0.5) < 0.1
-    assert float(sigma) == pytest.approx(int(error) * 10.0 ** -len(value[2:]), rel=0.1)
+    whole = int(error) * 10.0 ** -len(value[2:])
+    assert hypot(*map(float, parts)) == pytest.approx(whole, rel=0.1)
     assert "pilot: L = 8: 9 p values from 0." in result.stderr
     assert "100%" in result.stderr
 
@@ -161,27 +164,16 @@ def test_the_threshold_of_a_small_study_is_right_within_its_error(tmp_path):
 def test_the_fit_options_are_heard(file):
     fits = [
         json.loads(answer("fit", file, "--json", "--bootstrap", 20, *more))
-        for more in [(), ("--omega", 2), ("--observable", "spanning_x"), ("--min-size", 8)]
-    ]
+        for more in [
+            (), ("--omega", 2), ("--observable", "spanning_x"), ("--min-size", 8), ("--degree", 4),
+            ("--window", "0.2,0.8"), ("--nu", "free"), ("--priors", 2),
+        ]
+    ]  # fmt: skip
     thresholds = [fit["threshold"] for fit in fits]
-    assert len(set(thresholds)) == 4
-    assert json.loads(answer("fit", file, "--json", "--bootstrap", 0))["error_method"].startswith(
-        "curvature"
-    )
-
-
-def test_an_automatic_smallest_size_is_shown_as_a_table_and_taken(tmp_path):
-    results = sweep("square", L=[4, 6, 8, 12, 16], samples=300, device="cpu")
-    path = stored(tmp_path / "five.h5", results)
-    record = json.loads(answer("fit", path, "--json", "--bootstrap", 20, "--min-size", "auto"))
-    assert [row["min_size"] for row in record["cutoffs"]] == [4, 6]
-    accepted = [row["min_size"] for row in record["cutoffs"] if row["accepted"]]
-    assert min(record["sizes"]) == min(accepted, default=6)
-    text = answer("fit", path, "--bootstrap", 20, "--min-size", "auto")
-    table, rest = text.split("\n\n", 1)
-    assert [line.split()[0] for line in table.splitlines()] == ["L_min", "4", "6"]
-    assert rest == answer("fit", path, "--bootstrap", 20, "--min-size", min(record["sizes"]))
-    answer("plot", path, "--bootstrap", 20, "--min-size", "auto")
+    assert len(set(thresholds)) == len(fits)
+    assert fits[0]["known_y_t"]["value"] == 0.75
+    assert fits[6]["known_y_t"] is None
+    assert {member["degree"] for member in fits[4]["members"]} == {4}
 
 
 @pytest.mark.parametrize("suffix", SIGNATURES)

@@ -1,11 +1,10 @@
-"""percolab fit: the table of fits, exponents, collapses and single T, as text and as JSON."""
+"""percolab fit: p_c and its error, exponents, collapses and single T, as text and as JSON."""
 
 import json
 
 import pytest
 from cli_support import answer, refusal, stored
 
-from percolab.analysis import stored_fits
 from percolab.analysis.stored_fits import collapse_of, fit_results
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -35,71 +34,51 @@ def as_json(*arguments):
     return json.loads(answer("fit", *arguments, "--json"))
 
 
-def test_every_fit_is_shown_with_its_model(file):
-    record = as_json(file, "--fits", "--bootstrap", 0)
-    assert [(row["min_size"], row["degree"], row["corrections"]) for row in record["fits"]] == [
-        (size, degree, corrections)
-        for size in (4, 6)
-        for degree, corrections in [(3, "b"), (3, "b, c"), (4, "b"), (4, "b, c"), (5, "b"),
-                                    (5, "b, c")]
-    ]  # fmt: skip
-    table = answer("fit", file, "--fits", "--bootstrap", 0).split("\n\n")[0]
-    assert len(table.splitlines()) == 13
-    assert "chosen" not in table
-    # The fit itself is that of the default options.
-    assert record["threshold"] == as_json(file, "--bootstrap", 0)["threshold"]
+def test_the_model_is_said_with_both_parts_of_the_error(file):
+    record = as_json(file)
+    assert {(item["min_size"], item["degree"]) for item in record["members"]} == {
+        (size, degree) for size in (4, 6, 8) for degree in (3, 4, 5)
+    }
+    text = answer("fit", file)
+    head = text.split("\n\n")[0].splitlines()
+    assert "whole error; 1/nu = 3/4 (exact, Nienhuis 1984)" in head[0]
+    assert head[1].split()[:2] == ["+-", f"{record['statistical_error']:.2g}"]
+    assert head[2].split()[:2] == ["+-", f"{record['systematic_error']:.2g}"]
+    assert head[3].split()[0] == f"{record['prior_shift']:+.1g}"
+    assert "of the weight of 9 fits" in head[-1]
+    assert "1/nu is free" in answer("fit", file, "--nu", "free")
+    one = as_json(file, "--degree", 4, "--min-size", 8)
+    assert [(item["min_size"], item["degree"]) for item in one["members"]] == [(8, 4)]
 
 
-def test_the_degree_and_the_corrections_are_heard(file):
-    plain = as_json(file, "--bootstrap", 0)
-    assert (plain["degree"], plain["with_correction"], plain["with_mixed"]) == (3, True, False)
-    assert as_json(file, "--bootstrap", 0, "--degree", 4)["degree"] == 4
-    assert as_json(file, "--bootstrap", 0, "--corrections", "none")["correction"] is None
-    mixed = as_json(file, *QUICK, "--corrections", "bc")
-    assert mixed["mixed"] is not None
-    assert mixed["mixed_error"] > 0
-    assert "mixed correction" in answer("fit", file, "--bootstrap", 0, "--corrections", "bc")
-    auto = as_json(file, "--bootstrap", 0, "--min-size", "auto", "--degree", 4)
-    assert {row["degree"] for row in auto["fits"]} == {4}
-    assert auto["degree"] == 4
+def test_the_command_line_and_python_agree(file, results):
+    options = {"nu": "free", "priors": 2.0, "window": (0.2, 0.8), "min_size": 6, "degree": 3}
+    given = ("--nu", "free", "--priors", 2, "--window", "0.2,0.8", "--min-size", 6, "--degree", 3)
+    assert as_json(file, *given) == json.loads(
+        json.dumps(fit_results(results, **options).to_dict())
+    )
+    with pytest.raises(ValueError, match="nu = 'fixed', but it must be"):
+        fit_results(results, nu="fixed")
 
 
-def test_auto_is_accepted_where_the_help_says_so(file, results, monkeypatch):
-    plain = as_json(file, "--bootstrap", 0)
-    assert as_json(file, "--bootstrap", 0, "--degree", "auto")["degree"] == plain["degree"]
-    # A chi^2 that rejects everything makes every model be tried, and no size be left out.
-    monkeypatch.setattr("percolab.analysis.threshold_trials.is_poor", lambda _: True)
-    for options, tried in {
-        ("--degree", "auto"): [(3, "b"), (4, "b"), (5, "b")],
-        ("--corrections", "auto"): [(3, "b"), (3, "b, c")],
-        ("--corrections", "auto", "--degree", "auto"): 6,
-        ("--corrections", "none", "--degree", "auto"): [(3, "none"), (4, "none"), (5, "none")],
-        ("--min-size", 6, "--corrections", "auto"): [(3, "b"), (3, "b, c")],
-    }.items():
-        record = as_json(file, "--bootstrap", 0, *options)
-        rows = [(row["degree"], row["corrections"]) for row in record["cutoffs"]]
-        fits = as_json(file, "--bootstrap", 0, "--fits", *options)["fits"]
-        models = [(row["degree"], row["corrections"]) for row in fits]
-        assert models == tried or len(models) == tried
-        assert rows == models[-1:]
-        least = 6 if 6 in options else 4
-        assert {row["min_size"] for row in fits} == {least}
-        assert (record["degree"], record["with_mixed"]) == (models[-1][0], "c" in models[-1][1])
-    both = fit_results(results, degree="auto", mixed="auto", bootstrap=0)
-    assert (both.degree, both.with_mixed) == (5, True)
-    assert min(both.sizes) == 4
-
-
-def test_auto_for_one_thing_leaves_the_others_as_they_are(file):
-    auto = ("--bootstrap", 0, "--min-size", "auto")
-    assert as_json(file, *auto, "--degree", "auto") == as_json(file, *auto)
-    assert as_json(file, *auto, "--corrections", "auto") == as_json(file, *auto)
-
-
-def test_automatic_fits_agree_between_the_command_line_and_python(file, results):
-    record = as_json(file, "--bootstrap", 0, "--min-size", "auto")
-    fit = fit_results(results, min_size="auto", bootstrap=0)
-    assert (record["threshold"], record["degree"]) == (fit.threshold, fit.degree)
+def test_what_is_no_answer_is_said_first(tmp_path):
+    """All p are above p_c: in the text, in JSON, in the last line of a sweep and in a report."""
+    path, page = tmp_path / "above.h5", tmp_path / "above.html"
+    last = answer("sweep", "--lattice", "square", "-L", "8,16,32", "-p", "0.55,0.57,0.6", "--seed",
+                  1, "--samples", 1000, "--device", "cpu", "--quiet", "--out", path)  # fmt: skip
+    told = "no p_c: "
+    assert last.splitlines()[1].startswith(told)
+    text = answer("fit", path)
+    assert text.startswith(told)
+    assert "no answer, see above; 1/nu = 3/4" in text
+    assert "sigma" not in text
+    record = as_json(path)
+    assert record["problem"].startswith(told)
+    assert (record["threshold_error"], record["y_t_error"]) == (None, None)
+    answer("report", path, "--out", page)
+    words = page.read_text()
+    assert told in words
+    assert "nan" not in words.partition("<svg")[0]
 
 
 def test_exponents_stand_beside_theory(file):
@@ -110,7 +89,7 @@ def test_exponents_stand_beside_theory(file):
         assert abs(item["value"] - item["known"]["value"]) <= 4 * item["error"] + 0.1
     text = answer("fit", file, *QUICK, "--exponents")
     assert "91/48" in text
-    assert "power law" in text
+    assert "statistical  systematic" in text
 
 
 def test_collapses_are_those_of_python(file, results):
@@ -127,17 +106,6 @@ def test_collapses_are_those_of_python(file, results):
     assert "quality S" in answer("fit", file, "--bootstrap", 0, "--collapse", "--min-size", 6)
 
 
-def test_an_automatic_collapse_leaves_out_no_more_than_it_must(results, monkeypatch):
-    tried = {
-        size: collapse_of(results, "chi", min_size=size, bootstrap=0).quality for size in (4, 6)
-    }
-    for limit in (0.0, *(1.001 * quality for quality in tried.values())):
-        monkeypatch.setattr(stored_fits, "POOR_COLLAPSE", limit)
-        found = collapse_of(results, "chi", min_size="auto", bootstrap=0)
-        good = [size for size, quality in tried.items() if quality < limit]
-        assert min(found.L) == min(good, default=8)
-
-
 def test_what_is_given_to_a_collapse_is_held(results):
     held = collapse_of(results, "largest", threshold=0.5, y_t=0.75, exponent=-5 / 48, bootstrap=0)
     assert (held.threshold, held.y_t, held.exponent) == (0.5, 0.75, -5 / 48)
@@ -149,7 +117,8 @@ def test_single_thresholds_follow_the_fit(thresholds):
     record = as_json(thresholds, *QUICK)["sample_thresholds"]
     assert [row["L"] for row in record["sizes"]] == [4, 8, 16]
     for item in record["extrapolations"]:
-        assert abs(item["threshold"] - 0.5) <= 4 * item["threshold_error"] + 0.02
+        exact = 0.75 if item["name"] == "1/nu" else 0.5
+        assert item["rejected"] or abs(item["value"] - exact) <= 4 * item["error"]
     assert all(abs(cell["p"] - 0.5) <= 4 * cell["p_error"] for cell in record["cell_to_cell"])
     text = answer("fit", thresholds, *QUICK)
     assert "mean T" in text
@@ -163,7 +132,7 @@ def test_single_thresholds_follow_the_fit(thresholds):
     ("options", "told"),
     [
         (("--degree", "0"), "'--degree': 0 is not in the range 1<=x<=8"),
-        (("--corrections", "d"), "'--corrections': 'd' is not one of"),
+        (("--corrections", "b"), "No such option '--corrections'"),
         (("--exponents", "--bootstrap", "10"), "at least 50 bootstrap replicas, got 10"),
     ],
 )
@@ -171,8 +140,8 @@ def test_bad_options_are_refused(file, options, told):
     assert told in refusal("fit", file, *options)
 
 
-OF_SIZES = ["--omega=1", "--min-size=2", "--degree=3", "--corrections=b"]
-OF_FIT = ["--fits", "--exponents", "--collapse", "--quantities=all"]
+OF_SIZES = ["--omega=1", "--min-size=2", "--degree=3", "--window=0.2,0.8"]
+OF_FIT = ["--exponents", "--collapse", "--quantities=all"]
 
 
 @pytest.mark.parametrize(

@@ -37,44 +37,43 @@ def test_merged_files_give_the_exact_threshold_and_wrapping_probabilities(path):
     record = fitted(path, "--quantities", "wrapping_any,wrapping_axis,Q_1")
     assert abs(record["threshold"] - 0.5) <= 4 * record["threshold_error"]
     assert 0 < record["threshold_error"] < 0.01
-    chosen = record["chosen"]
-    assert abs(chosen["y_t"] - 0.75) <= 4 * chosen["y_t_error"]
+    assert abs(record["y_t"] - 0.75) <= 4 * record["y_t_error"]
     assert record["samples"]["8"] == 15_000
-    any_axis, axis, ratio = chosen["quantities"]
-    exact = record["known"]
+    any_axis, axis, ratio = record["quantities"]
     lattice, boundary = torus().study.structure, torus().study.boundary
     along_x = critical_probability(lattice, boundary, "wrapping_x").value
     # The axes of a square torus are alike, so their mean is each of them.
-    assert exact[1]["value"] == pytest.approx(along_x)
-    assert exact[2] is None
-    for own, known in ((any_axis, exact[0]), (axis, exact[1])):
-        assert abs(own["critical"] - known["value"]) <= 4 * own["critical_error"]
+    assert axis["known"]["value"] == pytest.approx(along_x)
+    assert ratio["known"] is None
+    for own in (any_axis, axis):
+        assert abs(own["critical"] - own["known"]["value"]) <= 4 * own["critical_error"]
     assert 0.9 < ratio["critical"] < 1
-    alone = [fit["threshold"] - 0.5 for fit in record["alone"]]
-    assert all(
-        abs(away) <= 4 * fit["threshold_error"]
-        for away, fit in zip(alone, record["alone"], strict=True)
-    )
+    for own in record["quantities"]:
+        assert abs(own["alone"]["value"] - 0.5) <= 4 * own["alone"]["error"]
+        assert record["threshold_error"] < 1.5 * own["alone"]["error"]
 
 
-def test_the_table_names_quantities_theory_and_the_chosen_fit(path):
+def test_the_table_names_quantities_theory_and_both_parts_of_the_error(path):
     text = answer("fit", path, "--quantities", "wrapping_any, Q_1")
-    assert "statistical error" in text
+    record = fitted(path, "--quantities", "wrapping_any,Q_1")
+    head = text.splitlines()
+    assert "whole error; 1/nu = 3/4" in head[0]
+    assert f"+- {record['statistical_error']:.2g}" in head[1]
+    assert f"+- {record['systematic_error']:.2g}" in head[2]
     assert "0.690474" in text
-    assert text.count("chosen") == 1
-    assert "Q_c wrapping_any  Q_c Q_1" in text
+    assert [line.split()[0] for line in text.split("\n\n")[1].splitlines()] == [
+        "quantity", "wrapping_any", "Q_1",
+    ]  # fmt: skip
     assert "published 0.5" in text
-    more = answer("fit", path, "--quantities", "wrapping_any,Q_1", "--fits")
-    assert len(more.splitlines()) > len(text.splitlines())
 
 
 def test_options_hold_what_they_give(path):
-    options = ("--degree", "1", "--corrections", "b", "--omega", "1.7", "--min-size", "6")
+    options = ("--degree", "2", "--omega", "1.7", "--min-size", "6", "--nu", "free", "--priors", 2)
     record = fitted(path, "--quantities", "Q_1", *options)
-    chosen = record["chosen"]
-    assert (chosen["degree"], chosen["corrections"], chosen["min_size"]) == (1, "b", 6)
-    assert chosen["quantities"][0]["omega"] == 1.7
-    assert all(fit["min_size"] >= 6 for fit in record["fits"])
+    assert {member["degree"] for member in record["members"]} == {2}
+    assert {member["min_size"] for member in record["members"]} == {6, 8}
+    assert record["quantities"][0]["omega"] == 1.7
+    assert record["known_y_t"] is None
 
 
 @pytest.mark.parametrize(
@@ -90,6 +89,7 @@ def test_options_hold_what_they_give(path):
         (("--quantities", "Q_1", "--exponents"), "--exponents: not with --quantities"),
         (("--quantities", "Q_1", "--collapse"), "--collapse: not with --quantities"),
         (("--quantities", "Q_1", "--observable", "wrapping_x"), "--observable: not with"),
+        (("--quantities", "Q_1", "--window", "0.2,0.8"), "--window: not with --quantities"),
         (("--quantities", "Q_1", "--bootstrap", "0"), "--bootstrap: not with --quantities"),
         (("--quantities", "Q_1", "--bootstrap", "200"), "--bootstrap: not with --quantities"),
         (("--quantities", "wrapping_any,wrapping_all,wrapping_x,wrapping_y"), "follows exactly"),
@@ -128,7 +128,7 @@ def test_all_leaves_out_what_has_no_slope(tmp_path):
     )
     path = stored(tmp_path / "more.h5", merge([("torus", torus()), ("one", one)]))
     record = fitted(path, "--quantities", "all")
-    assert "Q_B" not in [item["name"] for item in record["definitions"]]
+    assert "Q_B" not in [item["name"] for item in record["quantities"]]
     assert (
         "quantity 'Q_B' is there at one p a size, so its slope is unknown: left out"
         in (record["notes"])
@@ -141,7 +141,7 @@ def test_open_lattices_are_fitted_by_spanning(tmp_path):
     results = sweep("square", L=[6, 8, 12, 16], p=(0.47, 0.5, 0.53), **options)
     path = stored(tmp_path / "open.h5", results)
     record = fitted(path, "--quantities", "all")
-    names = [item["name"] for item in record["definitions"]]
+    names = [item["name"] for item in record["quantities"]]
     assert names == ["spanning_any", "spanning_all", "Q_1", "Q_2", "s_2/s_1"]
     assert abs(record["threshold"] - 0.5) <= 4 * record["threshold_error"]
 

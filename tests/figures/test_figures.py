@@ -16,7 +16,7 @@ from percolab.figures.kinds.drift import plot_drift
 from percolab.figures.style import new_figure
 from percolab.figures.timing import Timing, plot_timing
 
-TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), correction=0.8)
+TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), corrections=(0.8, 0.0, 0.0, 0.0))
 EXACT = (0.6527036, "Sykes & Essam (1964)")
 TEXT = {"title": "honeycomb", "axis_label": "spanning probability"}
 
@@ -31,7 +31,7 @@ def legend_texts(figure):
 
 
 def test_a_fit_is_drawn_with_curves_estimate_exact_value_crossings_and_drift():
-    fit = fit_threshold(study(64, 128, 256, 512), bootstrap=60)
+    fit = fit_threshold(study(64, 128, 256, 512))
     sites = {size: size**2 for size in fit.sizes}
     figure, numbers = plot_spanning(fit, exact=EXACT, num_sites=sites, **TEXT)
     texts = legend_texts(figure)
@@ -48,7 +48,7 @@ def test_a_fit_is_drawn_with_curves_estimate_exact_value_crossings_and_drift():
 
 
 def test_the_band_of_a_rejected_fit_is_no_confidence_interval():
-    good = fit_threshold(study(64, 128, 256, 512), bootstrap=50)
+    good = fit_threshold(study(64, 128, 256, 512))
     assert good.chi_square.p_value > 0.05
     poor = replace(good, chi_square=ChiSquare(900.0, 20, 9e-140))
     never = replace(good, chi_square=ChiSquare(90000.0, 20, 0.0))
@@ -75,7 +75,7 @@ def test_the_band_of_a_rejected_fit_is_no_confidence_interval():
 
 
 def test_the_drawn_line_is_the_simultaneous_fit():
-    fit = fit_threshold(study(64, 128, 256), bootstrap=0)
+    fit = fit_threshold(study(64, 128, 256))
     _, numbers = plot_spanning(fit, **TEXT)
     line = numbers["lines"][1]
     assert line["L"] == 128
@@ -83,7 +83,7 @@ def test_the_drawn_line_is_the_simultaneous_fit():
 
 
 def test_two_sizes_are_drawn_without_drift_line():
-    fit = fit_threshold(study(64, 128), bootstrap=40)
+    fit = fit_threshold(study(64, 128))
     figure, numbers = plot_spanning(fit, **TEXT)
     assert numbers["fit"]["drift"] is None
     assert not any("drift of crossings" in text for text in legend_texts(figure))
@@ -97,8 +97,8 @@ def test_one_size_is_drawn_without_an_estimate():
 
 
 def test_data_that_do_not_cross_are_drawn_without_close_up(tmp_path):
-    below = [curve.within(0.0, 0.4) for curve in study(64, 128, 256)]
-    figure, _ = plot_spanning(fit_threshold(below, bootstrap=40), **TEXT)
+    below = [curve.at(curve.probability < 0.4) for curve in study(64, 128, 256)]
+    figure, _ = plot_spanning(fit_threshold(below), **TEXT)
     assert figure.axes[0].child_axes == []
     save_figure(figure, tmp_path / "figure.png")
 
@@ -117,7 +117,7 @@ def test_several_tasks_of_one_size_share_one_legend_entry():
 
 
 def test_the_inset_covers_no_data_point():
-    fit = fit_threshold(study(64, 128, 256, 512), bootstrap=40)
+    fit = fit_threshold(study(64, 128, 256, 512))
     figure, _ = plot_spanning(fit, **TEXT)
     figure.draw_without_rendering()
     main = figure.axes[0]
@@ -135,7 +135,7 @@ def test_the_inset_and_the_legend_of_the_sizes_do_not_overlap(count):
     low = replace(TRUTH, coefficients=(-0.73, 1.3, 0.05, -0.06))
     sizes = [32 * 2**n for n in range(count)]
     rng = np.random.default_rng(0)
-    fit = fit_threshold(synthetic_study(low, sizes, samples=50, rng=rng), bootstrap=0)
+    fit = fit_threshold(synthetic_study(low, sizes, samples=50, rng=rng))
     figure, _ = plot_spanning(fit, num_sites={size: size**2 for size in fit.sizes}, **TEXT)
     figure.draw_without_rendering()
     main = figure.axes[0]

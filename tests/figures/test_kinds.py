@@ -37,7 +37,7 @@ def grid():
 
 @cache
 def fitted():
-    return fit(grid(), bootstrap=REPLICAS)
+    return fit(grid())
 
 
 @cache

@@ -113,7 +113,7 @@ def test_n_s_of_one_size_is_drawn_at_the_p_that_is_taken_for_the_threshold():
 
 def test_n_s_and_radii_tell_the_p_that_they_are_drawn_at():
     results = counted()
-    found = fit(results, bootstrap=0)
+    found = fit(results)
     figure, _ = study_figure(results, kind="sizes", fitted=lambda: found, bootstrap=60)
     value = format_with_error(found.threshold, found.threshold_error)
     assert f"$p_c = {value}$" in texts_of(figure.axes[0])
@@ -129,7 +129,7 @@ def test_n_s_and_radii_tell_the_p_that_they_are_drawn_at():
 
 def test_a_figure_has_the_symbols_of_the_registry():
     results = counted()
-    figure, told = study_figure(results, kind="wrapping", fitted=lambda: fit(results, bootstrap=0))
+    figure, told = study_figure(results, kind="wrapping", fitted=lambda: fit(results))
     symbols = {item.name: item.symbol for item in observables_of(results.study.boundary)}
     *drawn, compared = figure.axes
     assert "theory" in compared.get_ylabel()
@@ -174,7 +174,7 @@ def test_wrapping_is_drawn_with_pinsons_values():
 @pytest.mark.parametrize("kind", ["sizes", "wrapping"])
 def test_every_panel_has_labels_and_no_legend_covers_data(kind):
     results = counted()
-    figure, _ = study_figure(results, kind=kind, fitted=lambda: fit(results, bootstrap=0))
+    figure, _ = study_figure(results, kind=kind, fitted=lambda: fit(results))
     figure.draw_without_rendering()
     legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
     boxes = [item.get_window_extent() for item in legends if item is not None]
@@ -190,7 +190,7 @@ def test_every_panel_has_labels_and_no_legend_covers_data(kind):
 @pytest.mark.slow
 def test_the_report_holds_both_figures():
     results = counted()
-    kinds = StudyFigures(results, lambda: fit(results, bootstrap=0)).kinds()
+    kinds = StudyFigures(results, lambda: fit(results)).kinds()
     assert {"sizes", "wrapping"} <= set(kinds)
     path = stored(Path("sizes.h5"), results)
     answer("report", path, "--bootstrap", 0)

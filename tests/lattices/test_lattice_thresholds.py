@@ -107,9 +107,9 @@ def swept_threshold(name):
         seed=16,
         device="cpu",
     )
-    found = fit(results, bootstrap=0)
+    found = fit(results)
     assert found.chi_square.p_value > 1e-3
-    return found.threshold, found.fisher_error
+    return found.threshold, found.threshold_error
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ def curves():
 def test_information_gives_the_curvature_error_of_the_fit(curves):
     information = information_of(curves)
     samples = {curve.label: curve.total_samples for curve in curves}
-    expected = fit_threshold(curves, bootstrap=0).fisher_error
+    expected = fit_threshold(curves).threshold_error
     assert information.error(samples) == pytest.approx(expected, rel=1e-6)
     twice = {key: 4 * n for key, n in samples.items()}
     assert information.error(twice) == pytest.approx(expected / 2, rel=1e-6)

@@ -64,7 +64,7 @@ def test_file_error_and_samples_come_out_as_planned(tmp_path, name):
     # One round more or less of a target error is a fifth of the file.
     near = 0.3 if name == "target" else 0.15
     assert plan.file_bytes == pytest.approx(os.path.getsize(path), rel=near)
-    error = fit_results(results, bootstrap=0).fisher_error
+    error = fit_results(results).threshold_error
     assert plan.threshold_error == pytest.approx(error, rel=0.3)
     # A machine that others use too may be slow for a while: measured alone, 0.8 to 1.3.
     assert seconds < 5 * plan.seconds + 2
@@ -91,7 +91,7 @@ def test_a_plan_counts_what_the_file_holds(tmp_path):
     assert [(row.held, row.samples) for row in plan.sizes] == [(1000, 3000)] * 3
     results, _ = swept(path, **SQUARE)
     assert plan.file_bytes == pytest.approx(os.path.getsize(path), rel=0.15)
-    error = fit_results(results, bootstrap=0).fisher_error
+    error = fit_results(results).threshold_error
     assert plan.threshold_error == pytest.approx(error, rel=0.3)
     done = planned(path, **SQUARE)
     assert done.seconds == 0
@@ -194,7 +194,7 @@ def test_samples_that_take_long_are_planned_by_smaller_ones(tmp_path, monkeypatc
     assert seconds < 5 * plan.seconds + 2
     assert plan.seconds < 5 * seconds + 2
     assert plan.file_bytes == pytest.approx(os.path.getsize(tmp_path / "results.h5"), rel=0.3)
-    error = fit_results(results, bootstrap=0).fisher_error
+    error = fit_results(results).threshold_error
     assert plan.threshold_error == pytest.approx(error, rel=0.7)
 
 
@@ -239,7 +239,7 @@ def test_the_expected_curve_is_the_scaling_function_without_scatter(method):
     for curve in curves:
         expected = function.probability(curve.p, curve.L)
         assert curve.probability == pytest.approx(expected, abs=1e-8)
-    fit = fit_threshold(curves, degree=1, bootstrap=0)
+    fit = fit_threshold(curves, degree=1)
     assert fit.threshold == pytest.approx(0.5, abs=1e-6)
 
 
@@ -259,7 +259,7 @@ def test_sizes_whose_p_take_long_to_find_are_extrapolated(tmp_path, monkeypatch)
     plan = planned(tmp_path / "results.h5", **settings)
     assert any("p of L = 32, 64 are extrapolated" in note for note in plan.notes)
     results, _ = swept(tmp_path / "results.h5", **settings)
-    error = fit_results(results, bootstrap=0).fisher_error
+    error = fit_results(results).threshold_error
     assert plan.threshold_error == pytest.approx(error, rel=0.3)
 
 
@@ -351,5 +351,5 @@ def test_an_interrupted_adaptive_sweep_goes_on_until_its_target_is_met(tmp_path,
     assert codes == [130, 130]
     assert blocks_in(path) < blocks_in(direct)
     answer(*settings, "--out", path)
-    assert fit_results(read_results(path), bootstrap=0).fisher_error <= 5e-3
+    assert fit_results(read_results(path)).threshold_error <= 5e-3
     assert_equal_datasets(path, direct)

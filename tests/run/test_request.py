@@ -118,7 +118,7 @@ def test_more_p_are_measured_on_the_same_samples_and_joined():
             np.testing.assert_array_equal(own.products, block.products)
             for name in block.extras:
                 np.testing.assert_array_equal(own.extras[name], block.extras[name])
-    ours, theirs = fit(found, bootstrap=0), fit(whole, bootstrap=0)
+    ours, theirs = fit(found), fit(whole)
     assert (ours.threshold, ours.threshold_error) == (theirs.threshold, theirs.threshold_error)
 
 

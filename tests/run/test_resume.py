@@ -305,7 +305,7 @@ def test_a_target_error_is_judged_on_whole_rounds_however_often_it_was_interrupt
     errors = []
     for _ in range(2):
         held = sweep("square", **grid, samples=list(rounds[-1].values()))
-        errors.append(fit_results(held, bootstrap=0).fisher_error)
+        errors.append(fit_results(held).threshold_error)
         rounds.append(next_targets(held, StopRule(target_error=1e-9), rounds[-1]))
     # The second round reaches the target, and so would some blocks of it.
     target = errors[1] * 1.001
@@ -348,7 +348,7 @@ def test_a_target_error_does_not_look_at_the_bootstrap(tmp_path, monkeypatch):
     monkeypatch.setattr("percolab.analysis.stored_fits.fit_threshold", fit)
     rule = {"L": [6, 12], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu"}
     results = sweep("square", **rule, target_error=0.003)
-    assert fit_results(results, bootstrap=0).fisher_error <= 0.003
+    assert fit_results(results).threshold_error <= 0.003
     assert sum(item.num_samples for item in results.tasks.values()) > 2000
 
 

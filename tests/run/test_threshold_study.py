@@ -98,7 +98,7 @@ def test_thresholds_and_grids_of_other_seeds_merge_and_are_fitted_together():
     grid = sweep("square", p=[0.4, 0.45, 0.5, 0.55, 0.6], seed=2, **options)
     both = merge([("a", single), ("b", grid)])
     assert [curve.L for curve in curves_of(both)] == [8, 8, 16, 16, 32, 32]
-    estimate = fit(both, bootstrap=20)
+    estimate = fit(both)
     assert_z(estimate.threshold, 0.5, estimate.threshold_error)
     same = sweep("square", p=[0.5], seed=1, **options)
     with pytest.raises(InputError, match="both hold samples 0 to 39 of L = 8"):

@@ -1,6 +1,7 @@
 """Critical exponents of percolation that are known, and exponents of corrections to scaling.
 
-The first are printed beside an estimate and never used in one.  Two dimensions are exact: B.
+1/nu is a prior of p_c (:mod:`percolab.analysis.threshold`); the others are printed beside an
+estimate and never used in one.  Two dimensions are exact: B.
 Nienhuis, J. Stat. Phys. 34, 731 (1984); S. Smirnov and W. Werner, Math. Res. Lett. 8, 729 (2001).
 Three: J. Wang et al., Phys. Rev. E 87, 052107 (2013). Four and five: Z. Zhang et al., Physica A
 580, 126124 (2021). The others follow by hyperscaling, gamma/nu = d - 2 beta/nu, d_f = d - beta/nu,
