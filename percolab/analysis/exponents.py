@@ -52,7 +52,7 @@ _ROUNDING = 1e-9
 class CriticalQuantity:
     """What is a power of L at p_c: its name, its exponent's name and sign, and in words.
 
-    order: 2 where it is made of squares of sizes (:func:`percolab.analysis.power_law.fit_power_law`).
+    order: 2 where it is made of squares of sizes, for the priors.
     """
 
     name: str

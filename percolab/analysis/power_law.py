@@ -224,9 +224,9 @@ def fit_power_law(
     """Fit a power law with its corrections.
 
     sizes: (n,).  values: float64 (n,), y_L > 0.  covariance: float64 (n, n) or variances (n,), of
-    ln y_L.  omega: of the leading correction.  order: 2 for a square, such as <s^2>, in whose logarithm
-    corrections are twice as large; so are the priors.  Raises AnalysisError with fewer than two
-    sizes, values that are not positive, or a covariance that is singular.
+    ln y_L.  omega: of the leading correction.  order: 2 for a square, such as <s^2>, in whose
+    logarithm corrections are twice as large; so are the priors.  Raises AnalysisError with fewer
+    than two sizes, values that are not positive, or a covariance that is singular.
 
     >>> fit_power_law([16, 32, 64], [3.0, 6.0, 12.0], np.full(3, 1e-4)).exponent.value.round(9)
     1.0

@@ -21,7 +21,6 @@ from percolab.analysis.exponents import (
     QUANTITIES,
     Values,
     _interpolated,
-    fit_power_law,
     with_logarithm,
 )
 
@@ -85,17 +84,6 @@ def test_the_interpolation_is_exact_for_polynomials_and_takes_each_row_at_its_ow
     values = np.stack([p**4, p**5 - p])
     found = _interpolated(p, values, np.array([0.43, 0.47]), 0.45)
     np.testing.assert_allclose(found, [0.43**4, 0.47**5 - 0.47])
-
-
-def test_a_power_law_without_noise_is_found_with_its_correction():
-    L = np.array(SIZES, float)
-    values = 3.0 * L**1.7 * np.exp(0.4 / L)
-    law = fit_power_law(SIZES, values, 1e-6 * np.eye(4), with_correction=True, omega=1.0)
-    assert law.exponent == pytest.approx(1.7, abs=1e-9)
-    assert law.amplitude == pytest.approx(3.0, rel=1e-9)
-    assert law.chi_square.value == pytest.approx(0.0, abs=1e-9)
-    pure = fit_power_law(SIZES, values, 1e-6 * np.eye(4), with_correction=False, omega=1.0)
-    assert pure.chi_square.p_value < 1e-4
 
 
 def test_known_values_stand_beside_and_obey_hyperscaling():
