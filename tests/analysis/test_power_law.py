@@ -106,11 +106,21 @@ def test_a_fit_is_the_law_at_its_sizes_in_any_order():
 
 def test_squares_have_priors_twice_as_wide():
     """The square of a law has twice its exponent and twice its whole error."""
-    variances = np.full(3, NOISE**2)
-    one = fit_power_law(SIZES[:3], SIZES[:3], variances).exponent
-    two = fit_power_law(SIZES[:3], SIZES[:3] ** 2, 4 * variances, order=2).exponent
+    sizes, variances = 1e3 * SIZES[:3], np.full(3, NOISE**2)
+    one = fit_power_law(sizes, sizes, variances).exponent
+    # What a constant adds to 1e8 is nothing.
+    two = fit_power_law(sizes, sizes**2, 4 * variances, of_squares=True).exponent
     assert two.value == pytest.approx(2 * one.value)
     assert two.error == pytest.approx(2 * one.error)
+
+
+def test_a_constant_that_small_clusters_add_to_a_square_is_no_bias():
+    values = 0.03 * SIZES**1.79 + 0.5
+    variances = np.full(SIZES.size, 1e-6)
+    plain = fit_power_law(SIZES, values, variances, omega=2.0).exponent
+    known = fit_power_law(SIZES, values, variances, omega=2.0, of_squares=True).exponent
+    assert abs(known.value - 1.79) < known.error < 0.1
+    assert abs(plain.value - 1.79) > 2 * plain.error
 
 
 @pytest.mark.parametrize(
