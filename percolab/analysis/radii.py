@@ -29,7 +29,7 @@ from scipy.linalg import block_diag
 from percolab.analysis.cluster_numbers import coarse_edges
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import PRIORS, Average, Value, average, fit_member
-from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error, shrunk_correlation
+from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error
 from percolab.analysis.theory.known_exponents import Known, correction_of_sizes, known_exponents
 from percolab.errors import AnalysisError
 
@@ -182,19 +182,15 @@ def _average_over_windows(
 ) -> Average:
     """Return the average over windows of s (n,) and its part of <s_1> (n,).
 
-    without: values of every task without each block.  Correlations of bins are shrunk in the
-    weights, and enter the error as the blocks tell them.
+    without: values of every task without each block.  Weights are of variances alone; correlations
+    of bins enter the error.
     """
-    weights, covariance = [], []
-    for again in without:
-        deviation = jackknife_error(again)
-        weights.append(shrunk_correlation(again) * np.outer(deviation, deviation))
-        covariance.append((len(again) - 1) * np.atleast_2d(np.cov(again.T, ddof=0)))
+    covariance = block_diag(*((len(x) - 1) * np.cov(x.T, ddof=0) for x in without))
     widths = (np.inf, np.inf, PRIORS[0], *PRIORS, *PRIORS, PRIORS[0])
     windows = [(s >= s_min) & (reach <= cutoff) for cutoff in CUTOFFS for s_min in S_MIN]
     members = [
-        fit_member(design, values, block_diag(*weights), widths[: design.shape[1]], kept)
+        fit_member(design, values, np.diag(covariance), widths[: design.shape[1]], kept)
         for kept in windows
         if kept.sum() >= LEAST_BINS
     ]
-    return average(members, block_diag(*covariance))
+    return average(members, covariance)
