@@ -194,7 +194,7 @@ def extrapolate(
     design = np.column_stack([np.ones_like(p), width * _drift_columns(L1, L2, omega, y_t)])
     covariance = _robust_covariance(samples)
     try:
-        found = average_over_sizes(L1, design, p, covariance, (np.inf, *PRIORS))
+        found = average_over_sizes(L1, design, p, covariance, (np.inf, *PRIORS[:2]))
     except AnalysisError:
         return None
     amplitudes = (float(width * found.theta[1]), float(width * found.theta[2]))

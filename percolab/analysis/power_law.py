@@ -32,8 +32,8 @@ from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, format_with_error, geometric_mean, whitening
 from percolab.errors import AnalysisError
 
-#: Standard deviations of b and B about 0.
-PRIORS = (3.0, 9.0)
+#: Standard deviations about 0 of the amplitudes of the first, second and third power.
+PRIORS = (3.0, 9.0, 27.0)
 
 #: Where the best of the averaged fits has a smaller p-value, there is no answer.
 REJECTED = 1e-3
@@ -242,10 +242,10 @@ def fit_power_law(
     # About the middle size ln A and k are nearly independent.
     middle = np.log(geometric_mean(L))
     design = np.stack([np.ones_like(L), np.log(L) - middle, L**-omega, L ** (-2 * omega)], axis=1)
-    widths = [np.inf, np.inf, *PRIORS]
+    widths = [np.inf, np.inf, *PRIORS[:2]]
     if of_squares:
         design = np.column_stack([design, 1 / y])
-        widths = [np.inf, np.inf, *(2 * width for width in PRIORS), PRIORS[0]]
+        widths = [np.inf, np.inf, *(2 * width for width in PRIORS[:2]), PRIORS[0]]
     found = average_over_sizes(L, design, np.log(y), covariance, widths)
     theta = found.theta.copy()
     theta[0] -= theta[1] * middle

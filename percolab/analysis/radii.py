@@ -9,12 +9,13 @@ s^2 R_s^2, R_s being the radius of gyration; from these
 (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 1994, sections 3.1 and 3.2).  At
 p_c
 
-    ln R_s^2 = ln A + (2/d_f) ln s + b s^-Omega + c / s + d s^-2 Omega + e x + f x^2 + g / L,
+    ln R_s^2 = ln A + (2/d_f) ln s + b s^-Omega + c s^-2 Omega + d s^-3 Omega + k / s
+               + e x + f x^2 + g / L,                        x = R_s / L,
 
-x = R_s / L, is fitted to the bins of all sizes up to a part of <s_1>.  c stands for a constant that
-is added to R_s^2, and the last three for open sides, at which clusters end; a torus has none.
-Priors, 3 for b, c, e and g, and 9 for d and f, and the average over smallest and largest s are
-those of :mod:`percolab.analysis.power_law`.  Errors: jackknife over blocks.
+is fitted to the bins of all sizes up to a part of <s_1>.  k stands for a constant that is added to
+R_s^2, and the last three for open sides, at which clusters end; a torus has none.  Priors, 3 for b,
+k, e and g, 9 for c and f, 27 for d, and the average over smallest and largest s are those of
+:mod:`percolab.analysis.power_law`.  Errors: jackknife over blocks.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from percolab.errors import AnalysisError
 
 #: Smallest sizes that are averaged over, the largest ones as parts of <s_1>, and bins that a fit
 #: needs.
-S_MIN, CUTOFFS, LEAST_BINS = (8, 16, 32, 64, 128), (0.1, 0.05, 0.02), 8
+S_MIN, CUTOFFS, LEAST_BINS = (16, 32, 64, 128), (0.1, 0.05, 0.02), 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +92,8 @@ class GyrationSums:
 class RadiusFit:
     """d_f from R_s ~ s^(1/d_f) at the p of the grids nearest to p_c.
 
-    sizes: every L.  amplitude: A.  corrections: b, c and d.  s_min, s_max: of the largest window.
-    known: d_f.
+    sizes: every L.  amplitude: A.  corrections: b, c, d and k.  s_min, s_max: of the largest
+    window.  known: d_f.
     """
 
     result: Value
@@ -127,8 +128,8 @@ class RadiusFit:
 
 
 def _small(s: Floats, omega: float) -> Floats:
-    """Return what multiplies b, c and d, float64 (n, 3)."""
-    return np.stack([s**-omega, 1 / s, s ** (-2 * omega)], axis=1)
+    """Return what multiplies b, c, d and k, float64 (n, 4)."""
+    return np.stack([s**-omega, s ** (-2 * omega), s ** (-3 * omega), 1 / s], axis=1)
 
 
 def fit_radius(
@@ -169,7 +170,7 @@ def fit_radius(
         result=found.value(1).scaled(d_f, d_f**2 / 2),
         sizes=tuple(used),
         amplitude=float(np.exp(found.theta[0])),
-        corrections=tuple(found.theta[2:5].tolist()),
+        corrections=tuple(found.theta[2:6].tolist()),
         omega=omega,
         s_min=int(s.min()),
         s_max=int(s.max()),
@@ -186,7 +187,7 @@ def _average_over_windows(
     of bins enter the error.
     """
     covariance = block_diag(*((len(x) - 1) * np.cov(x.T, ddof=0) for x in without))
-    widths = (np.inf, np.inf, PRIORS[0], *PRIORS, *PRIORS, PRIORS[0])
+    widths = (np.inf, np.inf, *PRIORS, PRIORS[0], *PRIORS[:2], PRIORS[0])
     windows = [(s >= s_min) & (reach <= cutoff) for cutoff in CUTOFFS for s_min in S_MIN]
     members = [
         fit_member(design, values, np.diag(covariance), widths[: design.shape[1]], kept)

@@ -34,7 +34,7 @@ def test_whole_errors_hold_whatever_the_corrections_are(scale):
 
 
 def test_priors_a_tenth_as_wide_would_not_hold(monkeypatch):
-    monkeypatch.setattr(power_law, "PRIORS", (0.3, 0.9))
+    monkeypatch.setattr(power_law, "PRIORS", (0.3, 0.9, 2.7))
     assert np.mean(np.abs(pulls_of(200, 2.5)) < 2) < 0.8
 
 
