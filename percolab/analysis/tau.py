@@ -2,10 +2,8 @@ r"""The Fisher exponent tau from the cluster numbers n_s at p_c.
 
     n_s = a s^-tau (1 + b s^-Omega + c s^-2 Omega + d s^-3 Omega + e x + f x^2 + g / L),
 
-with x = s^(1/d_f) / L:
-
-the leading power with its corrections, fitted by least squares to the means over bins of sizes, of
-all L at once (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 1994; J. Hoshen, D.
+x = s^(1/d_f) / L, is fitted by least squares to the means over bins of sizes, of all L at once (D.
+Stauffer and A. Aharony, Introduction to Percolation Theory, 1994; J. Hoshen, D.
 Stauffer, G. H. Bishop, R. J. Harrison and G. D. Quinn, J. Phys. A 12, 1285 (1979)).  Omega is
 given.  A cluster smaller than the system meets an open side with a probability proportional to its
 extent over L, and two sides with the square of it: e and f, with 1/d_f = (tau - 1) / d.  The extent
@@ -14,9 +12,9 @@ with L to 128.  A torus has no sides: the n_s of clusters that do not wrap are t
 lattice.
 
 As in all power laws here (:mod:`percolab.analysis.power_law`) no correction is left out: b is 0 +-
-3, c 0 +- 9 and d 0 +- 27, e and g are 0 +- 3 and f is 0 +- 9 for every pair of sides, s in sites and L in
-lattice constants.  What is averaged is the window: smallest sizes s_min, and largest ones as parts
-of <s_1>, which grows as L^d_f.
+3, c 0 +- 9 and d 0 +- 27, e and g are 0 +- 3 and f is 0 +- 9 for every pair of sides, s in
+sites and L in lattice constants.  What is averaged is the window: smallest sizes s_min, and largest
+ones as parts of <s_1>, which grows as L^d_f.
 
 Errors: the same bootstrap over blocks that gives p_c, so that the error of p_c, its correlation
 with n_s, and the correlations of bins are contained; where p is given, a jackknife over blocks.
