@@ -1,6 +1,7 @@
 """Exponents are unbiased, their errors hold p_c's, and known values stand beside them."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.exponents import (
     MIN_REPLICAS,
     QUANTITIES,
+    CriticalReplicas,
     Values,
     _interpolated,
     with_logarithm,
@@ -68,6 +70,29 @@ def test_the_error_of_the_threshold_is_in_that_of_an_exponent():
     slope = np.array([1 / 3 * L**TRUTH.y_t * L**-BETA for L in SIZES])
     expected = slope * fit.fisher_error
     np.testing.assert_allclose(strength.errors, expected, rtol=0.25)
+
+
+def test_replicas_of_p_c_follow_their_counts_and_its_systematic_error():
+    rng = np.random.default_rng(8)
+    curves = synthetic_study(TRUTH, SIZES[:2], rng=rng, samples=50, blocks=40)
+    influence = tuple(1e-4 * rng.standard_normal(curve.p.size + 1) for curve in curves)
+    stand_in = SimpleNamespace(
+        threshold=0.65, systematic_error=0.0, used=curves, influence=influence
+    )
+    own = CriticalReplicas.of(stand_in, (), 4000, np.random.default_rng(1))
+    expected = 0.65 + sum(
+        (counts - curve.threshold_counts.sum(axis=0)) @ by_count
+        for curve, counts, by_count in zip(curves, own.counts, influence)
+    )
+    np.testing.assert_allclose(own.thresholds, expected)
+    # Of independent blocks: the variance of what each adds.
+    variance = sum(
+        40 * (curve.threshold_counts @ by_count).var() for curve, by_count in zip(curves, influence)
+    )
+    assert own.thresholds.var() == pytest.approx(variance, rel=4 * np.sqrt(2 / 4000))
+    stand_in.systematic_error = 0.01
+    wider = CriticalReplicas.of(stand_in, (), 4000, np.random.default_rng(1)).thresholds
+    assert wider.var() == pytest.approx(variance + 1e-4, rel=4 * np.sqrt(2 / 4000))
 
 
 def test_the_quantities_are_read_off_at_the_threshold():
