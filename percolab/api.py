@@ -162,12 +162,12 @@ class Results(StoredResults):
     def summary(self, *, bootstrap: int = 200) -> str:
         """Return what ``percolab fit`` prints: the fit of all sizes as a table in text.
 
-        Of a graph or a Bethe lattice: the thresholds of each size alone.
+        Of a graph or a Bethe lattice: the thresholds of each size alone, with ``bootstrap`` replicas.
         AnalysisError: the samples do not give it.
         """
         if not self.study.structure.is_scalable:
             return estimate_table(self.estimates(bootstrap=bootstrap))
-        found = self.fit() if self.study.has_spins else self.fit(bootstrap=bootstrap)
+        found = self.fit()
         return spin_table(found) if isinstance(found, SpinFit) else fit_table(found)
 
     def show(
@@ -289,12 +289,11 @@ def fit(
 
     observable: the probability that is fitted, by default spanning along the last open axis, or on
         a torus wrapping along the last axis.
-    options: ``min_size``, the smallest L to use; ``degree`` of the scaling polynomial (3);
-        ``mixed`` (False), whether to fit c (p - p_c) L^(1/nu - omega), too; each of these may be
-        "auto", and is then chosen by chi^2; ``correction`` (True), whether to fit b L^-omega;
-        ``omega``, by default that of the dimension and the boundary; ``window`` of R that is
-        fitted, (0.02, 0.98); ``bootstrap``, the number of replicas (200), 0 for the curvature
-        error; ``seed`` of these.
+    options: ``min_size``, the smallest L to use; ``degree`` of the scaling polynomial, by default
+        3, 4 and 5, averaged; ``omega``, by default that of the dimension and the boundary;
+        ``window`` of R that is fitted, (0.1, 0.9); ``nu``, "known" (the 1/nu of the universality
+        class, where it is known, is a prior of p_c) or "free"; ``priors``, a factor on the widths
+        of all other priors (1).
 
     Of spins it is their transition, from several quantities at once, so that there is no observable
     to choose (options: :func:`percolab.analysis.spin_fit.fit_spins`).
@@ -315,15 +314,12 @@ def fit(
                 "(names=[...])"
             )
         return fit_spins(results, **options)
-    for name in ("min_size", "degree", "bootstrap", "seed"):
-        value = options.get(name)
-        has_auto = name in ("min_size", "degree")
-        if isinstance(value, str) and value != "auto" and has_auto:
-            raise InputError(f"{name} = {value!r}, but it must be an integer or 'auto'")
-        if value is not None and not (has_auto and value == "auto"):
-            options[name] = take_integer(name, value)
-    if options.get("omega") is not None:
-        options["omega"] = take_number("omega", options["omega"])
+    for name, take in {
+        "min_size": take_integer, "degree": take_integer, "omega": take_number,
+        "priors": take_number,
+    }.items():  # fmt: skip
+        if options.get(name) is not None:
+            options[name] = take(name, options[name])
     if "window" in options:
         if np.shape(options["window"]) != (2,):
             raise InputError(f"window = {options['window']!r}, but it must be two numbers")

@@ -46,16 +46,6 @@ def test_trees_are_timed_beside_scipys():
 
 
 @pytest.mark.slow
-def test_a_synthetic_study_has_pulls():
-    slopes = ROOT / "results" / "cubic-h200" / "slopes.h5"
-    if not slopes.exists():
-        pytest.skip(f"{slopes.name} is not in this copy")
-    lines = run("synthetic_quantities.py", slopes, "--studies", 1, "--third", 0).splitlines()
-    assert lines[0].startswith("0 away")
-    assert lines[-3].startswith("statistical: pulls of mean")
-
-
-@pytest.mark.slow
 def test_a_calibration_of_tau_goes_on_where_it_was(tmp_path):
     small = ("-L", "16,32,64", "--samples", 400, "--blocks", 10, "--bootstrap", 50)
     first = run("calibrate_tau.py", "--studies", 2, *small, "--out", tmp_path)
