@@ -58,7 +58,7 @@ def main(
             runs[name] = sweep(lattice, samples=counts, seed=3 * repeat + 2 + n, **options)
         for name, results in runs.items():
             samples = [results.of_size(size)[0].num_samples for size in sites]
-            error = fit_results(results, bootstrap=0).fisher_error
+            error = fit_results(results).threshold_error
             found.setdefault(name, []).append((cost_of(results), error, samples))
     click.echo(f"{lattice}, {boundary}, L = {sizes}, target {target_error:g}, {repeats} repeats")
     for name, rows in found.items():

@@ -66,7 +66,7 @@ def study(name: str, folder: Path, device: str, samples: int | None) -> list[str
         if error is not None:
             value += f"   {(found['coupling'] - known['value']) / error:+.1f} sigma"
     fit = found["joint_fit"]
-    quality = fit["chosen"]["chi_square"]
+    quality = fit["chi_square"]
     value += f"   chi2/dof {quality['value']:.1f}/{quality['dof']}"
     value += f"   systematic {fit['systematic_error'] or float('nan'):.1e} (in p)"
     lines.append(value)

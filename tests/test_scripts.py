@@ -46,16 +46,6 @@ def test_trees_are_timed_beside_scipys():
 
 
 @pytest.mark.slow
-def test_a_synthetic_study_has_pulls():
-    slopes = ROOT / "results" / "cubic-h200" / "slopes.h5"
-    if not slopes.exists():
-        pytest.skip(f"{slopes.name} is not in this copy")
-    lines = run("synthetic_quantities.py", slopes, "--studies", 1, "--third", 0).splitlines()
-    assert lines[0].startswith("0 away")
-    assert lines[-3].startswith("statistical: pulls of mean")
-
-
-@pytest.mark.slow
 def test_swendsen_wang_is_timed_and_peers_that_are_missing_are_named():
     lines = run("compare_spins.py", "-L", "16,24", "--rounds", 2, "--seconds", 0.01).splitlines()
     rows = [line.split() for line in lines if " ns a spin " in line]
