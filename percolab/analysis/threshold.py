@@ -241,7 +241,7 @@ def fit_threshold(
 def _free_exponent(
     used: tuple[SpanningCurve, ...], omega: float, degrees: Sequence[int], wider: float
 ) -> tuple[Value, tuple[Member, ...]]:
-    """Return 1/nu of fits in which it is free, and these; NaN where the data do not determine it."""
+    """Return 1/nu of fits in which it is free, and these; NaN where the data do not give it."""
     try:
         found = MemberFits.of(used, omega=omega, degrees=degrees, wider=wider).average
     except AnalysisError:
