@@ -196,7 +196,7 @@ def test_fits_are_those_of_the_columns_that_are_there(less, more, full):
 
 def test_quantities_are_fitted_by_the_names_of_their_columns(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    options = SMALL | {"samples": 200, "block_size": 5}
+    options = SMALL | {"samples": 400, "block_size": 10, "p": (0.46, 0.5, 0.54)}
     full = stored(Path("full.h5"), sweep("square", device="cpu", workers=1, **options))
     fit = ("--quantities", "spanning_y,Q_1", "--json")
     expected = answer("fit", full, *fit)
