@@ -162,7 +162,7 @@ class Results(StoredResults):
     def summary(self, *, bootstrap: int = 200) -> str:
         """Return what ``percolab fit`` prints: the fit of all sizes as a table in text.
 
-        Of a graph or a Bethe lattice: the thresholds of each size alone, with ``bootstrap`` replicas.
+        Of a graph or a Bethe lattice: the thresholds of each size alone (``bootstrap`` replicas).
         AnalysisError: the samples do not give it.
         """
         if not self.study.structure.is_scalable:

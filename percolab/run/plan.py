@@ -15,8 +15,8 @@ from math import ceil
 from typing import Any, Unpack
 
 import numpy as np
-from scipy.special import ndtri
 import psutil
+from scipy.special import ndtri
 
 from percolab.analysis import (
     AnalysisError,

@@ -1,8 +1,8 @@
 """What theory says of R(p_c): for which lattices, what value, and that stored studies agree."""
 
 import json
-import re
 import math
+import re
 from dataclasses import replace
 
 import numpy as np

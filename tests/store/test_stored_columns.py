@@ -196,7 +196,7 @@ def test_fits_are_those_of_the_columns_that_are_there(less, more, full):
 
 def test_quantities_are_fitted_by_the_names_of_their_columns(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    options = SMALL | {"samples": 400, "block_size": 10, "p": (0.46, 0.5, 0.54)}
+    options = SMALL | {"samples": 400, "block_size": 10, "p": (0.48, 0.49, 0.5, 0.51, 0.52)}
     full = stored(Path("full.h5"), sweep("square", device="cpu", workers=1, **options))
     fit = ("--quantities", "spanning_y,Q_1", "--json")
     expected = answer("fit", full, *fit)
