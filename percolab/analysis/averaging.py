@@ -187,7 +187,7 @@ class ThresholdAverage:
 def what_contradicts(p_c: Value, low: float, high: float) -> str | None:
     """Return in one line why a fitted p_c is no answer, or None.
 
-    low, high: the range of the fitted p.
+    low, high: the range of the sampled p.
     """
     quality = p_c.chi_square
     if p_c.rejected:
@@ -195,7 +195,7 @@ def what_contradicts(p_c: Value, low: float, high: float) -> str | None:
             f"no p_c: the best fit is rejected (p-value {quality.p_value:.1e}, below "
             f"{REJECTED:g}); leave out the smallest sizes (--min-size), or add larger ones"
         )
-    sampled = f"the fitted p, {low:.6g} to {high:.6g}"
+    sampled = f"the sampled p, {low:.6g} to {high:.6g}"
     if not low <= p_c.value <= high:
         return (
             f"no p_c: the fit has it at {p_c.value:.4g}, outside {sampled}; "

@@ -148,7 +148,7 @@ def analyse_quantities(
     )
     (found, best), (wide, _) = fitter.average(y_t), replace(fitter, priors=2 * priors).average(y_t)
     p_c = found.threshold
-    p = np.concatenate([item.p for item in near])
+    p = np.concatenate([item.p for item in moments])
     problem = what_contradicts(p_c, float(p.min()), float(p.max()))
     shift = wide.threshold.value - p_c.value
     notes = _dropped(moments, near)

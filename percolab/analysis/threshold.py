@@ -210,7 +210,7 @@ def fit_threshold(
     exponent, free_members = found.average.y_t, found.average.members()
     if y_t is not None:
         exponent, free_members = _free_exponent(used, omega, degrees, priors)
-    problem = what_contradicts(p_c, *_sampled(used))
+    problem = what_contradicts(p_c, *_sampled(curves, linear_sizes(used)))
     shift = wide.threshold.value - p_c.value
     if problem is None and abs(shift) > 0.5 * p_c.error:
         notes.append(prior_note(shift))
@@ -249,9 +249,10 @@ def _free_exponent(
     return found.y_t, found.members()
 
 
-def _sampled(used: Sequence[SpanningCurve]) -> tuple[float, float]:
-    """Return the smallest and the largest p of curves."""
-    return min(float(c.p[0]) for c in used), max(float(c.p[-1]) for c in used)
+def _sampled(curves: Sequence[SpanningCurve], sizes: Sequence[int]) -> tuple[float, float]:
+    """Return the smallest and the largest p of the curves of some sizes."""
+    own = [curve for curve in curves if curve.L in sizes]
+    return min(float(c.p[0]) for c in own), max(float(c.p[-1]) for c in own)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from typing import Any, Unpack
 
 import numpy as np
 import psutil
+from scipy.special import ndtri
 
 from percolab.analysis import (
     AnalysisError,
@@ -421,9 +422,12 @@ def _transition(function: ScalingFunction, size: int) -> np.ndarray:
     p = np.linspace(
         max(function.threshold - reach, 0.0), min(function.threshold + reach, 1.0), _FINE
     )
-    found = np.maximum.accumulate(function.probability(p, size))
-    low, high = np.interp([_TAIL, 1 - _TAIL], found, p)
-    return np.linspace(low, high, POINTS)
+    # In the tails the polynomial may turn back, so a straight line leads there from the middle.
+    probit = function(p, size)
+    middle = int(np.argmin(np.abs(probit)))
+    slope = max(float(np.gradient(probit, p)[middle]), 2.0 / reach)
+    half = float(ndtri(1 - _TAIL)) / slope
+    return np.linspace(max(p[middle] - half, 0.0), min(p[middle] + half, 1.0), POINTS)
 
 
 def _targets(

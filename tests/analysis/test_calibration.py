@@ -39,15 +39,15 @@ def are_right(pulls):
 
 
 def test_pulls_of_p_c_and_of_the_exponent_are_normal():
-    pulls, rejected = pulls_of(80)
+    pulls, rejected = pulls_of(60)
     assert are_right(pulls).all()
-    # Of 80 good fits 1 in 1000 is rejected.
+    # Of 60 good fits 1 in 1000 is rejected.
     assert rejected <= 1
 
 
 def test_pulls_of_few_samples_are_not_too_wide():
-    pulls, rejected = pulls_of(30, samples=2000)
-    assert (np.abs(pulls.mean(axis=0)) * np.sqrt(30) <= 4).all()
+    pulls, rejected = pulls_of(20, samples=4000)
+    assert (np.abs(pulls.mean(axis=0)) * np.sqrt(20) <= 4).all()
     assert (pulls.std(axis=0) <= 1.2).all()
     assert rejected <= 1
 

@@ -47,11 +47,11 @@ def test_members_are_all_degrees_and_smallest_sizes_that_leave_three(found):
 
 def test_pulls_of_the_average_are_no_wider_than_they_should():
     rng, pulls = np.random.default_rng(31), []
-    for _ in range(12):
+    for _ in range(6):
         found = analysed(three_p(rng), degree=3, min_size=16)
         pulls.append((found.threshold - P_C) / found.threshold_error)
-    assert abs(np.mean(pulls)) * np.sqrt(12) <= 4
-    assert np.std(pulls) <= 1 + 4 / np.sqrt(24)
+    assert abs(np.mean(pulls)) * np.sqrt(6) <= 4
+    assert np.std(pulls) <= 1 + 4 / np.sqrt(12)
 
 
 def test_a_size_that_no_correction_describes_has_no_weight():

@@ -59,13 +59,13 @@ def test_the_statistical_error_is_the_scatter_of_replicas(seed, options):
     stated = fit_threshold(curves, y_t=PLANAR, **options).statistical_error
     rng, degree = np.random.default_rng(1), options.get("degree")
     values = []
-    for _ in range(100):
+    for _ in range(50):
         used, _ = select(resampled(curves, rng), min_size=options.get("min_size"))
         degrees = {} if degree is None else {"degrees": (degree,)}
         fits = MemberFits.of(used, omega=1.0, y_t=PLANAR, **degrees)
         values.append(fits.threshold.value)
     # The scatter of n values is known to 1 / sqrt(2 n).
-    assert abs(np.std(values) / stated - 1) <= 4 / np.sqrt(200)
+    assert abs(np.std(values) / stated - 1) <= 4 / np.sqrt(100)
 
 
 @pytest.mark.parametrize("options", [{"degree": 3, "min_size": 64}, {}])
@@ -75,7 +75,7 @@ def test_influence_is_how_a_count_moves_the_threshold(options):
     assert [len(own) for own in fit.influence] == [curve.p.size + 1 for curve in fit.used]
     largest = max(np.abs(own).max() for own in fit.influence)
     for index, curve in enumerate(fit.used):
-        for cell in (0, 4, curve.p.size):
+        for cell in (0, 4)[index % 2 :]:
             more, moved = 3000 * (np.arange(curve.p.size) >= cell), []
             for sign in (1, -1):
                 changed = SpanningCurve(

@@ -197,7 +197,7 @@ def test_nothing_in_a_hostile_name_gets_out_of_the_page():
 
 def test_the_numbers_of_a_report_are_those_of_fit_and_plot(report):
     path, _, numbers = report
-    assert nine_of(numbers["figures"]) == ["curves", "drift", "collapse", "clusters"]
+    assert nine_of(numbers["figures"]) == ["curves", "collapse", "clusters"]
     fit = json.loads(answer("fit", path, "--bootstrap", 60, "--json"))
     assert numbers["fits"]["spanning_y"].keys() == fit.keys()
     assert numbers["fits"]["spanning_y"]["threshold_error"] == fit["threshold_error"]

@@ -12,7 +12,7 @@ from helpers import assert_z
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from percolab.analysis.fit_quality import LEAST_SIZES
+from percolab.analysis.threshold import LEAST_SIZES
 from percolab.api import fit, sweep
 from percolab.lattices.lattice import lattice_names, load_lattice
 from percolab.tasks.study_file import read_request
@@ -133,7 +133,7 @@ def test_a_lattices_study_looks_nothing_up(name):
     assert study.structure.name == request.out.stem == name
     assert study.p is None
     assert study.method == "grid"
-    # A cut-off needs sizes to choose from, and end layers are alike where sizes are whole cells.
+    # Smallest sizes are left out in turn, and end layers are alike where sizes are whole cells.
     assert len(study.sizes) > LEAST_SIZES
     assert all(size % cell == 0 for size in study.sizes for cell in study.structure.cell)
 
