@@ -88,7 +88,8 @@ class Reference(LabelingOneSample):
                         place[following] = there
                         queue.append(following)
                     loops.append(tuple(x - y for x, y in zip(there, place[following])))
-        found = np.array(loops, np.int64).reshape(-1, top.num_axes)
+        # With a loop that goes nowhere: before version 2.4 NumPy knows no rank of no loop at all.
+        found = np.array([(0,) * top.num_axes, *loops], np.int64)
         bits = sum(
             1 << FIRST_WRAPPING + axis for axis in np.flatnonzero(found.any(axis=0)).tolist()
         )

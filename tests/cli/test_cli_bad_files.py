@@ -291,8 +291,8 @@ def test_merge_refuses_what_would_lose_or_double_samples(file):
         (("sweep", "-L"), "Option '-L' requires an argument"),
         (("sweep", "a.toml", "b.toml"), "unexpected extra argument (b.toml)"),
         (("lattices", "honycomb"), "did you mean 'honeycomb'?"),
-        (("fit", "results.h5", "--jsno"), "Did you mean one of: '--json', '--nu'?"),
-        (("--verison",), "Did you mean one of: '--verbose', '--version'?"),
+        (("fit", "results.h5", "--jsno"), "--json"),
+        (("--verison",), "--version"),
     ],
     ids=str,
 )

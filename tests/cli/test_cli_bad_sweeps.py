@@ -57,7 +57,7 @@ BAD_SWEEPS = [
     (("--labeler", "rastre"), "unknown labeler 'rastre'; did you mean 'raster'?"),
     (("--labeler", "ratser", "--device", "cpu"), "did you mean 'raster'?"),
     (("--workers", "0"), "'--workers': 0 is not in the range x>=1"),
-    (("--sampels", "5"), "'--samples'"),
+    (("--sampels", "5"), "--samples"),
     (("--out", ""), "is a directory; give the name of a file"),
     (("--out", "."), "is a directory; give the name of a file"),
     (("--out", "nowhere/results.h5"), "nowhere/results.h5: the directory"),
