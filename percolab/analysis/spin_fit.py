@@ -175,8 +175,8 @@ def fit_spins(results: Results, names: Sequence[str] = ("all",), **options: Any)
     try:
         joint = fit_quantities(results, names, **options)
     except AnalysisError as error:
-        told = _told(differences) + (f"; {order}" if order else "")
-        raise AnalysisError(f"{error}{told}") from error
+        reasons = f"{error}{_told(differences)}"
+        raise AnalysisError(f"{order}; no fit: {reasons}" if order else reasons) from error
     exponents, notes = _exponents(items, joint, model)
     short = short_blocks(items)
     notes += [each for each in (short, order) if each is not None]

@@ -229,20 +229,20 @@ def find_burn_in(task: Task, labeler: str | None, device: Device) -> BurnIn:
 
     With wolff and few, and what the chains of a pilot took to forget their start.  Where chains
     stay in two phases, or are correlated over so long that no chain of a pilot tells it, there is a
-    warning.
+    warning.  InputError: updates of some clusters are so slow.
     """
     p = [task.p[n] for n in np.unique(np.linspace(0, len(task.p) - 1, 5).round().astype(int))]
     is_partial = task.update != "sw"
     most = max(_MOST_SWEEPS, _UPDATES_PER_POINT * task.num_points if is_partial else 0)
-    sweeps, every, tau, start = _SWEEPS, 1, 0.0, 0
+    sweeps, every, needed, start = _SWEEPS, 1, 0.0, 0
     while sweeps * every <= most:
-        burn_in = max(round(_TIMES * tau * every), _BURN_IN, start)
+        burn_in = max(round(needed), _BURN_IN, start)
         pilot = _pilot(task, p, burn_in, sweeps, ("series",), every)
         blocks = _blocks(pilot, range(1000, 1000 + _CHAINS), labeler, device)
         series = _series_of(blocks, len(p))
         tau, is_complete = _longest(series)
+        needed = _TIMES * tau * every
         if is_complete and sweeps >= _TIMES * tau:
-            needed = _TIMES * tau * every
             if not is_partial:
                 return BurnIn(max(10 * math.ceil(needed / 10), _LEAST_BURN_IN))
             if _have_met(series, tau):
@@ -258,10 +258,13 @@ def find_burn_in(task: Task, labeler: str | None, device: Device) -> BurnIn:
             every *= 2
         else:
             sweeps *= 2
+    said = f"spins are correlated over more than {needed / _TIMES:.0f} updates"
+    if is_partial:
+        raise InputError(f"L = {task.size}: {said}; give the burn-in (--burn-in)")
     return BurnIn(
         _UNKNOWN_BURN_IN,
-        f"spins are correlated over more than {tau * every:.0f} updates, so this burn-in is too "
-        "short (--burn-in): errors are quoted only where ordered and random starts agree",
+        f"{said}, so this burn-in is too short (--burn-in): errors are quoted only where ordered "
+        "and random starts agree",
     )
 
 
