@@ -138,7 +138,7 @@ def analyse_quantities(
     Raises AnalysisError (one line) when the data cannot give a threshold.
     """
     moments = [item for item in moments if min_size is None or min_size <= item.L]
-    start, near = _near_threshold(moments, quantities)
+    start, near = _near_threshold(moments, quantities, y_t)
     fitter = Fitter(
         tuple(observe(item, quantities) for item in near),
         start,
@@ -263,7 +263,7 @@ def _quantity_value(
 
 
 def _near_threshold(
-    moments: Sequence[BlockMoments], quantities: Sequence[Quantity]
+    moments: Sequence[BlockMoments], quantities: Sequence[Quantity], known: Known | None
 ) -> tuple[Start, list[BlockMoments]]:
     """Return the start of a fit, and the moments near p_c; AnalysisError: there are too few."""
     sizes = _sizes(moments)
@@ -271,7 +271,7 @@ def _near_threshold(
         shown = ", ".join(f"L = {size}" for size in sizes) or "none"
         raise AnalysisError(f"need at least three sizes for a joint fit, got {shown}")
     _check(quantities, moments)
-    start, near = near_threshold(moments, quantities)
+    start, near = near_threshold(moments, quantities, known)
     _check(quantities, near, f"near p_c = {start.threshold:.4g}, ", "use a finer p grid there")
     return start, near
 

@@ -27,6 +27,7 @@ from percolab.analysis.averaging import ThresholdMember
 from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.quantities import BlockMoments, Observations, Quantity
 from percolab.analysis.scaling import (
+    FREE_EXPONENT,
     OUTER,
     ScalingFunction,
     ScalingTerms,
@@ -191,14 +192,14 @@ class Start:
 
 
 def near_threshold(
-    moments: Sequence[BlockMoments], quantities: Sequence[Quantity]
+    moments: Sequence[BlockMoments], quantities: Sequence[Quantity], known: Known | None = None
 ) -> tuple[Start, list[BlockMoments]]:
-    """Return the start of a fit, and the moments at the p that are near p_c.
+    """Return the start of a fit, and the moments at the p that are near p_c.  known: 1/nu.
 
     Every quantity has a size with two p.  AnalysisError: fewer than two sizes are near p_c.
     """
     kept = list(moments)
-    start = _search(kept, quantities)
+    start = _search(kept, quantities, known)
     for _ in range(2):
         masks = [start.near(item) for item in moments]
         near = [item.at(mask) for item, mask in zip(moments, masks, strict=True) if mask.any()]
@@ -209,21 +210,31 @@ def near_threshold(
             )
         if [item.p.size for item in near] == [item.p.size for item in kept]:
             break
-        kept, start = near, _search(near, quantities)
+        kept, start = near, _search(near, quantities, known)
     return start, kept
 
 
-def _search(moments: Sequence[BlockMoments], quantities: Sequence[Quantity]) -> Start:
+def _search(
+    moments: Sequence[BlockMoments], quantities: Sequence[Quantity], known: Known | None
+) -> Start:
     tables = [_table(moments, item) for item in quantities]
     p = np.concatenate([item.p for item in moments])
     low, high = float(p.min()), float(p.max())
-    y_ts, best = _Y_T, (low, 1.0)
+    y_ts, best = _Y_T if known is None else np.array([known.value]), (low, 1.0)
+    mean, sigma = FREE_EXPONENT
+
+    def misfit(pair: tuple[float, float]) -> float:
+        prior = ((pair[1] - mean) / sigma) ** 2 if known is None else 0.0
+        return prior + sum(_misfit(table, *pair)[0] for table in tables)
+
     for _ in range(_ROUNDS):
         grid = [(p_c, y_t) for p_c in np.linspace(low, high, _P) for y_t in y_ts]
-        best = min(grid, key=lambda pair: sum(_misfit(table, *pair)[0] for table in tables))
-        width, step = (high - low) / (_P - 1), (y_ts[-1] - y_ts[0]) / (len(y_ts) - 1)
+        best = min(grid, key=misfit)
+        width = (high - low) / (_P - 1)
         low, high = best[0] - 2 * width, best[0] + 2 * width
-        y_ts = np.linspace(max(best[1] - step, 0.1), best[1] + step, 5)
+        if known is None:
+            step = (y_ts[-1] - y_ts[0]) / (len(y_ts) - 1)
+            y_ts = np.linspace(max(best[1] - step, 0.1), best[1] + step, 5)
     slopes = tuple(abs(_misfit(table, *best)[1]) for table in tables)
     return Start(float(best[0]), float(best[1]), slopes)
 
@@ -249,8 +260,11 @@ def _misfit(table: tuple[Floats, ...], p_c: float, y_t: float) -> tuple[float, f
     scale = (p.max() - p.min()) * np.median(size) ** y_t
     x = (p - p_c) * size**y_t / scale
     design = np.stack([np.ones_like(x), x, x**2, x**3, size**-_DECAY], axis=1)
-    theta, *_ = np.linalg.lstsq(design / errors[:, None], values / errors, rcond=1e-10)
-    return float(np.sum(((values - design @ theta) / errors) ** 2)), float(theta[1] / scale)
+    # Where there are few p, terms of order one are likelier than others that cancel.
+    whitened = np.vstack([design / errors[:, None], np.eye(5)[2:]])
+    target = np.concatenate([values / errors, np.zeros(3)])
+    theta, *_ = np.linalg.lstsq(whitened, target, rcond=1e-10)
+    return float(np.sum((target - whitened @ theta) ** 2)), float(theta[1] / scale)
 
 
 def fit_joint(model: JointModel, y_t: float, *, left_out: int = 0) -> JointMaximum:
