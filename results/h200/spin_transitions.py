@@ -1,6 +1,6 @@
 """Critical couplings of Ising and Potts models, each from one command: time, value, error.
 
-    python scripts/spin_transitions.py --out spin-transitions.txt [NAME ...]
+    python results/h200/spin_transitions.py --out spin-transitions.txt [NAME ...]
 
 Every line is made by `percolab sweep` and `percolab fit` alone, with nothing given but lattice,
 model, sizes and samples; the published values stand beside.  The results files stay in the folder.
@@ -66,9 +66,10 @@ def study(name: str, folder: Path, device: str, samples: int | None) -> list[str
         if error is not None:
             value += f"   {(found['coupling'] - known['value']) / error:+.1f} sigma"
     fit = found["joint_fit"]
-    quality = fit["chosen"]["chi_square"]
-    value += f"   chi2/dof {quality['value']:.1f}/{quality['dof']}"
-    value += f"   systematic {fit['systematic_error'] or float('nan'):.1e} (in p)"
+    if fit is not None:  # chains do not know their start
+        quality = fit["chi_square"]
+        value += f"   chi2/dof {quality['value']:.1f}/{quality['dof']}"
+        value += f"   systematic {fit['systematic_error'] or float('nan'):.1e} (in p)"
     lines.append(value)
     for item in found["exponents"]:
         known = item["known"]

@@ -48,12 +48,10 @@ from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
 from percolab.tasks.study_file import SweepRequest, read_request
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs" / "thresholds"
 #: The error of p_c that is asked for, by dimension.
 WANTED = {2: 2e-5, 3: 5e-6}
-#: Degree of the scaling function.
-DEGREE = 4
 #: Lattices whose bond thresholds add up to one, being each other's dual.
 DUAL_PAIRS = (("square", "square"), ("triangular", "honeycomb"))
 # The part of a GPU's memory with which kernels are compiled, whoever has the device meanwhile.
@@ -156,9 +154,7 @@ def measure(name: str, work: Work) -> dict[str, Any]:
         begin = time.perf_counter()
         results = sample(request, work.device, work.seconds)
         taken = time.perf_counter() - begin
-    # At these errors a cubic is too little for R_L from 4 to 96 %, and corrections beyond the one
-    # that is fitted show at small L.
-    fit = fit_results(results, min_size="auto", degree=DEGREE)
+    fit = fit_results(results)
     made_by = {"device": device_label(work.device), "seconds_of_turn": round(taken, 1)}
     return row_of(load_lattice(name), results, fit) | made_by
 
@@ -175,7 +171,8 @@ def row_of(lattice: Lattice, results: Results, fit: ThresholdFit) -> dict[str, A
         "coordination_number": lattice.coordination_number,
         "threshold": fit.threshold,
         "error": fit.threshold_error,
-        "fisher_error": fit.fisher_error,
+        "statistical_error": fit.statistical_error,
+        "systematic_error": fit.systematic_error,
         "error_wanted": WANTED.get(lattice.dimension),
         "cited": cited.value,
         "cited_error": cited.error,
