@@ -79,13 +79,6 @@ def numbers_of(results: Any, replicas: int) -> Row:
         row["p_c, drift"] = (fit.by_size.drift.threshold, fit.by_size.drift.threshold_error)
     for item in exponents_of(results, fit, bootstrap=replicas).exponents[1:]:
         row[f"{item.name}, {item.source}"] = (item.value, item.error)
-        # Of the same quantity: the power law of all sizes without a correction.
-        if item.fits:
-            sign = np.sign(item.value) * np.sign(item.fits[0].exponent)
-            row[f"{item.name}, {item.source}, pure"] = (
-                float(sign * item.fits[0].exponent),
-                item.fits[0].error,
-            )
     return row
 
 
@@ -95,8 +88,7 @@ def threshold_numbers(results: Any) -> Row:
     assert found is not None
     row = {}
     for item in found.extrapolations:
-        row[f"p_c, {item.estimator} of T"] = (item.threshold, item.threshold_error)
-        row[f"1/nu, width with {item.estimator} of T"] = (item.y_t, item.y_t_error)
+        row[f"{item.name}, {item.estimator} of T"] = (item.result.value, item.result.error)
     for size in found.sizes:
         values = (size.mean, size.median, size.width)
         for name, value, error in zip(("mean", "median", "width"), values, size.errors):

@@ -111,8 +111,7 @@ def spanning(number: str, device: Device, folder: Path) -> dict:
 
 def spanning_drawn(results: Results, kind: str) -> tuple[Any, Any, dict]:
     """Return the fit of Fig 5 or 6, the figure and its numbers; kind: of the device it is from."""
-    # Corrections beyond the one that is fitted show at small L at these errors.
-    fit = fit_results(results, min_size="auto")
+    fit = fit_results(results)
     return fit, *spanning_figure_of(StudyFigures(results, lambda: fit), sizes=SIZES[kind])
 
 

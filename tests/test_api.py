@@ -137,7 +137,7 @@ def test_a_watcher_is_told_of_every_block():
 def test_fit_is_the_fit_of_the_command_line(tmp_path):
     path = stored(tmp_path / "results.h5")
     assert fit(small_results()).to_dict() == json.loads(answer("fit", path, "--json"))
-    other = fit(small_results(), "spanning_x", bootstrap=0)
+    other = fit(small_results(), "spanning_x")
     assert other.threshold != fit(small_results()).threshold
 
 
@@ -389,8 +389,8 @@ def test_what_a_notebook_shows_is_short_and_escaped():
 
 def test_results_answer_in_a_notebook():
     results = small_results()
-    assert results.fit(bootstrap=0).to_dict() == fit(results).to_dict()
-    assert results.summary(bootstrap=0).startswith("p_c ")
+    assert results.fit().to_dict() == fit(results).to_dict()
+    assert results.summary().startswith("p_c ")
     figure = results.plot(kind="clusters")
     assert figure._repr_png_().startswith(b"\x89PNG")
     drawn = results.show(8, 0.5, sample=np.int64(1)).numbers

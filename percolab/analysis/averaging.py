@@ -168,7 +168,8 @@ class ThresholdAverage:
         statistical = np.array([item.statistical[k, k] for k, item in at])
         mean = float(self.weights @ values)
         whole = self.weights @ (variances + (values - mean) ** 2)
-        errors = float(np.sqrt(whole)), float(np.sqrt(self.weights @ statistical))
+        own = self.weights @ np.maximum(statistical, 0.0)
+        errors = float(np.sqrt(whole)), float(np.sqrt(own))
         return Value(mean, *errors, self.fits[self.best].chi_square, len(self.fits))
 
     def members(self) -> tuple[Member, ...]:

@@ -212,7 +212,7 @@ def extrapolate(
     L1, L2 = (np.array([getattr(crossings[n], x) for n in kept], float) for x in ("L1", "L2"))
     design = np.column_stack([np.ones_like(p), width * _drift_columns(L1, L2, omega, y_t)])
     try:
-        found = average_over_sizes(L1, design, p, own, (np.inf, *PRIORS))
+        found = average_over_sizes(L1, design, p, own, (np.inf, *PRIORS[:2]))
     except AnalysisError:
         return None
     amplitudes = (float(width * found.theta[1]), float(width * found.theta[2]))

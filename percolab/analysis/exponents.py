@@ -53,22 +53,22 @@ _ROUNDING = 1e-9
 class CriticalQuantity:
     """What is a power of L at p_c: its name, its exponent's name and sign, and in words.
 
-    order: 2 for squares of sizes (:func:`percolab.analysis.power_law.fit_power_law`).
+    of_squares: whether it is a mean of squared sizes, for the corrections.
     """
 
     name: str
     exponent: str
     sign: int
     meaning: str
-    order: int = 1
+    of_squares: bool = False
 
 
 #: In the order in which exponents are shown.
 QUANTITIES = (
     CriticalQuantity("slope", "1/nu", 1, "dR_L/dp at p_c"),
     CriticalQuantity("P_inf", "beta/nu", -1, "P_inf = <s_1>/N at p_c"),
-    CriticalQuantity("chi", "gamma/nu", 1, "chi = (<sum s^2> - <s_1^2>)/N at p_c", 2),
-    CriticalQuantity("s1_squared", "gamma/nu", 1, "<s_1^2>/N at p_c", 2),
+    CriticalQuantity("chi", "gamma/nu", 1, "chi = (<sum s^2> - <s_1^2>)/N at p_c", True),
+    CriticalQuantity("s1_squared", "gamma/nu", 1, "<s_1^2>/N at p_c", True),
 )
 
 
@@ -233,7 +233,9 @@ def _read_off(
     covariance = np.atleast_2d(np.cov(np.log(kept.replicas), rowvar=False))
     # The inverse of an estimated covariance is too large by this (Hartlap et al. 2007).
     covariance *= (count - 1) / (count - number - 2)
-    law = fit_power_law(kept.sizes, kept.values, covariance, omega=omega, order=quantity.order)
+    law = fit_power_law(
+        kept.sizes, kept.values, covariance, omega=omega, of_squares=quantity.of_squares
+    )
     name, result = quantity.exponent, law.exponent
     result = result.scaled(quantity.sign * result.value, quantity.sign)
     return Exponent(name, result, quantity.meaning, known.get(name), law), notes

@@ -32,8 +32,8 @@ from percolab.analysis.fit_quality import ChiSquare
 from percolab.analysis.statistics import Floats, geometric_mean, whitening
 from percolab.errors import AnalysisError
 
-#: Standard deviations of b and B about 0.
-PRIORS = (3.0, 9.0)
+#: Standard deviations about 0 of the amplitudes of the first, second and third power.
+PRIORS = (3.0, 9.0, 27.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,14 +174,16 @@ def fit_power_law(
     covariance: Floats,
     *,
     omega: float = 1.0,
-    order: int = 1,
+    of_squares: bool = False,
 ) -> PowerLaw:
     """Fit a power law with its corrections.
 
     sizes: (n,).  values: float64 (n,), y_L > 0.  covariance: float64 (n, n) or variances (n,), of
-    ln y_L.  omega: of the leading correction.  order: 2 for a square, such as <s^2>, in whose
-    logarithm corrections are twice as large; so are the priors.  Raises AnalysisError with fewer
-    than two sizes, values that are not positive, or a covariance that is singular.
+    ln y_L.  omega: of the leading correction.  of_squares: y is a mean of squared sizes a site,
+    such as chi.  In its logarithm corrections are twice those of sizes, and so are the priors; and
+    small clusters add a constant of order one, 0 +- 3, which is much where A is small.  Raises
+    AnalysisError with fewer than two sizes, values that are not positive, or a covariance that is
+    singular.
 
     >>> fit_power_law([16, 32, 64], [3.0, 6.0, 12.0], np.full(3, 1e-4)).exponent.value.round(9)
     1.0
@@ -195,8 +197,11 @@ def fit_power_law(
     # About the middle size ln A and k are nearly independent.
     middle = np.log(geometric_mean(L))
     design = np.stack([np.ones_like(L), np.log(L) - middle, L**-omega, L ** (-2 * omega)], axis=1)
-    widths = (np.inf, np.inf, order * PRIORS[0], order * PRIORS[1])
+    widths = [np.inf, np.inf, *PRIORS[:2]]
+    if of_squares:
+        design = np.column_stack([design, 1 / y])
+        widths = [np.inf, np.inf, *(2 * width for width in PRIORS[:2]), PRIORS[0]]
     found = average_over_sizes(L, design, np.log(y), covariance, widths)
     theta = found.theta.copy()
     theta[0] -= theta[1] * middle
-    return PowerLaw(found.value(1), omega, theta)
+    return PowerLaw(found.value(1), omega, theta[:4])

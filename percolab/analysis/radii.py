@@ -9,12 +9,13 @@ s^2 R_s^2, R_s being the radius of gyration; from these
 (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 1994, sections 3.1 and 3.2).  At
 p_c
 
-    ln R_s^2 = ln A + (2/d_f) ln s + b s^-Omega + c / s + d s^-2 Omega + e x + f x^2 + g / L,
+    ln R_s^2 = ln A + (2/d_f) ln s + b s^-Omega + c s^-2 Omega + d s^-3 Omega + k / s
+               + e x + f x^2 + g / L,                        x = R_s / L,
 
-x = R_s / L, is fitted to the bins of all sizes up to a part of <s_1>.  c stands for a constant that
-is added to R_s^2, and the last three for open sides, at which clusters end; a torus has none.
-Priors, 3 for b, c, e and g, and 9 for d and f, and the average over smallest and largest s are
-those of :mod:`percolab.analysis.power_law`.  Errors: jackknife over blocks.
+is fitted to the bins of all sizes up to a part of <s_1>.  k stands for a constant that is added to
+R_s^2, and the last three for open sides, at which clusters end; a torus has none.  Priors, 3 for b,
+k, e and g, 9 for c and f, 27 for d, and the average over smallest and largest s are those of
+:mod:`percolab.analysis.power_law`.  Errors: jackknife over blocks.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from percolab.analysis.averaging import Value
 from percolab.analysis.cluster_numbers import coarse_edges
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import PRIORS, Average, average, fit_member
-from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error, shrunk_correlation
+from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error
 from percolab.analysis.theory.known_exponents import Known, correction_of_sizes, known_exponents
 from percolab.errors import AnalysisError
 
 #: Smallest sizes that are averaged over, the largest ones as parts of <s_1>, and bins that a fit
 #: needs.
-S_MIN, CUTOFFS, LEAST_BINS = (8, 16, 32, 64, 128), (0.1, 0.05, 0.02), 8
+S_MIN, CUTOFFS, LEAST_BINS = (16, 32, 64, 128), (0.1, 0.05, 0.02), 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +93,8 @@ class GyrationSums:
 class RadiusFit:
     """d_f from R_s ~ s^(1/d_f) at the p of the grids nearest to p_c.
 
-    sizes: every L.  amplitude: A.  corrections: b, c and d.  s_min, s_max: of the largest window.
-    known: d_f.
+    sizes: every L.  amplitude: A.  corrections: b, c, d and k.  s_min, s_max: of the largest
+    window.  known: d_f.
     """
 
     result: Value
@@ -128,8 +129,8 @@ class RadiusFit:
 
 
 def _small(s: Floats, omega: float) -> Floats:
-    """Return what multiplies b, c and d, float64 (n, 3)."""
-    return np.stack([s**-omega, 1 / s, s ** (-2 * omega)], axis=1)
+    """Return what multiplies b, c, d and k, float64 (n, 4)."""
+    return np.stack([s**-omega, s ** (-2 * omega), s ** (-3 * omega), 1 / s], axis=1)
 
 
 def fit_radius(
@@ -170,7 +171,7 @@ def fit_radius(
         result=found.value(1).scaled(d_f, d_f**2 / 2),
         sizes=tuple(used),
         amplitude=float(np.exp(found.theta[0])),
-        corrections=tuple(found.theta[2:5].tolist()),
+        corrections=tuple(found.theta[2:6].tolist()),
         omega=omega,
         s_min=int(s.min()),
         s_max=int(s.max()),
@@ -183,19 +184,15 @@ def _average_over_windows(
 ) -> Average:
     """Return the average over windows of s (n,) and its part of <s_1> (n,).
 
-    without: values of every task without each block.  Correlations of bins are shrunk in the
-    weights, and enter the error as the blocks tell them.
+    without: values of every task without each block.  Weights are of variances alone; correlations
+    of bins enter the error.
     """
-    weights, covariance = [], []
-    for again in without:
-        deviation = jackknife_error(again)
-        weights.append(shrunk_correlation(again) * np.outer(deviation, deviation))
-        covariance.append((len(again) - 1) * np.atleast_2d(np.cov(again.T, ddof=0)))
-    widths = (np.inf, np.inf, PRIORS[0], *PRIORS, *PRIORS, PRIORS[0])
+    covariance = block_diag(*((len(x) - 1) * np.cov(x.T, ddof=0) for x in without))
+    widths = (np.inf, np.inf, *PRIORS, PRIORS[0], *PRIORS[:2], PRIORS[0])
     windows = [(s >= s_min) & (reach <= cutoff) for cutoff in CUTOFFS for s_min in S_MIN]
     members = [
-        fit_member(design, values, block_diag(*weights), widths[: design.shape[1]], kept)
+        fit_member(design, values, np.diag(covariance), widths[: design.shape[1]], kept)
         for kept in windows
         if kept.sum() >= LEAST_BINS
     ]
-    return average(members, block_diag(*covariance))
+    return average(members, covariance)

@@ -186,7 +186,7 @@ def _threshold(sizes: Sequence[SampleMoments], index: int, omega: float) -> Valu
         # That of the value less slope times width.
         variances = covariance[:, 0, 0] - 2 * slope * covariance[:, 0, 1]
         variances += slope**2 * covariance[:, 1, 1]
-        found = average_over_sizes(L, design, values, variances, (np.inf, np.inf, *PRIORS))
+        found = average_over_sizes(L, design, values, variances, (np.inf, np.inf, *PRIORS[:2]))
         slope = shapes @ found.theta[1:]
     return found.value(0)
 

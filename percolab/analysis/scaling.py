@@ -36,6 +36,10 @@ CORRECTION_WIDTHS = (3.0, 3.0, 9.0, 9.0)
 #: 1 / (p_c (1 - p_c)).  They matter where there are few p.
 COEFFICIENT_WIDTH, FIELD_WIDTH = 1.0, 3.0
 
+#: Mean and width of the prior of 1/nu where it is free: it decides where two sizes, or few samples,
+#: would let it run away.
+FREE_EXPONENT = (1.0, 1.0)
+
 # An exponent that is known exactly has a prior of this width.
 _EXACT = 1e-6
 # A fit of few samples begins with 1/nu in this range.
@@ -163,8 +167,8 @@ def outer_prior(units: Units, known: Known | None, wider: float) -> tuple[Floats
     mean, precision = np.zeros(OUTER), np.zeros(OUTER)
     width = wider * units.field_width
     precision[2:] = width**-2, width**-4
-    if known is not None:
-        mean[1], precision[1] = known.value, max(known.error, _EXACT) ** -2
+    value, error = FREE_EXPONENT if known is None else (known.value, max(known.error, _EXACT))
+    mean[1], precision[1] = value, error**-2
     return mean, precision
 
 

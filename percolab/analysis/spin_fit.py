@@ -285,7 +285,7 @@ def _exponents(
     p_c, error = joint.threshold, joint.threshold_error
     sizes, values, errors = _by_size(items, lambda item: _at(item, p_c, error))
     if len(sizes) >= 2:
-        line = _power_law(sizes, values, errors, omega, order=2).exponent
+        line = _power_law(sizes, values, errors, omega, of_squares=True).exponent
         y_h = line.scaled((line.value + len(boundary)) / 2, 0.5)
         found.append(SpinExponent("y_h", y_h, known.get("d_f")))
     try:
@@ -311,10 +311,10 @@ def _power_law(
     values: Sequence[float],
     errors: Sequence[float],
     omega: float,
-    order: int = 1,
+    of_squares: bool = False,
 ) -> PowerLaw:
     relative = np.array(errors) / np.array(values)
-    return fit_power_law(sizes, values, relative**2, omega=omega, order=order)
+    return fit_power_law(sizes, values, relative**2, omega=omega, of_squares=of_squares)
 
 
 def _by_size(

@@ -138,8 +138,13 @@ def exponents_of(
     *,
     bootstrap: int = 200,
 ) -> ExponentFit:
-    """Return the exponents read off at p_c of a fit (:mod:`percolab.analysis.exponents`)."""
+    """Return the exponents read off at p_c of a fit (:mod:`percolab.analysis.exponents`).
+
+    AnalysisError: the fit is no answer, so there is no p_c at which they could be read off.
+    """
     _check_scalable(results)
+    if fit.problem is not None:
+        raise AnalysisError(f"no exponents, which are read off at p_c: {fit.problem}")
     return fit_exponents(
         fit,
         cluster_curves_of(results),

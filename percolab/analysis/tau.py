@@ -1,9 +1,9 @@
 r"""The Fisher exponent tau from the cluster numbers n_s at p_c.
 
-    n_s = a s^-tau (1 + b s^-Omega + c s^-2 Omega + e x + f x^2 + g / L),   x = s^(1/d_f) / L,
+    n_s = a s^-tau (1 + b s^-Omega + c s^-2 Omega + d s^-3 Omega + e x + f x^2 + g / L),
 
-the leading power with its corrections, fitted by least squares to the means over bins of sizes, of
-all L at once (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 1994; J. Hoshen, D.
+x = s^(1/d_f) / L, is fitted by least squares to the means over bins of sizes, of all L at once (D.
+Stauffer and A. Aharony, Introduction to Percolation Theory, 1994; J. Hoshen, D.
 Stauffer, G. H. Bishop, R. J. Harrison and G. D. Quinn, J. Phys. A 12, 1285 (1979)).  Omega is
 given.  A cluster smaller than the system meets an open side with a probability proportional to its
 extent over L, and two sides with the square of it: e and f, with 1/d_f = (tau - 1) / d.  The extent
@@ -12,9 +12,9 @@ with L to 128.  A torus has no sides: the n_s of clusters that do not wrap are t
 lattice.
 
 As in all power laws here (:mod:`percolab.analysis.power_law`) no correction is left out: b is 0 +-
-3 and c 0 +- 9, e and g are 0 +- 3 and f is 0 +- 9 for every pair of sides, s in sites and L in
-lattice constants.  What is averaged is the window: smallest sizes s_min, and largest ones as parts
-of <s_1>, which grows as L^d_f.
+3, c 0 +- 9 and d 0 +- 27, e and g are 0 +- 3 and f is 0 +- 9 for every pair of sides, s in
+sites and L in lattice constants.  What is averaged is the window: smallest sizes s_min, and largest
+ones as parts of <s_1>, which grows as L^d_f.
 
 Errors: the same bootstrap over blocks that gives p_c, so that the error of p_c, its correlation
 with n_s, and the correlations of bins are contained; where p is given, a jackknife over blocks.
@@ -68,7 +68,7 @@ class TauFit:
 
     threshold, threshold_error: the p at which n_s was taken, and its error, 0 where it was given.
     omega: the given Omega.  s_min, cutoff: of the largest window.  sizes, s_max: every L, and the
-    largest s of its bins.  coefficients: a times 1, b and c, and with open axes e, f and g.
+    largest s of its bins.  coefficients: a times 1, b, c and d, and with open axes e, f and g.
     """
 
     result: Value
@@ -109,14 +109,14 @@ class TauFit:
     @property
     def is_open(self) -> bool:
         """Whether n_s has terms of open sides."""
-        return len(self.coefficients) > 3
+        return len(self.coefficients) > 4
 
     def numbers(self, s: Floats, L: float = np.inf) -> Floats:
         """Return the fitted n_s at sizes s, float64 (n,), of a lattice of size L or the limit."""
-        terms = [k * s ** (-n * self.omega) for n, k in enumerate(self.coefficients[:3])]
+        terms = [k * s ** (-n * self.omega) for n, k in enumerate(self.coefficients[:4])]
         x = s ** (1 / self.fractal_dimension) / L
         sides = (x, x**2, np.full_like(x, 1 / L))
-        terms += [k * own for k, own in zip(self.coefficients[3:], sides)]
+        terms += [k * own for k, own in zip(self.coefficients[4:], sides)]
         return np.asarray(s**-self.tau * np.sum(terms, axis=0), np.float64)
 
     def to_dict(self) -> dict[str, object]:
@@ -193,7 +193,7 @@ class TauReplicas:
 
 @dataclass(frozen=True)
 class ClusterNumberModel:
-    """n_s = a s^-tau (1 + b s^-Omega + c s^-2 Omega), with e x + f x^2 + g / L of open axes.
+    """n_s = a s^-tau (1 + b s^-Omega + ... + d s^-3 Omega), with e x + f x^2 + g / L of open axes.
 
     x = s^((tau - 1) / d) / L.  omega: Omega.
     """
@@ -204,18 +204,18 @@ class ClusterNumberModel:
 
     @property
     def widths(self) -> tuple[float, ...]:
-        """Those of the priors of ln a, tau, b and c (and e, f and g)."""
+        """Those of the priors of ln a, tau, b, c and d (and e, f and g)."""
         of_sides = (self.dimension * PRIORS[0], self.dimension * PRIORS[1])
         return (np.inf, np.inf, *PRIORS, *(of_sides + of_sides[:1] if self.is_open else ()))
 
     def at(self, tasks: Sequence[SizeCounts], theta: Floats) -> tuple[list[Floats], list[Floats]]:
         """Return n_s (bins,) of every task, and its derivatives (bins, parameters).
 
-        theta: ln a, tau, b and c (and e, f and g).
+        theta: ln a, tau, b, c and d (and e, f and g).
         """
         tau, factors = float(theta[1]), np.array([1.0, *theta[2:]])
         # Exponent of s, its derivative by tau, and the power of 1 / L of every term.
-        terms = [(tau + n * self.omega, 1.0, 0) for n in range(3)]
+        terms = [(tau + n * self.omega, 1.0, 0) for n in range(4)]
         if self.is_open:
             shares = [(1, 1 / self.dimension), (2, 2 / self.dimension), (1, 0.0)]
             terms += [(tau - part * (tau - 1), 1 - part, sides) for sides, part in shares]

@@ -90,7 +90,7 @@ def _headline_rows(fit: ThresholdFit) -> list[tuple[str, ...]]:
     rows = [
         *_threshold_rows(fit),
         *_drift_rows(fit),
-        ("1/nu", format_with_error(fit.y_t, fit.y_t_error), "fitted, with no prior"),
+        ("1/nu", format_with_error(fit.y_t, fit.y_t_error), "fitted, its known value not used"),
         ("nu", format_with_error(fit.nu, fit.nu_error), ""),
         ("R(p_c)", critical, "that probability at p_c, large L"),
         *_theory_rows(fit),
@@ -270,7 +270,7 @@ def quantity_table(found: QuantityAnalysis) -> str:
     """Render p_c with both parts of its error, the numbers of each quantity, and the notes."""
     rows = [
         *_threshold_rows(found),
-        ("1/nu", format_with_error(found.y_t, found.y_t_error), "fitted, with no prior"),
+        ("1/nu", format_with_error(found.y_t, found.y_t_error), "fitted, its known value not used"),
         _best_row(found),
     ]
     parts = [

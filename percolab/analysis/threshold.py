@@ -206,8 +206,10 @@ def fit_threshold(
     degrees = DEGREES if degree is None else (degree,)
     found = MemberFits.of(used, omega=omega, y_t=y_t, degrees=degrees, wider=priors)
     wide = MemberFits.of(used, omega=omega, y_t=y_t, degrees=degrees, wider=2 * priors)
-    free = found if y_t is None else MemberFits.of(used, omega=omega, degrees=degrees, wider=priors)
-    p_c, exponent, critical = found.threshold, free.average.y_t, found.critical_probability
+    p_c, critical = found.threshold, found.critical_probability
+    exponent, free_members = found.average.y_t, found.average.members()
+    if y_t is not None:
+        exponent, free_members = _free_exponent(used, omega, degrees, priors)
     problem = what_contradicts(p_c, *_sampled(used))
     shift = wide.threshold.value - p_c.value
     if problem is None and abs(shift) > 0.5 * p_c.error:
@@ -227,13 +229,24 @@ def fit_threshold(
         chi_square=found.best.chi_square,
         scaling=found.best.model.scaling_function(found.best.maximum.theta),
         members=found.average.members(),
-        free_members=free.average.members(),
+        free_members=free_members,
         by_size=analyse_sizes(used, p_c=p_c.value, omega=omega, y_t=exponent.value),
         curves=tuple(curves),
         used=used,
         influence=found.influence,
         notes=tuple(notes),
     )
+
+
+def _free_exponent(
+    used: tuple[SpanningCurve, ...], omega: float, degrees: Sequence[int], wider: float
+) -> tuple[Value, tuple[Member, ...]]:
+    """Return 1/nu of fits in which it is free, and these; NaN where the data do not give it."""
+    try:
+        found = MemberFits.of(used, omega=omega, degrees=degrees, wider=wider).average
+    except AnalysisError:
+        return Value(nan, nan, nan, ChiSquare.of(0.0, 0), 0), ()
+    return found.y_t, found.members()
 
 
 def _sampled(used: Sequence[SpanningCurve]) -> tuple[float, float]:

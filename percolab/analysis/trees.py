@@ -195,5 +195,5 @@ def weight_limit(means: Sequence[TreeMeans], *, leading: int) -> Value:
     design = np.stack([sizes**-power for power in powers], axis=1)
     values = np.array([item.weight.value for item in own])
     variances = np.array([item.weight.error**2 for item in own])
-    widths = (np.inf, np.inf, *PRIORS)
+    widths = (np.inf, np.inf, *PRIORS[:2])
     return average_over_sizes(sizes, design, values, variances, widths).value(0)

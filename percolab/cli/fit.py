@@ -146,6 +146,8 @@ def _exponents(stored: Results, fit: ThresholdFit, bootstrap: int) -> Part:
     from percolab.analysis import exponent_table, ratio_table
     from percolab.analysis.stored_fits import exponents_of, ratios_of
 
+    if fit.problem is not None:
+        return {"exponents": None}, ["no exponents: they are read off at p_c"]
     found = exponents_of(stored, fit, bootstrap=bootstrap)
     record, texts = {"exponents": found.to_dict()}, [exponent_table(found)]
     ratios = ratios_of(stored, fit, bootstrap=bootstrap)

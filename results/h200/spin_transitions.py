@@ -66,7 +66,7 @@ def study(name: str, folder: Path, device: str, samples: int | None) -> list[str
         if error is not None:
             value += f"   {(found['coupling'] - known['value']) / error:+.1f} sigma"
     fit = found["joint_fit"]
-    if fit is not None:  # chains do not know their start
+    if fit is not None:  # else chains depend on their start
         quality = fit["chi_square"]
         value += f"   chi2/dof {quality['value']:.1f}/{quality['dof']}"
         value += f"   systematic {fit['systematic_error'] or float('nan'):.1e} (in p)"
@@ -74,7 +74,8 @@ def study(name: str, folder: Path, device: str, samples: int | None) -> list[str
     for item in found["exponents"]:
         known = item["known"]
         beside = f"   published {known['value']:.6g}" if known else ""
-        lines.append(f"  {item['name']} = {item['value']:.4f} +- {item['error']:.4f}{beside}")
+        error = item["error"] or float("nan")
+        lines.append(f"  {item['name']} = {item['value']:.4f} +- {error:.4f}{beside}")
     return [*lines, *(f"  note: {note}" for note in found["notes"])]
 
 

@@ -173,6 +173,7 @@ def row_of(lattice: Lattice, results: Results, fit: ThresholdFit) -> dict[str, A
         "error": fit.threshold_error,
         "statistical_error": fit.statistical_error,
         "systematic_error": fit.systematic_error,
+        "problem": fit.problem,
         "error_wanted": WANTED.get(lattice.dimension),
         "cited": cited.value,
         "cited_error": cited.error,

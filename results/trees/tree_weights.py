@@ -84,8 +84,8 @@ def study(lattice: str, sizes: tuple[int, ...], samples: int, device: str) -> li
     limit = found.limit
     if limit is not None:
         lines.append(
-            f"  infinite lattice  {format_with_error(limit.value, limit.error)}   chi2/dof "
-            f"{limit.chi_square.value:.1f}/{limit.chi_square.dof}, {limit.members} fits"
+            f"  infinite lattice  {limit}   chi2/dof "
+            f"{limit.chi_square.value:.1f}/{limit.chi_square.dof}"
         )
     return lines
 

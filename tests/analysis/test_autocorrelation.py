@@ -10,7 +10,6 @@ from scipy.stats import norm
 from percolab.analysis.autocorrelation import (
     autocorrelation,
     compare_starts,
-    dynamic_exponent,
 )
 from percolab.errors import AnalysisError
 
@@ -182,47 +181,3 @@ def test_starts_without_scatter():
     assert compare_starts([1.0, 1.0], [2.0, 2.0]).differ
     with pytest.raises(AnalysisError, match="2 blocks"):
         compare_starts([1.0], [1.0, 2.0])
-
-
-def test_dynamic_exponent_is_the_true_one_within_its_error():
-    rng, sizes = np.random.default_rng(14), [16, 32, 64, 128, 256]
-    true, z = 2.0 * np.array(sizes) ** 0.3, []
-    for _ in range(300):
-        errors = 0.02 * true
-        fit = dynamic_exponent(sizes, true + errors * rng.standard_normal(5), errors)
-        z.append((fit.z - 0.3) / fit.error)
-    assert np.abs(z).max() <= 4
-    assert 0.85 <= np.std(z) <= 1.15
-
-
-def test_small_sizes_that_bend_are_left_out():
-    sizes = np.array([128, 4, 8, 16, 32, 64])
-    taus = 2.0 * sizes**0.25 * (1 - 2.0 / sizes**1.5)
-    fit = dynamic_exponent(sizes.tolist(), taus, 0.01 * taus)
-    assert fit.smallest_size > 4
-    assert fit.accepted
-    assert abs(fit.z - 0.25) <= 4 * fit.error
-
-
-@pytest.mark.parametrize(
-    ("sizes", "taus", "errors"),
-    [([8], [1.0], [0.1]), ([8, 8], [1.0, 1.1], [0.1, 0.1]), ([8, 16], [1, 2], [0.1, 0.0])],
-)
-def test_taus_without_an_exponent_are_refused(sizes, taus, errors):
-    with pytest.raises(AnalysisError):
-        dynamic_exponent(sizes, taus, errors)
-
-
-def test_a_correction_to_scaling_is_fitted_where_there_are_sizes_enough():
-    sizes = np.array([16.0, 24, 48, 64, 256])
-    values = sizes**1.96 * np.exp(0.4 * sizes**-0.83)
-    errors = 1e-4 * values
-    plain = dynamic_exponent(sizes.astype(int).tolist(), values, errors)
-    corrected = dynamic_exponent(sizes.astype(int).tolist(), values, errors, omega=0.83)
-    assert corrected.z == pytest.approx(1.96, abs=1e-6)
-    assert abs(plain.z - 1.96) > 4 * plain.error
-    assert corrected.error > plain.error
-    # Three sizes do not tell a correction.
-    few = slice(0, 3)
-    three = sizes[few].astype(int).tolist(), values[few], errors[few]
-    assert dynamic_exponent(*three, omega=0.83) == dynamic_exponent(*three)

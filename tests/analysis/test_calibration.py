@@ -34,7 +34,7 @@ def pulls_of(count, *, wider=1.0, **options):
 def are_right(pulls):
     """Return of each column whether its mean is 0 and its width near 1."""
     return (np.abs(pulls.mean(axis=0)) * np.sqrt(len(pulls)) <= 4) & (
-        (0.6 <= pulls.std(axis=0)) & (pulls.std(axis=0) <= 1.2)
+        (pulls.std(axis=0) >= 0.6) & (pulls.std(axis=0) <= 1.2)
     )
 
 

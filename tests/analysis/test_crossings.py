@@ -1,5 +1,6 @@
 """Crossings of two sizes, their drift, and the crossings of moment ratios."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +17,12 @@ from percolab.analysis import (
     ratio_crossings,
     ratio_table,
 )
-from percolab.analysis.crossings import extrapolate, find_crossing, find_crossings
+from percolab.analysis.crossings import (
+    extrapolate,
+    find_crossing,
+    find_crossings,
+    transition_width,
+)
 
 UNKNOWN = ChiSquare(0.0, 0, float("nan"))
 
@@ -65,38 +71,52 @@ def test_each_size_is_crossed_with_the_next():
     assert crossings[1].mean_size == pytest.approx(32.0)
 
 
-def drifting(sizes, threshold=0.6, amplitude=0.3, exponent=1.75):
-    pairs = pairwise(sizes)
+#: Of curves a_1 (p - p_c) L^y_t + b L^-omega.
+DRIFT = {"omega": 1.0, "y_t": 0.75, "width": 0.5}
+
+
+def drifting(sizes, threshold=0.6, b=0.8):
+    """Return where a_1 (p - p_c) L^y_t + b / L of neighbouring sizes cross."""
     return [
-        Crossing(a, b, threshold + amplitude * (a * b) ** (-exponent / 2), 0.5) for a, b in pairs
+        Crossing(x, y, threshold + 0.5 * b * (1 / x - 1 / y) / (y**0.75 - x**0.75), 0.5)
+        for x, y in pairwise(sizes)
     ]
 
 
-def test_the_drift_extrapolates_to_the_threshold():
-    crossings = drifting([16, 32, 64, 128])
-    noise = np.random.default_rng(0).normal(scale=1e-5, size=(400, 3))
-    drift = extrapolate(crossings, noise + [c.p for c in crossings], exponent=1.75)
-    assert drift.threshold == pytest.approx(0.6, abs=1e-9)
-    assert drift.amplitude == pytest.approx(0.3, abs=1e-6)
-    assert drift.chi_square.dof == 1
-    assert drift.chi_square.value < 1e-9
+def test_the_drift_extrapolates_to_the_threshold_whatever_the_ratios_of_sizes():
+    crossings = drifting([16, 24, 64, 128])
+    noise = np.random.default_rng(0).normal(scale=1e-7, size=(400, 3))
+    drift = extrapolate(crossings, noise + [c.p for c in crossings], **DRIFT)
+    assert drift.threshold == pytest.approx(0.6, abs=1e-6)
+    assert drift.amplitudes[0] == pytest.approx(0.4, abs=0.01)
+    assert drift.chi_square.value < 1
+    sizes = np.array([[c.L1, c.L2] for c in crossings], float).T
+    np.testing.assert_allclose(drift.at(*sizes), [c.p for c in crossings], atol=1e-6)
 
 
-def test_the_drift_error_is_that_of_generalised_least_squares():
+def test_the_statistical_error_of_the_drift_is_its_scatter():
     covariance = 1e-10 * np.array([[1.0, -0.4, 0.0], [-0.4, 1.0, -0.4], [0.0, -0.4, 1.0]])
     crossings = drifting([16, 32, 64, 128])
     rng = np.random.default_rng(3)
-    noise = rng.multivariate_normal(np.zeros(3), covariance, size=20_000)
-    drift = extrapolate(crossings, noise + [c.p for c in crossings], exponent=1.75)
-    x = np.array([crossing.mean_size for crossing in crossings]) ** -1.75
-    design = np.stack([np.ones(3), x], axis=1)
-    exact = np.sqrt(np.linalg.inv(design.T @ np.linalg.inv(covariance) @ design)[0, 0])
-    assert drift.threshold_error == pytest.approx(exact, rel=0.04)
+    noise = rng.multivariate_normal(np.zeros(3), covariance, size=1000)
+    exact = np.array([c.p for c in crossings])
+    found = []
+    for shift in noise[:150]:
+        moved = [replace(c, p=c.p + x) for c, x in zip(crossings, shift)]
+        found.append(extrapolate(moved, noise + exact, **DRIFT).result)
+    scatter = np.std([item.value for item in found])
+    assert found[0].statistical_error == pytest.approx(scatter, rel=4 / np.sqrt(2 * 150))
+    assert max(abs(item.value - 0.6) / item.error for item in found) < 4
+
+
+def test_the_width_of_the_transition_is_that_of_the_curves():
+    fits = [size_fit(L, (0.1, 0.1 * L**0.75 / 0.5)) for L in (8, 16, 32)]
+    assert transition_width(fits, 0.5, 0.75) == pytest.approx(0.5)
 
 
 def test_one_crossing_has_no_drift():
     crossings = [*drifting([16, 32]), Crossing(32, 64, float("nan"), float("nan"))]
-    assert extrapolate(crossings, np.full((200, 2), 0.6), exponent=1.75) is None
+    assert extrapolate(crossings, np.full((200, 2), 0.6), **DRIFT) is None
 
 
 def test_replicas_that_all_agree_give_no_drift():
@@ -104,7 +124,7 @@ def test_replicas_that_all_agree_give_no_drift():
     same = np.full((200, 2), 0.6)
     one = same + np.random.default_rng(0).normal(size=(200, 1)) * [1e-5, 1e-5]
     for replicas in (same, one):
-        assert extrapolate(crossings, replicas, exponent=1.75) is None
+        assert extrapolate(crossings, replicas, **DRIFT) is None
 
 
 def ratio_study(seed, sizes=(32, 64, 128)):
@@ -128,7 +148,7 @@ def test_the_crossings_of_the_moment_ratio_and_their_drift_are_unbiased():
     pulls = []
     for seed in range(40):
         found = ratio_crossings(
-            ratio_study(seed), near=TRUTH.threshold, exponent=1.75, bootstrap=60, seed=seed
+            ratio_study(seed), near=TRUTH.threshold, **DRIFT, bootstrap=60, seed=seed
         )
         pulls.append([(c.p - TRUTH.threshold) / c.p_error for c in found.crossings])
         for crossing in found.crossings:
@@ -147,8 +167,8 @@ def test_the_crossings_of_the_moment_ratio_and_their_drift_are_unbiased():
 def test_ratios_that_do_not_cross_are_absent():
     apart = ratio_study(0, (32, 64))
     apart[1] = ClusterCurve(**{**vars(apart[1]), "largest_squares": 1.5 * apart[1].largest_squares})
-    found = ratio_crossings(apart, near=TRUTH.threshold, exponent=1.75, bootstrap=0)
+    found = ratio_crossings(apart, near=TRUTH.threshold, **DRIFT, bootstrap=0)
     assert not found.crossings[0].found
     assert "none" in ratio_table(found)
     with pytest.raises(AnalysisError, match="at least two sizes"):
-        ratio_crossings(apart[:1], near=0.65, exponent=1.75)
+        ratio_crossings(apart[:1], near=0.65, **DRIFT)

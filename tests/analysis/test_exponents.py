@@ -1,6 +1,7 @@
 """Exponents are unbiased, their errors hold p_c's, and known values stand beside them."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,9 +20,9 @@ from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.exponents import (
     MIN_REPLICAS,
     QUANTITIES,
+    CriticalReplicas,
     Values,
     _interpolated,
-    fit_power_law,
     with_logarithm,
 )
 
@@ -71,6 +72,29 @@ def test_the_error_of_the_threshold_is_in_that_of_an_exponent():
     np.testing.assert_allclose(strength.errors, expected, rtol=0.25)
 
 
+def test_replicas_of_p_c_follow_their_counts_and_its_systematic_error():
+    rng = np.random.default_rng(8)
+    curves = synthetic_study(TRUTH, SIZES[:2], rng=rng, samples=50, blocks=40)
+    influence = tuple(1e-4 * rng.standard_normal(curve.p.size + 1) for curve in curves)
+    stand_in = SimpleNamespace(
+        threshold=0.65, systematic_error=0.0, used=curves, influence=influence
+    )
+    own = CriticalReplicas.of(stand_in, (), 4000, np.random.default_rng(1))
+    expected = 0.65 + sum(
+        (counts - curve.threshold_counts.sum(axis=0)) @ by_count
+        for curve, counts, by_count in zip(curves, own.counts, influence)
+    )
+    np.testing.assert_allclose(own.thresholds, expected)
+    # Of independent blocks: the variance of what each adds.
+    variance = sum(
+        40 * (curve.threshold_counts @ by_count).var() for curve, by_count in zip(curves, influence)
+    )
+    assert own.thresholds.var() == pytest.approx(variance, rel=4 * np.sqrt(2 / 4000))
+    stand_in.systematic_error = 0.01
+    wider = CriticalReplicas.of(stand_in, (), 4000, np.random.default_rng(1)).thresholds
+    assert wider.var() == pytest.approx(variance + 1e-4, rel=4 * np.sqrt(2 / 4000))
+
+
 def test_the_quantities_are_read_off_at_the_threshold():
     fit, clusters = a_study(1)
     strength, chi, largest = fit_exponents(fit, clusters, dimension=2).values[1:]
@@ -85,17 +109,6 @@ def test_the_interpolation_is_exact_for_polynomials_and_takes_each_row_at_its_ow
     values = np.stack([p**4, p**5 - p])
     found = _interpolated(p, values, np.array([0.43, 0.47]), 0.45)
     np.testing.assert_allclose(found, [0.43**4, 0.47**5 - 0.47])
-
-
-def test_a_power_law_without_noise_is_found_with_its_correction():
-    L = np.array(SIZES, float)
-    values = 3.0 * L**1.7 * np.exp(0.4 / L)
-    law = fit_power_law(SIZES, values, 1e-6 * np.eye(4), with_correction=True, omega=1.0)
-    assert law.exponent == pytest.approx(1.7, abs=1e-9)
-    assert law.amplitude == pytest.approx(3.0, rel=1e-9)
-    assert law.chi_square.value == pytest.approx(0.0, abs=1e-9)
-    pure = fit_power_law(SIZES, values, 1e-6 * np.eye(4), with_correction=False, omega=1.0)
-    assert pure.chi_square.p_value < 1e-4
 
 
 def test_known_values_stand_beside_and_obey_hyperscaling():

@@ -88,7 +88,7 @@ def test_the_maximum_is_that_of_a_general_optimiser():
 
 
 def test_the_errors_of_the_maximum_are_the_scatter_of_repeated_studies():
-    """The prior is a measurement that is not repeated, so other samples move less than the error."""
+    """The prior is a measurement that is not repeated: other samples move less than the error."""
     values, whole, statistical = [], [], []
     for seed in range(150):
         best = maximum(small_study(seed, points=7, blocks=1, samples=4000))

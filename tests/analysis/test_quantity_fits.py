@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from quantity_support import P_C, QUANTITIES, SIZES, TRUTH, Y_T, analysed, one_p, task, three_p
+from quantity_support import P_C, SIZES, TRUTH, Y_T, analysed, one_p, task, three_p
 
 from percolab.analysis import AnalysisError
 from percolab.analysis.quantities import BlockMoments

@@ -110,7 +110,7 @@ def test_what_the_data_do_not_determine_is_said():
         observe(task(rng, L, points=1, samples=10**5, blocks=100), QUANTITIES[:1]) for L in (8, 16)
     )
     few = JointModel(single, 3, model.omegas, model.slopes, model.units)
-    with pytest.raises(AnalysisError, match="do not determine|did not converge"):
+    with pytest.raises(AnalysisError, match=r"do not determine|did not converge"):
         fit_joint(few, Y_T)
 
 

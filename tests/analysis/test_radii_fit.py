@@ -27,12 +27,24 @@ def gyration_sums(rng, d_f, *, blocks=20, L=256):
     return GyrationSums(L, L * L, 100, np.array([0.5]), edges, squares, spreads, largest)
 
 
-def test_pulls_of_the_fractal_dimension_are_normal():
+@pytest.mark.parametrize("is_open", [False, True])
+def test_errors_of_the_fractal_dimension_hold(is_open):
     rng = np.random.default_rng(12)
-    fits = [fit_radius(gyration_sums(rng, 91 / 48), threshold=0.5, dimension=2) for _ in range(40)]
+    fits = [
+        fit_radius(
+            [gyration_sums(rng, 91 / 48, L=L) for L in (64, 256)],
+            threshold=0.5, dimension=2, is_open=is_open,
+        )
+        for _ in range(40)
+    ]  # fmt: skip
     pulls = np.array([(item.d_f - 91 / 48) / item.error for item in fits])
-    assert abs(pulls.mean()) < 4 / 40**0.5, pulls.mean()
-    assert 0.65 < pulls.std() < 1.5, pulls.std()
+    assert abs(pulls.mean()) < 0.5
+    assert pulls.std() < 1.2
+    scatter = np.std([item.d_f for item in fits])
+    own = np.median([item.result.statistical_error for item in fits])
+    # Twenty blocks tell an error to a sixth.
+    assert own == pytest.approx(scatter, rel=0.5)
+    assert all(item.sizes == (64, 256) for item in fits)
 
 
 def test_the_correlation_length_is_that_of_all_bins():

@@ -45,23 +45,19 @@ def test_the_errors_of_mean_median_and_width_are_those_of_repetition():
     assert np.abs((found - expected) / scale).max() <= 4 * np.sqrt(2 / 200)
 
 
-def test_mean_and_median_extrapolate_to_the_threshold_and_their_errors_cover():
-    pulls = []
-    for seed in range(100):
-        for item in analyse_samples(single(seed), [], bootstrap=0).extrapolations:
-            pulls.append([(item.threshold - P_C) / item.threshold_error,
-                          (item.y_t - Y_T) / item.y_t_error])  # fmt: skip
-    for column in (np.array(pulls[::2]), np.array(pulls[1::2])):
-        assert np.abs(column.mean(axis=0)).max() * np.sqrt(100) <= 4
-        inside = np.mean(np.abs(column) < 1, axis=0)
-        assert np.abs(inside - 0.6827).max() <= 4 * np.sqrt(0.6827 * 0.3173 / 100)
-
-
-def test_three_sizes_are_extrapolated_without_correction():
-    three = analyse_samples(single(0, SIZES[:3], bend=0), [], bootstrap=0).extrapolations
-    assert [item.with_correction for item in three] == [False, False]
-    assert [item.chi_square.dof for item in three] == [2, 2]
-    assert abs(three[0].threshold - P_C) <= 4 * three[0].threshold_error
+@pytest.mark.parametrize("sizes", [SIZES, SIZES[:3], SIZES[::3]])
+def test_mean_median_and_width_tell_p_c_and_1_nu_and_their_errors_cover(sizes):
+    studies = [analyse_samples(single(seed, sizes), [], bootstrap=0) for seed in range(100)]
+    for n, (estimator, truth) in enumerate((("mean", P_C), ("median", P_C), ("width", Y_T))):
+        found = [study.extrapolations[n] for study in studies]
+        assert {item.estimator for item in found} == {estimator}
+        pulls = np.array([(item.result.value - truth) / item.result.error for item in found])
+        assert abs(pulls.mean()) < 0.4
+        assert pulls.std() < 1.1
+        assert np.mean(np.abs(pulls) < 2) >= 0.94
+        own = [item.result.statistical_error for item in found]
+        scatter = np.std([item.result.value for item in found])
+        assert np.median(own) == pytest.approx(scatter, rel=4 / np.sqrt(2 * 100))
 
 
 def test_cell_to_cell_gives_the_threshold_and_the_exponent():
@@ -97,6 +93,7 @@ def test_sizes_that_never_span_are_left_out_and_named():
     assert any("L = 16 left out" in note for note in result.notes)
     json.dumps(result.to_dict(), allow_nan=False)
     assert "mean T" in sample_table(result)
+    assert "width of T" in sample_table(result)
 
 
 def test_too_few_samples_are_refused():

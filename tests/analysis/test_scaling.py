@@ -97,7 +97,7 @@ def test_lines_through_each_size_are_near_the_truth():
     lines = Lines.through(study(sizes=(64, 256, 1024), samples=10_000, reach=0.5))
     assert lines.units.p_0 == pytest.approx(TRUTH.threshold, abs=1e-3)
     assert lines.y_t == pytest.approx(TRUTH.y_t, abs=0.03)
-    assert lines.units.L_0 == pytest.approx(256)
+    assert pytest.approx(256) == lines.units.L_0
     falling = SpanningCurve(8, [0.4, 0.5], [10], [[5, 5]])
     with pytest.raises(AnalysisError, match="L = 8 does not rise with p"):
         Lines.through([falling])

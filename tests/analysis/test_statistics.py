@@ -8,7 +8,6 @@ from percolab.analysis.statistics import (
     half_width,
     jackknife_error,
     least_squares,
-    shrunk_correlation,
     unit_diagonal,
     whitening,
     wilson_interval,
@@ -46,14 +45,6 @@ def test_half_width_of_a_normal_sample_is_its_deviation():
     values = np.random.default_rng(0).normal(scale=2.0, size=100_000)
     assert half_width(values) == pytest.approx(2.0, rel=0.02)
     assert np.isnan(half_width(np.array([1.0, np.nan, np.nan, np.nan])))
-
-
-def test_correlations_are_kept_where_they_are_and_shrunk_where_they_are_noise():
-    rng = np.random.default_rng(2)
-    independent = shrunk_correlation(rng.normal(size=(20, 40)))
-    assert np.abs(independent[~np.eye(40, dtype=bool)]).max() < 0.15
-    common = rng.normal(size=(400, 1)) + rng.normal(size=(400, 5))
-    assert shrunk_correlation(common)[0, 1] == pytest.approx(0.5, abs=0.12)
 
 
 def test_correlated_least_squares_is_the_best_linear_estimate():

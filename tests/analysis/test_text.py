@@ -50,4 +50,3 @@ def test_an_absent_crossing_reads_none():
     curves = synthetic_study(TRUTH, (64, 128), rng=np.random.default_rng(0))
     fit = fit_threshold([curve.at(curve.probability < 0.4) for curve in curves])
     assert "none" in fit_table(fit)
-    assert "note: no crossing" in fit_table(fit)

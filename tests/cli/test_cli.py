@@ -4,9 +4,9 @@ import csv
 import io
 import json
 import re
-from math import hypot
 import subprocess
 import sys
+from math import hypot
 from pathlib import Path
 
 import numpy as np

@@ -47,31 +47,25 @@ def test_a_fit_is_drawn_with_curves_estimate_exact_value_crossings_and_drift():
     json.dumps(numbers, allow_nan=False)
 
 
-def test_the_band_of_a_rejected_fit_is_no_confidence_interval():
+@pytest.mark.parametrize(
+    ("quality", "problem", "said"),
+    [
+        (ChiSquare(900.0, 20, 9e-140), "no p_c: rejected; more", r"9 \times 10^{-140}"),
+        (ChiSquare(90000.0, 20, 0.0), "no p_c: rejected; more", r"1 \times 10^{-300}"),
+        (None, "no p_c: outside the fitted p; sample more", "no p_c: outside the fitted p"),
+    ],
+)
+def test_a_fit_that_is_no_answer_has_no_band(quality, problem, said):
     good = fit_threshold(study(64, 128, 256, 512))
-    assert good.chi_square.p_value > 0.05
-    poor = replace(good, chi_square=ChiSquare(900.0, 20, 9e-140))
-    never = replace(good, chi_square=ChiSquare(90000.0, 20, 0.0))
+    none = replace(good, problem=problem, chi_square=quality or good.chi_square)
     for plot, options in ((plot_spanning, {"axis_label": "R"}), (plot_drift, {})):
-        for fit, said in (
-            (good, None),
-            (poor, r"9 \times 10^{-140}"),
-            (never, r"1 \times 10^{-300}"),
-        ):
+        for fit, bands in ((good, True), (none, False)):
             figure, _ = plot(fit, title="test", **options)
             texts = [text.get_text() for text in figure.legends[0].get_texts()]
-            told = [text for text in texts if "not a confidence interval" in text]
-            bands = [patch for axes in figure.axes for patch in axes.patches]
-            assert bands
-            if said is None:
-                assert not told
-                assert all(band.get_fill() and not band.get_hatch() for band in bands)
-            else:
-                assert len(told) == 1
-                assert r"rejected by $\chi^2$" in told[0]
-                assert said in told[0]
-                assert all(band.get_hatch() and band.get_facecolor()[3] == 0 for band in bands)
-                assert all(band.get_linestyle() != "-" for band in bands)
+            found = [patch for axes in figure.axes for patch in axes.patches]
+            assert bool(found) == bands
+            assert any("finite-size scaling" in text for text in texts) == bands
+            assert any(said in text.replace("\n", " ") for text in texts) == (not bands)
 
 
 def test_the_drawn_line_is_the_simultaneous_fit():

@@ -160,7 +160,7 @@ def test_few_and_equal_thresholds_are_drawn():
     ("kind", "told"),
     [
         ("thresholds", "kind thresholds: T of single samples is found by method threshold, not"),
-        ("thresholds", "; these results give: curves, drift, collapse, clusters"),
+        ("thresholds", "; these results give: curves, collapse, clusters"),
         ("maxima", "kind maxima: it is for graphs and Bethe lattices"),
         ("curvs", "unknown kind 'curvs'; did you mean 'curves'?"),
     ],

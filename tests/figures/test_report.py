@@ -12,7 +12,7 @@ import pytest
 from cli_support import answer, nine_of, refusal, small_results, stored
 
 from percolab.analysis import format_with_error
-from percolab.analysis.stored_fits import estimates_of
+from percolab.analysis.stored_fits import estimates_of, fit_results
 from percolab.api import sweep
 from percolab.figures.kinds import StudyFigures
 from percolab.figures.page import formula, mathematics
@@ -135,6 +135,15 @@ def test_a_graph_has_a_headline():
     answers = [block for block in answer_of(figures, 0) if block.kind == "answer"]
     value = format_with_error(median.p, median.error)
     assert [block.text for block in answers] == [f"p = {value}, {median.meaning}"]
+
+
+def test_a_report_says_first_why_there_is_no_threshold():
+    results = sweep("square", L=[8, 16, 32], p=[0.4, 0.42, 0.44, 0.46], samples=1000, device="cpu")
+    fit = fit_results(results)
+    blocks = answer_of(StudyFigures(results, lambda: fit, None, 0), 0)
+    assert blocks[0].kind == "answer"
+    assert blocks[0].text == fit.problem
+    assert "nan" not in str([block.text for block in blocks])
 
 
 def test_a_report_needs_no_other_file_and_ids_are_unique(report):

@@ -42,7 +42,8 @@ def test_fit_prints_tau_of_n_s_beside_theory():
     numbers = told["exponents"]["cluster_numbers"]
     assert numbers["omega"] == pytest.approx(72 / 91)
     assert numbers["error_method"] == "bootstrap"
-    assert {trial["s_min"] for trial in numbers["trials"]} >= {8}
+    assert numbers["members"] > 1
+    assert numbers["error"] >= numbers["statistical_error"] > 0
 
 
 def test_a_study_without_counts_has_no_cluster_numbers():

@@ -12,7 +12,7 @@ from helpers import assert_z
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from percolab.analysis.fit_quality import LEAST_SIZES
+from percolab.analysis.averaging import LEAST_SIZES
 from percolab.api import fit, sweep
 from percolab.lattices.lattice import lattice_names, load_lattice
 from percolab.tasks.study_file import read_request

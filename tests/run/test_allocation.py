@@ -4,11 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cli_support import answer
 
 from percolab.analysis import fit_threshold, information_of, synthetic_study
-from percolab.analysis.fisher_information import Information, variance_of_first
+from percolab.analysis.fisher_information import Information
 from percolab.analysis.scaling import ScalingFunction
-from percolab.run.wanted import EQUAL_SHARE, Choice, allocate
+from percolab.analysis.stored_fits import fit_results
+from percolab.api import sweep
+from percolab.run.wanted import EQUAL_SHARE, Choice, allocate, why_unmet
+from percolab.store.results import read_results
 
 NOTHING = np.zeros((2, 2))
 
@@ -39,7 +43,8 @@ def test_no_other_division_of_the_same_cost_is_better():
     got = np.array(allocate(choices, NOTHING, cost))
 
     def variance(samples):
-        return variance_of_first(sum(c.information * n for c, n in zip(choices, samples)))
+        total = sum(c.information * n for c, n in zip(choices, samples))
+        return np.linalg.inv(total)[0, 0]
 
     floor = EQUAL_SHARE / 3
     shares = [
@@ -86,7 +91,7 @@ def test_what_is_there_already_is_not_measured_again():
 
 
 LABELS = ("L16", "L32", "L64", "L128")
-FUNCTION = ScalingFunction(0.5, 0.75, (0.1, 1.0, 0.02, -0.01), correction=0.3)
+FUNCTION = ScalingFunction(0.5, 0.75, (0.1, 1.0, 0.02, -0.01), corrections=(0.3, 0.0, 0.0, 0.0))
 
 
 @pytest.fixture(scope="module")
@@ -98,19 +103,28 @@ def curves():
     return [replace(curve, label=f"L{curve.L}") for curve in drawn]
 
 
-def test_information_gives_the_curvature_error_of_the_fit(curves):
+def test_information_gives_the_error_of_the_best_fit(curves):
     information = information_of(curves)
     samples = {curve.label: curve.total_samples for curve in curves}
-    expected = fit_threshold(curves).threshold_error
-    assert information.error(samples) == pytest.approx(expected, rel=1e-6)
-    twice = {key: 4 * n for key, n in samples.items()}
-    assert information.error(twice) == pytest.approx(expected / 2, rel=1e-6)
+    best = fit_threshold(curves).members[0]
+    assert information.error(samples) == pytest.approx(best.threshold_error, rel=1e-6)
+    assert information.error(samples) == pytest.approx(np.hypot(*information.parts(samples)))
+
+
+def test_priors_matter_less_the_more_samples_there_are(curves):
+    information = information_of(curves)
+    parts = np.array([information.parts(dict.fromkeys(LABELS, n)) for n in (10**2, 10**4, 10**6)])
+    assert (np.diff(parts, axis=0) < 0).all()
+    share = parts[:, 1] / np.hypot(*parts.T)
+    assert (np.diff(share) < 0).all()
+    assert share[0] > 0.5
+    assert information.parts({}) == (float("inf"), float("inf"))
 
 
 def test_one_size_alone_tells_nothing_of_p_c(curves):
     information = information_of(curves)
     alone = {curves[0].label: 1000}
-    assert information.error(alone) > 1e3 * information.error(dict.fromkeys(LABELS, 1000))
+    assert information.error(alone) > 10 * information.error(dict.fromkeys(LABELS, 1000))
     assert isinstance(information, Information)
     assert not information.of("another task").any()
 
@@ -129,3 +143,28 @@ def test_the_information_of_a_scaling_fit_beats_equal_samples_and_equal_cost(cur
     assert spent <= 1.03 * cost
     assert error(got) < 0.85 * error(np.full(4, spent / (sizes**2).sum()))
     assert error(got) < 0.85 * error(spent / 4 / sizes**2)
+
+
+def test_a_target_error_is_that_of_the_whole_error():
+    results = sweep("square", L=[8, 16, 32, 64], target_error=2e-3, seed=3, device="cpu", workers=1)
+    fit = fit_results(results)
+    assert fit.threshold_error <= 2e-3
+    assert fit.systematic_error > 0
+    # It took more than the first round, at whose end the error was larger.
+    assert results.of_size(64)[0].num_samples > 300
+    assert why_unmet(results, 2e-3) is None
+
+
+def test_a_target_that_samples_alone_do_not_reach_is_told_with_the_sizes_that_would(tmp_path):
+    out = tmp_path / "results.h5"
+    told = answer("sweep", "--lattice", "square", "-L", "8,16", "--target-error", "1e-3", "--seed",
+                  3, "--device", "cpu", "--workers", 1, "--quiet", "--out", out)  # fmt: skip
+    last = told.splitlines()
+    assert "p_c = 0." in told
+    unmet = next(line for line in last if line.startswith("the systematic part of the error"))
+    assert "stays above 0.001" in unmet
+    size = int(unmet.rpartition("up to L = ")[2])
+    assert size in (32, 64, 128, 256)
+    assert unmet == why_unmet(read_results(out), 1e-3)
+    # It stopped long before what a thousand rounds would have taken.
+    assert read_results(out).of_size(16)[0].num_samples < 10**5

@@ -38,7 +38,7 @@ def _draw(figures: StudyView) -> Drawn:
                 fit = _fitted(own)
                 aside = _ASIDE ** (number - 1)
                 _draw_series(axes, own, fit, label, series_look(number), aside)
-                found = fit.exponent.to_dict() if fit is not None else None
+                found = fit and {"z": fit.exponent.value, **fit.exponent.to_dict()}
                 curves.append({"series": name, "points": plain(own), "fit": found})
         axes.set_yscale("log")
         _widen(axes)

@@ -1,0 +1,145 @@
+"""Power laws: both parts of their errors hold whatever the corrections are."""
+
+import json
+
+import numpy as np
+import pytest
+
+from percolab.analysis import AnalysisError, power_law
+from percolab.analysis.power_law import REJECTED, Value, average, fit_member, fit_power_law
+
+SIZES = np.array([8.0, 12, 16, 24, 32, 48, 64])
+NOISE = 0.003
+
+
+def law_of(rng, b, B, sizes=SIZES):
+    """Return a fit of 2 L^1.7 (1 + b / L + B / L^2) with noise."""
+    exact = 2 * sizes**1.7 * (1 + b / sizes + B / sizes**2)
+    noisy = exact * (1 + NOISE * rng.standard_normal(sizes.size))
+    return fit_power_law(sizes, noisy, np.full(sizes.size, NOISE**2))
+
+
+def pulls_of(count, scale, sizes=SIZES):
+    rng = np.random.default_rng(3)
+    laws = [law_of(rng, *(scale * rng.standard_normal(2)), sizes) for _ in range(count)]
+    return np.array([(law.exponent.value - 1.7) / law.exponent.error for law in laws])
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 2.5])
+def test_whole_errors_hold_whatever_the_corrections_are(scale):
+    pulls = pulls_of(200, scale)
+    assert abs(pulls.mean()) < 0.3
+    assert pulls.std() < 1.1
+    assert np.mean(np.abs(pulls) < 2) >= 0.94
+
+
+def test_priors_a_tenth_as_wide_would_not_hold(monkeypatch):
+    monkeypatch.setattr(power_law, "PRIORS", (0.3, 0.9, 2.7))
+    assert np.mean(np.abs(pulls_of(200, 2.5)) < 2) < 0.8
+
+
+def test_the_statistical_error_is_the_scatter_of_the_same_law():
+    rng = np.random.default_rng(4)
+    found = [law_of(rng, 0.5, -1.0, SIZES[:3]).exponent for _ in range(400)]
+    scatter = np.std([item.value for item in found])
+    assert found[0].statistical_error == pytest.approx(scatter, rel=4 / np.sqrt(2 * 400))
+    # Three sizes tell little of two corrections: most of the error is of the priors.
+    assert found[0].systematic_error > found[0].statistical_error
+
+
+def test_two_sizes_have_an_answer_with_a_wide_error():
+    law = law_of(np.random.default_rng(5), 1.0, 1.0, SIZES[[0, 6]])
+    assert law.exponent.chi_square.dof == 0
+    assert not law.exponent.rejected
+    assert abs(law.exponent.value - 1.7) < 2 * law.exponent.error
+    assert law.exponent.error > 10 * law.exponent.statistical_error
+
+
+def test_the_average_is_that_of_jay_and_neil():
+    values, covariance = np.array([1.0, 1.2, 0.9, 1.0]), 0.01 * np.eye(4)
+    design = np.ones((4, 1))
+    kept = [np.arange(4) >= first for first in (0, 2)]
+    members = [fit_member(design, values, covariance, [np.inf], own) for own in kept]
+    chi2 = [np.sum((values[own] - values[own].mean()) ** 2) / 0.01 for own in kept]
+    weight = np.exp(-np.array([chi2[0], chi2[1] + 4]) / 2)
+    weight /= weight.sum()
+    found = average(members, covariance).value(0)
+    means = np.array([values[own].mean() for own in kept])
+    assert found.value == pytest.approx(weight @ means)
+    spread = weight @ (means - found.value) ** 2
+    assert found.error**2 == pytest.approx(weight @ [0.01 / 4, 0.01 / 2] + spread)
+    gain = weight[0] / 4 + weight[1] * np.array([0, 0, 0.5, 0.5])
+    assert found.statistical_error**2 == pytest.approx(0.01 * gain @ gain)
+    assert found.members == 2
+    assert found.chi_square.value == pytest.approx(chi2[0] if weight[0] > 0.5 else chi2[1])
+
+
+def test_an_error_of_priors_alone_is_systematic():
+    member = fit_member(np.ones((1, 1)), np.array([2.0]), np.array([[1.0]]), [0.5])
+    found = average([member], np.array([[1.0]])).value(0)
+    # Weights 1 of the data and 4 of the prior at 0.
+    assert found.value == pytest.approx(2.0 / 5)
+    assert found.statistical_error == pytest.approx(1 / 5)
+    assert found.error**2 == pytest.approx(1 / 5)
+
+
+def test_what_chi_square_rejects_has_no_answer():
+    law = fit_power_law(SIZES, np.exp(0.2 * SIZES), np.full(SIZES.size, NOISE**2)).exponent
+    assert law.chi_square.p_value < REJECTED
+    assert law.rejected
+    assert str(law).startswith("rejected by chi^2")
+    record = law.to_dict()
+    assert next(iter(record)) == "rejected"
+    json.dumps(record, allow_nan=False)
+    assert not law_of(np.random.default_rng(6), 1.0, 1.0).exponent.rejected
+
+
+def test_a_fit_is_the_law_at_its_sizes_in_any_order():
+    L = np.array([128.0, 8, 16, 32, 64])
+    exact = 3 * L**0.25 * np.exp(-1.5 / L + 2 / L**2)
+    law = fit_power_law(L, exact, np.full(5, 1e-12))
+    # Fits that leave out 8 and 16 take part in the average.
+    np.testing.assert_allclose(law(L)[[0, 3, 4]], exact[[0, 3, 4]], rtol=1e-6)
+    np.testing.assert_allclose(law(L), exact, rtol=5e-3)
+    assert law.exponent.value == pytest.approx(0.25, abs=2e-3)
+
+
+def test_squares_have_priors_twice_as_wide():
+    """The square of a law has twice its exponent and twice its whole error."""
+    sizes, variances = 1e3 * SIZES[:3], np.full(3, NOISE**2)
+    one = fit_power_law(sizes, sizes, variances).exponent
+    # What a constant adds to 1e8 is nothing.
+    two = fit_power_law(sizes, sizes**2, 4 * variances, of_squares=True).exponent
+    assert two.value == pytest.approx(2 * one.value)
+    assert two.error == pytest.approx(2 * one.error)
+
+
+def test_a_constant_that_small_clusters_add_to_a_square_is_no_bias():
+    values = 0.03 * SIZES**1.79 + 0.5
+    variances = np.full(SIZES.size, 1e-6)
+    plain = fit_power_law(SIZES, values, variances, omega=2.0).exponent
+    known = fit_power_law(SIZES, values, variances, omega=2.0, of_squares=True).exponent
+    assert abs(known.value - 1.79) < known.error < 0.1
+    assert abs(plain.value - 1.79) > 2 * plain.error
+
+
+@pytest.mark.parametrize(
+    ("sizes", "values", "variances"),
+    [
+        ([8], [1.0], [0.1]),
+        ([8, 8], [1.0, 1.1], [0.1, 0.1]),
+        ([8, 16], [1, 2], [0.1, 0.0]),
+        ([8, 16], [1, -2], [0.1, 0.1]),
+        ([8, 16], [1, 2], [[1.0, 1.0], [1.0, 1.0]]),
+    ],
+)
+def test_what_determines_no_power_law_is_refused(sizes, values, variances):
+    with pytest.raises(AnalysisError):
+        fit_power_law(sizes, values, np.array(variances))
+
+
+def test_a_function_of_a_value_has_its_errors():
+    value = Value(2.0, 0.5, 0.3, power_law.ChiSquare(1.0, 2, 0.6), 3)
+    assert value.systematic_error == pytest.approx(0.4)
+    scaled = value.scaled(-4.0, -2.0)
+    assert (scaled.value, scaled.error, scaled.statistical_error) == (-4.0, 1.0, 0.6)
