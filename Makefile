@@ -93,4 +93,4 @@ stale-kernels:
 
 clean:  ## remove the environment and all caches
 	rm -rf $(VENV) build dist docs/records *.egg-info .pytest_cache .ruff_cache .mypy_cache
-	find percolab tests scripts -name __pycache__ -type d -exec rm -rf {} +
+	find percolab tests scripts results -name __pycache__ -type d -exec rm -rf {} +

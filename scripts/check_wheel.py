@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 #: Records have pictures; only what is read is in the source distribution.
-READ = {".h5", ".json", ".md", ".npz", ".txt"}
+READ = {".cu", ".h5", ".json", ".md", ".npz", ".py", ".txt"}
 #: Not in the source distribution: of git alone.
 OF_GIT = {".gitignore"}
 

@@ -89,12 +89,16 @@ class Record:
         return f"| {self.file} | {self.what} | {commands} | {needed}{asked} |"
 
 
+_TABLE = "python results/h200/large_lattices.py"
+
+
 def needs_gpu(command: str) -> bool:
     """Return whether a command cannot run on a CPU."""
-    is_measured = not command.startswith(("percolab merge", "percolab fit", "python scripts/large"))
+    is_measured = not command.startswith(("percolab merge", "percolab fit", _TABLE))
     return is_measured and "{device}" not in command
 
 
+_KAUFMAN = "python results/h200/kaufman.py --device {device} --out {folder}/lines.txt --error 1e-5"
 _BENCH = "percolab bench --device {device} --runs 5 --no-peers --model"
 _CUBIC = (
     "percolab sweep --lattice cubic --model ising --boundary periodic --device {device} --quiet"
@@ -300,7 +304,7 @@ RECORDS = (
         "spin-transitions.txt",
         "critical couplings of spins on lattices of two dimensions, each from one command",
         (
-            "python scripts/spin_transitions.py --device {device} --out {folder}/lines.txt "
+            "python results/h200/spin_transitions.py --device {device} --out {folder}/lines.txt "
             "square triangular honeycomb square-q3 square-q4",
         ),
         210,
@@ -321,7 +325,7 @@ RECORDS = (
             f"{_LARGE} cubic -L 4642 -p 0.24881185 --out {{folder}}/cubic-1e11.h5",
             f"{_LARGE} cubic -L 10000 -p 0.24881185 --out {{folder}}/cubic-1e12.h5",
             f"{_LARGE} cubic -L 20256 -p 0.24881185 --out {{folder}}/cubic-record.h5",
-            "python scripts/large_lattices.py {folder}/*.h5",
+            f"{_TABLE} {{folder}}/*.h5",
         ),
         520,
         small=None,
@@ -356,10 +360,8 @@ RECORDS = (
         "kaufman.txt",
         "energy of Ising tori to 1e-5, by `sw` and `wolff`, both generators, beside Kaufman's",
         (
-            "python scripts/kaufman.py --device {device} --out {folder}/lines.txt --error 1e-5 "
-            "--seconds 135",
-            "python scripts/kaufman.py --device {device} --out {folder}/lines.txt --error 1e-5 "
-            "--seconds 120 --updates wolff --every 8",
+            f"{_KAUFMAN} --seconds 135",
+            f"{_KAUFMAN} --seconds 120 --updates wolff --every 8",
         ),
         3000,
         small=None,

@@ -5,6 +5,7 @@ A new lattice or labeler is tested by adding one entry here.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import sys
 from functools import cache
 from itertools import product
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from percolab.measure.rows import SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING
 
 DATA = Path(__file__).parent / "data"
+RESULTS = Path(__file__).parents[1] / "results"
 
 #: Lattices as a user would write them, by name.
 TEXTS = {
@@ -356,6 +359,16 @@ def run_simulated(program: str, *arguments: str) -> subprocess.CompletedProcess[
         text=True,
         check=False,
     )
+
+
+def record_program(path: str) -> ModuleType:
+    """Import a program of results/; it finds the others of its folder."""
+    program = RESULTS / path
+    sys.path.insert(0, str(program.parent))
+    try:
+        return importlib.import_module(program.stem)
+    finally:
+        sys.path.remove(str(program.parent))
 
 
 def exact(name: str) -> dict:

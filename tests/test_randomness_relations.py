@@ -1,18 +1,14 @@
 """Relations between the digits of a word: what is exact is compared with going through all states.
 
-The scripts are those that choose and judge the scatter of sample version 2.
+The programs are those of results/randomness that choose and judge the scatter of sample version 2.
 """
-
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import record_program
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-
-import randomness_law as law
-import randomness_relations as relations
+relations = record_program("randomness/randomness_relations.py")
+law = record_program("randomness/randomness_law.py")
 
 FIVE_LANES = (0, 2, 11, 12, 13)
 

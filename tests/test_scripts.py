@@ -1,4 +1,4 @@
-"""Scripts that make records in results/: they run, and print what they are for."""
+"""Programs that make the records in results/: they run, and print what they are for."""
 
 import importlib.util
 import json
@@ -15,7 +15,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def run(name, *arguments):
-    command = [sys.executable, str(ROOT / "scripts" / name), *map(str, arguments)]
+    """Run a script, or by FOLDER/NAME a program of results/; return what it prints."""
+    folder = ROOT / ("results" if "/" in name else "scripts")
+    command = [sys.executable, str(folder / name), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -32,14 +34,14 @@ def test_rows_are_timed_on_a_torus_of_three_dimensions():
 
 @pytest.mark.slow
 def test_walks_are_timed_beside_labeling_of_the_same_sweeps():
-    lines = run("compare_walks.py", "--seconds", 0.01, "--largest", 16).splitlines()
+    lines = run("spins/compare_walks.py", "--seconds", 0.01, "--largest", 16).splitlines()
     (found,) = lines[2:]
     assert found.startswith("cubic     16  T = 4.5115  wolff")
     assert "us walking" in found
 
 
 def test_trees_are_timed_beside_scipys():
-    scipys, ours = run("tree_times.py", "-L", 8, "--repeats", 1).splitlines()
+    scipys, ours = run("trees/tree_times.py", "-L", 8, "--repeats", 1).splitlines()
     assert scipys.startswith("square, L = 8: scipy")
     assert ours.startswith("kruskal")
     assert ours.endswith("times faster")
@@ -47,7 +49,8 @@ def test_trees_are_timed_beside_scipys():
 
 @pytest.mark.slow
 def test_swendsen_wang_is_timed_and_peers_that_are_missing_are_named():
-    lines = run("compare_spins.py", "-L", "16,24", "--rounds", 2, "--seconds", 0.01).splitlines()
+    short = ("-L", "16,24", "--rounds", 2, "--seconds", 0.01)
+    lines = run("spins/compare_spins.py", *short).splitlines()
     rows = [line.split() for line in lines if " ns a spin " in line]
     own = [row for row in rows if row[1] == "percolab"]
     assert [row[:3] for row in own] == [
@@ -68,7 +71,7 @@ def test_large_samples_are_tabulated_from_their_files(tmp_path):
         sweep("square", **asked, boundary=boundary, out=path)
         for path, boundary in zip(paths, ("periodic", "open"))
     ]
-    head, *lines = (line.split() for line in run("large_lattices.py", *paths).splitlines())
+    head, *lines = (line.split() for line in run("h200/large_lattices.py", *paths).splitlines())
     assert head[:4] == ["lattice", "L", "boundary", "sites"]
     for line, results in zip(lines, found, strict=True):
         (item,) = results.tasks.values()
@@ -191,8 +194,8 @@ def test_every_record_of_the_h200_has_its_command_and_says_how_old_it_is(recorde
     if not folder.exists():
         pytest.skip("results are not in this copy")
     files = {record.file for record in recorder.RECORDS}
-    drawn = {"bench.png"} & {path.name for path in folder.iterdir()}
-    assert {path.name for path in folder.iterdir()} <= files | drawn | {"README.md", "large"}
+    there = {path.name for path in folder.iterdir() if path.suffix != ".py"} - {"__pycache__"}
+    assert there <= files | {"bench.png", "README.md", "large"}
     table = (folder / "README.md").read_text()
     for record in recorder.RECORDS:
         assert record.row() in table
@@ -206,8 +209,8 @@ def test_every_record_of_the_h200_has_its_command_and_says_how_old_it_is(recorde
             commit = re.match(r"# commit (\S+), 20\d\d-\d\d-\d\d", first)[1]
         assert re.fullmatch("[0-9a-f]{7,40}", commit)
         words = " ".join(record.commands).split()
-        scripts = [word for word in words if word.startswith(("scripts/", "tests/"))]
-        assert all((ROOT / word.partition("::")[0]).exists() for word in scripts)
+        named = [word for word in words if word.startswith(("scripts/", "tests/", "results/"))]
+        assert all((ROOT / word.partition("::")[0]).exists() for word in named)
 
 
 def simulated(*arguments):

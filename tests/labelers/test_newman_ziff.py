@@ -1,8 +1,6 @@
-"""scripts/newman_ziff.py finds percolab's own rows when it opens the bonds in their order."""
+"""The program of results/newman-ziff finds percolab's own rows when it opens the bonds in order."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,15 +11,13 @@ from helpers import (
     lattice,
     parity_topologies,
     probabilities,
+    record_program,
     without_wrapping,
 )
 
 from percolab.bonds.words import XORWOW, threshold_of
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-import newman_ziff
-
-sys.path.pop(0)
+newman_ziff = record_program("newman-ziff/newman_ziff.py")
 
 
 @pytest.mark.parametrize("name", LATTICES)

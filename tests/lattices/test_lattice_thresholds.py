@@ -12,13 +12,14 @@ from helpers import assert_z
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from percolab.analysis.threshold import LEAST_SIZES
+from percolab.analysis.averaging import LEAST_SIZES
 from percolab.api import fit, sweep
 from percolab.lattices.lattice import lattice_names, load_lattice
 from percolab.tasks.study_file import read_request
 
 ROOT = Path(__file__).parents[2]
-CONFIGS, SCRIPT = ROOT / "configs" / "thresholds", ROOT / "scripts" / "lattice_thresholds.py"
+CONFIGS, RECORD = ROOT / "configs" / "thresholds", ROOT / "results" / "thresholds-h200"
+PROGRAM = RECORD / "lattice_thresholds.py"
 
 every_lattice = pytest.mark.parametrize("name", lattice_names())
 STUDIED = sorted(path.stem for path in CONFIGS.glob("*.toml"))
@@ -122,7 +123,7 @@ def test_swept_thresholds_of_duals_add_up_to_one_and_kagome_has_its_own():
 
 
 def test_the_lattices_of_the_table_have_a_study_each():
-    table = json.loads((ROOT / "results" / "thresholds-h200" / "thresholds.json").read_text())
+    table = json.loads((RECORD / "thresholds.json").read_text())
     assert {row["lattice"] for row in table["lattices"]} == set(STUDIED)
 
 
@@ -141,7 +142,8 @@ def test_a_lattices_study_looks_nothing_up(name):
 @pytest.mark.slow
 def test_table_of_thresholds_is_made_once_and_continued(tmp_path):
     options = ["--device", "cpu", "--processes", "1", "--most-points", "10000", "--scale", "0.02"]
-    command = [sys.executable, str(SCRIPT), *options, "--lattice", "square", "--out", str(tmp_path)]
+    options += ["--lattice", "square", "--out", str(tmp_path)]
+    command = [sys.executable, str(PROGRAM), *options]
     first = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "square" in first.stdout
     rows = json.loads((tmp_path / "thresholds.json").read_text())

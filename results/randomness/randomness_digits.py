@@ -1,16 +1,16 @@
 """Are digits of two bonds of a word related?  Parities of raw digits, and what they do to p_c.
 
 The relations of XORWOW's recurrence that a pair of bonds i, j can feel are those of planes 0, 4, 5
-and of planes 0, 1, 4, 6 (scripts/randomness_relations.py): some of these digits are taken from bond
+and of planes 0, 1, 4, 6 (randomness_relations.py): some of these digits are taken from bond
 i and the others from bond j.  For every such split and every (i, j) the bias of the parity of the
 digits is counted on a GPU.  The correlation of the two bonds at p is the sum over splits of the
 bias times the product of Walsh coefficients of u < p, 2^-8 or less: a bias that is known to 3e-6 is
 a correlation known to 6e-8, where counting open bonds of as many words gives 3e-6.
 
-From these correlations and the linear response of p_c (scripts/linear_response.py) follows by how
+From these correlations and the linear response of p_c (linear_response.py) follows by how
 much these relations move p_c, with its error.
 
-    python scripts/randomness_digits.py --out results/randomness
+    python results/randomness/randomness_digits.py --out results/randomness
 """
 
 import itertools
@@ -32,7 +32,7 @@ from percolab.kernels.device import load_cuda
 cuda = load_cuda()
 
 SETS = ((0, 4, 5), (0, 1, 4, 6))
-#: S(d) of linear_response.txt, L = 8: p_c moves by S(d) times the mean correlation of bonds whose
+#: S(d) of linear-response.txt, L = 8: p_c moves by S(d) times the mean correlation of bonds whose
 #: owners are d apart; the last stands for all larger d.
 RESPONSE = {
     "cubic": (0.248813, (-0.0419, -0.0142, -0.0056, -0.0032)),

@@ -1,6 +1,6 @@
 """Mean weight a site of minimum spanning trees of tori, beside the integral of cluster numbers.
 
-    python scripts/tree_weights.py --out results/trees/weights.txt [--device cuda] [--samples 1000]
+    python results/trees/tree_weights.py --out weights.txt [--device cuda] [--samples 1000]
 
 The tree of a sample has the weight W = integral over p from 0 to 1 of (clusters at p - 1), since
 every bond of the tree joins two clusters at its own u.  Both sides are measured on the same samples

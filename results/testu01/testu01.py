@@ -20,8 +20,8 @@ Needs TestU01 1.2.3 (Debian, non-free: libtestu01-0).  The battery's summary and
 go to stdout.  Source: P. L'Ecuyer and R. Simard, "TestU01: A C library for empirical testing of
 random number generators", ACM Trans. Math. Softw. 33(4), 22, 2007.
 
-    python scripts/testu01.py --check
-    python scripts/testu01.py --battery crush > crush.txt
+    python results/testu01/testu01.py --check
+    python results/testu01/testu01.py --battery crush > crush.txt
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-// Counts over packed words of 32 bonds, for scripts/randomness_lanes.py.  A warp takes 32 words,
+// Counts over packed words of 32 bonds, for randomness_lanes.py.  A warp takes 32 words,
 // turns them so that lane l holds bit l of all 32, and compares lanes by shuffles: a relation among
 // lanes and its 31 rotations is one line.  COLUMN(a) is the column of lane l + a.
 //

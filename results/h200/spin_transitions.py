@@ -1,6 +1,6 @@
 """Critical couplings of Ising and Potts models, each from one command: time, value, error.
 
-    python scripts/spin_transitions.py --out spin-transitions.txt [NAME ...]
+    python results/h200/spin_transitions.py --out spin-transitions.txt [NAME ...]
 
 Every line is made by `percolab sweep` and `percolab fit` alone, with nothing given but lattice,
 model, sizes and samples; the published values stand beside.  The results files stay in the folder.
@@ -66,14 +66,16 @@ def study(name: str, folder: Path, device: str, samples: int | None) -> list[str
         if error is not None:
             value += f"   {(found['coupling'] - known['value']) / error:+.1f} sigma"
     fit = found["joint_fit"]
-    quality = fit["chi_square"]
-    value += f"   chi2/dof {quality['value']:.1f}/{quality['dof']}"
-    value += f"   systematic {fit['systematic_error'] or float('nan'):.1e} (in p)"
+    if fit is not None:  # else chains depend on their start
+        quality = fit["chi_square"]
+        value += f"   chi2/dof {quality['value']:.1f}/{quality['dof']}"
+        value += f"   systematic {fit['systematic_error'] or float('nan'):.1e} (in p)"
     lines.append(value)
     for item in found["exponents"]:
         known = item["known"]
         beside = f"   published {known['value']:.6g}" if known else ""
-        lines.append(f"  {item['name']} = {item['value']:.4f} +- {item['error']:.4f}{beside}")
+        error = item["error"] or float("nan")
+        lines.append(f"  {item['name']} = {item['value']:.4f} +- {error:.4f}{beside}")
     return [*lines, *(f"  note: {note}" for note in found["notes"])]
 
 

@@ -6,7 +6,7 @@ The words are made by percolab's own kernel and counted by CUDA C++ of this fold
 pairs      the covariance of two lanes (bonds) of a word, 496 of them
 triples    the third central moment of three lanes, 4960
 parities   whether an even or odd number of bonds is open among the lanes that relations of the
-           recurrence suggest (scripts/randomness_relations.py), in all 32 rotations
+           recurrence suggest (randomness_relations.py), in all 32 rotations
 across     the covariance of a lane of one word and a lane of another: the next word, the word half
            a sample on (the other class of the same owners), the next sample, the next seed
 counts     the variance of the open bonds of words, of samples, and over seeds
@@ -17,7 +17,7 @@ stands for.  ``--generator version-1`` shows what the program says of words that
 
 Needs a GPU and CuPy.
 
-    python scripts/randomness_lanes.py --generator xorwow --out results/randomness
+    python results/randomness/randomness_lanes.py --generator xorwow --out results/randomness
 """
 
 import math

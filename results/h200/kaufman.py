@@ -1,6 +1,6 @@
 """Energy of the Ising model on square tori beside Kaufman's exact one, to as many digits as asked.
 
-    python scripts/kaufman.py --device cuda --out kaufman.txt --error 1e-5 --seconds 90
+    python results/h200/kaufman.py --device cuda --out kaufman.txt --error 1e-5 --seconds 90
 
 Every line is of one L, K over K_c, update and generator: the energy a site by its error, and how
 many errors it lies off B. Kaufman, Phys. Rev. 76, 1232 (1949).  The energy is the mean of studies

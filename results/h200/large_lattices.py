@@ -2,7 +2,7 @@
 
     percolab sweep --lattice square -L 316228 -p 0.5 --boundary periodic --samples 1 \\
         --slabs auto --device cuda --out torus.h5
-    python scripts/large_lattices.py torus.h5 --out large.txt
+    python results/h200/large_lattices.py torus.h5 --out large.txt
 
 Everything is read from the files, so that the table is the same on any machine.  Seconds are those
 of the runs that stored samples: tables, sampling and checkpoints, but neither importing nor

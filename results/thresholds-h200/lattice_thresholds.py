@@ -48,7 +48,7 @@ from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
 from percolab.tasks.study_file import SweepRequest, read_request
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs" / "thresholds"
 #: The error of p_c that is asked for, by dimension.
 WANTED = {2: 2e-5, 3: 5e-6}
