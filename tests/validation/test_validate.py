@@ -241,7 +241,9 @@ def test_generators_that_differ_fail(monkeypatch):
         return sampled(conditions, topology, p, samples, rng=rng, **given)
 
     monkeypatch.setattr(sweeps, "sampled_rows", biased)
-    assert len(failing("sweeps: XORWOW and Philox")) == len(observables_of(("open", "open")))
+    *each, joint = failing("sweeps: XORWOW and Philox")
+    assert len(each) == len(observables_of(("open", "open")))
+    assert joint == "together: XORWOW and Philox"
 
 
 def test_a_continued_run_that_differs_fails(monkeypatch):
@@ -314,7 +316,7 @@ def test_wrapping_is_checked_as_soon_as_it_is_measured(monkeypatch):
 
     monkeypatch.setattr(wrapping, "observables_of", drawn)
     outcomes = found("wrapping: square")
-    assert [outcome.holds for outcome in outcomes] == [True, False]
+    assert [outcome.holds for outcome in outcomes] == [True, False, False]
 
 
 def test_a_check_that_breaks_down_is_a_row_that_fails():
