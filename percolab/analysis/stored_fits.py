@@ -49,6 +49,7 @@ from percolab.analysis.theory.known_exponents import Known, correction_exponent
 from percolab.analysis.theory.potts import potts_exponents, spin_correction
 from percolab.analysis.threshold import ThresholdFit, fit_threshold
 from percolab.errors import AnalysisError
+from percolab.lattices.lattice import Lattice
 from percolab.measure.columns import axis_observables
 from percolab.store.results import Results
 from percolab.store.sample_versions import warning_of
@@ -106,8 +107,27 @@ def scaling_of(results: Results) -> dict[str, Any]:
 
 def notes_of(results: Results) -> tuple[str, ...]:
     """Return what must be said of any p_c of these samples, whatever it is read off."""
-    warning = warning_of(results)
-    return () if warning is None else (warning,)
+    warnings = (warning_of(results), cut_cells(results))
+    return tuple(line for line in warnings if line is not None)
+
+
+def cut_cells(results: Results) -> str | None:
+    """Return in one line that sizes cut unit cells differently at open sides, or None.
+
+    Then the correction of an open side is not one function of L, and no fit describes it.
+    """
+    study = results.study
+    if not isinstance(study.structure, Lattice):
+        return None
+    sizes = sorted({item.task.size for item in results.tasks.values() if item.blocks})
+    for axis, (kind, cell) in enumerate(zip(study.boundary, study.structure.cell, strict=True)):
+        rests = {study.structure.shape(size)[axis] % cell for size in sizes}
+        if kind == "open" and len(rests) > 1:
+            return (
+                f"L = {', '.join(map(str, sizes))} cut the unit cell of {cell} points differently "
+                f"at open sides: p_c may be off by many errors; use multiples of {cell}"
+            )
+    return None
 
 
 def _correction(results: Results, omega: float | None) -> tuple[float, str]:

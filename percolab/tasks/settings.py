@@ -182,7 +182,7 @@ class Settings(TypedDict, total=False):
         int | Sequence[int] | None,
         Setting(
             help="Linear sizes, as in 64,128,256; of a Bethe lattice its shells.",
-            told_default=",".join(map(str, DEFAULT_SIZES)),
+            told_default=",".join(map(str, DEFAULT_SIZES)) + ", or near them multiples of the cell",
             doc="linear sizes, in the unit that the lattice counts (grid points or cells along "
             "each axis); of a Bethe lattice its shells.",
             flags=("-L", "--size"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
+from math import lcm
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -17,6 +18,7 @@ from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph, graph_of
+from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.measure.functions import take_functions
@@ -186,10 +188,17 @@ def _results_path(path: Path) -> Path:
 
 
 def default_sizes(structure: Structure) -> tuple[int, ...]:
-    """Return the sizes that a study of a structure has unless they are given."""
+    """Return the sizes that a study of a structure has unless they are given.
+
+    Those of a lattice are multiples of its unit cell, so that all of them end alike.
+    """
     if isinstance(structure, Graph):
         return (structure.num_sites,)
-    return DEFAULT_SHELLS if isinstance(structure, BetheLattice) else DEFAULT_SIZES
+    if isinstance(structure, BetheLattice):
+        return DEFAULT_SHELLS
+    cell = lcm(*structure.cell) if isinstance(structure, Lattice) else 1
+    smallest = max(round(DEFAULT_SIZES[0] / cell), 1) * cell
+    return tuple(smallest * size // DEFAULT_SIZES[0] for size in DEFAULT_SIZES)
 
 
 def _graph_of(graph: Any, options: dict[str, Any], given: dict[str, Any]) -> Graph:

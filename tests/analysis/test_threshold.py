@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from analysis_support import SIZES, TRUTH, drawn_study, study
 
+import percolab
 from percolab.analysis import AnalysisError, SpanningCurve, fit_table, fit_threshold
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.threshold import MemberFits, select
@@ -295,3 +296,16 @@ def test_the_record_is_json_and_complete():
     } <= set(record)  # fmt: skip
     assert len(record["crossings"]) == len(SIZES) - 1
     assert record["known_y_t"]["value"] == 0.75
+
+
+@pytest.mark.parametrize(
+    ("sizes", "boundary", "cut"),
+    [((8, 16), "open", True), ((9, 18), "open", False), ((12, 24), "periodic", False)],
+)
+def test_sizes_that_cut_unit_cells_differently_are_reported_first(sizes, boundary, cut):
+    results = percolab.sweep(
+        "ruby", L=sizes, p=[0.2, 0.4, 0.45, 0.5, 0.6], samples=200, boundary=boundary, device="cpu"
+    )
+    notes = results.fit().notes
+    assert any("cut the unit cell of 3 points differently" in line for line in notes) == cut
+    assert not cut or notes[0].startswith("L = 8, 16 cut")

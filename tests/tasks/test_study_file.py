@@ -285,3 +285,15 @@ def test_a_missing_study_file_and_a_directory_are_refused(tmp_path):
         read_request(tmp_path / "nowhere.toml", {})
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         read_request(tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("lattice", "sizes"),
+    [
+        ("honeycomb", (32, 64, 128, 256)),
+        ("ruby", (30, 60, 120, 240)),
+        ("four-six-twelve", (36, 72, 144, 288)),
+    ],
+)
+def test_default_sizes_are_multiples_of_the_unit_cell(lattice, sizes):
+    assert make_request(lattice).study.sizes == sizes
