@@ -21,8 +21,10 @@ import time
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -101,7 +103,7 @@ class System:
 
 
 def systems() -> list[System]:
-    """Return all systems: those that the model was made without come first, high dimensions last."""
+    """Return all systems: those that the model was made without come first."""
     from percolab.lattices.lattice import lattice_names, load_lattice
 
     found = []
@@ -117,14 +119,16 @@ def systems() -> list[System]:
     found.append(System("cubic", "bond", ("open", "periodic", "periodic"), SIZES[3]))
     found.append(System("cubic", "site", ("open",) * 3, (8, 12, 16, 24), "to-24"))
     found.append(System("honeycomb", "bond", ("open", "open"), (32, 64, 128, 256), "default-sizes"))
-    return sorted(found, key=lambda item: (len(item.boundary) > 3, not item.is_new))
+    return sorted(found, key=lambda item: not item.is_new)
 
 
 def plan(scale: float) -> list[tuple[System, int]]:
-    """Return what is sampled, in order: every system to 2e6 and to 5e6 samples, a dozen to 3e7."""
-    found = systems()
-    passes = [(found, 2_000_000), (found, 5_000_000)]
-    passes.append(([item for item in found if item.name in _LONG], 30_000_000))
+    """Return what is sampled, in order: two and three dimensions first, a dozen to 3e7 samples."""
+    low = [item for item in systems() if len(item.boundary) <= 3]
+    high = [item for item in systems() if len(item.boundary) > 3]
+    long = [item for item in low if item.name in _LONG]
+    passes = [(low, 2_000_000), (high, FINE), (low, 5_000_000), (high, 2_000_000)]
+    passes.append((long, 30_000_000))
     rounded = [(few, max(round(scale * samples / PIECE), 1) * PIECE) for few, samples in passes]
     return [(item, samples) for few, samples in rounded for item in few]
 
@@ -166,11 +170,13 @@ class Counts:
         return np.diff(whole[at], axis=0)
 
 
-def new_counts(system: System, device: Any) -> Counts:
+def new_counts(system: System, device: Any, share: float) -> Counts:
     """Return the counts of no samples, at the p that the pilot of a sweep places."""
-    from percolab.run.pilot import place_probabilities
+    from percolab.run import pilot
 
-    grids = place_probabilities(system.study, device=device)
+    # Processes share the memory of a GPU, of which a pilot takes all otherwise.
+    with mock.patch.object(pilot, "Sampler", partial(pilot.Sampler, share=share)):
+        grids = pilot.place_probabilities(system.study, device=device)
     p = np.full((len(system.sizes), max(map(len, grids.values()))), np.nan)
     for row, size in zip(p, system.sizes, strict=True):
         row[: len(grids[size])] = grids[size]
@@ -218,7 +224,7 @@ def extend(
     system: System, samples: int, path: Path, device: Any, *, share: float, deadline: float
 ) -> Counts:
     """Bring the file of a system to so many samples, or to as many as there is time for."""
-    held = Counts.read(path) if path.exists() else new_counts(system, device)
+    held = Counts.read(path) if path.exists() else new_counts(system, device, share)
     counters = [
         SizeCounter(system, size, row[~np.isnan(row)], device, share / len(system.sizes))
         for size, row in zip(system.sizes, held.p, strict=True)
@@ -286,6 +292,8 @@ def sample_all(jobs: Iterable[tuple[System, int]], asked: Asked) -> None:
     if asked.processes == 1:
         work(jobs, taken, asked)
         return
+    # Memory that a process has done with is there for the others at once.
+    os.environ["NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT"] = "0"
     with contextlib.ExitStack() as stack:
         workers = []
         for _ in range(asked.processes):
