@@ -56,20 +56,6 @@ def test_a_synthetic_study_has_pulls():
 
 
 @pytest.mark.slow
-def test_a_calibration_of_tau_goes_on_where_it_was(tmp_path):
-    small = ("-L", "16,32,64", "--samples", 400, "--blocks", 10, "--bootstrap", 50)
-    first = run("calibrate_tau.py", "--studies", 2, *small, "--out", tmp_path)
-    lines = (tmp_path / "tau.jsonl").read_text().splitlines()
-    assert [json.loads(line)["seed"] for line in lines[1:]] == [1, 2]
-    assert "2 studies, 0 without a fit" in first
-    assert "| tau, chosen window | 2 |" in first
-    more = run("calibrate_tau.py", "--studies", 3, *small, "--out", tmp_path)
-    assert "3 studies" in more
-    assert (tmp_path / "tau.jsonl").read_text().splitlines()[:3] == lines
-    assert (tmp_path / "tau.md").read_text() == more
-
-
-@pytest.mark.slow
 def test_swendsen_wang_is_timed_and_peers_that_are_missing_are_named():
     lines = run("compare_spins.py", "-L", "16,24", "--rounds", 2, "--seconds", 0.01).splitlines()
     rows = [line.split() for line in lines if " ns a spin " in line]

@@ -22,6 +22,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -212,12 +213,19 @@ class SizeCounter:
 
 
 def piece_ends(first: int, last: int) -> list[int]:
-    """Return where the pieces of samples first ... last - 1 end."""
+    """Return where the pieces of samples first ... last - 1 end: at multiples of their size."""
     found, at = [], first
     while at < last:
-        at = min(at + (PIECE if at < FINE else STEP), last)
+        size = PIECE if at < FINE else STEP
+        at = min((at // size + 1) * size, last)
         found.append(at)
     return found
+
+
+def parts_of(first: int, last: int, size: int) -> list[tuple[int, int]]:
+    """Return first ... last cut at all multiples of a size."""
+    cuts = [first, *range((first // size + 1) * size, last, size), last]
+    return list(pairwise(cuts))
 
 
 def extend(
@@ -230,17 +238,13 @@ def extend(
         for size, row in zip(system.sizes, held.p, strict=True)
     ]
     ends, counts = [held.ends], [held.counts]
-    for begin in range(held.samples, samples, _ROUND):
+    for begin, until in parts_of(held.samples, samples, _ROUND):
         if time.time() > deadline:
             break
-        until = min(begin + _ROUND, samples)
         ends.append(np.array(piece_ends(begin, until)))
         found = np.zeros((ends[-1].size, *held.p.shape), np.int32)
         for n, counter in enumerate(counters):
-            parts = [
-                counter.count(first, min(first + STEP, until))
-                for first in range(begin, until, STEP)
-            ]
+            parts = [counter.count(*part) for part in parts_of(begin, until, STEP)]
             own = np.concatenate(parts)
             found[:, n, : own.shape[1]] = own
         counts.append(found)
