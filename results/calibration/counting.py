@@ -40,8 +40,8 @@ STUDIES = ((4_000, 200), (100_000, 50), (3_000_000, 10))
 #: A known value judges errors that are so many times its own, or larger.
 _SHARPER = 3.0
 #: What is asked: of means over all sets and of each, of the width over all, of the share within two
-#: errors over all.
-MEAN, MEAN_EACH, WIDTH, WITHIN = 0.3, 0.7, (0.7, 1.1), 0.94
+#: errors over all, and of the share of studies without an answer.
+MEAN, MEAN_EACH, WIDTH, WITHIN, UNANSWERED = 0.3, 0.7, (0.7, 1.1), 0.94, 0.01
 #: Studies of a set whose width says something by itself: it is known to 13 % then.
 _ENOUGH = 30
 #: A fit that is broken on purpose: without the nonlinear scaling field, or with narrow priors.
@@ -76,7 +76,7 @@ class Pulls:
         """Whether the value is known well enough, and there is more than one study."""
         if self.pulls.size < 2:
             return False
-        return bool(np.nanmedian(self.errors) >= _SHARPER * self.known_error)
+        return bool(median(self.errors) >= _SHARPER * self.known_error)
 
     def cells(self) -> list[str]:
         """Return mean, width and share within two errors as text."""
@@ -85,6 +85,13 @@ class Pulls:
         mean, width, within = moments(self.pulls)
         mark = "" if self.is_judged else " *"
         return [f"{mean:+.2f}{mark}", f"{width:.2f}", f"{within:.0%}"]
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the median of the values that are there, NaN of none."""
+    found = np.array(values, float)
+    found = found[np.isfinite(found)]
+    return float(np.median(found)) if found.size else float("nan")
 
 
 def moments(pulls: np.ndarray) -> tuple[float, float, float]:
@@ -107,6 +114,11 @@ class StudySet:
     problems: int = 0
     p_values: list[float] = field(default_factory=list)
     shifts: list[float] = field(default_factory=list)
+
+    @property
+    def studies(self) -> int:
+        """How many studies there are."""
+        return max((len(pulls.values) for pulls in self.quantities.values()), default=0)
 
 
 def curves_of_study(counts: Counts, study: np.ndarray, samples: int) -> list[SpanningCurve]:
@@ -308,6 +320,10 @@ def _pair(known: Any) -> tuple[float, float] | None:
 def verdict(sets: Sequence[StudySet], names: Sequence[str]) -> list[str]:
     """Return a line for everything that is asked, whether it holds."""
     lines = []
+    problems, studies = sum(item.problems for item in sets), sum(item.studies for item in sets)
+    if studies:
+        said = f"{problems} of {studies} studies without an answer (1 %)"
+        lines.append(_said(problems <= UNANSWERED * studies, said))
     for name in names:
         own = [(item, item.quantities[name]) for item in sets if name in item.quantities]
         own = [(item, pulls) for item, pulls in own if pulls.is_judged]
@@ -357,10 +373,10 @@ def table(sets: Sequence[StudySet], names: Sequence[str]) -> list[str]:
         cells = [item.name + ("" if item.is_new else " (seen)"), f"{item.samples:.0e}"]
         cells.append(str(len(p_c.values)))
         cells += [cell for name in names for cell in item.quantities[name].cells()]
-        cells += [f"{np.nanmedian(kind):.1e}" for kind in (p_c.errors, p_c.statistical)]
+        cells += [f"{median(kind):.1e}" for kind in (p_c.errors, p_c.statistical)]
         cells.append(str(item.problems))
         cells.append(f"{min(item.p_values, default=np.nan):.1e}")
-        cells.append(f"{np.nanmedian(item.shifts):.2f}")
+        cells.append(f"{median(item.shifts):.2f}")
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -371,7 +387,7 @@ def law_table(sets: Sequence[StudySet]) -> list[str]:
     for item in sets:
         for name, pulls in item.quantities.items():
             cells = [item.name, name, str(len(pulls.values)), *pulls.cells()]
-            lines.append("| " + " | ".join([*cells, f"{np.nanmedian(pulls.errors):.1e}"]) + " |")
+            lines.append("| " + " | ".join([*cells, f"{median(pulls.errors):.1e}"]) + " |")
     return lines
 
 

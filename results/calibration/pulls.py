@@ -126,7 +126,10 @@ def count(
     lines += ["", "## All sets", "", *counting.table(sets, ["p_c", "1/nu"])]
     if not only and not broken:
         lines += _beside(data, most)
-    lines += ["", f"{sum(map(_studies, sets))} fits of p_c, {time.perf_counter() - begin:.0f} s."]
+    lines += [
+        "",
+        f"{sum(item.studies for item in sets)} fits of p_c, {time.perf_counter() - begin:.0f} s.",
+    ]
     text = "\n".join(lines) + "\n"
     click.echo(text, nl=False)
     if out is not None:
@@ -138,10 +141,6 @@ def _sets(system: sampling.System, *, data: Path, broken: str | None, most: int)
     import counting
 
     return list(counting.threshold_sets([system], data, broken=broken, most=most))
-
-
-def _studies(item: StudySet) -> int:
-    return len(item.quantities["p_c"].values)
 
 
 def _beside(data: Path, most: int) -> Iterator[str]:
