@@ -40,13 +40,18 @@ def main() -> None:
 @_processes
 @_data
 @click.option("--budget", default=900.0, show_default=True, help="Seconds.")
-@click.option("--only", default="", help="Systems by a part of their name.")
+@click.option("--only", default="", help="Systems by parts of their names: a,b.")
 @click.option("--scale", default=1.0, show_default=True, help="Factor on the samples.")
 def sample(device: str, processes: int, data: Path, budget: float, only: str, scale: float) -> None:
     """Sample systems in order until the plan is done or the time is over; goes on where it was."""
-    jobs = [(system, samples) for system, samples in sampling.plan(scale) if only in system.name]
+    jobs = [(system, samples) for system, samples in sampling.plan(scale) if _named(system, only)]
     deadline = time.time() + budget
     sampling.sample_all(jobs, sampling.Asked(data, device, deadline, processes))
+
+
+def _named(system: sampling.System, only: str) -> bool:
+    """Return whether a system has one of some parts in its name."""
+    return any(part in system.name for part in only.split(","))
 
 
 @main.command()
@@ -110,7 +115,7 @@ def count(
     import counting
 
     begin = time.perf_counter()
-    systems = [system for system in sampling.systems() if only in system.name]
+    systems = [item for item in sampling.systems() if _named(item, only)]
     work = partial(_sets, data=data, broken=broken, most=most)
     sets: list[StudySet] = []
     with multiprocessing.get_context("spawn").Pool(processes) as pool:

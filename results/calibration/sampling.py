@@ -36,7 +36,8 @@ _ROUND = 500_000
 #: Samples of a default study of spins, and how many studies.
 SPIN_SAMPLES, SPIN_STUDIES = 4_000, 100
 
-#: Sizes by dimension, and on a torus of lattices whose cell has three points along an axis.
+#: Sizes by dimension, and of lattices whose cell has three points along an axis: tori need whole
+#: cells, and open sides that cut cells, now here, now there, are compared with sides that do not.
 SIZES = {2: (8, 16, 32, 64), 3: (6, 8, 12, 16), 4: (4, 5, 6, 8), 5: (3, 4, 5, 6)}
 _THREEFOLD = (12, 24, 36, 60)
 #: Systems with real studies on which the model of the fits was worked out, and first looked at.
@@ -115,8 +116,13 @@ def systems() -> list[System]:
                 sizes = SIZES[lattice.dimension]
                 if kind == "periodic" and 3 in lattice.cell:
                     sizes = _THREEFOLD
+                boundary = (kind,) * lattice.dimension
                 if lattice.threshold(model) is not None:
-                    found.append(System(name, model, (kind,) * lattice.dimension, sizes))
+                    found.append(System(name, model, boundary, sizes))
+                if kind == "open" and 3 in lattice.cell:
+                    found.append(System(name, model, boundary, _THREEFOLD, "whole-cells"))
+                if kind == "open" and lattice.dimension == 4:
+                    found.append(System(name, model, boundary, (6, 8, 10, 12), "larger"))
     found.append(System("cubic", "bond", ("open", "periodic", "periodic"), SIZES[3]))
     found.append(System("cubic", "site", ("open",) * 3, (8, 12, 16, 24), "to-24"))
     found.append(System("honeycomb", "bond", ("open", "open"), (32, 64, 128, 256), "default-sizes"))
