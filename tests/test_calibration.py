@@ -56,7 +56,7 @@ def test_a_verdict_tells_biased_values_and_wrong_errors(modules, offset, width, 
     counting = modules[1]
     values = offset + width * np.random.default_rng(1).standard_normal(1000)
     pulls = counting.Pulls(0.0, 0.0, values.tolist(), [1.0] * 1000, [1.0] * 1000)
-    found = counting.StudySet("one", True, 4000, {"p_c": pulls})
+    found = counting.StudySet("one", "", 4000, {"p_c": pulls})
     lines = [line for line in counting.verdict([found], ["p_c"]) if "DOES NOT HOLD" in line]
     assert bool(lines) == bool(failing)
     assert all(failing in line or "within two errors" in line for line in lines)
@@ -66,12 +66,12 @@ def test_a_value_that_is_known_no_better_than_it_is_fitted_judges_nothing(module
     counting = modules[1]
     pulls = counting.Pulls(0.0, 0.5, [0.0, 1.0], [1.0, 1.0], [1.0, 1.0])
     assert not pulls.is_judged
-    found = counting.StudySet("one", True, 4000, {"p_c": pulls})
+    found = counting.StudySet("one", "", 4000, {"p_c": pulls})
     assert not any("p_c" in line for line in counting.verdict([found], ["p_c"]))
 
 
 def test_studies_without_an_answer_fail(modules):
     counting = modules[1]
     pulls = counting.Pulls(0.0, 0.0, [0.0] * 10, [1.0] * 9 + [np.nan], [1.0] * 10)
-    found = counting.StudySet("one", True, 4000, {"p_c": pulls}, problems=1)
+    found = counting.StudySet("one", "", 4000, {"p_c": pulls}, problems=1)
     assert counting.verdict([found], [])[0].startswith("* DOES NOT HOLD: 1 of 10 studies")

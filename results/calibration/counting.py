@@ -103,12 +103,12 @@ def moments(pulls: np.ndarray) -> tuple[float, float, float]:
 class StudySet:
     """Studies of one system with one number of samples, and the pulls of what they were read for.
 
-    quantities: by name.  problems: studies without an answer.  p_values: of the fits.
-    shifts: by how many errors p_c moves with priors twice as wide.
+    aside: why it judges nothing, or "".  quantities: by name.  problems: studies without an answer.
+    p_values: of the fits.  shifts: by how many errors p_c moves with priors twice as wide.
     """
 
     name: str
-    is_new: bool
+    aside: str
     samples: int
     quantities: dict[str, Pulls]
     problems: int = 0
@@ -160,7 +160,7 @@ def threshold_set(
     y_t = options["y_t"]
     assert y_t is not None
     quantities = {"p_c": Pulls(*system.known()), "1/nu": Pulls(y_t.value, y_t.error)}
-    found = StudySet(system.name, system.is_new, samples, quantities)
+    found = StudySet(system.name, system.aside, samples, quantities)
     with broken_on_purpose(broken):
         for study in studies:
             curves = curves_of_study(counts, study, samples)
@@ -202,7 +202,7 @@ def spin_set(name: str, stored: dict[str, np.ndarray], most: int) -> StudySet:
     y_t = potts_exponents(dimension, states)["1/nu"]
     assert p_c is not None
     quantities = {"p_c": Pulls(p_c.value, p_c.error), "1/nu": Pulls(y_t.value, y_t.error)}
-    found = StudySet(f"spins, {name}", True, sampling.SPIN_SAMPLES, quantities)
+    found = StudySet(f"spins, {name}", "", sampling.SPIN_SAMPLES, quantities)
     held = [
         item.name
         for item in quantities_of(study.boundary, spins=True)
@@ -310,7 +310,7 @@ def law_sets(path: Path) -> Iterator[StudySet]:
                     error = np.nan if error is None else error
                     quantities.setdefault(key, Pulls(*of)).add(value, error)
         if own:
-            yield StudySet(f"{name} ({method})", True, 4_000, quantities, problems)
+            yield StudySet(f"{name} ({method})", "", 4_000, quantities, problems)
 
 
 def _pair(known: Any) -> tuple[float, float] | None:
@@ -370,7 +370,7 @@ def table(sets: Sequence[StudySet], names: Sequence[str]) -> list[str]:
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for item in sets:
         p_c = item.quantities[names[0]]
-        cells = [item.name + ("" if item.is_new else " (seen)"), f"{item.samples:.0e}"]
+        cells = [item.name + (f" ({item.aside})" if item.aside else ""), f"{item.samples:.0e}"]
         cells.append(str(len(p_c.values)))
         cells += [cell for name in names for cell in item.quantities[name].cells()]
         cells += [f"{median(kind):.1e}" for kind in (p_c.errors, p_c.statistical)]

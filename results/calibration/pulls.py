@@ -121,12 +121,16 @@ def count(
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         for found in pool.imap(work, systems):
             sets += found
-    new = [item for item in sets if item.is_new]
-    lines = ["## What is asked, of the systems that the model was made without", ""]
+    new = [item for item in sets if not item.aside]
+    lines = ["## What is asked", ""]
     lines += counting.verdict(new, ["p_c", "1/nu"])
     for samples, _ in counting.STUDIES:
         own = [item for item in new if item.samples == samples]
         lines += ["", f"With {samples:.0e} samples of each size:", ""]
+        lines += counting.verdict(own, ["p_c", "1/nu"])
+    for aside in sorted({item.aside for item in sets} - {""}):
+        lines += ["", f"Aside: {aside}", ""]
+        own = [item for item in sets if item.aside == aside]
         lines += counting.verdict(own, ["p_c", "1/nu"])
     lines += ["", "## All sets", "", *counting.table(sets, ["p_c", "1/nu"])]
     if not only and not broken:

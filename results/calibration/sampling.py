@@ -72,9 +72,20 @@ class System:
         return "-".join([self.lattice, self.model, *kinds, *([self.mark] if self.mark else [])])
 
     @property
-    def is_new(self) -> bool:
-        """Whether the model of the fits was made without it."""
-        return self.name not in _MADE_WITH
+    def aside(self) -> str:
+        """Why it judges nothing, in two words, or "".
+
+        Seen: the model of the fits was worked out on it.  Cut cells: open sides cut its unit cells
+        differently from size to size, which no fit describes, and percolab says so.
+        """
+        if self.name in _MADE_WITH:
+            return "seen"
+        cell, study = self.study.structure.cell, self.study
+        for axis, kind in enumerate(self.boundary):
+            rests = {study.structure.shape(size)[axis] % cell[axis] for size in self.sizes}
+            if kind == "open" and len(rests) > 1:
+                return "cut cells"
+        return ""
 
     @property
     def seed(self) -> int:
@@ -126,7 +137,7 @@ def systems() -> list[System]:
     found.append(System("cubic", "bond", ("open", "periodic", "periodic"), SIZES[3]))
     found.append(System("cubic", "site", ("open",) * 3, (8, 12, 16, 24), "to-24"))
     found.append(System("honeycomb", "bond", ("open", "open"), (32, 64, 128, 256), "default-sizes"))
-    return sorted(found, key=lambda item: not item.is_new)
+    return sorted(found, key=lambda item: item.aside == "seen")
 
 
 def plan(scale: float) -> list[tuple[System, int]]:
