@@ -31,7 +31,7 @@ def returned():
     spins = {"L": [4, 8, 16], "samples": 400, "model": "ising", "device": "cpu"}
     made = {
         "Results": lambda: small_results(),
-        "ThresholdFit": lambda: fit(small_results(), bootstrap=0),
+        "ThresholdFit": lambda: fit(small_results()),
         "SizeEstimates": lambda: estimates(sweep(graph=chain, samples=40, device="cpu"))[0],
         "SpinFit": lambda: fit(sweep("square", **spins)),
         "Invasion": lambda: percolab.invade("square", 6),

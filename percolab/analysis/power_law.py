@@ -185,7 +185,8 @@ def fit_power_law(
     AnalysisError with fewer than two sizes, values that are not positive, or a covariance that is
     singular.
 
-    >>> fit_power_law([16, 32, 64], [3.0, 6.0, 12.0], np.full(3, 1e-4)).exponent.value.round(9)
+    >>> law = fit_power_law([16, 32, 64], [3.0, 6.0, 12.0], np.full(3, 1e-4))
+    >>> round(law.exponent.value, 9)
     1.0
     """
     L, y = np.array(sizes, float), np.asarray(values, np.float64)

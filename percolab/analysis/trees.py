@@ -144,7 +144,8 @@ def means_of(item: TaskResult) -> TreeMeans:
     letters = axis_names(task.boundary)
     samples = item.num_samples
     histogram = item.extra("tree_weights")[:, 0].astype(float)
-    in_bin = bonds / WEIGHT_BINS
+    # Of a lattice without bonds no share is known.
+    in_bin = bonds / WEIGHT_BINS or math.nan
     shares = histogram / (task.block_size * in_bin)
     accepted = shares.mean(axis=0)
     spread = shares.std(axis=0, ddof=1) if len(shares) > 1 else np.full(WEIGHT_BINS, math.nan)

@@ -156,6 +156,12 @@ def _print_threshold(results: Results, out: Path, target_error: float | None) ->
         return
     sizes = ", ".join(str(size) for size in sorted(results.study.sizes))
     echo(f"{results.study.structure.title}: L = {sizes}; results in {out}")
+    if results.study.has_trees:
+        from percolab.analysis.text import tree_table
+        from percolab.analysis.trees import fit_trees
+
+        echo(tree_table(fit_trees(results)))
+        return
     if results.study.has_spins:
         _print_transition(results)
         return

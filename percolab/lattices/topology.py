@@ -23,6 +23,8 @@ from percolab.lattices.shown import Shown
 PERIOD_BITS = 12
 #: Labels are int32 and a bond word's number is a uint32.
 MAX_POINTS = 2**31 - 64
+#: The longest name of a site, in bytes: results files give each name the room of the longest.
+LONGEST_NAME = 255
 # Words whose bits are looked at at once: more took more memory, and no less time.
 _SOME_WORDS = 2**12
 # Seam bonds that are listed at once: at most, and where there are few grid points.

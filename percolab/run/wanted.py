@@ -103,14 +103,23 @@ def next_targets(
     return grown(own, information, others, targets, rule)
 
 
+def _remaining_systematic(
+    information: Information, samples: Mapping[str, float], target: float
+) -> float:
+    """Return the systematic error once samples have made the statistical one half the target."""
+    statistical, _ = information.parts(samples)
+    factor = max(1.0, (2 * statistical / target) ** 2)
+    return information.parts({key: factor * n for key, n in samples.items()})[1]
+
+
 def _is_out_of_reach(information: Information, samples: Mapping[str, float], target: float) -> bool:
     """Return whether more samples of the same sizes cannot bring the whole error to a target.
 
-    They cannot if the systematic part alone is above it once the statistical part is half of it.
+    Far from the target the forecast is rough: what is out of reach by little is judged near it.
     """
-    statistical, _ = information.parts(samples)
-    factor = max(1.0, (2 * statistical / target) ** 2)
-    return information.parts({key: factor * n for key, n in samples.items()})[1] > target
+    remains = _remaining_systematic(information, samples, target)
+    is_near = information.parts(samples)[0] <= 2 * target
+    return remains > (target if is_near else 3 * target)
 
 
 def why_unmet(results: Results, target: float) -> str | None:
@@ -123,7 +132,7 @@ def why_unmet(results: Results, target: float) -> str | None:
     curves, scaling = curves_of(held), scaling_of(held)
     try:
         function = fit_results(held).scaling
-        if not _is_out_of_reach(information_of(curves, **scaling), samples, target):
+        if _remaining_systematic(information_of(curves, **scaling), samples, target) <= target:
             return None
     except AnalysisError:
         return None
@@ -137,7 +146,7 @@ def why_unmet(results: Results, target: float) -> str | None:
         p = function.threshold + (largest.p - function.threshold) * factor**-function.y_t
         curves = [*curves, expected_curve(function, size, p, f"L = {size}")]
         samples |= {f"L = {size}": samples[largest.label]}
-        if not _is_out_of_reach(information_of(curves, **scaling), samples, target):
+        if _remaining_systematic(information_of(curves, **scaling), samples, target) <= target:
             return f"{line}; add larger sizes, up to L = {size}"
     return f"{line}, and so it does at sizes sixteen times as large"
 

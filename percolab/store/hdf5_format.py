@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
-from percolab.lattices.graph_files.named_edges import LONGEST_NAME
 from percolab.lattices.lattice import Lattice, lattice_from_text
 from percolab.lattices.structure import Structure, record_of, structure_of
-from percolab.lattices.topology import num_words_of, unpack_bits
+from percolab.lattices.topology import LONGEST_NAME, num_words_of, unpack_bits
 from percolab.measure.columns import (
     Column,
     Sums,

@@ -18,9 +18,9 @@ from percolab.analysis import (
     ratio_table,
 )
 from percolab.analysis.crossings import (
+    cross_sizes,
     extrapolate,
     find_crossing,
-    find_crossings,
     transition_width,
 )
 
@@ -28,7 +28,8 @@ UNKNOWN = ChiSquare(0.0, 0, float("nan"))
 
 
 def size_fit(L, coefficients, p_low=0.4, p_high=0.6, p_mid=0.5, scale=0.1):
-    return SizeFit(L, p_mid, scale, coefficients, p_low, p_high, 9, 1000, UNKNOWN)
+    covariance = tuple(map(tuple, 1e-6 * np.eye(len(coefficients))))
+    return SizeFit(L, p_mid, scale, coefficients, p_low, p_high, 9, 1000, UNKNOWN, covariance)
 
 
 def test_straight_lines_cross_where_algebra_says():
@@ -53,7 +54,6 @@ def test_parallel_curves_have_no_crossing():
 def test_a_root_outside_the_common_range_is_no_crossing():
     small, large = size_fit(8, (1.0, 1.0)), size_fit(16, (0.8, 3.0), p_low=0.52)
     assert not find_crossing(small, large).found
-    assert find_crossing(small, large, near=0.51).p == pytest.approx(0.51)
 
 
 def test_a_crossing_with_the_larger_size_falling_through_is_not_taken():
@@ -66,9 +66,31 @@ def test_a_crossing_with_the_larger_size_falling_through_is_not_taken():
 
 def test_each_size_is_crossed_with_the_next():
     fits = [size_fit(8, (0.1, 1.0)), size_fit(16, (0.1, 2.0)), size_fit(64, (0.1, 3.0))]
-    crossings = find_crossings(fits)
+    crossings, covariance = cross_sizes(fits)
+    assert covariance.shape == (2, 2)
     assert [(c.L1, c.L2) for c in crossings] == [(8, 16), (16, 64)]
     assert crossings[1].mean_size == pytest.approx(32.0)
+
+
+def test_errors_of_crossings_are_their_scatter():
+    """Neighbouring crossings share a size, which moves them in opposite directions."""
+    fits = [size_fit(8, (0.1, 1.0)), size_fit(16, (0.0, 2.0, 0.1)), size_fit(32, (0.2, 4.0))]
+    crossings, covariance = cross_sizes(fits)
+    rng, found = np.random.default_rng(0), []
+    for _ in range(1000):
+        moved = []
+        for fit in fits:
+            noise = 1e-3 * rng.standard_normal(len(fit.coefficients))
+            moved.append(replace(fit, coefficients=tuple(fit.coefficients + noise)))
+        found.append([(c.p, c.probability) for c in cross_sizes(moved)[0]])
+    p, R = np.moveaxis(np.array(found), 2, 0)
+    within = {"rtol": 4 / np.sqrt(2 * 1000)}
+    np.testing.assert_allclose(p.std(axis=0), [c.p_error for c in crossings], **within)
+    np.testing.assert_allclose(R.std(axis=0), [c.probability_error for c in crossings], **within)
+    scatter = np.corrcoef(p, rowvar=False)[0, 1]
+    expected = covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])
+    assert expected < -0.1
+    assert scatter == pytest.approx(expected, abs=4 / np.sqrt(1000))
 
 
 #: Of curves a_1 (p - p_c) L^y_t + b L^-omega.
@@ -85,8 +107,7 @@ def drifting(sizes, threshold=0.6, b=0.8):
 
 def test_the_drift_extrapolates_to_the_threshold_whatever_the_ratios_of_sizes():
     crossings = drifting([16, 24, 64, 128])
-    noise = np.random.default_rng(0).normal(scale=1e-7, size=(400, 3))
-    drift = extrapolate(crossings, noise + [c.p for c in crossings], **DRIFT)
+    drift = extrapolate(crossings, 1e-14 * np.eye(3), **DRIFT)
     assert drift.threshold == pytest.approx(0.6, abs=1e-6)
     assert drift.amplitudes[0] == pytest.approx(0.4, abs=0.01)
     assert drift.chi_square.value < 1
@@ -98,12 +119,10 @@ def test_the_statistical_error_of_the_drift_is_its_scatter():
     covariance = 1e-10 * np.array([[1.0, -0.4, 0.0], [-0.4, 1.0, -0.4], [0.0, -0.4, 1.0]])
     crossings = drifting([16, 32, 64, 128])
     rng = np.random.default_rng(3)
-    noise = rng.multivariate_normal(np.zeros(3), covariance, size=1000)
-    exact = np.array([c.p for c in crossings])
     found = []
-    for shift in noise[:150]:
+    for shift in rng.multivariate_normal(np.zeros(3), covariance, size=150):
         moved = [replace(c, p=c.p + x) for c, x in zip(crossings, shift)]
-        found.append(extrapolate(moved, noise + exact, **DRIFT).result)
+        found.append(extrapolate(moved, covariance, **DRIFT).result)
     scatter = np.std([item.value for item in found])
     assert found[0].statistical_error == pytest.approx(scatter, rel=4 / np.sqrt(2 * 150))
     assert max(abs(item.value - 0.6) / item.error for item in found) < 4
@@ -116,15 +135,13 @@ def test_the_width_of_the_transition_is_that_of_the_curves():
 
 def test_one_crossing_has_no_drift():
     crossings = [*drifting([16, 32]), Crossing(32, 64, float("nan"), float("nan"))]
-    assert extrapolate(crossings, np.full((200, 2), 0.6), **DRIFT) is None
+    assert extrapolate(crossings, np.eye(2), **DRIFT) is None
 
 
-def test_replicas_that_all_agree_give_no_drift():
+def test_errors_that_are_unknown_or_singular_give_no_drift():
     crossings = drifting([16, 32, 64])
-    same = np.full((200, 2), 0.6)
-    one = same + np.random.default_rng(0).normal(size=(200, 1)) * [1e-5, 1e-5]
-    for replicas in (same, one):
-        assert extrapolate(crossings, replicas, **DRIFT) is None
+    for covariance in (np.full((2, 2), np.nan), np.ones((2, 2))):
+        assert extrapolate(crossings, covariance, **DRIFT) is None
 
 
 def ratio_study(seed, sizes=(32, 64, 128)):

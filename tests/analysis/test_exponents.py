@@ -36,7 +36,7 @@ def a_study(seed, **options):
         for c in synthetic_study(TRUTH, SIZES, rng=rng, samples=50, blocks=40, **options)
     ]
     clusters = [clusters_of(curve, rng, label=curve.label) for curve in curves]
-    return fit_threshold(curves, bootstrap=0), clusters
+    return fit_threshold(curves), clusters
 
 
 @pytest.mark.slow
@@ -46,7 +46,7 @@ def test_the_exponents_are_unbiased_and_their_errors_cover():
     for seed in range(30):
         fit, clusters = a_study(seed)
         found = fit_exponents(fit, clusters, dimension=2, bootstrap=50, seed=seed).exponents
-        # The first has no error here: the fit was made without a bootstrap.
+        # The first is that of the fit of all curves.
         pulls.append([(e.value - known[e.name]) / e.error for e in found[1:-1]])
     pulls = np.array(pulls)
     assert pulls.shape == (30, 5)
@@ -68,7 +68,7 @@ def test_the_error_of_the_threshold_is_in_that_of_an_exponent():
     # With next to no noise of its own P_inf has the error of p_c alone.
     strength = fit_exponents(fit, without, dimension=2).values[1]
     slope = np.array([1 / 3 * L**TRUTH.y_t * L**-BETA for L in SIZES])
-    expected = slope * fit.fisher_error
+    expected = slope * fit.threshold_error
     np.testing.assert_allclose(strength.errors, expected, rtol=0.25)
 
 

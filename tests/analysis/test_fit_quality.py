@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from percolab.analysis.averaging import Value, average_values, fit_weights, what_contradicts
+from percolab.analysis.averaging import (
+    ThresholdAverage,
+    ThresholdMember,
+    Value,
+    fit_weights,
+    what_contradicts,
+)
 from percolab.analysis.fit_quality import REJECTED, ChiSquare, is_rejected
 
 GOOD = ChiSquare.of(5.0, 5)
@@ -31,8 +37,13 @@ def test_weights_are_those_of_the_criterion():
 
 
 def test_an_average_has_the_spread_of_its_fits_in_the_error():
-    weights, values = np.array([0.5, 0.5]), np.array([1.0, 3.0])
-    found = average_values(weights, values, np.array([2.0, 2.0]), np.array([1.0, 1.0]), GOOD)
+    made = {1: 1.0, 2: 3.0}
+
+    def member(smallest, degree):
+        theta, unit = np.array([made[degree]]), np.eye(1)
+        return ThresholdMember(smallest, degree, 0.0, 1.0, theta, 4 * unit, unit, GOOD, 0.0)
+
+    found = ThresholdAverage.over([8, 16], [1, 2], member).value(0)
     assert (found.value, found.statistical_error, found.members) == (2.0, 1.0, 2)
     assert found.error == pytest.approx(np.sqrt(4 + 1))
     assert found.systematic_error == pytest.approx(2)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from percolab.analysis import AnalysisError, power_law
-from percolab.analysis.power_law import REJECTED, Value, average, fit_member, fit_power_law
+from percolab.analysis.averaging import Value
+from percolab.analysis.fit_quality import REJECTED
+from percolab.analysis.power_law import average, fit_member, fit_power_law
 
 SIZES = np.array([8.0, 12, 16, 24, 32, 48, 64])
 NOISE = 0.003

@@ -92,9 +92,9 @@ def test_what_all_stands_for_depends_on_what_was_measured():
 
 def test_corrections_of_probabilities_and_ratios_differ_on_a_torus():
     both = (quantity("wrapping_any"), quantity("Q_1"))
-    assert correction_exponents(both, TORUS) == ([(2.0, 1.5)], 3.0)
-    assert correction_exponents(both, ["periodic"] * 3) == ([(1.2, 1.2), (2.0, 1.2)], 2.0)
-    assert correction_exponents(both, ["open"] * 2) == ([(1.0, 1.0)], 2.0)
+    assert correction_exponents(both, TORUS) == [2.0, 1.5]
+    assert correction_exponents(both, ["periodic"] * 3) == [1.2, 1.2]
+    assert correction_exponents(both, ["open"] * 2) == [1.0, 1.0]
 
 
 def test_tasks_that_differ_by_seed_are_one_with_more_blocks():

@@ -90,7 +90,8 @@ def test_a_free_exponent_is_told():
     moments = one_p(np.random.default_rng(18))
     known, free = analysed(moments, degree=3), analysed(moments, degree=3, y_t=None)
     assert free.known_y_t is None
-    assert free.exponent.value == known.exponent.value
+    # Where the fit begins, and which p are near, may follow the known value; the fit does not.
+    assert abs(free.exponent.value - known.exponent.value) < 0.2 * free.exponent.error
     assert "1/nu is free" in quantity_table(free)
 
 

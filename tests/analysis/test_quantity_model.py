@@ -26,10 +26,10 @@ def test_pulls_of_all_numbers_are_those_of_whole_errors(known):
     for _ in range(16):
         fit = fit_joint(model_of(three_p(rng), known=known), Y_T)
         errors = np.sqrt(np.diag(fit.covariance))
-        place = 4 + 2 * fit.model.terms
+        place = 4 + 2 * (fit.degree + 5)
         pulls.append(
             [
-                (fit.threshold - P_C) / (fit.model.units.width * errors[0]),
+                (fit.p_0 + fit.width * fit.theta[0] - P_C) / (fit.width * errors[0]),
                 (fit.theta[1] - Y_T) / errors[1],
                 (fit.theta[place] - TRUTH["Q_2"][0]) / errors[place],
             ]
@@ -84,10 +84,12 @@ def test_priors_are_in_units_of_a_probit_and_of_each_slope():
         amplitudes[:, 5] * one.slopes, amplitudes[0, 5] * one.slopes[0], rtol=1e-9
     )
     given = root > 0
-    np.testing.assert_allclose(
-        (root / np.where(given, half, 1))[given], np.where(np.flatnonzero(given) == 3, 4.0, 2.0)
-    )
-    assert not mean.any()
+    # m has the square of the width of n, and 1/nu a width of its own.
+    expected = np.where(np.flatnonzero(given) == 3, 4.0, 2.0)
+    expected[np.flatnonzero(given) == 1] = 1.0
+    np.testing.assert_allclose((root / np.where(given, half, 1))[given], expected)
+    assert mean[1] == 1
+    assert not np.delete(mean, 1).any()
     assert model_of(moments, known=KNOWN).prior[0][1] == Y_T
 
 
@@ -96,7 +98,7 @@ def test_the_joint_fit_is_more_precise_than_each_of_its_quantities():
 
     def error(quantities):
         fit = fit_joint(model_of(moments, quantities), Y_T)
-        return fit.model.units.width * np.sqrt(fit.covariance[0, 0])
+        return fit.width * np.sqrt(fit.covariance[0, 0])
 
     joint = error(QUANTITIES)
     assert all(joint < error([item]) for item in QUANTITIES)

@@ -47,7 +47,7 @@ def test_the_errors_of_mean_median_and_width_are_those_of_repetition():
 
 @pytest.mark.parametrize("sizes", [SIZES, SIZES[:3], SIZES[::3]])
 def test_mean_median_and_width_tell_p_c_and_1_nu_and_their_errors_cover(sizes):
-    studies = [analyse_samples(single(seed, sizes), [], bootstrap=0) for seed in range(100)]
+    studies = [analyse_samples(single(seed, sizes), []) for seed in range(100)]
     for n, (estimator, truth) in enumerate((("mean", P_C), ("median", P_C), ("width", Y_T))):
         found = [study.extrapolations[n] for study in studies]
         assert {item.estimator for item in found} == {estimator}
@@ -66,7 +66,7 @@ def test_cell_to_cell_gives_the_threshold_and_the_exponent():
     rng = np.random.default_rng(1)
     found = [(L, P_C + L**-Y_T * 0.3 * rng.standard_normal(4000)) for L in sizes]
     curves = [curve_of(L, T) for L, T in found]
-    cells = analyse_samples(found, curves, bootstrap=60).cells
+    cells = analyse_samples(found, curves).cells
     assert [(cell.L1, cell.L2) for cell in cells] == [(64, 128), (128, 256), (256, 512)]
     for cell in cells:
         assert abs(cell.p - P_C) <= 4 * cell.p_error
@@ -88,7 +88,7 @@ def test_the_median_is_that_of_the_curve():
 def test_sizes_that_never_span_are_left_out_and_named():
     found = single(0)
     found[0][1][0] = np.inf
-    result = analyse_samples(found, [], bootstrap=0)
+    result = analyse_samples(found, [])
     assert [row.L for row in result.sizes] == [32, 64, 128]
     assert any("L = 16 left out" in note for note in result.notes)
     json.dumps(result.to_dict(), allow_nan=False)
@@ -98,4 +98,4 @@ def test_sizes_that_never_span_are_left_out_and_named():
 
 def test_too_few_samples_are_refused():
     with pytest.raises(AnalysisError, match="L = 16 has 10 samples"):
-        analyse_samples([(16, np.linspace(0.4, 0.6, 10))], [], bootstrap=0)
+        analyse_samples([(16, np.linspace(0.4, 0.6, 10))], [])

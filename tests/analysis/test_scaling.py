@@ -90,7 +90,7 @@ def test_wider_priors_are_wider_but_for_that_of_the_exponent():
     expected[np.flatnonzero(given) == 1] = 1.0
     np.testing.assert_allclose(ratio, expected)
     assert not given[[0, OUTER, OUTER + 1]].any()
-    assert model.prior(None).precision[1] == 0
+    assert model.prior(None).mean[1] == model.prior(None).precision[1] == 1
 
 
 def test_lines_through_each_size_are_near_the_truth():

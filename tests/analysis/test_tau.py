@@ -122,7 +122,7 @@ def test_tau_of_the_square_lattice_is_exact_within_its_error(boundary):
     at_half = tau_at(results, 0.5)
     assert_z(at_half.tau, TAU, at_half.error)
     assert at_half.error < 0.02
-    found = exponents_of(results, fit(results, bootstrap=0), bootstrap=100)
+    found = exponents_of(results, fit(results), bootstrap=100)
     assert_z(found.tau_fit.tau, TAU, found.tau_fit.error)
     own = [item for item in found.exponents if item.source.startswith("n_s")]
     assert [(item.name, item.value) for item in own] == [("tau", found.tau_fit.tau)]

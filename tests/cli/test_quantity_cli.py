@@ -114,11 +114,11 @@ def test_too_few_blocks_are_told_with_how_many_quantities_they_are_enough_for(tm
 
 def test_p_too_far_apart_are_no_fault_of_the_quantity(tmp_path):
     options = {"samples": 2000, "block_size": 50, "seed": 6, "device": "cpu", "workers": 1}
-    results = sweep("square", L=[8, 16, 32], **options)
+    results = sweep("square", L=[8, 16, 32], p=(0.42, 0.47, 0.52, 0.57), **options)
     names = "spanning_any,spanning_all,Q_1,Q_2"
     told = refusal("fit", stored(tmp_path / "wide.h5", results), "--quantities", names)
-    assert re.match(r"near p_c = 0\.\d+, quantity 'spanning_any' is there at one p a size, ", told)
-    assert told.endswith("so its slope is unknown: use a finer p grid there")
+    assert re.match(r"near p_c = 0\.\d+, quantity 'spanning_any' is there at fewer than", told)
+    assert told.endswith("three sizes (L = 8, L = 16): use a finer p grid there")
 
 
 def test_all_leaves_out_what_has_no_slope(tmp_path):

@@ -515,7 +515,7 @@ def test_what_is_no_slab_or_no_row_is_refused(call, words):
 def test_faces_of_different_samples_do_not_match():
     low, _ = fronts_of(WHOLE, Draw(0, 5, 1, threshold_of(0.0)), [3, 3])
     _, high = fronts_of(WHOLE, Draw(0, 5, 1, threshold_of(1.0)), [3, 3])
-    with pytest.raises(ValueError, match="0 open bonds below, 4 above"):
+    with pytest.raises(ValueError, match="0 open bonds below a face, 4 above"):
         join(low, high)
 
 

@@ -85,7 +85,9 @@ def test_the_figure_tells_the_stored_n_s():
     slopes = told["local_slopes"][-1]
     kept = [n for n, s in enumerate(slopes["x"]) if 8 < s < 100]
     assert len(kept) > 8
-    assert np.mean([slopes["slope"][n] for n in kept]) == pytest.approx(-187 / 91, abs=0.05)
+    weights = np.array(slopes["error"])[kept] ** -2.0
+    mean = np.average(np.array(slopes["slope"])[kept], weights=weights)
+    assert mean == pytest.approx(-187 / 91, abs=0.05)
 
 
 def test_n_s_of_one_size_is_drawn_at_the_p_that_is_taken_for_the_threshold():

@@ -161,8 +161,8 @@ def test_a_target_that_samples_alone_do_not_reach_is_told_with_the_sizes_that_wo
                   3, "--device", "cpu", "--workers", 1, "--quiet", "--out", out)  # fmt: skip
     last = told.splitlines()
     assert "p_c = 0." in told
-    unmet = next(line for line in last if line.startswith("the systematic part of the error"))
-    assert "stays above 0.001" in unmet
+    unmet = next(line for line in last if line.startswith("more samples of these sizes do not"))
+    assert "bring the error to 0.001, as its systematic part stays above that; " in unmet
     size = int(unmet.rpartition("up to L = ")[2])
     assert size in (32, 64, 128, 256)
     assert unmet == why_unmet(read_results(out), 1e-3)

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from dataclasses import replace
+from math import ceil
 
 import pytest
 from cli_support import (
@@ -18,7 +18,6 @@ from cli_support import (
     wait_for_blocks,
 )
 
-from percolab.analysis import fit_threshold
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
 from percolab.lattices.lattice import load_lattice
@@ -279,19 +278,19 @@ def test_the_pilot_is_not_asked_again(tmp_path, monkeypatch):
 
 def test_a_smaller_target_error_continues_and_ends_as_if_asked_at_once(tmp_path):
     path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
-    study = ("sweep", "--lattice", "square", "-L", "6,12", "--device", "cpu", "--quiet")
-    answer(*study, "--target-error", "0.05", "--out", path)
+    study = ("sweep", "--lattice", "square", "-L", "6,12,24", "--device", "cpu", "--quiet")
+    answer(*study, "--target-error", "0.02", "--out", path)
     first = datasets(path)
-    answer(*study, "--target-error", "0.005", "--out", path)
+    answer(*study, "--target-error", "0.007", "--out", path)
     assert all(
         len(data) > len(first[name]) for name, data in datasets(path).items() if "sums" in name
     )
     for name, data in first.items():
         assert (datasets(path)[name][: len(data)] == data).all()
-    answer(*study, "--target-error", "0.005", "--out", direct)
+    answer(*study, "--target-error", "0.007", "--out", direct)
     assert_equal_datasets(path, direct)
     before = path.read_bytes()
-    answer(*study, "--target-error", "0.005", "--out", path)
+    answer(*study, "--target-error", "0.007", "--out", path)
     assert path.read_bytes() == before
 
 
@@ -299,18 +298,18 @@ def test_a_target_error_is_judged_on_whole_rounds_however_often_it_was_interrupt
     tmp_path, monkeypatch
 ):
     """Blocks of a round that was cut short would reach the target; the whole round before not."""
-    grid = {"L": [6, 12], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu", "workers": 1}
-    rounds = [first_targets(Study(load_lattice("square"), (6, 12), ("open",) * 2),
+    grid = {"L": [6, 12, 24], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu", "workers": 1}
+    rounds = [first_targets(Study(load_lattice("square"), (6, 12, 24), ("open",) * 2),
                             StopRule(target_error=0.1))]  # fmt: skip
     errors = []
     for _ in range(2):
         held = sweep("square", **grid, samples=list(rounds[-1].values()))
         errors.append(fit_results(held).threshold_error)
-        rounds.append(next_targets(held, StopRule(target_error=1e-9), rounds[-1]))
+        rounds.append(next_targets(held, StopRule(target_error=0.01), rounds[-1]))
     # The second round reaches the target, and so would some blocks of it.
     target = errors[1] * 1.001
     assert errors[0] > target
-    first, second = (sum(targets.values()) // 100 for targets in rounds[:2])
+    first, second = (sum(ceil(n / 100) for n in targets.values()) for targets in rounds[:2])
     assert second > first + 1
     path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
     sweep("square", **grid, target_error=target, out=direct)
@@ -336,29 +335,13 @@ def test_a_target_error_is_judged_on_whole_rounds_however_often_it_was_interrupt
     assert [len(read_results(file).runs) for file in (direct, path)] == [2, 3]
 
 
-def test_a_target_error_does_not_look_at_the_bootstrap(tmp_path, monkeypatch):
-    """The bootstrap's own scatter would end a study at a lucky round."""
-
-    def fit(*arguments, **options):
-        estimate = fit_threshold(*arguments, **options)
-        return (
-            replace(estimate, threshold_error=1e-9) if options.get("bootstrap", 200) else estimate
-        )
-
-    monkeypatch.setattr("percolab.analysis.stored_fits.fit_threshold", fit)
-    rule = {"L": [6, 12], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "device": "cpu"}
-    results = sweep("square", **rule, target_error=0.003)
-    assert fit_results(results).threshold_error <= 0.003
-    assert sum(item.num_samples for item in results.tasks.values()) > 2000
-
-
 def test_short_rounds_of_a_target_error_do_not_each_save(tmp_path, monkeypatch):
     path, saves, real = tmp_path / "results.h5", [], ResultsWriter.save
     monkeypatch.setattr(
         ResultsWriter, "save", lambda self, results: (saves.append(1), real(self, results))
     )
     monkeypatch.setattr("percolab.run.stored._SAVE_EVERY", 1e9)
-    results = sweep("square", L=[6, 12], target_error=0.005, device="cpu", workers=1, out=path)
+    results = sweep("square", L=[6, 12, 24], target_error=0.01, device="cpu", workers=1, out=path)
     assert len(results.runs) > 3
     # One when the p are placed, and one at the end.
     assert len(saves) == 2

@@ -160,7 +160,7 @@ def test_own_files_that_are_read_are_not_replaced(made, command):
     [
         (("show", *SAMPLE), "clusters.png", "clusters-2.png"),
         (("label", *SAMPLE), "labels.h5", "labels-2.h5"),
-        (("plot", "results.h5", "--kind", "drift"), "results-drift.png", "results-drift-2.png"),
+        (("plot", "results.h5", "--kind", "curves"), "results-curves.png", "results-curves-2.png"),
         (("export", "results.h5", "--format", "npz"), "results.npz", "results-2.npz"),
         (("lattices", "square", "--plot"), "square.png", "square-2.png"),
     ],

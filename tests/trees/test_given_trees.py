@@ -234,8 +234,9 @@ def test_a_written_tree_is_read_as_a_graph_with_itself_as_its_tree(suffix, tmp_p
     for ties in (False, True):
         num_sites, pairs, weights = random_edges(8, ties=ties)
         found = percolab.tree((pairs, weights), num_sites=num_sites)
-        write_tree_file(tmp_path / f"a{suffix}", found)
-        data = read_graph(tmp_path / f"a{suffix}", weights=True, num_sites=num_sites)
+        path = tmp_path / f"{ties}{suffix}"
+        write_tree_file(path, found)
+        data = read_graph(path, weights=True, num_sites=num_sites)
         again = percolab.tree((data.bonds, data.weights), num_sites=num_sites)
         assert sorted(again.bonds.tolist()) == sorted(found.bonds.tolist())
         assert again.weight == found.weight

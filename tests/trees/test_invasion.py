@@ -418,7 +418,7 @@ def test_mass_within_a_distance_uses_the_places_of_sites():
         ({"source": 4.5}, "source: sites are integers"),
         ({"source": []}, "source: names no sites"),
         ({"sample": -1}, "sample = -1, but it must be an integer from 0"),
-        ({"stop": True}, "stop = True, but it must be an integer of at least 1"),
+        ({"stop": True}, "stop = True, but only integers are allowed"),
         ({"weights": np.ones((2, 3))}, "weights: shape (2, 3), but those of the bonds of square"),
         ({"weights": np.full((2, 64), np.nan)}, "weights must be finite, got nan"),
         ({"weights": [["a"]]}, "weights must be floats or integers"),

@@ -17,10 +17,8 @@ from percolab.errors import InputError
 from percolab.lattices.graph_files.pair_lines import Columns
 from percolab.lattices.graph_files.stream import Lines, shown
 from percolab.lattices.graph_files.weights import weights_of_objects
-from percolab.lattices.topology import MAX_POINTS
+from percolab.lattices.topology import LONGEST_NAME, MAX_POINTS
 
-#: The longest name, in bytes: names are kept in results files, each with the room of the longest.
-LONGEST_NAME = 255
 #: A column between blanks, in quotes or without.
 _WORD = re.compile(r'"([^"]*)"|(\S+)')
 _INTEGER, _FORTRAN = re.compile(r"[+-]?\d{1,20}"), str.maketrans("dD", "ee")
