@@ -26,7 +26,7 @@ from percolab.errors import AnalysisError
 ProbitModel = Callable[[Floats], tuple[Floats, Floats]]
 
 _TINY_PROBABILITY = 1e-12
-_MAX_ITERATIONS = 300
+_MAX_ITERATIONS = 2000
 # Expected gain of the log-likelihood below which a maximum is reached, and the damping at which no
 # step rises any more: the maximum lies on the edge of monotone R.
 _GAIN, _STALLED = 1e-9, 1e8
