@@ -18,16 +18,18 @@ Several quantities at once
   quantity_fits       the averaged joint fit, and each quantity alone
 
 At the threshold
+  power_law           power laws with their corrections, averaged over smallest sizes
   exponents           1/nu, beta/nu, gamma/nu, d_f and tau at the fitted p_c, as power laws in L
   cluster_numbers     n_s, clusters of s sites per site, in bins of sizes
   tau                 the Fisher exponent from n_s at p_c
   radii               radii of clusters, d_f from them, and the correlation length
   collapse            data collapse, its quality and the exponents that give it
-  theory              what is known of critical percolation, to print beside
+  theory              what is known of critical percolation, to compare with
 
 Markov chains of spins
   autocorrelation     integrated autocorrelation times, ordered against random starts, z
-  reweighting         other temperatures; transitions of first order from energy histograms
+  reweighting         other temperatures; two phases in energy histograms
+  transition_order    whether a transition is of first order
 
 What all of them use
   fit_quality         chi^2, and when it rejects a fit

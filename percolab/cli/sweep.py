@@ -172,6 +172,8 @@ def _print_threshold(results: Results, out: Path, target_error: float | None) ->
         return
     if fit.problem is not None:
         echo(fit.problem)
+        for note in fit.notes:
+            echo(f"note: {note}")
         return
     quality = fit.chi_square
     tested = f"chi2/dof {quality.value:.1f}/{quality.dof}" if quality.dof else "no chi2: 0 dof"

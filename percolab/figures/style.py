@@ -59,14 +59,6 @@ COLUMN_STYLE: Any = STYLE | {
     "lines.linewidth": 1.0,
 }
 BAND: dict[str, Any] = {"color": "0.5", "alpha": 0.35, "linewidth": 0.8}
-#: Of a p_c whose fit chi^2 rejects: an outline, for it covers nothing with a known probability.
-REJECTED_BAND: dict[str, Any] = {
-    "facecolor": "none",
-    "edgecolor": "0.45",
-    "hatch": "/////",
-    "linestyle": (0, (3, 2)),
-    "linewidth": 0.8,
-}
 EXACT_LINE: dict[str, Any] = {"color": "black", "linestyle": (0, (5, 4)), "linewidth": 0.7}
 
 

@@ -144,9 +144,14 @@ def why_unmet(results: Results, target: float) -> str | None:
     for factor in (2, 4, 8, 16):
         size = factor * largest.L
         p = function.threshold + (largest.p - function.threshold) * factor**-function.y_t
-        curves = [*curves, expected_curve(function, size, p, f"L = {size}")]
         samples |= {f"L = {size}": samples[largest.label]}
-        if _remaining_systematic(information_of(curves, **scaling), samples, target) <= target:
+        try:
+            curves = [*curves, expected_curve(function, size, p, f"L = {size}")]
+            information = information_of(curves, **scaling)
+        except (AnalysisError, ValueError):
+            # The fit is too rough to foresee larger sizes.
+            return f"{line}; add larger sizes"
+        if _remaining_systematic(information, samples, target) <= target:
             return f"{line}; add larger sizes, up to L = {size}"
     return f"{line}, and so it does at sizes sixteen times as large"
 
