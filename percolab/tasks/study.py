@@ -45,7 +45,6 @@ PURPOSES = (
     "percolation",
     "pilot",
     "plan",
-    "plan blocks",
     "chain",
     "spins",
     "weights",
