@@ -59,7 +59,7 @@ ROOMS = (
     "measure",
     "labelers",
     "coupled",
-    "domains",
+    "parts",
     "spins",
     "trees",
     "tasks",

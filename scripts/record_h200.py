@@ -106,7 +106,7 @@ _CUBIC = (
 _LARGE = "percolab sweep --samples 1 --slabs auto --device {device} --quiet --lattice"
 _PYTEST = "pytest -m gpu -q -q -rsf --durations 4 -p no:benchmark -p no:cacheprovider"
 #: It asks how much of the GPU is free, which tests beside it change.
-_ALONE = "tests/domains/test_gpu_join.py::test_memory_of_slabs_on_a_gpu_is_stated_and_planned"
+_ALONE = "tests/parts/test_gpu_join.py::test_memory_of_slabs_on_a_gpu_is_stated_and_planned"
 
 #: In the order in which they are begun: what needs several GPUs first, what may be missed last.
 RECORDS = (

@@ -1,8 +1,8 @@
 """Boxes: one lattice cut along several axes, each box with its own bonds and its own boundary.
 
-A slab has two faces (:mod:`percolab.domains.parts`); a box has one towards every neighbour, and
+A slab has two faces (:mod:`percolab.parts.parts`); a box has one towards every neighbour, and
 where bonds lead aslant also at edges and corners.  What it hands on is its :class:`Boundary`: as a
-:class:`percolab.domains.front.Front` does, it names for every open bond that crosses the cluster it
+:class:`percolab.parts.front.Front` does, it names for every open bond that crosses the cluster it
 reaches.  Boundaries of neighbours along an axis join into that of both, and the whole lattice
 closes its periodic axes at the end; the joining itself is that of fronts.
 
@@ -23,18 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cpu import adjacency_of
-from percolab.domains.box_kernels import (
-    compress_runs,
-    fill_box,
-    fill_crossing,
-    match_runs,
-    read_crossing,
-)
-from percolab.domains.front import Face, Front, Row, Sums, close, join, no_face, row_of
-from percolab.domains.kernels import measure_slab
-from percolab.domains.parts import Whole
-from percolab.domains.raster import Draw, sums_of
-from percolab.domains.words import Keys
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
@@ -50,6 +38,18 @@ from percolab.lattices.topology import (
 )
 from percolab.measure import rows
 from percolab.measure.tallies import row_width_of
+from percolab.parts.box_kernels import (
+    compress_runs,
+    fill_box,
+    fill_crossing,
+    match_runs,
+    read_crossing,
+)
+from percolab.parts.front import Face, Front, Row, Sums, close, join, no_face, row_of
+from percolab.parts.kernels import measure_slab
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw, sums_of
+from percolab.parts.words import Keys
 
 #: Bytes of a boundary for each open bond, if every bond has a cluster of its own.
 BOND_BYTES = 24

@@ -11,8 +11,9 @@ from test_slabs import MODELS, NAMES, fronts_of, ps_of, row_of_the_whole, struct
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
-from percolab.domains import quad
-from percolab.domains.boxes import (
+from percolab.errors import InputError
+from percolab.parts import quad
+from percolab.parts.boxes import (
     Blocks,
     Border,
     BoxRaster,
@@ -20,9 +21,9 @@ from percolab.domains.boxes import (
     join_boundaries,
     row_of_whole,
 )
-from percolab.domains.front import Face, Sums
-from percolab.domains.parts import Whole
-from percolab.domains.quad import (
+from percolab.parts.front import Face, Sums
+from percolab.parts.parts import Whole
+from percolab.parts.quad import (
     Boxes,
     Merge,
     pack,
@@ -31,9 +32,8 @@ from percolab.domains.quad import (
     stages_of,
     unpack,
 )
-from percolab.domains.raster import Draw
-from percolab.domains.transport import Local, run_local
-from percolab.errors import InputError
+from percolab.parts.raster import Draw
+from percolab.parts.transport import Local, run_local
 
 MERGES = (
     "tree",

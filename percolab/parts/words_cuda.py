@@ -1,6 +1,6 @@
 """CUDA: the open bonds of a slab and of a cut, from words that are numbered in the whole lattice.
 
-As :mod:`percolab.domains.words` on the CPU.  Grid axis 1 counts classes of bonds; ``classes`` has
+As :mod:`percolab.parts.words` on the CPU.  Grid axis 1 counts classes of bonds; ``classes`` has
 their numbers, that of the sites is the number of classes.
 """
 
@@ -10,11 +10,11 @@ from numba import int64, types, uint32, uint64
 
 from percolab.bonds.sites import is_vacant
 from percolab.bonds.words import open_word
-from percolab.domains.words import seam_of_cut
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import has_bit, seam_word
+from percolab.parts.words import seam_of_cut
 
 cuda = load_cuda()
 

@@ -9,7 +9,6 @@ labels need.
 
 from numba import int64, types, uint32, uint64
 
-from percolab.domains.words import seam_of_cut
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
@@ -20,6 +19,7 @@ from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping import periods_to
 from percolab.measure.wrapping_cuda import periods_along
+from percolab.parts.words import seam_of_cut
 
 cuda = load_cuda()
 

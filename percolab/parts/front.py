@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.domains.kernels import (
+from percolab.errors import InputError
+from percolab.measure import rows
+from percolab.parts.kernels import (
     CLUSTERS,
     FLAGS,
     INSIDE,
@@ -28,8 +30,6 @@ from percolab.domains.kernels import (
     join_entries,
     number_entries,
 )
-from percolab.errors import InputError
-from percolab.measure import rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """One lattice over ranks: each measures neighbouring layers, and their fronts are joined by a tree.
 
 Every rank streams slabs through its memory, as one processor alone does
-(:mod:`percolab.domains.slabs`), and has the front of its layers in the end.  Then, in stage 0, 1,
+(:mod:`percolab.parts.slabs`), and has the front of its layers in the end.  Then, in stage 0, 1,
 ..., every rank whose number has bit ``stage`` set and none below sends its front to the rank
 2^stage before it, which joins the two: any number of ranks will do.  Rank 0 closes a torus and has
 the row, which is that of the whole lattice, bit for bit.
@@ -24,18 +24,18 @@ import psutil
 from numpy.typing import NDArray
 
 from percolab.bonds.model import BOND, Model
-from percolab.domains.front import ARRAY_KINDS, Face, Front, Row, Sums, front_bytes
-from percolab.domains.parts import Whole
-from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs, equal_slabs, thicknesses
-from percolab.domains.transport import Arrays, RankLost, Transport
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.lattices.lattice import lattice_from_text
+from percolab.parts.front import ARRAY_KINDS, Face, Front, Row, Sums, front_bytes
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import Slabs, equal_slabs, thicknesses
+from percolab.parts.transport import Arrays, RankLost, Transport
 
 if TYPE_CHECKING:
-    from percolab.domains.peers_cuda import Inbox, Outbox
+    from percolab.parts.peers_cuda import Inbox, Outbox
 
 # What rank 0 tells the others: to end, to leave the row in work, to get ready, to measure a row.
 # And what any rank answers to a front that is offered: that it was copied, or could not be.
@@ -49,7 +49,7 @@ _HEAD, _OFFERED = 4, 6
 class Step(NamedTuple):
     """What one rank did for one row: its own part, stage -1, or one stage of joining.
 
-    Bubbles of boxes are exchanged in stage -2 (:mod:`percolab.domains.quad`).
+    Bubbles of boxes are exchanged in stage -2 (:mod:`percolab.parts.quad`).
 
     bytes, transport: of the message that it received, and the seconds from its header to its end
     waiting:          seconds for its header
@@ -340,7 +340,7 @@ def peers_of(transport: Transport, device: Device) -> tuple[Outbox | None, Inbox
     is_near = transport.beside == transport.size > 1 and not transport.in_one_process
     if device.kind == "cpu" or not is_near:
         return None, None
-    from percolab.domains.peers_cuda import Inbox, Outbox
+    from percolab.parts.peers_cuda import Inbox, Outbox
 
     return Outbox(), Inbox()
 

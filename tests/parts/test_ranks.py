@@ -20,8 +20,10 @@ from test_slabs import (
 
 from percolab.bonds.model import BOND
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.domains.parts import Whole
-from percolab.domains.ranks import (
+from percolab.errors import InputError
+from percolab.kernels.memory import Memory
+from percolab.parts.parts import Whole
+from percolab.parts.ranks import (
     Job,
     Leader,
     arrays_of,
@@ -30,11 +32,9 @@ from percolab.domains.ranks import (
     layers_of_ranks,
     most_message,
 )
-from percolab.domains.raster import Draw, SlabRaster
-from percolab.domains.slabs import Slabs, row_by_slabs
-from percolab.domains.transport import Local, RankLost, run_local
-from percolab.errors import InputError
-from percolab.kernels.memory import Memory
+from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.slabs import Slabs, row_by_slabs
+from percolab.parts.transport import Local, RankLost, run_local
 
 
 def by_ranks(job, draws):
@@ -142,7 +142,7 @@ class Memory64:
         self.is_refused, self.fronts, self.taken, self.asked = is_refused, {}, 0, 0
 
     def peers_of(self, transport, _device):
-        """Stand for :func:`percolab.domains.ranks.peers_of`."""
+        """Stand for :func:`percolab.parts.ranks.peers_of`."""
         return Outbox64(self, transport.rank), Inbox64(self)
 
 
@@ -176,7 +176,7 @@ def test_fronts_that_other_ranks_can_map_are_copied_there(ranks, is_refused, mon
     memory = Memory64(is_refused=is_refused)
     job, draws = Job(WHOLE, layers_of_ranks(WHOLE, ranks, 15)), [DRAW, replace(DRAW, sample=3)]
     through_host = by_ranks(job, draws)
-    monkeypatch.setattr("percolab.domains.ranks.peers_of", memory.peers_of)
+    monkeypatch.setattr("percolab.parts.ranks.peers_of", memory.peers_of)
     found = by_ranks(job, draws)
     for (row, steps), (expected, others) in zip(found, through_host, strict=True):
         np.testing.assert_array_equal(row.numbers, expected.numbers)
@@ -193,7 +193,7 @@ def test_fronts_that_other_ranks_can_map_are_copied_there(ranks, is_refused, mon
 def test_a_row_that_is_left_leaves_nothing_behind(ranks, memory, monkeypatch):
     """Rank 0 leaves between its slabs, or while it waits; the next row is right."""
     if memory is not None:
-        monkeypatch.setattr("percolab.domains.ranks.peers_of", memory.peers_of)
+        monkeypatch.setattr("percolab.parts.ranks.peers_of", memory.peers_of)
     job = Job(WHOLE, layers_of_ranks(WHOLE, ranks, 3 * ranks))
     expected = row_by_slabs(WHOLE, DRAW).numbers
 
@@ -232,7 +232,7 @@ class Slow(SlabRaster):
 @pytest.mark.parametrize("answers", [[True], [False, False, True]], ids=["at work", "waiting"])
 def test_ranks_leave_a_row_that_rank_0_leaves(answers, monkeypatch):
     """After its one slab, or while it waits for the others."""
-    monkeypatch.setattr("percolab.domains.slabs.SlabRaster", Slow)
+    monkeypatch.setattr("percolab.parts.slabs.SlabRaster", Slow)
     layers = ((2,), *((1,) * 14,) * 2)
     answers, Slow.made = iter(answers), 0
 
@@ -257,7 +257,7 @@ class Broken(SlabRaster):
 
 
 def test_a_rank_that_fails_fails_the_others(monkeypatch):
-    monkeypatch.setattr("percolab.domains.slabs.SlabRaster", Broken)
+    monkeypatch.setattr("percolab.parts.slabs.SlabRaster", Broken)
     job = Job(WHOLE, layers_of_ranks(WHOLE, 5, 10))
 
     def work(transport):
@@ -300,7 +300,7 @@ def test_ranks_that_are_not_those_of_the_job_are_refused():
 
 
 def test_a_rank_without_memory_says_so(monkeypatch):
-    monkeypatch.setattr("percolab.domains.ranks.Job.most_memory", Memory(10**18))
+    monkeypatch.setattr("percolab.parts.ranks.Job.most_memory", Memory(10**18))
     (alone,) = Local.ranks(1)
     with pytest.raises(InputError, match=r"1 ranks on one host need 1000000000.0 GB of memory; "):
         Leader(alone).row(Job(WHOLE, ((30,),)), DRAW)

@@ -1,8 +1,8 @@
-"""Domains: one lattice in parts, whose rows equal those of the whole lattice bit for bit.
+"""Parts: one lattice in parts, whose rows equal those of the whole lattice bit for bit.
 
-A *part* is a slab of whole layers along the last axis (:mod:`percolab.domains.parts`).  It makes
+A *part* is a slab of whole layers along the last axis (:mod:`percolab.parts.parts`).  It makes
 its own bonds from the keys, joins them, and hands on its *front*: what must be known of its
-clusters where it touches the next part (:mod:`percolab.domains.front`).  Fronts are joined until
+clusters where it touches the next part (:mod:`percolab.parts.front`).  Fronts are joined until
 one is left, which has the row of the sample.
 
 Sources: S. J. Fink, S. B. Baden, C. Huston and K. Jansen, "Parallel cluster identification for

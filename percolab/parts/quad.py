@@ -28,8 +28,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.domains.box_kernels import find_finished
-from percolab.domains.boxes import (
+from percolab.errors import InputError, nearest
+from percolab.kernels.memory import Memory
+from percolab.lattices.lattice import AXIS_NAMES
+from percolab.parts.box_kernels import find_finished
+from percolab.parts.boxes import (
     BOND_BYTES,
     Blocks,
     Border,
@@ -41,15 +44,12 @@ from percolab.domains.boxes import (
     opposite,
     row_of_whole,
 )
-from percolab.domains.front import Face, Front, Row, Sums, join, no_face
-from percolab.domains.kernels import INSIDE, number_entries
-from percolab.domains.parts import Whole
-from percolab.domains.ranks import Step, arrays_of_sums, sums_of_arrays
-from percolab.domains.raster import Draw
-from percolab.domains.transport import Arrays, Transport
-from percolab.errors import InputError, nearest
-from percolab.kernels.memory import Memory
-from percolab.lattices.lattice import AXIS_NAMES
+from percolab.parts.front import Face, Front, Row, Sums, join, no_face
+from percolab.parts.kernels import INSIDE, number_entries
+from percolab.parts.parts import Whole
+from percolab.parts.ranks import Step, arrays_of_sums, sums_of_arrays
+from percolab.parts.raster import Draw
+from percolab.parts.transport import Arrays, Transport
 
 #: The stage of a step in which neighbours exchange bubbles.
 BUBBLES = -2
@@ -187,7 +187,7 @@ class Message(NamedTuple):
     source: int | None
 
 
-#: Joins two boundaries along an axis, as :func:`percolab.domains.boxes.join_boundaries` does.
+#: Joins two boundaries along an axis, as :func:`percolab.parts.boxes.join_boundaries` does.
 Join = Callable[[Boundary, Boundary, int], Boundary]
 
 
@@ -585,7 +585,7 @@ def _passed(transport: Transport, message: Message, arrays: Arrays) -> Arrays | 
 
 
 def stage_number(name: str) -> int:
-    """Return the number of a stage in a :class:`percolab.domains.ranks.Step`.
+    """Return the number of a stage in a :class:`percolab.parts.ranks.Step`.
 
     >>> stage_number("stage 1"), stage_number("bubbles"), stage_number("prepare")
     (0, -2, -1)
@@ -623,7 +623,7 @@ class Boxes:
     transport: of as many ranks as there are boxes, of which this is one.  Without one all boxes are
                done here, one by one.
 
-    InputError: as for :class:`percolab.domains.boxes.Blocks` and :meth:`Merge.check`, or ranks that
+    InputError: as for :class:`percolab.parts.boxes.Blocks` and :meth:`Merge.check`, or ranks that
     are not as many as boxes.
     """
 

@@ -1,6 +1,6 @@
 """The front of a slab on a CUDA device: its tiles joined as by the labeler tiled, its faces read.
 
-Everything is as on the CPU (:mod:`percolab.domains.raster`), but for the numbers of the clusters of
+Everything is as on the CPU (:mod:`percolab.parts.raster`), but for the numbers of the clusters of
 a front, which may be in any order.
 """
 
@@ -14,27 +14,6 @@ import numpy as np
 
 from percolab.bonds.batch_cuda import CudaBatch, KeysOfBatch
 from percolab.bonds.sites_cuda import count_vacant_kernel
-from percolab.domains.front import Face, Front, Sums, front_bytes
-from percolab.domains.front_cuda import (
-    FACE_WORDS,
-    count_bonds_kernel,
-    flag_layers_kernel,
-    mark_cut_kernel,
-    mark_layers_kernel,
-    number_entries_kernel,
-    number_roots_kernel,
-    read_face_kernel,
-    scan_counts_kernel,
-)
-from percolab.domains.parts import Cut, Part, Tables, Whole
-from percolab.domains.raster import Draw, sums_of
-from percolab.domains.words_cuda import (
-    SPAN,
-    Stretch,
-    aligned_words_kernel,
-    close_cut_kernel,
-    shifted_words_kernel,
-)
 from percolab.errors import InputError
 from percolab.kernels.arrays import SharedArrays
 from percolab.kernels.device import load_cuda
@@ -49,6 +28,27 @@ from percolab.measure import rows
 from percolab.measure.rows import without_vacant
 from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.tallies import row_width_of
+from percolab.parts.front import Face, Front, Sums, front_bytes
+from percolab.parts.front_cuda import (
+    FACE_WORDS,
+    count_bonds_kernel,
+    flag_layers_kernel,
+    mark_cut_kernel,
+    mark_layers_kernel,
+    number_entries_kernel,
+    number_roots_kernel,
+    read_face_kernel,
+    scan_counts_kernel,
+)
+from percolab.parts.parts import Cut, Part, Tables, Whole
+from percolab.parts.raster import Draw, sums_of
+from percolab.parts.words_cuda import (
+    SPAN,
+    Stretch,
+    aligned_words_kernel,
+    close_cut_kernel,
+    shifted_words_kernel,
+)
 
 cuda = load_cuda()
 

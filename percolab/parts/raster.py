@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.domains.front import Face, Front, Sums, no_face
-from percolab.domains.kernels import measure_slab, read_face
-from percolab.domains.parts import Cut, Part, Whole
-from percolab.domains.words import Keys, fill_cut, fill_slab
 from percolab.kernels.memory import Memory
 from percolab.labelers.raster_runs import Runs, Windings, find_clusters
 from percolab.lattices.topology import num_words_of
 from percolab.measure import rows
 from percolab.measure.tallies import row_width_of
+from percolab.parts.front import Face, Front, Sums, no_face
+from percolab.parts.kernels import measure_slab, read_face
+from percolab.parts.parts import Cut, Part, Whole
+from percolab.parts.words import Keys, fill_cut, fill_slab
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """One lattice over ranks that have a box of it each: what ranks are told, and do.
 
-Rank 0 and the others talk as :mod:`percolab.domains.ranks` says; a :class:`BoxJob` makes them merge
-boxes as :mod:`percolab.domains.quad` does.  After every row all tell rank 0 what they did.
+Rank 0 and the others talk as :mod:`percolab.parts.ranks` says; a :class:`BoxJob` makes them merge
+boxes as :mod:`percolab.parts.quad` does.  After every row all tell rank 0 what they did.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from percolab.domains.boxes import Blocks, Boundary, Vector, row_of_whole
-from percolab.domains.front import Row
-from percolab.domains.parts import Whole
-from percolab.domains.quad import Boxes, Merge, stages_of
-from percolab.domains.ranks import (
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory
+from percolab.parts.boxes import Blocks, Boundary, Vector, row_of_whole
+from percolab.parts.front import Row
+from percolab.parts.parts import Whole
+from percolab.parts.quad import Boxes, Merge, stages_of
+from percolab.parts.ranks import (
     AnyJob,
     Job,
     Member,
@@ -25,10 +27,8 @@ from percolab.domains.ranks import (
     record_of_whole,
     whole_of_record,
 )
-from percolab.domains.raster import Draw
-from percolab.domains.transport import Transport
-from percolab.kernels.device import Device
-from percolab.kernels.memory import Memory
+from percolab.parts.raster import Draw
+from percolab.parts.transport import Transport
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class BoxJob:
     counts: boxes along each axis; merge: how their boundaries are merged; ranks: as many as boxes,
     or one.  tally: whether sizes are tallied
 
-    Errors are those of :class:`percolab.domains.quad.Boxes`, as soon as they are known.
+    Errors are those of :class:`percolab.parts.quad.Boxes`, as soon as they are known.
     """
 
     whole: Whole

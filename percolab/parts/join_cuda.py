@@ -1,6 +1,6 @@
 """Joining fronts on a GPU, where their arrays lie; and copies of fronts to it and from it.
 
-A front on a GPU is a :class:`percolab.domains.front.Front` whose arrays are those of the device;
+A front on a GPU is a :class:`percolab.parts.front.Front` whose arrays are those of the device;
 its sums are on the host.  It is equal to that of the CPU but for the numbers of its clusters: those
 of a face are about in the order of its bonds, not just in it.
 """
@@ -12,8 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from percolab.domains.front import Face, Front, Meeting, Sums, closing_of, integer_of, meeting_of
-from percolab.domains.join_kernels import (
+from percolab.errors import InputError
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import THREADS, Launches
+from percolab.kernels.memory import Memory
+from percolab.lattices.topology import PERIOD_BITS
+from percolab.parts.front import Face, Front, Meeting, Sums, closing_of, integer_of, meeting_of
+from percolab.parts.join_kernels import (
     ALL_BINS,
     BLOCKS,
     CLUSTERS,
@@ -36,12 +41,7 @@ from percolab.domains.join_kernels import (
     plant_kernel,
     renumber_kernel,
 )
-from percolab.domains.parts import Whole
-from percolab.errors import InputError
-from percolab.kernels.device import load_cuda
-from percolab.kernels.launches import THREADS, Launches
-from percolab.kernels.memory import Memory
-from percolab.lattices.topology import PERIOD_BITS
+from percolab.parts.parts import Whole
 
 cuda = load_cuda()
 
@@ -121,7 +121,7 @@ class FrontsCuda:
     def join(self, low: Front, high: Front) -> Front:
         """Return the front of two neighbouring parts, all three on the GPU.
 
-        Errors: as for :func:`percolab.domains.front.join`; InputError, too, if clusters wind more
+        Errors: as for :func:`percolab.parts.front.join`; InputError, too, if clusters wind more
         than MOST_PERIODS times.
         """
         return self._joined(meeting_of(low, high))

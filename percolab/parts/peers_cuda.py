@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.domains.front import ARRAY_KINDS, Face, Front
-from percolab.domains.tiled_cuda import FaceArrays
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import checked
+from percolab.parts.front import ARRAY_KINDS, Face, Front
+from percolab.parts.tiled_cuda import FaceArrays
 
 cuda = load_cuda()
 

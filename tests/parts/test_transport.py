@@ -7,8 +7,8 @@ from contextlib import ExitStack, closing
 import numpy as np
 import pytest
 
-from percolab.domains import transport
-from percolab.domains.transport import Local, RankLost, Sockets, run_local
+from percolab.parts import transport
+from percolab.parts.transport import Local, RankLost, Sockets, run_local
 
 ARRAYS = [
     np.arange(5, dtype=np.uint32),

@@ -10,7 +10,6 @@ the torus.
 import numpy as np
 from numba import int64, njit, uint32, uint64
 
-from percolab.domains.words import seam_of_cut
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.neighbours import has_bit, seam_word
 from percolab.kernels.union_find import union_halving
@@ -19,6 +18,7 @@ from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import ROW_WIDTH, row_of_sizes, spanning_bits
 from percolab.measure.tallies import EXACT, product, tally_sizes, wide_bin_of
 from percolab.measure.wrapping import join_over_periods, note_loop, wrapping_bits
+from percolab.parts.words import seam_of_cut
 
 #: A cluster that touches no face.
 INSIDE = 0xFFFFFFFF

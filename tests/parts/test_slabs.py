@@ -13,10 +13,15 @@ from helpers import BUILT_IN, Single, cpu_labeler, lattice, probabilities
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, open_word, threshold_of
 from percolab.bonds.words_cpu import fill_open_bonds
-from percolab.domains.front import Face, Front, Sums, close, front_bytes, join, no_face, row_of
-from percolab.domains.parts import Parts, Whole
-from percolab.domains.raster import Draw, SlabRaster
-from percolab.domains.slabs import (
+from percolab.errors import InputError
+from percolab.lattices.bethe import bethe_lattice
+from percolab.lattices.lattice import lattice_from_text, load_lattice
+from percolab.lattices.topology import pack_bits, period_codes, unpack_bits
+from percolab.measure.tallies import EXACT, bin_edges, num_bins
+from percolab.parts.front import Face, Front, Sums, close, front_bytes, join, no_face, row_of
+from percolab.parts.parts import Parts, Whole
+from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.slabs import (
     CHAIN,
     TREE,
     Slabs,
@@ -25,11 +30,6 @@ from percolab.domains.slabs import (
     row_by_slabs,
     thicknesses,
 )
-from percolab.errors import InputError
-from percolab.lattices.bethe import bethe_lattice
-from percolab.lattices.lattice import lattice_from_text, load_lattice
-from percolab.lattices.topology import pack_bits, period_codes, unpack_bits
-from percolab.measure.tallies import EXACT, bin_edges, num_bins
 
 MODELS = (
     BOND,

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from percolab.domains.parts import Whole
-from percolab.domains.ranks import (
+from percolab.kernels.device import Device, gpu_count
+from percolab.lattices.lattice import load_lattice
+from percolab.parts.parts import Whole
+from percolab.parts.ranks import (
     Job,
     Leader,
     follow,
@@ -17,11 +19,9 @@ from percolab.domains.ranks import (
     layers_of_ranks,
     offered_bytes,
 )
-from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs, row_by_slabs
-from percolab.domains.transport import Sockets
-from percolab.kernels.device import Device, gpu_count
-from percolab.lattices.lattice import load_lattice
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import Slabs, row_by_slabs
+from percolab.parts.transport import Sockets
 
 pytestmark = pytest.mark.gpu
 
@@ -36,7 +36,7 @@ def front_of(draw, kind):
 
 
 def offer_fronts(pipe, device):
-    from percolab.domains.peers_cuda import Outbox
+    from percolab.parts.peers_cuda import Outbox
 
     with Device("cuda", device).driven():
         outbox = Outbox()
@@ -51,7 +51,7 @@ def offer_fronts(pipe, device):
 def test_a_front_of_another_process_is_copied_here(device):
     if device >= gpu_count("cuda"):
         pytest.skip("there are no two GPUs")
-    from percolab.domains.peers_cuda import Inbox
+    from percolab.parts.peers_cuda import Inbox
 
     mine, other = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(

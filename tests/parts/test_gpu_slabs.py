@@ -9,11 +9,11 @@ from helpers import cpu_labeler, probabilities
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
 from percolab.coupled import new_coupling
-from percolab.domains.front import close, row_of
-from percolab.domains.parts import Whole
-from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs
 from percolab.lattices.lattice import load_lattice
+from percolab.parts.front import close, row_of
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import Slabs
 
 pytestmark = pytest.mark.gpu
 

@@ -7,10 +7,10 @@ import pytest
 from kernel_report_support import Peak, load_report
 
 from percolab.bonds.model import BOND, Model
-from percolab.domains.parts import Parts, Whole
-from percolab.domains.raster import Draw
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
+from percolab.parts.parts import Parts, Whole
+from percolab.parts.raster import Draw
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
     ],
 )
 def test_slabs_on_cuda_take_what_they_say(name, layer, layers, kind, model, p):
-    from percolab.domains import tiled_cuda
+    from percolab.parts import tiled_cuda
 
     whole = Whole(load_lattice(name), (*layer, sum(layers)), (kind,) * (len(layer) + 1), model)
     said, peak = tiled_cuda.SlabTiled.memory(whole, layers, p).device, Peak()
@@ -54,7 +54,7 @@ def test_slabs_on_cuda_take_what_they_say(name, layer, layers, kind, model, p):
     ],
 )
 def test_what_tiles_cannot_serve_is_refused(name, shape, words):
-    from percolab.domains.tiled_cuda import SlabTiled
+    from percolab.parts.tiled_cuda import SlabTiled
 
     whole = Whole(load_lattice(name), shape, ("open",) * len(shape))
     with pytest.raises(InputError, match=words):

@@ -1,4 +1,4 @@
-"""CUDA kernels that join fronts: the counterparts of those of :mod:`percolab.domains.kernels`.
+"""CUDA kernels that join fronts: the counterparts of those of :mod:`percolab.parts.kernels`.
 
 The clusters of both fronts are the nodes of one forest, those of the upper front from ``shift`` on.
 A node is one uint64: its parent in the lowest ``split`` bits, the periods from the parent to it as
@@ -15,7 +15,6 @@ behind them the two largest sizes that each block of :func:`finish_kernel` has f
 
 from numba import config, int64, types, uint32, uint64
 
-from percolab.domains.kernels import INSIDE
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS
 from percolab.lattices.topology import PERIOD_BITS
@@ -23,6 +22,7 @@ from percolab.measure.rows import spanning_bits
 from percolab.measure.rows_cuda import SLOTS, add_size, clear_slots, flush_slots
 from percolab.measure.tallies import EXACT, num_bins, product, wide_bin_of
 from percolab.measure.wrapping import wrapping_bits
+from percolab.parts.kernels import INSIDE
 
 cuda = load_cuda()
 

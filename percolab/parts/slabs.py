@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Protocol
 
-from percolab.domains import front as on_host
-from percolab.domains.front import Front, Row, front_bytes, join, joining_bytes, row_of
-from percolab.domains.parts import Part, Parts, Whole
-from percolab.domains.raster import Draw, SlabRaster
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
+from percolab.parts import front as on_host
+from percolab.parts.front import Front, Row, front_bytes, join, joining_bytes, row_of
+from percolab.parts.parts import Part, Parts, Whole
+from percolab.parts.raster import Draw, SlabRaster
 
 #: Orders of joining by name: one slab after the other, or pairs, pairs of pairs ...
 CHAIN, TREE = "chain", "tree"
@@ -62,7 +62,7 @@ def _shared(layers: int, reach: int) -> tuple[int, ...]:
 
 
 class Maker(Protocol):
-    """Finds fronts of parts: :class:`percolab.domains.raster.SlabRaster`, or that of CUDA."""
+    """Finds fronts of parts: :class:`percolab.parts.raster.SlabRaster`, or that of CUDA."""
 
     def front_of(self, part: Part, draw: Draw, following: Part | None = None) -> Front:
         """Return the front of a part of a sample, with its arrays where they were made.
@@ -72,7 +72,7 @@ class Maker(Protocol):
 
 
 class Joiner(Protocol):
-    """Joins fronts where they lie: :mod:`percolab.domains.front`, or what does so on CUDA."""
+    """Joins fronts where they lie: :mod:`percolab.parts.front`, or what does so on CUDA."""
 
     def join(self, low: Front, high: Front) -> Front:
         """Return the front of two neighbouring parts."""
@@ -126,8 +126,8 @@ class Slabs:
         self._labeler: Maker
         self._joiner: Joiner
         if self._is_cuda:
-            from percolab.domains.join_cuda import FrontsCuda
-            from percolab.domains.tiled_cuda import SlabTiled
+            from percolab.parts.join_cuda import FrontsCuda
+            from percolab.parts.tiled_cuda import SlabTiled
 
             self._labeler = SlabTiled(whole, max(layers), tally=tally)
             self._joiner = FrontsCuda()
@@ -145,8 +145,8 @@ class Slabs:
         starts = accumulate((0, *layers[:-1]))
         tables = Parts.memory(whole, zip(starts, layers), kind)
         if kind == "cuda":
-            from percolab.domains.join_cuda import FrontsCuda
-            from percolab.domains.tiled_cuda import SlabTiled
+            from percolab.parts.join_cuda import FrontsCuda
+            from percolab.parts.tiled_cuda import SlabTiled
 
             slab = SlabTiled.memory(whole, layers, p)
             return tables.plus(slab).plus(FrontsCuda.memory(whole, p))
@@ -187,7 +187,7 @@ class Slabs:
         """Return a front where fronts are joined, which may be there or on the host."""
         if not self._is_cuda:
             return front
-        from percolab.domains.join_cuda import to_device
+        from percolab.parts.join_cuda import to_device
 
         return to_device(front)
 
@@ -201,7 +201,7 @@ class Slabs:
         """Return a front that was yielded, with its arrays on the host."""
         if not self._is_cuda:
             return front
-        from percolab.domains.join_cuda import to_host
+        from percolab.parts.join_cuda import to_host
 
         return to_host(front)
 
@@ -224,7 +224,7 @@ def refusal(whole: Whole, kind: str) -> str:
     """Return why slabs of a lattice cannot be labeled on the CPU or on CUDA, or "" if they can."""
     if kind == "cpu":
         return ""
-    from percolab.domains.tiled_cuda import refusal as why_not
+    from percolab.parts.tiled_cuda import refusal as why_not
 
     return why_not(whole)
 

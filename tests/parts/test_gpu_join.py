@@ -7,13 +7,13 @@ from helpers import lattice, probabilities
 
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
-from percolab.domains.front import join
-from percolab.domains.parts import Parts, Whole
-from percolab.domains.raster import Draw, SlabRaster
-from percolab.domains.slabs import thicknesses
 from percolab.kernels.device import Device
 from percolab.lattices.topology import period_codes
 from percolab.measure.tallies import num_bins
+from percolab.parts.front import join
+from percolab.parts.parts import Parts, Whole
+from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.slabs import thicknesses
 from percolab.run.engine import Engine
 from percolab.run.in_slabs import layers_of, memory_of_slabs, whole_of
 from percolab.run.slab_pilot import pilot_of_slabs
@@ -28,7 +28,7 @@ SHAPES = {"square": (700, 90), "kagome": (502, 60), "cubic": (60, 50, 24)}
 
 @pytest.fixture(scope="module")
 def gpu():
-    from percolab.domains.join_cuda import FrontsCuda
+    from percolab.parts.join_cuda import FrontsCuda
 
     return FrontsCuda()
 
@@ -72,7 +72,7 @@ def made(rng, entries, clusters, *, codes):
 @pytest.mark.parametrize("codes", [False, True], ids=["open", "torus"])
 @pytest.mark.parametrize(("entries", "clusters"), [(10, 100_000), (300_000, 100_000), (50_000, 3)])
 def test_many_random_entries_are_joined_as_on_the_cpu(gpu, entries, clusters, codes):
-    from percolab.domains.join_cuda import to_device, to_host
+    from percolab.parts.join_cuda import to_device, to_host
 
     rng = np.random.default_rng(entries)
     for _ in range(3):
@@ -83,7 +83,7 @@ def test_many_random_entries_are_joined_as_on_the_cpu(gpu, entries, clusters, co
 
 
 def test_paths_of_a_million_links_are_joined(gpu):
-    from percolab.domains.join_cuda import to_device, to_host
+    from percolab.parts.join_cuda import to_device, to_host
 
     links = np.arange(500_000)
     faces = np.repeat(links, 2)[1:-1], np.repeat(links[:-1], 2)
