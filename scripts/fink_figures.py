@@ -33,10 +33,10 @@ from typing import Any
 
 import click
 import numpy as np
-from measured_record import Record, made_by
 
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.lattices.lattice import load_lattice
+from percolab.papers.measured_record import Record, made_by
 from percolab.parts.boxes import Blocks, Boundary, BoxRaster, row_of_whole
 from percolab.parts.parts import Whole
 from percolab.parts.quad import Merge, Merged, simulate
