@@ -9,5 +9,5 @@ stored     results with these blocks, saved now and then
 executors  who makes them: threads, processes, given ones     (calls, processes, mpi, dask)
            in parts of a lattice: in_slabs, split             (checkpointed: how these go on)
 runner     run_study: all of them in turn
-plan       plan_study: what run_study would take and give     (plan_pilot, plan_file)
+plan       plan_study: what run_study would take and give
 """

@@ -23,10 +23,10 @@ import psutil
 from percolab.analysis import AnalysisError, Information, SpanningCurve, information_of
 from percolab.analysis.stored_data import curves_of
 from percolab.analysis.stored_fits import scaling_of
-from percolab.domains.parts import Whole
 from percolab.errors import InputError
 from percolab.kernels.device import device_names
 from percolab.kernels.memory import Memory
+from percolab.parts.parts import Whole
 from percolab.run.engine import (
     Engine,
     check_slabs_executor,
@@ -148,7 +148,6 @@ class _Pilot:
     rate: float
     setup: float
     device_bytes: int = 0
-    note: str = ""
 
 
 def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> Plan:
@@ -396,7 +395,7 @@ class _Planning:
 
         A line through these two separates what grows with layers from joining and sending.
         """
-        whole, layers, found, note = whole_of(task), self._layers(task), list[float](), ""
+        whole, layers, found, sent = whole_of(task), self._layers(task), list[float](), ""
         sites = _LAYERS_SITES[self._kind]
         lots = [thin_layers(whole, layers, sites // n) for n in (_THINNER, 1)]
         counts = [sum(map(sum, lot)) for lot in lots]
@@ -418,14 +417,16 @@ class _Planning:
             first = self._time_blocks(item, crew, self._at_once)
             found.append(self._time_blocks(item, crew, 2 * self._at_once) / 2)
             if "split" in record:
-                sent = record["split"]["bytes"] / record["split"]["rows"]
-                note = f"; its ranks send {sent / 1e3:.3g} kB"
+                of_row = record["split"]["bytes"] / record["split"]["rows"]
+                sent = f", for which ranks send {of_row / 1e3:.3g} kB"
         low, high = found[0], found[-1]
         steps = (whole.num_layers - counts[-1]) / max(counts[-1] - counts[0], 1)
         row = max(high + steps * (high - low), high) / len(thin.p)
         slabs, most = sum(map(len, layers)), max(map(max, layers))
-        note = f"L = {task.size}: {slabs} slabs of {most} layers; a row takes {row:.2g} s{note}"
-        return _Pilot(item, self._at_once / row / len(task.p), max(first - high, 0.0), note=note)
+        self._notes.append(
+            f"L = {task.size}: {slabs} slabs of {most} layers; a row takes {row:.2g} s{sent}"
+        )
+        return _Pilot(item, self._at_once / row / len(task.p), max(first - high, 0.0))
 
     def _layers(self, task: Task) -> Layers:
         """Return the layers of the slabs of every rank; slabs without ranks are those of one.
@@ -448,8 +449,10 @@ class _Planning:
         try:
             for _, found in work.finished():
                 made += found
-        finally:
-            list(work.stopped())
+        except BaseException:
+            # Blocks that are being made are of no use, and ranks may take long to leave theirs.
+            crew.stop()
+            raise
         item.add(made)
         return time.perf_counter() - begin
 
