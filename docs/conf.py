@@ -84,7 +84,7 @@ def _visit_block(translator, node: nodes.math_block) -> None:
 
 
 def write_records(app: Sphinx) -> None:
-    """Make a page of the README of every folder of results, the notebook of its writers left out."""
+    """Make a page of the README of every folder of results but the notebook."""
     folder = DOCS / "records"
     folder.mkdir(exist_ok=True)
     for readme in sorted(RESULTS.glob("*/README.md")):
