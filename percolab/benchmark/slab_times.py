@@ -14,13 +14,13 @@ from percolab.benchmark.records import Place
 from percolab.benchmark.stages import SEED
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.coupled import new_coupling
-from percolab.domains import front as on_host
-from percolab.domains.front import Front
-from percolab.domains.parts import Whole
-from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs
 from percolab.kernels.device import open_device
 from percolab.lattices.lattice import Lattice
+from percolab.parts import front as on_host
+from percolab.parts.front import Front
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import Slabs
 
 #: Slabs of a lattice, and grid points of a slab without --sites.
 SLABS = 4
@@ -99,7 +99,7 @@ def _make(
     whole = Whole(lattice, shape, kinds)
     join: Callable[[Front, Front], Front] = on_host.join
     if setting.kind == "cuda":
-        from percolab.domains.join_cuda import FrontsCuda
+        from percolab.parts.join_cuda import FrontsCuda
 
         join = FrontsCuda().join
     slabs = _Slabs(
