@@ -28,9 +28,9 @@ from percolab.domains.transport import Local
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
+from percolab.kinds.workplace import Stopped
 from percolab.run import split, split_plan
 from percolab.run.request import Watcher
-from percolab.run.sampler import Stopped
 from percolab.run.split import RankExecutor, SplitSampler, Team, split_layers, team_of
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
