@@ -59,7 +59,7 @@ ROOMS = (
     "measure",
     "labelers",
     "coupled",
-    "domains",
+    "parts",
     "spins",
     "trees",
     "tasks",
@@ -74,6 +74,7 @@ ROOMS = (
     "configurations",
     "cli",
     "api",
+    "papers",
 )
 
 _HOMES = {

@@ -21,13 +21,13 @@ from bench_kernels import picoseconds, time_kernels
 
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.coupled import new_coupling
-from percolab.domains import front as on_host
-from percolab.domains.front import Front
-from percolab.domains.parts import Whole
-from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs
 from percolab.kernels.device import Device, open_device
 from percolab.lattices.lattice import load_lattice
+from percolab.parts import front as on_host
+from percolab.parts.front import Front
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import Slabs
 from percolab.run.engine import device_label
 
 #: Lattice, boundary of all axes, and layers of a slab; the last two are thin ones.
@@ -59,7 +59,7 @@ class Case:
         self._samples = count()
         self.join: Callable[[Front, Front], Front] = on_host.join
         if kind == "cuda":
-            from percolab.domains.join_cuda import FrontsCuda
+            from percolab.parts.join_cuda import FrontsCuda
 
             self.join = FrontsCuda().join
 

@@ -22,9 +22,9 @@ from typing import Any
 import click
 
 from percolab.api import sweep
-from percolab.domains import ranks
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
+from percolab.parts import ranks
 from percolab.run.engine import device_label
 
 #: Values of p of the study, half of them below the threshold of the square lattice.

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.domains.front import Face, Front, Row, Sums
 from percolab.errors import InputError
+from percolab.parts.front import Face, Front, Row, Sums
 from percolab.store.output_files import final_name, replace_file
 from percolab.store.reading import DAMAGE, read_file
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree

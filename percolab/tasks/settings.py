@@ -23,6 +23,7 @@ from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar, get_type_hints
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError
+from percolab.kernels.registry import list_names
 from percolab.labelers import LABELERS
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table, shown
@@ -427,7 +428,7 @@ class Settings(TypedDict, total=False):
         str | None,
         Setting(
             help="How clusters are found; the numbers are the same with all: "
-            f"{', '.join(LABELERS)}; on a CPU also one of a package that is installed.",
+            f"{list_names(LABELERS)}; on a CPU also one of a package that is installed.",
             told_default="the device's fastest",
             read=None,
         ),
