@@ -26,6 +26,7 @@ from percolab.analysis.stored_fits import scaling_of
 from percolab.errors import InputError
 from percolab.kernels.device import device_names
 from percolab.kernels.memory import Memory
+from percolab.kinds.memory import estimate_memory
 from percolab.parts.parts import Whole
 from percolab.run.engine import (
     Engine,
@@ -38,16 +39,8 @@ from percolab.run.engine import (
 from percolab.run.executors import CountedWorkers, usable_cores
 from percolab.run.in_slabs import check_p, memory_of_slabs, most_open, whole_of
 from percolab.run.measured import Crew, Work, WorkersLost, missing_jobs
-from percolab.run.placement import (
-    new_task,
-    place,
-    place_windows,
-    rounded_up,
-    with_chains,
-    with_tasks,
-)
+from percolab.run.placement import new_task, pilot_conditions, place, rounded_up, with_tasks
 from percolab.run.request import Opened, SweepOptions, Watcher, open_study
-from percolab.run.sampler import memory_of_task
 from percolab.run.split import check_split_executor
 from percolab.run.stored import saving_seconds
 from percolab.run.wanted import first_targets, foresee_targets
@@ -206,7 +199,8 @@ class _Planning:
                 self._notes.append(f"memory at most: of this host, which has {where}")
         self._watcher, self._kind = watcher, engine.device.kind
         self._results, self._tasks = opened.results, list[Task]()
-        self._windows: dict[int, tuple[float, float]] = {}
+        # What samplers are told by size, as the window in which T is looked for first.
+        self._hints: dict[int, dict[str, Any]] = {}
         self._pilots: dict[str, _Pilot] = {}
         # Of every task, at the end: blocks, how many of them are missing, and the bytes of one.
         self._blocks, self._missing = dict[str, int](), dict[str, int]()
@@ -307,7 +301,7 @@ class _Planning:
             opened = Opened(Results(study), study, StopRule(dict.fromkeys(quick, 100)))
         begin = time.perf_counter()
         placed = place(opened, engine, self._watcher)
-        self._windows = place_windows(placed.results, opened.asked.sizes, engine, self._watcher)
+        self._look_for_hints(opened.asked, placed.tasks, placed.results)
         seconds = time.perf_counter() - begin
         if late and quick:
             self._continue({task.size: task for task in placed.tasks})
@@ -325,24 +319,33 @@ class _Planning:
     def _continue(self, known: Mapping[int, Task]) -> None:
         """Make the tasks that are missing, those of sizes that are not known by known ones."""
         opened, study, new = self._opened, self._opened.results.study, []
-        stored = [task.size for task in opened.own if task.method == "threshold"]
-        self._windows |= place_windows(opened.results, stored, self._engine, self._watcher)
+        self._look_for_hints(study, opened.own, opened.results)
         for size, p in opened.missing.items():
-            if study.method == "threshold":
-                low, high = continue_p(self._windows, size)
-                self._windows.setdefault(size, (low, high))
-            elif p is None:
+            if p is None:
                 p = continue_p({key: task.p for key, task in known.items()}, size)
-            task = new_task(study, opened.own, opened.rule, size, p or ())
+            task = new_task(study, opened.own, opened.rule, size, p)
             if task.has_spins and task.burn_in == AUTO:
                 burn_ins = {key: own.burn_in for key, own in known.items()}
-                burn_in = _extrapolate(burn_ins, size, 0, 2.5)
-                task = study.with_burn_in(task, round(burn_in))
-                task = with_chains(study, task, opened.rule)
+                task = study.with_burn_in(task, round(_extrapolate(burn_ins, size, 0, 2.5)))
+                samples = None if opened.rule.samples is None else opened.rule.samples[size]
+                task = study.kind.choose_blocks(study, task, samples)
+            if size not in self._hints:
+                names = {name for found in self._hints.values() for name in found}
+                self._hints[size] = {
+                    name: continue_p({key: own[name] for key, own in self._hints.items()}, size)
+                    for name in names
+                }
             new.append(task)
         self._results = with_tasks(opened.results, new)
         tasks = [task for task in [*opened.own, *new] if task.size in opened.asked.sizes]
         self._tasks = sorted(tasks, key=lambda task: task.size)
+
+    def _look_for_hints(self, study: Study, tasks: Sequence[Task], results: Results) -> None:
+        """Have the pilots of a sweep look for what makes samplers faster."""
+        stored = {task.id: results.tasks[task.id] for task in tasks}
+        pilot = pilot_conditions(self._engine, self._watcher)
+        hints = study.kind.hints(study, stored, pilot)
+        self._hints |= {task.size: dict(hints.get(task.id, {})) for task in tasks}
 
     # --- what is measured -------------------------------------------------------------------------
 
@@ -375,10 +378,10 @@ class _Planning:
         burn_in = small.burn_in // parts if small.has_spins else small.burn_in
         small = replace(small, purpose="plan", block_size=size, burn_in=burn_in)
         free = device.free_memory() if device.is_shared else 0
-        window = self._windows.get(task.size, (0.0, 1.0))
-        sampler = self._engine.sampler(small, share=share_of(len(self._tasks)), window=window)
+        hints, share = self._hints.get(task.size, {}), share_of(len(self._tasks))
+        sampler = self._engine.sampler(small, share=share, **hints)
         crew, item = self._engine.crew({small.id: sampler}, self._executor), TaskResult(small)
-        step = sampler.blocks_per_call * (1 if task.chains else self._at_once)
+        step = sampler.blocks_per_call * (1 if sampler.is_serial else self._at_once)
         first, again = (self._time_blocks(item, crew, step) for _ in range(2))
         calls = min(seconds / again, enough / (step * size))
         if calls > 1:
@@ -488,7 +491,7 @@ class _Planning:
             layers = engine.slabs[task.size]
             one = memory_of_slabs(whole_of(task), layers, self._kind, most_open(task))
             return Memory(self._at_once * one.host, one.device)
-        one = memory_of_task(task, engine.labeler, self._kind, engine.threads)
+        one = estimate_memory(task, engine.labeler, self._kind, engine.threads)
         return Memory(engine.processes * one.host, one.device)
 
     def _bytes_of_block(self, task: Task) -> float:

@@ -12,11 +12,12 @@ from percolab.analysis import fit_threshold
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
+from percolab.kinds.grid import GridSampler
+from percolab.kinds.memory import estimate_memory
 from percolab.lattices.lattice import load_lattice
 from percolab.run import plan as planning
 from percolab.run.plan import continue_p, plan_study
 from percolab.run.request import Watcher, options_of
-from percolab.run.sampler import Sampler, memory_of_task
 from percolab.run.wanted import expected_curve
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.study import Task
@@ -84,7 +85,7 @@ def test_memory_is_that_of_what_samples(tmp_path):
     one, two = (planned(tmp_path / "a.h5", **STUDIES["one size"] | {"workers": n}) for n in (1, 2))
     task = Task(load_lattice("square"), 16, ("open", "open"), (0.4, 0.5))
     for plan, workers in ((one, 1), (two, 2)):
-        assert plan.sizes[0].host_bytes == memory_of_task(task, "raster", "cpu", workers).host
+        assert plan.sizes[0].host_bytes == estimate_memory(task, "raster", "cpu", workers).host
         assert plan.sizes[0].device_bytes == plan.device_bytes == 0
 
 
@@ -135,16 +136,15 @@ def test_samples_that_take_long_are_planned_by_smaller_ones(tmp_path, monkeypatc
     monkeypatch.setattr(planning, "_SAMPLE_WORK", work)
     monkeypatch.setattr(planning, "_THRESHOLD_WORK", 9)
     monkeypatch.setattr(planning, "_PLACED_SITES", {"cpu": 300})
-    sample, sizes = Sampler.sample, set()
+    time_blocks, sizes = planning._Planning._time_blocks, set()
 
-    def watched(sampler, *args):
-        sizes.add(sampler.task.size)
-        return sample(sampler, *args)
+    def timed(self, item, crew, blocks):
+        sizes.add(item.task.size)
+        return time_blocks(self, item, crew, blocks)
 
-    monkeypatch.setattr(Sampler, "sample", watched)
+    monkeypatch.setattr(planning._Planning, "_time_blocks", timed)
     plan = planned(tmp_path / "results.h5", **SQUARE | {"L": [32, 64], "samples": 300} | given)
-    # The warm-up has the smallest of all.
-    assert sizes - {4} == {16}
+    assert sizes == {16}
     assert [(row.L, row.samples) for row in plan.sizes] == [(32, 300), (64, 300)]
     is_continued = any("p of L = 32, 64 are extrapolated" in note for note in plan.notes)
     assert is_continued == ("p" not in given)
@@ -238,7 +238,7 @@ def test_an_interrupted_adaptive_sweep_goes_on_until_its_target_is_met(tmp_path,
     settings = ("sweep", "--lattice", "square", "-L", "8,16,32", "--target-error", "5e-3",
                 "--device", "cpu", "--workers", "1", "--quiet")  # fmt: skip
     answer(*settings, "--out", direct)
-    real, calls = Sampler.sample, []
+    real, calls = GridSampler.sample, []
 
     def sample(self, numbers, stopped=None):
         calls.append(numbers)
@@ -247,7 +247,7 @@ def test_an_interrupted_adaptive_sweep_goes_on_until_its_target_is_met(tmp_path,
         return real(self, numbers, stopped)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Sampler, "sample", sample)
+        patch.setattr(GridSampler, "sample", sample)
         codes = [run(*settings, "--out", path).exit_code for _ in range(2)]
     assert codes == [130, 130]
     assert blocks_in(path) < blocks_in(direct)
