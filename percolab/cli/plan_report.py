@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from percolab.cli.options import counted, described, echo_json
@@ -24,7 +25,7 @@ def echo_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) ->
     plan = plan_study(request.study, request.rule, **options)
     title = described(request.study)
     if as_json:
-        echo_json({"study": title, "results": str(request.out)} | plan.to_dict())
+        echo_json({"study": title, "results": str(request.out)} | asdict(plan))
         return
     echo(f"{title}; would go to {request.out}")
     echo("\n".join(plan_lines(plan)))
@@ -47,11 +48,8 @@ def plan_lines(plan: Plan) -> list[str]:
         for size in plan.sizes
     ]
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows)]
-    table = [
-        "  ".join(text.rjust(width) for text, width in zip(row, widths))
-        for row in (_HEADINGS, *rows)
-    ]
-    return [*table, *_totals(plan), *(f"note: {note}" for note in plan.notes)]
+    table = ((text.rjust(n) for text, n in zip(row, widths)) for row in (_HEADINGS, *rows))
+    return [*map("  ".join, table), *_totals(plan), *(f"note: {note}" for note in plan.notes)]
 
 
 def _totals(plan: Plan) -> list[str]:

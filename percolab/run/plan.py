@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from copy import copy
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from math import ceil, log
 from typing import Any, Unpack
 
@@ -57,11 +57,9 @@ Layers = tuple[tuple[int, ...], ...]
 
 #: The factor within which times are right, on a machine that stays as busy as it is.
 FACTOR = 1.5
-# Sites of the largest lattice whose p are looked for, by kind of device, and of spins, for which
-# that takes longer.  The p of larger ones continue those of smaller ones.
+# Sites of the largest lattice whose p are looked for, by kind of device, and of spins.
 _PLACED_SITES, _PLACED_SPINS = {"cpu": 2**18, "cuda": 2**24}, {"cpu": 2**12, "cuda": 2**16}
-# How often sites are labeled for a sample at most, before half its size is measured, and for a
-# block of a plan, about; and for one T.
+# How often sites are labeled for a sample at most, for a block of a plan, and for one T, about.
 _SAMPLE_WORK, _BLOCK_WORK = {"cpu": 2**27, "cuda": 2**36}, {"cpu": 2**22, "cuda": 2**34}
 _THRESHOLD_WORK = 32
 # Of a lattice in slabs or over ranks: the sites of the thicker one that is measured, how many times
@@ -69,14 +67,10 @@ _THRESHOLD_WORK = 32
 _LAYERS_SITES, _THINNER, _LAYERS_POINTS = {"cpu": 2**26, "cuda": 2**33}, 4, 3
 # Seconds of measuring, of all sizes together; and of compiling that is done anew in every run.
 _SECONDS, _COMPILING = 4.0, 5.0
-# A fit takes so many times longer than the information of one of its models.
-_MODELS = 5
-# How fast a file is compressed and written.
-_BYTES_A_SECOND = 1e7
-# The smallest lattice that is measured for a larger one.
-_LEAST_SIZE = 8
-# Beyond so many blocks a file grows in proportion.
-_MOST_BLOCKS = 256
+# The smallest lattice that is measured for a larger one; blocks from which on a file grows evenly.
+_LEAST_SIZE, _MOST_BLOCKS = 8, 256
+# How many times longer a fit takes than one of its models; and how fast a file is written.
+_MODELS, _BYTES_A_SECOND = 5, 1e7
 
 
 @dataclass(frozen=True)
@@ -123,10 +117,6 @@ class Plan:
     threshold_error: float | None
     rounds: int
     notes: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return every number as plain JSON values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,10 +166,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
 
 
 class _Planning:
-    """Measures what a plan of one study needs.
-
-    executor: those who make its blocks.  counted: of many hosts, those that it stands for.
-    """
+    """Measures what a plan needs; counted: workers of many hosts that those here stand for."""
 
     def __init__(
         self,
@@ -239,13 +226,11 @@ class _Planning:
             error = information.error({task.id: samples[task.size] for task in whole} | held)
         more = sum(self._missing[key] * self._bytes[key] for key in self._missing)
         file_bytes = len(encode(results)) + round(more)
-        sampling, longest = sum(row.seconds for row in rows), max(row.seconds for row in rows)
+        seconds, at_once = [row.seconds for row in rows], self._at_once
+        # Workers have nothing to do where blocks are fewer; a long chain is made by one of them.
+        sampling = sum(seconds) * at_once / max(min(at_once, sum(self._missing.values())), 1)
         if results.study.chains:
-            # Each of them is made by one worker.
-            sampling = max(sampling / self._at_once, longest)
-        else:
-            # Workers have nothing to do where blocks are fewer.
-            sampling *= self._at_once / max(min(self._at_once, sum(self._missing.values())), 1)
+            sampling = max(sum(seconds) / at_once, max(seconds))
         analysis = _MODELS * fitting * rounds
         saving = saving_seconds(sampling, file_bytes / _BYTES_A_SECOND)
         notes = [*rounded_up(tasks, results, rule), *self._notes]
@@ -365,10 +350,7 @@ class _Planning:
             left = max(left - (time.perf_counter() - begin), 0.0)
 
     def _measure_whole(self, task: Task, seconds: float, enough: int) -> _Pilot:
-        """Measure samples of a task, or of half its size where one takes too long.
-
-        seconds: to be spent.  enough: samples beyond which there is nothing to gain.
-        """
+        """Measure at most ``enough`` samples of a task, or of half its size if one takes long."""
         device, small = self._engine.device, task
         while _work(small) > _SAMPLE_WORK[self._kind] and (half := _half(small)) is not None:
             small = half
@@ -432,10 +414,7 @@ class _Planning:
         return _Pilot(item, self._at_once / row / len(task.p), max(first - high, 0.0))
 
     def _layers(self, task: Task) -> Layers:
-        """Return the layers of the slabs of every rank; slabs without ranks are those of one.
-
-        Of boxes, those of the boxes along the last axis.
-        """
+        """Return the layers of the slabs of every rank, or of the boxes along the last axis."""
         team = self._engine.team
         if team is None:
             return (self._engine.slabs[task.size],)
@@ -518,15 +497,14 @@ class _Planning:
         results, curves = self._results, list[SpanningCurve]()
         if not results.study.structure.is_scalable:
             return None, "thresholds are of each size alone here, and their errors not predicted"
-        pilots = {pilot.item.task.id: pilot.item for pilot in self._pilots.values()}
-        pilots = {key: item for key, item in pilots.items() if not isinstance(item.task, _Layers)}
-        sizes = {task.size: self._pilots[task.id].item.task.size for task in self._tasks
-                 if task.id in self._pilots}  # fmt: skip
+        items = {key: pilot.item for key, pilot in self._pilots.items()}
+        sizes = {task.size: items[task.id].task.size for task in self._tasks if task.id in items}
+        items = {x.task.id: x for x in items.values() if not isinstance(x.task, _Layers)}
         try:
             scaling = scaling_of(results)
             y_t = 1.0 if scaling.get("y_t") is None else scaling["y_t"].value
             stored = {curve.label: curve for curve in curves_of(results)}
-            made = {curve.L: curve for curve in curves_of(Results(results.study, pilots))}
+            made = {curve.L: curve for curve in curves_of(Results(results.study, items))}
             for task in tasks:
                 curve = made.get(sizes.get(task.size, 0)) or stored.get(task.id)
                 if curve is not None:
@@ -570,8 +548,6 @@ def _half(task: Task) -> Task | None:
 def continue_p(spans: Mapping[int, Sequence[float]], size: int) -> tuple[float, ...]:
     """Return the p of a size; of an unknown one as many about the same centre, narrower with L.
 
-    spans: ascending p of some sizes.
-
     >>> continue_p({8: (0.4, 0.5, 0.6), 16: (0.45, 0.5, 0.55)}, 32)
     (0.475, 0.5, 0.525)
     """
@@ -582,10 +558,7 @@ def continue_p(spans: Mapping[int, Sequence[float]], size: int) -> tuple[float, 
 
 
 def _extrapolate(values: Mapping[int, float], size: int, least: float, most: float) -> float:
-    """Return the value of a size; of an unknown one by the power law through first and last.
-
-    least, most: what the power may be.
-    """
+    """Return the value of a size, by the power law, within limits, through first and last."""
     first, last = min(values), max(values)
     power = 0.0
     if size in values:
@@ -596,9 +569,7 @@ def _extrapolate(values: Mapping[int, float], size: int, least: float, most: flo
 
 
 def thin_layers(whole: Whole, layers: Layers, sites: int) -> Layers:
-    """Return slabs for as many ranks as ``layers`` has, of about so many sites in all.
-
-    They are as thick as those of ``layers``, or thinner where a rank has one.
+    """Return slabs like ``layers`` for as many ranks, but fewer, or one thinner one of each rank.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> square = Whole(load_lattice("square"), (100, 1000), ("open", "open"))
