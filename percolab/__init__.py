@@ -73,6 +73,7 @@ ROOMS = (
     "configurations",
     "cli",
     "api",
+    "papers",
 )
 
 _HOMES = {

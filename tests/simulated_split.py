@@ -18,10 +18,12 @@ from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import Job, Leader, follow, layers_of_ranks
 from percolab.parts.raster import Draw
+from percolab.parts.slab_partition import SlabDivision
 from percolab.parts.slabs import row_by_slabs
 from percolab.parts.transport import run_local
+from percolab.run.parts_sampler import PartsSampler
+from percolab.run.rank_group import RankGroup
 from percolab.run.sampler import Sampler, Stopped
-from percolab.run.split import SplitSampler, Team
 from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.blocks import same_block
 from percolab.tasks.study import Task
@@ -93,10 +95,10 @@ def compare_checkpoints():
 
 def sampled(task, device, done, checkpoints, stopped=None):
     """Return a block that one rank measures on a device, in three slabs."""
-    team = Team("threads", 1, (device,), {6: ((2, 2, 2),)})
-    sampler = SplitSampler(task, team, done.append)
+    group = RankGroup("threads", (device,), SlabDivision({6: ((2, 2, 2),)}, (str(device),)))
+    sampler = PartsSampler(task, group, done.append)
     sampler.checkpoints = checkpoints
-    with team.opened():
+    with group.opened():
         return sampler.sample([3], stopped)
 
 

@@ -25,6 +25,7 @@ from percolab.tasks.blocks import AnyBlock, ChainEnd
 from percolab.tasks.study import Task
 
 if TYPE_CHECKING:
+    from percolab.run.parts_sampler import AnySampler
     from percolab.store.checkpoints import Checkpoints
 
 
@@ -35,7 +36,7 @@ class Call:
     run: a name of the run; samplers of another one are forgotten.  devices: by their names; a
     worker that knows its number drives the one of that number, others the first.  share, window,
     end: as for :class:`Sampler`; end is that of the blocks before.  layers, checkpoints: of samples
-    in slabs, as for :class:`SlabSampler`; a worker tells of the sites that it has labeled.
+    in slabs, as for :class:`PartsSampler`; a worker tells of the sites that it has labeled.
     """
 
     run: str
@@ -50,22 +51,22 @@ class Call:
     checkpoints: Checkpoints | None = None
 
     @classmethod
-    def of_sampler(cls, run: str, sampler: Sampler, devices: tuple[str, ...]) -> Call:
+    def of_sampler(cls, run: str, sampler: AnySampler, devices: tuple[str, ...]) -> Call:
         """Return the call, of no blocks yet, for blocks as a sampler makes them."""
-        from percolab.run.in_slabs import SlabSampler
+        from percolab.run.parts_sampler import PartsSampler
 
+        if isinstance(sampler, PartsSampler):
+            found = cls(run, sampler.task, "", devices, 0.9, (0.0, 1.0))
+            return replace(found, layers=sampler.slabs, checkpoints=sampler.checkpoints)
         own = sampler.task, sampler.labeler or "", devices, sampler.share, sampler.window
-        found = cls(run, *own)
-        if isinstance(sampler, SlabSampler):
-            return replace(found, layers=sampler.layers, checkpoints=sampler.checkpoints)
-        return found
+        return cls(run, *own)
 
-    def new_sampler(self, task: Task, device: Device) -> Sampler:
+    def new_sampler(self, task: Task, device: Device) -> AnySampler:
         """Return the sampler of the call's task, which may know more of a graph, on a device."""
         if self.layers:
-            from percolab.run.in_slabs import SlabSampler
+            from percolab.run.parts_sampler import PartsSampler, alone
 
-            found = SlabSampler(task, self.layers, tell, device=device)
+            found = PartsSampler(task, alone(self.layers, task.size, device), tell)
             found.checkpoints = self.checkpoints
             return found
         return Sampler(
@@ -89,14 +90,14 @@ class _Process:
         self.stopped = threading.Event()
         self._graphs: dict[str, Graph] = {}
         self._run = ""
-        self._samplers: dict[str, Sampler] = {}
+        self._samplers: dict[str, AnySampler] = {}
         self._lock = threading.Lock()
 
     def know(self, graph: Graph) -> None:
         """Keep the bonds of a graph."""
         self._graphs[graph.digest] = graph
 
-    def sampler(self, call: Call) -> Sampler | None:
+    def sampler(self, call: Call) -> AnySampler | None:
         """Return the sampler of a call's task, or None if its graph is not known."""
         with self._lock:
             if call.run != self._run:
@@ -112,7 +113,7 @@ class _Process:
                 device = self.device(call.devices)
                 self._samplers[call.task.id] = call.new_sampler(task, device)
             sampler = self._samplers[call.task.id]
-        if call.task.chains:
+        if isinstance(sampler, Sampler) and call.task.chains:
             sampler.continue_from(call.end)
         return sampler
 

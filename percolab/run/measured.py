@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from percolab.run.calls import Call, measure_blocks
-from percolab.run.sampler import Sampler
+from percolab.run.parts_sampler import AnySampler
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock, ChainEnd
@@ -75,7 +75,7 @@ class Jobs(Iterator[Job]):
 def missing_jobs(
     results: Results,
     wanted: Mapping[str, int],
-    samplers: Mapping[str, Sampler],
+    samplers: Mapping[str, AnySampler],
     part: Part = WHOLE,
 ) -> Jobs:
     """Return the jobs that bring each task to ``wanted`` blocks, all tasks advancing evenly.
@@ -128,7 +128,7 @@ class Crew(Protocol):
     """Who makes blocks: takes a job for a future, and tells what came of it."""
 
     @property
-    def samplers(self) -> Mapping[str, Sampler]:
+    def samplers(self) -> Mapping[str, AnySampler]:
         """The samplers of all tasks."""
 
     @property
@@ -151,7 +151,9 @@ class Crew(Protocol):
 class Threads:
     """Threads of this process, which share samplers."""
 
-    def __init__(self, samplers: Mapping[str, Sampler], executor: Executor, workers: int) -> None:
+    def __init__(
+        self, samplers: Mapping[str, AnySampler], executor: Executor, workers: int
+    ) -> None:
         self.samplers, self.workers = samplers, workers
         self._executor = executor
         self._stop = threading.Event()
@@ -179,7 +181,7 @@ class Callers:
 
     def __init__(
         self,
-        samplers: Mapping[str, Sampler],
+        samplers: Mapping[str, AnySampler],
         executor: Executor,
         workers: int,
         devices: tuple[str, ...],
@@ -189,7 +191,9 @@ class Callers:
         self._gives_up: tuple[type[Exception], ...] = getattr(executor, "gives_up", ())
         run = uuid4().hex
         self._calls = {key: Call.of_sampler(run, item, devices) for key, item in samplers.items()}
-        self._ends: dict[str, ChainEnd | None] = {key: item.end for key, item in samplers.items()}
+        self._ends: dict[str, ChainEnd | None] = {
+            key: getattr(item, "end", None) for key, item in samplers.items()
+        }
         # Jobs whose worker did not know the graph.
         self._with_bonds: set[Job] = set()
 

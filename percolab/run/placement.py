@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from percolab.bonds.words import TOP
 from percolab.run.engine import Engine, share_of
+from percolab.run.parts_sampler import AnySampler
 from percolab.run.pilot import place_over_maxima, place_probabilities, place_window, reach_of
 from percolab.run.request import Opened, Watcher
-from percolab.run.sampler import Sampler
 from percolab.run.spin_pilot import find_burn_in, place_spins
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
@@ -209,7 +209,7 @@ def _stored_thresholds(items: list[TaskResult]) -> NDArray[np.float64]:
     return spans
 
 
-def samplers_of(placed: Placed, engine: Engine, watcher: Watcher) -> dict[str, Sampler]:
+def samplers_of(placed: Placed, engine: Engine, watcher: Watcher) -> dict[str, AnySampler]:
     """Return the samplers of all tasks that are asked for, by the tasks' ids."""
     sizes = sorted({task.size for task in placed.tasks})
     windows = place_windows(placed.results, sizes, engine, watcher)

@@ -197,7 +197,7 @@ def _compile(task: Task, engine: Engine) -> float:
     task = _stand_in(task, engine)
     begin = time.perf_counter()
     _look_seconds(task, engine)
-    sampler = engine.sampler(_single(task))
+    sampler = engine.whole_sampler(_single(task))
     sampler.sample([0])
     first = time.perf_counter() - begin
     begin = time.perf_counter()
@@ -209,7 +209,7 @@ def _look_seconds(task: Task, engine: Engine) -> float:
     """Return the seconds that one sample at one p takes, in the way p values are looked for."""
     grid = replace(task, method="grid", measure=(), p=task.p or (0.5,))
     small = _stand_in(grid, engine)
-    sampler = engine.sampler(small)
+    sampler = engine.whole_sampler(small)
     items = _LOOKS[engine.device.kind]
     samples = np.arange(items, dtype=np.uint64)
     thresholds = np.full(items, threshold_of(grid.p[0]), np.uint64)
