@@ -65,6 +65,7 @@ ROOMS = (
     "tasks",
     "store",
     "analysis",
+    "kinds",
     "run",
     "tables",
     "figures",

@@ -6,7 +6,7 @@ Of a torus: whole calls by the host's clock, from samples on the host to trees o
 what studies store of the trees (readings); then every kernel of such a call by device events,
 launched one by one.  Of a random graph with given weights: whole calls, the weights being on the
 device.  Of Prim's rounds in one launch: many weightings of one random graph at once, by device
-events; scripts/guo_figures.py has the rest.  Medians over repeats.
+events; percolab/papers/guo2011/figures.py has the rest.  Medians over repeats.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from collections.abc import Callable
 import click
 import numpy as np
 from bench_kernels import picoseconds, time_kernels
-from guo_figures import BONDS, Bench, random_graph, random_keys
 
 from percolab.bonds.words import XORWOW
 from percolab.kernels.device import device_name, open_device
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
+from percolab.papers.guo2011.figures import BONDS, Bench, random_graph, random_keys
+from percolab.papers.guo2011.prim_cuda import PersistentPrim
 from percolab.trees.boruvka_cuda import BoruvkaCuda
-from percolab.trees.prim_cuda import PersistentPrim
 from percolab.trees.readings_batch import ReadingsBatch
 
 #: Lattice, L and samples of a call.

@@ -33,12 +33,12 @@ from typing import Any
 
 import click
 import numpy as np
-from measured_record import Record, made_by
 
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.lattices.lattice import load_lattice
 from percolab.papers.fink1997.boxes import Blocks, Boundary, BoxRaster, row_of_whole
 from percolab.papers.fink1997.quad import Merge, Merged, simulate
+from percolab.papers.measured_record import Record, made_by
 from percolab.parts.parts import Whole
 from percolab.parts.raster import Draw
 

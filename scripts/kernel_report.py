@@ -24,7 +24,7 @@ import numpy as np
 from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
-from percolab import bonds, coupled, labelers, measure, parts, spins, trees
+from percolab import bonds, coupled, labelers, measure, papers, parts, spins, trees
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS
 from percolab.coupled import new_coupling
@@ -39,7 +39,7 @@ from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
 #: The rooms that have kernels.
-ROOMS = (bonds, measure, labelers, coupled, parts, spins, trees)
+ROOMS = (bonds, measure, labelers, coupled, parts, spins, trees, papers)
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"
 
@@ -193,8 +193,8 @@ def on_host(
 
 def prim_launches() -> list[Launch]:
     """Return the launches of Guo's Prim, all ways of it, which take any topology as a graph."""
-    from percolab.trees.min_reduction import min_reduction
-    from percolab.trees.prim_cuda import PersistentPrim, PrimCuda
+    from percolab.papers.guo2011.min_reduction import min_reduction
+    from percolab.papers.guo2011.prim_cuda import PersistentPrim, PrimCuda
 
     launches: list[Launch] = []
     sites = 600

@@ -30,8 +30,8 @@ from glob import glob
 from pathlib import Path
 
 import click
-from measured_record import commit
 
+from percolab.papers.measured_record import commit
 from percolab.store.output_files import replace_file
 from percolab.store.provenance import package_versions, processor_name
 
@@ -218,7 +218,7 @@ RECORDS = (
         "guo.json",
         "minimum spanning trees of random graphs, V = 128 ... 16384, as Guo et al. find them, "
         "beside one core; drawn into results/guo-h200",
-        ("python scripts/guo_figures.py --seconds 70 --commit {commit} --out {out}",),
+        ("python -m percolab.papers.guo2011.figures --seconds 70 --commit {commit} --out {out}",),
         35,
         small="-V 16",
     ),
@@ -295,7 +295,10 @@ RECORDS = (
         "weigel.json",
         "updates of Potts models by every labeler, whole and part by part; drawn into "
         "results/weigel-h200",
-        ("python scripts/weigel_figures.py --seconds 240 --commit {commit} --out {out}",),
+        (
+            "python -m percolab.papers.weigel2011.figures --seconds 240 --commit {commit} "
+            "--out {out}",
+        ),
         170,
         small=None,
         is_long=True,

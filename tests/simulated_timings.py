@@ -14,7 +14,8 @@ from numba.cuda.simulator.kernel import FakeCUDAKernel
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 import bench_kernels
-import guo_figures
+
+from percolab.papers.guo2011 import figures
 
 
 def kernels_of(module):
@@ -27,7 +28,7 @@ if __name__ == "__main__":
     # NumPy warns where CUDA wraps around.
     warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
     bench_kernels.WARM_UP_SECONDS, bench_kernels.kernels_of = 0.0, kernels_of
-    guo_figures.REPEATS, guo_figures.BONDS = 1, 2
+    figures.REPEATS, figures.BONDS = 1, 2
     name, *arguments = sys.argv[1:]
     with mock.patch("percolab.kernels.device.free_memory", return_value=10**12):
         importlib.import_module(name).main(arguments)

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import percolab
 from percolab.benchmark import timer
 from percolab.figures.timing import Timing, plot_timing
+from percolab.papers.komura2016 import figures as komura
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 import bench_graph
@@ -23,9 +24,9 @@ sys.path.pop(0)
 @pytest.fixture(autouse=True)
 def _small_and_fast(monkeypatch):
     monkeypatch.setattr(timer, "WARM_UP_SECONDS", 0.0)
-    monkeypatch.setitem(reproduce_figures.TIMED_SHELLS, "cpu", range(2, 4))
-    monkeypatch.setitem(reproduce_figures.BETHE_RUNS, "cpu", 1)
-    monkeypatch.setitem(reproduce_figures.SIZES, "cpu", (8, 16))
+    monkeypatch.setitem(komura.TIMED_SHELLS, "cpu", range(2, 4))
+    monkeypatch.setitem(komura.BETHE_RUNS, "cpu", 1)
+    monkeypatch.setitem(komura.SIZES, "cpu", (8, 16))
 
 
 def make(folder, figures):
@@ -99,7 +100,7 @@ def assert_close(one, other):
 def test_stored_figures_have_the_numbers_that_todays_code_draws(number):
     folder = reproduce_figures.STORED
     entry = json.loads((folder / "summary.json").read_bytes())["figures"][number]
-    name, _, numbers = reproduce_figures.redrawn(number, entry, folder)
+    name, _, numbers = komura.redrawn(number, entry, folder)
     stored = json.loads((folder / f"{name}.json").read_bytes())
     assert_close(json.loads(json.dumps(numbers)), stored)
 
@@ -108,7 +109,7 @@ def test_stored_figures_are_drawn_anew_and_told_apart_where_numbers_differ(tmp_p
     def save(_, numbers, stem):
         stem.with_suffix(".json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
 
-    monkeypatch.setattr(reproduce_figures, "save", save)
+    monkeypatch.setattr(komura, "save", save)
     made(tmp_path, "8")
     stored = (tmp_path / "komura2016-fig8.json").read_bytes()
     arguments = ["--redraw", "--out", str(tmp_path), "--figures", "8,9"]
@@ -156,8 +157,8 @@ def test_lines_of_times_are_named_at_their_ends_with_p_in_units_of_p_c():
 
 
 def test_sizes_on_a_gpu_are_those_of_the_paper():
-    bethe = reproduce_figures.BetheLattice()
-    found = [bethe.shape(shells)[0] for shells in reproduce_figures.TIMED_SHELLS["cuda"]]
+    bethe = komura.BetheLattice()
+    found = [bethe.shape(shells)[0] for shells in komura.TIMED_SHELLS["cuda"]]
     assert found == [393214, 786430, 1572862, 3145726, 6291454, 12582910]
 
 

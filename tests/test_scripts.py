@@ -211,6 +211,8 @@ def test_every_record_of_the_h200_has_its_command_and_says_how_old_it_is(recorde
         words = " ".join(record.commands).split()
         named = [word for word in words if word.startswith(("scripts/", "tests/", "results/"))]
         assert all((ROOT / word.partition("::")[0]).exists() for word in named)
+        modules = [word for word in words if word.startswith("percolab.")]
+        assert all(importlib.util.find_spec(module) for module in modules)
 
 
 def simulated(*arguments):

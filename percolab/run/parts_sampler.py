@@ -57,12 +57,8 @@ def whole_of(task: Task) -> Whole:
     reason = ""
     if not isinstance(task.structure, Lattice):
         reason = f"{task.structure.name} has no layers to be cut at"
-    elif task.has_spins:
-        reason = f"{task.model} has spins, of which a sweep needs all at once"
-    elif task.has_trees:
-        reason = "method tree chooses from the bonds of the whole lattice"
-    elif task.method == "threshold":
-        reason = "method threshold opens the bonds of a whole sample in order; give p"
+    elif task.refusal("parts"):
+        reason = task.refusal("parts")
     elif "gyration" in task.measure:
         reason = "measure gyration: the radii of clusters are not known at a face"
     if reason or not isinstance(task.structure, Lattice):

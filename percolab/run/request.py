@@ -145,15 +145,13 @@ class Opened:
     def missing(self) -> dict[int, tuple[float, ...] | None]:
         """The p that sizes are to be sampled at and have no task for; None asks for a pilot."""
         found: dict[int, tuple[float, ...] | None] = {}
-        threshold = self.asked.method == "threshold"
+        fixed = self.asked.kind.fixed_p
         for size in self.asked.sizes:
             held = [task for task in self.own if task.size == size]
             if not held:
-                found[size] = () if threshold else self.asked.p or self.results.study.p
-            elif not threshold:
-                more = set(self.asked.p or ()) - {p for task in held for p in task.p}
-                if more:
-                    found[size] = tuple(sorted(more))
+                found[size] = self.asked.p or self.results.study.p if fixed is None else fixed
+            elif more := set(self.asked.p or ()) - {p for task in held for p in task.p}:
+                found[size] = tuple(sorted(more))
         return found
 
     @property

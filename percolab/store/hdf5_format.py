@@ -31,7 +31,6 @@ from percolab.measure.columns import (
     open_axes,
 )
 from percolab.measure.tallies import bin_edges
-from percolab.measure.trees import WEIGHT_BITS
 from percolab.spins.update import num_planes_of
 from percolab.store.task_result import TaskResult
 from percolab.store.tree import Data, Node, check_seal, check_tables, texts_of
@@ -415,8 +414,7 @@ def _sums_of(node: Node, task: Task, columns: tuple[Column, ...]) -> dict[str, N
     for name, array in found.items():
         if array.size and name not in own and array.min() < 0:
             raise ValueError(f"task {task.id}: {name} holds a negative number")
-    # No tree's weight is above that.
-    largest = max(task.num_points**2, task.num_points << WEIGHT_BITS * task.has_trees)
+    largest = max(task.num_points**2, task.kind.largest_sum(task.num_points))
     # Of a wide task there is no observable of more than its sites.
     largest = task.num_points if task.is_wide else largest
     most = [task.block_size * (1 if column.is_probability else largest) for column in observables]
