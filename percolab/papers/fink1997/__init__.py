@@ -7,4 +7,6 @@ boxes.py      a lattice cut along several axes, and the boundary that a box hand
 box_kernels.py  its kernels
 quad.py       boundaries merged over ranks, by a tree or by Quad, with bubbles and runs
 partition.py  the partition "boxes" of :mod:`percolab.parts.partitions`: ``--blocks``, ``--merge``
+figures.py    measures what Figs 4 to 7 and Tables 1 and 2 show, on simulated ranks
+drawing.py    draws them
 """

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 from helpers import lattice
-from test_slabs import MODELS, NAMES, fronts_of, ps_of, row_of_the_whole, structure
+from parts_support import MODELS, NAMES, fronts_of, ps_of, row_of_the_whole, structure
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
