@@ -15,7 +15,7 @@ from percolab.bonds.words import XORWOW, threshold_of
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
 from percolab.run.engine import device_label
-from percolab.run.sampler import Sampler
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 from percolab.tasks.values import parse_sizes
 
@@ -65,7 +65,7 @@ def main(
         for size in parse_sizes(sizes):
             kinds = (boundary,) * lattice.dimension
             task = Task(lattice, size, kinds, (0.5,), seed=1, model=model)
-            coupling = Sampler(task, device=target).coupling
+            coupling = make_sampler(task, device=target).coupling
             one = 0.0
             for count in map(int, points.split(",")):
                 reach = width * size**-shrinks * (count > 1)

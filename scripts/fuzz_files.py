@@ -222,7 +222,7 @@ def _sampler(path: Path) -> Any:
 
 def _checkpoints(folder: Path) -> list[Path]:
     """Write the checkpoints of a rank in the first row of a block, and of a block of two rows."""
-    from percolab.run.sampler import Stopped
+    from percolab.kinds.workplace import Stopped
 
     names = [folder / "one.checkpoint", folder / "three.checkpoint"]
     for name, slabs, rank in zip(names, (1, 9), (0, None), strict=True):

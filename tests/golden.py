@@ -25,11 +25,11 @@ from click.testing import CliRunner
 import percolab
 from percolab.cli import main as command_line
 from percolab.kernels.device import Device
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import lattice_names
 from percolab.parts.slab_partition import SlabDivision
 from percolab.run.parts_sampler import PartsSampler, alone
 from percolab.run.rank_group import RankGroup
-from percolab.run.sampler import Stopped
 from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.study import Task
 

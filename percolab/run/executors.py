@@ -18,8 +18,8 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
 from percolab.run.calls import ThisWorker, be_worker, stop
 from percolab.run.measured import Callers, Crew, Threads
-from percolab.run.parts_sampler import AnySampler
 from percolab.run.processes import Processes
+from percolab.tasks.kind import BlockSampler
 from percolab.tasks.settings import DASK
 
 _CUDA_THREADS = 6
@@ -146,7 +146,7 @@ def opened(
 def crew_of(
     executor: str | Executor,
     opened: Executor,
-    samplers: Mapping[str, AnySampler],
+    samplers: Mapping[str, BlockSampler],
     devices: tuple[Device, ...],
     workers: int,
 ) -> Crew:

@@ -6,14 +6,15 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from percolab.run.parts_sampler import AnySampler, PartsSampler
+from percolab.run.parts_sampler import PartsSampler
 from percolab.run.request import Watcher
 from percolab.store.checkpoints import Checkpoints, read_checkpoint
 from percolab.store.results import Results
+from percolab.tasks.kind import BlockSampler
 
 
 def begin_checkpoints(
-    samplers: Mapping[str, AnySampler], path: Path, results: Results, watcher: Watcher
+    samplers: Mapping[str, BlockSampler], path: Path, results: Results, watcher: Watcher
 ) -> Callable[[Results], None]:
     """Let samplers save checkpoints next to a results file, and continue from those there are.
 

@@ -22,8 +22,9 @@ from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
+from percolab.kinds.workplace import Stopped, has_tally
 from percolab.lattices.lattice import Lattice
-from percolab.measure.columns import LOW_BITS, TALLY, is_gathered_from
+from percolab.measure.columns import LOW_BITS
 from percolab.measure.rows import BINS, ROW_WIDTH
 from percolab.measure.tallies import EXACT, row_width_of, sums_of_tallies
 from percolab.parts.front import Row
@@ -39,10 +40,11 @@ from percolab.parts.slab_partition import (
     needed_memory,
 )
 from percolab.parts.transport import Local
-from percolab.run.sampler import Sampler, Stopped
+from percolab.run.processes import tell
 from percolab.run.saving import Saving, kept_job
 from percolab.store.checkpoints import Checkpoint, Checkpoints
-from percolab.tasks.blocks import AnyBlock, Block, blocks_of
+from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, blocks_of
+from percolab.tasks.kind import SamplerSpec
 from percolab.tasks.study import Task
 
 CPU = Device("cpu")
@@ -186,15 +188,8 @@ class PartsSampler:
         self.whole = whole_of(task)
         self.checkpoints: Checkpoints | None = None
         self._report = report
-        self._has_tally = is_gathered_from(TALLY, task.columns)
+        self._has_tally = has_tally(task)
         self._thresholds = [threshold_of(p) for p in task.p]
-
-    @property
-    def slabs(self) -> tuple[int, ...]:
-        """The layers of the slabs of the first rank; of a rank that is alone, of all."""
-        division = self.ranks.division
-        assert isinstance(division, SlabDivision)
-        return division.layers[self.task.size][0]
 
     def sample(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
@@ -204,9 +199,24 @@ class PartsSampler:
         with self._in_turn(stopped):
             return [self._block(number, stopped) for number in numbers]
 
-    def warm_up(self, *, with_pilot: bool = False) -> None:
+    def continue_from(self, end: ChainEnd | None) -> None:
+        """Do nothing: samples are independent."""
+
+    def warm_up(self, *, with_pilot: bool) -> None:
         """Call once what a sweep calls, so that it is compiled."""
         self.sample([0])
+
+    def spec(self) -> SamplerSpec:
+        """Return what a worker process makes the same sampler from, where a rank is alone.
+
+        TypeError: other ranks follow the process of the study.
+        """
+        division = self.ranks.division
+        if not isinstance(self.ranks, SingleRank) or not isinstance(division, SlabDivision):
+            raise TypeError("samples over all ranks are measured by the process of the study")
+        (layers,) = division.layers[self.task.size]
+        given = {"layers": layers, "checkpoints": self.checkpoints}
+        return SamplerSpec("run.parts_sampler:make_in_worker", self.task, given)
 
     @contextmanager
     def _in_turn(self, stopped: Callable[[], bool]) -> Iterator[None]:
@@ -310,8 +320,13 @@ class PartsSampler:
         return self.ranks.division.continues(self.task.size, rank, found.front)
 
 
-#: What makes blocks.
-AnySampler = Sampler | PartsSampler
+def make_in_worker(
+    task: Task, *, device: Device, layers: Sequence[int], checkpoints: Checkpoints | None
+) -> PartsSampler:
+    """Return the sampler of a worker process, which reports the sites that it has labeled."""
+    sampler = PartsSampler(task, alone(layers, task.size, device), tell)
+    sampler.checkpoints = checkpoints
+    return sampler
 
 
 def block_of(task: Task, number: int, rows: Sequence[Row]) -> Block:
@@ -356,7 +371,7 @@ def advice(task: Task) -> str:
 def warm_up_parts(task: Task, division: Division) -> None:
     """Call once what samples in parts call, for a small task."""
     draw = Draw(GENERATORS[task.rng], task.stream_seed, 0, threshold_of(0.5))
-    division.warm_up(whole_of(task), draw, tally=is_gathered_from(TALLY, task.columns))
+    division.warm_up(whole_of(task), draw, tally=has_tally(task))
 
 
 def warm_up_slabs(task: Task, device: Device) -> None:

@@ -7,7 +7,6 @@ import signal
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,8 @@ from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
+from percolab.kinds.memory import estimate_memory
+from percolab.kinds.workplace import Stopped
 from percolab.measure.rows import BINS
 from percolab.measure.tallies import num_bins, row_width_of, wide_bin_of
 from percolab.parts.front import Row
@@ -31,10 +32,10 @@ from percolab.run.calls import Call, measure_blocks
 from percolab.run.parts_sampler import PartsSampler, alone, block_of, choose_slabs, whole_of
 from percolab.run.plan import plan_study
 from percolab.run.request import Watcher
-from percolab.run.sampler import Sampler, Stopped, memory_of_task
 from percolab.store.checkpoints import Checkpoints
 from percolab.store.results import read_results
 from percolab.tasks.blocks import same_block
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study, Task
 from percolab.tasks.study_file import make_request
 
@@ -96,7 +97,7 @@ def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
     free = _memory(8) + slab_memory(_task(160), (8,) * 20)
     assert free < _memory(160)
     memory = type("", (), {"available": free})
-    monkeypatch.setattr("percolab.run.sampler.psutil.virtual_memory", lambda: memory)
+    monkeypatch.setattr("percolab.kinds.memory.psutil.virtual_memory", lambda: memory)
     monkeypatch.setattr("percolab.parts.slab_partition._SITES_PER_SLAB", 1280)
     found = sweep("square", **asked, slabs="auto")
     assert found.runs[0]["slabs"] == {"160": 20}
@@ -105,7 +106,7 @@ def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
 
 
 def _memory(size):
-    return memory_of_task(_task(size), "raster", "cpu").host
+    return estimate_memory(_task(size), "raster", "cpu").host
 
 
 def slab_memory(task, layers):
@@ -215,7 +216,7 @@ def test_sizes_in_slabs_are_planned_beside_whole_ones(monkeypatch, tmp_path):
     free = _memory(8) + slab_memory(_task(160), (8,) * 20)
     memory = type("", (), {"available": free})
     with monkeypatch.context() as only:
-        only.setattr("percolab.run.sampler.psutil.virtual_memory", lambda: memory)
+        only.setattr("percolab.kinds.memory.psutil.virtual_memory", lambda: memory)
         only.setattr("percolab.parts.slab_partition._SITES_PER_SLAB", 1280)
         plan = planned({"L": [8, 160], "p": [0.5], "samples": 10, "slabs": "auto"})
     assert [row.L for row in plan.sizes] == [8, 160]
@@ -259,14 +260,14 @@ def test_a_call_of_a_sampler_in_slabs_goes_on_from_its_checkpoint(tmp_path, monk
     sampler, told = PartsSampler(_task(12, block_size=2), alone((3, 3, 3, 3), 12)), []
     (tmp_path / "results.h5").touch()
     sampler.checkpoints = Checkpoints(tmp_path / "results.h5")
-    monkeypatch.setattr("percolab.run.calls.tell", told.append)
-    call = replace(Call.of_sampler("run", sampler, ("cpu",)), numbers=(4,))
+    monkeypatch.setattr("percolab.run.parts_sampler.tell", told.append)
+    call = Call("run", sampler.spec(), ("cpu",), (4,))
     calls = iter([False] * 5 + [True])
     with pytest.raises(Stopped):
         sampler.sample([4], lambda: next(calls))
     (found,) = measure_blocks(pickle.loads(pickle.dumps(call)))
     assert told == [36, 36]
-    (whole,) = Sampler(sampler.task, device=Device("cpu")).sample([4])
+    (whole,) = make_sampler(sampler.task, device=Device("cpu")).sample([4])
     assert same_block(found, whole)
 
 

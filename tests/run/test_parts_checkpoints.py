@@ -26,6 +26,7 @@ from percolab.api import sweep
 from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kinds.workplace import Stopped
 from percolab.parts.ranks import Job, Leader
 from percolab.parts.raster import Draw, SlabRaster
 from percolab.parts.slab_partition import SlabDivision
@@ -33,10 +34,10 @@ from percolab.parts.slabs import Slabs
 from percolab.parts.transport import Local
 from percolab.run.parts_sampler import PartsSampler, alone
 from percolab.run.rank_group import RankGroup, split_whole
-from percolab.run.sampler import Sampler, Stopped
 from percolab.run.saving import RankKeeper
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow, read_checkpoint
 from percolab.tasks.blocks import same_block
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 
 MPIEXEC = shutil.which("mpiexec", path=f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
@@ -191,7 +192,7 @@ def test_a_stop_between_two_slabs_keeps_all_that_is_measured(ranks, made):
         assert front.layers == 6 // count
         (found,) = sampler.sample([3])
     assert len(done) == 8
-    (whole,) = Sampler(sampler.task, device=Device("cpu")).sample([3])
+    (whole,) = make_sampler(sampler.task, device=Device("cpu")).sample([3])
     assert same_block(found, whole)
     assert len(made) == 2 * 4 * count
     # Another rank may have been done with its layers, which are saved once a minute.

@@ -24,6 +24,7 @@ from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
+from percolab.kinds.workplace import Stopped
 from percolab.parts import partitions, slab_partition
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import Job
@@ -35,7 +36,6 @@ from percolab.run import rank_group, split_plan
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.rank_group import RankExecutor, RankGroup, make_rank_group
 from percolab.run.request import Watcher
-from percolab.run.sampler import Stopped
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 

@@ -22,6 +22,7 @@ from helpers import lattice
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kinds.workplace import Stopped
 from percolab.papers.fink1997 import quad
 from percolab.papers.fink1997.boxes import BoxRaster
 from percolab.parts.transport import Local
@@ -29,7 +30,6 @@ from percolab.run import rank_group, split_plan
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.rank_group import RankExecutor, make_rank_group
 from percolab.run.request import Watcher
-from percolab.run.sampler import Stopped
 from percolab.run.split_plan import SplitPlan, _grown, _Rows
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
