@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.parts.front import Face, Front, Row, Sums
 from percolab.store.output_files import final_name, replace_file
-from percolab.store.reading import DAMAGE, read_file
+from percolab.store.reading import DAMAGE, FileFormat, format_of, read_file
 from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
 
-_FORMAT = "percolab checkpoint 2"
+_FORMAT = FileFormat("percolab checkpoint 2", None, "no checkpoint")
 #: Formats of earlier versions, whose blocks are measured anew.
 _EARLIER = ("percolab checkpoint 1",)
 #: Digits of 64 bits of a sum of powers.
@@ -130,12 +130,12 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
 
     InputError, in one line: it is damaged or no checkpoint.
     """
+    if format_of(path) in _EARLIER:
+        return None
     try:
-        root = read_file(path, _check_shapes)
+        root = read_file(path, _FORMAT, _check_shapes)
         _check_shapes(root)
         check_seal(root)
-        if root.text("format") in _EARLIER:
-            return None
         return _decoded(root)
     except InputError as error:
         reason = str(error)
@@ -147,9 +147,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
 
 
 def _check_shapes(root: Node) -> None:
-    """Raise ValueError unless this is a checkpoint, with no large dataset that none has."""
-    if root.text("format", "") not in (_FORMAT, *_EARLIER):
-        raise ValueError("it is no checkpoint")
+    """Raise ValueError for a large dataset that no checkpoint has."""
     check_tables(root, "rows", "powers")
     for group in root.groups.values():
         check_tables(group, "powers")
@@ -164,7 +162,7 @@ def _written(checkpoint: Checkpoint) -> bytes:
 def _encoded(checkpoint: Checkpoint) -> Node:
     rows, front = checkpoint.rows, checkpoint.front
     root = Node(
-        attributes={"format": _FORMAT, "task": checkpoint.task_id},
+        attributes={"format": _FORMAT.name, "task": checkpoint.task_id},
         datasets={"block": Data(np.array([checkpoint.number], np.int64))},
     )
     if rows:

@@ -36,6 +36,7 @@ from percolab.run.parts_sampler import PartsSampler, alone
 from percolab.run.rank_group import RankGroup, split_whole
 from percolab.run.saving import RankKeeper
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow, read_checkpoint
+from percolab.store.reading import FileFormat
 from percolab.tasks.blocks import same_block
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
@@ -333,7 +334,8 @@ def test_checkpoints_of_an_earlier_version_are_measured_anew(killed, made, way, 
     for path in left:
         found = read_checkpoint(path)
         with monkeypatch.context() as before:
-            before.setattr("percolab.store.checkpoints._FORMAT", "percolab checkpoint 1")
+            form = FileFormat("percolab checkpoint 1", None, "")
+            before.setattr("percolab.store.checkpoints._FORMAT", form)
             Checkpoints(PATH).save(found)
     noted = run_killed(way=way)
     assert sorted(noted.lines) == sorted(
