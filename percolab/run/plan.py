@@ -28,6 +28,8 @@ from percolab.kernels.device import device_names
 from percolab.kernels.memory import Memory
 from percolab.kinds.memory import estimate_memory
 from percolab.parts.parts import Whole
+from percolab.parts.ranks import AnyJob, Job
+from percolab.parts.slab_partition import RankLayers, SlabDivision
 from percolab.run.engine import (
     Engine,
     check_slabs_executor,
@@ -37,11 +39,11 @@ from percolab.run.engine import (
     warm_up,
 )
 from percolab.run.executors import CountedWorkers, usable_cores
-from percolab.run.in_slabs import check_p, memory_of_slabs, most_open, whole_of
 from percolab.run.measured import Crew, Work, WorkersLost, missing_jobs
+from percolab.run.parts_sampler import alone, check_p, most_open, whole_of
 from percolab.run.placement import new_task, pilot_conditions, place, rounded_up, with_tasks
+from percolab.run.rank_group import check_split_executor
 from percolab.run.request import Opened, SweepOptions, Watcher, open_study
-from percolab.run.split import check_split_executor
 from percolab.run.stored import saving_seconds
 from percolab.run.wanted import first_targets, foresee_targets
 from percolab.store.joined import joined, joined_tasks
@@ -52,8 +54,6 @@ from percolab.tasks.settings import EXECUTORS
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 from percolab.tasks.values import AUTO
-
-Layers = tuple[tuple[int, ...], ...]
 
 #: The factor within which times are right, on a machine that stays as busy as it is.
 FACTOR = 1.5
@@ -155,8 +155,8 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
             "--plan: GPUs of --executor mpi are not planned; leave out --executor on one of the "
             "hosts, or take --device cpu"
         )
-    if engine.slabs or engine.team is not None:
-        check_p(opened.missing.values(), "slabs" if engine.team is None else "--split lattice")
+    if engine.slabs or engine.ranks is not None:
+        check_p(opened.missing.values(), "slabs" if engine.ranks is None else "--split lattice")
     base = psutil.Process().memory_info().rss
     try:
         with engine.opened(opened.asked.structure) as workers:
@@ -194,7 +194,7 @@ class _Planning:
         self._bytes: dict[str, float] = {}
         # One call on each GPU, or one by each worker, is made at a time; ranks make one together.
         is_cpu = not engine.device.is_shared
-        self._at_once = engine.workers if is_cpu and engine.team is None else engine.processes
+        self._at_once = engine.workers if is_cpu and engine.ranks is None else engine.processes
 
     def plan(self, base: int) -> Plan:
         """Return the plan; base: bytes of this process before it."""
@@ -340,7 +340,7 @@ class _Planning:
         held = {task.id: self._results.tasks[task.id].num_samples for task in self._tasks}
         tasks = [task for task in self._tasks if is_open or held[task.id] < targets[task.size]]
         for later, task in zip(range(len(tasks), 0, -1), tasks):
-            if self._engine.team is not None or task.size in self._engine.slabs:
+            if self._engine.ranks is not None or task.size in self._engine.slabs:
                 self._pilots[task.id] = self._measure_layers(task)
                 continue
             enough = targets[task.size] - (0 if is_open else held[task.id])
@@ -380,7 +380,12 @@ class _Planning:
 
         A line through these two separates what grows with layers from joining and sending.
         """
-        whole, layers, found, sent = whole_of(task), self._layers(task), list[float](), ""
+        job, found, sent = self._job(task), list[float](), ""
+        whole, layers = whole_of(task), job.layers if isinstance(job, Job) else ()
+        if not layers:
+            # Boxes: those along the last axis.
+            count = job.record()["boxes"][-1]
+            layers = ((whole.num_layers // count,),) * count
         sites = _LAYERS_SITES[self._kind]
         lots = [thin_layers(whole, layers, sites // n) for n in (_THINNER, 1)]
         counts = [sum(map(sum, lot)) for lot in lots]
@@ -391,12 +396,12 @@ class _Planning:
         own |= {"purpose": "plan", "block_size": 1, "p": tuple(np.unique(ps).tolist())}
         for lot, count in zip(lots, counts):
             thin, engine = _Layers(**own, layers=count), self._engine
-            if engine.team is not None:
-                team = copy(engine.team)
-                team.layers = {task.size: lot}
-                engine = replace(engine, team=team)
-            else:
+            if engine.ranks is None:
                 engine = replace(engine, slabs={task.size: lot[0]})
+            elif isinstance(engine.ranks.division, SlabDivision):
+                ranks = copy(engine.ranks)
+                ranks.division = replace(engine.ranks.division, layers={task.size: lot})
+                engine = replace(engine, ranks=ranks)
             record, item = engine.record(), TaskResult(thin)
             crew = engine.crew({thin.id: engine.sampler(thin)}, self._executor)
             first = self._time_blocks(item, crew, self._at_once)
@@ -413,15 +418,12 @@ class _Planning:
         )
         return _Pilot(item, self._at_once / row / len(task.p), max(first - high, 0.0))
 
-    def _layers(self, task: Task) -> Layers:
-        """Return the layers of the slabs of every rank, or of the boxes along the last axis."""
-        team = self._engine.team
-        if team is None:
-            return (self._engine.slabs[task.size],)
-        if team.boxes is None:
-            return team.layers[task.size]
-        count = team.boxes.counts[-1]
-        return ((task.shape[-1] // count,),) * count
+    def _job(self, task: Task) -> AnyJob:
+        """Return what is measured of a task in slabs or over ranks."""
+        engine, size = self._engine, task.size
+        ranks = engine.ranks or alone(engine.slabs[size], size, engine.device)
+        given: dict[str, Any] = {"tally": "sizes" in task.measure, "p": most_open(task)}
+        return ranks.division.job(size, whole_of(task), **given)
 
     def _time_blocks(self, item: TaskResult, crew: Crew, blocks: int) -> float:
         """Have further blocks of a task made, as a sweep makes them; return the seconds."""
@@ -463,13 +465,10 @@ class _Planning:
     def _memory(self, task: Task) -> Memory:
         """Return the memory that measuring a task takes at most, on this host and on a GPU."""
         engine = self._engine
-        if engine.team is not None:
-            one = engine.team.job(task, tally="sizes" in task.measure).most_memory
-            return Memory(engine.team.beside * one.host, one.device)
-        if task.size in engine.slabs:
-            layers = engine.slabs[task.size]
-            one = memory_of_slabs(whole_of(task), layers, self._kind, most_open(task))
-            return Memory(self._at_once * one.host, one.device)
+        if engine.ranks is not None or task.size in engine.slabs:
+            one, count = self._job(task).most_memory, self._at_once
+            count = count if engine.ranks is None else engine.ranks.local_ranks
+            return Memory(count * one.host, one.device)
         one = estimate_memory(task, engine.labeler, self._kind, engine.threads)
         return Memory(engine.processes * one.host, one.device)
 
@@ -568,7 +567,7 @@ def _extrapolate(values: Mapping[int, float], size: int, least: float, most: flo
     return float(values[last] * (size / last) ** min(max(power, least), most))
 
 
-def thin_layers(whole: Whole, layers: Layers, sites: int) -> Layers:
+def thin_layers(whole: Whole, layers: RankLayers, sites: int) -> RankLayers:
     """Return slabs like ``layers`` for as many ranks, but fewer, or one thinner one of each rank.
 
     >>> from percolab.lattices.lattice import load_lattice
