@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 _END, _LEAVE, _READY, _ROW, _TAKEN, _REFUSED = range(6)
 #: Digits of 64 bits of a sum of powers.
 _DIGITS = 4
-# Layers of a rank in a smaller lattice at least, so that its two faces hardly affect each other.
-_THICK = 16
 # Arrays that head_of returns; of a front that is offered two more follow, else six.
 _HEAD, _OFFERED = 4, 6
 
@@ -129,33 +127,6 @@ class AnyJob(Protocol):
     def record(self) -> dict[str, Any]:
         """Return it as JSON has it, for the other ranks, with the name of its partition."""
 
-    # What a plan needs to know of it.
-
-    @property
-    def whole(self) -> Whole:
-        """The lattice."""
-
-    @property
-    def num_parts(self) -> float:
-        """How many parts, like that of :meth:`part`, a sample has."""
-
-    @property
-    def face_size(self) -> int:
-        """What the bytes that ranks send, and the seconds that this takes, are proportional to."""
-
-    @property
-    def most_sent(self) -> int:
-        """The bytes of the largest message, if every open bond led to a cluster of its own."""
-
-    def smaller(self, sites: int, side: int) -> AnyJob:
-        """Return the same job for a lattice of about so many sites, ``side`` points wide or more.
-
-        side: where ranks have layers, whose thickness is another.
-        """
-
-    def part(self) -> Callable[[Draw], object]:
-        """Return what measures the first part of a sample, ready for any number of samples."""
-
 
 def record_of_whole(whole: Whole) -> dict[str, Any]:
     """Return a lattice, its shape, boundary and model as JSON has them."""
@@ -225,39 +196,6 @@ class Job:
             for own in set(self.layers)
         ]
         return Memory(max(one.host for one in found), max(one.device for one in found))
-
-    @property
-    def num_parts(self) -> float:
-        """Slabs like the first."""
-        return self.whole.num_layers / self.layers[0][0]
-
-    @property
-    def face_size(self) -> int:
-        """Sites of a layer."""
-        return self.whole.layer_points
-
-    @property
-    def most_sent(self) -> int:
-        """The bytes of the largest message, if every open bond led to a cluster of its own."""
-        return most_message(self.whole, self.p) if self.ranks > 1 else 0
-
-    def smaller(self, sites: int, side: int) -> Job:
-        """Return the job of a lattice of about so many sites, with a slab for every rank."""
-        whole = self.whole
-        thick = min(self.ranks * max(_THICK, whole.reach), whole.num_layers)
-        side = max(round((sites / thick) ** (1 / (len(whole.shape) - 1))), side)
-        shape = (
-            min(-(-n // cell) * cell, most)
-            for n, cell, most in zip(
-                (*(side,) * (len(whole.shape) - 1), thick), whole.lattice.cell, whole.shape
-            )
-        )
-        small = replace(whole, shape=tuple(shape))
-        return replace(self, whole=small, layers=layers_of_ranks(small, self.ranks, self.ranks))
-
-    def part(self) -> Callable[[Draw], object]:
-        """Return what measures the first slab of a sample on the CPU."""
-        return partial(Slabs(self.whole, self.layers[0], tally=self.tally, first_layer=0).front, 0)
 
     def device_of(self, transport: Transport) -> Device:
         """Return the device of a rank; InputError if its host has more ranks than devices."""

@@ -183,7 +183,7 @@ def test_some_ranks_may_be_on_other_hosts():
     """Two of six are on this one."""
     one = Local.ranks(6)[0]
     one.beside, one.in_one_process = 2, False
-    given = RankExecutor(one, "mpi", at_once=5)
+    given = RankExecutor(one, "mpi")
     found = team(executor=given)
     assert (found.size, found.local_ranks, found.processes) == (6, 2, 2)
     given.shutdown()
