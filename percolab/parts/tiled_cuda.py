@@ -471,8 +471,8 @@ class SlabTiled:
 def seconds_a_layer(whole: Whole, layers: int) -> float:
     """Return about how many seconds a layer of slabs takes that have so many layers, near p_c.
 
-    Measured on an H200 (docs/performance.md, slabs): 33 ps for every bond between tiles, as much as
-    1000 of them for a tile, and 3 for every site of a layer, for the faces of a slab.
+    Measured on an H200 (results/notebook/performance.md, slabs): 33 ps for every bond between
+    tiles, as much as 1000 of them for a tile, and 3 for every site of a layer, for the faces.
     """
     bounds = tiling_bounds(whole.slab_extent(layers), TILE_WORDS, LANES)
     bonds = BONDS_A_TILE * bounds.tiles + bounds.crossing + _BONDS_A_FACE * whole.layer_points

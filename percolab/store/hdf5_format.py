@@ -7,7 +7,6 @@ depend on the study alone; who made them, and when, is kept in attributes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, lattice_from_text
@@ -26,24 +24,19 @@ from percolab.lattices.topology import LONGEST_NAME, num_words_of, unpack_bits
 from percolab.measure.columns import (
     Column,
     Sums,
-    axis_names,
     datasets_of,
-    open_axes,
 )
 from percolab.measure.tallies import bin_edges
 from percolab.spins.update import num_planes_of
+from percolab.store.reading import FileFormat
 from percolab.store.task_result import TaskResult
 from percolab.store.tree import Data, Node, check_seal, check_tables, texts_of
-from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, ThresholdBlock
+from percolab.tasks.blocks import ChainEnd
+from percolab.tasks.codecs import SUM_AXES
 from percolab.tasks.settings import SETTINGS
-from percolab.tasks.study import Task, functions_named
+from percolab.tasks.study import SAMPLE_VERSION, Task, check_sample_version, functions_named
 
-FORMAT = "percolab results"
-#: What is written, and what can be read.  Versions before the fifth have text of variable length,
-#: and a checksum of a task's numbers alone or none.
-SCHEMA_VERSION, _READABLE = 5, (1, 2, 3, 4, 5)
-#: The first with a checksum of everything.
-_SEALED = 5
+FORMAT = FileFormat("percolab results", 5, "no results file of a sweep")
 #: What the names of a graph's sites are, where they have some.
 SITE_NAMES = "name of every site, by its number"
 #: What a task's group holds beside the sums of columns.
@@ -71,7 +64,7 @@ class Contents:
 def encode_contents(contents: Contents) -> Node:
     """Return the tree of a results file."""
     lattice = contents.lattice
-    root = Node({"format": FORMAT, "schema_version": np.array(SCHEMA_VERSION)})
+    root = Node({"format": FORMAT.name, "schema_version": np.array(FORMAT.version)})
     root.attributes["study"] = json.dumps(contents.study)
     if isinstance(lattice, Lattice):
         root.attributes["lattice"] = lattice.source
@@ -89,21 +82,16 @@ def encode_contents(contents: Contents) -> Node:
 def decode_contents(root: Node, path: object) -> Contents:
     """Return what the tree of a results file holds; path: of the file, for messages.
 
-    InputError: it is no results file, or of a version that is not known.  ValueError or the like:
-    it is damaged.
+    InputError: its samples are of another version, or its lattice is refused.  ValueError or the
+    like: it is damaged.
     """
-    version = _version_of(root, path)
-    if version >= _SEALED:
-        check_seal(root)
+    check_seal(root)
     lattice = _structure_of(root, path)
     if "site_names" in root.datasets and isinstance(lattice, Graph):
         lattice = replace(lattice, names=root.names("site_names"))
     study = json.loads(root.text("study"))
     runs = [json.loads(run) for run in root.texts("runs")]
-    groups = _tasks_in(root)
-    tasks = {
-        key: decode_task(group, lattice, sealed=version >= _SEALED) for key, group in groups.items()
-    }
+    tasks = {key: decode_task(group, lattice) for key, group in _tasks_in(root).items()}
     for key, item in tasks.items():
         if item.task.id != key:
             raise InputError(f"{path}: task {key} does not match its own description")
@@ -115,7 +103,6 @@ def check_shapes(root: Node, path: Path) -> None:
 
     InputError as :func:`decode_contents`.
     """
-    sealed = _version_of(root, path) >= _SEALED
     lattice = _structure_of(root, path)
     check_tables(root, "site_names")
     for group in root.groups.values():
@@ -125,18 +112,17 @@ def check_shapes(root: Node, path: Path) -> None:
         raise ValueError("there are other names than sites")
     if names and names.values.dtype.itemsize > LONGEST_NAME:
         raise ValueError(f"a name of a site has {names.values.dtype.itemsize} bytes")
-    unknown = sum(_check_task(group, lattice, sealed) for group in _tasks_in(root).values())
+    unknown = sum(_check_task(group, lattice) for group in _tasks_in(root).values())
     if unknown > _MOST_UNKNOWN * path.stat().st_size:
         raise ValueError(f"columns that are not known claim {unknown} bytes, more than is likely")
 
 
-def _check_task(node: Node, lattice: Structure, sealed: bool) -> int:
+def _check_task(node: Node, lattice: Structure) -> int:
     """Raise ValueError for a dataset of a shape that a task has not; return the unknown bytes."""
     task = _task_of(node, lattice)
-    columns = () if task.method == "threshold" else _columns_of(node, task, sealed=sealed)
-    widths = _widths_of(task, columns).items() if columns else ()
-    shapes = {name: (len(task.p), width) for name, (_, width) in widths}
-    shapes |= {} if columns else {"thresholds": (task.block_size, len(open_axes(task.boundary)))}
+    columns = _columns_of(node, task)
+    layout = task.kind.codec.layout(task, columns)
+    shapes = {name: stored.shape for name, stored in layout.items()}
     blocks = node.array("block", np.int64).size
     for name, shape in shapes.items():
         found = node.datasets[name].values.shape
@@ -153,19 +139,6 @@ def _check_task(node: Node, lattice: Structure, sealed: bool) -> int:
 
 def _tasks_in(root: Node) -> dict[str, Node]:
     return root.groups["tasks"].groups if "tasks" in root.groups else {}
-
-
-def _version_of(root: Node, path: object) -> int:
-    """Return the schema version; InputError where this is no results file, or one not known."""
-    if root.attributes.get("format") != FORMAT:
-        raise InputError(f"{path}: is an HDF5 file, but no results file of a sweep")
-    version = root.integer("schema_version")
-    if version not in _READABLE:
-        raise InputError(
-            f"{path}: has schema version {version}; this percolab reads versions "
-            f"{', '.join(map(str, _READABLE))}"
-        )
-    return version
 
 
 def _structure_of(root: Node, path: object) -> Structure:
@@ -188,16 +161,13 @@ def encode_task(item: TaskResult) -> Node:
             "stream_seed": np.array(task.stream_seed, np.uint64),
             "block_size": np.array(task.block_size),
             "method": task.method,
-            "sample_version": np.array(task.sample_version),
+            "sample_version": np.array(SAMPLE_VERSION),
         }
     )
-    if task.has_spins:
-        node.attributes["update"] = task.update
-        node.attributes["burn_in"] = np.array(task.burn_in)
-    if task.every != 1:
-        node.attributes["every"] = np.array(task.every)
-    if task.chains:
-        node.attributes["chains"] = np.array(task.chains)
+    identity = task.kind.samples_identity(task) | task.kind.identity(task)
+    for name in (name for name in SETTINGS if name in identity and name in task.kind.settings):
+        value = identity[name]
+        node.attributes[name] = value if isinstance(value, str) else np.array(value)
     if task.functions:
         node.attributes["functions"] = [str(each) for each in task.functions]
     if item.end is not None:
@@ -205,72 +175,53 @@ def encode_task(item: TaskResult) -> Node:
         meaning = "spins after the last block, 32 sites a word [p, digit, word]"
         node.datasets["spins"] = _data(item.end.planes, meaning, "1")
     node.datasets["block"] = _data(item.numbers, "number of the block", "1")
-    if task.method == "threshold":
-        _encode_thresholds(node, item)
-    else:
-        _encode_sums(node, item)
+    codec = task.kind.codec
+    if codec.holds_columns:
+        _encode_columns(node, item)
+    node.attributes |= codec.attributes(task)
+    for name, stored in item.layout().items():
+        node.datasets[name] = _data(item.stacked(name), stored.meaning, stored.unit)
+    if {"sizes", "gyration"} & set(task.measure):
+        edges = bin_edges(task.num_points)
+        node.datasets["size_edges"] = _data(edges, "smallest size of each bin", "site")
+    # Those of further columns come last.
+    node.datasets = dict(sorted(node.datasets.items(), key=lambda each: each[0] not in _OTHERS))
     return node
 
 
-#: What follows the meaning of a dataset of sums.
-_AXES = " [block, p, column]"
-
-
-def _encode_sums(node: Node, item: TaskResult) -> None:
-    observables = item.observables
+def _encode_columns(node: Node, item: TaskResult) -> None:
+    """Add what the columns of a task are, and at which p."""
     for key in _TEXTS:
-        node.attributes[f"observable_{key}s"] = [getattr(each, key) for each in observables]
+        node.attributes[f"observable_{key}s"] = [getattr(each, key) for each in item.observables]
     node.datasets["p"] = _data(np.array(item.task.p, np.float64), item.task.draw.varying, "1")
-    node.datasets["sums"] = _data(
-        item.sums(), "sum over the block's samples [block, p, observable]", "mixed"
-    )
-    node.datasets["products"] = _data(
-        item.products(),
-        "sum of products of two observables [block, p, pair]; pairs in upper-triangular row order",
-        "mixed",
-    )
     if item.task.measure:
         node.attributes["measure"] = list(item.task.measure)
-    if {"sizes", "gyration"} & set(item.task.measure):
-        edges = bin_edges(item.task.num_points)
-        node.datasets["size_edges"] = _data(edges, "smallest size of each bin", "site")
-    for name, stored in item.datasets().items():
-        meaning = f"{stored.dataset.meaning}{_AXES}"
-        node.datasets[name] = _data(item.extra(name), meaning, stored.dataset.unit)
-
-
-def _encode_thresholds(node: Node, item: TaskResult) -> None:
-    axes = axis_names(item.task.boundary)
-    node.attributes["axes"] = list(axes)
-    node.datasets["thresholds"] = _data(
-        item.all_thresholds(),
-        "T, the p at which a sample begins to span, 2^64 - 1: never [block, sample, axis]",
-        "2^-63",
-    )
 
 
 def _data(values: NDArray[Any], meaning: str, unit: str) -> Data:
     return Data(values, {"meaning": meaning, "unit": unit})
 
 
-def decode_task(node: Node, lattice: Structure, *, sealed: bool) -> TaskResult:
-    """Return the task of a group; ValueError or the like if it is damaged.
-
-    sealed: the checksum of everything in the group was compared already; otherwise there may be one
-    of its numbers.
-    """
+def decode_task(node: Node, lattice: Structure) -> TaskResult:
+    """Return the task of a group; ValueError or the like if it is damaged."""
     task = _task_of(node, lattice)
-    columns = () if task.method == "threshold" else _columns_of(node, task, sealed=sealed)
+    columns, codec = _columns_of(node, task), task.kind.codec
     numbers = node.array("block", np.int64)
-    arrays = _sums_of(node, task, columns) if columns else _thresholds_of(node, task)
+    arrays = {
+        name: node.array(name, stored.dtype, stored.shape)
+        for name, stored in codec.layout(task, columns).items()
+    }
+    codec.check(task, columns, arrays)
     if any(len(array) != numbers.size for array in arrays.values()):
         raise ValueError(f"task {task.id}: the shapes of its datasets do not fit together")
-    if not sealed and "checksum" in node.attributes:
-        _check_numbers(node, numbers, *arrays.values())
     if np.any(np.diff(numbers, prepend=-1) < 1):
         raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
     end = _end_of(node, task, numbers) if task.chains else None
-    return TaskResult(task, _blocks_of(task, numbers, arrays), columns, end)
+    blocks = {
+        number: codec.block(number, {name: array[n] for name, array in arrays.items()})
+        for n, number in enumerate(numbers.tolist())
+    }
+    return TaskResult(task, blocks, columns, end)
 
 
 def _end_of(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | None:
@@ -295,36 +246,19 @@ def _shape_of_spins(task: Task) -> tuple[int, int]:
     return num_planes_of(task.draw.states), num_words_of(task.num_points)
 
 
-def _blocks_of(
-    task: Task, numbers: NDArray[np.int64], arrays: dict[str, NDArray[Any]]
-) -> dict[int, AnyBlock]:
-    """Return the blocks with these numbers, from what is stored of all of them."""
-    if task.method == "threshold":
-        found = zip(numbers.tolist(), arrays["thresholds"], strict=True)
-        return {number: ThresholdBlock(number, thresholds) for number, thresholds in found}
-    sums, products = arrays.pop("sums"), arrays.pop("products")
-    return {
-        number: Block(
-            number, sums[n], products[n], {name: array[n] for name, array in arrays.items()}
-        )
-        for n, number in enumerate(numbers.tolist())
-    }
-
-
 def _task_of(node: Node, lattice: Structure) -> Task:
-    method = node.text("method", "grid")
+    check_sample_version(node.integer("sample_version", 1))
     task = Task(
         structure=lattice,
         size=node.integer("L"),
         boundary=tuple(node.texts("boundary")),
-        p=() if method == "threshold" else tuple(node.array("p", np.float64).tolist()),
+        p=tuple(node.array("p", np.float64).tolist()) if "p" in node.datasets else (),
         seed=node.integer("seed"),
         rng=node.text("rng"),
         model=node.text("model"),
         block_size=node.integer("block_size"),
-        method=method,
+        method=node.text("method"),
         measure=tuple(node.texts("measure")) if "measure" in node.attributes else (),
-        sample_version=node.integer("sample_version", 1),
         update=node.text("update", SETTINGS["update"].default),
         burn_in=node.integer("burn_in", SETTINGS["burn_in"].default),
         every=node.integer("every", SETTINGS["every"].default),
@@ -340,34 +274,21 @@ def _task_of(node: Node, lattice: Structure) -> Task:
     return task
 
 
-def _check_numbers(node: Node, *arrays: NDArray[Any]) -> None:
-    """Raise ValueError unless arrays match the checksum of a file before schema version 5."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
-    if node.text("checksum") != digest.hexdigest():
-        raise ValueError("the datasets of a task do not match their checksum")
-
-
-def _columns_of(node: Node, task: Task, *, sealed: bool) -> tuple[Column, ...]:
+def _columns_of(node: Node, task: Task) -> tuple[Column, ...]:
     """Return the columns that a group holds, by the names that are stored in it.
 
     Of a column that this version does not know there are the texts of the file alone.  ValueError:
-    a name is there twice.  In a group that is not sealed a name that is not known is damage, and a
-    ValueError too; so is a missing dataset where no checksum shows that it never was there.
+    a name is there twice.
     """
+    if not task.kind.codec.holds_columns:
+        return ()
     observables = _observables_of(node, task)
     declared = task.columns
     known = datasets_of(declared, task.num_points, task.block_size)
     missing = [name for name in known if name not in node.datasets]
     extras = [each for each in declared if each.dataset and each.dataset.name not in missing]
     unknown = [name for name in node.datasets if name not in known and name not in _OTHERS]
-    columns = (*observables, *extras, *(_unknown_sums(node, name, task) for name in unknown))
-    is_complete = not missing or "checksum" in node.attributes
-    if not sealed and not (is_complete and all(column.is_known for column in columns)):
-        names = ", ".join(column.name for column in columns)
-        raise ValueError(f"task {task.id}: its columns are {names}")
-    return columns
+    return (*observables, *extras, *(_unknown_sums(node, name, task) for name in unknown))
 
 
 def _observables_of(node: Node, task: Task) -> list[Column]:
@@ -395,48 +316,6 @@ def _unknown_sums(node: Node, name: str, task: Task) -> Column:
     if len(shape) != 3 or shape[1] != len(task.p) or kind not in (np.int64, np.float64):
         raise ValueError(f"task {task.id}: {name} is not known, and no sums at each p")
     texts = Node(data.attributes)
-    meaning = texts.text("meaning").removesuffix(_AXES)
+    meaning = texts.text("meaning").removesuffix(SUM_AXES)
     how = Sums("", kind, shape[2])
     return Column(name, name, meaning, texts.text("unit"), how, source="")
-
-
-def _sums_of(node: Node, task: Task, columns: tuple[Column, ...]) -> dict[str, NDArray[Any]]:
-    """Return sums, products and the datasets beside them; ValueError where they cannot be true."""
-    observables = [column for column in columns if column.is_observable]
-    found: dict[str, NDArray[Any]] = {
-        name: node.array(name, kind, (len(task.p), width))
-        for name, (kind, width) in _widths_of(task, columns).items()
-    }
-    if not all(column.is_known for column in columns):
-        # What another version measures may be negative, and its products with the rest.
-        return found
-    own = {each.name for each in task.functions}
-    for name, array in found.items():
-        if array.size and name not in own and array.min() < 0:
-            raise ValueError(f"task {task.id}: {name} holds a negative number")
-    largest = max(task.num_points**2, task.kind.largest_sum(task.num_points))
-    # Of a wide task there is no observable of more than its sites.
-    largest = task.num_points if task.is_wide else largest
-    most = [task.block_size * (1 if column.is_probability else largest) for column in observables]
-    if np.any(found["sums"] > np.array(most, np.uint64).astype(np.float64)):
-        raise ValueError(f"task {task.id}: sums holds more than its samples can have")
-    return found
-
-
-def _widths_of(task: Task, columns: tuple[Column, ...]) -> dict[str, tuple[type, int]]:
-    """Return type and numbers at each p of what a task with these columns has, by dataset."""
-    width = sum(column.is_observable for column in columns)
-    beside = datasets_of(columns, task.num_points, task.block_size)
-    return {
-        "sums": (np.int64, width),
-        "products": (np.float64, width * (width + 1) // 2),
-        **{name: (stored.kind, stored.width) for name, stored in beside.items()},
-    }
-
-
-def _thresholds_of(node: Node, task: Task) -> dict[str, NDArray[Any]]:
-    axes = len(open_axes(task.boundary))
-    found = node.array("thresholds", np.uint64, (task.block_size, axes))
-    if np.any((found > np.uint64(TOP)) & (found != np.uint64(NEVER))):
-        raise ValueError(f"task {task.id}: a threshold is above 1")
-    return {"thresholds": found}
