@@ -78,9 +78,9 @@ def topologies() -> dict[str, tuple[Topology, Model]]:
         "vacant": (replace(bonds, occupied=bonds.occupied & ~np.uint32(1)), BOND),
         "periodic": (periodic, BOND),
         "graph": (graph, BOND),
-        "open, sites": (bonds, Model("site")),
-        "periodic, sites": (periodic, Model("site")),
-        "graph, sites": (graph, Model("site")),
+        "open, sites": (bonds, Model.parse("site")),
+        "periodic, sites": (periodic, Model.parse("site")),
+        "graph, sites": (graph, Model.parse("site")),
     }
 
 
@@ -286,7 +286,7 @@ def slab_launches() -> list[Launch]:
     from percolab.domains.tiled_cuda import SlabTiled
 
     launches: list[Launch] = []
-    for boundary, model in ((("open",) * 2, BOND), (("periodic",) * 2, Model("site"))):
+    for boundary, model in ((("open",) * 2, BOND), (("periodic",) * 2, Model.parse("site"))):
         whole = Whole(load_lattice("square"), (33, 40), boundary, model)
         with on_host(launches, "slab, sites" if model.draws_sites else "slab"):
             slabs, parts = SlabTiled(whole, 20, tally=True), Parts(whole)

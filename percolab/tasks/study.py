@@ -154,6 +154,12 @@ class Sampling(Shown):
             if getattr(self, name) != SETTINGS[name].default:
                 raise InputError(f"{name}: {self.model} percolation has no spins (--model ising)")
 
+    def _settle_model(self, structure: Structure) -> None:
+        """Have the model as a structure names it; InputError if that has no such model."""
+        self._check("model")
+        found = Model.parse(self.model).on(structure)
+        object.__setattr__(self, "model", str(found))
+
     def _check_functions(self, others: Sequence[Column]) -> None:
         """Raise InputError for observables of a user that are none, or of what has no labels."""
         if self.functions and (self.method != "grid" or self.has_spins):
@@ -202,6 +208,7 @@ class Task(Sampling):
         check_boundary(self.structure, self.boundary)
         self._check_size()
         self._check("method")
+        self._settle_model(self.structure)
         if self.method == "threshold":
             _check_threshold_method(self.p or None, self.boundary)
         else:
@@ -463,7 +470,7 @@ class Study(Sampling):
     sweeps: int = 0
 
     def __post_init__(self) -> None:
-        self._check("model")
+        self._settle_model(self.structure)
         self._check("update")
         self._check("every")
         self._check("chains")
