@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from helpers import cpu_labeler, items_of, lattice, run_simulated
+from helpers import assert_cuda_equals_cpu, cpu_labeler, items_of, lattice, run_simulated
+from slab_support import compare_fronts
 
 import percolab
 from percolab.analysis.theory.critical import critical_probability
@@ -22,6 +23,9 @@ from percolab.errors import InputError
 from percolab.lattices.bethe import bethe_lattice
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.lattices.topology import unpack_bits
+from percolab.parts.front import close, row_of
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw
 
 MODEL = Model.parse("bond:y=0.3")
 #: Lattices, shapes of some words and a part of one, boundaries, and what is fixed.
@@ -114,14 +118,12 @@ def test_means_of_a_tiny_lattice_are_those_of_all_its_configurations(name, text)
         row = single.row()
         chance = np.where(states, limits[bonds[:, 0]], 1 - limits[bonds[:, 0]]).prod()
         mean += chance * np.array([row[0], row[4] & 1])
-    asked = {"L": [3], "p": [p], "samples": samples, "device": "cpu", "model": text}
-    assert item.shape(3) == (3, 3)
     rows = new_coupling("raster", "cpu", topology, model).rows(
         0, 7, *items_of((p,), samples=samples)
     )
     sampled = np.stack([rows[:, 0], rows[:, 4] & 1], axis=1).astype(float)
     z = (sampled.mean(axis=0) - mean) / (sampled.std(axis=0) / samples**0.5)
-    assert np.all(np.abs(z) <= 4), (asked, z)
+    assert np.all(np.abs(z) <= 4)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +152,39 @@ def test_simulated_kernels_equal_the_cpu():
     done = run_simulated("simulated_bond_classes.py")
     assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
     assert done.stdout.splitlines()[-1] == "slabs"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("labeler", ["tiled", "four_step"])
+def test_kernels_on_a_gpu_equal_the_cpu(labeler):
+    for n, (name, shape, text, ps) in enumerate(
+        (
+            ("square", (1030, 517), "bond:y=0.3", (0.69, 0.695, 0.7, 0.8)),
+            ("triangular", (258, 130), "bond:d=0.15,y=0.4", (0.4, 0.45, 0.5)),
+            ("cubic", (61, 37, 45), "bond:z=0.1", (0.3, 0.33)),
+        )
+    ):
+        item, model = load_lattice(name), Model.parse(text)
+        kinds = product(("open", "periodic"), repeat=item.dimension)
+        for boundary in kinds:
+            topology = item.topology(shape, boundary)
+            case = {"items": items_of(ps, samples=2), "capacity": 2, "case": (name, boundary)}
+            draw = {"judge": "raster", "generator": n % 2, "model": model}
+            assert_cuda_equals_cpu(labeler, topology, **draw, **case)
+
+
+@pytest.mark.gpu
+def test_slabs_on_a_gpu_equal_the_cpu():
+    for boundary, text in (("open", "bond:y=0.3"), ("periodic", "bond:x=0.6")):
+        model = Model.parse(text)
+        whole = Whole(load_lattice("square"), (1501, 141), (boundary,) * 2, model)
+        draw = Draw(0, 5, 7, threshold_of(0.6))
+        (front,) = compare_fronts(whole, [draw], [70, 31, 40])
+        row = row_of(close(front) if whole.is_closed else front)
+        topology = whole.lattice.topology(whole.shape, whole.boundary)
+        one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
+        expected = cpu_labeler("raster", topology, model).rows(0, 5, *one)[0]
+        np.testing.assert_array_equal(row.numbers, expected)
 
 
 def test_a_study_keeps_what_is_fixed_alone():
