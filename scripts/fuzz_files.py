@@ -226,7 +226,7 @@ def _sampler(path: Path) -> Any:
 
 def _checkpoints(folder: Path) -> list[Path]:
     """Write checkpoints of a block that was stopped in its first row, and in its third."""
-    from percolab.run.sampler import Stopped
+    from percolab.kinds.workplace import Stopped
 
     names = [folder / "one.checkpoint", folder / "three.checkpoint"]
     for name, slabs in zip(names, (1, 9), strict=True):

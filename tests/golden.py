@@ -25,9 +25,9 @@ from click.testing import CliRunner
 import percolab
 from percolab.cli import main as command_line
 from percolab.kernels.device import Device
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import lattice_names
 from percolab.run.in_slabs import SlabSampler
-from percolab.run.sampler import Stopped
 from percolab.run.split import SplitSampler, Team
 from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.study import Task

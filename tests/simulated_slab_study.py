@@ -16,12 +16,13 @@ from simulated_worker import simulated_worker, two_gpus
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import load_lattice
 from percolab.run.in_slabs import SlabSampler, layers_of
 from percolab.run.request import Watcher
-from percolab.run.sampler import Sampler, Stopped
 from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.blocks import same_block
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 
 CUDA, CPU = Device("cuda"), Device("cpu")
@@ -90,7 +91,7 @@ def compare_checkpoints(folder):
     """Stop a block on one device in the middle of a sample, and go on with it on the other."""
     boundary = "open", "periodic"
     task = Task(load_lattice("square"), 8, boundary, p=(0.5,), block_size=2)
-    (expected,) = Sampler(task, device=CPU).sample([3])
+    (expected,) = make_sampler(task, device=CPU).sample([3])
     for one, other in ((CUDA, CPU), (CPU, CUDA), (CUDA, CUDA)):
         path = folder / f"{one}{other}.h5"
         calls, done = iter([False] * 4 + [True]), []

@@ -14,16 +14,17 @@ import pytest
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
 from percolab.kernels.device import Device
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import Job, Leader, follow, layers_of_ranks
 from percolab.parts.raster import Draw
 from percolab.parts.slabs import row_by_slabs
 from percolab.parts.transport import run_local
-from percolab.run.sampler import Sampler, Stopped
 from percolab.run.split import SplitSampler, Team
 from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.blocks import same_block
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 
 CPU, CUDA = Device("cpu"), Device("cuda", 0)
@@ -75,7 +76,7 @@ def compare_study():
 def compare_checkpoints():
     """Stop a sample on one device between two slabs, and go on with it on the other."""
     task = Task(load_lattice("square"), 6, ("open", "periodic"), p=(0.5,), block_size=1)
-    (expected,) = Sampler(task, device=CPU).sample([3])
+    (expected,) = make_sampler(task, device=CPU).sample([3])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.h5"
         path.touch()

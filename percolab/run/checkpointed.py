@@ -15,7 +15,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
+from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.kinds.workplace import has_tally
 from percolab.measure.rows import BINS, ROW_WIDTH
 from percolab.measure.tallies import row_width_of
 from percolab.parts.front import Front
@@ -23,9 +26,11 @@ from percolab.parts.parts import Whole
 from percolab.parts.raster import Draw
 from percolab.parts.slabs import is_of_first
 from percolab.run.request import Watcher
-from percolab.run.sampler import Sampler
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow, read_checkpoint
 from percolab.store.results import Results
+from percolab.tasks.blocks import AnyBlock, ChainEnd
+from percolab.tasks.kind import BlockSampler, SamplerSpec
+from percolab.tasks.study import Task
 
 # Seconds between checkpoints, and how many times longer than slabs waited for one.
 _CHECKPOINT_EVERY, _CHECKPOINT_SHARE = 60.0, 20.0
@@ -70,7 +75,7 @@ class Saving:
             writing.result()
 
 
-class CheckpointedSampler(Sampler):
+class CheckpointedSampler:
     """Measures blocks row by row, and goes on with one whose checkpoint there is.
 
     whole:       the lattice
@@ -79,12 +84,36 @@ class CheckpointedSampler(Sampler):
 
     whole: Whole
     checkpoints: Checkpoints | None = None
+    blocks_per_call = 1
+    is_serial = False
+
+    def __init__(self, task: Task, device: Device) -> None:
+        self.task, self.device = task, device
+        self._thresholds = [threshold_of(p) for p in task.p]
+        self._tallied = has_tally(task)
+
+    @abstractmethod
+    def sample(
+        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
+    ) -> list[AnyBlock]:
+        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
+
+    def continue_from(self, end: ChainEnd | None) -> None:
+        """Do nothing: samples are independent."""
+
+    def warm_up(self, *, with_pilot: bool) -> None:
+        """Call once what a sweep calls, so that it is compiled."""
+        self.sample([0])
+
+    @abstractmethod
+    def spec(self) -> SamplerSpec:
+        """Return what a worker process makes the same sampler from."""
 
     def items(self, number: int) -> list[tuple[int, int]]:
         """Return the sample and the threshold of every row of a block."""
         size = self.task.block_size
         samples = range(number * size, (number + 1) * size)
-        return list(product(samples, self._thresholds.tolist()))
+        return list(product(samples, self._thresholds))
 
     def held(self, number: int) -> Checkpoint | None:
         """Return the checkpoint of a block, if there is one; InputError if it is damaged."""
@@ -174,7 +203,7 @@ class RankKeeper:
 
 
 def begin_checkpoints(
-    samplers: Mapping[str, Sampler], path: Path, results: Results, watcher: Watcher
+    samplers: Mapping[str, BlockSampler], path: Path, results: Results, watcher: Watcher
 ) -> Callable[[Results], None]:
     """Let samplers keep checkpoints beside a results file, and go on from those there are.
 

@@ -18,7 +18,8 @@ from numba.core import event
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device, device_names
-from percolab.labelers import fitting_labeler, labeler_class, told_labeler
+from percolab.kinds.memory import check_memory, required_memory
+from percolab.labelers import told_labeler
 from percolab.lattices.structure import Structure
 from percolab.run.executors import (
     check_workers,
@@ -40,13 +41,11 @@ from percolab.run.in_slabs import (
 )
 from percolab.run.measured import Crew, Threads
 from percolab.run.request import SweepOptions, Watcher
-from percolab.run.sampler import Sampler, check_memory, required_memory
 from percolab.run.split import SplitSampler, Team, team_of, warm_up_boxes
 from percolab.store.provenance import processor_name, run_record
-from percolab.tasks.blocks import ChainEnd
+from percolab.tasks.kind import BlockSampler, make_sampler
 from percolab.tasks.settings import EXECUTORS
 from percolab.tasks.study import Study, Task
-from percolab.trees import DEFAULT_TREE_METHOD, tree_class
 
 # Kernels do not depend on the size of a lattice on the CPU, so the smallest of this L will do.
 _SMALL = 4
@@ -105,22 +104,14 @@ class Engine:
         """Samples in slabs that are measured at a time: one on each GPU, or one by each worker."""
         return self.processes if self.device.is_shared else self.workers
 
-    def sampler(
-        self,
-        task: Task,
-        *,
-        share: float = 0.9,
-        window: tuple[float, float] = (0.0, 1.0),
-        end: ChainEnd | None = None,
-    ) -> Sampler:
-        """Return a task made ready; share, window, end: as for :class:`Sampler`."""
+    def sampler(self, task: Task, *, share: float = 0.9, **hints: Any) -> BlockSampler:
+        """Return a task made ready; share, hints: as for a kind's own method of this name."""
         if self.team is not None:
             return SplitSampler(task, self.team, self.report)
         if task.size in self.slabs:
             return SlabSampler(task, self.slabs[task.size], self.report, device=self.device)
-        return Sampler(
-            task, labeler=self.labeler, device=self.device, share=share, window=window, end=end
-        )
+        given = {"labeler": self.labeler, "share": share} | hints
+        return make_sampler(task, device=self.device, **given)
 
     def executor(self) -> Executor:
         """Return threads of this process, for pilots; InputError if there are none."""
@@ -134,7 +125,7 @@ class Engine:
         devices, workers, hear = self.every_device, self.workers, self.report
         return opened(self.given, structure, devices, workers, processes, hear)
 
-    def crew(self, samplers: Mapping[str, Sampler], executor: Executor) -> Crew:
+    def crew(self, samplers: Mapping[str, BlockSampler], executor: Executor) -> Crew:
         """Return those who make the blocks of these tasks by what was opened."""
         if self.team is not None:
             return Threads(samplers, executor, 1)
@@ -224,12 +215,9 @@ def _engine_on(
     device, *others = found
     if study.functions:
         _check_functions_engine(options, slabs, others)
-    if study.has_trees:
-        labeler, note = options.get("labeler") or DEFAULT_TREE_METHOD[device.kind], ""
-        tree_class(labeler, device.kind)
-    else:
-        labeler, note = fitting_labeler(options.get("labeler"), device.kind, study.structure)
-        labeler_class(labeler, device.kind)
+    labeler, note = study.kind.algorithms.choose(
+        options.get("labeler"), device.kind, study.structure
+    )
     if note:
         watcher.noted(note)
     executor = options.get("executor") or ("processes" if others else "threads")
@@ -320,7 +308,7 @@ def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool)
             return
         for task in tasks if len(engine.slabs) < len(study.sizes) else ():
             # A share of nothing: memory for one sample.
-            engine.sampler(task, share=0.0).call_first(with_pilot=with_pilot)
+            engine.sampler(task, share=0.0).warm_up(with_pilot=with_pilot)
 
 
 @contextmanager

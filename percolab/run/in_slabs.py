@@ -21,6 +21,7 @@ from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.columns import LOW_BITS
@@ -31,9 +32,10 @@ from percolab.parts.parts import Whole
 from percolab.parts.raster import Draw
 from percolab.parts.slabs import Slabs, equal_slabs, is_of_first, refusal, thicknesses
 from percolab.run.checkpointed import CheckpointedSampler, Saving
-from percolab.run.sampler import Stopped
-from percolab.store.checkpoints import Checkpoint
+from percolab.run.processes import tell
+from percolab.store.checkpoints import Checkpoint, Checkpoints
 from percolab.tasks.blocks import AnyBlock, Block, blocks_of
+from percolab.tasks.kind import SamplerSpec
 from percolab.tasks.study import Task
 
 _T = TypeVar("_T")
@@ -242,13 +244,14 @@ class SlabSampler(CheckpointedSampler):
         *,
         device: Device = CPU,
     ) -> None:
-        super().__init__(task, labeler=LABELERS[device.kind], device=device)
+        super().__init__(task, device)
         self.whole, self.layers = whole_of(task), tuple(layers)
         self._report = report
 
-    def call_first(self, *, with_pilot: bool) -> None:
-        """Call once what a sweep calls, so that it is compiled."""
-        self._blocks([0])
+    def spec(self) -> SamplerSpec:
+        """Return what a worker process makes the same sampler from."""
+        given = {"layers": self.layers, "checkpoints": self.checkpoints}
+        return SamplerSpec("run.in_slabs:make_in_worker", self.task, given)
 
     def _slabs(self) -> Slabs:
         """Return this thread's slabs, or those of the GPU for the thread that drives it."""
@@ -262,9 +265,10 @@ class SlabSampler(CheckpointedSampler):
             at.owner = self
         return at.slabs
 
-    def _blocks(
+    def sample(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:
+        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         with self._alone(stopped):
             return [self._block(number, stopped) for number in numbers]
 
@@ -345,6 +349,15 @@ class SlabSampler(CheckpointedSampler):
         work.saving.begin(made)
 
 
+def make_in_worker(
+    task: Task, *, device: Device, layers: Sequence[int], checkpoints: Checkpoints | None
+) -> SlabSampler:
+    """Return the sampler of a worker process, which reports the sites that it has labeled."""
+    sampler = SlabSampler(task, layers, tell, device=device)
+    sampler.checkpoints = checkpoints
+    return sampler
+
+
 def block_of(task: Task, number: int, rows: Sequence[Row]) -> Block:
     """Return the block of samples with these rows, sample by sample and p by p."""
     shape = 1, task.block_size, len(task.p)
@@ -390,7 +403,7 @@ def warm_up_slabs(task: Task, device: Device) -> None:
         layers = layers_of(task, 2, 1, device=device)
     except InputError:
         layers = layers_of(task, 1, 1, device=device)
-    SlabSampler(task, layers, device=device).call_first(with_pilot=False)
+    SlabSampler(task, layers, device=device).sample([0])
 
 
 def check_p(missing: Collection[tuple[float, ...] | None], asked: str = "slabs") -> None:

@@ -29,6 +29,7 @@ from percolab.analysis.stored_data import POINTS, curves_of
 from percolab.analysis.stored_fits import scaling_of
 from percolab.errors import InputError
 from percolab.kernels.device import device_names
+from percolab.kinds.memory import required_memory
 from percolab.run.engine import Engine, check_slabs_executor, choose_engine
 from percolab.run.executors import CountedWorkers, usable_cores
 from percolab.run.in_slabs import check_p
@@ -36,7 +37,6 @@ from percolab.run.placement import new_task, rounded_up, with_tasks
 from percolab.run.plan_file import at_points, file_bytes
 from percolab.run.plan_pilot import Pilot, SizePilot, run_pilot
 from percolab.run.request import Opened, SweepOptions, Watcher, open_study, own_tasks
-from percolab.run.sampler import required_memory
 from percolab.run.slab_pilot import compile_slabs, pilot_of_slabs
 from percolab.run.stored import saving_seconds
 from percolab.run.wanted import (

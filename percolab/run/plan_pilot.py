@@ -13,19 +13,21 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
+from percolab.kinds.pilots.percolation import place_windows
 from percolab.run.engine import Engine, share_of
 from percolab.run.measured import Threads, Work, missing_jobs
-from percolab.run.placement import grids_of, new_task, place_windows, with_tasks
+from percolab.run.placement import grids_of, new_task, pilot_conditions, with_tasks
 from percolab.run.request import Watcher, own_tasks
-from percolab.run.sampler import Sampler
 from percolab.store.results import Results
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
+from percolab.tasks.kind import BlockSampler
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study, Task
 
@@ -123,7 +125,7 @@ def run_pilot(
         budget, small_ones = _allowed(_MEASURING, run), _stand_ins(tasks.values(), engine)
         for left, size in zip(range(len(study.sizes), 0, -1), study.sizes):
             begin = time.perf_counter()
-            window = windows.get(size, (0.0, 1.0))
+            window = windows.get(size)
             task, small = tasks[size], small_ones[size]
             measuring = _Measuring(
                 small, window, engine, executor, budget / left, share_of(len(study.sizes))
@@ -137,7 +139,7 @@ def run_pilot(
             budget = max(budget - (time.perf_counter() - begin), 0.0)
         for task in beside:
             # Of large samples there are too few for a curve.
-            window = windows.get(task.size, (0.0, 1.0))
+            window = windows.get(task.size)
             more = _Measuring(task, window, engine, executor, _BESIDE, share_of(2)).pilot(0.0)
             found[0] = replace(found[0], measured=(*found[0].measured, *more.measured))
     return Pilot(tuple(found), compiling, extrapolated, max(free - _free(engine), 0))
@@ -209,7 +211,7 @@ def _look_seconds(task: Task, engine: Engine) -> float:
     """Return the seconds that one sample at one p takes, in the way p values are looked for."""
     grid = replace(task, method="grid", measure=(), p=task.p or (0.5,))
     small = _stand_in(grid, engine)
-    sampler = engine.sampler(small)
+    sampler: Any = engine.sampler(small)
     items = _LOOKS[engine.device.kind]
     samples = np.arange(items, dtype=np.uint64)
     thresholds = np.full(items, threshold_of(grid.p[0]), np.uint64)
@@ -330,7 +332,8 @@ def _timed_spans(
     if study.method == "grid":
         return grids_of(study, engine, watcher), clock() - begin
     part = Results(study, {key: results.tasks[key] for key in results.tasks})
-    windows = place_windows(part, sizes, engine, watcher)
+    conditions = pilot_conditions(engine, watcher)
+    windows = place_windows(study, sizes, part.tasks.values(), conditions)
     return {**windows}, clock() - begin
 
 
@@ -358,7 +361,7 @@ class _Measuring:
     def __init__(
         self,
         task: Task,
-        window: tuple[float, float],
+        window: tuple[float, float] | None,
         engine: Engine,
         executor: Executor,
         budget: float,
@@ -368,14 +371,9 @@ class _Measuring:
         self._budget = budget
         single = _single(task)
         whole = replace(task, purpose="plan blocks")
-        self._samplers = {
-            key: Sampler(
-                item,
-                labeler=engine.labeler,
-                device=engine.device,
-                window=window,
-                share=share / part,
-            )
+        hints = {} if window is None else {"window": window}
+        self._samplers: dict[str, BlockSampler] = {
+            key: engine.sampler(item, share=share / part, **hints)
             # On a GPU the single samples may take little, so that a batch is as large as a sweep's.
             for key, item, part in (("single", single, 16), ("whole", whole, 1))
         }
@@ -402,7 +400,7 @@ class _Measuring:
             measured.append(blocks)
         return SizePilot(self._task, kept, tuple(measured), rate, setup, placing)
 
-    def _keep(self, sampler: Sampler, count: int) -> tuple[list[AnyBlock], float]:
+    def _keep(self, sampler: BlockSampler, count: int) -> tuple[list[AnyBlock], float]:
         """Return single samples, and how many came in a second."""
         parts = np.array_split(np.arange(count), min(4 * self._engine.workers, count))
         begin = time.perf_counter()
@@ -410,7 +408,7 @@ class _Measuring:
         rate = count / (time.perf_counter() - begin)
         return [block for blocks in found for block in blocks], rate
 
-    def _whole_blocks(self, sampler: Sampler, samples: float) -> tuple[TaskResult, float]:
+    def _whole_blocks(self, sampler: BlockSampler, samples: float) -> tuple[TaskResult, float]:
         """Return whole blocks, run as a sweep runs them, and the samples that came in a second."""
         task, workers = sampler.task, self._engine.workers
         blocks = max(round(samples / task.block_size), 2 * workers)
@@ -422,7 +420,7 @@ class _Measuring:
         found = self._run(sampler, blocks)
         return found, blocks * task.block_size / (time.perf_counter() - begin)
 
-    def _run(self, sampler: Sampler, blocks: int) -> TaskResult:
+    def _run(self, sampler: BlockSampler, blocks: int) -> TaskResult:
         """Return the first blocks of a task, made as a sweep makes them."""
         task = sampler.task
         study = Study(

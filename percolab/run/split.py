@@ -25,6 +25,7 @@ from percolab.bonds.words import GENERATORS, threshold_of
 from percolab.errors import InputError
 from percolab.kernels.device import Device, device_names
 from percolab.kernels.memory import Memory
+from percolab.kinds.workplace import Stopped
 from percolab.parts import box_ranks
 from percolab.parts.box_ranks import BoxJob
 from percolab.parts.boxes import Vector, blocks_from_text
@@ -47,7 +48,6 @@ from percolab.run.checkpointed import CheckpointedSampler, RankKeeper, Saving
 from percolab.run.executors import check_workers, default_workers
 from percolab.run.in_slabs import (
     CPU,
-    LABELERS,
     block_of,
     check_fits,
     check_labeler,
@@ -58,9 +58,9 @@ from percolab.run.in_slabs import (
 )
 from percolab.run.measured import WorkersLost
 from percolab.run.processes import Processes
-from percolab.run.sampler import Stopped
 from percolab.store.checkpoints import Checkpoint, Checkpoints
 from percolab.tasks.blocks import AnyBlock, Block
+from percolab.tasks.kind import SamplerSpec
 from percolab.tasks.settings import EXECUTORS, SPLITS
 from percolab.tasks.study import Task
 
@@ -626,8 +626,7 @@ class SplitSampler(CheckpointedSampler):
     """
 
     def __init__(self, task: Task, team: Team, report: Callable[[int], None] | None = None) -> None:
-        device = team.devices[0]
-        super().__init__(task, labeler=LABELERS[device.kind], device=device)
+        super().__init__(task, team.devices[0])
         self.whole = split_whole(task)
         self._team, self._report = team, report
 
@@ -645,9 +644,14 @@ class SplitSampler(CheckpointedSampler):
         layers = self._team.layers[self.task.size]
         return is_of_first(held.front, layers[rank], first_layer_of(layers, rank))
 
-    def _blocks(
+    def spec(self) -> SamplerSpec:
+        """Raise TypeError: ranks are followed by the process of the study alone."""
+        raise TypeError("samples over all ranks are measured by the process of the study")
+
+    def sample(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:
+        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
         return [self._block(number, stopped or (lambda: False)) for number in numbers]
 
     def _block(self, number: int, stopped: Callable[[], bool]) -> Block:

@@ -15,11 +15,11 @@ from percolab.coupled import memory_of, new_coupling
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs, items_that_fit
+from percolab.kinds.memory import check_memory, required_memory
 from percolab.labelers import LABELERS
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import geometry_of
 from percolab.lattices.lattice import load_lattice
-from percolab.run.sampler import check_memory, required_memory
 from percolab.tasks.study import Task
 
 SHAPES = {"square": (256, 254), "cubic": (48, 40, 44)}

@@ -8,7 +8,7 @@ import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,8 @@ from percolab.analysis.stored_data import cluster_curves_of
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kinds.memory import estimate_memory
+from percolab.kinds.workplace import Stopped
 from percolab.measure.rows import BINS
 from percolab.measure.tallies import num_bins, row_width_of, wide_bin_of
 from percolab.parts.front import Row
@@ -37,10 +39,10 @@ from percolab.run.in_slabs import (
 )
 from percolab.run.plan import plan_study
 from percolab.run.request import Watcher
-from percolab.run.sampler import Sampler, Stopped, memory_of_task
 from percolab.store.checkpoints import Checkpoints, read_checkpoint
 from percolab.store.results import read_results
 from percolab.tasks.blocks import same_block
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study, Task
 from percolab.tasks.study_file import make_request
 
@@ -102,7 +104,7 @@ def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
     free = _memory(8) + memory_of_slabs(whole_of(_task(160)), (8,) * 20, p=0.5).host
     assert free < _memory(160)
     memory = type("", (), {"available": free})
-    monkeypatch.setattr("percolab.run.sampler.psutil.virtual_memory", lambda: memory)
+    monkeypatch.setattr("percolab.kinds.memory.psutil.virtual_memory", lambda: memory)
     monkeypatch.setattr("percolab.run.in_slabs._SITES_PER_SLAB", 1280)
     found = sweep("square", **asked, slabs="auto")
     assert found.runs[0]["slabs"] == {"160": 20}
@@ -111,7 +113,7 @@ def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
 
 
 def _memory(size):
-    return memory_of_task(_task(size), "raster", "cpu").host
+    return estimate_memory(_task(size), "raster", "cpu").host
 
 
 def _task(size, **kinds):
@@ -217,7 +219,7 @@ def test_sizes_in_slabs_are_planned_beside_whole_ones(monkeypatch, tmp_path):
     free = _memory(8) + memory_of_slabs(whole_of(_task(160)), (8,) * 20, p=0.5).host
     memory = type("", (), {"available": free})
     with monkeypatch.context() as only:
-        only.setattr("percolab.run.sampler.psutil.virtual_memory", lambda: memory)
+        only.setattr("percolab.kinds.memory.psutil.virtual_memory", lambda: memory)
         only.setattr("percolab.run.in_slabs._SITES_PER_SLAB", 1280)
         plan = planned({"L": [8, 160], "p": [0.5], "samples": 10, "slabs": "auto"})
     assert [row.L for row in plan.sizes] == [8, 160]
@@ -292,7 +294,7 @@ def test_a_stop_between_slabs_saves_where_it_is(tmp_path):
     sampler._report = done.append
     (found,) = sampler.sample([4])
     assert done == [36, 36]
-    (whole,) = Sampler(sampler.task, device=Device("cpu")).sample([4])
+    (whole,) = make_sampler(sampler.task, device=Device("cpu")).sample([4])
     assert same_block(found, whole)
     sampler.checkpoints.remove(sampler.task.id, [4])
     assert list(tmp_path.iterdir()) == []
@@ -416,14 +418,14 @@ class WorkerKiller(Watcher):
 def test_a_call_of_a_sampler_in_slabs_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     sampler, told = SlabSampler(_task(12, block_size=2), (3, 3, 3, 3)), []
     sampler.checkpoints = Checkpoints(tmp_path / "results.h5")
-    monkeypatch.setattr("percolab.run.calls.tell", told.append)
-    call = replace(Call.of_sampler("run", sampler, ("cpu",)), numbers=(4,))
+    monkeypatch.setattr("percolab.run.in_slabs.tell", told.append)
+    call = Call("run", sampler.spec(), ("cpu",), (4,))
     calls = iter([False] * 5 + [True])
     with pytest.raises(Stopped):
         sampler.sample([4], lambda: next(calls))
     (found,) = measure_blocks(pickle.loads(pickle.dumps(call)))
     assert told == [36, 36]
-    (whole,) = Sampler(sampler.task, device=Device("cpu")).sample([4])
+    (whole,) = make_sampler(sampler.task, device=Device("cpu")).sample([4])
     assert same_block(found, whole)
 
 

@@ -14,15 +14,17 @@ from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import sweep
 from percolab.kernels.device import Device
+from percolab.kinds.grid import GridSampler
+from percolab.kinds.threshold import ThresholdSampler
 from percolab.lattices.lattice import load_lattice
 from percolab.run import plan_pilot
 from percolab.run.engine import Engine
 from percolab.run.plan import _sampled_p, plan_study
 from percolab.run.plan_file import likely_block
 from percolab.run.plan_pilot import extrapolated
-from percolab.run.sampler import Sampler
 from percolab.run.wanted import expected_curve
 from percolab.store.results import ResultsWriter, read_results
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
 
@@ -174,7 +176,8 @@ def test_samples_that_take_long_are_planned_by_smaller_ones(tmp_path, monkeypatc
     monkeypatch.setattr(plan_pilot, "_FIRST", 0.5)
     monkeypatch.setattr(plan_pilot, "_look_seconds", lambda task, engine: 1e-6 * task.num_points)
     monkeypatch.setattr(plan_pilot, "_allowed", lambda least, run: 0.3 * (least > 3))
-    sample, sizes = Sampler.sample, set()
+    sampled = ThresholdSampler if "method" in kinds else GridSampler
+    sample, sizes = sampled.sample, set()
 
     def watched(sampler, *given):
         sizes.add(sampler.task.size)
@@ -182,7 +185,7 @@ def test_samples_that_take_long_are_planned_by_smaller_ones(tmp_path, monkeypatc
 
     settings = SQUARE | {"L": [32, 64], "samples": 300} | kinds
     with monkeypatch.context() as only:
-        only.setattr(Sampler, "sample", watched)
+        only.setattr(sampled, "sample", watched)
         plan = planned(tmp_path / "results.h5", **settings)
     # Two for the times, and others for the curve.
     assert {8, 16} <= sizes
@@ -214,7 +217,7 @@ def test_a_stand_in_has_the_seconds_of_a_site(monkeypatch):
 
 def test_likely_blocks_have_the_sums_of_as_many_samples():
     task = Task(load_lattice("square"), 8, ("open", "open"), (0.4, 0.5), seed=1, block_size=1)
-    kept = Sampler(task, device=Device("cpu")).sample(range(400))
+    kept = make_sampler(task, device=Device("cpu")).sample(range(400))
     rng = np.random.default_rng(0)
     blocks = [likely_block(n, kept, 50, rng) for n in range(200)]
     assert blocks[0].sums.dtype == np.int64
@@ -343,7 +346,7 @@ def test_an_interrupted_adaptive_sweep_goes_on_until_its_target_is_met(tmp_path,
     settings = ("sweep", "--lattice", "square", "-L", "8,16,32", "--target-error", "5e-3",
                 "--device", "cpu", "--workers", "1", "--quiet")  # fmt: skip
     answer(*settings, "--out", direct)
-    real, calls = Sampler.sample, []
+    real, calls = GridSampler.sample, []
 
     def sample(self, numbers, stopped=None):
         calls.append(numbers)
@@ -352,7 +355,7 @@ def test_an_interrupted_adaptive_sweep_goes_on_until_its_target_is_met(tmp_path,
         return real(self, numbers, stopped)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Sampler, "sample", sample)
+        patch.setattr(GridSampler, "sample", sample)
         codes = [run(*settings, "--out", path).exit_code for _ in range(2)]
     assert codes == [130, 130]
     assert blocks_in(path) < blocks_in(direct)

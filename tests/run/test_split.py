@@ -24,13 +24,13 @@ from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
+from percolab.kinds.workplace import Stopped
 from percolab.parts.parts import Whole
 from percolab.parts.raster import Draw, SlabRaster
 from percolab.parts.slabs import row_by_slabs
 from percolab.parts.transport import Local
 from percolab.run import split, split_plan
 from percolab.run.request import Watcher
-from percolab.run.sampler import Stopped
 from percolab.run.split import RankExecutor, SplitSampler, Team, split_layers, team_of
 from percolab.store.results import read_results
 from percolab.tasks.study import Task

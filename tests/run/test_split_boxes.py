@@ -22,12 +22,12 @@ from helpers import lattice
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kinds.workplace import Stopped
 from percolab.parts import quad
 from percolab.parts.boxes import BoxRaster
 from percolab.parts.transport import Local
 from percolab.run import split, split_plan
 from percolab.run.request import Watcher
-from percolab.run.sampler import Stopped
 from percolab.run.split import RankExecutor, SplitSampler, team_of
 from percolab.run.split_plan import SplitPlan, _grown, _Rows
 from percolab.store.results import read_results

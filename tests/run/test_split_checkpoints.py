@@ -25,15 +25,16 @@ from process_support import Killed, Killer, impatient_rank
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
 from percolab.kernels.device import Device
+from percolab.kinds.workplace import Stopped
 from percolab.parts.ranks import Job, Leader
 from percolab.parts.raster import Draw, SlabRaster
 from percolab.parts.slabs import Slabs
 from percolab.parts.transport import Local
 from percolab.run.checkpointed import RankKeeper
-from percolab.run.sampler import Sampler, Stopped
 from percolab.run.split import SplitSampler, Team, split_whole
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow, read_checkpoint
 from percolab.tasks.blocks import same_block
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 
 MPIEXEC = shutil.which("mpiexec", path=f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
@@ -162,7 +163,7 @@ def test_a_stop_between_two_slabs_keeps_all_that_is_measured(made):
         assert len(sampler.checkpoints.load(sampler.task.id, 3).rows) == 1
         (found,) = sampler.sample([3])
     assert len(done) == 8
-    (whole,) = Sampler(sampler.task, device=Device("cpu")).sample([3])
+    (whole,) = make_sampler(sampler.task, device=Device("cpu")).sample([3])
     assert same_block(found, whole)
     assert len(made) == 2 * 12
     # Another rank may have been done with its layers, which are kept once a minute.

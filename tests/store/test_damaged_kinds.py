@@ -11,9 +11,9 @@ from cli_support import answer, put_text, refusal, run, sealed_again, stored
 from percolab.analysis.trees import fit_trees
 from percolab.api import sweep
 from percolab.errors import InputError
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import load_lattice
 from percolab.run.in_slabs import SlabSampler
-from percolab.run.sampler import Stopped
 from percolab.store.checkpoints import Checkpoints, read_checkpoint
 from percolab.store.reading import format_of
 from percolab.store.results import read_results

@@ -34,14 +34,15 @@ from percolab.analysis.transition_order import RELAXED, is_relaxed
 from percolab.bonds.words import GENERATORS
 from percolab.errors import AnalysisError, InputError
 from percolab.kernels.device import Device
+from percolab.kinds.chains import ChainSampler
+from percolab.kinds.pilots.percolation import POINTS, covering
 from percolab.measure.columns import open_axes
 from percolab.measure.rows import LARGEST, SPANNING
 from percolab.measure.spins import SERIES
 from percolab.measure.wrapping import FIRST_WRAPPING
-from percolab.run.pilot import POINTS, covering
-from percolab.run.sampler import Sampler
 from percolab.tasks.blocks import Block
-from percolab.tasks.study import Task
+from percolab.tasks.kind import PilotConditions
+from percolab.tasks.study import Study, Task
 
 #: Sweeps of invaded clusters that are left out, and that are used; p is found to 2^-_STEPS.
 _LOST, _USED, _STEPS = 6, 12, 9
@@ -71,6 +72,15 @@ _AGREEING = 3.0
 Floats = NDArray[np.float64]
 
 
+def place_p(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
+    """Return the p of every size of a study of spins."""
+    grids = {}
+    for size in study.sizes:
+        grids[size] = place_spins(study.task(size), pilot.labeler, pilot.device)
+        pilot.on_p(size, grids[size])
+    return grids
+
+
 def place_spins(task: Task, labeler: str | None, device: Device) -> tuple[float, ...]:
     """Return the p values of a task of spins, in ascending order, whatever its update is."""
     task = replace(task, update="sw")
@@ -94,7 +104,7 @@ def place_spins(task: Task, labeler: str | None, device: Device) -> tuple[float,
 
 def invaded(task: Task, labeler: str | None, device: Device) -> Floats:
     """Return the p at which invaded clusters begin to span, float64 (chains * sweeps,)."""
-    sampler = Sampler(_pilot(task, (0.5,), 0, 1), labeler=labeler, device=device)
+    sampler = ChainSampler(_pilot(task, (0.5,), 0, 1), labeler=labeler, device=device)
     count = min(max(_SITES // task.num_points, _LEAST_CHAINS), _MOST_CHAINS)
     mask = sum(1 << axis for axis in open_axes(task.boundary))
     if not mask:
@@ -157,8 +167,9 @@ def _pilot(
 
 
 def _blocks(task: Task, numbers: Sequence[int], labeler: str | None, device: Device) -> list[Block]:
-    found = Sampler(task, labeler=labeler, device=device).sample(list(numbers))
-    return [block for block in found if isinstance(block, Block)]
+    sampler = ChainSampler(task, labeler=labeler, device=device)
+    items = [(number, p) for number in numbers for p in task.p]
+    return sampler.make_blocks(numbers, sampler.measure(items))
 
 
 def _probabilities(

@@ -30,19 +30,21 @@ window then reaches up to there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.words import threshold_of
+from percolab.bonds.words import TOP, threshold_of
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kinds.grid import GridSampler
 from percolab.measure.columns import open_axes
 from percolab.measure.rows import LARGEST, SECOND_LARGEST, SPANNING, SUM_SQUARES
 from percolab.measure.wrapping import FIRST_WRAPPING
-from percolab.run.sampler import Sampler
+from percolab.store.task_result import TaskResult
+from percolab.tasks.kind import PilotConditions
 from percolab.tasks.study import Study, Task
 
 SAMPLES = 48
@@ -63,6 +65,12 @@ _MAX_ROUNDS = 20
 _LARGEST, *_PEAKED = range(4)
 
 Floats = NDArray[np.float64]
+
+
+def place_p(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
+    """Return the p of every size of a study on a grid of p."""
+    place = place_probabilities if study.structure.is_scalable else place_over_maxima
+    return place(study, labeler=pilot.labeler, device=pilot.device, report=pilot.on_p)
 
 
 def place_probabilities(
@@ -116,6 +124,34 @@ def place_window(
     return reach_of(thresholds)
 
 
+def place_windows(
+    study: Study, sizes: Iterable[int], stored: Collection[TaskResult], pilot: PilotConditions
+) -> dict[int, tuple[float, float]]:
+    """Return where the thresholds of these sizes are looked for first.
+
+    stored: tasks of the study, whose thresholds tell it where there are some.
+    """
+    windows: dict[int, tuple[float, float]] = {}
+    for size in sizes:
+        found = _stored_thresholds(item for item in stored if item.task.size == size)
+        if len(found) > 1:
+            windows[size] = reach_of(found)
+            continue
+        before = windows[max(windows)] if windows else None
+        windows[size] = place_window(study.task(size), before, pilot.labeler, pilot.device)
+        low, high = windows[size]
+        pilot.on_note(f"pilot: L = {size}: samples begin to span from {low:.4g} to {high:.4g}")
+    return windows
+
+
+def _stored_thresholds(items: Iterable[TaskResult]) -> Floats:
+    """Return T of the samples that are there and span at some p, float64 (n, open axes)."""
+    parts = [found.reshape(-1, found.shape[-1]) for found in (i.all_thresholds() for i in items)]
+    found = np.concatenate(parts) if parts else np.empty((0, 1), np.uint64)
+    spans: Floats = found[(found <= np.uint64(TOP)).all(axis=1)] / TOP
+    return spans
+
+
 def reach_of(thresholds: np.ndarray) -> tuple[float, float]:
     """Return p below and above nearly all thresholds, given as floats (n, axes)."""
     centres, spreads = thresholds.mean(axis=0), thresholds.std(axis=0)
@@ -142,7 +178,7 @@ def _sample_thresholds(
     These are the open ones; on a torus, where nothing spans, all of them, and T is where the sample
     begins to wrap around.
     """
-    sampler = Sampler(task, labeler=labeler, device=device)
+    sampler = GridSampler(task, labeler=labeler, device=device)
     flags = [1 << axis for axis in open_axes(task.boundary)]
     if not flags:
         flags = [1 << (FIRST_WRAPPING + axis) for axis in range(len(task.boundary))]
@@ -202,7 +238,7 @@ def place_over_maxima(
         for size, begin, end in transitions_of(study, labeler=labeler, device=device):
             spanning[size] = list(zip(begin.clip(0.0, 1.0), end.clip(0.0, 1.0)))
     for size in study.sizes:
-        sampler = Sampler(pilot_of(study.task(size)), labeler=labeler, device=device)
+        sampler = GridSampler(pilot_of(study.task(size)), labeler=labeler, device=device)
         first = 0.0, min(2 * _half_grown(sampler), 1.0)
         windows = [_narrowed(sampler, first, which) for which in _PEAKED]
         low, high = np.array(windows + spanning.get(size, [])).T
@@ -212,7 +248,7 @@ def place_over_maxima(
     return grids
 
 
-def _narrowed(sampler: Sampler, window: tuple[float, float], which: int) -> tuple[float, float]:
+def _narrowed(sampler: GridSampler, window: tuple[float, float], which: int) -> tuple[float, float]:
     """Return two p between which a function is above half its maximum, and a little more."""
     low, high = window
     for _ in range(_MAX_ROUNDS):
@@ -231,7 +267,7 @@ def _above_half(p: Floats, values: Floats) -> tuple[float, float]:
     return float(p[left[-1] if left.size else 0]), float(p[right[0] if right.size else -1])
 
 
-def _half_grown(sampler: Sampler) -> float:
+def _half_grown(sampler: GridSampler) -> float:
     """Return about the p at which the largest cluster has half of its size at p = 1.
 
     1 where it has so from the beginning: in a graph without bonds, or of two sites.
@@ -251,7 +287,7 @@ def _half_grown(sampler: Sampler) -> float:
     return high
 
 
-def _means(sampler: Sampler, p: Floats) -> tuple[Floats, ...]:
+def _means(sampler: GridSampler, p: Floats) -> tuple[Floats, ...]:
     """Return <s_1>, <s_2>, chi and the scatter of s_1 at every p, float64 (m,) each."""
     sites = sampler.task.num_points
     count = min(max(_SITES // sites, _LEAST_SAMPLES), _MOST_SAMPLES)
