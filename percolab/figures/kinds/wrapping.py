@@ -294,7 +294,7 @@ def _draw(figures: StudyView) -> Drawn:
             # Theory's value is that of percolation, not of the clusters of spins.
             known=None
             if figures.model.has_spins
-            else critical_probability(study.structure, study.boundary, name),
+            else critical_probability(study.structure, study.boundary, name, study.model),
         )
         for name in _names(figures)
     ]
