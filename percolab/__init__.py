@@ -59,12 +59,13 @@ ROOMS = (
     "measure",
     "labelers",
     "coupled",
-    "domains",
+    "parts",
     "spins",
     "trees",
     "tasks",
     "store",
     "analysis",
+    "kinds",
     "run",
     "tables",
     "figures",
@@ -73,6 +74,7 @@ ROOMS = (
     "configurations",
     "cli",
     "api",
+    "papers",
 )
 
 _HOMES = {

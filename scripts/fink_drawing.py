@@ -20,8 +20,9 @@ from typing import Any
 import click
 from fink_figures import OURS, PAPER, RECORD
 
-from percolab.figures import new_figure, save_figure
+from percolab.figures import new_figure
 from percolab.figures.style import DASHES, EXACT_LINE, look_of
+from percolab.papers.measured_record import draw_over
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "results" / "fink"
@@ -400,8 +401,7 @@ def draw_all(record: Path, folder: Path) -> list[str]:
     figures["table1"] = figure_of_bytes(parts["coupling"])
     figures["table2"] = figure_of_scaling(parts["scaled"])
     for name, figure in figures.items():
-        for suffix in (".png", ".pdf", ".svg"):
-            save_figure(figure, folder / f"fink-{name}{suffix}")
+        draw_over(figure, folder / f"fink-{name}")
     (folder / "table1.md").write_text(table_1(parts["bytes"]), encoding="utf-8")
     (folder / "table2.md").write_text(table_2(parts["scaled"]), encoding="utf-8")
     lines = claims_of(parts)

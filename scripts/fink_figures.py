@@ -33,14 +33,14 @@ from typing import Any
 
 import click
 import numpy as np
-from measured_record import Record, made_by
 
 from percolab.bonds.words import XORWOW, threshold_of
-from percolab.domains.boxes import Blocks, Boundary, BoxRaster, row_of_whole
-from percolab.domains.parts import Whole
-from percolab.domains.quad import Merge, Merged, simulate
-from percolab.domains.raster import Draw
 from percolab.lattices.lattice import load_lattice
+from percolab.papers.measured_record import Record, made_by
+from percolab.parts.boxes import Blocks, Boundary, BoxRaster, row_of_whole
+from percolab.parts.parts import Whole
+from percolab.parts.quad import Merge, Merged, simulate
+from percolab.parts.raster import Draw
 
 LATTICES = {2: "square", 3: "cubic", 4: "hypercubic-4d"}
 #: Sites of a rank's box along each axis, and boxes along each axis: the paper's, and for tests.

@@ -24,7 +24,7 @@ import numpy as np
 from numba import cuda, typeof, types
 from numba.cuda import dispatcher
 
-from percolab import bonds, coupled, domains, labelers, measure, spins, trees
+from percolab import bonds, coupled, labelers, measure, papers, parts, spins, trees
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS
 from percolab.coupled import new_coupling
@@ -39,7 +39,7 @@ from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
 #: The rooms that have kernels.
-ROOMS = (bonds, measure, labelers, coupled, domains, spins, trees)
+ROOMS = (bonds, measure, labelers, coupled, parts, spins, trees, papers)
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"
 
@@ -193,8 +193,8 @@ def on_host(
 
 def prim_launches() -> list[Launch]:
     """Return the launches of Guo's Prim, all ways of it, which take any topology as a graph."""
-    from percolab.trees.min_reduction import min_reduction
-    from percolab.trees.prim_cuda import PersistentPrim, PrimCuda
+    from percolab.papers.guo2011.min_reduction import min_reduction
+    from percolab.papers.guo2011.prim_cuda import PersistentPrim, PrimCuda
 
     launches: list[Launch] = []
     sites = 600
@@ -264,8 +264,8 @@ def tree_launches(kind: str, topology: Topology) -> list[Launch]:
 
 def front_launches() -> list[Launch]:
     """Return the launches that join two fronts with tallies, on tori, where they have codes."""
-    from percolab.domains.front import Face, Front, Sums
-    from percolab.domains.join_cuda import FrontsCuda, to_device
+    from percolab.parts.front import Face, Front, Sums
+    from percolab.parts.join_cuda import FrontsCuda, to_device
 
     launches: list[Launch] = []
     one, sums = np.zeros(1, np.uint32), Sums(0, 0, 0, 0, 0, bins=(0,))
@@ -281,9 +281,9 @@ def front_launches() -> list[Launch]:
 
 def slab_launches() -> list[Launch]:
     """Return the launches that make the front of a slab, with what begins at any bit of a word."""
-    from percolab.domains.parts import Parts, Whole
-    from percolab.domains.raster import Draw
-    from percolab.domains.tiled_cuda import SlabTiled
+    from percolab.parts.parts import Parts, Whole
+    from percolab.parts.raster import Draw
+    from percolab.parts.tiled_cuda import SlabTiled
 
     launches: list[Launch] = []
     for boundary, model in ((("open",) * 2, BOND), (("periodic",) * 2, Model("site"))):

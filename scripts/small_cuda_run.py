@@ -8,13 +8,13 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, threshold_of
 from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
-from percolab.domains.parts import Whole
-from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs
 from percolab.labelers import LABELERS
 from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import geometry_of
 from percolab.lattices.lattice import load_lattice
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import Slabs
 
 GRID = np.array([threshold_of(p) for p in (0.64, 0.65, 0.66)], np.uint64)
 SAMPLES = np.arange(4, dtype=np.uint64)

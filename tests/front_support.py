@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from percolab.domains.front import Face, Front, Sums, close, join, row_of
+from percolab.parts.front import Face, Front, Sums, close, join, row_of
 
 
 def fake_front(first_layer, sizes, low, high, *, flags=0, bins=0, axes=2, codes=None):
@@ -65,7 +65,7 @@ def joined_on_gpu(gpu, fronts, steps, whole, *, keep):
 
     keep: whether results stay where they are, which they may in a chain; else they are copied.
     """
-    from percolab.domains.join_cuda import to_device, to_host
+    from percolab.parts.join_cuda import to_device, to_host
 
     left = [(front, to_device(front)) for front in fronts]
     for n in steps:

@@ -130,7 +130,9 @@ CPU_LABELERS = tuple(name for name, entry in LABELERS.items() if "cpu" in entry.
 #: Those that another one judges.
 JUDGED_LABELERS = tuple(name for name in CPU_LABELERS if name != "reference")
 #: Schemes of papers, here to compare with: the simulator tries them in a program of their own.
-BASELINES = ("komura_2015", *(name for name in LABELERS if name.startswith("tiles:")))
+BASELINES = tuple(
+    name for name, entry in LABELERS.items() if entry.paper and "cpu" not in entry.classes
+)
 CUDA_LABELERS = tuple(
     name for name, entry in LABELERS.items() if "cuda" in entry.classes and name not in BASELINES
 )

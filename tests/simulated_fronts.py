@@ -13,12 +13,6 @@ from helpers import lattice, probabilities
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
-from percolab.domains.front import Face, close, join, no_face, row_of
-from percolab.domains.join_cuda import FrontsCuda, to_device, to_host
-from percolab.domains.join_kernels import GATHERED, TOTALS, gather_clusters_kernel
-from percolab.domains.parts import Parts, Whole
-from percolab.domains.raster import Draw, SlabRaster
-from percolab.domains.slabs import thicknesses
 from percolab.errors import InputError
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS, Launches
@@ -28,6 +22,12 @@ from percolab.labelers.tiled.records import Nodes
 from percolab.lattices.topology import period_codes
 from percolab.measure.radii_cuda import flatten_kernel
 from percolab.measure.tallies import num_bins
+from percolab.parts.front import Face, close, join, no_face, row_of
+from percolab.parts.join_cuda import FrontsCuda, to_device, to_host
+from percolab.parts.join_kernels import GATHERED, TOTALS, gather_clusters_kernel
+from percolab.parts.parts import Parts, Whole
+from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.slabs import thicknesses
 
 cuda = load_cuda()
 

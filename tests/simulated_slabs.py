@@ -13,9 +13,6 @@ from slab_support import check_bonds_before, compare_fronts
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
-from percolab.domains.front import close, row_of
-from percolab.domains.parts import Whole
-from percolab.domains.raster import Draw
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.rows import (
     CLUSTERS,
@@ -27,6 +24,9 @@ from percolab.measure.rows import (
     SUM_SQUARES,
 )
 from percolab.measure.rows_cuda import PARTIAL_SUMS, PARTIALS, finish_rows_kernel
+from percolab.parts.front import close, row_of
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw
 
 #: Grid points of a layer, and the layers of slabs: within words, over words and over tiles.
 SHAPES = {

@@ -13,13 +13,13 @@ import pytest
 
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
-from percolab.domains.parts import Whole
-from percolab.domains.ranks import Job, Leader, follow, layers_of_ranks
-from percolab.domains.raster import Draw
-from percolab.domains.slabs import row_by_slabs
-from percolab.domains.transport import run_local
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
+from percolab.parts.parts import Whole
+from percolab.parts.ranks import Job, Leader, follow, layers_of_ranks
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import row_by_slabs
+from percolab.parts.transport import run_local
 from percolab.run.sampler import Sampler, Stopped
 from percolab.run.split import SplitSampler, Team
 from percolab.store.checkpoints import Checkpoints

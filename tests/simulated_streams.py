@@ -19,11 +19,11 @@ from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import threshold_of
-from percolab.domains.parts import Whole
-from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs
 from percolab.kernels.launches import Launches
 from percolab.lattices.lattice import load_lattice
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import Slabs
 
 #: Queues of all streams; what is done early is drawn, or nothing is.
 QUEUES: list[deque] = []

@@ -21,6 +21,7 @@ import runpy
 import sys
 import threading
 from math import inf
+from pathlib import Path
 from types import SimpleNamespace
 
 import numba
@@ -281,4 +282,5 @@ def install():
 if __name__ == "__main__":
     del sys.argv[0]
     install()
+    sys.path.insert(1, str(Path(sys.argv[0]).parent))
     runpy.run_path(sys.argv[0], run_name="__main__")

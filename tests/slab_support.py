@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from percolab.domains.front import Face, Front, join
-from percolab.domains.front_cuda import FACE_WORDS, count_bonds_kernel, scan_counts_kernel
-from percolab.domains.parts import Parts
-from percolab.domains.raster import SlabRaster
-from percolab.domains.tiled_cuda import SlabTiled
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS
 from percolab.measure.wrapping import FIRST_WRAPPING
+from percolab.parts.front import Face, Front, join
+from percolab.parts.front_cuda import FACE_WORDS, count_bonds_kernel, scan_counts_kernel
+from percolab.parts.parts import Parts
+from percolab.parts.raster import SlabRaster
+from percolab.parts.tiled_cuda import SlabTiled
 
 cuda = load_cuda()
 

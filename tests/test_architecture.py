@@ -11,6 +11,17 @@ import pytest
 import percolab
 
 PACKAGE = Path(__file__).parents[1] / "percolab"
+#: A small sweep, with the runner and all commands imported, and what of papers/ that loads.
+PLAIN_SWEEP = """
+import sys
+import percolab.cli, percolab.run.runner
+from percolab import sweep
+for module in percolab.cli.COMMANDS:
+    __import__(f"percolab.cli.{module}")
+sweep("square", L=[4, 6], p=[0.4, 0.6], samples=4, device="cpu")
+sweep("square", L=[4, 6], samples=4, method="tree", device="cpu")
+print([name for name in sys.modules if name.startswith("percolab.papers")])
+"""
 HEAVY = {"numpy", "scipy", "numba", "h5py", "matplotlib"}
 #: What stands at the top beside the rooms: the door, which may lead anywhere.
 DOORS = {"__init__", "__main__"}
@@ -88,6 +99,12 @@ def test_only_the_cuda_modules_import_cuda_when_loaded():
             for dotted in named_modules(node)
         }
         assert "numba.cuda" not in loaded, f"{name}: CUDA comes from percolab.kernels.device"
+
+
+def test_a_plain_sweep_imports_nothing_of_papers(tmp_path):
+    command = [sys.executable, "-c", PLAIN_SWEEP]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 WRITE_LOADED = "atexit.register(lambda: print('loaded:', *HEAVY & set(sys.modules)))"

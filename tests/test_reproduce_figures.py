@@ -1,7 +1,6 @@
-"""scripts/reproduce_figures.py and bench_graph.py: small runs of what a GPU does at full size."""
+"""scripts/reproduce_figures.py: small runs of what a GPU does at full size."""
 
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -12,9 +11,9 @@ from click.testing import CliRunner
 import percolab
 from percolab.benchmark import timer
 from percolab.figures.timing import Timing, plot_timing
+from percolab.papers.komura2016 import figures as komura
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-import bench_graph
 import reproduce_figures
 
 sys.path.pop(0)
@@ -23,9 +22,9 @@ sys.path.pop(0)
 @pytest.fixture(autouse=True)
 def _small_and_fast(monkeypatch):
     monkeypatch.setattr(timer, "WARM_UP_SECONDS", 0.0)
-    monkeypatch.setitem(reproduce_figures.TIMED_SHELLS, "cpu", range(2, 4))
-    monkeypatch.setitem(reproduce_figures.BETHE_RUNS, "cpu", 1)
-    monkeypatch.setitem(reproduce_figures.SIZES, "cpu", (8, 16))
+    monkeypatch.setitem(komura.TIMED_SHELLS, "cpu", range(2, 4))
+    monkeypatch.setitem(komura.BETHE_RUNS, "cpu", 1)
+    monkeypatch.setitem(komura.SIZES, "cpu", (8, 16))
 
 
 def make(folder, figures):
@@ -99,7 +98,7 @@ def assert_close(one, other):
 def test_stored_figures_have_the_numbers_that_todays_code_draws(number):
     folder = reproduce_figures.STORED
     entry = json.loads((folder / "summary.json").read_bytes())["figures"][number]
-    name, _, numbers = reproduce_figures.redrawn(number, entry, folder)
+    name, _, numbers = komura.redrawn(number, entry, folder)
     stored = json.loads((folder / f"{name}.json").read_bytes())
     assert_close(json.loads(json.dumps(numbers)), stored)
 
@@ -108,7 +107,7 @@ def test_stored_figures_are_drawn_anew_and_told_apart_where_numbers_differ(tmp_p
     def save(_, numbers, stem):
         stem.with_suffix(".json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
 
-    monkeypatch.setattr(reproduce_figures, "save", save)
+    monkeypatch.setattr(komura, "save", save)
     made(tmp_path, "8")
     stored = (tmp_path / "komura2016-fig8.json").read_bytes()
     arguments = ["--redraw", "--out", str(tmp_path), "--figures", "8,9"]
@@ -156,8 +155,8 @@ def test_lines_of_times_are_named_at_their_ends_with_p_in_units_of_p_c():
 
 
 def test_sizes_on_a_gpu_are_those_of_the_paper():
-    bethe = reproduce_figures.BetheLattice()
-    found = [bethe.shape(shells)[0] for shells in reproduce_figures.TIMED_SHELLS["cuda"]]
+    bethe = komura.BetheLattice()
+    found = [bethe.shape(shells)[0] for shells in komura.TIMED_SHELLS["cuda"]]
     assert found == [393214, 786430, 1572862, 3145726, 6291454, 12582910]
 
 
@@ -190,20 +189,3 @@ def test_other_figures_are_refused_before_anything_is_made(tmp_path, asked):
     assert done.exit_code == 2
     assert "is none of 5, 6, 7, 8, 9, 10" in done.output
     assert not (tmp_path / "new").exists()
-
-
-def test_graph_beside_lattice_is_printed_with_times_bytes_and_ratios():
-    arguments = ["--device", "cpu", "-L", "64", "--runs", "1"]
-    done = CliRunner().invoke(bench_graph.main, arguments)
-    assert done.exit_code == 0, done.output
-    lines = done.output.splitlines()
-    assert "honeycomb, L = 64, N = 4096, p = 0.652704 (1 p_c), four_step" in lines[0]
-    rows = [line.split() for line in lines[2:]]
-    assert [row[:2] for row in rows] == [
-        [stage, kind] for stage in ("labels", "row") for kind in ("lattice", "graph", "graph")
-    ]
-    for one, other, ratio in (rows[:3], rows[3:]):
-        numbers = [float(number) for number in re.findall(r"[\d.]+", " ".join(ratio))]
-        assert numbers[0] == pytest.approx(float(other[3]) / float(one[3]), rel=0.05)
-        assert numbers[1] == pytest.approx(float(other[6]) / float(one[6]), rel=0.01)
-        assert float(other[6]) - float(one[6]) == pytest.approx(8)

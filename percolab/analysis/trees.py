@@ -92,7 +92,8 @@ def fit_trees(results: Results) -> TreeFit:
         notes.append(f"weight of the infinite lattice: {error}")
     exponents = {}
     for letter in axis_names(results.study.boundary):
-        own = [(item.L, item.paths[letter]) for item in means if item.paths[letter].error > 0]
+        paths = [(item.L, item.paths[letter]) for item in means]
+        own = [(L, path) for L, path in paths if path.error > 0 and path.value > 0]
         relative = np.array([(path.error / path.value) ** 2 for _, path in own])
         try:
             exponents[letter] = fit_power_law(

@@ -38,8 +38,11 @@ def command(as_json: bool) -> None:
     cuda = record["cuda"]
     for line in [cuda] if isinstance(cuda, str) else cuda:
         echo(f"cuda        {line}")
-    for name, kinds in record["labelers"].items():
-        echo(f"labeler     {name}: {LABELERS[name].summary} ({', '.join(kinds)})")
+    papers = [name for name, entry in LABELERS.items() if entry.paper]
+    for name in sorted(LABELERS, key=papers.__contains__):
+        heading = "of a paper" if name in papers else "labeler"
+        kinds = ", ".join(record["labelers"][name])
+        echo(f"{heading:<11} {name}: {LABELERS[name].summary} ({kinds})")
     for name, package in record["labelers_of_packages"].items():
         echo(f"labeler     {name}: of package {package} (cpu)")
 

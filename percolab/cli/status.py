@@ -22,17 +22,14 @@ if TYPE_CHECKING:
 def command(results: str, as_json: bool) -> None:
     """Show the study, the samples of every size, and the runs that made them."""
     from percolab.store.results import read_results
-    from percolab.store.sample_versions import warning_of
 
     stored = read_results(results)
     items = sorted(stored.tasks.values(), key=lambda item: (item.task.size, item.task.seed))
     tasks = [_record(item) for item in items]
-    warning = warning_of(stored)
     if as_json:
-        record = {"study": stored.study.description(), "tasks": tasks, "runs": stored.runs}
-        echo_json(record | {"notes": [warning] if warning else []})
+        echo_json({"study": stored.study.description(), "tasks": tasks, "runs": stored.runs})
         return
-    for line in [*_of_study(stored.study, warning), *_of_tasks(tasks), *_of_runs(stored.runs)]:
+    for line in [*_of_study(stored.study), *_of_tasks(tasks), *_of_runs(stored.runs)]:
         echo(line)
 
 
@@ -53,7 +50,7 @@ def _record(item: TaskResult) -> dict[str, Any]:
     }
 
 
-def _of_study(study: Study, warning: str | None) -> Iterator[str]:
+def _of_study(study: Study) -> Iterator[str]:
     yield ", ".join([described(study), _model_of(study), *_boundary(study)])
     placed = "placed by a pilot" if study.p is None else "given"
     if study.method == "threshold":
@@ -61,8 +58,6 @@ def _of_study(study: Study, warning: str | None) -> Iterator[str]:
     if study.has_trees:
         placed = "of all bonds, for trees"
     yield f"seed {study.seed}, {study.rng}, p {placed}"
-    if warning:
-        yield f"note: {warning}"
 
 
 def _of_tasks(tasks: list[dict[str, Any]]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from percolab.cli.options import as_json, described, echo_json
 from percolab.cli.progress import ProgressWatcher
 from percolab.cli.setting_options import given_settings, setting_option
 from percolab.cli.terminal import echo
+from percolab.kernels.registry import list_names
 from percolab.run.request import options_of
 from percolab.run.runner import run_study
 from percolab.run.stored import Interrupted
@@ -47,7 +48,7 @@ def _options(function: Any) -> Any:
 )
 @click.option(
     "--method",
-    help=f"How trees are found; all give the same: {', '.join(TREE_METHODS)}.  "
+    help=f"How trees are found; all give the same: {list_names(TREE_METHODS)}.  "
     f"[default: the fastest, {_FASTEST}]",
 )
 @as_json

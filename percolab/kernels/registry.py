@@ -17,11 +17,23 @@ class Entry(Protocol):
         """Places, as :func:`load` takes them, by "cpu" and "cuda"."""
         ...
 
+    @property
+    def paper(self) -> str:
+        """The folder of ``percolab/papers`` that its classes are in, or ""."""
+        ...
+
 
 def load(place: str) -> Any:
     """Return what a place in percolab names, "room.module:attribute"."""
     module, _, attribute = place.partition(":")
     return getattr(importlib.import_module(f"percolab.{module}"), attribute)
+
+
+def list_names(entries: Mapping[str, Entry]) -> str:
+    """Return all names by commas, those of papers last: "a, b; to compare with papers: c"."""
+    usual = ", ".join(name for name, entry in entries.items() if not entry.paper)
+    papers = ", ".join(name for name, entry in entries.items() if entry.paper)
+    return f"{usual}; to compare with papers: {papers}" if papers else usual
 
 
 def class_of(what: str, entries: Mapping[str, Entry], name: str, kind: str) -> Any:

@@ -28,6 +28,7 @@ class LabelerEntry:
     refusal: where the function is found that says why the labeler cannot serve a topology, or "".
     bonds:   the same from the offsets of the bonds alone, () for a graph, which are known before
              the topology is made
+    paper:   the paper whose comparison it is here for (:mod:`percolab.papers`), or ""
     """
 
     name: str
@@ -35,6 +36,7 @@ class LabelerEntry:
     classes: dict[str, str]
     refusal: str = ""
     bonds: str = ""
+    paper: str = ""
 
 
 # Weigel's local labelings of tiles, and his consolidations.
@@ -70,9 +72,10 @@ LABELERS = {
             "label_equivalence",
             "Hawick 2010, Kalentev 2011: scan and analysis until no label changes",
             {
-                "cpu": "labelers.label_equivalence:LabelEquivalence",
-                "cuda": "labelers.label_equivalence_cuda:LabelEquivalenceCuda",
+                "cpu": "papers.komura2016.label_equivalence:LabelEquivalence",
+                "cuda": "papers.komura2016.label_equivalence_cuda:LabelEquivalenceCuda",
             },
+            paper="komura2016",
         ),
         LabelerEntry(
             "tiled",
@@ -83,15 +86,17 @@ LABELERS = {
         LabelerEntry(
             "komura_2015",
             "Komura 2015: the four steps for square and cubic lattices alone",
-            {"cuda": "labelers.komura_2015:Komura2015"},
-            bonds="labelers.komura_2015:why_not",
+            {"cuda": "papers.komura2016.komura_2015:Komura2015"},
+            bonds="papers.komura2016.komura_2015:why_not",
+            paper="komura2016",
         ),
         *(
             LabelerEntry(
                 f"tiles:{local}+{joined}",
                 f"Weigel 2011: {_LOCAL[local]} {_CONSOLIDATIONS[joined]}",
-                {"cuda": f"labelers.weigel.labeler:{local.title()}{joined.title()}"},
-                bonds="labelers.weigel.tiles:why_not",
+                {"cuda": f"papers.weigel2011.labeler:{local.title()}{joined.title()}"},
+                bonds="papers.weigel2011.tiles:why_not",
+                paper="weigel2011",
             )
             for local in _LOCAL
             for joined in _CONSOLIDATIONS

@@ -406,19 +406,11 @@ def is_gathered_from(source: str, columns: Iterable[Column]) -> bool:
     )
 
 
-def check_measure(measure: Sequence[str], method: str, *, spins: bool = False) -> tuple[str, ...]:
-    """Return the words of ``measure`` in their order; InputError if one is unknown or misplaced."""
+def check_measure(measure: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of ``measure`` in their order; InputError if one is unknown."""
     for word in measure:
         if word not in MEASURES:
             raise InputError(f"unknown measure {word!r}; {nearest(word, list(MEASURES))}")
-    if measure and method != "grid":
-        found = {"threshold": "T", "tree": "trees"}[method]
-        raise InputError(f"measure {measure[0]}: method {method} finds {found}, nothing else")
-    for word in ("series", "correlation"):
-        if word in measure and not spins:
-            raise InputError(f"measure {word}: only chains of spins have one (--model ising)")
-    if "gyration" in measure and spins:
-        raise InputError("measure gyration: radii are measured in percolation, not with spins")
     return tuple(word for word in MEASURES if word in measure)
 
 

@@ -15,13 +15,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
-from percolab.domains.front import Front
-from percolab.domains.parts import Whole
-from percolab.domains.raster import Draw
-from percolab.domains.slabs import is_of_first
 from percolab.errors import InputError
 from percolab.measure.rows import BINS, ROW_WIDTH
 from percolab.measure.tallies import row_width_of
+from percolab.parts.front import Front
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import is_of_first
 from percolab.run.request import Watcher
 from percolab.run.sampler import Sampler
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow, read_checkpoint

@@ -45,7 +45,7 @@ from percolab.run.split import SplitSampler, Team, team_of, warm_up_boxes
 from percolab.store.provenance import processor_name, run_record
 from percolab.tasks.blocks import ChainEnd
 from percolab.tasks.settings import EXECUTORS
-from percolab.tasks.study import ALL_BONDS, Study, Task
+from percolab.tasks.study import Study, Task
 from percolab.trees import DEFAULT_TREE_METHOD, tree_class
 
 # Kernels do not depend on the size of a lattice on the CPU, so the smallest of this L will do.
@@ -373,6 +373,5 @@ def _small_task(study: Study) -> Task:
 
 def _task(study: Study, size: int) -> Task:
     """Return a task of one sample a block; its p makes no difference."""
-    p = {"threshold": (), "tree": ALL_BONDS}.get(study.method, (0.5,))
-    task = replace(study.task(size, p), block_size=1, functions=())
+    task = replace(study.task(size, study.some_p), block_size=1, functions=())
     return replace(task, burn_in=0) if task.has_spins else task

@@ -1,6 +1,6 @@
 """Samples measured in slabs: which are, in which slabs, and the sampler that does it.
 
-A sample in slabs has the row of the whole lattice, bit for bit (:mod:`percolab.domains.slabs`), so
+A sample in slabs has the row of the whole lattice, bit for bit (:mod:`percolab.parts.slabs`), so
 slabs are no part of a task: the results file is the same.
 """
 
@@ -18,10 +18,6 @@ import numpy as np
 import psutil
 
 from percolab.bonds.words import GENERATORS
-from percolab.domains.front import Front, Row, front_bytes
-from percolab.domains.parts import Whole
-from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs, equal_slabs, is_of_first, refusal, thicknesses
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
@@ -30,6 +26,10 @@ from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.columns import LOW_BITS
 from percolab.measure.rows import BINS
 from percolab.measure.tallies import EXACT, sums_of_tallies
+from percolab.parts.front import Front, Row, front_bytes
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import Slabs, equal_slabs, is_of_first, refusal, thicknesses
 from percolab.run.checkpointed import CheckpointedSampler, Saving
 from percolab.run.sampler import Stopped
 from percolab.store.checkpoints import Checkpoint
@@ -57,12 +57,8 @@ def whole_of(task: Task) -> Whole:
     reason = ""
     if not isinstance(task.structure, Lattice):
         reason = f"{task.structure.name} has no layers to be cut at"
-    elif task.has_spins:
-        reason = f"{task.model} has spins, of which a sweep needs all at once"
-    elif task.has_trees:
-        reason = "method tree chooses from the bonds of the whole lattice"
-    elif task.method == "threshold":
-        reason = "method threshold opens the bonds of a whole sample in order; give p"
+    elif task.refusal("parts"):
+        reason = task.refusal("parts")
     elif "gyration" in task.measure:
         reason = "measure gyration: the radii of clusters are not known at a face"
     if reason or not isinstance(task.structure, Lattice):
@@ -189,7 +185,7 @@ def layers_wanted(whole: Whole, kind: str, most: int | None = None) -> int:
     of_cells = most - most % unit
     fitting = [of_cells if of_cells >= max(whole.reach, 1) else most]
     if kind == "cuda":
-        from percolab.domains.tiled_cuda import seconds_a_layer
+        from percolab.parts.tiled_cuda import seconds_a_layer
 
         depths = (_DEEPEST >> n for n in range(_DEEPEST.bit_length()))
         whole_tiles = (most - most % lcm(depth, unit) for depth in depths)

@@ -15,9 +15,9 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
-from percolab.domains.ranks import follow
-from percolab.domains.transport import Mpi
 from percolab.errors import InputError
+from percolab.parts.ranks import follow
+from percolab.parts.transport import Mpi
 from percolab.run.calls import be_worker
 from percolab.run.executors import CountedWorkers, cores_here
 from percolab.run.split import RankExecutor, job_of_record

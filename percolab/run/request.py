@@ -23,7 +23,6 @@ from percolab.kernels.device import Device
 from percolab.labelers import check_labeler
 from percolab.lattices.graph import Graph
 from percolab.store.results import Results, ResultsWriter
-from percolab.store.sample_versions import check_can_continue
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 from percolab.tasks.part import WHOLE, Part
@@ -145,15 +144,13 @@ class Opened:
     def missing(self) -> dict[int, tuple[float, ...] | None]:
         """The p that sizes are to be sampled at and have no task for; None asks for a pilot."""
         found: dict[int, tuple[float, ...] | None] = {}
-        threshold = self.asked.method == "threshold"
+        fixed = self.asked.kind.fixed_p
         for size in self.asked.sizes:
             held = [task for task in self.own if task.size == size]
             if not held:
-                found[size] = () if threshold else self.asked.p or self.results.study.p
-            elif not threshold:
-                more = set(self.asked.p or ()) - {p for task in held for p in task.p}
-                if more:
-                    found[size] = tuple(sorted(more))
+                found[size] = self.asked.p or self.results.study.p if fixed is None else fixed
+            elif more := set(self.asked.p or ()) - {p for task in held for p in task.p}:
+                found[size] = tuple(sorted(more))
         return found
 
     @property
@@ -253,7 +250,6 @@ def _check_continues(study: Study, stored: Results, path: Path | None) -> None:
     """Raise InputError if stored results cannot be continued by a study."""
     if isinstance(study.structure, Graph):
         _check_graph(stored, study.structure, path)
-    check_can_continue(stored, path)
     unknown = [column.name for column in stored.columns() if not column.is_known]
     if unknown:
         raise InputError(

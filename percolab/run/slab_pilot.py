@@ -14,15 +14,15 @@ from itertools import accumulate
 import numpy as np
 
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.domains.front import Front, Row, joining_bytes
-from percolab.domains.parts import Parts, Whole
-from percolab.domains.raster import Draw, SlabRaster
-from percolab.domains.slabs import Slabs
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.measure.columns import TALLY, is_gathered_from
 from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.measure.tallies import row_width_of
+from percolab.parts.front import Front, Row, joining_bytes
+from percolab.parts.parts import Parts, Whole
+from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.slabs import Slabs
 from percolab.run.engine import Engine
 from percolab.run.in_slabs import block_of, warm_up_slabs, whole_of
 from percolab.run.plan_file import ENOUGH
@@ -146,7 +146,7 @@ def _host_bytes(whole: Whole, layers: Sequence[int], front: Front, kind: str) ->
     starts = accumulate((0, *layers[:-1]))
     tables = Parts.memory(whole, zip(starts, layers), kind).host
     if kind == "cuda":
-        from percolab.domains.tiled_cuda import SlabTiled
+        from percolab.parts.tiled_cuda import SlabTiled
 
         # Fronts are on the host when a checkpoint is written, and their bytes with them.
         return tables + SlabTiled.memory(whole, layers).host + 2 * front.num_bytes

@@ -1,7 +1,7 @@
 """``--split lattice``: every sample of a study over all ranks of an executor.
 
 Rank 0 is in this process: it says what is measured, has the rows and writes the file, and measures
-layers like the others (:mod:`percolab.domains.ranks`), or a box (:mod:`percolab.domains.quad`).
+layers like the others (:mod:`percolab.parts.ranks`), or a box (:mod:`percolab.parts.quad`).
 Rows are those of whole samples, bit for bit, so the task and the file are the same.
 """
 
@@ -22,12 +22,15 @@ from typing import Any
 import psutil
 
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.domains import box_ranks
-from percolab.domains.box_ranks import BoxJob
-from percolab.domains.boxes import Vector, blocks_from_text
-from percolab.domains.parts import Whole
-from percolab.domains.quad import BUBBLES, Boxes, Merge, stages_of
-from percolab.domains.ranks import (
+from percolab.errors import InputError
+from percolab.kernels.device import Device, device_names
+from percolab.kernels.memory import Memory
+from percolab.parts import box_ranks
+from percolab.parts.box_ranks import BoxJob
+from percolab.parts.boxes import Vector, blocks_from_text
+from percolab.parts.parts import Whole
+from percolab.parts.quad import BUBBLES, Boxes, Merge, stages_of
+from percolab.parts.ranks import (
     AnyJob,
     Job,
     Keeper,
@@ -37,12 +40,9 @@ from percolab.domains.ranks import (
     follow,
     layers_of_ranks,
 )
-from percolab.domains.raster import Draw
-from percolab.domains.slabs import is_of_first, refusal
-from percolab.domains.transport import Local, RankLost, Sockets, Transport
-from percolab.errors import InputError
-from percolab.kernels.device import Device, device_names
-from percolab.kernels.memory import Memory
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import is_of_first, refusal
+from percolab.parts.transport import Local, RankLost, Sockets, Transport
 from percolab.run.checkpointed import CheckpointedSampler, RankKeeper, Saving
 from percolab.run.executors import check_workers, default_workers
 from percolab.run.in_slabs import (

@@ -22,17 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.words import GENERATORS, threshold_of
-from percolab.domains.box_ranks import BoxJob
-from percolab.domains.boxes import BOND_BYTES, Blocks, BoxRaster
-from percolab.domains.front import Row
-from percolab.domains.parts import Whole
-from percolab.domains.quad import Boxes
-from percolab.domains.ranks import Job, Leader, layers_of_ranks, most_message
-from percolab.domains.raster import Draw
-from percolab.domains.slabs import Slabs
-from percolab.domains.transport import RankLost
 from percolab.errors import InputError
 from percolab.measure.columns import TALLY, is_gathered_from
+from percolab.parts.box_ranks import BoxJob
+from percolab.parts.boxes import BOND_BYTES, Blocks, BoxRaster
+from percolab.parts.front import Row
+from percolab.parts.parts import Whole
+from percolab.parts.quad import Boxes
+from percolab.parts.ranks import Job, Leader, layers_of_ranks, most_message
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import Slabs
+from percolab.parts.transport import RankLost
 from percolab.run.engine import Engine, choose_engine, warm_up
 from percolab.run.executors import usable_cores
 from percolab.run.in_slabs import CPU, check_p, most_open

@@ -22,7 +22,6 @@ from percolab.measure.columns import (
     Column,
     Stored,
     axis_observables,
-    columns_of,
     datasets_of,
     open_axes,
     spanning_names,
@@ -54,7 +53,7 @@ class TaskResult(Shown):
             "task": task.id,
             "of": task.structure.name,
             "L": task.size,
-            **({} if task.method == "threshold" else {"p": few(task.p)}),
+            **({"p": few(task.p)} if task.p else {}),
             "samples": f"{self.num_samples} in {counted(len(self.blocks), 'block')}",
         }
 
@@ -229,8 +228,8 @@ def _grids(items: Iterable[TaskResult]) -> list[TaskResult]:
 
 def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:
     task = item.task
-    kind = {"spins": task.has_spins, "trees": task.has_trees, "wide": task.is_wide}
-    return columns_of(task.boundary, measure, **kind)
+    columns: tuple[Column, ...] = task.kind.columns(task.boundary, measure, wide=task.is_wide)
+    return columns
 
 
 def _asks_for(item: TaskResult, column: Column) -> bool:

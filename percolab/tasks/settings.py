@@ -23,12 +23,14 @@ from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar, get_type_hints
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError
+from percolab.kernels.registry import list_names
 from percolab.labelers import LABELERS
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table, shown
 from percolab.measure.columns import MEASURES
 from percolab.measure.functions import Function
 from percolab.spins.update import Update
+from percolab.tasks.kind_registry import METHODS
 from percolab.tasks.values import (
     AUTO,
     one_of,
@@ -62,14 +64,13 @@ DEFAULT_SIZES = (32, 64, 128, 256)
 DEFAULT_SAMPLES = 10_000
 DEFAULT_OUT = "results.h5"
 MAX_SEED = 2**63 - 1
-#: How a task is sampled: every observable on a grid of p, every sample's exact threshold, or every
-#: sample's minimum spanning tree.
-METHODS = ("grid", "threshold", "tree")
 #: Who can make blocks, beside executors that Python is given; by MPI those of a command alone.
 EXECUTORS = ("threads", "processes")
 MPI, DASK = "mpi", "dask:"
 #: What the workers of an executor can share in place of the samples of a study.
 SPLITS = ("lattice",)
+_NO_SPINS = "{model} percolation has no spins (--model ising)"
+_NO_TEMPERATURE = "{model} percolation has no temperature (--model ising)"
 _MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
 
 
@@ -92,6 +93,9 @@ class Setting:
     take: makes what Python gives the setting's value, where a study has it as its own.
     check: of a task's value, which it returns in its usual form.
     All of them raise InputError.
+
+    refusal: of a setting that only some kinds of study have, why the others do not; {model} stands
+    for their model.
     """
 
     help: str
@@ -107,6 +111,7 @@ class Setting:
     read: Callable[[Table, str], Any] | None = read_text
     take: Callable[[str, Any], Any] = _taken_as_it_is
     check: Callable[[str, Any], Any] = _taken_as_it_is
+    refusal: str = ""
     name: str = ""
     annotation: Any = None
 
@@ -221,6 +226,7 @@ class Settings(TypedDict, total=False):
             flags=("--beta",),
             parse=parse_couplings("beta"),
             read=read_couplings,
+            refusal=_NO_TEMPERATURE,
         ),
     ]
     T: Annotated[
@@ -230,6 +236,7 @@ class Settings(TypedDict, total=False):
             flags=("-T",),
             parse=parse_couplings("T"),
             read=read_couplings,
+            refusal=_NO_TEMPERATURE,
         ),
     ]
     K: Annotated[
@@ -239,6 +246,7 @@ class Settings(TypedDict, total=False):
             flags=("-K",),
             parse=parse_couplings("K"),
             read=read_couplings,
+            refusal=_NO_TEMPERATURE,
         ),
     ]
     update: Annotated[
@@ -248,6 +256,7 @@ class Settings(TypedDict, total=False):
             help="Of spins: sw (all clusters), wolff (the cluster of one site), few:8,flip=0.5 "
             "(those of 8 sites, each with this probability).",
             check=lambda key, value: str(Update.parse(value)),
+            refusal=_NO_SPINS,
         ),
     ]
     sweeps: Annotated[
@@ -260,6 +269,7 @@ class Settings(TypedDict, total=False):
             low=1,
             read=read_integer(1, 10**9),
             take=take_integer,
+            refusal=_NO_SPINS,
         ),
     ]
     burn_in: Annotated[
@@ -271,6 +281,7 @@ class Settings(TypedDict, total=False):
             parse=parse_burn_in,
             read=read_burn_in,
             take=take_burn_in,
+            refusal=_NO_SPINS,
         ),
     ]
     every: Annotated[
@@ -284,6 +295,7 @@ class Settings(TypedDict, total=False):
             read=read_integer(1, 10**9),
             take=take_integer,
             check=lambda key, value: _every(value),
+            refusal=_NO_SPINS,
         ),
     ]
     chains: Annotated[
@@ -298,6 +310,7 @@ class Settings(TypedDict, total=False):
             read=read_integer(0, 10**9),
             take=take_integer,
             check=lambda key, value: _chains(value),
+            refusal=_NO_SPINS,
         ),
     ]
     method: Annotated[
@@ -415,7 +428,7 @@ class Settings(TypedDict, total=False):
         str | None,
         Setting(
             help="How clusters are found; the numbers are the same with all: "
-            f"{', '.join(LABELERS)}; on a CPU also one of a package that is installed.",
+            f"{list_names(LABELERS)}; on a CPU also one of a package that is installed.",
             told_default="the device's fastest",
             read=None,
         ),
@@ -578,6 +591,8 @@ def _declared(table: Any) -> dict[str, Setting]:
 
 #: Every setting by its name.
 SETTINGS = _declared(LatticeSetting) | _declared(Settings)
+#: Those that only some kinds of study have.
+KIND_SETTINGS = tuple(name for name, setting in SETTINGS.items() if setting.refusal)
 #: Those that a study file may have.
 FILE_KEYS = tuple(name for name, setting in SETTINGS.items() if setting.read is not None)
 

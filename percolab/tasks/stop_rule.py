@@ -37,13 +37,8 @@ class StopRule:
 def _check_target(study: Study, target: float) -> None:
     if not 0 < target < 1:
         raise InputError(f"target error {target} must be above 0 and below 1")
-    if study.has_trees:
-        raise InputError("trees have no p_c with a target error: give the number of samples")
-    if study.has_spins:
-        raise InputError(
-            "a target error needs samples that are the same at all p, and those of spins are not: "
-            "give the number of samples"
-        )
+    if study.refusal("target_error"):
+        raise InputError(f"{study.refusal('target_error')}: give the number of samples")
     if not study.structure.is_scalable:
         raise InputError(
             f"a target error is that of a p_c from the crossings of several sizes, which "

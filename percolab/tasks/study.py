@@ -21,25 +21,21 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.bonds.words import threshold_of
 from percolab.errors import InputError
-from percolab.lattices.geometry import geometry_of
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.shown import Shown, few
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
-from percolab.measure.columns import Column, check_measure, columns_of, observables_of, open_axes
+from percolab.measure.columns import Column, check_measure, open_axes
 from percolab.measure.functions import LabelFunction, check_functions
-from percolab.measure.trees import WEIGHT_BITS
 from percolab.spins.words import Chain
-from percolab.tasks.settings import MAX_SEED, SETTINGS
+from percolab.tasks.kind_registry import find_kind
+from percolab.tasks.settings import KIND_SETTINGS, MAX_SEED, SETTINGS
 from percolab.tasks.values import AUTO, check_choice
 
-#: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.  Only this
-#: one can be sampled; :mod:`percolab.store.sample_versions` says what was wrong with earlier ones.
+#: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.
+#: docs/randomness.md says what was wrong with version 1.
 SAMPLE_VERSION = 2
-#: The p of trees, which are chosen from all bonds.
-ALL_BONDS = (1.0,)
-_KNOWN_VERSIONS = (1, SAMPLE_VERSION)
 #: What random words serve; each purpose has words of its own.
 PURPOSES = (
     "percolation",
@@ -56,23 +52,20 @@ _SITES_PER_BLOCK = 2**24
 _MIN_BLOCK, _MAX_BLOCK = 10, 100
 #: Sums of squares of fewer sites are (low 48 bits, the rest), the rest an int64.
 _MOST_POINTS = 2**55
+_MOST_SUM = 2**63 - 1
 # The bootstrap's error of a fit asks for so many blocks; more than _MOST_BLOCKS make a file large.
 _ENOUGH_BLOCKS, _MOST_BLOCKS = 10, 1000
 
 
-def default_block_size(num_points: int, trees: bool = False) -> int:
+def default_block_size(num_points: int, largest_sum: int | None = None) -> int:
     """Return the samples of a block: about 2^24 sites, from 10 to 100 samples.
 
     Bootstrap needs many blocks and an interrupted run loses at most the block in work; and the
-    largest sum of a block must fit in an int64.
+    largest sum of a block must fit in an int64.  largest_sum: of one sample, by default that of
+    squared cluster sizes.
     """
-    wanted = min(max(_SITES_PER_BLOCK // num_points, _MIN_BLOCK), _MAX_BLOCK)
-    return max(min(wanted, _most_samples(num_points, trees)), 1)
-
-
-def _most_samples(num_points: int, trees: bool) -> int:
-    """Return for how many samples the sum of squared sizes, or of a tree's weights, is an int64."""
-    return (2**63 - 1) // (num_points << WEIGHT_BITS if trees else num_points**2)
+    usual = min(max(_SITES_PER_BLOCK // num_points, _MIN_BLOCK), _MAX_BLOCK)
+    return max(min(usual, _MOST_SUM // (largest_sum or num_points**2)), 1)
 
 
 def block_size_for(samples: int, default: int) -> int:
@@ -102,8 +95,7 @@ class Sampling(Shown):
 
     ``model`` is the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every
     sample's spanning thresholds are found.  ``measure`` names what is measured beside the
-    observables.  ``block_size`` 0 is the default of each size.  ``sample_version`` is which version
-    of percolab's samples they are.
+    observables.  ``block_size`` 0 is the default of each size.
 
     Where the model has spins a block is a chain: ``burn_in`` sweeps, by ``update``, that are not
     measured, then ``block_size`` times ``every`` sweeps, of which the first of every so many is
@@ -119,7 +111,6 @@ class Sampling(Shown):
     model: str = SETTINGS["model"].default
     seed: int = SETTINGS["seed"].default
     block_size: int = SETTINGS["block_size"].default
-    sample_version: int = SAMPLE_VERSION
     update: str = SETTINGS["update"].default
     burn_in: int = SETTINGS["burn_in"].default
     every: int = SETTINGS["every"].default
@@ -137,32 +128,33 @@ class Sampling(Shown):
         return self.method == "tree"
 
     @property
+    def kind(self) -> Any:
+        """The kind of study it is of, a :class:`percolab.tasks.kind.Kind`."""
+        return find_kind(self.method, self.has_spins)
+
+    @property
     def states(self) -> int:
         """How many states a site has: the q of spins, 1 in percolation."""
         return Model.parse(self.model).states
 
-    def _check_spins(self) -> None:
-        """Raise InputError for what only spins have, or what they have not."""
-        if self.has_spins:
-            if self.method == "threshold":
-                raise InputError(
-                    f"method threshold finds where samples begin to span, but those of "
-                    f"{self.model} are different at every p: leave it out"
-                )
-            return
-        for name in ("update", "burn_in", "every", "chains"):
-            if getattr(self, name) != SETTINGS[name].default:
-                raise InputError(f"{name}: {self.model} percolation has no spins (--model ising)")
+    def _check_kind(self) -> None:
+        """Raise InputError for what the kind of study refuses, and order ``measure`` as usual."""
+        kind = self.kind
+        kind.check(self)
+        for name in KIND_SETTINGS:
+            value = getattr(self, name, SETTINGS[name].default)
+            if name not in kind.settings and value != SETTINGS[name].default:
+                raise InputError(refusal_of(name, self.model))
+        words = check_measure(self.measure)
+        for word in words:
+            if word in kind.refused_measures:
+                raise InputError(f"measure {word}: {kind.refused_measures[word]}")
+        object.__setattr__(self, "measure", words)
 
-    def _check_functions(self, others: Sequence[Column]) -> None:
-        """Raise InputError for observables of a user that are none, or of what has no labels."""
-        if self.functions and (self.method != "grid" or self.has_spins):
-            what = self.model if self.has_spins else f"method {self.method}"
-            raise InputError(
-                f"observables: functions of labels are measured in percolation by method grid, not "
-                f"of {what}"
-            )
-        check_functions(self.functions, others)
+    def refusal(self, what: str) -> str:
+        """Return why this kind of study has not what a word stands for, or "" if it has it."""
+        reason: str = self.kind.refusals.get(what, "")
+        return reason.format(model=self.model)
 
     @property
     def sampling(self) -> dict[str, Any]:
@@ -176,7 +168,7 @@ class Sampling(Shown):
 
 _SAMPLING = tuple(item.name for item in fields(Sampling))
 #: What every description of a study has, as the first files had it.
-_DESCRIBED = ("method", "seed", "rng", "model", "block_size", "sample_version")
+_DESCRIBED = ("method", "seed", "rng", "model", "block_size")
 #: Settings that came later: a description has them where they are not at their default.
 ADDED = tuple(name for name in _SAMPLING if name not in (*_DESCRIBED, "functions"))
 
@@ -197,42 +189,29 @@ class Task(Sampling):
     purpose: str = "percolation"
 
     def __post_init__(self) -> None:
-        check_sample_version(self.sample_version)
         check_choice("purpose", self.purpose, PURPOSES)
         check_boundary(self.structure, self.boundary)
         self._check_size()
         self._check("method")
-        if self.method == "threshold":
-            _check_threshold_method(self.p or None, self.boundary)
-        else:
+        if self.kind.fixed_p != ():
             check_probabilities(self.p)
-        if self.has_trees:
-            _check_tree_method(self.p, self.model)
-        self._check_spins()
-        measure = check_measure(self.measure, self.method, spins=self.has_spins)
-        object.__setattr__(self, "measure", measure)
-        if "correlation" in self.measure and "periodic" not in self.boundary:
-            raise InputError("measure correlation: a wave vector needs a periodic axis")
-        if self.has_spins and self.burn_in < AUTO:
-            raise InputError(f"burn_in = {self.burn_in}, but it must be at least 0")
-        if "gyration" in self.measure:
-            geometry_of(self.structure, (1,) * max(self.structure.dimension, 1))
+        self._check_kind()
         for name in _SAMPLING:
             if name in SETTINGS and name != "method":
                 self._check(name)
-        self._check_functions(self._own_columns)
+        if self.functions and self.refusal("functions"):
+            raise InputError(f"observables: {self.refusal('functions')}")
+        check_functions(self.functions, self._own_columns)
         if self.draw.draws_sites and self.size < 2 and open_axes(self.boundary):
             raise InputError(f"L = {self.size}: {self.model} percolation needs two end layers")
         if self.block_size == 0:
-            object.__setattr__(
-                self, "block_size", default_block_size(self.num_points, self.has_trees)
-            )
-        largest = _most_samples(self.num_points, self.has_trees)
-        if not 1 <= self.block_size <= max(largest, 1):
+            size = default_block_size(self.num_points, self._largest_sum)
+            object.__setattr__(self, "block_size", size)
+        most = _MOST_SUM // self._largest_sum
+        if not 1 <= self.block_size <= max(most, 1):
             raise InputError(
                 f"block_size = {self.block_size}, but at L = {self.size} it must be from 1 to "
-                f"{largest}: the sum of "
-                f"{'weights' if self.has_trees else 'squared cluster sizes'} is a 64-bit integer"
+                f"{most}: the sum of {self.kind.sums} is a 64-bit integer"
             )
 
     def _facts(self) -> dict[str, Any]:
@@ -240,7 +219,7 @@ class Task(Sampling):
             "task": self.id,
             "of": self.structure.name,
             "L": self.size,
-            **({} if self.method == "threshold" else {"p": few(self.p)}),
+            **({"p": few(self.p)} if self.p else {}),
             **_told(self),
         }
 
@@ -257,9 +236,15 @@ class Task(Sampling):
             )
 
     @property
+    def _largest_sum(self) -> int:
+        """The largest number of one sample that is summed over those of a block."""
+        largest: int = self.kind.largest_sum(self.num_points)
+        return largest
+
+    @property
     def is_wide(self) -> bool:
         """Whether the sum of squared cluster sizes of one sample may be more than an int64."""
-        return not _most_samples(self.num_points, trees=False)
+        return self.num_points**2 > _MOST_SUM
 
     @property
     def draw(self) -> Model:
@@ -279,8 +264,10 @@ class Task(Sampling):
     @property
     def _own_columns(self) -> tuple[Column, ...]:
         """What percolab measures by itself."""
-        kind = {"spins": self.has_spins, "trees": self.has_trees, "wide": self.is_wide}
-        return columns_of(self.boundary, self.measure, **kind)
+        columns: tuple[Column, ...] = self.kind.columns(
+            self.boundary, self.measure, wide=self.is_wide
+        )
+        return columns
 
     def chain(self, number: int, p: float) -> Chain:
         """Return the keys of a chain: different for every p, for every size, and for every use.
@@ -330,11 +317,10 @@ class Task(Sampling):
 
     @cached_property
     def _samples_content(self) -> dict[str, Any]:
-        # Sample version 1 knew one purpose.
-        purpose = {} if self.sample_version == 1 else {"purpose": self.purpose}
-        update = {"update": self.update} if self.has_spins else {}
-        return (purpose | update) | {
-            "version": self.sample_version,
+        samples: dict[str, Any] = self.kind.samples_identity(self)
+        return samples | {
+            "purpose": self.purpose,
+            "version": SAMPLE_VERSION,
             "lattice": self.structure.digest,
             "size": self.size,
             "boundary": self.boundary,
@@ -346,21 +332,12 @@ class Task(Sampling):
     @cached_property
     def id(self) -> str:
         """Hash of everything that changes the stored numbers: 16 hexadecimal digits."""
-        asked: dict[str, Any] = {"method": self.method}
-        if self.method == "grid":
-            asked = {"p": [p.hex() for p in self.p]}
-        asked["block_size"] = self.block_size
+        measured: dict[str, Any] = {"block_size": self.block_size} | self.kind.identity(self)
         if self.measure:
-            asked["measure"] = self.measure
-        if self.has_spins:
-            asked["burn_in"] = self.burn_in
-        if self.every != 1:
-            asked["every"] = self.every
-        if self.chains:
-            asked["chains"] = self.chains
+            measured["measure"] = self.measure
         if self.functions:
-            asked["functions"] = [str(item) for item in self.functions]
-        return _digest(self._samples_content | asked).hex()[:16]
+            measured["functions"] = [str(item) for item in self.functions]
+        return _digest(self._samples_content | measured).hex()[:16]
 
     @cached_property
     def stream_seed(self) -> int:
@@ -385,11 +362,11 @@ def _told(item: Task | Study) -> dict[str, Any]:
 
 
 def check_sample_version(version: int) -> None:
-    """Raise InputError unless samples of this version are known."""
-    if version not in _KNOWN_VERSIONS:
+    """Raise InputError unless stored samples are of the version that is sampled."""
+    if version != SAMPLE_VERSION:
         raise InputError(
-            f"sample version {version}: this percolab knows versions "
-            f"{', '.join(map(str, _KNOWN_VERSIONS))}"
+            f"has samples of version {version}; this percolab reads version {SAMPLE_VERSION} "
+            "(docs/randomness.md says why)"
         )
 
 
@@ -431,20 +408,9 @@ def check_probabilities(p: tuple[float, ...]) -> None:
         raise InputError(f"p = {shown}: the values must ascend and differ")
 
 
-def _check_tree_method(p: tuple[float, ...], model: str) -> None:
-    if p != ALL_BONDS:
-        raise InputError("method tree chooses from all bonds: leave out p")
-    if model != "bond":
-        raise InputError(f"method tree: bonds have the weights, so the model is bond, not {model}")
-
-
-def _check_threshold_method(p: tuple[float, ...] | None, boundary: tuple[str, ...]) -> None:
-    if p is not None:
-        raise InputError("method threshold finds the p at which each sample spans: leave out p")
-    if not boundary:
-        raise InputError("method threshold needs a source and a target: without them nothing spans")
-    if not open_axes(boundary):
-        raise InputError("method threshold needs an open axis: without one nothing spans")
+def refusal_of(name: str, model: str) -> str:
+    """Return why studies of a model do not have a setting that other kinds of study have."""
+    return f"{name}: {SETTINGS[name].refusal.format(model=model)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -463,15 +429,9 @@ class Study(Sampling):
     sweeps: int = 0
 
     def __post_init__(self) -> None:
-        self._check("model")
-        self._check("update")
-        self._check("every")
-        self._check("chains")
-        self._check_spins()
-        measure = check_measure(self.measure, self.method, spins=self.has_spins)
-        object.__setattr__(self, "measure", measure)
-        if self.sweeps and not self.has_spins:
-            raise InputError(f"sweeps: {self.model} percolation has no spins (--model ising)")
+        for name in ("model", "method", "update", "every", "chains"):
+            self._check(name)
+        self._check_kind()
         if self.sweeps and self.sweeps <= self.burn_in:
             raise InputError(
                 f"sweeps = {self.sweeps}, but with a burn-in of {self.burn_in} nothing is left to "
@@ -483,11 +443,8 @@ class Study(Sampling):
             raise InputError(f"L = {', '.join(map(str, self.sizes))}: a size is given twice")
         # Studies of the same sizes are equal, in whatever order these were given.
         object.__setattr__(self, "sizes", tuple(sorted(self.sizes)))
-        if self.method == "threshold":
-            _check_threshold_method(self.p, self.boundary)
-        if self.has_trees:
-            _check_tree_method(self.p or ALL_BONDS, self.model)
-            object.__setattr__(self, "p", ALL_BONDS)
+        if self.kind.fixed_p is not None:
+            object.__setattr__(self, "p", self.kind.fixed_p or None)
         for size in self.sizes:
             self.task(size)
 
@@ -496,18 +453,24 @@ class Study(Sampling):
         return {
             "study": self.structure.name,
             "L": few(self.sizes),
-            **({} if self.method == "threshold" else {"p": p}),
+            **({} if self.kind.fixed_p == () else {"p": p}),
             **_told(self),
         }
 
     def task(self, size: int, p: tuple[float, ...] | None = None) -> Task:
         """Return the task of one size, at given p; by default at the study's, or at one p."""
         if p is None:
-            p = () if self.method == "threshold" else self.p or (0.5,)
+            p = self.p or self.some_p
         task = Task(
             structure=self.structure, size=size, boundary=self.boundary, p=p, **self.sampling
         )
         return task if self.burn_in == AUTO else self.with_burn_in(task, self.burn_in)
+
+    @property
+    def some_p(self) -> tuple[float, ...]:
+        """The p of its tasks, or one where they are not the same for all studies of its kind."""
+        fixed: tuple[float, ...] | None = self.kind.fixed_p
+        return (0.5,) if fixed is None else fixed
 
     def with_burn_in(self, task: Task, burn_in: int) -> Task:
         """Return a task of chains with this burn-in; InputError if it leaves no sweep."""
@@ -529,7 +492,8 @@ class Study(Sampling):
     @property
     def observables(self) -> tuple[Column, ...]:
         """What is one integer for each sample, in the order it is stored."""
-        return observables_of(self.boundary, spins=self.has_spins, trees=self.has_trees)
+        columns = self.kind.columns(self.boundary)
+        return tuple(column for column in columns if column.is_observable)
 
     def check_layers(self) -> None:
         """Raise InputError if a graph's source and target share a site that may be vacant."""
@@ -538,10 +502,8 @@ class Study(Sampling):
 
     @property
     def _shown_p(self) -> str | list[float]:
-        if self.method == "threshold":
+        if self.kind.fixed_p == ():
             return "all"
-        if self.has_trees:
-            return list(ALL_BONDS)
         return "pilot" if self.p is None else list(self.p)
 
     def description(self) -> dict[str, Any]:
@@ -551,9 +513,7 @@ class Study(Sampling):
             for name in ADDED
             if getattr(self, name) != SETTINGS[name].default
         }
-        # Files of sample version 1 do not say so.
-        if self.sample_version != 1:
-            added["sample_version"] = self.sample_version
+        added["sample_version"] = SAMPLE_VERSION
         if self.sweeps:
             added["sweeps"] = self.sweeps
         if self.functions:
@@ -578,8 +538,8 @@ class Study(Sampling):
         What was added later is at its default where a description lacks it.
         """
         known = {"lattice", "lattice_digest", "L", "boundary", "p", "sweeps", *_DESCRIBED, *ADDED}
-        known.add("functions")
-        table = Table(record, known, "its study")
+        table = Table(record, known | {"functions", "sample_version"}, "its study")
+        check_sample_version(table.integer("sample_version", low=1, high=MAX_SEED, default=1))
         if table.text("lattice_digest") != lattice.digest:
             raise ValueError(
                 f"its study is of another lattice than the {lattice.name} that it holds"
@@ -594,7 +554,6 @@ class Study(Sampling):
             model=table.text("model"),
             block_size=table.integer("block_size", low=0, high=MAX_SEED),
             method=table.text("method", SETTINGS["method"].default),
-            sample_version=table.integer("sample_version", low=1, high=MAX_SEED, default=1),
             sweeps=table.integer("sweeps", low=0, high=MAX_SEED, default=0),
             functions=functions_named(table.list_of("functions", str)),
             **{name: _described(table, name) for name in ADDED},

@@ -22,6 +22,7 @@ from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.measure.functions import take_functions
+from percolab.tasks.kind_registry import find_kind
 from percolab.tasks.part import WHOLE, Part
 from percolab.tasks.settings import (
     DEFAULT_LATTICE,
@@ -35,7 +36,7 @@ from percolab.tasks.settings import (
     with_defaults,
 )
 from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, axis_boundaries
+from percolab.tasks.study import Study, axis_boundaries, refusal_of
 from percolab.tasks.values import (
     ascending,
     take_couplings,
@@ -149,8 +150,8 @@ def _p_of(wanted: Mapping[str, Any]) -> Any:
         given = take_probabilities("p", wanted["p"])
         return None if given is None else ascending(given)
     model = Model.parse(wanted["model"])
-    if not model.has_spins:
-        raise InputError(f"{name}: {model} percolation has no temperature (--model ising)")
+    if name not in find_kind(wanted["method"], model.has_spins).settings:
+        raise InputError(refusal_of(name, str(model)))
     if name == "K" and model.name != "ising":
         raise InputError(f"K is the coupling of the Ising model; {model} has beta")
     couplings = take_couplings(name, wanted[name]) or ()

@@ -20,13 +20,14 @@ class TreeEntry:
     """A way to find trees: its name, what it is, and its class for each kind of device.
 
     readings: by kind of device the class that reads trees where they lie; without one the host
-    reads their words
+    reads their words.  paper: the paper whose comparison it is here for (:mod:`percolab.papers`)
     """
 
     name: str
     summary: str
     classes: dict[str, str]
     readings: dict[str, str] = field(default_factory=dict)
+    paper: str = ""
 
 
 TREE_METHODS = {
@@ -46,12 +47,14 @@ TREE_METHODS = {
         TreeEntry(
             "prim",
             "Guo 2011: a site after another, each round a minimum of all candidates",
-            {"cpu": "trees.prim:Prim", "cuda": "trees.prim_cuda:PrimCuda"},
+            {"cpu": "papers.guo2011.prim:Prim", "cuda": "papers.guo2011.prim_cuda:PrimCuda"},
+            paper="guo2011",
         ),
         TreeEntry(
             "prim:persistent",
             "the same in one launch, many graphs at once",
-            {"cuda": "trees.prim_cuda:PersistentPrim"},
+            {"cuda": "papers.guo2011.prim_cuda:PersistentPrim"},
+            paper="guo2011",
         ),
         TreeEntry(
             "heap",

@@ -20,8 +20,8 @@ from pathlib import Path
 import click
 import numpy as np
 
-from percolab.domains.slabs import Slabs, thicknesses
 from percolab.errors import InputError
+from percolab.parts.slabs import Slabs, thicknesses
 from percolab.run.in_slabs import whole_of
 from percolab.store.results import Results, read_results
 from percolab.tasks.blocks import Block

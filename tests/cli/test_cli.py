@@ -264,6 +264,12 @@ def test_info_tells_versions_and_devices():
     text = answer("info")
     assert record["versions"]["numba"] in text
     assert all(name in text for name in record["labelers"])
+    # What is there for papers comes last, under a heading of its own.
+    headings = re.findall(r"^(labeler|of a paper) +(\S+):", text, re.MULTILINE)
+    papers = [name for heading, name in headings if heading == "of a paper"]
+    assert [name for _, name in headings][-len(papers) :] == papers
+    assert {"komura_2015", "label_equivalence", "tiles:self+sewing"} <= set(papers)
+    assert not {"raster", "four_step", "tiled", "reference"} & set(papers)
 
 
 def test_the_version_is_told():

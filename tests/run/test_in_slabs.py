@@ -19,12 +19,12 @@ from process_support import Killed, Killer, impatient_worker, worker_processes
 
 from percolab.analysis.stored_data import cluster_curves_of
 from percolab.api import sweep
-from percolab.domains.front import Row
-from percolab.domains.slabs import equal_slabs
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.measure.rows import BINS
 from percolab.measure.tallies import num_bins, row_width_of, wide_bin_of
+from percolab.parts.front import Row
+from percolab.parts.slabs import equal_slabs
 from percolab.run.calls import Call, measure_blocks
 from percolab.run.in_slabs import (
     SlabSampler,

@@ -21,13 +21,13 @@ from helpers import lattice
 
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
-from percolab.domains.parts import Whole
-from percolab.domains.raster import Draw, SlabRaster
-from percolab.domains.slabs import row_by_slabs
-from percolab.domains.transport import Local
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.slabs import row_by_slabs
+from percolab.parts.transport import Local
 from percolab.run import split, split_plan
 from percolab.run.request import Watcher
 from percolab.run.sampler import Stopped
@@ -252,7 +252,7 @@ class Broken(SlabRaster):
 
 
 def test_what_a_rank_raises_is_raised(monkeypatch):
-    monkeypatch.setattr("percolab.domains.slabs.SlabRaster", Broken)
+    monkeypatch.setattr("percolab.parts.slabs.SlabRaster", Broken)
     with pytest.raises(ZeroDivisionError, match="of a rank"):
         sweep("square", **ASKED, split="lattice", workers=4)
     assert not [item for item in threading.enumerate() if "percolab" in item.name]
@@ -330,7 +330,7 @@ def test_a_plan_tells_how_long_a_row_takes(given, monkeypatch):
 # --- processes -----------------------------------------------------------------------------------
 
 _PROGRAM = """
-from percolab.domains import ranks, raster
+from percolab.parts import ranks, raster
 front_of = raster.SlabRaster.front_of
 def slow(own, part, draw, following=None):
     {slow}
@@ -435,10 +435,10 @@ import sys
 import numpy as np
 from mpi4py import MPI
 from percolab.bonds.words import threshold_of
-from percolab.domains import transport
-from percolab.domains.parts import Whole
-from percolab.domains.ranks import Job, Leader, follow, layers_of_ranks
-from percolab.domains.raster import Draw
+from percolab.parts import transport
+from percolab.parts.parts import Whole
+from percolab.parts.ranks import Job, Leader, follow, layers_of_ranks
+from percolab.parts.raster import Draw
 from percolab.lattices.lattice import load_lattice
 own = transport.Mpi(MPI)
 assert (own.place, own.beside) == (own.rank, own.size)

@@ -20,11 +20,11 @@ from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_
 from helpers import lattice
 
 from percolab.api import sweep
-from percolab.domains import quad
-from percolab.domains.boxes import BoxRaster
-from percolab.domains.transport import Local
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.parts import quad
+from percolab.parts.boxes import BoxRaster
+from percolab.parts.transport import Local
 from percolab.run import split, split_plan
 from percolab.run.request import Watcher
 from percolab.run.sampler import Stopped
@@ -409,7 +409,7 @@ def test_ranks_of_mpi_make_the_file_of_whole_samples(merge):
 
 
 _BROKEN = """
-from percolab.domains import boxes
+from percolab.parts import boxes
 boundary = boxes.BoxRaster.boundary
 def broken(own, box, draw):
     if box == (0, 1, 1) and draw.sample == 2:

@@ -24,11 +24,11 @@ from process_support import Killed, Killer, impatient_rank
 
 from percolab.api import sweep
 from percolab.bonds.words import threshold_of
-from percolab.domains.ranks import Job, Leader
-from percolab.domains.raster import Draw, SlabRaster
-from percolab.domains.slabs import Slabs
-from percolab.domains.transport import Local
 from percolab.kernels.device import Device
+from percolab.parts.ranks import Job, Leader
+from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.slabs import Slabs
+from percolab.parts.transport import Local
 from percolab.run.checkpointed import RankKeeper
 from percolab.run.sampler import Sampler, Stopped
 from percolab.run.split import SplitSampler, Team, split_whole
@@ -80,7 +80,7 @@ def at_once(monkeypatch):
 @pytest.fixture
 def made(monkeypatch):
     """Count the slabs that are measured."""
-    monkeypatch.setattr("percolab.domains.slabs.SlabRaster", Counted)
+    monkeypatch.setattr("percolab.parts.slabs.SlabRaster", Counted)
     Counted.made.clear()
     return Counted.made
 

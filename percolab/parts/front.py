@@ -1,0 +1,332 @@
+"""The front of a part: all that its neighbours and the row of the sample still need of it.
+
+A cluster that touches no face of a part will not grow any more: it is counted in the part's sums,
+which are integers and exact whatever the size of the lattice.  Of the others a front keeps size and
+flags, and for each of its two faces which of them every open bond that crosses belongs to.  Two
+fronts of neighbouring parts join into the front of both.  Joining is associative, so a chain (a
+slab at a time in one memory) and a tree (a slab on each of many processors) are one function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.errors import InputError
+from percolab.measure import rows
+from percolab.parts.kernels import (
+    CLUSTERS,
+    FLAGS,
+    INSIDE,
+    ISOLATED,
+    LARGEST,
+    SECOND,
+    bits_of_loops,
+    finish_clusters,
+    gather_clusters,
+    join_entries,
+    number_entries,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """The open bonds that cross a face, in canonical order, as one of its two sides sees them.
+
+    clusters: uint32, the number of the cluster that each bond reaches on this side
+    codes:    int64, the periods from that cluster's reference to the bond's lower end, as the bond
+              leads there; empty where no axis is periodic
+    """
+
+    clusters: NDArray[np.uint32]
+    codes: NDArray[np.int64]
+
+    @property
+    def num_bonds(self) -> int:
+        """Open bonds that cross."""
+        return self.clusters.size
+
+
+def no_face() -> Face:
+    """Return the face of an open end, which nothing crosses."""
+    return Face(np.empty(0, np.uint32), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What finished clusters add up to: integers of any length, exact.
+
+    clusters, isolated:       how many there are, and how many of one site
+    largest, second:          sizes of the two largest
+    squares, cubes, fourths:  sums of s^2, and with a tally of s^3 and s^4 of those of EXACT sites
+                              or more (:mod:`percolab.measure.tallies`)
+    bins:                     clusters in each bin of sizes, () without a tally
+    flags:                    spanning and wrapping bits, of unfinished clusters too
+    loop:                     the winding numbers of the first loop, as a code; 0 if there is none
+    """
+
+    clusters: int
+    isolated: int
+    largest: int
+    second: int
+    squares: int
+    cubes: int = 0
+    fourths: int = 0
+    bins: tuple[int, ...] = ()
+    flags: int = 0
+    loop: int = 0
+
+    def plus(self, other: Sums, axes: int) -> Sums:
+        """Return what both add up to; ``axes`` of the lattice."""
+        flags, loop = self.flags | other.flags, self.loop or other.loop
+        if self.loop and other.loop:
+            # Loops of one part wind in one direction, unless its flags say that they do not.
+            flags |= int(bits_of_loops(np.int64(self.loop), np.int64(other.loop), axes))
+        second, largest = sorted((self.largest, self.second, other.largest, other.second))[2:]
+        return Sums(
+            self.clusters + other.clusters,
+            self.isolated + other.isolated,
+            largest,
+            second,
+            self.squares + other.squares,
+            self.cubes + other.cubes,
+            self.fourths + other.fourths,
+            tuple(a + b for a, b in zip(self.bins, other.bins, strict=True)),
+            flags,
+            loop,
+        )
+
+
+#: Types of the arrays of a front: clusters and codes of its faces, sizes, flags.
+ARRAY_KINDS = (np.uint32, np.int64, np.uint32, np.int64, np.uint64, np.uint32)
+
+
+@dataclass(frozen=True, eq=False)
+class Front:
+    """The front of a part, or of neighbouring parts that were joined.
+
+    first_layer, layers: the layers it stands for
+    num_layers:          those of the whole lattice
+    axes:                axes of the lattice
+    low, high:           its faces below and above; clusters are numbered 0 ... m - 1 in the order
+                         in which the entries of ``low`` and then of ``high`` name them
+    sizes:               uint64 (m,), their sites so far
+    flags:               uint32 (m,), which end layers they touch, bit 2a the first of axis a and
+                         2a + 1 the last
+    sums:                of all other clusters
+    """
+
+    first_layer: int
+    layers: int
+    num_layers: int
+    axes: int
+    low: Face
+    high: Face
+    sizes: NDArray[np.uint64]
+    flags: NDArray[np.uint32]
+    sums: Sums
+
+    @property
+    def num_clusters(self) -> int:
+        """Clusters that may still grow."""
+        return self.sizes.size
+
+    @property
+    def num_bytes(self) -> int:
+        """The memory of its arrays."""
+        faces = (self.low, self.high)
+        entries = sum(face.clusters.nbytes + face.codes.nbytes for face in faces)
+        return entries + self.sizes.nbytes + self.flags.nbytes
+
+
+class Row(NamedTuple):
+    """The row of a sample, and the sums that may not fit in it.
+
+    numbers:     int64, as a labeler of the whole lattice gives it, vacant sites left out; the sum
+                 of squares modulo 2^64, those of cubes and fourth powers modulo 2^128
+    sum_squares: of all sizes, exact
+    cubes, fourths: as :class:`Sums` has them, exact
+    """
+
+    numbers: NDArray[np.int64]
+    sum_squares: int
+    cubes: int
+    fourths: int
+
+
+def front_bytes(bonds: int, clusters: int, *, has_periods: bool) -> int:
+    """Return the bytes of the arrays of a front.
+
+    bonds: open bonds that cross its faces; clusters: those they belong to, no more than bonds
+    """
+    return (12 if has_periods else 4) * bonds + 12 * clusters
+
+
+def joining_bytes(clusters: int, *, has_periods: bool) -> int:
+    """Return the bytes that joining takes beside the fronts before and after it.
+
+    clusters: of both fronts together
+    """
+    return (28 if has_periods else 20) * clusters
+
+
+def join(low: Front, high: Front) -> Front:
+    """Return the front of two neighbouring parts, ``low`` below and ``high`` above.
+
+    InputError: they are not neighbours, or together they have 2^32 clusters or more.  ValueError:
+    their faces do not match, as those of different samples.
+    """
+    return _joined(meeting_of(low, high))
+
+
+def close(front: Front) -> Front:
+    """Return the front of a whole torus, its last face joined to its first: nothing is left open.
+
+    InputError: it is not of all layers.  ValueError: its faces do not match.
+    """
+    return _joined(closing_of(front))
+
+
+class Meeting(NamedTuple):
+    """Fronts and their faces as they are joined, on whatever device.
+
+    fronts: two neighbours, or one to be closed
+    upper:  the face of the upper one, or of the first layers
+    lower:  the face that it meets, with the same bonds
+    left:   the faces that stay, of the first and of the last front
+    """
+
+    fronts: tuple[Front, ...]
+    upper: Face
+    lower: Face
+    left: tuple[Face, Face]
+
+    @property
+    def shift(self) -> int:
+        """What the numbers of the upper front's clusters begin with."""
+        return self.fronts[0].num_clusters if len(self.fronts) > 1 else 0
+
+    @property
+    def num_clusters(self) -> int:
+        """Clusters of all fronts."""
+        return sum(front.num_clusters for front in self.fronts)
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether any bond has a code of periods."""
+        return any(face.codes.size for face in (self.upper, self.lower, *self.left))
+
+    def front(self, faces: tuple[Face, Face], sizes: Any, flags: Any, sums: Sums) -> Front:
+        """Return the front of all; sums: of the clusters that were finished by joining."""
+        first = self.fronts[0]
+        for front in self.fronts:
+            sums = sums.plus(front.sums, front.axes)
+        layers = sum(front.layers for front in self.fronts)
+        where = first.first_layer, layers, first.num_layers, first.axes
+        return Front(*where, *faces, sizes, flags, sums)
+
+
+def meeting_of(low: Front, high: Front) -> Meeting:
+    """Return how two fronts meet; errors: as for :func:`join`."""
+    after = low.first_layer + low.layers
+    if after != high.first_layer or low.num_layers != high.num_layers:
+        raise InputError(
+            f"layers {low.first_layer} to {after - 1} have no neighbours from {high.first_layer} on"
+        )
+    return _checked(Meeting((low, high), high.low, low.high, (low.low, high.high)))
+
+
+def closing_of(front: Front) -> Meeting:
+    """Return how the two faces of a torus meet; errors: as for :func:`close`."""
+    if front.layers != front.num_layers:
+        raise InputError(f"{front.layers} layers of {front.num_layers} cannot be closed to a torus")
+    return _checked(Meeting((front,), front.low, front.high, (no_face(), no_face())))
+
+
+def _checked(meeting: Meeting) -> Meeting:
+    below, above = meeting.lower.num_bonds, meeting.upper.num_bonds
+    if below != above:
+        raise InputError(
+            f"slabs do not fit together: {below} open bonds below a face, {above} above; if this "
+            "sample went on from a checkpoint, remove that"
+        )
+    if meeting.num_clusters >= INSIDE:
+        raise InputError(
+            f"{meeting.num_clusters} clusters at two faces, but 2^32 - 2 can be told apart"
+        )
+    return meeting
+
+
+def _joined(meeting: Meeting) -> Front:
+    """Join the two sides of a face."""
+    fronts, upper, lower, left = meeting
+    first, shift = fronts[0], meeting.shift
+    sizes = np.concatenate([front.sizes for front in fronts])
+    flags = np.concatenate([front.flags for front in fronts])
+    parents = np.arange(sizes.size, dtype=np.uint32)
+    periods = np.zeros(sizes.size if meeting.has_codes else 0, np.int64)
+    loop = np.zeros(1, np.int64)
+    sides = upper.clusters, upper.codes, lower.clusters, lower.codes
+    wrapping = join_entries(*sides, shift, parents, periods, loop, first.axes)
+    gather_clusters(parents, periods, sizes, flags)
+    numbers = np.full(sizes.size, INSIDE, np.uint32)
+    forest = parents, periods, numbers
+    low, high = (Face(face.clusters.copy(), face.codes.copy()) for face in left)
+    number = number_entries(low.clusters, low.codes, 0, 0, *forest)
+    number_entries(high.clusters, high.codes, shift, number, *forest)
+    counts, powers = np.zeros(5, np.int64), np.zeros((3, 4), np.uint64)
+    bins = np.zeros(len(first.sums.bins), np.int64)
+    clusters = parents, sizes, flags, numbers
+    open_sizes, open_flags = finish_clusters(*clusters, counts, powers, bins)
+    squares, cubes, fourths = (integer_of(digits) for digits in powers)
+    total = Sums(
+        clusters=int(counts[CLUSTERS]),
+        isolated=int(counts[ISOLATED]),
+        largest=int(counts[LARGEST]),
+        second=int(counts[SECOND]),
+        squares=squares,
+        cubes=cubes,
+        fourths=fourths,
+        bins=tuple(bins.tolist()),
+        flags=int(counts[FLAGS]) | int(wrapping),
+        loop=int(loop[0]),
+    )
+    return meeting.front((low, high), open_sizes, open_flags, total)
+
+
+def integer_of(digits: NDArray[np.uint64]) -> int:
+    """Return the integer with these digits of 64 bits, the lowest first."""
+    return sum(int(digit) << 64 * n for n, digit in enumerate(digits))
+
+
+def row_of(front: Front) -> Row:
+    """Return the row of a sample from the front of the whole lattice.
+
+    InputError: parts are missing, or a torus is not closed.
+    """
+    sums = front.sums
+    if front.layers != front.num_layers or front.low.num_bonds or front.high.num_bonds:
+        raise InputError(
+            f"a row needs all {front.num_layers} layers and no open face; this front has "
+            f"{front.layers} layers and {front.num_clusters} clusters that may still grow"
+        )
+    width = rows.BINS + len(sums.bins) if sums.bins else rows.ROW_WIDTH
+    numbers = np.zeros(width, np.int64)
+    numbers[rows.CLUSTERS], numbers[rows.ISOLATED] = sums.clusters, sums.isolated
+    numbers[rows.LARGEST], numbers[rows.SECOND_LARGEST] = sums.largest, sums.second
+    numbers[rows.SPANNING] = sums.flags
+    numbers[rows.SUM_SQUARES] = _low_digits(sums.squares, 1)[0]
+    if sums.bins:
+        numbers[rows.CUBES : rows.CUBES + 2] = _low_digits(sums.cubes, 2)
+        numbers[rows.FOURTHS : rows.FOURTHS + 2] = _low_digits(sums.fourths, 2)
+        numbers[rows.BINS :] = sums.bins
+    return Row(numbers, sums.squares, sums.cubes, sums.fourths)
+
+
+def _low_digits(number: int, count: int) -> NDArray[np.int64]:
+    """Return the lowest digits of 64 bits of a number, as the columns of a row hold them."""
+    digits = [number >> 64 * n & 2**64 - 1 for n in range(count)]
+    return np.array(digits, np.uint64).view(np.int64)

@@ -1,0 +1,273 @@
+"""Joining fronts on a GPU, where their arrays lie; and copies of fronts to it and from it.
+
+A front on a GPU is a :class:`percolab.parts.front.Front` whose arrays are those of the device;
+its sums are on the host.  It is equal to that of the CPU but for the numbers of its clusters: those
+of a face are about in the order of its bonds, not just in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from percolab.errors import InputError
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import THREADS, Launches
+from percolab.kernels.memory import Memory
+from percolab.lattices.topology import PERIOD_BITS
+from percolab.parts.front import Face, Front, Meeting, Sums, closing_of, integer_of, meeting_of
+from percolab.parts.join_kernels import (
+    ALL_BINS,
+    BLOCKS,
+    CLUSTERS,
+    CUBES,
+    DIGITS,
+    FLAGS,
+    FOURTHS,
+    GATHERED,
+    ISOLATED,
+    LOOP,
+    MOST_PERIODS,
+    OPEN,
+    SQUARES,
+    TOO_FAR,
+    TOTALS,
+    finish_kernel,
+    gather_clusters_kernel,
+    join_kernel,
+    name_roots_kernel,
+    plant_kernel,
+    renumber_kernel,
+)
+from percolab.parts.parts import Whole
+
+cuda = load_cuda()
+
+# Room grows by this part of what is asked for, so that it does not grow at every slab.
+_SPARE = 16
+
+
+class _Room:
+    """Memory of the device by names, which is used again; it grows when more is asked for."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Any] = {}
+
+    def take(self, name: str, size: int, dtype: Any) -> Any:
+        """Return ``size`` elements or more, at least one, with anything in them.
+
+        They are not cut to size: to slice an array of a device takes as long as a launch.
+        """
+        held = self._arrays.get(name)
+        if held is None or held.size < size:
+            # What is there goes first, so that both need not fit.
+            held = None
+            self._arrays.pop(name, None)
+            held = self._arrays[name] = cuda.device_array(max(size + size // _SPARE, 1), dtype)
+        return held
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that are held."""
+        return sum(array.size * array.dtype.itemsize for array in self._arrays.values())
+
+
+class FrontsCuda:
+    """Joins fronts on the selected GPU, in memory of its own; for one thread at a time.
+
+    A front that :meth:`join` or :meth:`close` returns lies in that memory.  It is valid until the
+    next call but one: two sets of arrays take turns, so that one result can be joined on.
+
+    Clusters of a torus may be at most MOST_PERIODS = 1023 periods away from each other along any
+    axis.  More is an InputError; it needs a cluster that winds a thousand times around a lattice.
+    """
+
+    def __init__(self) -> None:
+        # The next slab is labeled at the same time, by more blocks than the device holds.
+        self._launches = Launches(is_urgent=True)
+        self._rooms, self._results, self._turn = _Room(), (_Room(), _Room()), 0
+        self._pinned = cuda.pinned_array(TOTALS + ALL_BINS + 2 * BLOCKS, np.uint64)
+        self._totals = cuda.device_array(TOTALS + ALL_BINS + 2 * BLOCKS, np.uint64)
+        # Stand for arrays that there are not.
+        self._no_codes = cuda.device_array(1, np.int64)
+        self._no_sizes = cuda.device_array(1, np.uint64)
+        self._no_flags = cuda.device_array(1, np.uint32)
+
+    @staticmethod
+    def memory(whole: Whole, p: float = 1.0) -> Memory:
+        """Return the memory that joining takes, two results and a front from the host included.
+
+        p: the largest, of bonds or of sites, of whichever is smaller.  It is as if every open bond
+        of a face led to a cluster of its own.
+        """
+        bonds, sites = whole.open_at_face(p)
+        # In a chain on an open lattice nothing is below.
+        faces = 2 if whole.is_closed else 1
+        entries = (12 if whole.has_periods else 4) * faces * bonds
+        # Of the front so far, and of the next slab.
+        clusters = (faces + 2) * sites
+        device = 24 * clusters + 3 * (entries + 12 * faces * sites)
+        totals = 8 * (TOTALS + ALL_BINS + 2 * BLOCKS)
+        return Memory(host=totals, device=device + device // _SPARE + totals)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that it holds on the device."""
+        rooms = sum(room.num_bytes for room in (self._rooms, *self._results))
+        return rooms + 8 * int(self._totals.size)
+
+    def join(self, low: Front, high: Front) -> Front:
+        """Return the front of two neighbouring parts, all three on the GPU.
+
+        Errors: as for :func:`percolab.parts.front.join`; InputError, too, if clusters wind more
+        than MOST_PERIODS times.
+        """
+        return self._joined(meeting_of(low, high))
+
+    def close(self, front: Front) -> Front:
+        """Return the front of a whole torus, closed, both on the GPU; errors: as for :meth:`join`.
+
+        InputError, too, if the front is not of all layers.
+        """
+        return self._joined(closing_of(front))
+
+    def _joined(self, meeting: Meeting) -> Front:
+        fronts, shift, count = meeting.fronts, meeting.shift, meeting.num_clusters
+        axes, bins = fronts[0].axes, len(fronts[0].sums.bins)
+        room = self._rooms
+        forest = room.take("forest", count, np.uint64)
+        sizes, flags = room.take("sizes", count, np.uint64), room.take("flags", count, np.uint32)
+        numbers = room.take("numbers", count, np.uint32)
+        each, number = self._launches.each, np.uint64(count)
+        blocks = max(min(-(-count // THREADS), BLOCKS), 1)
+        totals = self._totals
+        # In an upper front alone, as in a lower one, all clusters are its own.
+        below = fronts[0].num_clusters if len(fronts) > 1 else count
+        planted = self._clusters(fronts[0]), self._clusters(fronts[-1])
+        each(
+            plant_kernel, max(count, totals.size), 1, *planted[0], *planted[1], np.uint64(below),
+            number, forest, sizes, flags, numbers, totals,
+        )  # fmt: skip
+        # Numbers of this many clusters leave the other bits to their periods.
+        split = np.uint64(max(count - 1, 1).bit_length())
+        halves = np.uint64(0)
+        if meeting.has_codes:
+            halves = np.uint64(sum(1 << PERIOD_BITS * (axis + 1) - 1 for axis in range(axes)))
+        upper, lower = meeting.upper, meeting.lower
+        each(
+            join_kernel, upper.num_bonds, 1, *self._entries(upper), *self._entries(lower),
+            np.uint64(upper.num_bonds), np.uint32(shift), forest, split, halves, np.int64(axes),
+            totals,
+        )  # fmt: skip
+        if count:
+            grid = -(-count // (GATHERED * THREADS))
+            gathered = forest, number, split, halves, sizes, flags, totals
+            self._launches.blocks(gather_clusters_kernel, grid, THREADS, *gathered)
+        result = self._results[self._turn]
+        faces = []
+        for name, face, first in zip(("low", "high"), meeting.left, (0, shift)):
+            roots = result.take(f"{name} clusters", face.num_bonds, np.uint32)
+            codes = self._no_codes
+            if meeting.has_codes:
+                codes = result.take(f"{name} codes", face.num_bonds, np.int64)
+            each(
+                name_roots_kernel, face.num_bonds, 1, *self._entries(face),
+                np.uint64(face.num_bonds), np.uint32(first), forest, split, halves, numbers, roots,
+                codes, totals,
+            )  # fmt: skip
+            faces.append((roots, codes, face.num_bonds))
+        most = min(count, sum(face.num_bonds for face in meeting.left))
+        left = result.take("sizes", most, np.uint64), result.take("flags", most, np.uint32)
+        if count:
+            finished = forest, number, split, sizes, flags, numbers, np.int32(bins), left, totals
+            self._launches.blocks(finish_kernel, blocks, THREADS, *finished)
+        for roots, _, bonds in faces:
+            each(renumber_kernel, bonds, 1, roots, np.uint64(bonds), numbers)
+        found = self._fetch()
+        self._turn = 1 - self._turn
+        if found[TOO_FAR]:
+            raise InputError(
+                f"clusters wind more than {MOST_PERIODS} times around the lattice, which CUDA does "
+                "not tell apart; use --device cpu"
+            )
+        made = (
+            Face(_part(roots, bonds), _part(codes, bonds if meeting.has_codes else 0))
+            for roots, codes, bonds in faces
+        )
+        opened = int(found[OPEN])
+        low, high = made
+        opened_sizes, opened_flags = (_part(array, opened) for array in left)
+        sums = _sums_of(found, bins, blocks if count else 0)
+        return meeting.front((low, high), opened_sizes, opened_flags, sums)
+
+    def _clusters(self, front: Front) -> tuple[Any, Any]:
+        """Return the sizes and flags of a front as kernels take them."""
+        if not front.num_clusters:
+            return self._no_sizes, self._no_flags
+        return front.sizes, front.flags
+
+    def _entries(self, face: Face) -> tuple[Any, Any]:
+        """Return the clusters and codes of a face as kernels take them."""
+        if not face.num_bonds:
+            return self._no_flags, self._no_codes
+        return face.clusters, face.codes if face.codes.size else self._no_codes
+
+    def _fetch(self) -> Any:
+        """Wait for all that was launched, and return the totals."""
+        self._launches.download(self._totals, self._pinned)
+        self._launches.wait()
+        return self._pinned
+
+
+def _part(array: Any, size: int) -> Any:
+    """Return the first elements of an array of the device; an empty one is on the host."""
+    return array[:size] if size else np.empty(0, array.dtype)
+
+
+def _sums_of(totals: Any, bins: int, blocks: int) -> Sums:
+    """Return what the clusters add up to that were finished, from the totals of the kernels."""
+    squares, cubes, fourths = (
+        integer_of(totals[place : place + DIGITS]) for place in (SQUARES, CUBES, FOURTHS)
+    )
+    tops = totals[TOTALS + bins :][: 2 * blocks]
+    second, largest = np.sort(np.append(tops, np.zeros(2, np.uint64)))[-2:].tolist()
+    counted = tuple(totals[TOTALS : TOTALS + bins].tolist())
+    return Sums(
+        clusters=int(totals[CLUSTERS]),
+        isolated=int(totals[ISOLATED]),
+        largest=largest,
+        second=second,
+        squares=squares,
+        cubes=cubes,
+        fourths=fourths,
+        bins=counted,
+        flags=int(totals[FLAGS]),
+        loop=int(totals[LOOP].astype(np.int64)),
+    )
+
+
+def to_device(front: Front) -> Front:
+    """Return a front with its arrays copied to the selected GPU; those that are there stay."""
+    return _copied(
+        front, lambda array: cuda.to_device(array) if isinstance(array, np.ndarray) else array
+    )
+
+
+def to_host(front: Front) -> Front:
+    """Return a front with its arrays copied to the host; those that are there stay."""
+    return _copied(
+        front, lambda array: array if isinstance(array, np.ndarray) else array.copy_to_host()
+    )
+
+
+def _copied(front: Front, copy: Any) -> Front:
+    def copied(array: Any) -> Any:
+        return copy(array) if array.size else np.empty(0, array.dtype)
+
+    low, high = (
+        Face(copied(face.clusters), copied(face.codes)) for face in (front.low, front.high)
+    )
+    sizes, flags = copied(front.sizes), copied(front.flags)
+    return replace(front, low=low, high=high, sizes=sizes, flags=flags)

@@ -1,0 +1,425 @@
+"""CUDA kernels that join fronts: the counterparts of those of :mod:`percolab.parts.kernels`.
+
+The clusters of both fronts are the nodes of one forest, those of the upper front from ``shift`` on.
+A node is one uint64: its parent in the lowest ``split`` bits, the periods from the parent to it as
+a code (:func:`percolab.lattices.topology.period_codes`) in the others.  Both change in one atomic.
+The split is where the numbers of these clusters end, so that a code has all the bits that are left:
+36 for three axes up to 2^28 clusters, and the last axis fewer beyond.  No code wraps around: one
+that does not fit, or that has more than MOST_PERIODS along an axis, is noted in the totals.
+
+Where several threads write a number plainly, all write the same: TOO_FAR, or that a root is named.
+
+The totals are uint64: the places below, then the number of clusters in each bin of sizes, and
+behind them the two largest sizes that each block of :func:`finish_kernel` has found.
+"""
+
+from numba import config, int64, types, uint32, uint64
+
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, THREADS
+from percolab.lattices.topology import PERIOD_BITS
+from percolab.measure.rows import spanning_bits
+from percolab.measure.rows_cuda import SLOTS, add_size, clear_slots, flush_slots
+from percolab.measure.tallies import EXACT, num_bins, product, wide_bin_of
+from percolab.measure.wrapping import wrapping_bits
+from percolab.parts.kernels import INSIDE
+
+cuda = load_cuda()
+
+#: Periods along one axis that a code may have here: so many that two of them still add up.
+MOST_PERIODS = 2 ** (PERIOD_BITS - 2) - 1
+#: Where the totals have the clusters that stay open, those that are finished and those of one site,
+#: the flags, the first loop, whether a code did not fit, and the sums of s^2, s^3 and s^4.
+OPEN, CLUSTERS, ISOLATED, FLAGS, LOOP, TOO_FAR = range(6)
+SQUARES, CUBES, FOURTHS, TOTALS = 6, 10, 14, 18
+#: Digits of 64 bits of each of these sums.
+DIGITS = 4
+#: Bins of sizes of 63 bits.
+ALL_BINS = num_bins(2**63 - 1)
+#: Blocks that clusters are added up by, at most: as many as a GPU runs at a time.
+BLOCKS = 4 if config.ENABLE_CUDASIM else 1024
+#: Steps of a thread that gathers: what a block adds up before it goes to global memory.
+GATHERED = 2 if config.ENABLE_CUDASIM else 16
+# A cluster that a face names that stays.
+_NAMED = 0
+
+
+@cuda.jit(device=True)
+def _element(step, steps):
+    """Return the number of this thread's ``step``-th of ``steps`` elements, as uint64."""
+    block = int64(cuda.blockIdx.x) * int64(steps) + int64(step)
+    return uint64(block * int64(THREADS) + int64(cuda.threadIdx.x))
+
+
+@cuda.jit(device=True)
+def _node_of(parent, code, split):
+    return uint64(uint64(uint64(code) << split) | uint64(parent))
+
+
+@cuda.jit(device=True)
+def _parent_of(node, split):
+    mask = uint64(uint64(uint64(1) << split) - uint64(1))
+    return uint32(node & mask)
+
+
+@cuda.jit(device=True)
+def _code_of(node, split):
+    return int64(int64(node) >> int64(split))
+
+
+@cuda.jit(device=True)
+def _fits(code, split, halves):
+    """Return whether a code has MOST_PERIODS along each axis at most, and fits into a node.
+
+    halves: half the range of every axis' field.  Added, it leaves in a field of few periods two
+    highest bits that differ.
+    """
+    raised = uint64(uint64(code) + halves)
+    near = uint64(uint64(raised ^ uint64(raised << uint64(1))) & halves)
+    held = int64(int64(uint64(uint64(code) << split)) >> int64(split))
+    return near == halves and held == int64(code)
+
+
+@cuda.jit(device=True)
+def _climbed(forest, i, split, halves):
+    """Return (root of i, periods from the root to i, whether all codes on the way fit).
+
+    The path is shortened on the way: a node may get its grandparent as its parent at any time,
+    with the periods from there, and whoever comes by follows either.
+    """
+    total, fit = int64(0), True
+    node = forest[i]
+    parent = _parent_of(node, split)
+    while parent != i:
+        above = forest[parent]
+        grandparent = _parent_of(above, split)
+        code = _code_of(node, split)
+        if grandparent != parent:
+            code = int64(code + _code_of(above, split))
+            fit = fit and _fits(code, split, halves)
+            forest[i] = _node_of(grandparent, code, split)
+        total = int64(total + code)
+        fit = fit and _fits(total, split, halves)
+        i = grandparent
+        node = forest[i]
+        parent = _parent_of(node, split)
+    return i, total, fit
+
+
+@cuda.jit(device=True)
+def _root_of(forest, i, split, halves):
+    """Return what :func:`_climbed` returns, and write nothing.
+
+    Where nodes get their roots as their parents, a shortened path of another thread, which had
+    read what was there before, must not be written over one of them.
+    """
+    total, fit = int64(0), True
+    node = forest[i]
+    parent = _parent_of(node, split)
+    while parent != i:
+        total = int64(total + _code_of(node, split))
+        fit = fit and _fits(total, split, halves)
+        i = parent
+        node = forest[i]
+        parent = _parent_of(node, split)
+    return i, total, fit
+
+
+@cuda.jit(device=True)
+def _join(forest, i, j, code, split, halves):
+    """Join i and j by a bond that leads from i to j over ``code`` periods.
+
+    Returns (winding numbers of the loop that the bond closes or 0, whether all codes fit).
+    """
+    to_i, to_j, fit = int64(code), int64(0), True
+    while True:
+        i, more, first = _climbed(forest, i, split, halves)
+        to_i = int64(to_i + more)
+        j, beside, second = _climbed(forest, j, split, halves)
+        to_j = int64(to_j + beside)
+        wound = int64(to_i - to_j)
+        fit = fit and first and second and _fits(to_i, split, halves)
+        fit = fit and _fits(to_j, split, halves) and _fits(wound, split, halves)
+        if i == j:
+            return wound, fit
+        if i < j:
+            old = cuda.atomic.cas(forest, j, uint64(j), _node_of(i, wound, split))
+            if old == uint64(j):
+                return int64(0), fit
+            to_j = int64(to_j + _code_of(old, split))
+            j = _parent_of(old, split)
+        else:
+            old = cuda.atomic.cas(forest, i, uint64(i), _node_of(j, int64(-wound), split))
+            if old == uint64(i):
+                return int64(0), fit
+            to_i = int64(to_i + _code_of(old, split))
+            i = _parent_of(old, split)
+
+
+@cuda.jit(device=True)
+def _note_loop(wound, axes, totals):
+    """Set the wrapping bits of a loop, and keep the first one."""
+    before = int64(totals[LOOP])
+    if before == int64(0):
+        before = int64(cuda.atomic.cas(totals, LOOP, uint64(0), uint64(wound)))
+    bits = uint64(wrapping_bits(wound, before, axes, PERIOD_BITS))
+    if uint64(totals[FLAGS] & bits) != bits:
+        cuda.atomic.or_(totals, FLAGS, bits)
+
+
+@cuda.jit(cache=True)
+def plant_kernel(
+    low_sizes,
+    low_flags,
+    high_sizes,
+    high_flags,
+    shift,
+    count,
+    forest,
+    sizes,
+    flags,
+    numbers,
+    totals,
+):
+    """Make every cluster of both fronts a root of its own, and empty the totals.
+
+    shift: clusters of the lower front; count: of both
+    """
+    for step in range(PER_THREAD):
+        n = _element(step, PER_THREAD)
+        if n < count:
+            forest[n] = n
+            numbers[n] = uint32(INSIDE)
+            if n < shift:
+                sizes[n] = low_sizes[n]
+                flags[n] = low_flags[n]
+            else:
+                sizes[n] = high_sizes[uint64(n - shift)]
+                flags[n] = high_flags[uint64(n - shift)]
+        if n < uint64(totals.size):
+            totals[n] = uint64(0)
+
+
+@cuda.jit(cache=True)
+def join_kernel(
+    upper, upper_codes, lower, lower_codes, count, shift, forest, split, halves, axes, totals
+):
+    """Join the clusters at the two ends of every bond of a face.
+
+    upper, lower: entries of the same bonds; those of ``upper`` are numbered from ``shift`` on
+    halves:       as for :func:`_fits`; 0 where no axis is periodic and there are no codes
+    """
+    fit = True
+    for step in range(PER_THREAD):
+        n = _element(step, PER_THREAD)
+        if n < count:
+            i, j, code = uint32(upper[n]), uint32(lower[n]), int64(0)
+            if halves != uint64(0):
+                code = int64(upper_codes[n] - lower_codes[n])
+            is_new = True
+            if n > uint64(0):
+                # Neighbouring bonds often join the same two clusters.
+                before = uint64(n - uint64(1))
+                is_new = upper[before] != i or lower[before] != j
+                if not is_new and halves != uint64(0):
+                    is_new = int64(upper_codes[before] - lower_codes[before]) != code
+            if is_new:
+                wound, good = _join(forest, uint32(i + shift), j, code, split, halves)
+                fit = fit and good
+                if wound != int64(0):
+                    _note_loop(wound, axes, totals)
+    if not fit:
+        totals[TOO_FAR] = uint64(1)
+
+
+@cuda.jit(cache=True)
+def gather_clusters_kernel(forest, count, split, halves, sizes, flags, totals):
+    """Point every cluster at its root, and add sizes and flags up there.
+
+    A block adds up in shared memory before it goes to global memory, where all blocks would queue
+    for the sizes of large clusters.
+    """
+    keys = cuda.shared.array(SLOTS, types.uint32)
+    counts = cuda.shared.array(SLOTS, types.uint64)
+    clear_slots(keys, counts, THREADS)
+    cuda.syncthreads()
+    fit = True
+    for step in range(GATHERED):
+        n = _element(step, GATHERED)
+        if n < count:
+            # Its own thread alone writes a node here: others read its parent or its root.
+            root, code, good = _root_of(forest, uint32(n), split, halves)
+            fit = fit and good
+            if uint64(root) != n:
+                forest[n] = _node_of(root, code, split)
+                add_size(keys, counts, sizes, uint32(0), root, sizes[n])
+                flag = flags[n]
+                if uint32(flags[root] & flag) != flag:
+                    cuda.atomic.or_(flags, root, flag)
+    if not fit:
+        totals[TOO_FAR] = uint64(1)
+    cuda.syncthreads()
+    flush_slots(keys, counts, sizes, uint32(0), THREADS)
+
+
+@cuda.jit(cache=True)
+def name_roots_kernel(
+    entries, codes, count, shift, forest, split, halves, numbers, roots, root_codes, totals
+):
+    """Write the roots of a face that stays, and the codes from there; mark these roots."""
+    fit = True
+    for step in range(PER_THREAD):
+        n = _element(step, PER_THREAD)
+        if n < count:
+            cluster = uint32(entries[n] + shift)
+            node = forest[cluster]
+            root = _parent_of(node, split)
+            roots[n] = root
+            if halves != uint64(0):
+                code = int64(codes[n] + _code_of(node, split))
+                fit = fit and _fits(code, split, halves)
+                root_codes[n] = code
+            if numbers[root] != uint32(_NAMED):
+                numbers[root] = uint32(_NAMED)
+    if not fit:
+        totals[TOO_FAR] = uint64(1)
+
+
+@cuda.jit(cache=True)
+def renumber_kernel(roots, count, numbers):
+    """Replace the roots of a face by the numbers of their clusters."""
+    for step in range(PER_THREAD):
+        n = _element(step, PER_THREAD)
+        if n < count:
+            roots[n] = numbers[roots[n]]
+
+
+@cuda.jit(device=True)
+def _times(low, middle, high, factor):
+    """Return a number of three digits of 64 bits, the lowest first, times another: four digits."""
+    first, carry = product(low, factor)
+    second, more = product(middle, factor)
+    second = uint64(second + carry)
+    more = uint64(more + uint64(second < carry))
+    third, most = product(high, factor)
+    third = uint64(third + more)
+    most = uint64(most + uint64(third < more))
+    return first, second, third, most
+
+
+@cuda.jit(device=True)
+def _add_digit(totals, at, digit, carry):
+    """Add a digit and a carry at a place of the totals; return the carry to the next place."""
+    added = uint64(digit + carry)
+    carried = uint64(added < carry)
+    if added != uint64(0):
+        old = cuda.atomic.add(totals, at, added)
+        if uint64(old + added) < added:
+            carried = uint64(1)
+    return carried
+
+
+@cuda.jit(device=True)
+def _add_number(totals, at, number):
+    """Add a number of four digits from a place of the totals on."""
+    carry = _add_digit(totals, at, number[0], uint64(0))
+    carry = _add_digit(totals, at + 1, number[1], carry)
+    carry = _add_digit(totals, at + 2, number[2], carry)
+    _add_digit(totals, at + 3, number[3], carry)
+
+
+@cuda.jit(device=True)
+def _tally(size, square, sums, bins):
+    """Add a finished cluster to the bins, and to the sums of s^3 and s^4 if it is not small."""
+    cuda.atomic.add(bins, uint64(wide_bin_of(size)), uint32(1))
+    if size >= uint64(EXACT):
+        cube = _times(square[0], square[1], uint64(0), size)
+        _add_number(sums, CUBES, cube)
+        _add_number(sums, FOURTHS, _times(cube[0], cube[1], cube[2], size))
+
+
+@cuda.jit(cache=True)
+def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, totals):
+    """Add up the clusters that no face names any more; number the others, and take them.
+
+    bins_used: bins of a tally, 0 where there is none
+    left:      (sizes, flags) of the open clusters, by their numbers
+    A block goes through THREADS clusters at a time; those of them that stay open get consecutive
+    numbers, so that what was near in a face stays so.
+    """
+    sums = cuda.shared.array(TOTALS, types.uint64)
+    bins = cuda.shared.array(ALL_BINS, types.uint32)
+    largest = cuda.shared.array(THREADS, types.int64)
+    second = cuda.shared.array(THREADS, types.int64)
+    opened = cuda.shared.array(2, types.uint32)
+    thread = cuda.threadIdx.x
+    for n in range(thread, TOTALS, THREADS):
+        sums[n] = uint64(0)
+    for n in range(thread, ALL_BINS, THREADS):
+        bins[n] = uint32(0)
+    clusters, isolated, spans = uint64(0), uint64(0), uint64(0)
+    low, high = uint64(0), uint64(0)
+    top, below = int64(0), int64(0)
+    step = uint64(int64(cuda.gridDim.x) * int64(THREADS))
+    start = uint64(int64(cuda.blockIdx.x) * int64(THREADS))
+    while start < count:
+        if thread == 0:
+            opened[0] = uint32(0)
+        cuda.syncthreads()
+        n = uint64(start + uint64(thread))
+        is_open, slot = False, uint32(0)
+        if n < count and uint64(_parent_of(forest[n], split)) == n:
+            spans = uint64(spans | uint64(spanning_bits(flags[n])))
+            size = sizes[n]
+            if numbers[n] != uint32(INSIDE):
+                is_open = True
+                slot = cuda.atomic.add(opened, 0, uint32(1))
+            else:
+                clusters = uint64(clusters + uint64(1))
+                isolated = uint64(isolated + uint64(size == uint64(1)))
+                below = max(below, min(top, int64(size)))
+                top = max(top, int64(size))
+                square = product(size, size)
+                low = uint64(low + square[0])
+                high = uint64(uint64(high + square[1]) + uint64(low < square[0]))
+                if bins_used != 0:
+                    _tally(size, square, sums, bins)
+        cuda.syncthreads()
+        if thread == 0:
+            opened[1] = uint32(cuda.atomic.add(totals, OPEN, uint64(opened[0])))
+        cuda.syncthreads()
+        if is_open:
+            number = uint32(opened[1] + slot)
+            numbers[n] = number
+            left[0][number] = sizes[n]
+            left[1][number] = flags[n]
+        start = uint64(start + step)
+    largest[thread], second[thread] = top, below
+    cuda.syncthreads()
+    if clusters != uint64(0):
+        cuda.atomic.add(sums, CLUSTERS, clusters)
+        cuda.atomic.add(sums, ISOLATED, isolated)
+        _add_number(sums, SQUARES, (low, high, uint64(0), uint64(0)))
+    if spans != uint64(0):
+        cuda.atomic.or_(sums, FLAGS, spans)
+    width = THREADS // 2
+    while width > 0:
+        if thread < width:
+            other = thread + width
+            kept = max(second[thread], second[other])
+            second[thread] = max(kept, min(largest[thread], largest[other]))
+            largest[thread] = max(largest[thread], largest[other])
+        cuda.syncthreads()
+        width //= 2
+    for n in range(thread, bins_used, THREADS):
+        if bins[n] != uint32(0):
+            cuda.atomic.add(totals, uint64(TOTALS + n), uint64(bins[n]))
+    if thread == 0:
+        place = uint64(TOTALS + bins_used + 2 * cuda.blockIdx.x)
+        totals[place] = uint64(largest[0])
+        totals[uint64(place + uint64(1))] = uint64(second[0])
+        cuda.atomic.add(totals, CLUSTERS, sums[CLUSTERS])
+        cuda.atomic.add(totals, ISOLATED, sums[ISOLATED])
+        cuda.atomic.or_(totals, FLAGS, sums[FLAGS])
+        for at in range(SQUARES, TOTALS, DIGITS):
+            _add_number(totals, at, (sums[at], sums[at + 1], sums[at + 2], sums[at + 3]))

@@ -1,0 +1,235 @@
+"""Kernels of fronts: what a slab hands on, and how two of them are joined.
+
+Clusters of a front are the nodes of a union-find.  An entry of a face is one open bond that crosses
+it: the number of the cluster that it reaches, and on tori a *code*, the periods from that cluster's
+reference to the bond's lower end (:func:`percolab.lattices.topology.period_codes`).  A code belongs
+to the entry and not to the cluster, since one cluster may reach the same face from several sides of
+the torus.
+"""
+
+import numpy as np
+from numba import int64, njit, uint32, uint64
+
+from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.neighbours import has_bit, seam_word
+from percolab.kernels.union_find import union_halving
+from percolab.labelers.raster_runs import run_of, spanning_of_runs
+from percolab.lattices.topology import PERIOD_BITS
+from percolab.measure.rows import ROW_WIDTH, row_of_sizes, spanning_bits
+from percolab.measure.tallies import EXACT, product, tally_sizes, wide_bin_of
+from percolab.measure.wrapping import join_over_periods, note_loop, wrapping_bits
+from percolab.parts.words import seam_of_cut
+
+#: A cluster that touches no face.
+INSIDE = 0xFFFFFFFF
+
+#: Where :func:`finish_clusters` adds up: clusters, those of one site, the two largest, flags.
+CLUSTERS, ISOLATED, LARGEST, SECOND, FLAGS = range(5)
+
+
+@njit(nogil=True, cache=True)
+def read_face(opened, cut, is_upper, shift, crossing, runs, periods, roots, codes):
+    """Write the root and the code of every open bond of a cut, in the order of its bonds.
+
+    is_upper: whether the slab holds the owners, at sites from ``shift`` on, or the other ends
+    crossing: the periods along the last axis that the bonds lead over, where it holds the owners
+    periods:  from the roots to the runs, or empty
+    roots:    uint32; codes: int64, or empty where no axis is periodic
+    """
+    entry, words = 0, int64(cut.adjacency.num_words)
+    for n in range(cut.classes.size):
+        down = int64(0) if is_upper else int64(cut.adjacency.ends[n])
+        for word in range(words):
+            place = n * words + word
+            left, aside = opened[place], seam_word(cut.adjacency.seam, place)
+            while left != uint32(0):
+                bit = uint32(trailing_zeros(left))
+                left = uint32(left & uint32(left - uint32(1)))
+                site, code = int64(32) * word + int64(bit) + down, int64(crossing)
+                if has_bit(aside, bit):
+                    at = seam_of_cut(cut.adjacency, place, bit)
+                    code += int64(cut.adjacency.seam_codes[at])
+                    if not is_upper:
+                        site = int64(cut.adjacency.seam_ends[at])
+                run = run_of(site + int64(shift), runs.starts, runs.first)
+                roots[entry] = runs.parents[run]
+                if codes.size:
+                    codes[entry] = code if is_upper else int64(0)
+                    if periods.size:
+                        codes[entry] += periods[run]
+                entry += 1
+
+
+@njit
+def _mark_roots(roots, sizes):
+    """Turn the sizes of roots negative; return how many were not yet."""
+    found = int64(0)
+    for entry in range(roots.size):
+        root = roots[entry]
+        if sizes[root] > 0:
+            sizes[root] = -sizes[root]
+            found += 1
+    return found
+
+
+@njit
+def _number_roots(entries, number, runs, sizes, flags):
+    """Replace roots by numbers from ``number`` on, taking sizes and flags; return the next one."""
+    for entry in range(entries.size):
+        root = entries[entry]
+        if runs.sizes[root] < 0:
+            sizes[number] = uint64(-int64(runs.sizes[root]))
+            flags[number] = runs.reach[root]
+            runs.sizes[root] = 0
+            runs.reach[root] = uint32(number)
+            number += 1
+        entries[entry] = runs.reach[root]
+    return number
+
+
+@njit(nogil=True, cache=True)
+def measure_slab(count, low, high, ends, runs, row):
+    """Take the clusters of two faces out of a slab, and write the row of the others.
+
+    count:     runs of the slab, whose clusters are found
+    low, high: uint32, roots of the entries, replaced by numbers from 0 on in their order
+    ends:      (sites, flags) of the slab in end layers
+    row:       int64, with a tally if it is longer than ROW_WIDTH; its flags are not written
+    Returns (sizes uint64, flags uint32, of the numbered clusters; the spanning bits of all).
+    """
+    runs.reach[:count] = uint32(0)
+    end_sites, end_flags = ends
+    spanning = spanning_of_runs(
+        end_sites, end_flags, runs.starts, runs.first, runs.parents, runs.reach
+    )
+    number = _mark_roots(low, runs.sizes) + _mark_roots(high, runs.sizes)
+    sizes, flags = np.empty(number, np.uint64), np.empty(number, np.uint32)
+    following = _number_roots(low, int64(0), runs, sizes, flags)
+    _number_roots(high, following, runs, sizes, flags)
+    row_of_sizes(runs.sizes, count, row)
+    if row.size > ROW_WIDTH:
+        tally_sizes(runs.sizes, count, runs.reach, row)
+    return sizes, flags, spanning
+
+
+@njit(nogil=True, cache=True)
+def join_entries(upper, upper_codes, lower, lower_codes, shift, parents, periods, loop, axes):
+    """Join the clusters at the two ends of every bond of a face; return the wrapping bits.
+
+    upper, lower: uint32, entries of the same bonds; those of ``upper`` are numbered from ``shift``
+    on.  periods: empty where no axis is periodic.  loop: as :func:`note_loop` keeps it.
+    """
+    bits = int64(0)
+    for entry in range(upper.size):
+        i, j = int64(upper[entry]) + int64(shift), int64(lower[entry])
+        if periods.size:
+            code = upper_codes[entry] - lower_codes[entry]
+            _, _, wound = join_over_periods(parents, periods, i, j, code)
+            bits |= note_loop(wound, loop, axes)
+        else:
+            union_halving(parents, i, j)
+    return bits
+
+
+@njit(nogil=True, cache=True)
+def gather_clusters(parents, periods, sizes, flags):
+    """Point every cluster at its root, and add sizes and flags up there."""
+    for n in range(parents.size):
+        parent = parents[n]
+        if parent == n:
+            continue
+        root = parents[parent]
+        if periods.size and parent != root:
+            periods[n] += periods[parent]
+        parents[n] = root
+        sizes[root] = uint64(sizes[root] + sizes[n])
+        flags[root] = uint32(flags[root] | flags[n])
+
+
+@njit(nogil=True, cache=True)
+def number_entries(entries, codes, shift, number, parents, periods, numbers):
+    """Renumber the entries of a face that is left, in place; return the next free number.
+
+    numbers: uint32, the new numbers of roots, INSIDE where there is none yet
+    """
+    for entry in range(entries.size):
+        cluster = int64(entries[entry]) + int64(shift)
+        root = parents[cluster]
+        if numbers[root] == uint32(INSIDE):
+            numbers[root] = uint32(number)
+            number += 1
+        entries[entry] = numbers[root]
+        if codes.size:
+            codes[entry] += periods[cluster]
+    return number
+
+
+@njit(nogil=True, cache=True)
+def bits_of_loops(one, other, axes):
+    """Return the wrapping bits of a loop, given another one of the sample; codes, int64."""
+    return int64(wrapping_bits(one, other, axes, PERIOD_BITS))
+
+
+@njit
+def _times(number, factor):
+    """Multiply a number, uint64 (4,) from the lowest digit on, by a uint64."""
+    carry = uint64(0)
+    for n in range(number.size):
+        low, high = product(number[n], factor)
+        total = uint64(low + carry)
+        carry = uint64(high + (uint64(1) if total < low else uint64(0)))
+        number[n] = total
+
+
+@njit
+def _add(total, number):
+    """Add a number to another, uint64 (4,) each."""
+    carry = uint64(0)
+    for n in range(total.size):
+        added = uint64(number[n] + carry)
+        # A digit of ones and a carry make 0, and a carry.
+        carry = uint64(1) if added < carry else uint64(0)
+        total[n] = uint64(total[n] + added)
+        if total[n] < added:
+            carry = uint64(1)
+
+
+@njit(nogil=True, cache=True)
+def finish_clusters(parents, sizes, flags, numbers, counts, powers, bins):
+    """Add up the clusters that touch no face, and take the others' sizes and flags.
+
+    counts: int64, CLUSTERS, ISOLATED, LARGEST, SECOND and FLAGS, the spanning bits of all clusters
+    powers: uint64 (3, 4), the sums of s^2, and where sizes are tallied of s^3 and s^4 of clusters
+            of EXACT sites or more, each of 256 bits from the lowest on
+    bins:   int64, the clusters in each bin of sizes; empty where they are not tallied
+    Returns (sizes uint64, flags uint32) of the clusters with a number.
+    """
+    left = int64(0)
+    for n in range(parents.size):
+        left += int64(parents[n] == n and numbers[n] != uint32(INSIDE))
+    open_sizes, open_flags = np.empty(left, np.uint64), np.empty(left, np.uint32)
+    number = np.empty(4, np.uint64)
+    for n in range(parents.size):
+        if parents[n] != n:
+            continue
+        counts[FLAGS] |= spanning_bits(flags[n])
+        if numbers[n] != uint32(INSIDE):
+            open_sizes[numbers[n]] = sizes[n]
+            open_flags[numbers[n]] = flags[n]
+            continue
+        size = sizes[n]
+        counts[CLUSTERS] += 1
+        counts[ISOLATED] += int64(size == uint64(1))
+        counts[SECOND] = max(counts[SECOND], min(counts[LARGEST], int64(size)))
+        counts[LARGEST] = max(counts[LARGEST], int64(size))
+        number[:] = uint64(0)
+        number[0] = size
+        _times(number, size)
+        _add(powers[0], number)
+        if bins.size:
+            bins[wide_bin_of(size)] += 1
+            if size >= uint64(EXACT):
+                for power in range(1, 3):
+                    _times(number, size)
+                    _add(powers[power], number)
+    return open_sizes, open_flags

@@ -1,0 +1,120 @@
+"""Fronts from one GPU of a host to another, over the link between them.
+
+The rank that sends copies the arrays of a front into one piece of its GPU's memory and says where
+that is (:class:`Outbox`).  The one that receives, another process, maps this memory, copies it into
+its own GPU's and unmaps it (:class:`Inbox`); then it answers, and the sender may write there again.
+The host sees the handle of the memory (64 bytes), the lengths of the arrays and the sums.
+
+Source: CUDA driver API, interprocess communication.  It works on Linux, where the GPUs can reach
+each other; where it does not, fronts go through the host.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import checked
+from percolab.parts.front import ARRAY_KINDS, Face, Front
+from percolab.parts.tiled_cuda import FaceArrays
+
+cuda = load_cuda()
+
+# Bytes that arrays begin at multiples of, and those of a handle.
+_ALIGNED, _HANDLE = 256, 64
+
+
+def _arrays_in(front: Front) -> tuple[Any, ...]:
+    low, high = front.low, front.high
+    return low.clusters, low.codes, high.clusters, high.codes, front.sizes, front.flags
+
+
+def _starts(counts: Sequence[int]) -> tuple[list[int], int]:
+    """Return at which byte each of the arrays begins, and how many bytes there are in all."""
+    starts, end = [], 0
+    for count, kind in zip(counts, ARRAY_KINDS):
+        starts.append(end)
+        end += -(-count * np.dtype(kind).itemsize // _ALIGNED) * _ALIGNED
+    return starts, end
+
+
+def _pointer(array: Any) -> int:
+    return int(array.device_ctypes_pointer.value)
+
+
+class Outbox:
+    """Memory of the selected GPU that another process may copy a front from."""
+
+    def __init__(self) -> None:
+        self._memory = FaceArrays()
+
+    def offer(self, front: Front) -> list[NDArray[Any]]:
+        """Return where a front of this GPU was copied to, as an :class:`Inbox` takes it.
+
+        The copy stays until the next one is offered.  Nothing is returned if no other process can
+        map it.
+        """
+        from cuda.bindings import driver
+
+        arrays = _arrays_in(front)
+        counts = [int(array.size) for array in arrays]
+        starts, total = _starts(counts)
+        memory = _pointer(self._memory.array("front", total, np.uint8))
+        try:
+            handle = checked(driver.cuIpcGetMemHandle(memory))
+            base = checked(driver.cuMemGetAddressRange(memory))
+        except RuntimeError:
+            return []
+        cuda.synchronize()
+        for array, start, count in zip(arrays, starts, counts):
+            if count:
+                size = count * array.dtype.itemsize
+                checked(driver.cuMemcpyDtoD(memory + start, _pointer(array), size))
+        cuda.synchronize()
+        where = np.array([memory - int(base), *counts], np.int64)
+        name = np.frombuffer(ctypes.string_at(handle.getPtr(), _HANDLE), np.uint8)
+        return [where, name]
+
+
+class Inbox:
+    """Memory of the selected GPU for a front that another process offers."""
+
+    def __init__(self) -> None:
+        self._memory = FaceArrays()
+
+    def take(self, offer: Sequence[NDArray[Any]], front: Front) -> Front | None:
+        """Return a front with the arrays that were offered, copied here; they stay until the next.
+
+        front: what else there is of it.  None: they cannot be mapped.
+        """
+        from cuda.bindings import driver
+
+        (offset, *counts), name = offer[0].tolist(), offer[1]
+        arrays = [
+            self._memory.array(str(n), count, kind)[:count] if count else np.empty(0, kind)
+            for n, (count, kind) in enumerate(zip(counts, ARRAY_KINDS))
+        ]
+        handle = driver.CUipcMemHandle()
+        ctypes.memmove(handle.getPtr(), name.tobytes(), _HANDLE)
+        reach = driver.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.value
+        try:
+            base = checked(driver.cuIpcOpenMemHandle(handle, reach))
+        except RuntimeError:
+            return None
+        try:
+            for array, start, count in zip(arrays, _starts(counts)[0], counts):
+                if count:
+                    place, size = int(base) + offset + start, count * array.dtype.itemsize
+                    checked(driver.cuMemcpyDtoD(_pointer(array), place, size))
+            cuda.synchronize()
+        finally:
+            checked(driver.cuIpcCloseMemHandle(base))
+        low, low_codes, high, high_codes, sizes, flags = arrays
+        faces = Face(low, low_codes), Face(high, high_codes)
+        return replace(front, low=faces[0], high=faces[1], sizes=sizes, flags=flags)

@@ -1,0 +1,649 @@
+"""One lattice over ranks: each measures neighbouring layers, and their fronts are joined by a tree.
+
+Every rank streams slabs through its memory, as one processor alone does
+(:mod:`percolab.parts.slabs`), and has the front of its layers in the end.  Then, in stage 0, 1,
+..., every rank whose number has bit ``stage`` set and none below sends its front to the rank
+2^stage before it, which joins the two: any number of ranks will do.  Rank 0 closes a torus and has
+the row, which is that of the whole lattice, bit for bit.
+
+Rank 0 (:class:`Leader`) says what is measured; the others :func:`follow` it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from percolab.bonds.model import BOND, Model
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory
+from percolab.lattices.lattice import lattice_from_text
+from percolab.parts.front import ARRAY_KINDS, Face, Front, Row, Sums, front_bytes
+from percolab.parts.parts import Whole
+from percolab.parts.raster import Draw
+from percolab.parts.slabs import Slabs, equal_slabs, thicknesses
+from percolab.parts.transport import Arrays, RankLost, Transport
+
+if TYPE_CHECKING:
+    from percolab.parts.peers_cuda import Inbox, Outbox
+
+# What rank 0 tells the others: to end, to leave the row in work, to get ready, to measure a row.
+# And what any rank answers to a front that is offered: that it was copied, or could not be.
+_END, _LEAVE, _READY, _ROW, _TAKEN, _REFUSED = range(6)
+#: Digits of 64 bits of a sum of powers.
+_DIGITS = 4
+# Arrays that head_of returns; of a front that is offered two more follow, else six.
+_HEAD, _OFFERED = 4, 6
+
+
+class Step(NamedTuple):
+    """What one rank did for one row: its own part, stage -1, or one stage of joining.
+
+    Bubbles of boxes are exchanged in stage -2 (:mod:`percolab.parts.quad`).
+
+    bytes, transport: of the message that it received, and the seconds from its header to its end
+    waiting:          seconds for its header
+    work:             seconds of measuring its part, or of joining
+    """
+
+    rank: int
+    stage: int
+    bytes: int
+    transport: float
+    waiting: float
+    work: float
+
+
+class Member(Protocol):
+    """One of the ranks of a job, ready for any number of samples; one thread at a time.
+
+    job: what it is a rank of; stages: of joining
+    """
+
+    job: AnyJob
+    stages: int
+
+    def measure(
+        self,
+        draw: Draw,
+        left: Callable[[], bool],
+        *,
+        leave: Callable[[], None] | None = None,
+        done: Callable[[int], None] = lambda parts: None,
+    ) -> tuple[Any, list[Step]]:
+        """Measure this rank's part of a row and join what comes from others.
+
+        Returns on rank 0 what all ranks have found together, None once the row is left, and the
+        steps of all.
+        """
+
+    def row_of_all(self, found: Any) -> Row:
+        """Return the row of a sample from what all ranks have found."""
+
+
+class Keeper(Protocol):
+    """Keeps the front of a rank's first slabs, so that a row goes on from there after a kill."""
+
+    def begin(self, draw: Draw) -> Front | None:
+        """Begin a row; return the front that is kept of it, on the host, or None."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to keep a front."""
+
+    def keep(self, copied: Callable[[], Front]) -> None:
+        """Begin to keep the front that ``copied`` returns on the host."""
+
+    def end(self) -> None:
+        """Wait until what is kept is written."""
+
+
+class AnyJob(Protocol):
+    """What ranks measure samples of: a lattice, and how it is cut."""
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks it is for."""
+
+    @property
+    def most_memory(self) -> Memory:
+        """The memory that a rank takes at most."""
+
+    def member(self, transport: Transport) -> Member:
+        """Return this rank, ready; InputError if it cannot do its part."""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON has it, for the other ranks."""
+
+
+def record_of_whole(whole: Whole) -> dict[str, Any]:
+    """Return a lattice, its shape, boundary and model as JSON has them."""
+    return {
+        "lattice": whole.lattice.source,
+        "shape": whole.shape,
+        "boundary": whole.boundary,
+        "model": str(whole.model),
+    }
+
+
+def whole_of_record(record: dict[str, Any]) -> Whole:
+    """Return what :func:`record_of_whole` was given."""
+    lattice = lattice_from_text(record["lattice"], where="the lattice of rank 0")
+    shape, boundary = tuple(record["shape"]), tuple(record["boundary"])
+    return Whole(lattice, shape, boundary, Model.parse(record["model"]))
+
+
+@dataclass(frozen=True)
+class Job:
+    """The lattice that ranks measure samples of.
+
+    layers:  of the slabs of every rank, from the first on
+    tally:   whether sizes are tallied
+    devices: by their names; a rank drives the one of its place on its host
+    p:       the largest, of bonds or of sites, of whichever is smaller
+    """
+
+    whole: Whole
+    layers: tuple[tuple[int, ...], ...]
+    tally: bool = False
+    devices: tuple[str, ...] = ("cpu",)
+    p: float = 1.0
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks it is for."""
+        return len(self.layers)
+
+    def member(self, transport: Transport) -> Member:
+        """Return this rank, ready; InputError: there is no device for it, or no memory."""
+        return _Member(transport, self)
+
+    def keeper(self, rank: int) -> Keeper | None:
+        """Return what keeps the fronts of a rank; None if nothing does."""
+        return None
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON has it, for the other ranks."""
+        own = {"layers": self.layers, "tally": self.tally, "devices": self.devices, "p": self.p}
+        return record_of_whole(self.whole) | own
+
+    @classmethod
+    def of_record(cls, record: dict[str, Any]) -> Job:
+        """Return the job of a :meth:`record`."""
+        layers = tuple(tuple(own) for own in record["layers"])
+        devices = tuple(record["devices"])
+        return cls(whole_of_record(record), layers, record["tally"], devices, record["p"])
+
+    @property
+    def most_memory(self) -> Memory:
+        """The memory that a rank takes at most."""
+        kind = "cpu" if self.devices == ("cpu",) else "cuda"
+        found = [rank_memory(self.whole, own, kind, self.p) for own in set(self.layers)]
+        return Memory(max(one.host for one in found), max(one.device for one in found))
+
+    def device_of(self, transport: Transport) -> Device:
+        """Return the device of a rank; InputError if its host has more ranks than devices."""
+        if self.devices == ("cpu",):
+            return Device("cpu")
+        if transport.place >= len(self.devices):
+            raise InputError(
+                f"--split lattice: {transport.beside} ranks on one host, which has "
+                f"{', '.join(self.devices)}; every rank needs a GPU of its own"
+            )
+        return Device.parse(self.devices[transport.place])
+
+
+def layers_of_ranks(
+    whole: Whole, ranks: int, slabs: int = 0, *, thick: int = 0
+) -> tuple[tuple[int, ...], ...]:
+    """Return the layers of the slabs of every rank, whose layers are as even as whole cells allow.
+
+    slabs: of all ranks together, at least; each has as many as the others, as far as it has layers,
+           and they are even, too.  thick: in place of it, layers of all slabs but a rank's last.
+    InputError: more ranks or slabs than layers, or slabs thinner than bonds reach, or too large.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> square = Whole(load_lattice("square"), (8, 23), ("open", "open"))
+    >>> layers_of_ranks(square, 3, 6)
+    ((4, 4), (4, 4), (4, 3))
+    >>> layers_of_ranks(square, 3, thick=5)
+    ((5, 3), (5, 3), (5, 2))
+    """
+    for number, name in ((ranks, "ranks"), (slabs, "slabs")):
+        if number > whole.num_layers:
+            raise InputError(f"{number} {name}, but there are {whole.num_layers} layers")
+    own, each = thicknesses(whole, ranks), -(-slabs // ranks)
+    # The slabs of a rank are cut as if its layers were a lattice.
+    alone = [_alone(whole, layers) for layers in own]
+    if thick:
+        found = tuple(equal_slabs(part, thick) for part in alone)
+    else:
+        found = tuple(thicknesses(part, min(each, part.num_layers)) for part in alone)
+    flat = [layers for slabs_of_rank in found for layers in slabs_of_rank]
+    for first, layers in zip(accumulate((0, *flat[:-1])), flat):
+        whole.check_layers(first, layers)
+    return found
+
+
+def first_layer_of(layers: Sequence[Sequence[int]], rank: int) -> int:
+    """Return where the slabs of a rank begin, of those of all ranks."""
+    return sum(map(sum, layers[:rank]))
+
+
+def _alone(whole: Whole, layers: int) -> Whole:
+    shape, boundary = (*whole.shape[:-1], layers), (*whole.boundary[:-1], "open")
+    return replace(whole, shape=shape, boundary=boundary, model=BOND)
+
+
+def rank_memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
+    """Return the memory of a rank with slabs of these layers, at no larger p.
+
+    That of a chain, and of one more front, which is on its way, or which is read or written as a
+    checkpoint, twice; on a GPU fronts have two faces, not the one of a chain that begins at an open
+    end, and are copied to the host and from it.
+    """
+    own, front = Slabs.memory(whole, layers, kind, p), most_message(whole, p)
+    return own.plus(Memory(2 * front, 2 * front if kind == "cuda" else 0))
+
+
+def most_message(whole: Whole, p: float = 1.0) -> int:
+    """Return the bytes of a front at no larger p, if every open bond led to its own cluster."""
+    bonds, sites = whole.open_at_face(p)
+    return front_bytes(2 * bonds, 2 * sites, has_periods=whole.has_periods)
+
+
+def head_of(front: Front) -> list[NDArray[Any]]:
+    """Return as arrays what else there is of a front than its faces, sizes and flags."""
+    place = [front.first_layer, front.layers, front.num_layers, front.axes]
+    return [np.array(place, np.int64), *arrays_of_sums(front.sums)]
+
+
+def offered_bytes(offer: Arrays) -> int:
+    """Return the bytes of the faces, sizes and flags of a front that is offered."""
+    return sum(
+        count * np.dtype(kind).itemsize for count, kind in zip(offer[0][1:].tolist(), ARRAY_KINDS)
+    )
+
+
+def front_of_head(arrays: Arrays) -> Front:
+    """Return a front with these :func:`head_of`, without faces."""
+    first_layer, layers, num_layers, axes = arrays[0].tolist()
+    none = Face(np.empty(0, np.uint32), np.empty(0, np.int64))
+    sizes, flags, sums = np.empty(0, np.uint64), np.empty(0, np.uint32), sums_of_arrays(arrays[1:])
+    return Front(first_layer, layers, num_layers, axes, none, none, sizes, flags, sums)
+
+
+def arrays_of(front: Front) -> list[NDArray[Any]]:
+    """Return a front, in host memory, as arrays."""
+    low, high = front.low, front.high
+    faces = low.clusters, low.codes, high.clusters, high.codes
+    return [*head_of(front), *faces, front.sizes, front.flags]
+
+
+def front_of_arrays(arrays: Arrays) -> Front:
+    """Return the front that these arrays are of."""
+    front = front_of_head(arrays[:_HEAD])
+    low, low_codes, high, high_codes, sizes, flags = arrays[_HEAD:]
+    faces = Face(low, low_codes), Face(high, high_codes)
+    return replace(front, low=faces[0], high=faces[1], sizes=sizes, flags=flags)
+
+
+def arrays_of_sums(sums: Sums) -> list[NDArray[Any]]:
+    """Return sums as three arrays, to be sent."""
+    powers = (sums.squares, sums.cubes, sums.fourths)
+    digits = [number >> 64 * n & 2**64 - 1 for number in powers for n in range(_DIGITS)]
+    small = [sums.clusters, sums.isolated, sums.largest, sums.second, sums.flags, sums.loop]
+    return [
+        np.array(small, np.int64),
+        np.array(digits, np.uint64),
+        np.array(sums.bins, np.int64),
+    ]
+
+
+def sums_of_arrays(arrays: Arrays) -> Sums:
+    """Return the sums that these arrays are of."""
+    numbers, digits, bins = arrays
+    clusters, isolated, largest, second, bits, loop = numbers.tolist()
+    squares, cubes, fourths = (
+        sum(int(digit) << 64 * n for n, digit in enumerate(own))
+        for own in digits.reshape(-1, _DIGITS)
+    )
+    return Sums(
+        clusters=clusters,
+        isolated=isolated,
+        largest=largest,
+        second=second,
+        squares=squares,
+        cubes=cubes,
+        fourths=fourths,
+        bins=tuple(bins.tolist()),
+        flags=bits,
+        loop=loop,
+    )
+
+
+def peers_of(transport: Transport, device: Device) -> tuple[Outbox | None, Inbox | None]:
+    """Return what fronts go from GPU to GPU through; None where ranks are not so near.
+
+    That is where all are processes of one host, which drive a GPU each.
+    """
+    is_near = transport.beside == transport.size > 1 and not transport.in_one_process
+    if device.kind == "cpu" or not is_near:
+        return None, None
+    from percolab.parts.peers_cuda import Inbox, Outbox
+
+    return Outbox(), Inbox()
+
+
+class _Left(Exception):
+    """The row in work is left."""
+
+
+def _never() -> bool:
+    return False
+
+
+class _Member:
+    """One of the ranks that have slabs, ready for any number of samples; one thread at a time.
+
+    InputError: there is no device for it, or no memory.
+    """
+
+    def __init__(self, transport: Transport, job: Job) -> None:
+        self.transport, self.device = transport, job.device_of(transport)
+        self._keeper = job.keeper(transport.rank)
+        self.job: AnyJob = job
+        self.stages = (job.ranks - 1).bit_length()
+        check_memory(job, transport, self.device)
+        first = first_layer_of(job.layers, transport.rank)
+        layers, kind = job.layers[transport.rank], self.device.kind
+        with self.device.driven():
+            self._slabs = Slabs(job.whole, layers, tally=job.tally, kind=kind, first_layer=first)
+            self._outbox, self._inbox = peers_of(transport, self.device)
+
+    def measure(
+        self,
+        draw: Draw,
+        left: Callable[[], bool],
+        *,
+        leave: Callable[[], None] | None = None,
+        done: Callable[[int], None] = lambda layers: None,
+    ) -> tuple[Front | None, list[Step]]:
+        """Measure this rank's layers of a row, and join what comes from the ranks above.
+
+        Returns the front of all on rank 0, with the steps of all ranks; None once the row is left.
+        left: is asked between two slabs, and on rank 0 while it waits, whether to leave the row.
+        leave: lets the other ranks leave it, on rank 0.  done: is told of finished layers.
+        """
+        steps: list[Step] = []
+        front: Front | None = None
+        start = time.perf_counter()
+        try:
+            front = self._own_front(draw, left, done)
+        except _Left:
+            if leave is not None:
+                leave()
+        steps.append(Step(self.transport.rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
+        rank, size, bit, stage = self.transport.rank, self.transport.size, 1, 0
+        while bit < size and not rank & bit:
+            if rank + bit < size:
+                front = self._joined(front, rank + bit, stage, steps, left, leave)
+            bit, stage = 2 * bit, stage + 1
+        if rank:
+            # Whoever waits for this rank gets something, whatever happens, so that nothing that
+            # was sent is left on its way.
+            self._send(rank - bit, front, steps)
+        return front, steps
+
+    def _own_front(
+        self, draw: Draw, left: Callable[[], bool], done: Callable[[int], None]
+    ) -> Front:
+        """Return the front of this rank's layers, by a chain; _Left if they are left."""
+        keeper, front, before = self._keeper, None, 0
+        if keeper is not None:
+            front = keeper.begin(draw)
+        if front is not None:
+            before = front.layers
+            with self.device.driven():
+                front = self._slabs.placed(front)
+        fronts = self._slabs.fronts(draw, front)
+        try:
+            while True:
+                with self.device.driven():
+                    longer = next(fronts, None)
+                if longer is None:
+                    break
+                front = longer
+                done(front.layers - before)
+                before, is_left = front.layers, left()
+                if keeper is not None and (is_left or keeper.is_due):
+                    keeper.keep(partial(self._on_host, front))
+                if is_left:
+                    raise _Left
+        finally:
+            if keeper is not None:
+                # A checkpoint must not appear where one was removed.
+                keeper.end()
+        assert front is not None
+        return front
+
+    def _on_host(self, front: Front) -> Front:
+        with self.device.driven():
+            return self._slabs.copied(front)
+
+    def _send(self, to: int, front: Front | None, steps: list[Step]) -> None:
+        """Send a front to the rank that joins it, over the link between GPUs if there is one."""
+        if front is None:
+            self.transport.send(to, [])
+            return
+        told = np.array(steps, np.float64)
+        if self._outbox is not None:
+            with self.device.driven():
+                offer = self._outbox.offer(front)
+            if offer:
+                self.transport.send(to, [told, *head_of(front), *offer])
+                if self._is_taken(to):
+                    return
+            self._outbox = None
+        self.transport.send(to, [told, *arrays_of(self._on_host(front))])
+
+    def _is_taken(self, by: int) -> bool:
+        """Wait for the answer to a front that was offered."""
+        while True:
+            answer = self.transport.receive(by)
+            assert answer is not None
+            # Rank 0 may have said before that the row is left.
+            if answer[0][0] in (_TAKEN, _REFUSED):
+                return bool(answer[0][0] == _TAKEN)
+
+    def _joined(
+        self,
+        front: Front | None,
+        source: int,
+        stage: int,
+        steps: list[Step],
+        left: Callable[[], bool],
+        leave: Callable[[], None] | None,
+    ) -> Front | None:
+        """Return the front joined to that of a rank above; None if either has left the row."""
+        traffic = self.transport.traffic
+        before = replace(traffic)
+        may_leave = leave is not None and front is not None
+        arrays = self.transport.receive(source, given_up=left if may_leave else _never)
+        if arrays is None:
+            assert leave is not None
+            leave()
+            front, arrays = None, self.transport.receive(source)
+        assert arrays is not None
+        start = time.perf_counter()
+        high, moved = self._received(source, arrays, is_left=front is None)
+        copying = time.perf_counter() - start
+        if front is None or high is None:
+            return None
+        steps += [
+            Step(int(own[0]), int(own[1]), int(own[2]), *own[3:]) for own in arrays[0].tolist()
+        ]
+        seconds, waiting = traffic.seconds - before.seconds, traffic.waiting - before.waiting
+        start = time.perf_counter()
+        with self.device.driven():
+            front = self._slabs.joined(front, high)
+        work = time.perf_counter() - start
+        steps.append(Step(self.transport.rank, stage, moved, seconds + copying, waiting, work))
+        return front
+
+    def _received(
+        self, source: int, arrays: list[NDArray[Any]], *, is_left: bool
+    ) -> tuple[Front | None, int]:
+        """Return the front that a message has, or that it offers, and its bytes.
+
+        None for the front of a row that is left, here or there.
+        """
+        if len(arrays) == 1 + _OFFERED:
+            head, offer = arrays[1 : 1 + _HEAD], arrays[1 + _HEAD :]
+            front: Front | None = front_of_head(head)
+            if not is_left:
+                assert self._inbox is not None
+                with self.device.driven():
+                    front = self._inbox.take(offer, front_of_head(head))
+            answer = _REFUSED if front is None else _TAKEN
+            self.transport.send(source, [np.array([answer], np.int64)])
+            if front is not None:
+                return front, offered_bytes(offer) + sum(array.nbytes for array in head)
+            again = self.transport.receive(source)
+            assert again is not None
+            arrays = again
+        if not arrays:
+            return None, 0
+        return front_of_arrays(arrays[1:]), sum(array.nbytes for array in arrays[1:])
+
+    def row_of_all(self, front: Front) -> Row:
+        """Return the row of a sample from the front of all ranks."""
+        with self.device.driven():
+            return self._slabs.row_of_all(front)
+
+
+def check_memory(job: AnyJob, transport: Transport, device: Device) -> None:
+    """Raise InputError if the ranks of a host do not fit in its memory, or one on its GPU."""
+    memory, available = job.most_memory, psutil.virtual_memory().available
+    # One of each host speaks for all.
+    beside = transport.beside if transport.place == 0 else 0
+    if beside * memory.host > available:
+        raise InputError(
+            f"{beside} ranks on one host need {beside * memory.host / 1e9:.1f} GB of memory; "
+            f"{available / 1e9:.1f} GB are free"
+        )
+    if device.is_shared and memory.device > device.free_memory():
+        raise InputError(
+            f"a rank needs {memory.device / 1e9:.1f} GB on {device}; "
+            f"{device.free_memory() / 1e9:.1f} GB are free"
+        )
+
+
+class Leader:
+    """Rank 0: lets all ranks measure rows, from one thread at a time."""
+
+    def __init__(self, transport: Transport) -> None:
+        if transport.rank:
+            raise ValueError(f"rank {transport.rank} follows rank 0")
+        self.transport = transport
+        self._member: Member | None = None
+        #: Whether a row is in work, or has failed: others may wait for what does not come.
+        self.is_busy = False
+
+    def row(
+        self,
+        job: AnyJob,
+        draw: Draw,
+        left: Callable[[], bool] = lambda: False,
+        done: Callable[[int], None] = lambda parts: None,
+    ) -> tuple[Row, list[Step]] | None:
+        """Return the row of a sample and the steps of all ranks; None once it is to be ``left``.
+
+        done: is told of finished layers, or boxes, of rank 0.  InputError: a rank cannot do its
+        part.  RankLost: one has ended.
+        """
+        if self.is_busy:
+            raise RankLost("rank 0 has failed")
+        self._get_ready(job)
+        assert self._member is not None
+        self.is_busy = True
+        numbers = [draw.generator, draw.seed, draw.sample, draw.threshold]
+        self._tell(_ROW, np.array(numbers, np.uint64))
+        found, steps = self._member.measure(draw, left, leave=lambda: self._tell(_LEAVE), done=done)
+        if found is None:
+            self.is_busy = False
+            return None
+        start = time.perf_counter()
+        row = self._member.row_of_all(found)
+        steps.append(Step(0, self._member.stages, 0, 0.0, 0.0, time.perf_counter() - start))
+        self.is_busy = False
+        return row, steps
+
+    def _get_ready(self, job: AnyJob) -> None:
+        """Let all ranks get ready for a job; InputError if one cannot."""
+        if self._member is not None and self._member.job == job:
+            return
+        self._member = None
+        if job.ranks != self.transport.size:
+            raise InputError(f"{job.ranks} ranks are wanted, and {self.transport.size} there")
+        self.is_busy = True
+        self._tell(_READY, np.frombuffer(json.dumps(job.record()).encode(), np.uint8))
+        problems = []
+        try:
+            self._member = job.member(self.transport)
+        except InputError as error:
+            problems.append(str(error))
+        for rank in range(1, self.transport.size):
+            answer = self.transport.receive(rank)
+            assert answer is not None
+            problems += [array.tobytes().decode() for array in answer]
+        self.is_busy = False
+        if problems:
+            self._member = None
+            raise InputError(problems[0])
+
+    def end(self) -> None:
+        """Let the others end."""
+        self._tell(_END)
+
+    def _tell(self, what: int, *arrays: NDArray[Any]) -> None:
+        for rank in range(1, self.transport.size):
+            self.transport.send(rank, [np.array([what], np.int64), *arrays])
+
+
+def follow(
+    transport: Transport, job_of: Callable[[dict[str, Any]], AnyJob] = Job.of_record
+) -> None:
+    """Be a rank other than 0: do what rank 0 says until it says that it is the end.
+
+    job_of: from its record.  RankLost: another rank has ended before.
+    """
+    member: Member | None = None
+    while True:
+        order = transport.receive(0)
+        assert order is not None
+        what = int(order[0][0])
+        if what == _END:
+            return
+        if what == _READY:
+            member, answer = None, []
+            try:
+                member = job_of(json.loads(order[1].tobytes())).member(transport)
+            except InputError as error:
+                answer = [np.frombuffer(str(error).encode(), np.uint8)]
+            transport.send(0, answer)
+        if what == _ROW:
+            assert member is not None
+            draw = Draw(*map(int, order[1]))
+            # While a row is in work, rank 0 says nothing but that it is to be left.
+            member.measure(draw, lambda: transport.has_message(0))

@@ -1,0 +1,137 @@
+"""The front of a slab on the CPU: its runs joined as by the labeler raster, its faces read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.kernels.memory import Memory
+from percolab.labelers.raster_runs import Runs, Windings, find_clusters
+from percolab.lattices.topology import num_words_of
+from percolab.measure import rows
+from percolab.measure.tallies import row_width_of
+from percolab.parts.front import Face, Front, Sums, no_face
+from percolab.parts.kernels import measure_slab, read_face
+from percolab.parts.parts import Cut, Part, Whole
+from percolab.parts.words import Keys, fill_cut, fill_slab
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which sample, and at which p.
+
+    generator: one of :data:`percolab.bonds.words.GENERATORS`' values
+    threshold: :func:`percolab.bonds.words.threshold_of` p
+    """
+
+    generator: int
+    seed: int
+    sample: int
+    threshold: int
+
+    def keys(self, whole: Whole) -> Keys:
+        """Return what the kernels are given."""
+        return Keys(
+            np.int64(self.generator),
+            np.uint64(self.seed),
+            np.uint64(self.sample),
+            np.uint64(self.threshold),
+            whole.model.rule,
+            np.uint64(whole.num_words),
+            np.uint64(whole.lattice.num_classes),
+        )
+
+
+class SlabRaster:
+    """Finds the fronts of the parts of one lattice, one after the other, in memory of its own.
+
+    whole:      the lattice
+    most_layers: of the thickest part
+    tally:      whether sizes are tallied
+    """
+
+    def __init__(self, whole: Whole, most_layers: int, *, tally: bool = False) -> None:
+        points = most_layers * whole.layer_points
+        words = num_words_of(points)
+        self.whole = whole
+        self.row_width = row_width_of(whole.num_points) if tally else rows.ROW_WIDTH
+        self.opened = np.empty(whole.lattice.num_classes * words, np.uint32)
+        self.occupied = np.empty(words if whole.model.draws_sites else 0, np.uint32)
+        self.runs = Runs(
+            starts=np.empty(words, np.uint32),
+            first=np.empty(words, np.int32),
+            parents=np.empty(points, np.int32),
+            sizes=np.empty(points, np.int32),
+            reach=np.empty(points, np.uint32),
+        )
+        aside = "periodic" in whole.boundary[:-1]
+        self.periods = np.empty(points if aside else 0, np.int64)
+
+    @staticmethod
+    def memory(whole: Whole, most_layers: int) -> Memory:
+        """Return the memory of its arrays: the words of a slab and its forest."""
+        points = most_layers * whole.layer_points
+        words = num_words_of(points)
+        drawn = whole.lattice.num_classes + whole.model.draws_sites
+        periods = 8 * points if "periodic" in whole.boundary[:-1] else 0
+        # Sites of the last axis' end layers and their flags, while a front is found.
+        ends = 0 if whole.is_closed else 32 * whole.depth * whole.layer_points
+        return Memory(host=4 * words * drawn + 8 * words + 12 * points + periods + ends)
+
+    def front_of(self, part: Part, draw: Draw, following: Part | None = None) -> Front:
+        """Return the front of a part of a sample; the one that follows is not begun."""
+        top, keys = part.tables.topology, draw.keys(self.whole)
+        words, points = top.num_words, top.num_points
+        opened = self.opened[: top.num_bond_words].reshape(top.exists.shape)
+        drawn = self.occupied[:words]
+        first = np.uint64(part.first_site)
+        adjacency = part.tables.adjacency
+        fill_slab(keys, first, top.exists, top.occupied, adjacency, opened, drawn)
+        occupied = drawn if drawn.size else top.occupied
+        runs = Runs(self.runs.starts[:words], self.runs.first[:words], *self.runs[2:])
+        periods = self.periods[:points] if top.num_seam_bonds else self.periods[:0]
+        windings = Windings(periods, np.zeros(1, np.int64), top.num_axes)
+        count, wrapping = find_clusters(opened.ravel(), adjacency, occupied, runs, windings)
+        forest = runs, periods
+        low = self._face(part.low, part, keys, forest, is_upper=True)
+        high = self._face(part.high, part, keys, forest, is_upper=False)
+        row = np.zeros(self.row_width, np.int64)
+        ends = part.end_flags()
+        sizes, flags, spanning = measure_slab(count, low.clusters, high.clusters, ends, runs, row)
+        sums = sums_of(row, int(spanning) | int(wrapping), int(windings.loop[0]))
+        layers = part.first_layer, part.layers, self.whole.num_layers
+        return Front(*layers, top.num_axes, low, high, sizes, flags, sums)
+
+    def _face(
+        self, cut: Cut | None, part: Part, keys: Keys, forest: tuple[Runs, Any], *, is_upper: bool
+    ) -> Face:
+        """Return a face of a part as roots of its clusters, not yet numbered."""
+        if cut is None:
+            return no_face()
+        # The first sites on both sides; on a torus the last layers are below the first.
+        above = part.first_site if is_upper else part.first_site + part.num_points
+        total = self.whole.num_points
+        sides = np.uint64(above % total), np.uint64((above - cut.num_points) % total)
+        opened = np.empty(cut.exists.size, np.uint32)
+        bonds = fill_cut(keys, self.whole.model.draws_sites, *sides, cut, opened)
+        roots = np.empty(bonds, np.uint32)
+        codes = np.empty(bonds if self.whole.has_periods else 0, np.int64)
+        shift = 0 if is_upper else part.num_points - cut.num_points
+        crossing = part.crossing_code
+        read_face(opened, cut, is_upper, shift, crossing, *forest, roots, codes)
+        return Face(roots, codes)
+
+
+def sums_of(row: NDArray[np.int64], flags: int, loop: int) -> Sums:
+    """Return the sums of the finished clusters of a slab from their row."""
+    squares, powers, bins = int(row[rows.SUM_SQUARES]), (0, 0), ()
+    if row.size > rows.ROW_WIDTH:
+        digits = row[rows.CUBES : rows.BINS].view(np.uint64).tolist()
+        powers = digits[0] | digits[1] << 64, digits[2] | digits[3] << 64
+        bins = tuple(row[rows.BINS :].tolist())
+    largest, second = int(row[rows.LARGEST]), int(row[rows.SECOND_LARGEST])
+    clusters, isolated = int(row[rows.CLUSTERS]), int(row[rows.ISOLATED])
+    return Sums(clusters, isolated, largest, second, squares, *powers, bins, flags, loop)

@@ -1,0 +1,274 @@
+"""The row of one sample by slabs: fronts made one after the other, and joined in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Protocol
+
+from percolab.errors import InputError
+from percolab.kernels.memory import Memory
+from percolab.parts import front as on_host
+from percolab.parts.front import Front, Row, front_bytes, join, joining_bytes, row_of
+from percolab.parts.parts import Part, Parts, Whole
+from percolab.parts.raster import Draw, SlabRaster
+
+#: Orders of joining by name: one slab after the other, or pairs, pairs of pairs ...
+CHAIN, TREE = "chain", "tree"
+
+
+def thicknesses(whole: Whole, slabs: int) -> tuple[int, ...]:
+    """Return the layers of so many slabs, as even as whole cells allow, from the first on.
+
+    Slabs that hold whole cells are alike, so that their tables are made once.  InputError: they
+    would be thinner than bonds reach, or there are more slabs than layers.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> thicknesses(Whole(load_lattice("kagome"), (8, 23), ("open", "open")), 4)
+    (6, 6, 6, 5)
+    """
+    if slabs < 1:
+        raise InputError(f"slabs = {slabs}, but it must be an integer of at least 1")
+    cells, rest = divmod(whole.num_layers, whole.lattice.cell[-1])
+    unit = whole.lattice.cell[-1]
+    if cells < slabs:
+        cells, rest, unit = whole.num_layers, 0, 1
+    each, more = divmod(cells, slabs)
+    if each == 0:
+        raise InputError(f"{slabs} slabs, but there are {whole.num_layers} layers")
+    found = [unit * (each + (n < more)) for n in range(slabs)]
+    found[-1] += rest
+    return tuple(found)
+
+
+def equal_slabs(whole: Whole, thick: int) -> tuple[int, ...]:
+    """Return the layers of slabs that are alike, but for the last, which has what is left.
+
+    Where that is thinner than bonds reach, the last two share their layers.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> equal_slabs(Whole(load_lattice("square"), (8, 23), ("open", "open")), 6)
+    (6, 6, 6, 5)
+    """
+    count, rest = divmod(whole.num_layers, thick)
+    if rest == 0 or rest >= whole.reach or count == 0:
+        return (thick,) * count + (rest,) * (rest > 0)
+    return (thick,) * (count - 1) + _shared(thick + rest, whole.reach)
+
+
+def _shared(layers: int, reach: int) -> tuple[int, ...]:
+    """Return two slabs of so many layers together, or one where two would be too thin."""
+    return (layers - layers // 2, layers // 2) if layers // 2 >= reach else (layers,)
+
+
+class Maker(Protocol):
+    """Finds fronts of parts: :class:`percolab.parts.raster.SlabRaster`, or that of CUDA."""
+
+    def front_of(self, part: Part, draw: Draw, following: Part | None = None) -> Front:
+        """Return the front of a part of a sample, with its arrays where they were made.
+
+        following: the part of the sample that is asked for next, which may be begun by then.
+        """
+
+
+class Joiner(Protocol):
+    """Joins fronts where they lie: :mod:`percolab.parts.front`, or what does so on CUDA."""
+
+    def join(self, low: Front, high: Front) -> Front:
+        """Return the front of two neighbouring parts."""
+
+    def close(self, front: Front) -> Front:
+        """Return the front of a whole torus, closed."""
+
+
+class _OnHost:
+    """Joins fronts on the CPU."""
+
+    def join(self, low: Front, high: Front) -> Front:
+        return on_host.join(low, high)
+
+    def close(self, front: Front) -> Front:
+        return on_host.close(front)
+
+
+class Slabs:
+    """One lattice cut into slabs, ready for any number of samples; one thread at a time.
+
+    whole:  the lattice
+    layers: those of each slab, from the first on
+    tally:  whether sizes are tallied
+    kind:   "cpu", or "cuda" for the selected GPU, where fronts stay until the next but one is made
+    first_layer: where the slabs begin that are a part of the lattice; None if they are all of it
+
+    InputError: slabs that do not fill the lattice, that are thinner than bonds reach or too large
+    to be labeled; a lattice that is not labeled in tiles on CUDA (:func:`refusal`).
+    """
+
+    def __init__(
+        self,
+        whole: Whole,
+        layers: Sequence[int],
+        *,
+        tally: bool = False,
+        kind: str = "cpu",
+        first_layer: int | None = None,
+    ) -> None:
+        if first_layer is None and sum(layers) != whole.num_layers:
+            raise InputError(
+                f"slabs of {sum(layers)} layers, but the lattice has {whole.num_layers}"
+            )
+        self.whole, self.layers = whole, tuple(layers)
+        self._starts = tuple(accumulate((first_layer or 0, *layers[:-1])))
+        for first, thick in zip(self._starts, layers):
+            whole.check_layers(first, thick)
+        self._parts = Parts(whole)
+        self._is_cuda = kind == "cuda"
+        self._labeler: Maker
+        self._joiner: Joiner
+        if self._is_cuda:
+            from percolab.parts.join_cuda import FrontsCuda
+            from percolab.parts.tiled_cuda import SlabTiled
+
+            self._labeler = SlabTiled(whole, max(layers), tally=tally)
+            self._joiner = FrontsCuda()
+        else:
+            self._labeler = SlabRaster(whole, max(layers), tally=tally)
+            self._joiner = _OnHost()
+
+    @staticmethod
+    def memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
+        """Return the memory that a row takes by a CHAIN, at no larger p.
+
+        Tables, one slab, and three fronts while two are joined, as if every open bond at a face led
+        to a cluster of its own.  p: of bonds or of sites, of whichever is smaller.
+        """
+        starts = accumulate((0, *layers[:-1]))
+        tables = Parts.memory(whole, zip(starts, layers), kind)
+        if kind == "cuda":
+            from percolab.parts.join_cuda import FrontsCuda
+            from percolab.parts.tiled_cuda import SlabTiled
+
+            slab = SlabTiled.memory(whole, layers, p)
+            return tables.plus(slab).plus(FrontsCuda.memory(whole, p))
+        slab = SlabRaster.memory(whole, max(layers))
+        bonds, sites = whole.open_at_face(p)
+        kinds = {"has_periods": whole.has_periods}
+        fronts = 3 * front_bytes(2 * bonds, 2 * sites, **kinds)
+        fronts += joining_bytes(4 * sites, **kinds)
+        return tables.plus(slab).plus(Memory(host=fronts))
+
+    def front(self, n: int, draw: Draw) -> Front:
+        """Return the front of the n-th slab of a sample."""
+        return self._labeler.front_of(self._part(n), draw)
+
+    def _part(self, n: int) -> Part:
+        return self._parts.part(self._starts[n], self.layers[n])
+
+    def fronts(self, draw: Draw, front: Front | None = None) -> Iterator[Front]:
+        """Yield the front of the first slab of a sample, of the first two ... of all, by a CHAIN.
+
+        front: of the first slabs of this sample, from which on it goes; it must be of whole slabs,
+        and on the host.  What is yielded lies where it was made.
+        """
+        if front is not None:
+            front = self.placed(front)
+        first = 0 if front is None else (0, *accumulate(self.layers)).index(front.layers)
+        for n in range(first, len(self.layers)):
+            following = self._part(n + 1) if n + 1 < len(self.layers) else None
+            own = self._labeler.front_of(self._part(n), draw, following)
+            front = own if front is None else self._joiner.join(front, own)
+            yield front
+
+    def joined(self, low: Front, high: Front) -> Front:
+        """Return the front of neighbours: of these slabs, as yielded, and one from the host."""
+        return self._joiner.join(low, self.placed(high))
+
+    def placed(self, front: Front) -> Front:
+        """Return a front where fronts are joined, which may be there or on the host."""
+        if not self._is_cuda:
+            return front
+        from percolab.parts.join_cuda import to_device
+
+        return to_device(front)
+
+    def row_of_all(self, front: Front) -> Row:
+        """Return the row of a sample from the front of all its slabs."""
+        if self.whole.is_closed:
+            front = self._joiner.close(self.placed(front))
+        return row_of(front)
+
+    def copied(self, front: Front) -> Front:
+        """Return a front that was yielded, with its arrays on the host."""
+        if not self._is_cuda:
+            return front
+        from percolab.parts.join_cuda import to_host
+
+        return to_host(front)
+
+    def row(self, draw: Draw, order: str | Sequence[int] = CHAIN) -> Row:
+        """Return the row of a sample, its fronts joined in an order; :func:`row_by_slabs`."""
+        if order == CHAIN:
+            *_, front = self.fronts(draw)
+            return self.row_of_all(front)
+        fronts = [self.copied(self.front(n, draw)) for n in range(len(self.layers))]
+        front = join_in_order(fronts, order)
+        return row_of(on_host.close(front) if self.whole.is_closed else front)
+
+
+def is_of_first(front: Front, layers: Sequence[int], first_layer: int = 0) -> bool:
+    """Return whether a front is that of the first of slabs with these layers, from a layer on."""
+    return front.first_layer == first_layer and front.layers in accumulate(layers)
+
+
+def refusal(whole: Whole, kind: str) -> str:
+    """Return why slabs of a lattice cannot be labeled on the CPU or on CUDA, or "" if they can."""
+    if kind == "cpu":
+        return ""
+    from percolab.parts.tiled_cuda import refusal as why_not
+
+    return why_not(whole)
+
+
+def row_by_slabs(
+    whole: Whole,
+    draw: Draw,
+    *,
+    slabs: int | Sequence[int] = 1,
+    order: str | Sequence[int] = CHAIN,
+    tally: bool = False,
+) -> Row:
+    """Return the row of one sample at one p: that of the whole lattice, bit for bit.
+
+    slabs: how many, or the layers of each from the first on
+    order: CHAIN, which holds one slab and two fronts; TREE; or for each of slabs - 1 steps a number
+           n, which joins the n-th of the fronts that are left, counted from 0, to the next one.
+           All but CHAIN hold all fronts.
+    tally: whether sizes are tallied
+
+    InputError: as for :class:`Slabs`, or an order that leaves more than one front.
+    """
+    layers = thicknesses(whole, slabs) if isinstance(slabs, int) else slabs
+    return Slabs(whole, layers, tally=tally).row(draw, order)
+
+
+def join_in_order(fronts: Sequence[Front], order: str | Sequence[int]) -> Front:
+    """Return the front of all parts, joined in an order that :func:`row_by_slabs` takes.
+
+    fronts: of neighbouring parts, from the lowest up
+    """
+    left = list(fronts)
+    if order == TREE:
+        while len(left) > 1:
+            pairs = zip(left[::2], left[1::2])
+            left = [join(*pair) for pair in pairs] + left[len(left) & ~1 :]
+        return left[0]
+    if isinstance(order, str) and order != CHAIN:
+        raise InputError(f"order {order!r}; it is chain, tree or a list of numbers")
+    steps = [0] * (len(left) - 1) if isinstance(order, str) else order
+    if len(steps) != len(left) - 1:
+        raise InputError(f"{len(left)} slabs are joined in {len(left) - 1} steps, not {len(steps)}")
+    for n in steps:
+        if not 0 <= n < len(left) - 1:
+            raise InputError(f"step {n} joins the fronts {n} and {n + 1} of {len(left)} from 0 on")
+        left[n : n + 2] = [join(left[n], left[n + 1])]
+    return left[0]

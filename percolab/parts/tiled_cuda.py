@@ -1,0 +1,538 @@
+"""The front of a slab on a CUDA device: its tiles joined as by the labeler tiled, its faces read.
+
+Everything is as on the CPU (:mod:`percolab.parts.raster`), but for the numbers of the clusters of
+a front, which may be in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from percolab.bonds.batch_cuda import CudaBatch, KeysOfBatch
+from percolab.bonds.sites_cuda import count_vacant_kernel
+from percolab.errors import InputError
+from percolab.kernels.arrays import SharedArrays
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, THREADS, Launches
+from percolab.kernels.memory import Memory, Needs
+from percolab.labelers.tiled import TILE_DIMENSION
+from percolab.labelers.tiled.labeler import MAX_ENTRIES, Tiled
+from percolab.labelers.tiled.one_tile import LANES, TILE_NODES, TILE_WORDS
+from percolab.labelers.tiled.tiling import BONDS_A_TILE, tiling_bounds
+from percolab.lattices.topology import num_words_of, period_codes
+from percolab.measure import rows
+from percolab.measure.rows import without_vacant
+from percolab.measure.rows_batch import RowsBatch
+from percolab.measure.tallies import row_width_of
+from percolab.parts.front import Face, Front, Sums, front_bytes
+from percolab.parts.front_cuda import (
+    FACE_WORDS,
+    count_bonds_kernel,
+    flag_layers_kernel,
+    mark_cut_kernel,
+    mark_layers_kernel,
+    number_entries_kernel,
+    number_roots_kernel,
+    read_face_kernel,
+    scan_counts_kernel,
+)
+from percolab.parts.parts import Cut, Part, Tables, Whole
+from percolab.parts.raster import Draw, sums_of
+from percolab.parts.words_cuda import (
+    SPAN,
+    Stretch,
+    aligned_words_kernel,
+    close_cut_kernel,
+    shifted_words_kernel,
+)
+
+cuda = load_cuda()
+
+# Seconds of a bond between tiles, and how many of them the faces take, per site of a layer.
+_SECONDS_A_BOND, _BONDS_A_FACE = 33e-12, 3
+#: Kinds of slabs, of equal tables, whose tables stay on the device; the oldest goes.
+_MOST_KINDS = 4
+
+
+def refusal(whole: Whole) -> str:
+    """Return why slabs of a lattice cannot be labeled in tiles, or "" if they can."""
+    if len(whole.shape) > TILE_DIMENSION:
+        return f"tiles have {TILE_DIMENSION} axes, the lattice {len(whole.shape)}"
+    if len(whole.shape) == 1:
+        return "a chain has no layers to cut into tiles"
+    if whole.most_crossing >= 2**32:
+        return f"{whole.most_crossing} bonds between two layers, but 2^32 - 1 can be told apart"
+    return ""
+
+
+class Crossed:
+    """The open bonds of one cut of one sample, and how many there are before each of them.
+
+    cut:    what crosses there, on the device
+    opened: uint32 like ``cut.exists``; before: uint32, open bonds before every FACE_WORDS words
+    key:    which cut of which sample it is
+    """
+
+    def __init__(self, words: int) -> None:
+        self.cut: Any = None
+        self.key: Any = None
+        self.opened = cuda.device_array(words, np.uint32)
+        self.before = cuda.device_array(-(-words // FACE_WORDS), np.uint32)
+        self.total = cuda.device_array(1, np.uint32)
+        self.pinned = cuda.pinned_array(1, np.uint32)
+
+    @property
+    def num_bonds(self) -> int:
+        """How many bonds are open, once the stream has come to :attr:`pinned`."""
+        return int(self.pinned[0])
+
+
+class Side(NamedTuple):
+    """A face of a slab.
+
+    name:     "low" or "high"
+    crossed:  the bonds that cross it, or None
+    is_upper: whether the slab holds their owners, or their other ends
+    shift:    the site of the slab where those of the cut begin
+    """
+
+    name: str
+    crossed: Crossed | None
+    is_upper: bool
+    shift: int
+
+
+class Pinned(NamedTuple):
+    """Memory of the host that the device copies to and from, one number each."""
+
+    zero: Any
+    clusters: Any
+    vacant: Any
+    loop: Any
+
+
+class Begun(NamedTuple):
+    """A slab whose bonds are drawn and whose tiles are joined, or will have been.
+
+    key:     its first layer, its layers, and the draw
+    labeler: what labels it
+    sides:   its faces
+    counted: an event, after which the bonds that cross them are known
+    """
+
+    key: tuple[int, int, Draw]
+    labeler: SlabLabels
+    sides: tuple[Side, Side]
+    counted: Any
+
+
+class SlabLabels(Tiled):
+    """A slab joined tile by tile, with nodes for the sites of its faces.
+
+    sides:      its faces
+    end_layers: (first site, the one after the last, flag) of what it has of the end layers of the
+                last axis
+    """
+
+    def __init__(self, batch: CudaBatch, *, tally: bool, room: int) -> None:
+        super().__init__(batch, tally=tally, room=room)
+        self.sides: tuple[Side, ...] = ()
+        self.end_layers: tuple[tuple[int, int, int], ...] = ()
+
+    def _list_crossing(self, items: int, opened: Any) -> None:
+        """List the open bonds between tiles, and mark the borders of tiles, faces among them."""
+        super()._list_crossing(items, opened)
+        launch = self.batch.launches
+        for first, after, _ in self.end_layers:
+            words = (after - 1) // 32 - first // 32 + 1
+            span = np.uint32(first), np.uint32(after)
+            sites = self.batch.existing_sites
+            launch.one(mark_layers_kernel, words, 1, self.border, sites, *span)
+        for _, crossed, is_upper, shift in self.sides:
+            if crossed is not None:
+                side = np.uint32(is_upper), np.uint32(shift)
+                bonds = crossed.opened, crossed.cut
+                launch.one(mark_cut_kernel, crossed.opened.size, 1, *bonds, *side, self.border)
+
+    def flag_ends(self, items: int) -> None:
+        """Tell the roots of nodes which end layers of the whole lattice they touch."""
+        super().flag_ends(items)
+        for first, after, flag in self.end_layers:
+            span = np.uint32(first), np.uint32(after), np.uint32(flag)
+            nodes = self.labels, self.nodes, self.batch.existing_sites
+            self.batch.launches.one(flag_layers_kernel, after - first, 1, *nodes, *span)
+
+
+class FaceArrays:
+    """Memory of a front: what was in it is gone when more is asked for."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Any] = {}
+
+    def array(self, name: str, size: int, dtype: Any) -> Any:
+        """Return an array with room for at least so many numbers, and for two."""
+        held = self._held.get(name)
+        if held is None or held.size < size:
+            # What is there goes first; a tenth more serves the samples that follow.
+            self._held[name] = held = None
+            held = self._held[name] = cuda.device_array(max(size + size // 10, 2), dtype)
+        return held
+
+
+class SlabTiled:
+    """Finds the fronts of the parts of one lattice, one after the other, in memory of its own.
+
+    The arrays of a front are those of the device.  They stay until the next front but one is made:
+    there are two sets of them, which take turns.
+
+    whole:      the lattice
+    most_layers: of the thickest part
+    tally:      whether sizes are tallied
+
+    InputError: tiles do not serve the lattice.
+    """
+
+    def __init__(self, whole: Whole, most_layers: int, *, tally: bool = False) -> None:
+        problem = refusal(whole)
+        if problem:
+            raise InputError(f"slabs of {whole.lattice.name} on CUDA: {problem}")
+        self.whole, self.most_layers, self.tally = whole, most_layers, tally
+        self.row_width = row_width_of(whole.num_points) if tally else rows.ROW_WIDTH
+        self.launches, self._arrays = Launches(), SharedArrays()
+        self._keys = KeysOfBatch(whole.model, 1, self.launches)
+        self._draw: Draw | None = None
+        self._begun: Begun | None = None
+        self._labelers: dict[Tables, SlabLabels] = {}
+        self._thickest = 0
+        self._cuts: dict[int, Any] = {}
+        words = num_words_of(whole.reach * whole.layer_points)
+        classes = sum(bond.offset[-1] < 0 for bond in whole.lattice.bonds)
+        self._crossed = tuple(Crossed(classes * words) for _ in range(2))
+        numbers = np.arange(whole.lattice.num_classes + 1)
+        self._bond_classes = cuda.to_device(numbers[:-1])
+        self._site_class = cuda.to_device(numbers[-1:])
+        if whole.model.draws_sites:
+            self._all_sites = cuda.to_device(np.full(words, 0xFFFFFFFF, np.uint32))
+            self._above, self._below = (cuda.device_array(words, np.uint32) for _ in range(2))
+        self._fronts = FaceArrays(), FaceArrays()
+        kinds = np.uint32, np.uint64, np.int64
+        self._none = {kind: cuda.device_array(0, kind) for kind in kinds}
+        #: Clusters of the front, and vacant sites.
+        self._counts = cuda.device_array(1, np.uint32), cuda.device_array(1, np.uint32)
+        pinned = np.uint32, np.uint32, np.uint32, np.int32
+        self._pinned = Pinned(*(cuda.pinned_array(1, kind) for kind in pinned))
+        self._pinned.zero[0] = 0
+
+    @staticmethod
+    def memory(whole: Whole, layers: Sequence[int], p: float = 1.0) -> Memory:
+        """Return the memory of its arrays, which two fronts are among, at no larger p.
+
+        layers: of slabs one after the other, all or some of them.  p: of bonds or of sites, of
+        whichever is smaller.  Fronts are as if every open bond at a face led to its own cluster.
+        """
+        kinds = _kinds_kept(whole, layers)
+        extents = [whole.slab_extent(thick) for thick in kinds]
+        bounds = [tiling_bounds(extent, TILE_WORDS, LANES) for extent in extents]
+        needs, largest = Needs(tally=True), extents[0]
+        memory = KeysOfBatch.memory(1)
+        for extent, bound in zip(extents, bounds):
+            # What is of every slab of the kind, and sums; not of one slab alone.
+            memory = memory.plus(CudaBatch.memory(extent, whole.model, 0))
+            memory = memory.plus(Tiled.memory(extent, needs, 0))
+            memory = memory.plus(RowsBatch.memory(extent.num_points, 1, needs))
+            memory = memory.plus(KeysOfBatch.memory(1)).plus(Memory(device=24 * bound.tiles))
+        points, words = largest.num_points, num_words_of(largest.num_points)
+        # Bonds and occupied sites; labels and borders; bonds between tiles; and nodes.
+        slab = 4 * (largest.num_words + words * whole.model.draws_sites) + 4 * (points + words)
+        slab += 4 * max(bound.crossing for bound in bounds)
+        nodes = max(bound.tiles * _room_of(whole, n) for bound, n in zip(bounds, kinds))
+        slab += (24 if largest.seam_bonds else 16) * nodes
+        parts = slab + _cut_bytes(whole, layers) + _front_bytes(whole, layers, p)
+        return memory.plus(Memory(device=parts))
+
+    def begin(self, part: Part, draw: Draw) -> None:
+        """Draw and label a part, whose front is asked for next; this does not wait for it."""
+        self._take_keys(draw)
+        labeler = self._labeler_of(part)
+        self._draw_slab(part, labeler)
+        low = self._crossed_at(part.low, part.first_site, draw)
+        high = self._crossed_at(part.high, part.first_site + part.num_points, draw)
+        shift = part.num_points - (part.high.num_points if part.high else 0)
+        sides = Side("low", low, True, 0), Side("high", high, False, shift)
+        key, counted = (part.first_layer, part.layers, draw), self.launches.mark()
+        labeler.sides, labeler.end_layers = sides, self._end_layers_of(part)
+        self._label(labeler)
+        self._begun = Begun(key, labeler, sides, counted)
+
+    def front_of(self, part: Part, draw: Draw, following: Part | None = None) -> Front:
+        """Return the front of a part of a sample, with arrays of the device.
+
+        following: the part of the sample that is asked for next.  It is begun before this waits, so
+        that the device is idle neither then nor while something else is done with the front.
+        """
+        key = part.first_layer, part.layers, draw
+        if self._begun is None or self._begun.key != key:
+            self.begin(part, draw)
+        assert self._begun is not None
+        _, labeler, sides, counted = self._begun
+        self._begun = None
+        counted.synchronize()
+        below, over, sizes, flags = self._read_faces(part, labeler, sides)
+        sums = self._sums_of(labeler, following, draw)
+        clusters = int(self._pinned.clusters[0])
+        layers = part.first_layer, part.layers, self.whole.num_layers, len(self.whole.shape)
+        sizes, flags = self._first(sizes, clusters), self._first(flags, clusters)
+        return Front(*layers, below, over, sizes, flags, sums)
+
+    def _take_keys(self, draw: Draw) -> None:
+        if draw != self._draw:
+            samples, limits = (np.array([n], np.uint64) for n in (draw.sample, draw.threshold))
+            self._keys.write(draw.seed, samples, limits)
+            self._keys.upload(1)
+            self._draw = draw
+
+    def _labeler_of(self, part: Part) -> SlabLabels:
+        """Return what labels slabs with these tables, made when first asked for."""
+        if part.tables not in self._labelers:
+            while len(self._labelers) >= _MOST_KINDS:
+                self._labelers.pop(next(iter(self._labelers)))
+            if part.layers > self._thickest:
+                # What is there goes first, so that both need not fit.
+                self._labelers.clear()
+                self._arrays, self._thickest = SharedArrays(), part.layers
+            before, top = self._arrays.replaced, part.tables.topology
+            batch = CudaBatch(top, self.whole.model, 1, launches=self.launches, arrays=self._arrays)
+            room = _room_of(self.whole, part.layers)
+            labeler = SlabLabels(batch, tally=self.tally, room=room)
+            if labeler.tiling.num_entries > MAX_ENTRIES:
+                raise InputError("its tiles share more bonds than have a 32-bit name")
+            if self._arrays.replaced > before:
+                # They hold memory that was too small for this one.
+                self._labelers.clear()
+            self._labelers[part.tables] = labeler
+        return self._labelers[part.tables]
+
+    def _fill(
+        self, site: int, classes: Any, words: int, limits: Any, exists: Any, opened: Any
+    ) -> None:
+        """Write what is open of the bonds or sites from a site of the whole lattice on."""
+        assert self._draw is not None
+        first, shift = divmod(site, 32)
+        where = np.uint64(self.whole.num_words), np.uint64(first), np.uint32(shift)
+        stretch = Stretch(*where, classes, np.uint32(words))
+        key = self._draw.generator, self._keys.on_device.samples, limits
+        if shift == 0:
+            launch = self.launches.each
+            launch(aligned_words_kernel, words, classes.size, *key, stretch, exists, opened)
+        else:
+            grid = -(-words // (SPAN - 1)), classes.size
+            self.launches.blocks(shifted_words_kernel, grid, THREADS, *key, stretch, exists, opened)
+
+    def _crossed_at(self, cut: Cut | None, above: int, draw: Draw) -> Crossed | None:
+        """Return the open bonds of a cut; those of the last slab's upper face are still there.
+
+        above: the first site above it; on a torus the last layers are below the first.
+        """
+        if cut is None:
+            return None
+        above %= self.whole.num_points
+        key = draw, above
+        one, other = self._crossed
+        if key not in (one.key, other.key) or key == other.key:
+            # Of two the one that was asked for last stays.
+            one, other = self._crossed = other, one
+        if one.key == key:
+            return one
+        if id(cut) not in self._cuts:
+            self._cuts[id(cut)] = cut, _on_device(cut)
+        one.key, (_, one.cut) = key, self._cuts[id(cut)]
+        self._draw_cut(one, above, cut.num_points)
+        return one
+
+    def _draw_cut(self, crossed: Crossed, above: int, points: int) -> None:
+        """Write and count the open bonds of a cut, between ``points`` sites on each side."""
+        keys, cut, launch = self._keys.on_device, crossed.cut, self.launches
+        words = num_words_of(points)
+        self._fill(above, cut.classes, words, keys.bonds, cut.exists, crossed.opened)
+        if self.whole.model.draws_sites:
+            below = (above - points) % self.whole.num_points
+            for site, occupied in ((above, self._above), (below, self._below)):
+                sites = keys.sites, self._all_sites, occupied
+                self._fill(site, self._site_class, words, *sites)
+            sites = self._above, self._below, crossed.opened
+            launch.one(close_cut_kernel, crossed.opened.size, 1, cut, *sites)
+        counts = crossed.opened, crossed.before
+        launch.blocks(count_bonds_kernel, crossed.before.size, FACE_WORDS, *counts)
+        launch.blocks(scan_counts_kernel, 1, THREADS, crossed.before, crossed.total)
+        launch.download(crossed.total, crossed.pinned)
+
+    def _end_layers_of(self, part: Part) -> tuple[tuple[int, int, int], ...]:
+        """Return the part's sites in end layers of the last axis, for :class:`SlabLabels`."""
+        whole = self.whole
+        if whole.is_closed:
+            return ()
+        found = []
+        ends = (0, whole.depth), (whole.num_layers - whole.depth, whole.num_layers)
+        for bit, span in enumerate(ends, 2 * (len(whole.shape) - 1)):
+            layers = (min(max(edge - part.first_layer, 0), part.layers) for edge in span)
+            first, after = (layer * whole.layer_points for layer in layers)
+            if first < after:
+                found.append((first, after, 1 << bit))
+        return tuple(found)
+
+    def _draw_slab(self, part: Part, labeler: SlabLabels) -> None:
+        """Write the slab's open bonds, and count its vacant sites."""
+        batch, keys, launch = labeler.batch, self._keys.on_device, self.launches
+        words, site = part.tables.topology.num_words, part.first_site
+        limits = keys.bonds, batch.exists, batch.opened
+        self._fill(site, self._bond_classes, words, *limits)
+        _, vacant = self._counts
+        for count in self._counts:
+            launch.upload(count, self._pinned.zero)
+        if self.whole.model.draws_sites:
+            sites = batch.existing_sites, batch.occupied
+            self._fill(site, self._site_class, words, keys.sites, *sites)
+            batch.close_bonds(1, batch.opened)
+            launch.each(count_vacant_kernel, words, 1, *sites, vacant)
+
+    def _label(self, labeler: SlabLabels) -> None:
+        """Join tiles, and gather what is known of their nodes at the roots."""
+        labeler.join_tiles(1)
+        labeler.gather(1)
+        labeler.flag_ends(1)
+
+    def _read_faces(
+        self, part: Part, labeler: SlabLabels, sides: tuple[Side, Side]
+    ) -> tuple[Face, Face, Any, Any]:
+        """Return both faces, and arrays of the sizes and flags of their clusters."""
+        self._fronts = self._fronts[::-1]
+        room, launch, nodes = self._fronts[0], self.launches, labeler.nodes
+        faces = [self._read_face(part, labeler, side) for side in sides]
+        total = sum(face.num_bonds for face in faces)
+        most = min(total, 2 * self.whole.reach * self.whole.layer_points)
+        sizes, flags = room.array("sizes", most, np.uint64), room.array("flags", most, np.uint32)
+        blocks, tiles = labeler.tiles_of(1)
+        given = nodes, labeler.interior, tiles, labeler.read.spanning, self._counts[0], sizes, flags
+        launch.blocks(number_roots_kernel, blocks, THREADS, *given)
+        for face in faces:
+            entries = face.clusters, np.uint32(face.num_bonds), nodes.origins
+            grid = max(-(-face.num_bonds // (PER_THREAD * THREADS)), 1), 1
+            launch.blocks(number_entries_kernel, grid, THREADS, *entries)
+        return faces[0], faces[1], sizes, flags
+
+    def _read_face(self, part: Part, labeler: SlabLabels, side: Side) -> Face:
+        """Return a face as roots of nodes, which are marked."""
+        crossed, room, has_codes = side.crossed, self._fronts[0], self.whole.has_periods
+        if crossed is None:
+            return Face(self._none[np.uint32], self._none[np.int64])
+        bonds = crossed.num_bonds
+        roots = room.array(f"{side.name} roots", bonds, np.uint32)
+        codes = room.array(f"{side.name} codes", bonds * has_codes, np.int64)
+        given = crossed.opened, crossed.before, crossed.cut
+        where = np.uint32(side.is_upper), np.uint32(side.shift), np.int64(part.crossing_code)
+        nodes = labeler.labels, labeler.nodes, labeler.forest, labeler.read.loops
+        grid, found = crossed.before.size, (roots, codes, np.uint32(has_codes))
+        self.launches.blocks(read_face_kernel, grid, THREADS, *given, *where, *nodes, *found)
+        return Face(self._first(roots, bonds), self._first(codes, bonds * has_codes))
+
+    def _first(self, array: Any, count: int) -> Any:
+        """Return the first numbers of an array of the device."""
+        return array[:count] if count else self._none[array.dtype.type]
+
+    def _sums_of(self, labeler: SlabLabels, following: Part | None, draw: Draw) -> Sums:
+        """Wait, with what follows begun, and return the sums of what touches no face."""
+        launch, read, (clusters, vacant) = self.launches, labeler.read, self._counts
+        labeler.sum_nodes(1)
+        labeler.tally_nodes(1, read.tallies)
+        read.finish(1)
+        read.download(1)
+        for count, pinned in ((clusters, self._pinned.clusters), (vacant, self._pinned.vacant)):
+            launch.download(count, pinned)
+        launch.download(read.loops.first, self._pinned.loop)
+        done = None
+        if following is not None and not self.tally:
+            done = launch.mark()
+            self.begin(following, draw)
+        (found,) = read.fetch(1, done=done)
+        if following is not None and self.tally:
+            # Not before: there is one tally, which begins as empty.
+            self.begin(following, draw)
+        without_vacant(found, self._pinned.vacant[0].astype(np.int64))
+        row = np.zeros(self.row_width, np.int64)
+        row[: found.size] = found
+        width, axes = int(read.loops.width), int(read.loops.axes)
+        return sums_of(row, int(row[rows.SPANNING]), _wide(int(self._pinned.loop[0]), width, axes))
+
+
+def seconds_a_layer(whole: Whole, layers: int) -> float:
+    """Return about how many seconds a layer of slabs takes that have so many layers, near p_c.
+
+    Measured on an H200 (results/notebook/performance.md, slabs): 33 ps for every bond between
+    tiles, as much as 1000 of them for a tile, and 3 for every site of a layer, for the faces.
+    """
+    bounds = tiling_bounds(whole.slab_extent(layers), TILE_WORDS, LANES)
+    bonds = BONDS_A_TILE * bounds.tiles + bounds.crossing + _BONDS_A_FACE * whole.layer_points
+    return _SECONDS_A_BOND * bonds / layers
+
+
+def _room_of(whole: Whole, layers: int) -> int:
+    """Return how many sites of a tile may be at its border, those of faces and ends included."""
+    if not whole.is_closed and whole.depth > max(whole.reach, 1):
+        return TILE_NODES
+    # As many as if bonds led out of the tile everywhere, so at the faces, too.
+    return min(tiling_bounds(whole.slab_extent(layers), TILE_WORDS, LANES).room, TILE_NODES)
+
+
+def _kinds_kept(whole: Whole, layers: Sequence[int]) -> list[int]:
+    """Return the layers of the kinds of slabs whose tables are kept, the largest first."""
+    starts = accumulate((0, *layers[:-1]))
+    kinds = {(whole.phase(first), thick) for first, thick in zip(starts, layers)}
+    return sorted((thick for _, thick in kinds), reverse=True)[:_MOST_KINDS]
+
+
+def _cut_bytes(whole: Whole, layers: Sequence[int]) -> int:
+    """Return the bytes on the device of the cuts between slabs, and of what is open there."""
+    phases = {whole.phase(first) for first in accumulate((0, *layers))}
+    words = num_words_of(whole.reach * whole.layer_points)
+    classes = sum(bond.offset[-1] < 0 for bond in whole.lattice.bonds)
+    seam_bonds = whole.slab_extent(whole.reach).seam_bonds
+    masks = 1 + (seam_bonds > 0)
+    cut = 4 * masks * classes * words + 20 * seam_bonds
+    opened = 4 * classes * words + 4 * (classes * words // FACE_WORDS + 2)
+    sites = 3 * 4 * words * whole.model.draws_sites
+    return len(phases) * (cut + 8 * classes) + 2 * opened + sites + 8 * whole.lattice.num_classes
+
+
+def _front_bytes(whole: Whole, layers: Sequence[int], p: float) -> int:
+    """Return the bytes of two fronts as they are found, which take turns."""
+    bonds, _ = whole.open_at_face(p)
+    is_all = not whole.is_closed and sum(layers) == whole.num_layers
+    faces = min(len(layers) - 1, 2) if is_all else 2
+    clusters = min(faces * bonds, 2 * whole.reach * whole.layer_points)
+    one = front_bytes(faces * bonds, clusters, has_periods=whole.has_periods)
+    # FaceArrays takes a tenth more, and room for two.
+    return 2 * (one + one // 10 + 96)
+
+
+def _wide(code: int, width: int, axes: int) -> int:
+    """Return a code of periods with ``width`` bits an axis as one of PERIOD_BITS an axis."""
+    half, periods = 1 << (width - 1), []
+    for _ in range(axes):
+        periods.append(((code + half) & (2 * half - 1)) - half)
+        code = (code - periods[-1]) >> width
+    return int(period_codes(np.array([periods], np.int64))[0])
+
+
+def _on_device(cut: Cut) -> Cut:
+    """Return a cut whose arrays are on the device."""
+    adjacency = cut.adjacency
+    there = {
+        name: cuda.to_device(getattr(adjacency, name))
+        for name in ("ends", "seam", "seam_bonds", "seam_ends", "seam_codes")
+    }
+    exists = cuda.to_device(cut.exists)
+    return Cut(cuda.to_device(cut.classes), exists, adjacency._replace(**there))

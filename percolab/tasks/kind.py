@@ -1,0 +1,179 @@
+"""What a kind of study is: the one object that knows what its tasks refuse, hold and measure.
+
+The kinds themselves are in :mod:`percolab.kinds`, one file each, found by name
+(:mod:`percolab.tasks.kind_registry`).  Whoever needs to know something that differs between kinds
+asks the kind; nobody else asks which kind a study is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from percolab.kernels.device import Device
+from percolab.kernels.registry import load
+from percolab.lattices.structure import Structure
+from percolab.measure.columns import Column
+from percolab.tasks.blocks import AnyBlock, ChainEnd
+from percolab.tasks.study import Study, Task
+
+
+@dataclass(frozen=True, eq=False)
+class SamplerSpec:
+    """What a worker process makes a sampler from, in plain values that travel.
+
+    place: of a function or class, as :func:`percolab.kernels.registry.load` takes it, which is
+    called with the task, ``device`` and these arguments
+    """
+
+    place: str
+    task: Task
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self, task: Task, device: Device) -> BlockSampler:
+        """Return the sampler of the task, which may know more of a graph, on a device."""
+        sampler: BlockSampler = load(self.place)(task, device=device, **self.arguments)
+        return sampler
+
+
+class BlockSampler(Protocol):
+    """Makes blocks of one task on one device; several threads of the CPU may use it at a time.
+
+    blocks_per_call: how many one call should be given to keep the device at work.
+    is_serial: each block begins where the one before has ended, as in one long chain.
+    """
+
+    @property
+    def task(self) -> Task:
+        """The task whose blocks it makes."""
+
+    @property
+    def device(self) -> Device:
+        """The device that it uses."""
+
+    @property
+    def blocks_per_call(self) -> int:
+        """Blocks that one call should be given to keep the device at work."""
+
+    @property
+    def is_serial(self) -> bool:
+        """Whether each block begins where the one before has ended."""
+
+    def sample(
+        self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
+    ) -> list[AnyBlock]:
+        """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
+
+    def continue_from(self, end: ChainEnd | None) -> None:
+        """Continue from the end of another block; only where it is serial."""
+
+    def warm_up(self, *, with_pilot: bool) -> None:
+        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
+
+    def spec(self) -> SamplerSpec:
+        """Return what a worker process makes the same sampler from."""
+
+
+class Algorithms(Protocol):
+    """What does the work of a kind's samples, by name: labelers, or ways to find trees.
+
+    what: an entry is, in words
+    """
+
+    what: str
+
+    def default(self, kind: str) -> str:
+        """Return the name of the fastest on a kind of device, "cpu" or "cuda"."""
+
+    def check(self, name: str) -> None:
+        """Raise InputError unless there is one of this name, on any device; nothing is loaded."""
+
+    def choose(self, name: str | None, kind: str, structure: Structure) -> tuple[str, str]:
+        """Return the one to use, and why it is not the one named, or "".
+
+        InputError: unknown, or not available on that kind of device.
+        """
+
+    def most_points(self, name: str | None, kind: str, axes: int) -> int | None:
+        """Return the most grid points that one can have, or None if that is not bounded."""
+
+
+class Codec(Protocol):
+    """How a kind's blocks are stored: as arrays by name, one entry for every block.
+
+    can_join: whether blocks of the same samples at different p can be joined along p
+    """
+
+    can_join: bool
+
+    def layout(self, task: Task, columns: Sequence[Column]) -> Mapping[str, StoredArray]:
+        """Return the arrays of a task with these columns, by the names of their datasets."""
+
+    def arrays(self, block: AnyBlock) -> Mapping[str, Any]:
+        """Return the arrays of one block."""
+
+    def block(self, number: int, arrays: Mapping[str, Any]) -> AnyBlock:
+        """Return the block of these arrays."""
+
+    def check(self, task: Task, columns: Sequence[Column], arrays: Mapping[str, Any]) -> None:
+        """Raise ValueError where stored arrays, of all blocks, cannot be true."""
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array that is stored of every block: its type and shape, what it is, and its unit."""
+
+    dtype: type
+    shape: tuple[int, ...]
+    meaning: str
+    unit: str
+
+
+class Kind(Protocol):
+    """A kind of study.  What is defined here is what most kinds do; a kind overrides the rest.
+
+    name:             as in the registry
+    settings:         those that other kinds do not have
+    fixed_p:          the p of all its tasks, () for none; None where p is given or found by a pilot
+    refused_measures: words of ``measure`` that it does not have, and why
+    refusals:         what it cannot do, by a word of those who ask ("parts", "plan", "functions",
+                      "target_error"), and why; {model} stands for the model
+    sums:             what the largest sums of a sample are sums of, in words
+    number_is:        what the number of a block numbers: "samples", or "chains"
+    tables_on_host:   whether a sample is read on the host, with the bonds there, on any device
+    algorithms:       what finds the clusters or the trees
+    """
+
+    name: ClassVar[str]
+    settings: ClassVar[frozenset[str]] = frozenset()
+    fixed_p: ClassVar[tuple[float, ...] | None] = None
+    refused_measures: ClassVar[Mapping[str, str]] = {}
+    refusals: ClassVar[Mapping[str, str]] = {}
+    sums: ClassVar[str] = "squared cluster sizes"
+    number_is: ClassVar[str] = "samples"
+    tables_on_host: ClassVar[bool] = False
+    algorithms: ClassVar[Algorithms]
+
+    def check(self, item: Task | Study) -> None:
+        """Raise InputError for what this kind refuses: a model, a boundary, p."""
+
+    def samples_identity(self, task: Task) -> dict[str, Any]:
+        """Return what changes the samples beside what changes those of any kind."""
+        return {}
+
+    def identity(self, task: Task) -> dict[str, Any]:
+        """Return what changes what is measured of these samples."""
+        return {"p": [p.hex() for p in task.p]}
+
+    def columns(
+        self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
+    ) -> tuple[Column, ...]:
+        """Return what a task measures, in the order it is stored.
+
+        wide: whether the sum of squared sizes of one sample may be more than an int64.
+        """
+
+    def largest_sum(self, num_points: int) -> int:
+        """Return the largest number of one sample that is summed over the samples of a block."""
+        return num_points**2

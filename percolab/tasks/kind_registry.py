@@ -1,0 +1,46 @@
+"""Which kinds of study there are, and where each is found; a kind is loaded at first use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from percolab.kernels.registry import load
+
+
+@dataclass(frozen=True)
+class KindEntry:
+    """A kind of study: its name, the method that selects it, and the place of its object.
+
+    method: as a user gives it and a file stores it.  has_spins: of kinds that share a method, the
+    one whose models have spins.
+    """
+
+    name: str
+    method: str
+    place: str
+    has_spins: bool = False
+
+
+KINDS = {
+    entry.name: entry
+    for entry in (
+        KindEntry("grid", "grid", "kinds.grid:KIND"),
+        KindEntry("chains", "grid", "kinds.chains:KIND", has_spins=True),
+        KindEntry("threshold", "threshold", "kinds.threshold:KIND"),
+        KindEntry("trees", "tree", "kinds.trees:KIND"),
+    )
+}
+#: How a task is sampled: every observable on a grid of p, every sample's exact threshold, or every
+#: sample's minimum spanning tree.
+METHODS = tuple(dict.fromkeys(entry.method for entry in KINDS.values()))
+
+
+def find_kind(method: str, has_spins: bool) -> Any:
+    """Return the kind of a study by a known method of a model that has spins or not.
+
+    Where a method has no kind for such a model, its one kind is returned, which refuses the model.
+    """
+    entries = [entry for entry in KINDS.values() if entry.method == method]
+    matching = [entry for entry in entries if entry.has_spins == has_spins]
+    return load((matching or entries)[0].place)

@@ -1,0 +1,333 @@
+"""One lattice over ranks has the row of the whole lattice, however many there are."""
+
+import time
+from dataclasses import fields, replace
+from importlib.util import find_spec
+from itertools import product
+
+import numpy as np
+import pytest
+from helpers import run_simulated
+from test_slabs import (
+    MODELS,
+    NAMES,
+    boundaries_of,
+    ps_of,
+    row_of_the_whole,
+    shape_of,
+    structure,
+)
+
+from percolab.bonds.model import BOND
+from percolab.bonds.words import GENERATORS, threshold_of
+from percolab.errors import InputError
+from percolab.kernels.memory import Memory
+from percolab.parts.parts import Whole
+from percolab.parts.ranks import (
+    Job,
+    Leader,
+    arrays_of,
+    follow,
+    front_of_arrays,
+    layers_of_ranks,
+    most_message,
+)
+from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.slabs import Slabs, row_by_slabs
+from percolab.parts.transport import Local, RankLost, run_local
+
+
+def by_ranks(job, draws):
+    """Return the rows of samples, and the steps of the ranks, by threads of this process."""
+
+    def work(transport):
+        if transport.rank:
+            return follow(transport)
+        leader = Leader(transport)
+        found = [leader.row(job, draw) for draw in draws]
+        leader.end()
+        return found
+
+    return run_local(len(job.layers), work)[0]
+
+
+def assert_rows_equal(name, boundary, model, generator, p, ranks, *, rng, sizes=None):
+    whole = Whole(structure(name), shape_of(name, boundary, sizes), boundary, model)
+    least = max(whole.reach, 1)
+    ranks = min(ranks, whole.num_layers // least)
+    while True:
+        slabs = int(rng.integers(1, whole.num_layers + 1))
+        try:
+            layers = layers_of_ranks(whole, ranks, slabs)
+            break
+        except InputError:
+            ranks = max(ranks - 1, 1)
+    tally = bool(rng.integers(2))
+    draws = [Draw(generator, 5, int(rng.integers(1000)), threshold_of(p)) for _ in range(2)]
+    for draw, (row, _) in zip(draws, by_ranks(Job(whole, layers, tally), draws)):
+        expected = row_of_the_whole(whole, draw, tally=tally)
+        case = f"{name} {whole.shape} {boundary} {model} {draw} p = {p}, layers {layers}"
+        np.testing.assert_array_equal(row.numbers, expected, err_msg=case)
+        assert row.sum_squares == expected[3], case
+
+
+@pytest.mark.parametrize("name", ["square", "kagome", "cubic", "far_reaching"])
+def test_rows_of_ranks_are_those_of_the_whole_lattice(name):
+    rng = np.random.default_rng(len(name))
+    boundaries = boundaries_of(name)
+    for n, p in enumerate((*ps_of(name), ps_of(name)[2]) * 2):
+        boundary, model = boundaries[-n % len(boundaries)], MODELS[(n + n // 5) % 5]
+        generator = list(GENERATORS.values())[n // 2 % 2]
+        assert_rows_equal(name, boundary, model, generator, p, n % 8 + 1, rng=rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_of_ranks_with_all_boundaries_and_models(name):
+    rng = np.random.default_rng(2)
+    cases = product(boundaries_of(name), MODELS, GENERATORS.values(), ps_of(name))
+    for n, (boundary, model, generator, p) in enumerate(cases):
+        assert_rows_equal(name, boundary, model, generator, p, n % 8 + 1, rng=rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", range(1, 9))
+@pytest.mark.parametrize("name", ["square", "cubic"])
+def test_wrapping_rows_about_the_threshold(name, ranks):
+    rng = np.random.default_rng(3)
+    sizes = {2: (9, 16), 3: (4, 4, 9)}[structure(name).dimension]
+    for _ in range(30):
+        p = ps_of(name)[2] * rng.uniform(0.9, 1.2)
+        boundary = boundaries_of(name)[-1]
+        assert_rows_equal(name, boundary, BOND, 0, p, ranks, rng=rng, sizes=sizes)
+
+
+WHOLE = Whole(structure("square"), (24, 30), ("open", "periodic"))
+DRAW = Draw(0, 1, 2, threshold_of(0.5))
+
+
+def test_steps_tell_what_every_rank_did():
+    job = Job(WHOLE, layers_of_ranks(WHOLE, 6, 12))
+    ((_, steps),) = by_ranks(job, [DRAW])
+    # Stage 0 joins (0, 1), (2, 3), (4, 5), stage 1 (0, 2), stage 2 (0, 4); then it is closed.
+    joined = [(step.stage, step.rank) for step in steps if 0 <= step.stage < 3]
+    assert sorted(joined) == [(0, 0), (0, 2), (0, 4), (1, 0), (2, 0)]
+    assert sorted(step.rank for step in steps if step.stage == -1) == list(range(6))
+    assert [step.rank for step in steps if step.stage == 3] == [0]
+    most = most_message(WHOLE)
+    assert all(step.bytes < most + 1000 for step in steps)
+    assert sum(step.bytes > 100 for step in steps) == 5
+
+
+def test_a_message_is_the_front():
+    front = Slabs(WHOLE, (30,), tally=True).front(0, DRAW)
+    wide = replace(front.sums, squares=2**64 + 5, cubes=2**190 + 1, loop=-7)
+    front = replace(front, sums=wide)
+    found = front_of_arrays(arrays_of(front))
+    assert found.sums == wide
+    assert [type(getattr(found.sums, item.name)) for item in fields(wide)] == [
+        type(getattr(wide, item.name)) for item in fields(wide)
+    ]
+    for one, other in zip(arrays_of(found), arrays_of(front), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+class Memory64:
+    """Stands for memory of GPUs that processes of one host can map: fronts by their 64 bytes.
+
+    What a rank offers takes the place of what it offered before.
+    """
+
+    def __init__(self, *, is_refused=False):
+        self.is_refused, self.fronts, self.taken, self.asked = is_refused, {}, 0, 0
+
+    def peers_of(self, transport, _device):
+        """Stand for :func:`percolab.parts.ranks.peers_of`."""
+        return Outbox64(self, transport.rank), Inbox64(self)
+
+
+class Outbox64:
+    def __init__(self, memory, rank):
+        self.memory, self.name = memory, np.full(64, rank, np.uint8)
+
+    def offer(self, front):
+        arrays = [array.copy() for array in arrays_of(front)[-6:]]
+        self.memory.fronts[self.name.tobytes()] = arrays
+        return [np.array([0, *(array.size for array in arrays)]), self.name]
+
+
+class Inbox64:
+    def __init__(self, memory):
+        self.memory = memory
+
+    def take(self, offer, front):
+        self.memory.asked += 1
+        if self.memory.is_refused:
+            return None
+        self.memory.taken += 1
+        arrays = self.memory.fronts[offer[1].tobytes()]
+        assert offer[0].tolist()[1:] == [array.size for array in arrays]
+        return front_of_arrays([*arrays_of(front)[:-6], *arrays])
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_fronts_that_other_ranks_can_map_are_copied_there(ranks, is_refused, monkeypatch):
+    memory = Memory64(is_refused=is_refused)
+    job, draws = Job(WHOLE, layers_of_ranks(WHOLE, ranks, 15)), [DRAW, replace(DRAW, sample=3)]
+    through_host = by_ranks(job, draws)
+    monkeypatch.setattr("percolab.parts.ranks.peers_of", memory.peers_of)
+    found = by_ranks(job, draws)
+    for (row, steps), (expected, others) in zip(found, through_host, strict=True):
+        np.testing.assert_array_equal(row.numbers, expected.numbers)
+        # Both ways the same bytes are told.
+        joins = sorted(step[:3] for step in steps if step.stage >= 0)
+        assert joins == sorted(step[:3] for step in others if step.stage >= 0)
+    # A rank that was refused does not offer again.
+    assert memory.taken == (0 if is_refused else 2 * (ranks - 1))
+    assert memory.asked == (ranks - 1 if is_refused else 2 * (ranks - 1))
+
+
+@pytest.mark.parametrize("memory", [None, Memory64(), Memory64(is_refused=True)])
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_a_row_that_is_left_leaves_nothing_behind(ranks, memory, monkeypatch):
+    """Rank 0 leaves between its slabs, or while it waits; the next row is right."""
+    if memory is not None:
+        monkeypatch.setattr("percolab.parts.ranks.peers_of", memory.peers_of)
+    job = Job(WHOLE, layers_of_ranks(WHOLE, ranks, 3 * ranks))
+    expected = row_by_slabs(WHOLE, DRAW).numbers
+
+    def work(transport):
+        if transport.rank:
+            return follow(transport)
+        leader, found = Leader(transport), []
+        for moment in range(6):
+            answers = [True] + moment * [False]
+            left = leader.row(job, DRAW, lambda left=answers: len(left) > 0 and left.pop())
+            found.append(left is None)
+            row, _ = leader.row(job, DRAW)
+            np.testing.assert_array_equal(row.numbers, expected)
+            assert not leader.is_busy
+        leader.end()
+        return found
+
+    found = run_local(ranks, work)[0]
+    # Between slabs, asked three times; then while it waits, perhaps.
+    assert found[:3] == [True, True, True]
+    if ranks == 1:
+        assert not any(found[3:])
+
+
+class Slow(SlabRaster):
+    """Takes its time, and counts all slabs."""
+
+    made = 0
+
+    def front_of(self, part, draw, following=None):
+        Slow.made += 1
+        time.sleep(0.01)
+        return super().front_of(part, draw, following)
+
+
+@pytest.mark.parametrize("answers", [[True], [False, False, True]], ids=["at work", "waiting"])
+def test_ranks_leave_a_row_that_rank_0_leaves(answers, monkeypatch):
+    """After its one slab, or while it waits for the others."""
+    monkeypatch.setattr("percolab.parts.slabs.SlabRaster", Slow)
+    layers = ((2,), *((1,) * 14,) * 2)
+    answers, Slow.made = iter(answers), 0
+
+    def work(transport):
+        if transport.rank:
+            return follow(transport)
+        leader = Leader(transport)
+        assert leader.row(Job(WHOLE, layers), DRAW, lambda: next(answers)) is None
+        leader.end()
+
+    run_local(3, work)
+    assert 1 < Slow.made < 1 + 2 * 14
+
+
+class Broken(SlabRaster):
+    """Cannot find the front of the last layers."""
+
+    def front_of(self, part, draw, following=None):
+        if part.first_layer >= 24:
+            raise ZeroDivisionError("of a rank")
+        return super().front_of(part, draw, following)
+
+
+def test_a_rank_that_fails_fails_the_others(monkeypatch):
+    monkeypatch.setattr("percolab.parts.slabs.SlabRaster", Broken)
+    job = Job(WHOLE, layers_of_ranks(WHOLE, 5, 10))
+
+    def work(transport):
+        return follow(transport) if transport.rank else Leader(transport).row(job, DRAW)
+
+    with pytest.raises(ZeroDivisionError, match="of a rank"):
+        run_local(5, work)
+
+
+def test_nothing_is_measured_after_rank_0_has_failed():
+    job = Job(WHOLE, layers_of_ranks(WHOLE, 2, 2))
+
+    def fail():
+        raise ZeroDivisionError
+
+    def work(transport):
+        if transport.rank:
+            with pytest.raises(RankLost):
+                follow(transport)
+            return
+        leader = Leader(transport)
+        with pytest.raises(ZeroDivisionError):
+            leader.row(job, DRAW, fail)
+        assert leader.is_busy
+        with pytest.raises(RankLost, match="rank 0 has failed"):
+            leader.row(job, DRAW)
+        transport.abort("rank 0 has failed", 1)
+
+    run_local(2, work)
+
+
+def test_ranks_that_are_not_those_of_the_job_are_refused():
+    job = Job(WHOLE, layers_of_ranks(WHOLE, 3, 3))
+    (alone,) = Local.ranks(1)
+    with pytest.raises(InputError, match="3 ranks are wanted, and 1 there"):
+        Leader(alone).row(job, DRAW)
+    many = replace(job, devices=("cuda:0", "cuda:1"))
+    with pytest.raises(InputError, match="3 ranks on one host, which has cuda:0, cuda:1; every"):
+        many.device_of(Local.ranks(3)[2])
+
+
+def test_a_rank_without_memory_says_so(monkeypatch):
+    monkeypatch.setattr("percolab.parts.ranks.Job.most_memory", Memory(10**18))
+    (alone,) = Local.ranks(1)
+    with pytest.raises(InputError, match=r"1 ranks on one host need 1000000000.0 GB of memory; "):
+        Leader(alone).row(Job(WHOLE, ((30,),)), DRAW)
+
+
+def test_layers_are_even():
+    kagome = Whole(structure("kagome"), (8, 23), ("open", "open"))
+    # Whole cells of two layers, as long as there are as many as ranks.
+    assert layers_of_ranks(kagome, 3, 1) == ((8,), (8,), (7,))
+    assert layers_of_ranks(kagome, 3, 7) == ((4, 2, 2), (4, 2, 2), (2, 2, 3))
+    assert [sum(own) for own in layers_of_ranks(kagome, 15, 15)] == [2] * 8 + [1] * 7
+    assert layers_of_ranks(kagome, 5, 23)[-1] == (1,) * 5
+    far = Whole(structure("far_reaching"), (6, 9), ("open", "open"))
+    for given, message in (
+        ((24, 24), "24 ranks, but there are 23 layers"),
+        ((4, 40), "40 slabs, but there are 23 layers"),
+    ):
+        with pytest.raises(InputError, match=message):
+            layers_of_ranks(kagome, *given)
+    with pytest.raises(InputError, match="bonds of far_reaching reach 2 layers far"):
+        layers_of_ranks(far, 5, 5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("numba_cuda") is None, reason="numba-cuda is not installed")
+@pytest.mark.parametrize("case", ["square", "cubic", "study", "checkpoints"])
+def test_ranks_of_simulated_gpus_have_the_rows_of_the_cpu(case):
+    done = run_simulated("simulated_split.py", case)
+    assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
+    assert done.stdout.strip() == case

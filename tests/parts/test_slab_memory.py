@@ -1,0 +1,61 @@
+"""What slabs on CUDA say that they take of memory is what they take; what they cannot do."""
+
+import importlib.util
+from unittest.mock import PropertyMock, patch
+
+import pytest
+from kernel_report_support import Peak, load_report
+
+from percolab.bonds.model import BOND, Model
+from percolab.errors import InputError
+from percolab.lattices.lattice import load_lattice
+from percolab.parts.parts import Parts, Whole
+from percolab.parts.raster import Draw
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "layer", "layers", "kind", "model", "p"),
+    [
+        ("square", (2000,), (100, 150), "periodic", Model("site"), 1.0),
+        ("cubic", (160, 130), (4, 4, 4), "open", BOND, 0.3),
+        pytest.param("square", (4000,), (150, 100), "open", BOND, 0.5, marks=pytest.mark.slow),
+        pytest.param("cubic", (160, 96), (4, 30), "periodic", BOND, 0.3, marks=pytest.mark.slow),
+        pytest.param("kagome", (2400,), (100, 101), "open", BOND, 0.6, marks=pytest.mark.slow),
+    ],
+)
+def test_slabs_on_cuda_take_what_they_say(name, layer, layers, kind, model, p):
+    from percolab.parts import tiled_cuda
+
+    whole = Whole(load_lattice(name), (*layer, sum(layers)), (kind,) * (len(layer) + 1), model)
+    said, peak = tiled_cuda.SlabTiled.memory(whole, layers, p).device, Peak()
+    bonds, _ = whole.open_at_face(p)
+    every, start = PropertyMock(return_value=bonds), 0
+    with (
+        load_report().on_host([], "case", peak.add),
+        patch.object(tiled_cuda.Crossed, "num_bonds", every),
+    ):
+        slabs, parts = tiled_cuda.SlabTiled(whole, max(layers), tally=True), Parts(whole)
+        for thick in layers:
+            slabs.front_of(parts.part(start, thick), Draw(0, 5, 1, 2**62))
+            start += thick
+    # What crosses between tiles is bounded by that of a lattice without vacancies.
+    assert peak.most <= said <= (1.5 if name == "kagome" else 1.3) * peak.most
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "words"),
+    [
+        ("hypercubic-4d", (3, 3, 3, 9), "tiles have 3 axes, the lattice 4"),
+        ("cubic", (2**16, 2**16, 9), "4294967296 bonds between two layers"),
+    ],
+)
+def test_what_tiles_cannot_serve_is_refused(name, shape, words):
+    from percolab.parts.tiled_cuda import SlabTiled
+
+    whole = Whole(load_lattice(name), shape, ("open",) * len(shape))
+    with pytest.raises(InputError, match=words):
+        SlabTiled(whole, 2)

@@ -1,0 +1,527 @@
+"""A lattice in slabs has the row of the whole lattice, however it is cut and joined."""
+
+import tracemalloc
+from dataclasses import fields
+from functools import cache
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from helpers import BUILT_IN, Single, cpu_labeler, lattice, probabilities
+
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.words import GENERATORS, open_word, threshold_of
+from percolab.bonds.words_cpu import fill_open_bonds
+from percolab.errors import InputError
+from percolab.lattices.bethe import bethe_lattice
+from percolab.lattices.lattice import lattice_from_text, load_lattice
+from percolab.lattices.topology import pack_bits, period_codes, unpack_bits
+from percolab.measure.tallies import EXACT, bin_edges, num_bins
+from percolab.parts.front import Face, Front, Sums, close, front_bytes, join, no_face, row_of
+from percolab.parts.parts import Parts, Whole
+from percolab.parts.raster import Draw, SlabRaster
+from percolab.parts.slabs import (
+    CHAIN,
+    TREE,
+    Slabs,
+    equal_slabs,
+    join_in_order,
+    row_by_slabs,
+    thicknesses,
+)
+
+MODELS = (
+    BOND,
+    Model("site"),
+    Model("site-bond"),
+    Model("site-bond", site_p=0.9),
+    Model("site-bond", bond_p=0.8),
+)
+
+#: Bonds that go two layers down, aside and back; a cell of three layers with a vacancy.
+FAR_REACHING = lattice_from_text(
+    """
+name = "far_reaching"
+dimension = 2
+bonds = [
+    { offset = [1, 0], at = [[0, 0], [1, 0], [0, 2], [1, 2]] },
+    { offset = [1, 1], at = [[0, 2], [1, 2]] },
+    { offset = [-3, 2], at = [[0, 0], [1, 1]] },
+    { offset = [0, 2], at = [[1, 1], [1, 0], [0, 0]] },
+]
+
+[cell]
+shape = [2, 3]
+vacant = [[0, 1]]
+""",
+    where="far_reaching",
+)
+#: One axis, sites of which lie in end layers two thick.
+CHAIN_OF_TWO = lattice_from_text(
+    """
+name = "chain_of_two"
+dimension = 1
+
+[unit_cell]
+sites = 2
+bonds = [
+    { from = 0, to = 1, cell = [0] },
+    { from = 1, to = 0, cell = [1] },
+    { from = 0, to = 0, cell = [1] },
+]
+""",
+    where="chain_of_two",
+)
+OF_TESTS = {"far_reaching": FAR_REACHING, "chain_of_two": CHAIN_OF_TWO}
+NAMES = (*BUILT_IN, "honeycomb_unit_cell", *OF_TESTS)
+#: Grid points along the axes, about: odd, so that slabs begin anywhere in a word.
+SIZES = {1: (37,), 2: (7, 17), 3: (5, 3, 11), 4: (3, 2, 3, 9), 5: (2, 3, 2, 2, 8)}
+
+
+@cache
+def structure(name):
+    if name in OF_TESTS:
+        return OF_TESTS[name]
+    return load_lattice(name) if name in BUILT_IN else lattice(name)
+
+
+def boundaries_of(name):
+    return tuple(product(("open", "periodic"), repeat=structure(name).dimension))
+
+
+def shape_of(name, boundary, sizes=None):
+    """Return a shape near the given sizes, of whole cells along periodic axes."""
+    item = structure(name)
+    axes = zip(sizes or SIZES[item.dimension], item.cell, boundary)
+    return tuple(-(-n // cell) * cell if kind == "periodic" else n for n, cell, kind in axes)
+
+
+def ps_of(name):
+    return (0.0, 0.2, 0.4, 0.7, 1.0) if name in OF_TESTS else probabilities(name)
+
+
+@cache
+def judge(name, shape, boundary, model, tally) -> Single:
+    topology = structure(name).topology(shape, boundary)
+    return cpu_labeler("raster", topology, model, tally=tally)
+
+
+def row_of_the_whole(whole, draw, *, tally):
+    """Return the row that the labeler raster finds in one piece."""
+    name = whole.lattice.name
+    single = judge(name, whole.shape, whole.boundary, whole.model, tally)
+    one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
+    return single.rows(draw.generator, draw.seed, *one)[0]
+
+
+def random_layers(whole, slabs, rng):
+    """Return the layers of so many slabs at most, none too thin."""
+    least = max(whole.reach, 1)
+    slabs = min(slabs, whole.num_layers // least)
+    free = whole.num_layers - slabs * least
+    edges = np.sort(rng.integers(0, free + 1, slabs - 1))
+    return [least + int(n) for n in np.diff([0, *edges, free])]
+
+
+def random_order(slabs, rng):
+    kind = rng.integers(4)
+    return (
+        (CHAIN, TREE)[kind] if kind < 2 else [int(rng.integers(n)) for n in range(slabs - 1, 0, -1)]
+    )
+
+
+def assert_rows_equal(name, boundary, model, generator, p, slabs, *, rng, tally, sizes=None):
+    shape = shape_of(name, boundary, sizes)
+    whole = Whole(structure(name), shape, boundary, model)
+    layers = random_layers(whole, slabs, rng)
+    order = random_order(len(layers), rng)
+    draw = Draw(generator, 5, int(rng.integers(1000)), threshold_of(p))
+    expected = row_of_the_whole(whole, draw, tally=tally)
+    found = row_by_slabs(whole, draw, slabs=layers, order=order, tally=tally)
+    case = f"{name} {shape} {boundary} {model} {draw} p = {p}, layers {layers} joined by {order}"
+    np.testing.assert_array_equal(found.numbers, expected, err_msg=case)
+    assert found.sum_squares == expected[3], case
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_of_slabs_are_those_of_the_whole_lattice(name):
+    rng = np.random.default_rng(len(name))
+    boundaries = boundaries_of(name)
+    for n, p in enumerate(ps_of(name) * 4):
+        # All boundaries of the plane, models, generators, 1 to 8 slabs; not each with each.
+        boundary = boundaries[n * 7 % len(boundaries)]
+        model, generator = MODELS[(n + n // 5) % 5], list(GENERATORS.values())[n // 2 % 2]
+        kinds = {"rng": rng, "tally": n % 3 == 0}
+        assert_rows_equal(name, boundary, model, generator, p, n % 8 + 1, **kinds)
+
+
+@pytest.mark.parametrize("boundary", boundaries_of("square"), ids="-".join)
+@pytest.mark.parametrize("sizes", [(33, 40), (1, 30), (130, 6), (2, 2), (1, 1)], ids=str)
+def test_rows_of_slabs_with_layers_of_many_words_or_one_site(sizes, boundary):
+    rng = np.random.default_rng(1)
+    for n, p in enumerate((0.3, 0.5, 0.6) * 2):
+        model = BOND if n < 3 or sizes[1] == 1 or sizes[0] == 1 else Model("site")
+        given = {"rng": rng, "tally": True, "sizes": sizes}
+        assert_rows_equal("square", boundary, model, 0, p, 4, **given)
+
+
+def test_end_layers_may_be_thicker_than_one():
+    rng = np.random.default_rng(6)
+    for n in range(60):
+        given = {"rng": rng, "tally": False, "sizes": (6 + n % 2,)}
+        assert_rows_equal("chain_of_two", ("open",), MODELS[n % 2], 0, 0.8, n % 3 + 1, **given)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_of_slabs_with_all_boundaries_and_models(name, model):
+    rng = np.random.default_rng(2)
+    cases = product(boundaries_of(name), GENERATORS.values(), ps_of(name), range(3))
+    for n, (boundary, generator, p, repeat) in enumerate(cases):
+        given = {"rng": rng, "tally": repeat == 0}
+        assert_rows_equal(name, boundary, model, generator, p, n % 8 + 1, **given)
+    for _ in range(100):
+        # Near the threshold of bonds, on tori, where windings are easily wrong.
+        boundary = boundaries_of(name)[-1 - rng.integers(2)]
+        p = ps_of(name)[2] * rng.uniform(0.9, 1.3) ** (1 + model.draws_sites)
+        slabs = int(rng.integers(1, 9))
+        assert_rows_equal(name, boundary, model, 0, min(p, 1), slabs, rng=rng, tally=False)
+
+
+@pytest.mark.parametrize("name", ["square", "cubic", "kagome", "far_reaching"])
+def test_wrapping_rows_about_the_threshold(name):
+    # Rows that wrap in one direction, in two and in none, cut into many slabs.
+    rng = np.random.default_rng(3)
+    boundary = boundaries_of(name)[-1]
+    sizes = {2: (9, 12), 3: (4, 4, 9)}[structure(name).dimension]
+    for _ in range(60):
+        p = ps_of(name)[2] * rng.uniform(0.9, 1.2)
+        given = {"rng": rng, "tally": False, "sizes": sizes}
+        assert_rows_equal(name, boundary, BOND, 0, p, int(rng.integers(1, 9)), **given)
+
+
+def fronts_of(whole, draw, layers, first=0, *, tally=False):
+    labeler, parts = SlabRaster(whole, max(layers), tally=tally), Parts(whole)
+    starts = first + np.cumsum([0, *layers[:-1]])
+    return [
+        labeler.front_of(parts.part(int(start), thick), draw)
+        for start, thick in zip(starts, layers)
+    ]
+
+
+def assert_fronts_equal(one, other):
+    """Assert that two fronts are equal in every number, codes of periods left out."""
+    assert one.sums == other.sums
+    for item in fields(Front):
+        if item.name in ("low", "high"):
+            clusters = getattr(one, item.name).clusters, getattr(other, item.name).clusters
+            np.testing.assert_array_equal(*clusters, err_msg=item.name)
+        elif item.name != "sums":
+            np.testing.assert_array_equal(getattr(one, item.name), getattr(other, item.name))
+
+
+@pytest.mark.parametrize("model", MODELS[:3], ids=str)
+@pytest.mark.parametrize("name", ["square", "kagome", "cubic", "far_reaching"])
+def test_fronts_join_to_the_front_of_the_thicker_slab(name, model):
+    item, rng = structure(name), np.random.default_rng(4)
+    shape = (*SIZES[item.dimension][:-1], 10**6)
+    whole = Whole(item, shape, ("open",) * item.dimension, model)
+    for p in ps_of(name):
+        draw = Draw(0, 5, 1, threshold_of(p))
+        (expected,) = fronts_of(whole, draw, [17], 1001, tally=True)
+        pieces = fronts_of(whole, draw, [3, 2, 7, 5], 1001, tally=True)
+        for order in (CHAIN, TREE, [2, 1, 0], [1, 1, 0], random_order(4, rng)):
+            assert_fronts_equal(join_in_order(pieces, order), expected)
+
+
+def test_a_front_has_only_clusters_that_touch_a_face():
+    whole = Whole(lattice("square"), (40, 40), ("periodic",) * 2)
+    fronts = fronts_of(whole, Draw(0, 5, 1, threshold_of(0.4)), [10, 10, 10, 10])
+    for front in (*fronts, join(*fronts[:2]), join_in_order(fronts, TREE)):
+        named = np.concatenate([front.low.clusters, front.high.clusters])
+        assert np.unique(named).tolist() == list(range(front.num_clusters))
+        # Numbers are in the order in which the entries name them.
+        assert (np.diff(np.unique(named, return_index=True)[1]) > 0).all()
+        assert front.sums.clusters > front.num_clusters > 0
+
+
+#: The first word of a slab in a class, about: where numbers of sites, words or both lose 32 bits.
+FAR_WORDS = (2**26, 2**27, 2**31, 2**32, 2**36, 2**54)
+
+
+@pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
+@pytest.mark.parametrize("first", [2**31 - 2, 2**32 - 2, 2**36 - 2, 2**59], ids=str)
+def test_words_are_filled_from_a_number_of_64_bits_on(first, generator):
+    exists, opened = np.full(5, 0xFFFFFFFF, np.uint32), np.zeros(5, np.uint32)
+    key = np.uint64(5), np.uint64(1)
+    limit = np.uint64(threshold_of(0.3))
+    fill_open_bonds(generator, *key, limit, np.uint64(first), exists, opened)
+    words = [open_word(generator, *key, np.uint64(first + n), limit, exists[n]) for n in range(5)]
+    assert opened.tolist() == words
+    assert len({*words}) == 5
+
+
+@pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
+@pytest.mark.parametrize("word", FAR_WORDS, ids=lambda word: f"word 2^{word.bit_length() - 1}")
+def test_bonds_of_a_slab_far_inside_are_those_of_its_words(word, generator):
+    width, layers = 33, 5
+    # Words of the second class and of sites begin behind as many of the first.
+    whole = Whole(lattice("square"), (width, word), ("open", "open"), Model("site-bond"))
+    first = 32 * word // width - 2
+    labeler, part = SlabRaster(whole, layers), Parts(whole).part(first, layers)
+    assert part.first_site // 32 < word <= (part.first_site + part.num_points) // 32
+    threshold = threshold_of(0.8)
+    front = labeler.front_of(part, Draw(generator, 5, 1, threshold))
+    sites = part.first_site + np.arange(-width, (layers + 1) * width, dtype=object)
+
+    def drawn(klass):
+        """Return which owners of a class are open, of this slab and a layer on either side."""
+        words = {int(site) // 32 for site in sites}
+        found = {}
+        for number in words:
+            key = np.uint64(5), np.uint64(1), np.uint64(klass * whole.num_words + number)
+            found[number] = int(
+                open_word(generator, *key, np.uint64(threshold), np.uint32(0xFFFFFFFF))
+            )
+        bits = [found[int(site) // 32] >> int(site) % 32 & 1 for site in sites]
+        return np.array(bits, bool).reshape(layers + 2, width)
+
+    occupied, right, up = drawn(2), drawn(0), drawn(1)
+    right &= occupied & np.roll(occupied, 1, axis=1)
+    right[:, 0] = False
+    up[1:] &= occupied[1:] & occupied[:-1]
+    inside = up[1:-1].copy()
+    inside[0] = False
+    assert whole.lattice.bonds[0].offset == (-1, 0)
+    opened = labeler.opened.reshape(2, -1)
+    np.testing.assert_array_equal(
+        opened, pack_bits(np.stack([right[1:-1].ravel(), inside.ravel()]))
+    )
+    np.testing.assert_array_equal(labeler.occupied, pack_bits(occupied[1:-1].ravel()))
+    assert front.low.num_bonds == up[1].sum()
+    assert front.high.num_bonds == up[-1].sum()
+
+
+def test_seed_and_sample_tell_slabs_apart():
+    whole = Whole(lattice("square"), (33, 2**40), ("open", "open"))
+    draws = [Draw(0, 5, 1, 2**62), Draw(0, 6, 1, 2**62), Draw(0, 5, 2, 2**62), Draw(1, 5, 1, 2**62)]
+    starts = (0, 2**33, 2**39)
+    found = {
+        (draw, start): tuple(fronts_of(whole, draw, [9], start)[0].high.clusters.tolist())
+        for draw in draws
+        for start in starts
+    }
+    assert len(set(found.values())) == len(found)
+
+
+def fake_front(first_layer, sizes, low, high, *, flags=0, bins=0):
+    """Return a front of one layer of three, with clusters of given sizes and nothing finished."""
+    none = np.empty(0, np.int64)
+    faces = (Face(np.array(entries, np.uint32), none) for entries in (low, high))
+    sizes = np.array(sizes, np.uint64)
+    sums = Sums(0, 0, 0, 0, 0, bins=(0,) * bins)
+    return Front(first_layer, 1, 3, 2, *faces, sizes, np.full(sizes.size, flags, np.uint32), sums)
+
+
+def test_sums_of_sizes_beyond_64_and_128_bits_are_exact():
+    a, b, c, d, e = 2**31 + 7, 2**32 + 1, 3 * 2**40 + 5, 2**44 - 1, 2**33 - 1
+    bins = num_bins(2**50)
+    low = fake_front(0, [a, b, c], [], [0, 1, 2, 1], bins=bins)
+    middle = fake_front(1, [d, e, 63, 1], [0, 1, 2, 3], [0, 2], bins=bins)
+    high = fake_front(2, [17, 99], [0, 1], [], bins=bins)
+    # b meets e and 1; a meets d and then 17; c meets 63 and then 99.
+    sizes = [a + d + 17, b + e + 1, c + 63 + 99]
+    for order in (CHAIN, [1, 0]):
+        front = join_in_order([low, middle, high], order)
+        row = row_of(front)
+        assert row.sum_squares == sum(size**2 for size in sizes) > 2**63
+        assert row.cubes == sum(size**3 for size in sizes) > 2**128
+        assert row.fourths == sum(size**4 for size in sizes) > 2**170
+        clusters, largest, second, squares, *_ = row.numbers.tolist()
+        assert (clusters, largest, second) == (3, sizes[0], sizes[2])
+        assert squares % 2**64 == row.sum_squares % 2**64
+        pairs = [int(number) % 2**64 for number in row.numbers[6:10]]
+        assert pairs[0] + (pairs[1] << 64) == row.cubes % 2**128
+        assert pairs[2] + (pairs[3] << 64) == row.fourths % 2**128
+        edges = bin_edges(2**50)
+        counted = np.histogram(np.array(sizes, np.int64), bins=edges)[0]
+        np.testing.assert_array_equal(row.numbers[10:], counted)
+
+
+def test_sums_of_many_fourth_powers_carry_through_all_digits():
+    rng = np.random.default_rng(5)
+    sizes = [*rng.integers(1, 2**60, 1000).tolist(), *([2**60 - 1] * 7)]
+    entries, bins = np.arange(1007), num_bins(2**62)
+    low = fake_front(0, sizes, [], entries, bins=bins)
+    sums = join(low, fake_front(1, [0] * 1007, entries, [], bins=bins)).sums
+    for power, total in ((2, sums.squares), (3, sums.cubes), (4, sums.fourths)):
+        assert total == sum(size**power for size in sizes)
+
+
+def test_small_sizes_are_left_out_of_the_sums_of_cubes():
+    sizes = [EXACT - 1, EXACT]
+    low = fake_front(0, sizes, [], [0, 1], bins=num_bins(200))
+    sums = join(low, fake_front(1, [0, 0], [0, 1], [], bins=num_bins(200))).sums
+    assert (sums.cubes, sums.fourths) == (EXACT**3, EXACT**4)
+
+
+def test_flags_of_two_parts_make_a_cluster_span():
+    low = fake_front(0, [1, 1], [], [0, 1])
+    low.flags[:] = 1, 4
+    middle = fake_front(1, [1, 1], [0, 1], [1])
+    middle.flags[:] = 8, 2
+    high = fake_front(2, [1], [0], [])
+    high.flags[:] = 8
+    # The first cluster has bits 0 and 3; the second 2, 1 and 3: it spans along axis 1.
+    assert row_of(join_in_order([low, middle, high], CHAIN)).numbers[4] == 2
+
+
+def test_codes_belong_to_the_entries_of_a_face():
+    # One cluster on either side meets the other twice, the second time one period on along x.
+    codes = period_codes(np.array([[0, 0], [1, 0]]))
+    one, two = np.zeros(2, np.uint32), np.ones(1, np.uint64)
+    none, flags = Sums(0, 0, 0, 0, 0), np.zeros(1, np.uint32)
+    low = Front(0, 1, 3, 2, no_face(), Face(one, codes), two, flags, none)
+    straight = Front(1, 2, 3, 2, Face(one, codes * 0), no_face(), two, flags, none)
+    wound = Front(1, 2, 3, 2, Face(one, codes), no_face(), two, flags, none)
+    assert join(low, straight).sums.flags == 1 << 8
+    assert join(low, wound).sums.flags == 0
+
+
+def test_loops_of_two_parts_wind_in_two_directions():
+    x, y = (int(code) for code in period_codes(np.array([[1, 0], [0, 2]])))
+    across = Sums(0, 0, 0, 0, 0, flags=1 << 8, loop=x)
+    along = Sums(0, 0, 0, 0, 0, flags=1 << 9, loop=y)
+    assert across.plus(along, 2).flags == 1 << 8 | 1 << 9 | 1 << 16
+    assert across.plus(across, 2).flags == 1 << 8
+    assert across.plus(Sums(0, 0, 0, 0, 0), 2) == across
+
+
+def test_equal_slabs_share_their_tables():
+    parts = Parts(Whole(lattice("kagome"), (8, 40), ("open", "open")))
+    first, second, odd = (parts.part(*layers) for layers in ((0, 10), (10, 10), (21, 10)))
+    assert first.tables is second.tables
+    assert odd.tables is not second.tables
+    assert first.high is second.low
+    assert odd.low is not second.low
+
+
+def test_tables_of_a_slab_are_those_of_the_whole_lattice():
+    shape, boundary = (7, 24), ("open", "periodic")
+    for name in ("kagome", "far_reaching", "four-six-twelve"):
+        item = structure(name)
+        top = item.topology(shape, boundary)
+        inside = unpack_bits(top.exists & ~top.seam, top.num_points)
+        for first, layers in ((0, 5), (7, 6), (19, 5)):
+            part = Parts(Whole(item, shape, boundary)).part(first, layers)
+            tables, span = part.tables.topology, slice(7 * first, 7 * (first + layers))
+            sites = unpack_bits(top.occupied, top.num_points)[span]
+            np.testing.assert_array_equal(unpack_bits(tables.occupied, 7 * layers), sites)
+            bonds = inside[:, span].copy()
+            for k, bond in enumerate(item.bonds):
+                bonds[k, : 7 * -bond.offset[-1]] = False
+            np.testing.assert_array_equal(unpack_bits(tables.exists, 7 * layers), bonds)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "kind"),
+    [
+        ("square", (500, 900), "open"),
+        ("cubic", (60, 60, 60), "periodic"),
+        ("kagome", (400,) * 2, "open"),
+    ],
+)
+@pytest.mark.parametrize("model", [BOND, Model("site")], ids=str)
+def test_memory_of_a_row_is_stated(name, shape, kind, model):
+    item = lattice(name)
+    whole = Whole(item, shape, (kind,) * item.dimension, model)
+    layers = thicknesses(whole, 6)
+    Slabs(whole, layers).row(DRAW)
+    tracemalloc.start()
+    Slabs(whole, layers).row(Draw(0, 5, 1, threshold_of(0.6)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= Slabs.memory(whole, layers).host < 2.5 * peak
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_of_a_front_is_stated(name):
+    boundary = boundaries_of(name)[-1]
+    whole = Whole(structure(name), shape_of(name, boundary), boundary)
+    layers = thicknesses(whole, 3)
+    one, two, _ = fronts_of(whole, Draw(0, 5, 1, threshold_of(1.0)), layers)
+    for front in (one, two, join(one, two)):
+        bonds = front.low.num_bonds + front.high.num_bonds
+        assert front.num_bytes == front_bytes(bonds, front.num_clusters, has_periods=True)
+        # All bonds are open; from some points of a larger cell none leads down.
+        assert 0 < bonds <= 2 * whole.most_crossing
+        assert bonds == 2 * whole.most_crossing or prod(whole.lattice.cell) > 1
+
+
+def test_slabs_hold_whole_cells_where_there_are_enough():
+    whole = Whole(lattice("kagome"), (8, 23), ("open", "open"))
+    assert thicknesses(whole, 4) == (6, 6, 6, 5)
+    assert thicknesses(whole, 5) == (6, 4, 4, 4, 5)
+    assert thicknesses(whole, 23) == (1,) * 23
+    assert thicknesses(Whole(lattice("square"), (8, 23), ("open", "open")), 4) == (6, 6, 6, 5)
+
+
+def test_slabs_of_one_thickness_and_the_rest():
+    square = Whole(lattice("square"), (8, 23), ("open", "open"))
+    assert equal_slabs(square, 5) == (5, 5, 5, 5, 3)
+    assert equal_slabs(square, 23) == equal_slabs(square, 30) == (23,)
+    far = Whole(structure("far_reaching"), (8, 23), ("open", "open"))
+    assert far.reach == 2
+    assert equal_slabs(far, 4) == (4,) * 5 + (3,)
+    assert equal_slabs(far, 11) == (11, 6, 6)
+    assert equal_slabs(far, 2) == (2,) * 10 + (3,)
+
+
+WHOLE = Whole(lattice("square"), (4, 6), ("open", "open"))
+DRAW = Draw(0, 5, 1, threshold_of(0.5))
+OPEN = "open", "open"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: Whole(bethe_lattice("bethe:3"), (5,), ("open",)), "only a lattice is cut"),
+        (lambda: Whole(lattice("square"), (4, 6), OPEN, Model("ising")), "spins"),
+        (lambda: Whole(lattice("kagome"), (4, 5), ("open", "periodic")), "cut a cell of 2"),
+        (lambda: Whole(lattice("square"), (4, 1), OPEN, Model("site")), "two end layers"),
+        (lambda: Whole(lattice("square"), (4, 2**62), OPEN), "numbers of 60 bits"),
+        (lambda: row_by_slabs(WHOLE, DRAW, slabs=7), "7 slabs, but there are 6 layers"),
+        (lambda: row_by_slabs(WHOLE, DRAW, slabs=0), "slabs = 0"),
+        (lambda: row_by_slabs(WHOLE, DRAW, slabs=[3, 2]), "slabs of 5 layers"),
+        (lambda: row_by_slabs(WHOLE, DRAW, slabs=[6, 0]), "a slab of 0 layers"),
+        (lambda: row_by_slabs(WHOLE, DRAW, slabs=3, order="ring"), "chain, tree or"),
+        (lambda: row_by_slabs(WHOLE, DRAW, slabs=3, order=[0]), "in 2 steps, not 1"),
+        (lambda: row_by_slabs(WHOLE, DRAW, slabs=3, order=[2, 0]), "joins the fronts 2 and 3"),
+        (lambda: Parts(WHOLE).part(4, 3), "layers 4 to 6, but there are 6"),
+        (lambda: Parts(Whole(FAR_REACHING, (4, 6), OPEN)).part(0, 1), "reach 2 layers far"),
+        (lambda: Parts(Whole(lattice("square"), (2**20, 2**12), OPEN)).part(0, 2**11), "at most"),
+        (lambda: join(*fronts_of(WHOLE, DRAW, [2, 2, 2])[::2]), "no neighbours from 4 on"),
+        (lambda: row_of(fronts_of(WHOLE, DRAW, [3, 3])[0]), "a row needs all 6 layers"),
+        (lambda: close(fronts_of(WHOLE, DRAW, [3, 3])[0]), "cannot be closed"),
+    ],
+)
+def test_what_is_no_slab_or_no_row_is_refused(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
+
+
+def test_faces_of_different_samples_do_not_match():
+    low, _ = fronts_of(WHOLE, Draw(0, 5, 1, threshold_of(0.0)), [3, 3])
+    _, high = fronts_of(WHOLE, Draw(0, 5, 1, threshold_of(1.0)), [3, 3])
+    with pytest.raises(ValueError, match="0 open bonds below a face, 4 above"):
+        join(low, high)
+
+
+def test_a_torus_that_is_not_closed_has_no_row():
+    whole = Whole(lattice("square"), (4, 6), ("open", "periodic"))
+    (front,) = fronts_of(whole, Draw(0, 5, 1, threshold_of(1.0)), [6])
+    with pytest.raises(InputError, match="no open face"):
+        row_of(front)
+    assert row_of(close(front)).numbers[1] == prod(whole.shape)
