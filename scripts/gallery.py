@@ -170,7 +170,7 @@ PARTS = (
             ),
             Picture(
                 "show-bethe",
-                "A Bethe lattice; no two clusters beside each other have one colour.",
+                "A Bethe lattice; neighbouring clusters never have the same colour.",
                 "show --bethe 3 --shells 5 -p 0.75 --out {out}",
             ),
             Picture(
@@ -185,7 +185,7 @@ PARTS = (
             ),
             Picture(
                 "invasion",
-                "An invasion, by the time at which sites were taken, with what its weights tell.",
+                "An invasion, by the time at which sites were taken, with the statistics of its weights.",
                 "invade --lattice square -L 64 --plot {out}",
             ),
             Picture(
